@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+namespace c10d {
+class ProcessGroup;
+}
+
+namespace troupe::collectives {
+
+enum class ReduceOp : std::uint8_t { sum, mean, min, max, product };
+
+/// A collective that failed, came late or did not match on all ranks. The message says which rank
+/// and why; the communicator is poisoned: every later call on any rank throws the same.
+class CollectiveError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A group of ranks that call the same collectives in the same order. One thread per rank uses it
+/// at a time. Every call has a deadline and is checked across ranks for kind, order, shape, type
+/// and operation before data moves.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string backend() const = 0; // "threads", "gloo", "nccl"
+
+  virtual void all_reduce(at::Tensor& tensor, ReduceOp op) = 0;             // in place
+  virtual std::vector<at::Tensor> all_gather(const at::Tensor& tensor) = 0; // [rank] equal shapes
+  virtual void broadcast(at::Tensor& tensor, int root) = 0;                 // in place
+  virtual at::Tensor reduce_scatter(const at::Tensor& tensor,
+                                    ReduceOp op) = 0; // [size*n, …] -> [n, …]
+  virtual std::vector<at::Tensor> all_to_all(const std::vector<at::Tensor>& out) = 0;
+  virtual void barrier() = 0;
+
+  /// Poisons the communicator on all ranks, e.g. because this rank stops with an error.
+  virtual void abort(const std::string& reason) = 0;
+
+  /// For LibTorch's own Reducer and whatever else wants a process group; calls through it are
+  /// checked likewise.
+  virtual c10::intrusive_ptr<c10d::ProcessGroup> process_group() = 0;
+};
+
+struct CommunicatorOptions {
+  std::chrono::milliseconds timeout{60'000}; // deadline of every call
+};
+
+/// `size` ranks as threads of this process, one communicator each.
+std::vector<std::unique_ptr<Communicator>>
+make_thread_communicators(int size, const CommunicatorOptions& options = {});
+
+/// Rank `rank` of `size` processes over LibTorch's Gloo. Rank 0 serves the rendezvous at host:port.
+/// `interface_host` is the address of this process that the others reach.
+std::unique_ptr<Communicator>
+make_gloo_communicator(const std::string& host, int port, int rank, int size,
+                       const CommunicatorOptions& options = {},
+                       const std::string& interface_host = "127.0.0.1");
+
+/// The same over NCCL. Throws std::runtime_error with the reason where this build or machine has no
+/// NCCL.
+std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, int port, int rank,
+                                                     int size, int device,
+                                                     const CommunicatorOptions& options = {});
+
+/// Why NCCL cannot be used here, or an empty string when it can.
+std::string nccl_unavailable_reason();
+
+} // namespace troupe::collectives

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::env {
+
+enum class ElementType : std::uint8_t { uint8, float32, float64, int64 };
+
+std::size_t element_bytes(ElementType type);
+const char* element_name(ElementType type); // "uint8", …
+
+/// Name, element type and shape of one array, e.g. {"pixels", uint8, [9, 84, 84]} (channels first).
+struct ArraySpec {
+  std::string name;
+  ElementType type = ElementType::float32;
+  std::vector<std::int64_t> shape;
+
+  std::size_t elements() const;
+  std::size_t bytes() const { return elements() * element_bytes(type); }
+  bool operator==(const ArraySpec&) const = default;
+};
+
+/// Bounds of a continuous action, one entry per dimension.
+struct ActionSpec {
+  std::vector<double> minimum;
+  std::vector<double> maximum;
+
+  std::size_t size() const { return minimum.size(); }
+  bool operator==(const ActionSpec&) const = default;
+};
+
+/// What an environment promises. Its observation is one block of bytes that holds the arrays in
+/// this order, each at an offset that is a multiple of 8.
+struct EnvironmentSpec {
+  std::string name; // "cartpole_balance"
+  std::vector<ArraySpec> observations;
+  ActionSpec action;
+  std::int64_t episode_steps = 0; // steps of this environment until truncation; 0: no limit
+  std::int64_t action_repeat = 1; // environment steps of the simulator's control loop per step()
+  int frame_stack = 1;            // frames in the (single) observation, oldest first
+  double control_timestep_seconds = 0;
+
+  std::size_t observation_bytes() const;
+  std::size_t observation_offset(std::size_t index) const;
+};
+
+} // namespace troupe::env

@@ -1,0 +1,1 @@
+#include "learner/replica.hpp"

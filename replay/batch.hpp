@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "replay/spec.hpp"
+
+namespace troupe::replay {
+
+/// Where a batch of n-step transitions is written; every buffer belongs to the caller (reused, on
+/// CUDA pinned).
+struct BatchView {
+  std::span<std::byte> observation; // [batch, stack*channels, height, width] or [batch, stack*n]
+  std::span<std::byte> next_observation; // the same
+  std::span<float> action;               // [batch, action_size]
+  std::span<float> reward;               // [batch] n-step sums
+  std::span<float> discount;             // [batch] products, 0 at a termination
+  std::span<std::uint64_t> key;          // [batch] item keys
+};
+
+} // namespace troupe::replay
