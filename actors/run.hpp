@@ -1,0 +1,141 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "env/make.hpp"
+#include "learner/workloads/d4pg.hpp"
+
+namespace troupe::actors {
+
+/// Everything a run is made of, checked. Plain data; built from an experiment file by experiments/.
+struct RunConfig {
+  std::uint64_t seed = 1;
+  bool deterministic = false;
+  env::EnvironmentConfig environment;
+  learner::D4pgConfig agent;
+
+  struct Replay {
+    int shards = 1;
+    std::int64_t capacity_items = 1'000'000; // over all shards
+    std::int64_t capacity_bytes = std::int64_t{4} << 30;
+    std::int64_t minimum_items = 1000;
+    double samples_per_insert = 32;
+    double error_buffer = 0; // samples; 0: a tenth of minimum_items * samples_per_insert
+    int n_step = 5;
+    double discount = 0.99;
+  } replay;
+
+  struct Learner {
+    int replicas = 1;
+    int threads = 1;              // of each replica
+    int publish_period = 10;      // updates
+    int prefetch = 2;             // batches
+    std::string backend = "auto"; // "threads", "gloo", "nccl"
+  } learner;
+
+  struct Actors {
+    int environment = 2;
+    int environments_per_actor = 1;
+    std::int64_t random_steps = 1000; // agent steps, over all actors
+    double noise_start = 0.2;
+    double noise_end = 0.2;
+    std::int64_t noise_steps = 1; // agent steps
+    int restarts = 3;
+  } actors;
+
+  struct Evaluation {
+    std::int64_t period = 10'000; // environment steps; 0: only at the end
+    int episodes = 3;
+    int final_episodes = 10;
+  } evaluation;
+
+  struct Stop {
+    std::int64_t environment_steps = 1'000'000;
+    double minutes = 0;           // of training; 0: no limit
+    double evaluation_return = 0; // 0: off
+  } stop;
+
+  struct Checkpoint {
+    double minutes = 10; // 0: only at the end
+    int keep = 2;
+    bool replay = true;
+  } checkpoint;
+};
+
+/// Counters and rates of a run, twice a second and at the end. Rates are means since the last
+/// report, `total_*` since the start.
+struct Progress {
+  std::int64_t environment_steps = 0; // of the simulator's control loop
+  std::int64_t agent_steps = 0;
+  std::int64_t episodes = 0;
+  std::int64_t updates = 0;
+  std::int64_t inserts = 0; // items
+  std::int64_t samples = 0; // items
+  std::int64_t replay_items = 0;
+  std::int64_t replay_bytes = 0;
+  std::int64_t parameter_version = 0;
+  double parameter_lag = 0; // updates, mean over the actors' last steps
+  double training_seconds =
+      0; // without evaluation pauses: the environments' and learner's own time
+  double environment_steps_per_second = 0;
+  double updates_per_second = 0;
+  double frames_per_second = 0; // rendered
+  double episode_return = 0;    // mean of the last ten training episodes; NaN before the first
+  std::map<std::string, double> learner; // last metrics of the learner
+  std::map<std::string, double> seconds; // where the time went, per stage: "learner.sample",
+                                         // "learner.update", "environment.step", …
+};
+
+struct Evaluated {
+  std::int64_t environment_steps = 0;
+  std::int64_t updates = 0;
+  double training_seconds = 0;
+  std::vector<double> returns;
+  bool final = false;
+};
+
+/// What the run tells its owner; called on one thread, never at once.
+struct RunCallbacks {
+  std::function<void(const Progress&)> progress;
+  std::function<void(const Evaluated&)> evaluated;
+  std::function<void(const std::string& level, const std::string& text)>
+      log; // "info", "warning", "error"
+  /// An episode of training ended: return, length in environment steps.
+  std::function<void(std::int64_t environment_steps, double episode_return, std::int64_t length)>
+      episode;
+};
+
+/// How a run is spread. `start_node` starts one process `troupe node` for the role and index that
+/// connects to the head's port on the loopback interface and returns its process id; empty:
+/// everything in this process.
+struct Placement {
+  std::function<int(const std::string& role, int index, std::uint16_t head_port)> start_node;
+};
+
+struct RunResult {
+  Progress progress;
+  Evaluated evaluation;             // the final one; no returns when the run was stopped before
+  bool interrupted = false;         // by `stop`
+  std::string error;                // first cause; empty when the run did what it should
+  std::filesystem::path checkpoint; // the last complete one; empty when there is none
+};
+
+/// Trains until config.stop says so or `stop` becomes true; then evaluates, writes a checkpoint
+/// under folder/checkpoints/<updates> and returns. `resume_from` is a checkpoint's folder or empty.
+/// Blocks; throws std::invalid_argument or std::runtime_error for what is found wrong before the
+/// first step.
+RunResult run(const RunConfig& config, const std::filesystem::path& folder,
+              const std::filesystem::path& resume_from, const Placement& placement,
+              const RunCallbacks& callbacks, const std::atomic<bool>& stop);
+
+/// The body of `troupe node`: plays one role of a run whose head listens on 127.0.0.1:head_port.
+/// Returns the exit code.
+int run_node(const RunConfig& config, const std::string& role, int index, std::uint16_t head_port);
+
+} // namespace troupe::actors

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace troupe::experiments {
+
+/// One figure of a benchmark: median, least and greatest of the repetitions; printed as one JSON
+/// object per line.
+struct Figure {
+  std::string bench;  // "environment", "render", "replay", "learner", "collectives", "agent"
+  std::string metric; // what is counted, in words
+  double value = 0;
+  double minimum = 0;
+  double maximum = 0;
+  std::string unit; // "items/s"
+  std::map<std::string, std::string> config;
+};
+
+struct BenchOptions {
+  double seconds = 1;  // per repetition
+  int repetitions = 3; // the median is reported
+  std::string models;  // folder of the suite's XML files; empty: the build's
+};
+
+using Report = std::function<void(const Figure&)>;
+
+/// Calls `chunk` (which does work and returns how much) for options.seconds, options.repetitions
+/// times; gives the figure of work per second.
+Figure measure_rate(const BenchOptions& options, const std::string& bench,
+                    const std::string& metric, const std::string& unit,
+                    const std::function<double()>& chunk);
+
+void bench_environment(const BenchOptions& options,
+                       const Report& report);                         // control steps/s, resets/s
+void bench_render(const BenchOptions& options, const Report& report); // frames/s
+void bench_replay(const BenchOptions& options,
+                  const Report& report); // inserts/s, samples/s, in process and over ZeroMQ
+void bench_collectives(const BenchOptions& options,
+                       const Report& report);                          // all_reduce latency, GB/s
+void bench_learner(const BenchOptions& options, const Report& report); // D4PG updates/s
+void bench_agent(const BenchOptions& options,
+                 const Report& report); // cheetah_run end to end, agent steps/s
+
+} // namespace troupe::experiments
