@@ -1,0 +1,94 @@
+#include "env/compiled_model.hpp"
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <tuple>
+
+#include "env/mujoco_errors.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+using SpecPtr = std::unique_ptr<mjSpec, decltype(&mj_deleteSpec)>;
+
+std::shared_ptr<const CompiledModel> compile(const std::string& name, const std::string& source,
+                                             SpecPtr spec, const char* parse_error,
+                                             ModelEdit edit) {
+  if (!spec)
+    throw std::runtime_error(source + " is not a MuJoCo model: " + parse_error);
+  if (edit != nullptr)
+    edit(*spec);
+  mjModel* model = mj_compile(spec.get(), nullptr);
+  if (model == nullptr)
+    throw std::runtime_error(source + " does not compile: " + mjs_getError(spec.get()));
+  std::vector<std::string> warnings;
+  for (int i = 0; i < mjs_numWarnings(spec.get()); ++i)
+    warnings.emplace_back(mjs_getWarning(spec.get(), i));
+  return std::make_shared<const CompiledModel>(name, model, std::move(warnings));
+}
+
+std::shared_ptr<const CompiledModel> load_file(const std::filesystem::path& path,
+                                               const std::string& name, ModelEdit edit) {
+  if (!std::filesystem::is_regular_file(path))
+    throw std::runtime_error(
+        "models: " + path.string()
+        + " does not exist; name the folder of the control suite's XML files (dm_control/suite), or"
+          " unpack them with experiments/install_dependencies.sh");
+  install_mujoco_handlers();
+  const MujocoScope scope(name);
+  char error[1024] = "";
+  SpecPtr spec(mj_parseXML(path.c_str(), nullptr, error, sizeof error), &mj_deleteSpec);
+  return compile(name, path.string(), std::move(spec), error, edit);
+}
+
+/// The one table of the process: MuJoCo's compiler is not made for several threads, and a model
+/// that is alive is not compiled twice.
+struct Loaded {
+  std::mutex mutex;
+  std::map<std::tuple<std::string, std::string, std::string>, std::weak_ptr<const CompiledModel>>
+      models;
+};
+
+Loaded& loaded() {
+  static Loaded table;
+  return table;
+}
+
+} // namespace
+
+CompiledModel::CompiledModel(std::string name, mjModel* model, std::vector<std::string> warnings)
+    : name_(std::move(name)), model_(model), warnings_(std::move(warnings)) {}
+
+CompiledModel::~CompiledModel() {
+  mj_deleteModel(model_);
+}
+
+std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
+                                                const std::string& variant, ModelEdit edit) {
+  const std::filesystem::path base = folder.empty() ? TROUPE_SUITE_DIR : folder;
+  Loaded& table = loaded();
+  const std::lock_guard lock(table.mutex);
+  std::weak_ptr<const CompiledModel>& entry =
+      table.models[{base.lexically_normal().string(), file, variant}];
+  if (auto model = entry.lock())
+    return model;
+  const std::string stem = std::filesystem::path(file).stem().string();
+  auto model = load_file(base / file, variant.empty() ? stem : stem + "/" + variant, edit);
+  entry = model;
+  return model;
+}
+
+std::shared_ptr<const CompiledModel> compile_model(const std::string& name,
+                                                   const std::string& xml) {
+  const std::lock_guard lock(loaded().mutex);
+  install_mujoco_handlers();
+  const MujocoScope scope(name);
+  char error[1024] = "";
+  SpecPtr spec(mj_parseXMLString(xml.c_str(), nullptr, error, sizeof error), &mj_deleteSpec);
+  return compile(name, "the XML of '" + name + "'", std::move(spec), error, nullptr);
+}
+
+} // namespace troupe::env

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::env {
+
+/// A MuJoCo model as compiled: never written again, so any number of Physics on any threads share
+/// it (the suite's textures alone are 12 MB).
+class CompiledModel {
+public:
+  CompiledModel(std::string name, mjModel* model, std::vector<std::string> warnings); // takes model
+  ~CompiledModel();
+  CompiledModel(const CompiledModel&) = delete;
+  CompiledModel& operator=(const CompiledModel&) = delete;
+
+  const std::string& name() const { return name_; } // "cheetah", for messages
+  const mjModel& get() const { return *model_; }
+  const std::vector<std::string>& warnings() const { return warnings_; } // of the compiler
+
+private:
+  std::string name_;
+  mjModel* model_;
+  std::vector<std::string> warnings_;
+};
+
+/// Changes a parsed model before it is compiled, e.g. adds poles.
+using ModelEdit = void (*)(mjSpec&);
+
+/// The model of <folder>/<file>, included files taken from the same folder, then edited. Models
+/// that somebody still holds are shared: (folder, file, variant) is the identity, so `variant`
+/// names the edit. An empty folder means the one the build found. Any thread. Throws
+/// std::runtime_error (missing file, malformed XML) naming the file.
+std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
+                                                const std::string& variant = {},
+                                                ModelEdit edit = nullptr);
+
+/// The same from XML text, shared with nobody.
+std::shared_ptr<const CompiledModel> compile_model(const std::string& name, const std::string& xml);
+
+} // namespace troupe::env

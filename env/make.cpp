@@ -1,0 +1,27 @@
+#include "env/make.hpp"
+
+#include <stdexcept>
+
+#include "env/suite/suite_environment.hpp"
+#include "env/wrappers/action_repeat.hpp"
+#include "env/wrappers/action_scale.hpp"
+#include "env/wrappers/flat_state.hpp"
+#include "env/wrappers/frame_stack.hpp"
+
+namespace troupe::env {
+
+std::unique_ptr<Environment> make_task(const std::string& task, const std::string& models) {
+  return std::make_unique<SuiteEnvironment>(find_task(task), models);
+}
+
+std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config) {
+  std::unique_ptr<Environment> made = make_task(config.task, config.models);
+  made = std::make_unique<ActionScale>(std::move(made));
+  made = std::make_unique<ActionRepeat>(std::move(made), config.action_repeat);
+  if (config.pixels)
+    throw std::runtime_error("pixels are not built");
+  made = std::make_unique<FlatState>(std::move(made));
+  return std::make_unique<FrameStack>(std::move(made), config.frame_stack);
+}
+
+} // namespace troupe::env

@@ -1,0 +1,44 @@
+#include "env/mujoco_errors.hpp"
+
+#include <mujoco/mujoco.h>
+
+#include <cstdio>
+#include <mutex>
+#include <stdexcept>
+
+namespace troupe::env {
+
+namespace {
+thread_local MujocoScope* innermost = nullptr;
+} // namespace
+
+/// What MuJoCo calls. An error must not return, so it throws through MuJoCo's own C frames:
+/// libmujoco carries unwind tables for all of its code (section .eh_frame), and mj_resetData brings
+/// the arena of the interrupted mjData back into order.
+struct MujocoHandler {
+  static void handle(const mjLogMessage* message) {
+    MujocoScope* scope = innermost;
+    if (message->level == mjLOG_ERROR)
+      throw std::runtime_error("MuJoCo failed on model '"
+                               + (scope != nullptr ? scope->model_ : std::string("?"))
+                               + "': " + message->subject);
+    if (scope != nullptr && message->level == mjLOG_WARNING)
+      std::snprintf(scope->warning_, sizeof scope->warning_, "%s", message->subject);
+  }
+};
+
+MujocoScope::MujocoScope(const std::string& model) : model_(model), outer_(innermost) {
+  warning_[0] = 0;
+  innermost = this;
+}
+
+MujocoScope::~MujocoScope() {
+  innermost = outer_;
+}
+
+void install_mujoco_handlers() {
+  static std::once_flag once;
+  std::call_once(once, [] { mju_setLogHandler(&MujocoHandler::handle); });
+}
+
+} // namespace troupe::env

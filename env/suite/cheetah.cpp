@@ -1,0 +1,63 @@
+#include "env/suite/rewards.hpp"
+#include "env/suite/task.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+constexpr double kRunSpeed = 10;    // metres/second: reward 1 from here on
+constexpr int kSettlingSteps = 200; // physics steps before an episode
+
+class Cheetah final : public Task {
+public:
+  explicit Cheetah(Physics& physics)
+      : speed_(physics.id(mjOBJ_SENSOR, "torso_subtreelinvel")),
+        positions_(static_cast<int>(physics.model().nq)),
+        velocities_(static_cast<int>(physics.model().nv)) {}
+
+  std::vector<ArraySpec> observations() const override {
+    return {float64_array("position", {positions_ - 1}), float64_array("velocity", {velocities_})};
+  }
+
+  void initialize_episode(Physics& physics, Random& random) const override {
+    const mjModel& model = physics.model();
+    for (int i = 0; i < static_cast<int>(model.njnt); ++i)
+      if (model.jnt_limited[i])
+        physics.data().qpos[model.jnt_qposadr[i]] =
+            random.uniform(model.jnt_range[2 * i], model.jnt_range[2 * i + 1]);
+    physics.step(kSettlingSteps);
+    physics.data().time = 0;
+  }
+
+  void observe(const Physics& physics, std::span<double> out) const override {
+    ObservationWriter writer(out); // without the horizontal position
+    writer.put(physics.data().qpos + 1, static_cast<std::size_t>(positions_ - 1));
+    writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
+  }
+
+  double reward(const Physics& physics) const override {
+    return tolerance(physics.sensor(speed_)[0], {.lower = kRunSpeed,
+                                                 .upper = kInfinity,
+                                                 .margin = kRunSpeed,
+                                                 .sigmoid = Sigmoid::linear,
+                                                 .value_at_margin = 0});
+  }
+
+private:
+  int speed_;
+  int positions_;
+  int velocities_;
+};
+
+constexpr TaskInfo kTasks[] = {
+    {"cheetah_run", "cheetah.xml", "", nullptr, 10, 0,
+     [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Cheetah>(physics); }},
+};
+
+} // namespace
+
+std::span<const TaskInfo> cheetah_tasks() {
+  return kTasks;
+}
+
+} // namespace troupe::env

@@ -1,0 +1,117 @@
+#include "env/suite/suite_environment.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "env/state_bytes.hpp"
+#include "env/wrappers/checks.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+int steps_per_control(const TaskInfo& info, double timestep) {
+  if (info.control_timestep_seconds == 0)
+    return 1;
+  const double ratio = info.control_timestep_seconds / timestep;
+  const double rounded = std::round(ratio);
+  if (rounded < 1 || std::abs(ratio - rounded) > 1e-8)
+    throw std::runtime_error(std::string("task ") + info.name + ": control time step "
+                             + std::to_string(info.control_timestep_seconds)
+                             + " s must be a multiple of the model's " + std::to_string(timestep)
+                             + " s");
+  return static_cast<int>(rounded);
+}
+
+EnvironmentSpec make_spec(const TaskInfo& info, const mjModel& model, const Task& task,
+                          int physics_steps) {
+  EnvironmentSpec spec;
+  spec.name = info.name;
+  spec.observations = task.observations();
+  spec.control_timestep_seconds = model.opt.timestep * physics_steps;
+  spec.episode_steps =
+      static_cast<std::int64_t>(std::ceil(info.time_limit_seconds / spec.control_timestep_seconds));
+  for (int i = 0; i < static_cast<int>(model.nu); ++i) {
+    const bool limited = model.actuator_ctrllimited[i];
+    const double most = std::numeric_limits<double>::infinity();
+    spec.action.minimum.push_back(limited ? model.actuator_ctrlrange[2 * i] : -most);
+    spec.action.maximum.push_back(limited ? model.actuator_ctrlrange[2 * i + 1] : most);
+  }
+  return spec;
+}
+
+} // namespace
+
+SuiteEnvironment::SuiteEnvironment(const TaskInfo& info, const std::string& models)
+    : physics_(load_model(models, info.xml, info.variant, info.edit)),
+      task_(info.make(physics_)),
+      physics_steps_(steps_per_control(info, physics_.model().opt.timestep)) {
+  spec_ = make_spec(info, physics_.model(), *task_, physics_steps_);
+  std::size_t numbers = 0;
+  for (const ArraySpec& array : spec_.observations)
+    numbers += array.elements();
+  values_.resize(numbers);
+}
+
+void SuiteEnvironment::observe(std::span<std::byte> observation) {
+  task_->observe(physics_, values_);
+  std::memcpy(observation.data(), values_.data(), values_.size() * sizeof(double));
+}
+
+TimeStep SuiteEnvironment::reset(std::uint64_t seed, std::span<std::byte> observation) {
+  check_observation_buffer(spec_, observation);
+  running_ = false;
+  random_ = Random(seed);
+  steps_ = 0;
+  physics_.reset();
+  task_->initialize_episode(physics_, random_);
+  physics_.forward_without_actuation();
+  observe(observation);
+  running_ = true;
+  return {};
+}
+
+TimeStep SuiteEnvironment::step(std::span<const double> action, std::span<std::byte> observation) {
+  check_observation_buffer(spec_, observation);
+  check_action(spec_, action);
+  if (!running_)
+    throw std::invalid_argument("environment " + spec_.name
+                                + ": step() outside an episode; call reset() first");
+  running_ = false; // until this step has succeeded
+  double* control = physics_.data().ctrl;
+  for (std::size_t i = 0; i < action.size(); ++i)
+    control[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
+  physics_.step(physics_steps_);
+  TimeStep result{StepType::mid, task_->reward(physics_), 1};
+  observe(observation);
+  running_ = ++steps_ < spec_.episode_steps;
+  if (!running_)
+    result.step_type = StepType::last; // by the time limit: the discount stays 1
+  return result;
+}
+
+void SuiteEnvironment::save_state(std::vector<std::byte>& out) const {
+  save_value(out, random_);
+  save_value(out, steps_);
+  save_value(out, static_cast<std::uint8_t>(running_));
+  physics_.save_state(out);
+}
+
+std::span<const std::byte> SuiteEnvironment::load_state(std::span<const std::byte> in) {
+  running_ = false;
+  Random random;
+  std::int64_t steps = 0;
+  std::uint8_t running = 0;
+  load_value(in, random, "random stream");
+  load_value(in, steps, "step counter");
+  load_value(in, running, "episode flag");
+  in = physics_.load_state(in);
+  random_ = random;
+  steps_ = steps;
+  running_ = running != 0;
+  return in;
+}
+
+} // namespace troupe::env

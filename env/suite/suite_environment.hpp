@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "env/environment.hpp"
+#include "env/suite/task.hpp"
+
+namespace troupe::env {
+
+/// A control-suite task as an Environment: float64 observations by name, the task's own action
+/// bounds, episodes cut by the time limit (discount 1). step() does not allocate.
+class SuiteEnvironment final : public Environment {
+public:
+  SuiteEnvironment(const TaskInfo& info, const std::string& models);
+
+  const EnvironmentSpec& spec() const override { return spec_; }
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
+  void save_state(std::vector<std::byte>& out) const override;
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override;
+  Physics* physics() override { return &physics_; }
+
+  const Task& task() const { return *task_; }
+  int physics_steps() const { return physics_steps_; } // per control step
+
+private:
+  void observe(std::span<std::byte> observation);
+
+  Physics physics_;
+  std::unique_ptr<Task> task_;
+  EnvironmentSpec spec_;
+  int physics_steps_;
+  Random random_;
+  std::int64_t steps_ = 0;
+  bool running_ = false; // between a first and a last step, and no error since
+  std::vector<double> values_;
+};
+
+} // namespace troupe::env

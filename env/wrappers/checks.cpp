@@ -1,0 +1,27 @@
+#include "env/wrappers/checks.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+namespace troupe::env {
+
+void check_action(const EnvironmentSpec& spec, std::span<const double> action) {
+  if (action.size() != spec.action.size())
+    throw std::invalid_argument("environment " + spec.name + ": the action has "
+                                + std::to_string(action.size()) + " numbers; it needs "
+                                + std::to_string(spec.action.size()));
+  for (std::size_t i = 0; i < action.size(); ++i)
+    if (!std::isfinite(action[i]))
+      throw std::invalid_argument("environment " + spec.name + ": action[" + std::to_string(i)
+                                  + "] is " + std::to_string(action[i])
+                                  + "; actions must be finite (has the policy diverged?)");
+}
+
+void check_observation_buffer(const EnvironmentSpec& spec, std::span<const std::byte> observation) {
+  if (observation.size() != spec.observation_bytes())
+    throw std::invalid_argument("environment " + spec.name + ": the observation buffer has "
+                                + std::to_string(observation.size()) + " bytes; it needs "
+                                + std::to_string(spec.observation_bytes()));
+}
+
+} // namespace troupe::env

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "env/spec.hpp"
+
+namespace troupe::env {
+
+/// Throws std::invalid_argument naming the environment when the action has another size or a number
+/// that is not finite, or the buffer another size.
+void check_action(const EnvironmentSpec& spec, std::span<const double> action);
+void check_observation_buffer(const EnvironmentSpec& spec, std::span<const std::byte> observation);
+
+} // namespace troupe::env

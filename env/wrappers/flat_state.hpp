@@ -1,0 +1,22 @@
+#pragma once
+
+#include "env/wrappers/wrapper.hpp"
+
+namespace troupe::env {
+
+/// All float64 observations one after another as one array "state" float32 [n]. A number that is
+/// not finite, or leaves the range of float32, is a std::runtime_error naming its array.
+class FlatState final : public Wrapper {
+public:
+  explicit FlatState(std::unique_ptr<Environment> inner);
+
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
+
+private:
+  void flatten(std::span<std::byte> observation) const;
+
+  std::vector<std::byte> scratch_;
+};
+
+} // namespace troupe::env
