@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs every test. Usage: tests/run.sh [preset] [ctest arguments…]
+#   tests/run.sh                 the release build, all tests
+#   tests/run.sh asan -L unit    the unit tests under AddressSanitizer and UBSan
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$top"
+preset=release
+case ${1:-} in
+-h | --help)
+  sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"
+  exit 0
+  ;;
+dev | release | asan | tsan | cuda)
+  preset=$1
+  shift
+  ;;
+esac
+experiments/install_dependencies.sh
+cmake --preset "$preset" >build/configure-"$preset".log || {
+  tail -n 20 build/configure-"$preset".log >&2
+  exit 1
+}
+ninja -C build/"$preset"
+exec ctest --test-dir build/"$preset" --output-on-failure -j "$(nproc)" "$@"
