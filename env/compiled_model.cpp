@@ -1,5 +1,6 @@
 #include "env/compiled_model.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -14,16 +15,22 @@ namespace {
 
 using SpecPtr = std::unique_ptr<mjSpec, decltype(&mj_deleteSpec)>;
 
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
 std::shared_ptr<const CompiledModel> compile(const std::string& name, const std::string& source,
                                              SpecPtr spec, const char* parse_error,
                                              ModelEdit edit) {
   if (!spec)
-    throw std::runtime_error(source + " is not a MuJoCo model: " + parse_error);
+    throw std::runtime_error(source + " is not a MuJoCo model: " + one_line(parse_error));
   if (edit != nullptr)
     edit(*spec);
   mjModel* model = mj_compile(spec.get(), nullptr);
   if (model == nullptr)
-    throw std::runtime_error(source + " does not compile: " + mjs_getError(spec.get()));
+    throw std::runtime_error(source + " does not compile: " + one_line(mjs_getError(spec.get())));
   std::vector<std::string> warnings;
   for (int i = 0; i < mjs_numWarnings(spec.get()); ++i)
     warnings.emplace_back(mjs_getWarning(spec.get(), i));

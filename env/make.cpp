@@ -1,12 +1,11 @@
 #include "env/make.hpp"
 
-#include <stdexcept>
-
 #include "env/suite/suite_environment.hpp"
 #include "env/wrappers/action_repeat.hpp"
 #include "env/wrappers/action_scale.hpp"
 #include "env/wrappers/flat_state.hpp"
 #include "env/wrappers/frame_stack.hpp"
+#include "env/wrappers/pixels.hpp"
 
 namespace troupe::env {
 
@@ -19,8 +18,9 @@ std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config) {
   made = std::make_unique<ActionScale>(std::move(made));
   made = std::make_unique<ActionRepeat>(std::move(made), config.action_repeat);
   if (config.pixels)
-    throw std::runtime_error("pixels are not built");
-  made = std::make_unique<FlatState>(std::move(made));
+    made = std::make_unique<Pixels>(std::move(made), *config.pixels);
+  else
+    made = std::make_unique<FlatState>(std::move(made));
   return std::make_unique<FrameStack>(std::move(made), config.frame_stack);
 }
 

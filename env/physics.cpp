@@ -83,8 +83,7 @@ void Physics::check(const char* last_warning) {
   for (int i = 0; i < mjNWARNING; ++i)
     if (data_->warning[i].number > 0)
       throw std::runtime_error(
-          "simulation of model '" + name() + "' is invalid at " + std::to_string(data_->time)
-          + " s: "
+          "simulation of model '" + name() + "' is invalid: "
           + (*last_warning != '\0'
                  ? last_warning
                  : mju_warningText(i, static_cast<std::size_t>(data_->warning[i].lastinfo)))

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 
 #include "env/make.hpp"
 
@@ -9,7 +11,7 @@ namespace troupe::env {
 
 /// Who draws.
 struct GlInfo {
-  std::string backend; // "EGL device 1 of 2 (EGL_MESA_device_software)", "OSMesa", …
+  std::string backend; // "EGL, device 1 of 2", "OSMesa", …
   std::string vendor;
   std::string renderer; // "llvmpipe (LLVM 15.0.6, 256 bits)", "NVIDIA H200/PCIe/SSE2"
   std::string version;
@@ -19,23 +21,44 @@ struct GlInfo {
 /// An off-screen OpenGL context. EGL and OSMesa are loaded at run time and never linked: MuJoCo
 /// takes the first loader it finds in the process, so a process draws with one of the two for life.
 /// There is one context per thread and backend, shared by that thread's renderers and destroyed
-/// with the last of them; it may be destroyed on another thread once its own has ended.
+/// with the last of them; once its thread has ended it may be used or destroyed on another.
 class GlContext {
 public:
   virtual ~GlContext() = default;
+  GlContext(const GlContext&) = delete;
+  GlContext& operator=(const GlContext&) = delete;
 
-  /// Makes it the thread's current one; no cost when it is. Throws std::runtime_error when another
-  /// thread holds it.
-  virtual void make_current() = 0;
-
+  /// Makes it the calling thread's current one; no cost when it is. Throws std::runtime_error when
+  /// another living thread holds it.
+  void make_current();
   const GlInfo& info() const { return info_; }
 
+  /// What renderers of this context share: MuJoCo's textures and display lists, by model, height,
+  /// width and effects.
+  using DrawKey = std::tuple<const void*, int, int, bool>;
+  std::map<DrawKey, std::weak_ptr<void>>& shared() { return shared_; }
+
 protected:
+  GlContext() = default;
+
+  virtual bool bind() = 0;   // to the calling thread
+  virtual void unbind() = 0; // from the calling thread
+  void forget();             // a destructor's first act: unbinds if this thread holds it
+  void describe(const std::string& backend, void* (*get_proc_address)(const char*));
+
   GlInfo info_;
+
+private:
+  friend struct GlThread;
+  std::map<DrawKey, std::weak_ptr<void>> shared_;
 };
 
 /// The calling thread's context, made on first use. Throws std::runtime_error, one line: what was
 /// tried, what each said, what to install.
 std::shared_ptr<GlContext> gl_of_this_thread(GlBackend backend);
+
+// One file each. They throw std::runtime_error with the reason in a few words.
+std::shared_ptr<GlContext> make_egl_context();
+std::shared_ptr<GlContext> make_osmesa_context();
 
 } // namespace troupe::env

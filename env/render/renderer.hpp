@@ -22,7 +22,7 @@ enum class PixelLayout : std::uint8_t { channels_first, channels_last };
 /// std::runtime_error (no OpenGL).
 class Renderer {
 public:
-  Renderer(const Physics& physics, const PixelOptions& options,
+  Renderer(Physics& physics, const PixelOptions& options,
            PixelLayout layout = PixelLayout::channels_first);
   ~Renderer();
   Renderer(const Renderer&) = delete;
@@ -38,7 +38,7 @@ public:
 
 private:
   struct Impl;
-  const Physics& physics_;
+  Physics& physics_;
   PixelOptions options_;
   PixelLayout layout_;
   std::unique_ptr<Impl> impl_;

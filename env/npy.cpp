@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+
+#include "env/npz.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+constexpr std::size_t kMostHeaderBytes = 65536;
+
+[[noreturn]] void fail(const std::string& source, const std::string& what) {
+  throw std::runtime_error(source + " is not a NumPy array we can read: " + what);
+}
+
+std::size_t type_bytes(const std::string& type, const std::string& source) {
+  if (type == "<f8" || type == "<i8")
+    return 8;
+  if (type == "<f4" || type == "<i4")
+    return 4;
+  if (type == "|u1" || type == "|b1")
+    return 1;
+  fail(source, "its type is '" + type.substr(0, 16)
+                   + "'; float64, float32, int64, int32, uint8 and bool are read");
+}
+
+/// Reads the header's text, e.g. {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
+class Header {
+public:
+  Header(std::string_view text, const std::string& source) : text_(text), source_(source) {}
+
+  std::string type() { return std::string(quoted("'descr':")); }
+
+  bool fortran_order() {
+    const std::string_view rest = after("'fortran_order':");
+    if (rest.starts_with("True"))
+      return true;
+    if (!rest.starts_with("False"))
+      fail(source_, "its order is neither C's nor Fortran's");
+    return false;
+  }
+
+  std::vector<std::int64_t> shape() {
+    std::string_view rest = after("'shape':");
+    if (!rest.starts_with('(') || rest.find(')') == std::string_view::npos)
+      fail(source_, "its shape is missing");
+    rest = rest.substr(1, rest.find(')') - 1);
+    std::vector<std::int64_t> shape;
+    while (true) {
+      rest.remove_prefix(std::min(rest.find_first_not_of(" ,"), rest.size()));
+      if (rest.empty())
+        return shape;
+      std::int64_t value = 0;
+      std::size_t digits = 0;
+      for (; digits < rest.size() && rest[digits] >= '0' && rest[digits] <= '9'; ++digits)
+        if (value < (std::int64_t{1} << 40))
+          value = value * 10 + (rest[digits] - '0');
+      if (digits == 0 || value >= (std::int64_t{1} << 40) || shape.size() == 16)
+        fail(source_, "its shape is malformed");
+      shape.push_back(value);
+      rest.remove_prefix(digits);
+    }
+  }
+
+private:
+  std::string_view after(std::string_view key) const {
+    const std::size_t at = text_.find(key);
+    if (at == std::string_view::npos)
+      fail(source_, "its header lacks " + std::string(key));
+    std::string_view rest = text_.substr(at + key.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    return rest;
+  }
+
+  std::string_view quoted(std::string_view key) const {
+    const std::string_view rest = after(key);
+    const std::size_t end = rest.find('\'', 1);
+    if (!rest.starts_with('\'') || end == std::string_view::npos)
+      fail(source_, "its type is missing (a structured array?)");
+    return rest.substr(1, end - 1);
+  }
+
+  std::string_view text_;
+  const std::string& source_;
+};
+
+template <typename T>
+void widen(const std::vector<std::byte>& bytes, std::vector<double>& out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    T value{};
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<double>(value);
+  }
+}
+
+} // namespace
+
+std::size_t NpyArray::elements() const {
+  std::size_t count = 1;
+  for (const std::int64_t n : shape)
+    count *= static_cast<std::size_t>(n);
+  return count;
+}
+
+std::vector<double> NpyArray::as_doubles() const {
+  std::vector<double> out(elements());
+  if (type == "<f8")
+    widen<double>(bytes, out);
+  else if (type == "<f4")
+    widen<float>(bytes, out);
+  else if (type == "<i8")
+    widen<std::int64_t>(bytes, out);
+  else if (type == "<i4")
+    widen<std::int32_t>(bytes, out);
+  else
+    widen<std::uint8_t>(bytes, out);
+  return out;
+}
+
+NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
+  constexpr std::string_view kMagic = "\x93NUMPY";
+  if (file.size() < 12 || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
+    fail(source, "it does not begin as one");
+  const int version = static_cast<int>(file[6]);
+  const std::size_t width = version == 1 ? 2 : 4;
+  if (version < 1 || version > 3)
+    fail(source, "its version is " + std::to_string(version));
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < width; ++i)
+    length |= static_cast<std::size_t>(file[8 + i]) << (8 * i);
+  if (length > kMostHeaderBytes || length > file.size() - 8 - width)
+    fail(source, "its header is longer than it may be (truncated?)");
+  Header header({reinterpret_cast<const char*>(file.data()) + 8 + width, length}, source);
+  NpyArray array;
+  array.type = header.type();
+  array.shape = header.shape();
+  const auto data = file.subspan(8 + width + length);
+  std::size_t bytes = type_bytes(array.type, source);
+  if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end())
+    bytes = 0;
+  for (const std::int64_t n : array.shape) { // never beyond the bytes there are: no overflow
+    if (n > 0 && bytes > data.size() / static_cast<std::size_t>(n))
+      fail(source, "it has fewer numbers than its shape says");
+    bytes *= static_cast<std::size_t>(n);
+  }
+  if (bytes != data.size())
+    fail(source, "it has " + std::to_string(data.size()) + " bytes of numbers; its shape needs "
+                     + std::to_string(bytes));
+  if (header.fortran_order() && array.shape.size() > 1)
+    fail(source, "it is in Fortran order; save it with numpy.ascontiguousarray");
+  array.bytes.assign(data.begin(), data.end());
+  return array;
+}
+
+} // namespace troupe::env

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::env {
+
+/// One NumPy array: little-endian numbers, C order.
+struct NpyArray {
+  std::string type; // NumPy's name: "<f8", "<f4", "<i8", "<i4", "|u1", "|b1"
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+
+  std::size_t elements() const;
+  std::vector<double> as_doubles() const; // any of the types above
+};
+
+/// What a reader accepts of a file from outside.
+struct NpzLimits {
+  std::size_t file_bytes = std::size_t{256} << 20;
+  std::size_t array_bytes = std::size_t{256} << 20; // of one array, unpacked
+  std::size_t total_bytes = std::size_t{1} << 30;   // of all arrays, unpacked
+  std::size_t arrays = 4096;
+};
+
+/// Arrays of an .npz archive by name, without ".npy". Nothing in the bytes is believed before it is
+/// checked (sizes, offsets, checksums, header text); std::runtime_error names `source` and what is
+/// wrong. Memory is bounded by the limits. zip64, encryption and pickled objects are refused.
+std::map<std::string, NpyArray> parse_npz(std::span<const std::byte> file,
+                                          const std::string& source, const NpzLimits& limits = {});
+std::map<std::string, NpyArray> read_npz(const std::string& path, const NpzLimits& limits = {});
+
+/// One .npy file's bytes.
+NpyArray parse_npy(std::span<const std::byte> file, const std::string& source);
+
+} // namespace troupe::env
