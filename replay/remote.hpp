@@ -1,0 +1,114 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/wire/context.hpp"
+#include "replay/batch.hpp"
+#include "replay/insertion.hpp"
+#include "replay/spec.hpp"
+#include "replay/table.hpp"
+
+namespace troupe::replay {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+struct ShardServerOptions {
+  std::string endpoint = "tcp://127.0.0.1:*";
+  bool allow_other_hosts = false; // bind something else than loopback
+  std::int64_t max_sample = 65536; // items per request
+  std::size_t max_frame_bytes = std::size_t{64} << 20;
+  std::size_t max_chunk_bytes = std::size_t{64} << 20;
+  std::size_t max_writers = 1024;         // remembered; the one silent for longest is forgotten
+  std::size_t max_waiting_samples = 1024; // over all clients
+};
+
+/// What the owner of the shard does; called on the server's thread. Each reply function may be
+/// called later, once, from any thread, also after the server is gone (then it does nothing).
+struct ShardHandlers {
+  /// `accepted` when the insertion is in. Insertions of one writer are accepted in order. Destroyed
+  /// uncalled: the client sends the insertion again.
+  std::function<void(InsertionPtr, std::function<void()> accepted)> insert;
+  /// `answer` with `count` items, or with none: the client is told that the shard refused.
+  std::function<void(std::int64_t count, std::function<void(std::vector<Item>)> answer)> sample;
+  std::function<void(std::function<void(TableStats)>)> stats;
+  std::function<void(const std::string&)> log = [](const std::string&) {}; // first garbage of a kind
+};
+
+struct ShardServerCounters {
+  std::int64_t garbage = 0;    // messages dropped
+  std::int64_t insertions = 0; // handed on
+  std::int64_t duplicates = 0; // dropped before they were handed on
+  std::int64_t samples = 0;    // batches sent
+};
+
+/// The data port of one shard: a ROUTER socket and the thread that decodes, checks, rebuilds chunks
+/// and gathers sampled batches into messages. The constructor throws std::runtime_error when the
+/// endpoint cannot be bound. The destructor ends the thread.
+class ShardServer {
+public:
+  ShardServer(env::wire::Context& context, const TransitionSpec& spec, ShardHandlers handlers,
+              const ShardServerOptions& options = {});
+  ~ShardServer();
+  ShardServer(const ShardServer&) = delete;
+  ShardServer& operator=(const ShardServer&) = delete;
+
+  const std::string& endpoint() const; // with the port, "tcp://127.0.0.1:40123"
+  ShardServerCounters counters() const; // any thread
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct ShardClientOptions {
+  std::size_t window = 64;                      // insertions sent and not yet accepted
+  std::chrono::milliseconds ping_interval{200}; // while waiting; finds out what a server has lost
+};
+
+/// A client of one shard; one thread. Every waiting call ends at its deadline. Where the server was
+/// silent all the time until then it throws std::runtime_error, which names the endpoint; where it
+/// answers but the limiter (or the window) holds this side back the result says so. A restarted
+/// server at the same endpoint is found again and gets what it has not accepted.
+class ShardClient {
+public:
+  ShardClient(env::wire::Context& context, const std::string& endpoint, const TransitionSpec& spec,
+              const ShardClientOptions& options = {});
+  ~ShardClient(); // what is in flight is lost: flush() first
+  ShardClient(const ShardClient&) = delete;
+  ShardClient& operator=(const ShardClient&) = delete;
+
+  /// Sends and returns; waits only while the window is full. False: still full at the deadline
+  /// (nothing was sent; the caller keeps the insertion). Insertions of a writer go in order.
+  bool insert(InsertionPtr insertion, Deadline deadline);
+  /// The same with a deadline 10 s from now; throws std::runtime_error where that returns false.
+  void insert(InsertionPtr insertion);
+
+  std::size_t in_flight() const;
+
+  /// Takes in what the server has answered meanwhile; does not wait.
+  void poll();
+
+  /// True when the server has accepted everything, false at the deadline.
+  bool flush(Deadline deadline);
+
+  /// Writes `count` sampled items to rows [first_row, first_row + count) of `batch` and returns
+  /// `count`; nullopt when the limiter did not let it through before the deadline (the request
+  /// stands: the next sample() of the same count takes its answer). Throws std::runtime_error when
+  /// the shard refuses.
+  std::optional<std::int64_t> sample(std::int64_t count, const BatchView& batch,
+                                     std::int64_t first_row, Deadline deadline);
+
+  TableStats stats(Deadline deadline);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace troupe::replay

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "replay/insertion.hpp"
+#include "replay/table.hpp"
+
+namespace troupe::replay {
+
+struct ShardLimits {
+  std::size_t waiting_insertions = 4096; // at least the sum of all clients' windows
+  std::size_t waiting_samples = 256;
+};
+
+/// A table and those who wait for its limiter, first come first served on either side. Decisions
+/// only: no thread, clock or socket; one thread at a time. Callbacks run inside the call that let
+/// them through (maybe insert() or sample() itself) and must not call the shard.
+class Shard {
+public:
+  Shard(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed,
+        const ShardLimits& limits = {});
+
+  /// Inserts now or when samples have made room, and then calls `accepted`. False: too many wait
+  /// already; nothing was stored and `accepted` is destroyed uncalled: the caller keeps the
+  /// insertion and comes again later.
+  bool insert(InsertionPtr insertion, std::function<void()> accepted);
+
+  /// Samples now or when inserts have made it possible, and then calls `answer` with `count` items.
+  /// `answer` gets no items when too many wait already, when `count` < 1, or on cancel_all().
+  void sample(std::int64_t count, std::function<void(std::vector<Item>)> answer);
+
+  /// Forgets those who wait: samples are answered with no items, insertions are destroyed without
+  /// `accepted`.
+  void cancel_all();
+
+  std::size_t waiting_insertions() const { return insertions_.size(); }
+  std::size_t waiting_samples() const { return samples_.size(); }
+
+  /// Who waits and why, for a watchdog; "" when nobody does.
+  std::string why_waiting() const;
+
+  Table& table() { return table_; }
+  const Table& table() const { return table_; }
+
+private:
+  struct WaitingInsertion {
+    InsertionPtr insertion;
+    std::function<void()> accepted;
+  };
+  struct WaitingSample {
+    std::int64_t count = 0;
+    std::function<void(std::vector<Item>)> answer;
+  };
+
+  void move_on();
+
+  Table table_;
+  ShardLimits limits_;
+  std::deque<WaitingInsertion> insertions_;
+  std::deque<WaitingSample> samples_;
+};
+
+} // namespace troupe::replay
