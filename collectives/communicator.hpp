@@ -52,8 +52,12 @@ public:
 };
 
 struct CommunicatorOptions {
-  std::chrono::milliseconds timeout{60'000}; // deadline of every call
+  std::chrono::milliseconds timeout{60'000};         // deadline of every call
+  std::chrono::milliseconds connect_timeout{60'000}; // of the rendezvous, for processes
 };
+
+/// A TCP port that is free at `host` now.
+int free_port(const std::string& host = "127.0.0.1");
 
 /// `size` ranks as threads of this process, one communicator each.
 std::vector<std::unique_ptr<Communicator>>
@@ -68,9 +72,10 @@ make_gloo_communicator(const std::string& host, int port, int rank, int size,
 
 /// The same over NCCL. Throws std::runtime_error with the reason where this build or machine has no
 /// NCCL.
-std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, int port, int rank,
-                                                     int size, int device,
-                                                     const CommunicatorOptions& options = {});
+std::unique_ptr<Communicator>
+make_nccl_communicator(const std::string& host, int port, int rank, int size, int device,
+                       const CommunicatorOptions& options = {},
+                       const std::string& interface_host = "127.0.0.1");
 
 /// Why NCCL cannot be used here, or an empty string when it can.
 std::string nccl_unavailable_reason();

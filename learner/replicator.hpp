@@ -25,9 +25,9 @@ private:
   int replica_id_;
 };
 
-/// The `index`-th seed of the run's seed (splitmix64): different for every index, the same for
-/// every run.
-std::uint64_t split_seed(std::uint64_t seed, std::uint64_t index);
+/// The seed of a replica, split from the run's (splitmix64): different for every replica, the same
+/// for every run.
+std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id);
 
 /// Makes the calling thread fit for LibTorch's arithmetic: `threads` of OpenMP, denormals flushed.
 /// First thing in every thread that computes.

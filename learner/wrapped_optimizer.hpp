@@ -21,8 +21,8 @@ struct WrappedOptimizerOptions {
 };
 
 /// An optimizer whose gradients are the mean over all replicas. All replicas construct and step it
-/// in the same order. With one replica (a null communicator, or one of size 1) it is the optimizer
-/// and nothing else. One thread, the replica's own. Made by ReplicaContext::wrap_optimizer.
+/// in the same order. With one replica (a null communicator, or one of size 1) nothing is averaged
+/// and nothing copied. One thread, the replica's own. Made by ReplicaContext::wrap_optimizer.
 ///
 /// A parameter that has a gradient on some replicas only counts as zero on the others; one that has
 /// none anywhere keeps none. After step() the gradients are the averaged, clipped ones (views of
@@ -52,8 +52,11 @@ public:
 private:
   struct Bucket;
 
+  void add_bucket(std::size_t first, std::size_t count, std::int64_t elements);
+  void broadcast_parameters();
   void average_gradients();
   void measure_and_clip();
+  [[noreturn]] void throw_not_finite() const;
 
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   collectives::Communicator* communicator_; // null for a single replica

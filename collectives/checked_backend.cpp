@@ -1,0 +1,162 @@
+#include "collectives/checked_backend.hpp"
+
+#include <algorithm>
+
+#include "collectives/reduce.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+/// The inner backend's work; a failure of it poisons the group.
+class CheckedWork : public c10d::Work {
+public:
+  CheckedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<ControlMesh> mesh,
+              const Fingerprint& call)
+      : inner_(std::move(inner)), mesh_(std::move(mesh)), call_(call) {}
+
+  bool isCompleted() override { return inner_->isCompleted(); }
+  bool isSuccess() const override { return inner_->isSuccess(); }
+  std::exception_ptr exception() const override { return inner_->exception(); }
+  std::vector<at::Tensor> result() override { return inner_->result(); }
+  void synchronize() override { inner_->synchronize(); }
+  void abort() override { inner_->abort(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return inner_->getFuture(); }
+
+  bool wait(std::chrono::milliseconds timeout) override {
+    try {
+      return inner_->wait(timeout);
+    } catch (const CollectiveError&) {
+      throw;
+    } catch (const std::exception& error) {
+      std::string text = error.what(); // LibTorch's errors carry a page of stack
+      mesh_->data_failed(call_, text.substr(0, text.find('\n')));
+    }
+  }
+
+private:
+  c10::intrusive_ptr<c10d::Work> inner_;
+  std::shared_ptr<ControlMesh> mesh_;
+  Fingerprint call_;
+};
+
+} // namespace
+
+CheckedBackend::CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner,
+                               std::shared_ptr<ControlMesh> mesh, const Options& options)
+    : GuardedBackend(inner->getRank(), inner->getSize()),
+      inner_(std::move(inner)),
+      mesh_(std::move(mesh)),
+      options_(options) {}
+
+void CheckedBackend::poison(const std::string& message) {
+  mesh_->abort(message);
+}
+
+void CheckedBackend::require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind) {
+  if (!can_reduce(tensor.scalar_type(), op))
+    refuse(kind, std::string(op_name(op)) + " of " + type_name(tensor.scalar_type())
+                     + " is not defined; convert it to a floating-point type");
+}
+
+template <class Start>
+CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Tensor> result,
+                                           const at::Tensor& mean_of, Start start) {
+  const auto agreed = mesh_->agree(call);
+  if (std::all_of(result.begin(), result.end(), [](const auto& t) { return t.numel() == 0; }))
+    return done_work(std::move(result));
+  Work inner;
+  try {
+    inner = start();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    mesh_->data_failed(agreed, text.substr(0, text.find('\n')));
+  }
+  auto work = c10::make_intrusive<CheckedWork>(inner, mesh_, agreed);
+  if (!mean_of.defined())
+    return work;
+  work->wait(kNoTimeout);
+  const at::NoGradGuard guard;
+  at::Tensor(mean_of).div_(getSize());
+  return done_work(std::move(result));
+}
+
+CheckedBackend::Work CheckedBackend::allreduce(std::vector<at::Tensor>& tensors,
+                                               const c10d::AllreduceOptions& options) {
+  auto& tensor = only(tensors, Kind::all_reduce);
+  const auto op = operation(options.reduceOp);
+  require_arithmetic(tensor, op, Kind::all_reduce);
+  auto inner = options;
+  const bool divide = op == ReduceOp::mean && !options_.averages;
+  if (divide)
+    inner.reduceOp = c10d::ReduceOp::SUM;
+  return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op)), tensors,
+               divide ? tensor : at::Tensor(), [&] { return inner_->allreduce(tensors, inner); });
+}
+
+CheckedBackend::Work CheckedBackend::broadcast(std::vector<at::Tensor>& tensors,
+                                               const c10d::BroadcastOptions& options) {
+  auto& tensor = only(tensors, Kind::broadcast);
+  const auto root = static_cast<int>(options.rootRank);
+  if (root < 0 || root >= getSize())
+    refuse(Kind::broadcast, "root " + std::to_string(root) + " is not a rank; there are "
+                                + std::to_string(getSize()));
+  return start(fingerprint_of(Kind::broadcast, tensor, Fingerprint::kNoOp, root), tensors, {},
+               [&] { return inner_->broadcast(tensors, options); });
+}
+
+CheckedBackend::Work CheckedBackend::allgather(std::vector<std::vector<at::Tensor>>& outputs,
+                                               std::vector<at::Tensor>& inputs,
+                                               const c10d::AllgatherOptions& options) {
+  auto& input = only(inputs, Kind::all_gather);
+  if (outputs.size() != 1 || outputs[0].size() != static_cast<std::size_t>(getSize()))
+    refuse(Kind::all_gather, "one list of as many outputs as ranks is taken");
+  return start(fingerprint_of(Kind::all_gather, input), outputs[0], {},
+               [&] { return inner_->allgather(outputs, inputs, options); });
+}
+
+CheckedBackend::Work CheckedBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                                     const c10d::AllgatherOptions& options) {
+  std::vector<at::Tensor> inputs{input};
+  return start(fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output}, {},
+               [&] { return inner_->_allgather_base(output, input, options); });
+}
+
+CheckedBackend::Work
+CheckedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                     const c10d::ReduceScatterOptions& options) {
+  std::vector<at::Tensor> inputs{input};
+  only(inputs, Kind::reduce_scatter);
+  const auto op = operation(options.reduceOp);
+  require_arithmetic(input, op, Kind::reduce_scatter);
+  auto inner = options;
+  const bool divide = op == ReduceOp::mean && !options_.averages;
+  if (divide)
+    inner.reduceOp = c10d::ReduceOp::SUM;
+  return start(fingerprint_of(Kind::reduce_scatter, input, static_cast<int>(op)), {output},
+               divide ? output : at::Tensor(),
+               [&] { return inner_->_reduce_scatter_base(output, input, inner); });
+}
+
+CheckedBackend::Work CheckedBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                                   std::vector<int64_t>& output_splits,
+                                                   std::vector<int64_t>& input_splits,
+                                                   const c10d::AllToAllOptions& options) {
+  std::vector<at::Tensor> inputs{input};
+  auto call = fingerprint_of(Kind::all_to_all, only(inputs, Kind::all_to_all));
+  if (!output_splits.empty() || !input_splits.empty()) {
+    call.dimensions = Fingerprint::kNoShape;
+    call.shape = {};
+  }
+  return start(call, {output}, {}, [&] {
+    return inner_->alltoall_base(output, input, output_splits, input_splits, options);
+  });
+}
+
+CheckedBackend::Work CheckedBackend::barrier(const c10d::BarrierOptions& options) {
+  const auto agreed = mesh_->agree(Fingerprint{});
+  if (!options_.inner_barrier)
+    return done_work({});
+  return c10::make_intrusive<CheckedWork>(inner_->barrier(options), mesh_, agreed);
+}
+
+} // namespace troupe::collectives

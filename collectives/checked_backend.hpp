@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+
+#include "collectives/control_mesh.hpp"
+#include "collectives/guarded_backend.hpp"
+
+namespace troupe::collectives {
+
+/// LibTorch's backend with checks: before each collective the ranks agree on its fingerprint over a
+/// control mesh; a failure while data move is told to all. Work is as asynchronous as the inner
+/// backend's, but every call first waits until all ranks have made it.
+class CheckedBackend : public GuardedBackend {
+public:
+  struct Options {
+    std::string name; // "gloo"
+    c10::DeviceType device = at::kCPU;
+    bool averages = false;      // the inner backend has a mean of its own
+    bool inner_barrier = false; // a barrier also orders the device's work, not only the callers
+  };
+
+  CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner, std::shared_ptr<ControlMesh> mesh,
+                 const Options& options);
+
+  const std::string getBackendName() const override { return options_.name; }
+  c10::DeviceType device_type() const override { return options_.device; }
+  void poison(const std::string& message) override;
+
+  using Work = c10::intrusive_ptr<c10d::Work>;
+  Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  Work allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+                 const c10d::AllgatherOptions& options) override;
+  Work _allgather_base(at::Tensor& output, at::Tensor& input,
+                       const c10d::AllgatherOptions& options) override;
+  Work _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                            const c10d::ReduceScatterOptions& options) override;
+  Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
+                     std::vector<int64_t>& input_splits,
+                     const c10d::AllToAllOptions& options) override;
+  Work barrier(const c10d::BarrierOptions& options) override;
+
+private:
+  /// Starts the inner collective after agreement; `mean_of`: divided by the ranks afterwards.
+  template <class Start>
+  Work start(Fingerprint call, std::vector<at::Tensor> result, const at::Tensor& mean_of,
+             Start start);
+  void require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind);
+
+  c10::intrusive_ptr<c10d::Backend> inner_;
+  std::shared_ptr<ControlMesh> mesh_;
+  Options options_;
+};
+
+} // namespace troupe::collectives

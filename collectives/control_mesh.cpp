@@ -1,0 +1,300 @@
+#include "collectives/control_mesh.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace troupe::collectives {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kFingerprint = 0x54460001;
+constexpr std::uint32_t kAbort = 0x54460002;
+constexpr std::size_t kLongestReason = 2000;          // bytes
+constexpr std::chrono::milliseconds kFarewell{200};   // for the others to read an abort
+constexpr std::chrono::milliseconds kDiagnosis{1000}; // for the news of a death to come in
+
+struct Header {
+  std::uint32_t kind = 0;
+  std::uint32_t bytes = 0;
+};
+
+struct Hello {
+  std::uint64_t token[2] = {0, 0}; // only those who read the group's store know it
+  std::int32_t rank = 0;
+  std::int32_t size = 0;
+};
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+std::string rank_name(int rank) {
+  return "rank " + std::to_string(rank);
+}
+
+} // namespace
+
+ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const Options& options)
+    : rank_(rank),
+      timeout_(options.timeout),
+      peers_(static_cast<std::size_t>(size)),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (size > 1)
+    connect(store, options);
+}
+
+void ControlMesh::connect(c10d::Store& store, const Options& options) {
+  const auto deadline = Clock::now() + options.connect_timeout;
+  const auto key = [](int rank) { return "troupe/control/" + std::to_string(rank); };
+  if (rank_ == 0) {
+    // A secret, not a seed: it never reaches a number of the run.
+    if (getrandom(token_, sizeof token_, 0) != static_cast<ssize_t>(sizeof token_))
+      throw std::runtime_error("the system gives no random bytes for the group's token");
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(token_);
+    store.set("troupe/token", std::vector<std::uint8_t>(raw, raw + sizeof token_));
+  } else {
+    const auto raw = store.get("troupe/token");
+    if (raw.size() != sizeof token_)
+      throw std::runtime_error("the rendezvous holds a token of a foreign program; is the port "
+                               "the one of this group's rank 0?");
+    std::memcpy(token_, raw.data(), sizeof token_);
+  }
+  const auto listener = listen_at(options.host, 0);
+  const auto address = options.host + " " + std::to_string(port_of(listener));
+  store.set(key(rank_), std::vector<std::uint8_t>(address.begin(), address.end()));
+  for (int peer = 0; peer < rank_; ++peer) {
+    std::vector<std::uint8_t> raw;
+    try {
+      raw = store.get(key(peer));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(rank_name(peer)
+                               + " did not come to the rendezvous: " + error.what());
+    }
+    const std::string text(raw.begin(), raw.end());
+    const auto space = text.find(' ');
+    const auto port = space == std::string::npos ? 0 : std::atoi(text.c_str() + space);
+    greet(peer, connect_to(text.substr(0, space), port, deadline), deadline);
+  }
+  while (std::any_of(peers_.begin() + rank_ + 1, peers_.end(),
+                     [](const Peer& peer) { return !peer.socket; }))
+    admit(listener, deadline);
+}
+
+void ControlMesh::greet(int peer, Socket socket, Deadline deadline) {
+  Hello mine{{token_[0], token_[1]}, rank_, static_cast<int>(peers_.size())};
+  if (!send_all(socket, bytes_of(mine), deadline))
+    throw std::runtime_error(rank_name(peer) + " closed the connection during the rendezvous");
+  peers_[static_cast<std::size_t>(peer)].socket = std::move(socket);
+}
+
+void ControlMesh::admit(const Socket& listener, Deadline deadline) {
+  if (Clock::now() >= deadline) {
+    std::string missing;
+    for (int peer = rank_ + 1; peer < static_cast<int>(peers_.size()); ++peer)
+      if (!peers_[static_cast<std::size_t>(peer)].socket)
+        missing += (missing.empty() ? "" : ", ") + rank_name(peer);
+    throw std::runtime_error("rendezvous: " + missing + " did not come; was it started, and for "
+                             + std::to_string(peers_.size()) + " ranks?");
+  }
+  Socket socket = accept_from(listener, deadline);
+  Hello hello;
+  const auto soon = std::min(deadline, Clock::now() + std::chrono::seconds(5));
+  if (!socket || !receive_all(socket, std::as_writable_bytes(std::span(&hello, 1)), soon)
+      || hello.token[0] != token_[0] || hello.token[1] != token_[1])
+    return; // a stranger
+  const int size = static_cast<int>(peers_.size());
+  if (hello.size != size || hello.rank <= rank_ || hello.rank >= size)
+    throw std::runtime_error("rendezvous: a process came as rank " + std::to_string(hello.rank)
+                             + " of " + std::to_string(hello.size) + " to rank "
+                             + std::to_string(rank_) + " of " + std::to_string(size)
+                             + "; start all with the same size and different ranks");
+  peers_[static_cast<std::size_t>(hello.rank)].socket = std::move(socket);
+}
+
+ControlMesh::~ControlMesh() {
+  if (!poisoned_.load())
+    return;
+  // Closing with unread bytes would reset the connection, and the reason of the abort with it.
+  const auto deadline = Clock::now() + kFarewell;
+  for (auto& peer : peers_)
+    if (peer.socket)
+      shutdown(peer.socket.fd(), SHUT_WR);
+  for (auto& peer : peers_) {
+    std::byte rest[512];
+    while (peer.socket && !peer.closed && Clock::now() < deadline)
+      peer.closed = !receive_all(peer.socket, rest, deadline);
+  }
+}
+
+void ControlMesh::send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read) {
+  std::vector<std::byte> frame(sizeof(Header) + payload.size());
+  const Header header{kind, static_cast<std::uint32_t>(payload.size())};
+  std::memcpy(frame.data(), &header, sizeof header);
+  if (!payload.empty())
+    std::memcpy(frame.data() + sizeof header, payload.data(), payload.size());
+  const auto deadline = Clock::now() + (all_must_read ? timeout_ : std::chrono::milliseconds(0));
+  const std::lock_guard lock(mutex_);
+  for (auto& peer : peers_)
+    if (peer.socket)
+      send_all(peer.socket, frame, deadline); // whoever is gone is found when reading
+}
+
+/// Reads what has come. False once the peer has closed.
+bool ControlMesh::read(int rank) {
+  auto& peer = peers_[static_cast<std::size_t>(rank)];
+  std::byte chunk[4096];
+  while (!peer.closed) {
+    const auto got = recv(peer.socket.fd(), chunk, sizeof chunk, 0);
+    if (got > 0)
+      peer.inbox.insert(peer.inbox.end(), chunk, chunk + got);
+    else if (got < 0 && errno == EINTR)
+      continue;
+    else if (got < 0 && errno == EAGAIN)
+      break;
+    else
+      peer.closed = true;
+    if (got > 0 && static_cast<std::size_t>(got) < sizeof chunk)
+      break;
+  }
+  return !peer.closed;
+}
+
+/// The next fingerprint of the peer, if it has come. Throws for an abort and for what is no frame.
+bool ControlMesh::take(int rank, Fingerprint& fingerprint) {
+  auto& inbox = peers_[static_cast<std::size_t>(rank)].inbox;
+  Header header;
+  if (inbox.size() < sizeof header)
+    return false;
+  std::memcpy(&header, inbox.data(), sizeof header);
+  const bool known = (header.kind == kFingerprint && header.bytes == sizeof(Fingerprint))
+                     || (header.kind == kAbort && header.bytes <= kLongestReason);
+  if (!known)
+    fail(rank_name(rank) + " sent bytes that are no frame of this version");
+  if (inbox.size() < sizeof header + header.bytes)
+    return false;
+  const auto* payload = inbox.data() + sizeof header;
+  if (header.kind == kAbort) {
+    poison_locally(std::string(reinterpret_cast<const char*>(payload), header.bytes));
+    check();
+  }
+  std::memcpy(&fingerprint, payload, sizeof fingerprint);
+  inbox.erase(inbox.begin(),
+              inbox.begin() + static_cast<std::ptrdiff_t>(sizeof header + header.bytes));
+  return true;
+}
+
+void ControlMesh::wait(const std::vector<char>& arrived, Deadline deadline) {
+  std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank)
+    if (!arrived[rank])
+      entries.push_back({peers_[rank].socket.fd(), POLLIN, 0});
+  poll(entries.data(), entries.size(), milliseconds_until(deadline));
+}
+
+Fingerprint ControlMesh::agree(Fingerprint mine) {
+  check();
+  mine.sequence = sequence_++;
+  if (peers_.size() == 1)
+    return mine;
+  const auto deadline = Clock::now() + timeout_;
+  send(kFingerprint, bytes_of(mine), true);
+  std::vector<Fingerprint> calls(peers_.size());
+  std::vector<char> arrived(peers_.size());
+  calls[static_cast<std::size_t>(rank_)] = mine;
+  arrived[static_cast<std::size_t>(rank_)] = 1;
+  for (;;) {
+    bool all = true;
+    for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+      const auto i = static_cast<std::size_t>(rank);
+      if (arrived[i])
+        continue;
+      const bool open = read(rank);
+      arrived[i] = take(rank, calls[i]);
+      all = all && arrived[i];
+      if (!arrived[i] && !open)
+        fail(call_name(mine) + ": " + rank_name(rank) + " died or left while rank "
+             + std::to_string(rank_) + " waited for it");
+    }
+    if (all)
+      break;
+    check();
+    if (Clock::now() >= deadline)
+      fail(describe_late(calls, arrived, timeout_));
+    wait(arrived, deadline);
+  }
+  if (const auto mismatch = describe_mismatch(calls); !mismatch.empty()) {
+    poison_locally(mismatch); // every rank finds the same
+    check();
+  }
+  return mine;
+}
+
+void ControlMesh::data_failed(const Fingerprint& call, const std::string& error) {
+  check();
+  const auto deadline = Clock::now() + std::min(timeout_, kDiagnosis);
+  std::vector<char> ignored(peers_.size());
+  ignored[static_cast<std::size_t>(rank_)] = 1;
+  do {
+    for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+      if (rank == rank_)
+        continue;
+      Fingerprint next;
+      const bool open = read(rank);
+      while (take(rank, next)) {
+      }
+      if (!open)
+        fail(call_name(call) + " (" + describe(call, false) + "): " + rank_name(rank)
+             + " died or left (" + error + ")");
+    }
+    wait(ignored, deadline);
+  } while (Clock::now() < deadline);
+  fail(call_name(call) + " (" + describe(call, false) + ") failed on rank " + std::to_string(rank_)
+       + ": " + error);
+}
+
+void ControlMesh::poison_locally(const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  if (poisoned_.load())
+    return;
+  message_ = message;
+  poisoned_.store(true);
+}
+
+void ControlMesh::abort(const std::string& message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (poisoned_.load())
+      return;
+    message_ = message;
+    poisoned_.store(true);
+  }
+  const auto sent = message.substr(0, kLongestReason);
+  send(kAbort, std::as_bytes(std::span(sent)), false);
+  const std::uint64_t one = 1;
+  if (write(wake_.fd(), &one, sizeof one) < 0)
+    return; // the counter is full: it wakes anyway
+}
+
+void ControlMesh::fail(const std::string& message) {
+  abort(message);
+  check();
+  throw CollectiveError(message);
+}
+
+void ControlMesh::check() const {
+  if (!poisoned_.load())
+    return;
+  const std::lock_guard lock(mutex_);
+  throw CollectiveError(message_);
+}
+
+} // namespace troupe::collectives

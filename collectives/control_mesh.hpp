@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "collectives/communicator.hpp"
+#include "collectives/fingerprint.hpp"
+#include "collectives/socket.hpp"
+
+namespace troupe::collectives {
+
+/// A connection between every two processes of a group, beside the one that moves the data. Before
+/// each collective the ranks exchange fingerprints over it; an abort travels over it at once, and a
+/// rank that dies is seen by its closed connection. One thread per rank, but abort() may come from
+/// any.
+class ControlMesh {
+public:
+  struct Options {
+    std::string host = "127.0.0.1"; // this process's address that the others reach
+    std::chrono::milliseconds timeout{60'000};
+    std::chrono::milliseconds connect_timeout{60'000};
+  };
+
+  /// Meets the others through `store`. Throws std::runtime_error naming the rank that is missing.
+  ControlMesh(c10d::Store& store, int rank, int size, const Options& options);
+  /// Lets the others read what was sent last.
+  ~ControlMesh();
+  ControlMesh(const ControlMesh&) = delete;
+  ControlMesh& operator=(const ControlMesh&) = delete;
+
+  /// Returns when all ranks have called with an equal fingerprint; counts the calls. Throws
+  /// CollectiveError naming who called what, who is late, who left or who aborted why. Returns the
+  /// fingerprint with its number.
+  Fingerprint agree(Fingerprint mine);
+
+  /// Poisons all ranks. Any thread.
+  void abort(const std::string& message);
+
+  /// The data part of `call` failed with `error`: finds out from the others why, poisons, throws.
+  [[noreturn]] void data_failed(const Fingerprint& call, const std::string& error);
+
+private:
+  struct Peer {
+    Socket socket;
+    std::vector<std::byte> inbox; // bytes not yet understood
+    bool closed = false;
+  };
+
+  void connect(c10d::Store& store, const Options& options);
+  void greet(int peer, Socket socket, Deadline deadline);
+  void admit(const Socket& listener, Deadline deadline);
+  void send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read);
+  bool take(int rank, Fingerprint& fingerprint);
+  bool read(int rank);
+  void wait(const std::vector<char>& arrived, Deadline deadline);
+  void poison_locally(const std::string& message);
+  [[noreturn]] void fail(const std::string& message);
+  void check() const;
+
+  const int rank_;
+  const std::chrono::milliseconds timeout_;
+  std::vector<Peer> peers_; // [rank]; the own one is empty
+  Socket wake_;             // an event: abort() from another thread
+  std::uint64_t sequence_ = 0;
+  std::uint64_t token_[2] = {0, 0};
+
+  mutable std::mutex mutex_; // of sending and of the message
+  std::atomic<bool> poisoned_{false};
+  std::string message_;
+};
+
+} // namespace troupe::collectives

@@ -1,0 +1,27 @@
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "collectives/backend_communicator.hpp"
+#include "collectives/checked_backend.hpp"
+#include "collectives/rendezvous.hpp"
+
+namespace troupe::collectives {
+
+std::unique_ptr<Communicator> make_gloo_communicator(const std::string& host, int port, int rank,
+                                                     int size, const CommunicatorOptions& options,
+                                                     const std::string& interface_host) {
+  const auto store = make_rendezvous(host, port, rank, size, options);
+  const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+  auto gloo = c10d::ProcessGroupGloo::Options::create(options.connect_timeout);
+  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(interface_host));
+  auto inner = c10::make_intrusive<c10d::ProcessGroupGloo>(
+      c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, size, gloo);
+  inner->setTimeout(options.timeout);
+  CheckedBackend::Options checked;
+  checked.name = "gloo";
+  auto result = std::make_unique<BackendCommunicator>(
+      c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked), at::kCPU);
+  return result;
+}
+
+} // namespace troupe::collectives

@@ -1,0 +1,3 @@
+#pragma once
+// See gloo/context.h.
+#include <gloo/context.h>

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "collectives/communicator.hpp"
+#include "collectives/fingerprint.hpp"
+
+namespace troupe::collectives {
+
+/// A c10d backend whose every collective is checked across ranks before data moves, and that can
+/// be poisoned: the base of the backend of threads and of the checked wrapper around LibTorch's.
+class GuardedBackend : public c10d::Backend {
+public:
+  using Backend::Backend;
+
+  /// Every later call on any rank throws CollectiveError(message). Any thread.
+  virtual void poison(const std::string& message) = 0;
+
+  /// The device whose tensors it takes.
+  virtual c10::DeviceType device_type() const { return at::kCPU; }
+
+protected:
+  /// c10d's operation as ours. Throws CollectiveError for those we do not have (bitwise, premul).
+  static ReduceOp operation(const c10d::ReduceOp& op);
+
+  /// The one tensor of a c10d list, checked: one, dense, on our device, not sparse. A caller's
+  /// mistake poisons (the other ranks would wait for this one).
+  at::Tensor& only(std::vector<at::Tensor>& tensors, Kind kind);
+  [[noreturn]] void refuse(Kind kind, const std::string& rule);
+};
+
+/// A collective that is over.
+c10::intrusive_ptr<c10d::Work> done_work(std::vector<at::Tensor> result);
+
+c10d::ReduceOp to_c10d(ReduceOp op);
+
+} // namespace troupe::collectives

@@ -1,0 +1,82 @@
+#include <filesystem>
+
+#include <dlfcn.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "collectives/backend_communicator.hpp"
+#include "collectives/checked_backend.hpp"
+#include "collectives/nccl_module.hpp"
+#include "collectives/rendezvous.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+struct Loaded {
+  const NcclModule* module = nullptr;
+  std::string reason; // why not
+};
+
+/// Beside the program, in the lib folder beside its folder, or where the build left it. The module
+/// stays loaded: LibTorch registers its CUDA parts for the rest of the process.
+Loaded load() {
+#ifndef TROUPE_NCCL_MODULE
+  return {nullptr, "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure; "
+                   "install one and configure with -DTROUPE_CUDA=ON"};
+#else
+  std::error_code ignored;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::string tried;
+  for (const std::filesystem::path& path :
+       {folder / "libtroupe_nccl.so", folder.parent_path() / "lib" / "libtroupe_nccl.so",
+        std::filesystem::path(TROUPE_NCCL_MODULE)}) {
+    if (!std::filesystem::exists(path, ignored)) {
+      tried += (tried.empty() ? "" : ", ") + path.string();
+      continue;
+    }
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+      return {nullptr, std::string("the NCCL module does not load: ") + dlerror()};
+    const auto* module = static_cast<const NcclModule*>(dlsym(library, "troupe_nccl_module"));
+    if (!module || module->version != NcclModule::kVersion)
+      return {nullptr, path.string() + " is of another version of this program; build both anew"};
+    if (module->device_count() < 1)
+      return {nullptr, "no CUDA device is visible; see nvidia-smi and CUDA_VISIBLE_DEVICES"};
+    return {module, {}};
+  }
+  return {nullptr, "libtroupe_nccl.so was not found; tried " + tried};
+#endif
+}
+
+} // namespace
+
+std::string nccl_unavailable_reason() {
+  return load().reason;
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, int port, int rank,
+                                                     int size, int device,
+                                                     const CommunicatorOptions& options,
+                                                     const std::string& interface_host) {
+  const auto loaded = load();
+  if (!loaded.module)
+    throw std::runtime_error("NCCL cannot be used: " + loaded.reason);
+  if (device < 0 || device >= loaded.module->device_count())
+    throw std::invalid_argument("device " + std::to_string(device) + " must be in [0, "
+                                + std::to_string(loaded.module->device_count())
+                                + "), the CUDA devices that are visible");
+  const auto store = make_rendezvous(host, port, rank, size, options);
+  const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+  auto inner = loaded.module->make(c10::make_intrusive<c10d::PrefixStore>("nccl", store), rank,
+                                   size, device, options.timeout.count());
+  CheckedBackend::Options checked;
+  checked.name = "nccl";
+  checked.device = at::kCUDA;
+  checked.averages = true;
+  checked.inner_barrier = true;
+  return std::make_unique<BackendCommunicator>(
+      c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked),
+      at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
+}
+
+} // namespace troupe::collectives
