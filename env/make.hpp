@@ -22,11 +22,11 @@ struct PixelOptions {
 };
 
 struct EnvironmentConfig {
-  std::string task;                   // "<domain>_<task>", e.g. "cartpole_balance"
-  std::optional<PixelOptions> pixels; // pixels instead of states
+  std::string task{};                   // "<domain>_<task>", e.g. "cartpole_balance"
+  std::optional<PixelOptions> pixels{}; // pixels instead of states
   int frame_stack = 1;   // last frames in one observation, oldest first (the channels of pixels)
   int action_repeat = 1; // rewards are added up over the repeated steps
-  std::string models;    // folder of the suite's XML files; empty: where the build found them
+  std::string models{};  // folder of the suite's XML files; empty: where the build found them
 };
 
 /// The task with its wrappers: actions in [-1, 1], one observation array: "pixels" uint8

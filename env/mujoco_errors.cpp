@@ -2,6 +2,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <stdexcept>
@@ -18,10 +19,12 @@ thread_local MujocoScope* innermost = nullptr;
 struct MujocoHandler {
   static void handle(const mjLogMessage* message) {
     MujocoScope* scope = innermost;
-    if (message->level == mjLOG_ERROR)
-      throw std::runtime_error("MuJoCo failed on model '"
-                               + (scope != nullptr ? scope->model_ : std::string("?"))
-                               + "': " + message->subject);
+    if (message->level == mjLOG_ERROR) {
+      std::string text = "MuJoCo failed on model '" + (scope != nullptr ? scope->model_ : "?")
+                         + "': " + message->subject;
+      std::replace(text.begin(), text.end(), '\n', ' ');
+      throw std::runtime_error(text);
+    }
     if (scope != nullptr && message->level == mjLOG_WARNING)
       std::snprintf(scope->warning_, sizeof scope->warning_, "%s", message->subject);
   }

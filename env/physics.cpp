@@ -134,6 +134,13 @@ void Physics::step(int count) {
   check(scope.last_warning());
 }
 
+void Physics::step_plain(int count) {
+  const MujocoScope scope(name());
+  for (int i = 0; i < count; ++i)
+    mj_step(&model_, data_);
+  check(scope.last_warning());
+}
+
 std::vector<std::string> Physics::names(mjtObj type) const {
   std::vector<std::string> all;
   for (int i = 0; i < object_count(model_, type); ++i) {

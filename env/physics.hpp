@@ -42,6 +42,10 @@ public:
   /// reset(), forward(), step() and load_state().
   void step(int count);
 
+  /// mj_step alone, `count` times: what observations are built on is then of the state before the
+  /// last step. The floor that benchmarks compare step() with.
+  void step_plain(int count);
+
   /// Number of the named object; throws std::invalid_argument with the names there are.
   int id(mjtObj type, std::string_view object) const;
   std::vector<std::string> names(mjtObj type) const; // "" for an object without a name

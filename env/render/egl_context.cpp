@@ -51,6 +51,11 @@ struct Library {
   unsigned (*destroy_context)(Display, Context) = nullptr;
 };
 
+std::string load_error() {
+  const char* text = dlerror();
+  return text != nullptr ? text : "the library cannot be loaded";
+}
+
 template <typename F>
 void find(void* library, F& function, const char* name) {
   function = reinterpret_cast<F>(dlsym(library, name));
@@ -63,7 +68,7 @@ Library load_library() {
     throw std::runtime_error("this process already draws with OSMesa");
   void* handle = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
-    throw std::runtime_error(dlerror());
+    throw std::runtime_error(load_error());
   Library egl;
   find(handle, egl.get_proc_address, "eglGetProcAddress");
   find(handle, egl.get_display, "eglGetDisplay");

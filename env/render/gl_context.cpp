@@ -1,5 +1,6 @@
 #include "env/render/gl_context.hpp"
 
+#include <cstdlib>
 #include <mutex>
 #include <stdexcept>
 
@@ -69,6 +70,10 @@ void GlContext::describe(const std::string& backend, void* (*get_proc_address)(c
   for (const char* name : {"llvmpipe", "softpipe", "swrast", "Software", "SWR"})
     if (info_.renderer.find(name) != std::string::npos)
       info_.software = true;
+}
+
+void draw_on_calling_thread() {
+  setenv("LP_NUM_THREADS", "0", 0);
 }
 
 std::shared_ptr<GlContext> gl_of_this_thread(GlBackend backend) {

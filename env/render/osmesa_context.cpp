@@ -18,6 +18,11 @@ struct Library {
   void* (*get_proc_address)(const char*) = nullptr;
 };
 
+std::string load_error() {
+  const char* text = dlerror();
+  return text != nullptr ? text : "the library cannot be loaded";
+}
+
 template <typename F>
 void find(void* library, F& function, const char* name) {
   function = reinterpret_cast<F>(dlsym(library, name));
@@ -34,7 +39,7 @@ Library load_library() {
     if (handle == nullptr)
       handle = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   if (handle == nullptr)
-    throw std::runtime_error(dlerror());
+    throw std::runtime_error(load_error());
   Library mesa;
   find(handle, mesa.create, "OSMesaCreateContextExt");
   find(handle, mesa.make_current, "OSMesaMakeCurrent");

@@ -11,6 +11,9 @@ namespace troupe::env {
 
 namespace {
 
+/// Pixels. A small picture without effects is drawn with half the facets: its time goes to
+/// vertices, and the mean pixel moves by at most a quarter of a grey level (env/README.md).
+constexpr int kSmallPicture = 128;
 constexpr int kSceneGeoms = 2000; // beyond what any model of the suite shows
 
 /// MuJoCo's textures, display lists and frame buffer for one model and size.
@@ -24,6 +27,10 @@ public:
     if (!options.effects) {
       model.vis.quality.offsamples = 0;
       model.vis.quality.shadowsize = 0;
+      if (options.width <= kSmallPicture && options.height <= kSmallPicture) {
+        model.vis.quality.numslices = std::min(model.vis.quality.numslices, 14);
+        model.vis.quality.numstacks = std::min(model.vis.quality.numstacks, 8);
+      }
     }
     const MujocoScope scope(physics.name());
     mjr_defaultContext(&context_);
@@ -50,7 +57,12 @@ public:
   DrawContext& operator=(const DrawContext&) = delete;
 
   GlContext& gl() const { return *gl_; }
-  const mjrContext& get() const { return context_; }
+  /// With its frame buffer bound: contexts of one OpenGL context take it from each other.
+  const mjrContext& bind() {
+    gl_->make_current();
+    mjr_setBuffer(mjFB_OFFSCREEN, &context_);
+    return context_;
+  }
 
 private:
   std::shared_ptr<GlContext> gl_;
@@ -135,12 +147,12 @@ void Renderer::draw(std::span<std::uint8_t> out) {
                                 + " bytes; it has " + std::to_string(out.size()));
   Impl& impl = *impl_;
   const MujocoScope scope(physics_.name());
-  impl.context->gl().make_current();
+  const mjrContext& context = impl.context->bind();
   mjv_updateScene(&physics_.model(), &physics_.data(), &impl.option, &impl.perturb, &impl.camera,
                   mjCAT_ALL, &impl.scene);
   const mjrRect view{0, 0, options_.width, options_.height};
-  mjr_render(view, &impl.scene, &impl.context->get());
-  mjr_readPixels(impl.rgb.data(), nullptr, view, &impl.context->get());
+  mjr_render(view, &impl.scene, &context);
+  mjr_readPixels(impl.rgb.data(), nullptr, view, &context);
 
   const auto width = static_cast<std::size_t>(options_.width);
   const auto height = static_cast<std::size_t>(options_.height);

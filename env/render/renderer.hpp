@@ -16,7 +16,8 @@ namespace troupe::env {
 enum class PixelLayout : std::uint8_t { channels_first, channels_last };
 
 /// Draws a Physics with MuJoCo's OpenGL renderer. With effects the pictures are those of dm_control
-/// (shadows, reflections, 4 samples a pixel); without, none of the three.
+/// (shadows, reflections, 4 samples a pixel); without, none of the three, and up to 128x128 pixels
+/// round shapes have half the facets.
 /// Belongs to the thread that made it, whose OpenGL context it shares with all others there; see
 /// GlContext. The Physics must outlive it. Throws std::invalid_argument (size, camera) or
 /// std::runtime_error (no OpenGL).

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "env/make.hpp"
+#include "env/physics.hpp"
+#include "env/random.hpp"
+#include "experiments/bench/bench.hpp"
+
+namespace troupe::experiments {
+
+namespace {
+
+constexpr int kChunk = 2000; // control steps of one thread between two looks at the clock
+
+/// Plays one environment with prepared random actions, beginning a new episode where one ends.
+class Player {
+public:
+  Player(const std::string& task, const std::string& models, std::uint64_t seed)
+      : environment_(env::make_environment({.task = task, .models = models})),
+        observation_(environment_->spec().observation_bytes()) {
+    env::Random random(seed);
+    actions_.resize(512 * environment_->spec().action.size());
+    for (double& action : actions_)
+      action = random.uniform(-1, 1);
+    environment_->reset(seed_, observation_);
+  }
+
+  void play(int steps) {
+    for (int i = 0; i < steps; ++i)
+      if (environment_->step(action(i), observation_).step_type == env::StepType::last)
+        reset();
+  }
+
+  /// The same with nothing but mj_step, as many physics steps per control step.
+  void play_plain(int steps, int physics_steps) {
+    env::Physics& physics = *environment_->physics();
+    for (int i = 0; i < steps; ++i) {
+      const auto control = action(i);
+      std::copy(control.begin(), control.end(), physics.data().ctrl);
+      physics.step_plain(physics_steps);
+      if (i % 1000 == 999)
+        reset();
+    }
+  }
+
+  void reset() { environment_->reset(++seed_, observation_); }
+
+  int physics_steps() const {
+    const double ratio = environment_->spec().control_timestep_seconds
+                         / environment_->physics()->model().opt.timestep;
+    return static_cast<int>(ratio + .5);
+  }
+
+private:
+  std::span<const double> action(int i) const {
+    const std::size_t size = environment_->spec().action.size();
+    return std::span(actions_).subspan(static_cast<std::size_t>(i % 512) * size, size);
+  }
+
+  std::unique_ptr<env::Environment> environment_;
+  std::vector<std::byte> observation_;
+  std::vector<double> actions_;
+  std::uint64_t seed_ = 1;
+};
+
+void bench_task(const BenchOptions& options, const Report& report, const std::string& task) {
+  const std::string steps = task + ", states, control steps (resets included)";
+  Player floor(task, options.models, 1);
+  Figure plain = measure_rate(options, "environment", task + ", mj_step alone, control steps",
+                              "control steps/s", [&] {
+                                floor.play_plain(kChunk, floor.physics_steps());
+                                return static_cast<double>(kChunk);
+                              });
+  plain.config = {{"task", task}, {"threads", "1"}};
+  report(plain);
+  for (const int threads : {1, 2}) {
+    std::vector<std::unique_ptr<Player>> players;
+    for (int t = 0; t < threads; ++t)
+      players.push_back(
+          std::make_unique<Player>(task, options.models, static_cast<std::uint64_t>(t + 1)));
+    Figure figure = measure_rate(options, "environment", steps, "control steps/s", [&] {
+      std::vector<std::jthread> others;
+      for (std::size_t t = 1; t < players.size(); ++t)
+        others.emplace_back([&player = *players[t]] { player.play(kChunk); });
+      players[0]->play(kChunk);
+      others.clear(); // joins
+      return static_cast<double>(kChunk * threads);
+    });
+    figure.config = {{"task", task}, {"threads", std::to_string(threads)}};
+    report(figure);
+  }
+  Player resetting(task, options.models, 1);
+  Figure resets = measure_rate(options, "environment", task + ", resets", "resets/s", [&] {
+    for (int i = 0; i < 20; ++i)
+      resetting.reset();
+    return 20.0;
+  });
+  resets.config = {{"task", task}, {"threads", "1"}};
+  report(resets);
+}
+
+} // namespace
+
+void bench_environment(const BenchOptions& options, const Report& report) {
+  for (const char* task : {"cheetah_run", "walker_walk", "cartpole_swingup"})
+    bench_task(options, report, task);
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,230 @@
+#include <doctest/doctest.h>
+
+#include <zlib.h>
+
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include "env/npz.hpp"
+#include "env/random.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+using Buffer = std::vector<std::byte>;
+
+void put(Buffer& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i)
+    out.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+void put(Buffer& out, const std::string& text) {
+  for (const char c : text)
+    out.push_back(static_cast<std::byte>(c));
+}
+
+Buffer npy(const std::string& descr, const std::string& shape, const Buffer& data) {
+  std::string header =
+      "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.resize((header.size() + 10 + 64) / 64 * 64 - 11, ' ');
+  header += '\n';
+  Buffer out;
+  put(out, std::string("\x93NUMPY\x01", 7));
+  put(out, std::string(1, '\0'));
+  put(out, header.size(), 2);
+  put(out, header);
+  out.insert(out.end(), data.begin(), data.end());
+  return out;
+}
+
+Buffer deflated(const Buffer& bytes) {
+  Buffer out(bytes.size() + 100);
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+/// A zip file made by the letter of its specification (PKWARE APPNOTE), independent of our reader.
+class Zip {
+public:
+  void add(const std::string& name, const Buffer& bytes, bool packed,
+           std::uint64_t claimed_size = ~std::uint64_t{0}) {
+    const Buffer data = packed ? deflated(bytes) : bytes;
+    const std::uint64_t size = claimed_size != ~std::uint64_t{0} ? claimed_size : bytes.size();
+    const auto checksum =
+        crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
+    const std::size_t offset = file_.size();
+    Buffer common; // from "version needed" to the length of the extra field
+    put(common, 20, 2);
+    put(common, 0, 2);
+    put(common, packed ? 8 : 0, 2);
+    put(common, 0, 4);
+    put(common, checksum, 4);
+    put(common, data.size(), 4);
+    put(common, size, 4);
+    put(common, name.size(), 2);
+    put(common, 0, 2);
+    put(file_, 0x04034b50, 4);
+    file_.insert(file_.end(), common.begin(), common.end());
+    put(file_, name);
+    file_.insert(file_.end(), data.begin(), data.end());
+    put(directory_, 0x02014b50, 4);
+    put(directory_, 20, 2);
+    directory_.insert(directory_.end(), common.begin(), common.end());
+    put(directory_, 0, 10);
+    put(directory_, offset, 4);
+    put(directory_, name);
+    ++count_;
+  }
+
+  Buffer finish(const std::string& comment = "") const {
+    Buffer out = file_;
+    out.insert(out.end(), directory_.begin(), directory_.end());
+    put(out, 0x06054b50, 4);
+    put(out, 0, 4);
+    put(out, count_, 2);
+    put(out, count_, 2);
+    put(out, directory_.size(), 4);
+    put(out, file_.size(), 4);
+    put(out, comment.size(), 2);
+    put(out, comment);
+    return out;
+  }
+
+private:
+  Buffer file_;
+  Buffer directory_;
+  std::uint64_t count_ = 0;
+};
+
+Buffer bytes_of(const std::vector<double>& values) {
+  Buffer out(values.size() * sizeof(double));
+  std::memcpy(out.data(), values.data(), out.size());
+  return out;
+}
+
+Buffer sample() {
+  std::vector<double> ramp(40);
+  std::iota(ramp.begin(), ramp.end(), -3.5);
+  Zip zip;
+  zip.add("ramp.npy", npy("<f8", "(8, 5)", bytes_of(ramp)), true);
+  zip.add("model/one.npy", npy("<f8", "()", bytes_of({2.25})), false);
+  zip.add("none.npy", npy("<f8", "(50, 0)", {}), true);
+  zip.add("bytes.npy", npy("|u1", "(3,)", {std::byte{1}, std::byte{2}, std::byte{255}}), true);
+  return zip.finish("a comment");
+}
+
+std::string refusal(const Buffer& file) {
+  try {
+    parse_npz(file, "test.npz");
+  } catch (const std::runtime_error& error) {
+    CHECK(std::string(error.what()).starts_with("test.npz"));
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("arrays of an archive are read, stored and deflated") {
+  const auto arrays = parse_npz(sample(), "sample");
+  REQUIRE(arrays.size() == 4);
+  const NpyArray& ramp = arrays.at("ramp");
+  CHECK(ramp.shape == std::vector<std::int64_t>{8, 5});
+  const std::vector<double> values = ramp.as_doubles();
+  REQUIRE(values.size() == 40);
+  for (std::size_t i = 0; i < 40; ++i)
+    CHECK(values[i] == -3.5 + static_cast<double>(i));
+  CHECK(arrays.at("model/one").shape.empty());
+  CHECK(arrays.at("model/one").as_doubles() == std::vector<double>{2.25});
+  CHECK(arrays.at("none").as_doubles().empty());
+  CHECK(arrays.at("bytes").as_doubles() == std::vector<double>{1, 2, 255});
+}
+
+TEST_CASE("an archive cut anywhere is refused") {
+  const Buffer whole = sample();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    CAPTURE(size);
+    CHECK(refusal(Buffer(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))) != "");
+  }
+}
+
+TEST_CASE("flipped bits never crash and never change a number in silence") {
+  const Buffer whole = sample();
+  const auto truth = parse_npz(whole, "sample");
+  for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    Buffer mutated = whole;
+    mutated[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+    try {
+      for (const auto& [name, array] : parse_npz(mutated, "mutated")) {
+        const auto original = truth.find(name);
+        if (original != truth.end()) // a name is not covered by a checksum, contents are
+          CHECK(array.as_doubles() == original->second.as_doubles());
+      }
+    } catch (const std::runtime_error&) {
+    }
+  }
+}
+
+TEST_CASE("several random bytes never crash") {
+  const Buffer whole = sample();
+  Random random(17);
+  for (int i = 0; i < 20000; ++i) {
+    Buffer mutated = whole;
+    for (int k = 0; k < 4; ++k)
+      mutated[random.bits() % mutated.size()] = static_cast<std::byte>(random.bits());
+    try {
+      parse_npz(mutated, "mutated");
+    } catch (const std::runtime_error&) {
+    }
+  }
+}
+
+TEST_CASE("hostile archives are refused before memory is taken for them") {
+  const Buffer small = npy("<f8", "(1,)", bytes_of({1}));
+  const auto archive = [](const std::string& name, const Buffer& bytes, bool packed,
+                          std::uint64_t claimed = ~std::uint64_t{0}) {
+    Zip zip;
+    zip.add(name, bytes, packed, claimed);
+    return zip.finish();
+  };
+  CHECK(refusal(archive("a.npy", small, true, 0xfffffff0)).find("too large") != std::string::npos);
+  CHECK(refusal(archive("a.npy", small, true, 100 << 20)).find("impossible") != std::string::npos);
+  CHECK(refusal(archive("a.npy", small, true, small.size() + 1)) != "");
+  CHECK(refusal(archive("a.npy", small, false, 5)) != "");
+  CHECK(refusal(archive("a.txt", small, true)).find("not an array") != std::string::npos);
+  for (const char* shape :
+       {"(99999999999, 99999999999)", "(4294967296, 4294967296)", "(-1,)", "(2,)", "(1.5,)", "1",
+        "(1", "(0x1,)", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"})
+    CHECK_MESSAGE(refusal(archive("a.npy", npy("<f8", shape, bytes_of({1})), true)) != "", shape);
+  for (const char* type : {">f8", "|O", "<U4", "<c16", ""})
+    CHECK_MESSAGE(refusal(archive("a.npy", npy(type, "(1,)", bytes_of({1})), true)) != "", type);
+  Zip twice;
+  twice.add("a.npy", small, true);
+  twice.add("a.npy", small, true);
+  CHECK(refusal(twice.finish()).find("twice") != std::string::npos);
+  NpzLimits tight;
+  tight.array_bytes = 64;
+  CHECK_THROWS_AS(parse_npz(sample(), "sample", tight), std::runtime_error);
+  tight = {};
+  tight.file_bytes = 64;
+  CHECK_THROWS_AS(parse_npz(sample(), "sample", tight), std::runtime_error);
+  tight = {};
+  tight.arrays = 3;
+  CHECK_THROWS_AS(parse_npz(sample(), "sample", tight), std::runtime_error);
+}
+
+TEST_CASE("a missing file is named") {
+  CHECK_THROWS_WITH_AS(read_npz("/nowhere/a.npz"), doctest::Contains("/nowhere/a.npz"),
+                       std::runtime_error);
+  CHECK_THROWS_AS(read_npz("/"), std::runtime_error);
+}

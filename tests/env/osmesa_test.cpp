@@ -1,0 +1,27 @@
+// A program of its own: a process draws with one OpenGL for life.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "env/golden.hpp"
+#include "env/render/renderer.hpp"
+
+using namespace troupe::env;
+
+TEST_CASE("OSMesa draws the same frames as EGL") {
+  try {
+    CHECK(gl_of_this_thread(GlBackend::osmesa)->info().software);
+  } catch (const std::runtime_error& error) {
+    MESSAGE("skipped: " << error.what());
+    return;
+  }
+  if (!std::filesystem::exists(TROUPE_GOLDEN_DIR "/index.json")) {
+    MESSAGE("skipped: no recordings of dm_control in " TROUPE_GOLDEN_DIR);
+    return;
+  }
+  for (const char* task : {"cheetah_run", "cartpole_balance", "reacher_easy"}) {
+    const GoldenReport report = check_golden(TROUPE_GOLDEN_DIR, task, {}, GlBackend::osmesa);
+    CHECK(report.frames == 3);
+    CHECK(report.passed());
+  }
+}

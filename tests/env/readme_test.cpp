@@ -1,0 +1,58 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "env/make.hpp"
+
+namespace {
+
+std::string trimmed(const std::string& line) {
+  const std::size_t begin = line.find_first_not_of(' ');
+  return begin == std::string::npos ? "" : line.substr(begin);
+}
+
+double random_return(std::uint64_t seed) {
+  // begin example
+  using namespace troupe::env;
+  const auto environment = make_environment({.task = "cheetah_run", .action_repeat = 4});
+  std::vector<std::byte> observation(environment->spec().observation_bytes());
+  std::vector<double> action(environment->spec().action.size(), 0.5);
+  TimeStep step = environment->reset(seed, observation);
+  double episode_return = 0;
+  while (step.step_type != StepType::last) {
+    step = environment->step(action, observation); // float32 [17], in place
+    episode_return += step.reward;
+  }
+  // end example
+  return episode_return;
+}
+
+} // namespace
+
+TEST_CASE("the README's example runs") {
+  const double first = random_return(1);
+  CHECK(first > 0);
+  CHECK(first < 1000);
+  CHECK(first == random_return(1));
+}
+
+TEST_CASE("the README's example is this one, line by line") {
+  std::set<std::string> ours;
+  std::ifstream source(TROUPE_SOURCE_DIR "/tests/env/readme_test.cpp");
+  for (std::string line; std::getline(source, line);)
+    ours.insert(trimmed(line));
+  std::ifstream readme(TROUPE_SOURCE_DIR "/env/README.md");
+  bool inside = false;
+  int lines = 0;
+  for (std::string line; std::getline(readme, line);) {
+    if (line.starts_with("```"))
+      inside = line == "```cpp";
+    else if (inside) {
+      CHECK_MESSAGE(ours.count(trimmed(line)) == 1, line);
+      ++lines;
+    }
+  }
+  CHECK(lines >= 10);
+}
