@@ -14,6 +14,14 @@ namespace troupe::replay {
 void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t first_row,
            std::int64_t count);
 
+struct NStep {
+  float reward = 0;   // sum_{k<m} discount^k (prod_{j<k} d_j) r_k
+  float discount = 0; // prod_{k<m} discount * d_k
+};
+
+/// The return of one item, summed in double precision.
+NStep n_step(const TransitionSpec& spec, const Item& item);
+
 /// Writes `items` to rows [first_row, first_row + items.size()) of the batch: stacked observations,
 /// action, n-step reward and discount, key. Any thread; no allocation. Throws as check() does.
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,

@@ -20,7 +20,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 struct ShardServerOptions {
   std::string endpoint = "tcp://127.0.0.1:*";
-  bool allow_other_hosts = false; // bind something else than loopback
+  bool allow_other_hosts = false;  // bind something else than loopback
   std::int64_t max_sample = 65536; // items per request
   std::size_t max_frame_bytes = std::size_t{64} << 20;
   std::size_t max_chunk_bytes = std::size_t{64} << 20;
@@ -37,7 +37,8 @@ struct ShardHandlers {
   /// `answer` with `count` items, or with none: the client is told that the shard refused.
   std::function<void(std::int64_t count, std::function<void(std::vector<Item>)> answer)> sample;
   std::function<void(std::function<void(TableStats)>)> stats;
-  std::function<void(const std::string&)> log = [](const std::string&) {}; // first garbage of a kind
+  std::function<void(const std::string&)> log = [](const std::string&) {
+  }; // first garbage of a kind
 };
 
 struct ShardServerCounters {
@@ -58,7 +59,7 @@ public:
   ShardServer(const ShardServer&) = delete;
   ShardServer& operator=(const ShardServer&) = delete;
 
-  const std::string& endpoint() const; // with the port, "tcp://127.0.0.1:40123"
+  const std::string& endpoint() const;  // with the port, "tcp://127.0.0.1:40123"
   ShardServerCounters counters() const; // any thread
 
 private:

@@ -37,6 +37,11 @@ public:
   /// `accepted`.
   void cancel_all();
 
+  /// Open: neither side waits for the ratio any more (samples still need min_items), so that
+  /// everything on its way arrives; for pauses and for the end of a run. Lets those through who
+  /// wait.
+  void set_open(bool open);
+
   std::size_t waiting_insertions() const { return insertions_.size(); }
   std::size_t waiting_samples() const { return samples_.size(); }
 
@@ -56,10 +61,13 @@ private:
     std::function<void(std::vector<Item>)> answer;
   };
 
+  bool may_insert() const;
+  bool may_sample(std::int64_t count) const;
   void move_on();
 
   Table table_;
   ShardLimits limits_;
+  bool open_ = false;
   std::deque<WaitingInsertion> insertions_;
   std::deque<WaitingSample> samples_;
 };

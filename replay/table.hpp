@@ -25,7 +25,7 @@ struct TableConfig {
   std::int64_t max_bytes = std::int64_t{4} << 30; // of chunks
   std::int64_t min_items = 1;
   double samples_per_insert = 1;
-  double error_buffer = 1024;  // samples
+  double error_buffer = 1024; // samples
   bool deterministic = false; // the limiter enforces min_items only
 
   bool operator==(const TableConfig&) const = default;
@@ -50,17 +50,19 @@ public:
   Table(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed);
 
   /// Adds all items and removes the oldest above the limits, whatever can_insert() says. An
-  /// insertion whose sequence is not above the last of its writer is dropped and counted.
+  /// insertion whose sequence this writer has used before is dropped and counted; so is one that
+  /// is 64 or more below the writer's newest.
   void insert(const Insertion& insertion);
 
   bool can_insert() const;
   bool can_sample(std::int64_t count) const;
+  bool has_min_items() const; // inserted so far, and not empty
 
   /// Which side waits for what, in words with numbers; "" when both may move.
   std::string why_blocked(std::int64_t sample_count = 1) const;
 
-  /// `count` items, independent and uniform, into `out` (replaced). Nothing when empty. Does not ask
-  /// the limiter, but counts.
+  /// `count` items, independent and uniform, into `out` (replaced). Nothing when empty. Does not
+  /// ask the limiter, but counts.
   void sample(std::int64_t count, std::vector<Item>& out);
 
   TableStats stats() const;
@@ -89,6 +91,11 @@ private:
     std::uint16_t history = 0;
     std::uint16_t steps = 0;
   };
+  struct Sequences { // of one writer: the newest, and which of the 64 up to it were seen
+    std::uint64_t newest = 0;
+    std::uint64_t seen = 0; // bit i: newest - i
+    std::uint64_t used = 0; // insertions into this table before its last one
+  };
   struct Held { // a chunk that items refer to, and how much of it they cover
     std::shared_ptr<const Chunk> chunk;
     std::uint32_t items = 0;
@@ -102,8 +109,9 @@ private:
   void remove_oldest();
   void push(const Item& item);
   void grow();
-  bool seen(std::uint64_t writer_id, std::uint64_t sequence);
+  bool take_sequence(std::uint64_t writer_id, std::uint64_t sequence);
   double drift() const;
+  double least_drift(std::int64_t count) const;
   std::uint64_t random_below(std::uint64_t bound);
 
   TableConfig config_;
@@ -114,8 +122,10 @@ private:
   std::uint64_t end_ = 0;   // key of the next item
   std::vector<Held> held_;
   std::vector<std::uint32_t> free_held_;
+  std::uint32_t newest_held_ = 0; // the chunk of the item pushed last
   std::unordered_map<const Chunk*, std::uint32_t> held_of_;
-  std::unordered_map<std::uint64_t, std::uint64_t> last_sequence_;
+  std::unordered_map<std::uint64_t, Sequences> writers_;
+  std::uint64_t insertions_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t sampled_ = 0;
   std::int64_t dropped_duplicates_ = 0;

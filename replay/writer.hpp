@@ -43,8 +43,8 @@ public:
 
   /// The open episode and the items not yet taken, appended to `out`. load_state(), on a writer of
   /// the same spec, reads them back into chunks of its own and returns what is left; items made
-  /// afterwards have the same content, keys and sequence numbers. Throws std::runtime_error on bytes
-  /// that are not such a state (the writer is unchanged then).
+  /// afterwards have the same content, keys and sequence numbers. Throws std::runtime_error on
+  /// bytes that are not such a state (the writer is unchanged then).
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 
@@ -64,8 +64,8 @@ private:
   std::uint32_t capacity_;
   std::shared_ptr<Chunk> previous_; // full
   std::shared_ptr<Chunk> current_;
-  std::uint32_t filled_ = 0;        // rows of current_
-  std::uint32_t taken_ = 0;         // rows of current_ that an insertion has named
+  std::uint32_t filled_ = 0;         // rows of current_
+  std::uint32_t taken_ = 0;          // rows of current_ that an insertion has named
   std::vector<ChunkRows> full_rows_; // not yet taken, of chunks before current_
   std::vector<Item> items_;
   std::int64_t episode_step_ = -1; // of the newest row; -1: outside an episode

@@ -7,8 +7,8 @@
 
 namespace troupe::env::wire {
 
-/// One part of a message: a block of bytes that ZeroMQ sends without copying. Owned by one thread at
-/// a time.
+/// One part of a message: a block of bytes that ZeroMQ sends without copying. Owned by one thread
+/// at a time.
 class Frame {
 public:
   Frame();                          // empty

@@ -25,7 +25,7 @@ struct SocketOptions {
   std::size_t max_frame_bytes = std::size_t{64} << 20; // a peer that sends more is cut off
   std::size_t max_frames = 1024;                       // data frames of a message
   std::size_t max_header_bytes = std::size_t{1} << 20;
-  bool keep_newest_only = false; // publisher, subscriber: one message of one frame is queued
+  bool keep_newest_only = false;  // publisher, subscriber: one message of one frame is queued
   bool allow_other_hosts = false; // bind something else than loopback
 };
 
@@ -38,8 +38,9 @@ public:
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&&) = delete;
 
-  /// "tcp://127.0.0.1:*" picks a port; gives the endpoint as bound. Throws std::invalid_argument when
-  /// the address is not loopback and that was not allowed, std::runtime_error when it is in use.
+  /// "tcp://127.0.0.1:*" picks a port; gives the endpoint as bound. Throws std::invalid_argument
+  /// when the address is not loopback and that was not allowed, std::runtime_error when it is in
+  /// use.
   std::string bind(const std::string& endpoint);
   void connect(const std::string& endpoint);
 

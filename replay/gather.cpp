@@ -1,0 +1,98 @@
+#include "replay/gather.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::replay {
+
+namespace {
+
+constexpr std::size_t kAhead = 4; // items
+constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kMostPrefetched = 512; // bytes; of a larger window the hardware sees the rest
+
+void need(const char* name, std::size_t have, std::size_t wanted) {
+  if (have < wanted)
+    throw std::invalid_argument("batch." + std::string(name) + " has " + std::to_string(have)
+                                + " entries but the rows asked for need " + std::to_string(wanted));
+}
+
+void prefetch(const Item& item, std::size_t window_bytes) {
+  const std::byte* row = item.row(0);
+  for (std::size_t at = 0; at < window_bytes; at += kCacheLine)
+    __builtin_prefetch(row + at);
+}
+
+/// The frames of steps [newest - stack + 1, newest] of the window, its first one repeated.
+void stack_frames(const Item& item, std::int64_t newest, int stack, std::size_t frame_bytes,
+                  std::byte* out) {
+  for (std::int64_t k = newest - stack + 1; k <= newest; ++k, out += frame_bytes)
+    std::memcpy(out, item.row(static_cast<std::uint32_t>(std::max<std::int64_t>(0, k))),
+                frame_bytes);
+}
+
+} // namespace
+
+void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t first_row,
+           std::int64_t count) {
+  if (first_row < 0 || count < 0)
+    throw std::invalid_argument("batch rows from " + std::to_string(first_row) + ", "
+                                + std::to_string(count) + " of them: neither may be negative");
+  const auto rows = static_cast<std::size_t>(first_row) + static_cast<std::size_t>(count);
+  const std::size_t observation_bytes = spec.frame.bytes() * static_cast<std::size_t>(spec.stack);
+  need("observation", batch.observation.size(), rows * observation_bytes);
+  need("next_observation", batch.next_observation.size(), rows * observation_bytes);
+  need("action", batch.action.size(), rows * static_cast<std::size_t>(spec.action_size));
+  need("reward", batch.reward.size(), rows);
+  need("discount", batch.discount.size(), rows);
+  need("key", batch.key.size(), rows);
+}
+
+NStep n_step(const TransitionSpec& spec, const Item& item) {
+  const RowLayout& layout = item.chunks[0]->layout();
+  double reward = 0;
+  double weight = 1;
+  for (std::uint32_t k = item.history + 1U; k <= std::uint32_t{item.history} + item.steps; ++k) {
+    const std::byte* row = item.row(k);
+    float r = 0;
+    float d = 0;
+    std::memcpy(&r, row + layout.reward, sizeof r);
+    std::memcpy(&d, row + layout.discount, sizeof d);
+    reward += weight * static_cast<double>(r);
+    weight *= spec.discount * static_cast<double>(d);
+  }
+  return {static_cast<float>(reward), static_cast<float>(weight)};
+}
+
+void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
+            std::int64_t first_row) {
+  check(spec, batch, first_row, static_cast<std::int64_t>(items.size()));
+  if (items.empty())
+    return;
+  const RowLayout& layout = items[0].chunks[0]->layout();
+  const std::size_t frame_bytes = layout.frame_bytes;
+  const std::size_t action_bytes = layout.action_size * sizeof(float);
+  const std::size_t observation_bytes = frame_bytes * static_cast<std::size_t>(spec.stack);
+  const std::size_t prefetched = std::min(
+      kMostPrefetched, layout.row_bytes * static_cast<std::size_t>(spec.stack + spec.n_step));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i + kAhead < items.size())
+      prefetch(items[i + kAhead], prefetched);
+    const Item& item = items[i];
+    const std::size_t row = static_cast<std::size_t>(first_row) + i;
+    stack_frames(item, item.history, spec.stack, frame_bytes,
+                 batch.observation.data() + row * observation_bytes);
+    std::memcpy(batch.action.data() + row * layout.action_size,
+                item.row(item.history + 1U) + layout.action, action_bytes);
+    const NStep sums = n_step(spec, item);
+    batch.reward[row] = sums.reward;
+    batch.discount[row] = sums.discount;
+    batch.key[row] = item.key;
+    stack_frames(item, std::int64_t{item.history} + item.steps, spec.stack, frame_bytes,
+                 batch.next_observation.data() + row * observation_bytes);
+  }
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,288 @@
+#include "replay/wire_format.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+
+namespace troupe::replay {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+static_assert(sizeof(ItemRecord) == 12 && sizeof(SampleRecord) == 24);
+
+using env::wire::Frame;
+using env::wire::Message;
+
+constexpr std::size_t kCopyBelow = 4096;              // bytes: smaller frames are copied
+constexpr std::size_t kChunksPerWriter = 4;           // rows of older ones are sent again if needed
+constexpr std::size_t kPartBytes = std::size_t{1} << 20;
+
+/// Where the frames of an item lie when each is sent once: those of the observation, 0 to history,
+/// then those of the next one that are not among them.
+struct FramePlan {
+  FramePlan(std::uint32_t history, std::uint32_t steps, std::uint32_t stack)
+      : newest(history + steps),
+        next_first(newest + 1 > stack ? newest + 1 - stack : 0),
+        skip(std::max(next_first, history + 1) - (history + 1)),
+        count(newest + 1 - skip),
+        own(history + 1) {}
+
+  std::uint32_t newest;     // row of the window
+  std::uint32_t next_first; // the next observation's oldest
+  std::uint32_t skip;       // rows between the two that neither shows
+  std::uint32_t count;      // frames sent
+  std::uint32_t own;        // frames of the observation
+
+  std::uint32_t row(std::uint32_t sent) const { return sent < own ? sent : sent + skip; }
+  std::uint32_t sent(std::uint32_t row) const { return row < own ? row : row - skip; }
+};
+
+struct Range {
+  std::shared_ptr<const Chunk> chunk;
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+};
+
+using Ranges = std::map<std::uint64_t, Range>; // by chunk id
+
+void cover(Ranges& ranges, const std::shared_ptr<const Chunk>& chunk, std::uint32_t first,
+           std::uint32_t end) {
+  auto [at, added] = ranges.try_emplace(chunk->id(), Range{chunk, first, end});
+  at->second.first = std::min(at->second.first, first);
+  at->second.end = std::max(at->second.end, end);
+}
+
+void add_rows_to_send(const Insertion& insertion, bool complete, Ranges& ranges) {
+  for (const ChunkRows& rows : insertion.rows)
+    cover(ranges, rows.chunk, rows.first, rows.first + rows.count);
+  if (!complete)
+    return;
+  for (const Item& item : insertion.items) {
+    const std::uint32_t capacity = item.chunks[0]->capacity();
+    const std::uint32_t end = item.begin + item.rows();
+    cover(ranges, item.chunks[0], item.begin, std::min(end, capacity));
+    if (end > capacity)
+      cover(ranges, item.chunks[1], 0, end - capacity);
+  }
+}
+
+} // namespace
+
+wire::Envelope envelope(std::uint64_t spec) {
+  wire::Envelope made;
+  made.set_protocol(kProtocol);
+  made.set_spec(spec);
+  return made;
+}
+
+std::optional<wire::Envelope> decode_envelope(const std::string& header, std::uint64_t spec,
+                                              std::string& why) {
+  wire::Envelope made;
+  if (!made.ParseFromString(header))
+    why = "a header that is no Protobuf message of ours";
+  else if (made.protocol() != kProtocol)
+    why = "protocol " + std::to_string(made.protocol()) + " where this side speaks "
+          + std::to_string(kProtocol) + "; run the same version on both";
+  else if (made.spec() != spec)
+    why = "a message about other transitions; give both sides the same experiment";
+  else
+    return made;
+  return std::nullopt;
+}
+
+Message encode_insertion(const Insertion& insertion, std::uint64_t spec, bool complete) {
+  wire::Envelope head = envelope(spec);
+  wire::Insert& insert = *head.mutable_insert();
+  insert.set_writer(insertion.writer_id);
+  insert.set_sequence(insertion.sequence);
+  insert.set_complete(complete);
+  Message message;
+  std::map<std::uint64_t, std::uint16_t> places;
+  const auto place = [&](const Chunk& chunk) {
+    const auto [at, added] =
+        places.try_emplace(chunk.id(), static_cast<std::uint16_t>(places.size()));
+    if (added)
+      insert.add_chunks(chunk.id());
+    return at->second;
+  };
+  std::vector<ItemRecord> records;
+  records.reserve(insertion.items.size());
+  for (const Item& item : insertion.items)
+    records.push_back({place(*item.chunks[0]),
+                       item.chunks[1] ? place(*item.chunks[1]) : kNoChunk, item.begin, item.history,
+                       item.steps});
+  if (!insertion.items.empty()) {
+    insert.set_first_key(insertion.items[0].key);
+    insert.set_capacity(insertion.items[0].chunks[0]->capacity());
+  }
+  message.frames.emplace_back(std::as_bytes(std::span(records)));
+  Ranges ranges;
+  add_rows_to_send(insertion, complete, ranges);
+  for (const auto& [id, range] : ranges) {
+    wire::Rows& rows = *insert.add_rows();
+    rows.set_chunk(id);
+    rows.set_first(range.first);
+    rows.set_count(range.end - range.first);
+    rows.set_flags(range.chunk->flags() + range.first, range.end - range.first);
+    const std::span<const std::byte> bytes(
+        range.chunk->row(range.first), (range.end - range.first) * range.chunk->layout().row_bytes);
+    message.frames.push_back(bytes.size() < kCopyBelow ? Frame(bytes)
+                                                       : Frame::view(bytes, range.chunk));
+  }
+  message.header = head.SerializeAsString();
+  return message;
+}
+
+InsertionDecoder::InsertionDecoder(const TransitionSpec& spec, const Limits& limits)
+    : spec_(spec), layout_(spec), limits_(limits) {}
+
+InsertionDecoder::Writer& InsertionDecoder::writer(std::uint64_t id) {
+  if (writers_.size() >= limits_.max_writers && !writers_.contains(id))
+    writers_.erase(std::min_element(writers_.begin(), writers_.end(), [](auto& a, auto& b) {
+      return a.second.used < b.second.used;
+    }));
+  Writer& found = writers_[id];
+  found.used = ++used_;
+  return found;
+}
+
+InsertionDecoder::Known* InsertionDecoder::find(Writer& writer, std::uint64_t chunk) {
+  for (Known& known : writer.chunks)
+    if (known.chunk->id() == chunk)
+      return &known;
+  return nullptr;
+}
+
+bool InsertionDecoder::add_rows(Writer& writer, const wire::Rows& rows, std::uint32_t capacity,
+                                const Frame& frame, bool complete, ChunkRows& made,
+                                std::string& why, bool& missing) {
+  const std::uint64_t end = std::uint64_t{rows.first()} + rows.count();
+  if (rows.count() == 0 || end > capacity || rows.flags().size() != rows.count()
+      || frame.size() != rows.count() * layout_.row_bytes) {
+    why = "rows that do not fit their chunk";
+    return false;
+  }
+  Known* known = find(writer, rows.chunk());
+  if (known != nullptr && known->chunk->capacity() != capacity) {
+    why = "a chunk that changes its size";
+    return false;
+  }
+  if (known != nullptr && (rows.first() > known->high || end < known->low)) {
+    if (!complete) {
+      missing = true;
+      return true;
+    }
+    // What lies between was lost; items of the old rows keep the old chunk.
+    *known = {std::make_shared<Chunk>(spec_, rows.chunk(), capacity), rows.first(), rows.first()};
+  }
+  if (known == nullptr) {
+    if (writer.chunks.size() == kChunksPerWriter)
+      writer.chunks.erase(writer.chunks.begin());
+    writer.chunks.push_back(
+        {std::make_shared<Chunk>(spec_, rows.chunk(), capacity), rows.first(), rows.first()});
+    known = &writer.chunks.back();
+  }
+  // Rows that are here already may be read by others at this moment: only new ones are written.
+  const auto write = [&](std::uint32_t from, std::uint32_t to) {
+    if (from >= to)
+      return;
+    const std::size_t skip = from - rows.first();
+    std::memcpy(known->chunk->row(from), frame.bytes().data() + skip * layout_.row_bytes,
+                (to - from) * layout_.row_bytes);
+    std::memcpy(known->chunk->flags() + from, rows.flags().data() + skip, to - from);
+  };
+  write(rows.first(), std::min(known->low, static_cast<std::uint32_t>(end)));
+  write(std::max(rows.first(), known->high), static_cast<std::uint32_t>(end));
+  known->low = std::min(known->low, rows.first());
+  known->high = std::max(known->high, static_cast<std::uint32_t>(end));
+  made = {known->chunk, rows.first(), rows.count()};
+  return true;
+}
+
+InsertionDecoder::Result InsertionDecoder::add_item(Writer& writer, const wire::Insert& header,
+                                                    const ItemRecord& record, Item& item) const {
+  const auto chunks = static_cast<std::size_t>(header.chunks_size());
+  const std::uint64_t end = std::uint64_t{record.begin} + record.history + record.steps + 1;
+  const bool spans = end > header.capacity();
+  if (record.chunk >= chunks || (record.next_chunk != kNoChunk && record.next_chunk >= chunks)
+      || spans != (record.next_chunk != kNoChunk) || record.begin >= header.capacity()
+      || end > 2 * std::uint64_t{header.capacity()} || record.history >= spec_.stack
+      || record.steps < 1 || record.steps > spec_.n_step)
+    return Result::garbage;
+  const Known* first = find(writer, header.chunks(record.chunk));
+  if (first == nullptr || first->chunk->capacity() != header.capacity()
+      || record.begin < first->low
+      || std::min<std::uint64_t>(end, header.capacity()) > first->high)
+    return Result::missing;
+  item.chunks[0] = first->chunk;
+  if (spans) {
+    const Known* next = find(writer, header.chunks(record.next_chunk));
+    if (next == nullptr || next->chunk->capacity() != header.capacity() || next->low != 0
+        || end - header.capacity() > next->high)
+      return Result::missing;
+    item.chunks[1] = next->chunk;
+  }
+  item.begin = record.begin;
+  item.history = record.history;
+  item.steps = record.steps;
+  return Result::insertion;
+}
+
+InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
+                                                  std::span<const Frame> frames,
+                                                  InsertionPtr& insertion, std::string& why) {
+  const std::size_t items = frames.empty() ? 0 : frames[0].size() / sizeof(ItemRecord);
+  if (frames.size() != 1 + static_cast<std::size_t>(header.rows_size()) || items == 0
+      || frames[0].size() % sizeof(ItemRecord) != 0 || header.capacity() == 0
+      || header.capacity() > limits_.max_chunk_bytes / layout_.row_bytes
+      || static_cast<std::size_t>(header.rows_size()) > kChunksPerWriter * items + 1) {
+    why = "an insertion whose parts do not fit its header";
+    return Result::garbage;
+  }
+  Writer& from = writer(header.writer());
+  auto made = std::make_shared<Insertion>();
+  made->writer_id = header.writer();
+  made->sequence = header.sequence();
+  made->rows.resize(static_cast<std::size_t>(header.rows_size()));
+  bool missing = false;
+  // Items first refer to the oldest rows; with more chunks than are remembered only the newest are.
+  for (int i = 0; i < header.rows_size(); ++i)
+    if (!add_rows(from, header.rows(i), header.capacity(), frames[static_cast<std::size_t>(i) + 1],
+                  header.complete(), made->rows[static_cast<std::size_t>(i)], why, missing))
+      return Result::garbage;
+  made->items.resize(items);
+  for (std::size_t i = 0; i < items && !missing; ++i) {
+    ItemRecord record;
+    std::memcpy(&record, frames[0].bytes().data() + i * sizeof record, sizeof record);
+    made->items[i].key = header.first_key() + i;
+    const Result result = add_item(from, header, record, made->items[i]);
+    if (result == Result::garbage) {
+      why = "an item outside its chunks";
+      return Result::garbage;
+    }
+    missing = result == Result::missing;
+  }
+  if (missing) {
+    why = "a complete insertion that lacks rows of its items";
+    return header.complete() ? Result::garbage : Result::missing;
+  }
+  insertion = std::move(made);
+  return Result::insertion;
+}
+
+std::size_t part_size(const TransitionSpec& spec, std::span<const Item> items) {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  for (const Item& item : items) {
+    const FramePlan plan(item.history, item.steps, static_cast<std::uint32_t>(spec.stack));
+    bytes += plan.count * spec.frame.bytes();
+    if (count > 0 && bytes > kPartBytes)
+      break;
+    ++count;
+  }
+  return count;
+}
+
+} // namespace troupe::replay
