@@ -70,12 +70,14 @@ private:
 struct ShardClientOptions {
   std::size_t window = 64;                      // insertions sent and not yet accepted
   std::chrono::milliseconds ping_interval{200}; // while waiting; finds out what a server has lost
+  std::chrono::milliseconds silence{30'000};    // over several calls, until the server is gone
 };
 
-/// A client of one shard; one thread. Every waiting call ends at its deadline. Where the server was
-/// silent all the time until then it throws std::runtime_error, which names the endpoint; where it
-/// answers but the limiter (or the window) holds this side back the result says so. A restarted
-/// server at the same endpoint is found again and gets what it has not accepted.
+/// A client of one shard; one thread. Every waiting call ends at its deadline. Where the limiter
+/// (or the window) holds this side back the result says so; where the server gave no sign of life
+/// during the whole call (of at least two ping intervals) or for `silence` over several calls it
+/// throws std::runtime_error, which names the endpoint. A restarted server at the same endpoint is
+/// found again and gets what has not been accepted.
 class ShardClient {
 public:
   ShardClient(env::wire::Context& context, const std::string& endpoint, const TransitionSpec& spec,

@@ -4,40 +4,22 @@
 #include <bit>
 #include <cstring>
 #include <map>
+#include <stdexcept>
 
 namespace troupe::replay {
 
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-static_assert(sizeof(ItemRecord) == 12 && sizeof(SampleRecord) == 24);
+static_assert(sizeof(ItemRecord) == 12);
 
 using env::wire::Frame;
 using env::wire::Message;
 
-constexpr std::size_t kCopyBelow = 4096;              // bytes: smaller frames are copied
-constexpr std::size_t kChunksPerWriter = 4;           // rows of older ones are sent again if needed
-constexpr std::size_t kPartBytes = std::size_t{1} << 20;
-
-/// Where the frames of an item lie when each is sent once: those of the observation, 0 to history,
-/// then those of the next one that are not among them.
-struct FramePlan {
-  FramePlan(std::uint32_t history, std::uint32_t steps, std::uint32_t stack)
-      : newest(history + steps),
-        next_first(newest + 1 > stack ? newest + 1 - stack : 0),
-        skip(std::max(next_first, history + 1) - (history + 1)),
-        count(newest + 1 - skip),
-        own(history + 1) {}
-
-  std::uint32_t newest;     // row of the window
-  std::uint32_t next_first; // the next observation's oldest
-  std::uint32_t skip;       // rows between the two that neither shows
-  std::uint32_t count;      // frames sent
-  std::uint32_t own;        // frames of the observation
-
-  std::uint32_t row(std::uint32_t sent) const { return sent < own ? sent : sent + skip; }
-  std::uint32_t sent(std::uint32_t row) const { return row < own ? row : row - skip; }
-};
+constexpr std::size_t kCopyBelow = 4096;       // bytes: smaller frames are copied
+constexpr std::ptrdiff_t kChunksPerWriter = 4; // rows of older ones are sent again if needed
+constexpr std::size_t kMostItems = 65536;      // in an insertion
+constexpr int kMostRows = 64;                  // chunks in an insertion
 
 struct Range {
   std::shared_ptr<const Chunk> chunk;
@@ -93,6 +75,10 @@ std::optional<wire::Envelope> decode_envelope(const std::string& header, std::ui
 }
 
 Message encode_insertion(const Insertion& insertion, std::uint64_t spec, bool complete) {
+  if (insertion.items.empty() || insertion.items.size() > kMostItems)
+    throw std::invalid_argument("an insertion of " + std::to_string(insertion.items.size())
+                                + " items cannot be sent: 1 to " + std::to_string(kMostItems)
+                                + "; take() them from the writer more often");
   wire::Envelope head = envelope(spec);
   wire::Insert& insert = *head.mutable_insert();
   insert.set_writer(insertion.writer_id);
@@ -110,16 +96,17 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t spec, bool co
   std::vector<ItemRecord> records;
   records.reserve(insertion.items.size());
   for (const Item& item : insertion.items)
-    records.push_back({place(*item.chunks[0]),
-                       item.chunks[1] ? place(*item.chunks[1]) : kNoChunk, item.begin, item.history,
-                       item.steps});
-  if (!insertion.items.empty()) {
-    insert.set_first_key(insertion.items[0].key);
-    insert.set_capacity(insertion.items[0].chunks[0]->capacity());
-  }
+    records.push_back({place(*item.chunks[0]), item.chunks[1] ? place(*item.chunks[1]) : kNoChunk,
+                       item.begin, item.history, item.steps});
+  insert.set_first_key(insertion.items[0].key);
+  insert.set_capacity(insertion.items[0].chunks[0]->capacity());
   message.frames.emplace_back(std::as_bytes(std::span(records)));
   Ranges ranges;
   add_rows_to_send(insertion, complete, ranges);
+  if (std::ssize(ranges) > kMostRows)
+    throw std::invalid_argument("an insertion of " + std::to_string(ranges.size())
+                                + " chunks cannot be sent: at most " + std::to_string(kMostRows)
+                                + "; take() items from the writer more often");
   for (const auto& [id, range] : ranges) {
     wire::Rows& rows = *insert.add_rows();
     rows.set_chunk(id);
@@ -178,8 +165,6 @@ bool InsertionDecoder::add_rows(Writer& writer, const wire::Rows& rows, std::uin
     *known = {std::make_shared<Chunk>(spec_, rows.chunk(), capacity), rows.first(), rows.first()};
   }
   if (known == nullptr) {
-    if (writer.chunks.size() == kChunksPerWriter)
-      writer.chunks.erase(writer.chunks.begin());
     writer.chunks.push_back(
         {std::make_shared<Chunk>(spec_, rows.chunk(), capacity), rows.first(), rows.first()});
     known = &writer.chunks.back();
@@ -212,8 +197,7 @@ InsertionDecoder::Result InsertionDecoder::add_item(Writer& writer, const wire::
       || record.steps < 1 || record.steps > spec_.n_step)
     return Result::garbage;
   const Known* first = find(writer, header.chunks(record.chunk));
-  if (first == nullptr || first->chunk->capacity() != header.capacity()
-      || record.begin < first->low
+  if (first == nullptr || first->chunk->capacity() != header.capacity() || record.begin < first->low
       || std::min<std::uint64_t>(end, header.capacity()) > first->high)
     return Result::missing;
   item.chunks[0] = first->chunk;
@@ -236,18 +220,29 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
   const std::size_t items = frames.empty() ? 0 : frames[0].size() / sizeof(ItemRecord);
   if (frames.size() != 1 + static_cast<std::size_t>(header.rows_size()) || items == 0
       || frames[0].size() % sizeof(ItemRecord) != 0 || header.capacity() == 0
-      || header.capacity() > limits_.max_chunk_bytes / layout_.row_bytes
-      || static_cast<std::size_t>(header.rows_size()) > kChunksPerWriter * items + 1) {
+      || header.capacity() > limits_.max_chunk_bytes / layout_.row_bytes || items > kMostItems
+      || header.rows_size() > kMostRows) {
     why = "an insertion whose parts do not fit its header";
     return Result::garbage;
   }
   Writer& from = writer(header.writer());
+  const Result result = build(from, header, frames, items, insertion, why);
+  if (std::ssize(from.chunks) > kChunksPerWriter) {
+    std::sort(from.chunks.begin(), from.chunks.end(),
+              [](const Known& a, const Known& b) { return a.chunk->id() < b.chunk->id(); });
+    from.chunks.erase(from.chunks.begin(), from.chunks.end() - kChunksPerWriter);
+  }
+  return result;
+}
+
+InsertionDecoder::Result InsertionDecoder::build(Writer& from, const wire::Insert& header,
+                                                 std::span<const Frame> frames, std::size_t items,
+                                                 InsertionPtr& insertion, std::string& why) {
   auto made = std::make_shared<Insertion>();
   made->writer_id = header.writer();
   made->sequence = header.sequence();
   made->rows.resize(static_cast<std::size_t>(header.rows_size()));
   bool missing = false;
-  // Items first refer to the oldest rows; with more chunks than are remembered only the newest are.
   for (int i = 0; i < header.rows_size(); ++i)
     if (!add_rows(from, header.rows(i), header.capacity(), frames[static_cast<std::size_t>(i) + 1],
                   header.complete(), made->rows[static_cast<std::size_t>(i)], why, missing))
@@ -270,19 +265,6 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
   }
   insertion = std::move(made);
   return Result::insertion;
-}
-
-std::size_t part_size(const TransitionSpec& spec, std::span<const Item> items) {
-  std::size_t bytes = 0;
-  std::size_t count = 0;
-  for (const Item& item : items) {
-    const FramePlan plan(item.history, item.steps, static_cast<std::uint32_t>(spec.stack));
-    bytes += plan.count * spec.frame.bytes();
-    if (count > 0 && bytes > kPartBytes)
-      break;
-    ++count;
-  }
-  return count;
 }
 
 } // namespace troupe::replay

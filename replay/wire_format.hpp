@@ -13,9 +13,9 @@
 #include "replay/replay.pb.h"
 #include "replay/spec.hpp"
 
-/// The data plane's messages as bytes: pure functions under ShardClient and ShardServer. All numbers
-/// are little endian. Decoders believe nothing: they return false or throw nothing but bad_alloc on
-/// any bytes, and allocate no more than the limits they are given.
+/// The data plane's messages as bytes: pure functions under ShardClient and ShardServer. All
+/// numbers are little endian. Decoders believe nothing: they return false or throw nothing but
+/// bad_alloc on any bytes, and allocate no more than the limits they are given.
 namespace troupe::replay {
 
 constexpr std::uint32_t kProtocol = 1;
@@ -41,7 +41,8 @@ struct SampleRecord {
 };
 
 /// The message of an insertion. Complete: with every row its items need, also those of earlier
-/// insertions. Rows travel from their chunks without a copy where they are many.
+/// insertions. Rows travel from their chunks without a copy where they are many. Throws
+/// std::invalid_argument on more items or chunks than a message may have.
 env::wire::Message encode_insertion(const Insertion& insertion, std::uint64_t spec, bool complete);
 
 /// Builds insertions of remote writers again, in chunks of its own. One thread.
@@ -70,6 +71,8 @@ private:
     std::uint64_t used = 0;
   };
 
+  Result build(Writer& from, const wire::Insert& header, std::span<const env::wire::Frame> frames,
+               std::size_t items, InsertionPtr& insertion, std::string& why);
   Writer& writer(std::uint64_t id);
   static Known* find(Writer& writer, std::uint64_t chunk);
   bool add_rows(Writer& writer, const wire::Rows& rows, std::uint32_t capacity,

@@ -1,0 +1,53 @@
+#include "replay/outbox.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe::replay {
+
+Outbox::Outbox() : wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (wake_fd_ < 0)
+    throw std::runtime_error(std::string("eventfd: ") + std::strerror(errno));
+}
+
+Outbox::~Outbox() {
+  ::close(wake_fd_);
+}
+
+void Outbox::put(Answer answer) {
+  bool first = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_)
+      return;
+    first = answers_.empty();
+    answers_.push_back(std::move(answer));
+  }
+  if (first)
+    wake();
+}
+
+void Outbox::wake() {
+  const std::uint64_t one = 1;
+  // Fails only when it is set already.
+  [[maybe_unused]] const auto written = ::write(wake_fd_, &one, sizeof one);
+}
+
+std::vector<Answer> Outbox::take() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto got = ::read(wake_fd_, &count, sizeof count);
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(answers_, {});
+}
+
+void Outbox::close() {
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+  answers_.clear();
+}
+
+} // namespace troupe::replay

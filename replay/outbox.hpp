@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "replay/insertion.hpp"
+#include "replay/table.hpp"
+
+namespace troupe::replay {
+
+/// An answer of the shard's owner on its way to the server's thread.
+struct Answer {
+  enum class Kind : std::uint8_t { accepted, refused_insertion, items, stats, refused_stats };
+  Kind kind = Kind::accepted;
+  std::string peer = {};
+  std::uint64_t writer_id = 0;
+  std::uint64_t number = 0; // sequence or request
+  std::vector<Item> items = {};
+  TableStats stats = {};
+};
+
+/// Where any thread leaves answers; wakes the server's thread through a file descriptor. Outlives
+/// the server in the reply functions that were given out.
+class Outbox {
+public:
+  Outbox(); // throws std::runtime_error when the process has no descriptor left
+  ~Outbox();
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  void put(Answer answer); // dropped after close()
+  void wake();
+  std::vector<Answer> take(); // the server's thread
+  void close();
+  int wake_fd() const { return wake_fd_; }
+
+private:
+  std::mutex mutex_;
+  std::vector<Answer> answers_;
+  bool closed_ = false;
+  int wake_fd_ = -1;
+};
+
+} // namespace troupe::replay

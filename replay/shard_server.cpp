@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "env/wire/socket.hpp"
+#include "replay/outbox.hpp"
+#include "replay/remote.hpp"
+#include "replay/spec_text.hpp"
+#include "replay/wire_format.hpp"
+
+namespace troupe::replay {
+
+namespace {
+
+using env::wire::Frame;
+using env::wire::Message;
+using env::wire::Socket;
+
+constexpr std::size_t kRememberedSequences = 1024; // per writer
+constexpr int kMessagesPerTurn = 256;              // before answers have their turn
+constexpr int kMostAsked = 4096;                   // sequences in one ping
+constexpr std::chrono::seconds kNap{1};
+
+/// Calls back through the outbox once: with the answer, or, when all copies of the function that
+/// holds it are gone without one, with a refusal.
+class Reply {
+public:
+  Reply(std::shared_ptr<Outbox> outbox, Answer refusal)
+      : outbox_(std::move(outbox)), refusal_(std::move(refusal)) {}
+  ~Reply() {
+    if (!answered_.exchange(true))
+      outbox_->put(std::move(refusal_));
+  }
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  /// The answer with its address filled in, for the first caller only.
+  void answer(Answer::Kind kind, std::vector<Item> items, const TableStats& stats) {
+    if (answered_.exchange(true))
+      return;
+    refusal_.kind = kind;
+    refusal_.items = std::move(items);
+    refusal_.stats = stats;
+    outbox_->put(std::move(refusal_));
+  }
+
+private:
+  std::shared_ptr<Outbox> outbox_;
+  Answer refusal_;
+  std::atomic<bool> answered_ = false;
+};
+
+struct WriterState {
+  std::string peer;
+  std::map<std::uint64_t, bool> accepted; // by sequence; false: handed on and not yet in
+  std::uint64_t used = 0;
+};
+
+} // namespace
+
+struct ShardServer::Impl {
+  Impl(env::wire::Context& context, const TransitionSpec& transitions, ShardHandlers h,
+       const ShardServerOptions& o)
+      : spec((check(transitions), transitions)),
+        hash(fingerprint(transitions)),
+        handlers(std::move(h)),
+        options(o),
+        socket(context, env::wire::SocketType::router,
+               {.max_frame_bytes = o.max_frame_bytes, .allow_other_hosts = o.allow_other_hosts}),
+        endpoint(socket.bind(o.endpoint)),
+        decoder(spec, {.max_chunk_bytes = o.max_chunk_bytes, .max_writers = o.max_writers}),
+        outbox(std::make_shared<Outbox>()),
+        thread([this](const std::stop_token& stop) { run(stop); }) {}
+
+  ~Impl() {
+    thread.request_stop();
+    outbox->wake();
+    thread.join();
+    outbox->close();
+  }
+
+  void run(const std::stop_token& stop);
+  void handle(Message&& message);
+  void on_insert(const wire::Insert& header, Message&& message);
+  void on_sample(const wire::SampleRequest& request, const std::string& peer);
+  void on_ping(const wire::Ping& ping, const std::string& peer);
+  void on_stats(const wire::StatsRequest& request, const std::string& peer);
+  void deliver(std::vector<Answer> answers);
+  void send_items(const Answer& answer);
+  void send(const std::string& peer, const wire::Envelope& head);
+  void refuse(const std::string& peer, std::uint64_t request, const std::string& reason);
+  void drop(const std::string& why);
+  WriterState& writer(std::uint64_t id);
+
+  TransitionSpec spec;
+  std::uint64_t hash;
+  ShardHandlers handlers;
+  ShardServerOptions options;
+  Socket socket;
+  std::string endpoint;
+  InsertionDecoder decoder;
+  std::shared_ptr<Outbox> outbox;
+  std::unordered_map<std::uint64_t, WriterState> writers;
+  std::uint64_t used = 0;
+  std::set<std::pair<std::string, std::uint64_t>> waiting_samples; // peer, request
+  std::set<std::string> logged;
+  std::atomic<std::int64_t> garbage = 0;
+  std::atomic<std::int64_t> insertions = 0;
+  std::atomic<std::int64_t> duplicates = 0;
+  std::atomic<std::int64_t> samples = 0;
+  std::jthread thread; // last: it uses all of the above
+};
+
+void ShardServer::Impl::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    socket.wait(std::chrono::steady_clock::now() + kNap, outbox->wake_fd());
+    for (int i = 0; i < kMessagesPerTurn; ++i) {
+      Message message;
+      const Socket::Received got = socket.try_receive(message);
+      if (got == Socket::Received::nothing)
+        break;
+      if (got == Socket::Received::oversized) {
+        drop("a message with a larger header or more frames than allowed");
+        continue;
+      }
+      try {
+        handle(std::move(message));
+      } catch (const std::exception& e) { // bad_alloc, or the owner's handler
+        drop(e.what());
+      }
+    }
+    deliver(outbox->take());
+  }
+}
+
+void ShardServer::Impl::drop(const std::string& why) {
+  ++garbage;
+  constexpr std::size_t kMostKinds = 64;
+  if (logged.size() < kMostKinds && logged.insert(why).second && handlers.log)
+    handlers.log("replay data port " + endpoint + ": dropped " + why);
+}
+
+void ShardServer::Impl::send(const std::string& peer, const wire::Envelope& head) {
+  Message message;
+  message.peer = peer;
+  message.header = head.SerializeAsString();
+  socket.send(std::move(message), std::chrono::steady_clock::now());
+}
+
+void ShardServer::Impl::refuse(const std::string& peer, std::uint64_t request,
+                               const std::string& reason) {
+  wire::Envelope head = envelope(hash);
+  head.mutable_refused()->set_request(request);
+  head.mutable_refused()->set_reason(reason);
+  send(peer, head);
+}
+
+void ShardServer::Impl::handle(Message&& message) {
+  std::string why;
+  const auto head = decode_envelope(message.header, hash, why);
+  if (!head) {
+    drop(why);
+    refuse(message.peer, 0, why + "; the server stores " + describe(spec));
+    return;
+  }
+  if (head->has_insert())
+    on_insert(head->insert(), std::move(message));
+  else if (head->has_sample())
+    on_sample(head->sample(), message.peer);
+  else if (head->has_ping())
+    on_ping(head->ping(), message.peer);
+  else if (head->has_stats())
+    on_stats(head->stats(), message.peer);
+  else
+    drop("a message that only a server sends");
+}
+
+WriterState& ShardServer::Impl::writer(std::uint64_t id) {
+  if (writers.size() >= options.max_writers && !writers.contains(id))
+    writers.erase(std::min_element(writers.begin(), writers.end(),
+                                   [](auto& a, auto& b) { return a.second.used < b.second.used; }));
+  WriterState& found = writers[id];
+  found.used = ++used;
+  return found;
+}
+
+void ShardServer::Impl::on_insert(const wire::Insert& header, Message&& message) {
+  WriterState& from = writer(header.writer());
+  from.peer = message.peer;
+  const auto known = from.accepted.find(header.sequence());
+  if (known != from.accepted.end()) {
+    ++duplicates;
+    if (known->second)
+      outbox->put({.writer_id = header.writer(), .number = header.sequence()});
+    return; // one that waits is acknowledged when it is in
+  }
+  InsertionPtr insertion;
+  std::string why;
+  switch (decoder.decode(header, message.frames, insertion, why)) {
+  case InsertionDecoder::Result::garbage:
+    drop(why);
+    refuse(message.peer, 0, why);
+    return;
+  case InsertionDecoder::Result::missing: {
+    wire::Envelope head = envelope(hash);
+    head.mutable_missing()->set_writer(header.writer());
+    head.mutable_missing()->set_sequence(header.sequence());
+    send(message.peer, head);
+    return;
+  }
+  case InsertionDecoder::Result::insertion:
+    break;
+  }
+  from.accepted.emplace(header.sequence(), false);
+  while (from.accepted.size() > kRememberedSequences)
+    from.accepted.erase(from.accepted.begin());
+  ++insertions;
+  auto reply = std::make_shared<Reply>(outbox, Answer{.kind = Answer::Kind::refused_insertion,
+                                                      .writer_id = header.writer(),
+                                                      .number = header.sequence()});
+  handlers.insert(std::move(insertion), [reply] { reply->answer(Answer::Kind::accepted, {}, {}); });
+}
+
+void ShardServer::Impl::on_sample(const wire::SampleRequest& request, const std::string& peer) {
+  if (request.count() < 1 || request.count() > options.max_sample) {
+    refuse(peer, request.request(),
+           "a sample of " + std::to_string(request.count()) + " items: 1 to "
+               + std::to_string(options.max_sample) + " are allowed");
+    return;
+  }
+  if (waiting_samples.size() >= options.max_waiting_samples) {
+    refuse(peer, request.request(),
+           std::to_string(waiting_samples.size()) + " samples wait already; ask again later");
+    return;
+  }
+  if (!waiting_samples.emplace(peer, request.request()).second)
+    return;
+  auto reply = std::make_shared<Reply>(
+      outbox, Answer{.kind = Answer::Kind::items, .peer = peer, .number = request.request()});
+  handlers.sample(request.count(), [reply](std::vector<Item> items) {
+    reply->answer(Answer::Kind::items, std::move(items), {});
+  });
+}
+
+void ShardServer::Impl::on_ping(const wire::Ping& ping, const std::string& peer) {
+  if (ping.writers_size() != ping.sequences_size() || ping.writers_size() > kMostAsked) {
+    drop("a ping whose parts do not fit");
+    return;
+  }
+  // What the owner has answered goes first, so that the pong never overtakes it.
+  deliver(outbox->take());
+  wire::Envelope head = envelope(hash);
+  wire::Pong& pong = *head.mutable_pong();
+  pong.set_ping(ping.ping());
+  for (int i = 0; i < ping.writers_size(); ++i) {
+    char state = 0;
+    if (const auto from = writers.find(ping.writers(i)); from != writers.end()) {
+      from->second.peer = peer;
+      const auto at = from->second.accepted.find(ping.sequences(i));
+      if (at != from->second.accepted.end())
+        state = at->second ? 2 : 1;
+    }
+    pong.mutable_states()->push_back(state);
+  }
+  pong.set_sample_waits(waiting_samples.contains({peer, ping.sample_request()}));
+  send(peer, head);
+}
+
+void ShardServer::Impl::on_stats(const wire::StatsRequest& request, const std::string& peer) {
+  auto reply = std::make_shared<Reply>(
+      outbox,
+      Answer{.kind = Answer::Kind::refused_stats, .peer = peer, .number = request.request()});
+  handlers.stats(
+      [reply](const TableStats& stats) { reply->answer(Answer::Kind::stats, {}, stats); });
+}
+
+void ShardServer::Impl::deliver(std::vector<Answer> answers) {
+  std::map<std::uint64_t, wire::Envelope> accepted; // by writer
+  for (Answer& answer : answers) {
+    switch (answer.kind) {
+    case Answer::Kind::accepted:
+    case Answer::Kind::refused_insertion: {
+      const auto from = writers.find(answer.writer_id);
+      if (from == writers.end())
+        break;
+      if (answer.kind == Answer::Kind::refused_insertion) {
+        from->second.accepted.erase(answer.number); // the next ping finds that out
+        break;
+      }
+      from->second.accepted[answer.number] = true;
+      const auto [at, added] = accepted.try_emplace(answer.writer_id, envelope(hash));
+      at->second.mutable_accepted()->set_writer(answer.writer_id);
+      at->second.mutable_accepted()->add_sequences(answer.number);
+      break;
+    }
+    case Answer::Kind::items:
+      send_items(answer);
+      break;
+    case Answer::Kind::stats: {
+      wire::Envelope head = envelope(hash);
+      wire::StatsReply& reply = *head.mutable_stats_reply();
+      reply.set_request(answer.number);
+      reply.set_items(answer.stats.items);
+      reply.set_bytes(answer.stats.bytes);
+      reply.set_inserted(answer.stats.inserted);
+      reply.set_sampled(answer.stats.sampled);
+      reply.set_dropped_duplicates(answer.stats.dropped_duplicates);
+      send(answer.peer, head);
+      break;
+    }
+    case Answer::Kind::refused_stats:
+      refuse(answer.peer, answer.number, "the shard gave no statistics");
+      break;
+    }
+  }
+  for (const auto& [id, head] : accepted)
+    send(writers.at(id).peer, head);
+}
+
+void ShardServer::Impl::send_items(const Answer& answer) {
+  waiting_samples.erase({answer.peer, answer.number});
+  if (answer.items.empty()) {
+    refuse(answer.peer, answer.number, "the shard gave no sample: it stops, or too many wait");
+    return;
+  }
+  ++samples;
+  std::span<const Item> left(answer.items);
+  std::int64_t first = 0;
+  while (!left.empty()) {
+    const std::size_t count = part_size(spec, left);
+    Message message = encode_sample(spec, hash, answer.number, first, left.first(count));
+    message.peer = answer.peer;
+    socket.send(std::move(message), std::chrono::steady_clock::now());
+    left = left.subspan(count);
+    first += static_cast<std::int64_t>(count);
+  }
+}
+
+ShardServer::ShardServer(env::wire::Context& context, const TransitionSpec& spec,
+                         ShardHandlers handlers, const ShardServerOptions& options)
+    : impl_(std::make_unique<Impl>(context, spec, std::move(handlers), options)) {}
+
+ShardServer::~ShardServer() = default;
+
+const std::string& ShardServer::endpoint() const {
+  return impl_->endpoint;
+}
+
+ShardServerCounters ShardServer::counters() const {
+  return {.garbage = impl_->garbage,
+          .insertions = impl_->insertions,
+          .duplicates = impl_->duplicates,
+          .samples = impl_->samples};
+}
+
+} // namespace troupe::replay
