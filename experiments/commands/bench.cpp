@@ -1,0 +1,89 @@
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "experiments/commands/bench_stages.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+void print_figure(const Figure& figure, bool json) {
+  if (json) {
+    print_json({{"bench", figure.bench},
+                {"metric", figure.metric},
+                {"value", figure.value},
+                {"unit", figure.unit},
+                {"minimum", figure.minimum},
+                {"maximum", figure.maximum},
+                {"config", figure.config}});
+  } else {
+    std::string config;
+    for (const auto& [key, value] : figure.config) {
+      config += (config.empty() ? " [" : " ") + key + "=" + value;
+    }
+    std::printf("%s: %s: %.6g %s (%.6g to %.6g)%s%s\n", figure.bench.c_str(), figure.metric.c_str(),
+                figure.value, figure.unit.c_str(), figure.minimum, figure.maximum, config.c_str(),
+                config.empty() ? "" : "]");
+  }
+  std::fflush(stdout);
+}
+
+} // namespace
+
+std::vector<BenchStage> bench_stages() {
+  std::vector<BenchStage> stages;
+#ifdef TROUPE_HAS_BENCH_ENVIRONMENT
+  stages.push_back({"environment", bench_environment});
+#endif
+#ifdef TROUPE_HAS_BENCH_RENDER
+  stages.push_back({"render", bench_render});
+#endif
+#ifdef TROUPE_HAS_BENCH_REPLAY
+  stages.push_back({"replay", bench_replay});
+#endif
+#ifdef TROUPE_HAS_BENCH_COLLECTIVES
+  stages.push_back({"collectives", bench_collectives});
+#endif
+#ifdef TROUPE_HAS_BENCH_LEARNER
+  stages.push_back({"learner", bench_learner});
+#endif
+#ifdef TROUPE_HAS_BENCH_AGENT
+  stages.push_back({"agent", bench_agent});
+#endif
+  return stages;
+}
+
+void add_bench(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("bench", "Measures one stage: median, least and greatest");
+  command->footer("Example: troupe bench replay --json\n`troupe list benches` names the stages.");
+  auto options = std::make_shared<BenchOptions>();
+  auto name = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  command->add_option("stage", *name, "which one, or \"all\"")->required();
+  command->add_flag("--json", *json, "one JSON object per line");
+  command->add_option("--seconds", options->seconds, "per repetition")
+      ->check(CLI::Range(0.001, 3600.0));
+  command->add_option("--repetitions", options->repetitions, "the median is reported")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--models", options->models, "folder of the control suite's XML files");
+  command->callback([options, name, json, &exit_code] {
+    bool found = false;
+    std::string names;
+    for (const BenchStage& stage : bench_stages()) {
+      names += (names.empty() ? "" : ", ") + stage.name;
+      if (*name == "all" || *name == stage.name) {
+        found = true;
+        stage.run(*options, [&](const Figure& figure) { print_figure(figure, *json); });
+      }
+    }
+    if (!found) {
+      throw std::invalid_argument("stage is \"" + *name + "\"; it must be one of " + names
+                                  + (names.empty() ? "all" : ", all"));
+    }
+    exit_code = kDone;
+  });
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include <functional>
+
+namespace troupe::experiments::commands {
+
+/// What a command leaves behind: main() returns it.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;    // the run failed
+inline constexpr int kMistake = 2;   // flags, files, keys
+inline constexpr int kAborted = 130; // a second signal
+
+/// Each adds one command to the program; `exit_code` is set when it was run. A command throws
+/// std::invalid_argument for a mistake of the user's, anything else for a failure; main() turns
+/// both into the last line and the exit code.
+void add_train(CLI::App& app, int& exit_code);
+void add_resume(CLI::App& app, int& exit_code);
+void add_evaluate(CLI::App& app, int& exit_code);
+void add_list(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
+void add_node(CLI::App& app, int& exit_code);
+
+} // namespace troupe::experiments::commands

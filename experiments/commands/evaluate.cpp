@@ -1,0 +1,87 @@
+#include "experiments/evaluate.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/config.hpp"
+#include "experiments/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct Options {
+  std::string run;
+  std::int64_t step = -1;
+  bool json = false;
+  EvaluateOptions play;
+  std::string video;
+  std::string picture;
+};
+
+void evaluate(Options options) {
+  check_is_run(options.run);
+  const Experiment experiment =
+      load_experiment(std::filesystem::path(options.run) / "config.textproto");
+  const CheckpointFolder checkpoint =
+      find_checkpoint(options.run, options.step < 0 ? std::nullopt : std::optional(options.step));
+  options.play.video = options.video;
+  options.play.picture = options.picture;
+  if (!options.json) {
+    std::printf("%s, checkpoint of %lld updates\n", experiment.environment().task().c_str(),
+                static_cast<long long>(checkpoint.updates));
+    options.play.on_episode = [](int episode, double episode_return) {
+      std::printf("episode %d: return %.1f\n", episode + 1, episode_return);
+      std::fflush(stdout);
+    };
+  }
+  const auto returns = evaluate_checkpoint(experiment, checkpoint.path, options.play);
+  const double mean =
+      std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
+  const auto [least, most] = std::minmax_element(returns.begin(), returns.end());
+  if (options.json) {
+    print_json({{"task", experiment.environment().task()},
+                {"checkpoint", checkpoint.path.string()},
+                {"updates", checkpoint.updates},
+                {"mean_return", mean},
+                {"returns", returns},
+                {"video", options.video}});
+    return;
+  }
+  std::printf("return %.1f (mean of %zu episodes, %.1f to %.1f)\n", mean, returns.size(), *least,
+              *most);
+  if (!options.video.empty()) {
+    std::printf("video  %s\n", options.video.c_str());
+  }
+}
+
+} // namespace
+
+void add_evaluate(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("evaluate", "Plays a run's policy without noise");
+  command->footer("Example: troupe evaluate runs/quickstart/2026-11-21T10-00-00 --episodes 10 "
+                  "--video agent.mp4");
+  auto options = std::make_shared<Options>();
+  command->add_option("run", options->run, "the run's folder")->required();
+  command->add_option("--episodes", options->play.episodes, "how many")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  command
+      ->add_option("--step", options->step, "checkpoint of so many updates; the latest otherwise")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--video", options->video, "MP4 of the first episode");
+  command->add_option("--picture", options->picture, "PNG from the first episode");
+  command->add_option("--size", options->play.video_size, "of video and picture, in pixels")
+      ->check(CLI::Range(16, 4096))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "as JSON");
+  command->callback([options, &exit_code] {
+    evaluate(*options);
+    exit_code = kDone;
+  });
+}
+
+} // namespace troupe::experiments::commands

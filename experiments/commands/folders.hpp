@@ -1,0 +1,18 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace troupe::experiments::commands {
+
+/// Where experiments are found by name: experiments/configs of the source tree, and
+/// share/troupe/configs beside an installed program.
+inline std::vector<std::filesystem::path> config_folders() {
+  std::vector<std::filesystem::path> folders = {TROUPE_CONFIG_DIR};
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  folders.push_back(program.parent_path().parent_path() / "share/troupe/configs");
+  return folders;
+}
+
+} // namespace troupe::experiments::commands

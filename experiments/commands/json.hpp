@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+namespace troupe::experiments::commands {
+
+using Json = nlohmann::ordered_json;
+
+/// One line of JSON on standard output; bytes that are no UTF-8 are replaced.
+inline void print_json(const Json& value) {
+  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::fprintf(stdout, "%s\n", text.c_str());
+}
+
+} // namespace troupe::experiments::commands

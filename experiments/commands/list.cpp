@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+#include "env/make.hpp"
+#include "experiments/commands/bench_stages.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/folders.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/config.hpp"
+#include "experiments/keys.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+void print_names(const std::vector<std::string>& names, bool json) {
+  if (json) {
+    print_json(names);
+    return;
+  }
+  for (const std::string& name : names) {
+    std::printf("%s\n", name.c_str());
+  }
+}
+
+void list_keys(bool json) {
+  Json all = Json::array();
+  for (const Key& key : all_keys()) {
+    const Rule& rules = rule_of(*key.field);
+    const std::string rule = rule_text(*key.field);
+    if (json) {
+      all.push_back({{"key", key.name},
+                     {"default", default_text(*key.field)},
+                     {"rule", rule},
+                     {"unit", rules.unit()},
+                     {"help", rules.help()}});
+      continue;
+    }
+    const std::string value = default_text(*key.field);
+    std::printf("%s = %s\n    %s; %s\n", key.name.c_str(), value.empty() ? "\"\"" : value.c_str(),
+                rules.help().c_str(), rule.c_str());
+  }
+  if (json) {
+    print_json(all);
+  }
+}
+
+/// The first comment of an experiment file says what it shows.
+std::string first_sentence(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string text;
+  for (std::string line; std::getline(in, line) && line.starts_with("# ");) {
+    text += (text.empty() ? "" : " ") + line.substr(2);
+    if (text.back() == '.') {
+      break;
+    }
+  }
+  return text;
+}
+
+void list_experiments(bool json) {
+  Json all = Json::array();
+  for (const std::string& name : experiment_names(config_folders())) {
+    const auto file = find_experiment(name, config_folders());
+    if (json) {
+      all.push_back({{"name", name}, {"file", file.string()}, {"help", first_sentence(file)}});
+    } else {
+      std::printf("%-20s %s\n", name.c_str(), first_sentence(file).c_str());
+    }
+  }
+  if (json) {
+    print_json(all);
+  }
+}
+
+} // namespace
+
+void add_list(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("list", "Names what there is");
+  command->footer("Example: troupe list keys");
+  auto what = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  command->add_option("what", *what, "environments, keys, experiments or benches")
+      ->required()
+      ->check(CLI::IsMember({"environments", "keys", "experiments", "benches"}));
+  command->add_flag("--json", *json, "as JSON");
+  command->callback([what, json, &exit_code] {
+    if (*what == "environments") {
+      print_names(env::task_names(), *json);
+    } else if (*what == "keys") {
+      list_keys(*json);
+    } else if (*what == "experiments") {
+      list_experiments(*json);
+    } else {
+      std::vector<std::string> names;
+      const auto stages = bench_stages();
+      std::transform(stages.begin(), stages.end(), std::back_inserter(names),
+                     [](const BenchStage& stage) { return stage.name; });
+      print_names(names, *json);
+    }
+    exit_code = kDone;
+  });
+}
+
+} // namespace troupe::experiments::commands

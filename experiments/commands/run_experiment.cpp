@@ -1,0 +1,133 @@
+#include "experiments/commands/run_experiment.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/commands/node_launcher.hpp"
+#include "experiments/commands/signals.hpp"
+#include "experiments/curve.hpp"
+#include "experiments/evaluate.hpp"
+#include "experiments/plan.hpp"
+#include "experiments/recorder.hpp"
+#include "experiments/summary.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+#ifndef TROUPE_HAS_ACTORS
+/// A program built without the actors can do all but train.
+actors::RunResult start_run(const actors::RunConfig&, const std::filesystem::path&,
+                            const std::filesystem::path&, const actors::Placement&,
+                            const actors::RunCallbacks&, const std::atomic<bool>&) {
+  throw std::invalid_argument("this program was built without the actors (TROUPE_COMPONENTS)");
+}
+#else
+constexpr auto& start_run = actors::run;
+#endif
+
+/// A video of the trained agent; a failure costs the video and a line, not the run.
+std::filesystem::path make_video(const Experiment& experiment, const RunFolder& folder,
+                                 const actors::RunResult& result, Recorder& recorder,
+                                 const std::atomic<bool>& stop) {
+  if (!experiment.evaluation().video() || result.interrupted || result.checkpoint.empty() || stop) {
+    return {};
+  }
+  const auto path =
+      folder.path() / "videos" / (std::to_string(result.progress.environment_steps) + ".mp4");
+  try {
+    recorder.log("info", "drawing the video");
+    evaluate_checkpoint(experiment, result.checkpoint,
+                        {.episodes = 1, .video = path, .stop = &stop});
+    return path;
+  } catch (const std::exception& failure) {
+    recorder.log("warning", std::string("no video: ") + failure.what());
+    return {};
+  }
+}
+
+void write_report(const Experiment& experiment, const RunFolder& folder, const Summary& summary,
+                  const std::filesystem::path& video) {
+  const auto curve = curve_svg(read_curve(folder.path() / "metrics.csv"), experiment.name());
+  write_text(folder.path() / "curve.svg", curve);
+  write_text(folder.path() / "report.html", report_html(experiment, summary, curve, video));
+}
+
+void print_summary(const Summary& summary, const Finished& finished, bool json) {
+  if (!json) {
+    std::printf("%s", summary_text(summary).c_str());
+    std::fflush(stdout);
+    return;
+  }
+  const actors::Progress& p = finished.result.progress;
+  Json out = {{"run", finished.folder.string()},
+              {"interrupted", finished.result.interrupted},
+              {"error", finished.result.error},
+              {"returns", finished.result.evaluation.returns},
+              {"environment_steps", p.environment_steps},
+              {"agent_steps", p.agent_steps},
+              {"updates", p.updates},
+              {"inserts", p.inserts},
+              {"samples", p.samples},
+              {"frames", p.frames},
+              {"training_seconds", p.training_seconds},
+              {"seconds", p.seconds},
+              {"checkpoint", finished.result.checkpoint.string()},
+              {"video", finished.video.string()}};
+  print_json(out);
+}
+
+} // namespace
+
+int run_experiment(const Experiment& experiment, const RunFolder& folder,
+                   const std::filesystem::path& checkpoint, const RunOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const actors::RunConfig config = plan_run(experiment);
+  std::atomic<bool> stop = false;
+  const StopSignals signals(stop);
+  std::FILE* screen = options.json ? stderr : stdout;
+  Recorder recorder({.folder = folder.path(),
+                     .stop = config.stop,
+                     .screen = options.quiet ? nullptr : screen,
+                     .terminal = ::isatty(::fileno(screen)) == 1,
+                     .now = [] { return std::chrono::system_clock::now(); }},
+                    stop);
+  recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
+                           + " in " + folder.path().string());
+  NodeLauncher launcher(folder.path() / "config.textproto");
+  actors::Placement placement;
+  if (options.processes) {
+    placement.start_node = [&](const std::string& role, int index, std::uint16_t port) {
+      return launcher.start(role, index, port);
+    };
+  }
+  Finished finished{.folder = folder.path()};
+  try {
+    finished.result =
+        start_run(config, folder.path(), checkpoint, placement, recorder.callbacks(), stop);
+    recorder.finish();
+  } catch (const std::exception& failure) {
+    recorder.finish();
+    recorder.log("error", failure.what());
+    throw;
+  }
+  finished.video = make_video(experiment, folder, finished.result, recorder, stop);
+  finished.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const Summary summary = summarise(experiment, finished);
+  const std::string cause = !recorder.error().empty() ? recorder.error() : finished.result.error;
+  print_summary(summary, finished, options.json);
+  if (!cause.empty()) {
+    throw std::runtime_error(cause);
+  }
+  write_report(experiment, folder, summary, finished.video);
+  return kDone;
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include <signal.h>
+
+namespace troupe::experiments::commands {
+
+/// While it lives, SIGINT and SIGTERM go to one thread: the first sets `stop`, the second ends the
+/// process at once with exit code 130. Made before any other thread, which inherit its signal mask.
+class StopSignals {
+public:
+  explicit StopSignals(std::atomic<bool>& stop);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+private:
+  sigset_t before_{};
+  std::jthread waiter_;
+};
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,89 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/folders.hpp"
+#include "experiments/commands/run_experiment.hpp"
+#include "experiments/config.hpp"
+#include "experiments/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct TrainOptions {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string runs = "runs";
+  double minutes = -1;
+  RunOptions run;
+};
+
+void train(TrainOptions options, int& exit_code) {
+  if (options.file.empty()) {
+    std::string names;
+    for (const std::string& name : experiment_names(config_folders())) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    throw std::invalid_argument("name an experiment file or one of: " + names);
+  }
+  if (options.minutes >= 0) {
+    options.overrides.push_back("stop.minutes=" + std::to_string(options.minutes));
+  }
+  const auto file = find_experiment(options.file, config_folders());
+  const Experiment experiment = load_experiment(file, options.overrides);
+  const RunFolder folder = RunFolder::create(
+      options.runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
+  exit_code = run_experiment(experiment, folder, {}, options.run);
+}
+
+void resume(const std::string& run, const RunOptions& options, int& exit_code) {
+  check_is_run(run);
+  const Experiment experiment = load_experiment(std::filesystem::path(run) / "config.textproto");
+  const RunFolder folder = RunFolder::open(run);
+  const CheckpointFolder checkpoint = find_checkpoint(folder.path());
+  exit_code = run_experiment(experiment, folder, checkpoint.path, options);
+}
+
+void add_run_flags(CLI::App& command, RunOptions& options) {
+  command.add_flag("--processes", options.processes,
+                   "environment actors, replay shards, learner replicas and evaluator in processes "
+                   "of their own");
+  command.add_flag("--json", options.json, "the summary as JSON; progress goes to standard error");
+  command.add_flag("--quiet", options.quiet, "no progress, only the summary");
+}
+
+} // namespace
+
+void add_train(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("train", "Trains an agent");
+  command->footer("Example: troupe train quickstart --set seed=3 --set replay.shards=4\n"
+                  "`troupe list experiments` names what comes with it, `troupe list keys` every "
+                  "key for --set.");
+  auto options = std::make_shared<TrainOptions>();
+  command->add_option("experiment", options->file, "an experiment file, or the name of one");
+  command
+      ->add_option("--set", options->overrides,
+                   "key=value, may be given again; a list as 1,2,3; key= for the default")
+      ->allow_extra_args(false);
+  command->add_option("--runs", options->runs, "folder for runs/<name>/<time>")
+      ->capture_default_str();
+  command->add_option("--minutes", options->minutes, "of training; the same as --set stop.minutes=")
+      ->check(CLI::Range(0.0, 1e7));
+  add_run_flags(*command, options->run);
+  command->callback([options, &exit_code] { train(*options, exit_code); });
+}
+
+void add_resume(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("resume", "Goes on from the latest complete checkpoint of a run");
+  command->footer("Example: troupe resume runs/quickstart/2026-11-21T10-00-00");
+  auto run = std::make_shared<std::string>();
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("run", *run, "the run's folder")->required();
+  add_run_flags(*command, *options);
+  command->callback([run, options, &exit_code] { resume(*run, *options, exit_code); });
+}
+
+} // namespace troupe::experiments::commands

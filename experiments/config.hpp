@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "experiments/experiment.pb.h"
+
+namespace troupe::experiments {
+
+/// What is wrong with an experiment file or with `--set`: one line each, "file:line:column: key …",
+/// with the value, the rule and the nearest names. what() is the first of them.
+class ConfigError : public std::invalid_argument {
+public:
+  explicit ConfigError(std::vector<std::string> complaints);
+  const std::vector<std::string>& complaints() const { return complaints_; }
+
+private:
+  std::vector<std::string> complaints_;
+};
+
+/// Reads an experiment in Protobuf text format, applies `overrides` ("key=value", a list as
+/// "1,2,3", "key=" for the default), fills every default and checks every rule. The result is
+/// complete: every key is set but those of a block that means something by its absence
+/// (environment.pixels). `source` names the text in messages; `name` is filled from it when the
+/// text has none. Throws ConfigError.
+Experiment parse_experiment(const std::string& text, const std::string& source,
+                            const std::vector<std::string>& overrides = {});
+
+/// The same from a file. Throws ConfigError also when the file cannot be read.
+Experiment load_experiment(const std::filesystem::path& file,
+                           const std::vector<std::string>& overrides = {});
+
+/// A complete experiment as text that parse_experiment() reads back into an equal one.
+std::string resolved_text(const Experiment& experiment);
+
+/// `name_or_path` as a path, or as the name of a file in one of `folders` (with or without
+/// ".textproto"). Throws ConfigError with the nearest names.
+std::filesystem::path find_experiment(const std::string& name_or_path,
+                                      const std::vector<std::filesystem::path>& folders);
+
+/// Names (without ".textproto") of the experiments in `folders`, sorted.
+std::vector<std::string> experiment_names(const std::vector<std::filesystem::path>& folders);
+
+} // namespace troupe::experiments

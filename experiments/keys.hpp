@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/experiment.pb.h"
+
+namespace troupe::experiments {
+
+/// The keys of an experiment file as data, read from the schema: messages to people, `--set` and
+/// `troupe list keys` all come from here. Pure functions; any thread.
+struct Key {
+  std::string name; // dotted: "replay.shards"
+  const google::protobuf::FieldDescriptor* field = nullptr;
+};
+
+/// Every key that has a value (no blocks), in the order of the schema.
+std::vector<Key> all_keys();
+
+/// The field behind a dotted name, block or value; nullptr when there is none.
+const google::protobuf::FieldDescriptor* find_key(const std::string& name);
+
+const Rule& rule_of(const google::protobuf::FieldDescriptor& field);
+
+/// "a whole number from 1 to 64, in frames": what a value of this field must be.
+std::string rule_text(const google::protobuf::FieldDescriptor& field);
+
+/// The default as it is written in a file, "256,256,256" for a list, empty for an empty string.
+std::string default_text(const google::protobuf::FieldDescriptor& field);
+
+/// The value as it is written in a file. `index` of a repeated field.
+std::string value_text(const google::protobuf::Message& message,
+                       const google::protobuf::FieldDescriptor& field, int index);
+
+/// Does the value keep to its rule (numbers are finite, too)? Gives the complaint when it does not.
+std::optional<std::string> violation(const google::protobuf::Message& message,
+                                     const google::protobuf::FieldDescriptor& field, int index);
+
+/// "; did you mean replay.shards or replay.n_step?" for a key that does not exist; `block` is the
+/// dotted block it stood in. Empty when nothing is near.
+std::string did_you_mean(const std::string& block, const std::string& name);
+
+/// A number as people write it: 1000000000, 0.0003, 1e+13 from 1e15 on.
+std::string number_text(double value);
+
+} // namespace troupe::experiments

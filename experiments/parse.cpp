@@ -1,0 +1,278 @@
+#include "experiments/parse.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/text_format.h>
+
+#include "env/make.hpp"
+#include "experiments/keys.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::TextFormat;
+namespace io = google::protobuf::io;
+
+using Position = std::pair<int, int>; // line, column; both from 0
+
+class FirstError : public io::ErrorCollector {
+public:
+  void AddError(int line, io::ColumnNumber column, const std::string& text) override {
+    if (message.empty()) {
+      position = {line, column};
+      message = text;
+    }
+  }
+  Position position;
+  std::string message;
+};
+
+/// What the text says up to a position: the blocks that are open, the last key and its value.
+struct Place {
+  std::vector<std::string> blocks;
+  std::string key; // the last one before the position
+  Position key_at;
+  std::string value;
+  Position value_at{-1, -1};
+
+  std::string block() const {
+    std::string out;
+    for (const std::string& name : blocks) {
+      out += (out.empty() ? "" : ".") + name;
+    }
+    return out;
+  }
+  std::string dotted() const { return blocks.empty() ? key : block() + "." + key; }
+};
+
+/// Follows the tokens as far as the parser came; it names no key in most of its messages.
+Place find_place(const std::string& text, const Position& until) {
+  enum class Expect { key, colon, value, list } expect = Expect::key;
+  io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  FirstError ignored;
+  io::Tokenizer tokens(&stream, &ignored);
+  tokens.set_comment_style(io::Tokenizer::SH_COMMENT_STYLE);
+  Place place;
+  while (tokens.Next()) {
+    const auto& token = tokens.current();
+    const Position at{token.line, token.column};
+    const bool takes_value = expect == Expect::value || expect == Expect::list;
+    if (place.value != "-" && (at > until || (at == until && !takes_value))) {
+      break;
+    }
+    const std::string& word = token.text;
+    if ((word == "{" || word == "<") && expect != Expect::key) {
+      place.blocks.push_back(place.key);
+      expect = Expect::key;
+    } else if (word == "}" || word == ">") {
+      if (!place.blocks.empty()) {
+        place.blocks.pop_back();
+      }
+      expect = Expect::key;
+    } else if (expect == Expect::key && token.type == io::Tokenizer::TYPE_IDENTIFIER) {
+      place.key = word;
+      place.key_at = at;
+      place.value.clear();
+      place.value_at = {-1, -1};
+      expect = Expect::colon;
+    } else if (expect == Expect::colon && word == ":") {
+      expect = Expect::value;
+    } else if (takes_value && word == "[") {
+      expect = Expect::list;
+    } else if (expect == Expect::list && (word == "," || word == "]")) {
+      expect = word == "]" ? Expect::key : Expect::list;
+    } else if (takes_value) {
+      const bool sign = place.value == "-";
+      place.value = (sign ? "-" : "") + word;
+      place.value_at = sign ? place.value_at : at;
+      expect = word == "-" || expect == Expect::list ? expect : Expect::key;
+    }
+  }
+  return place;
+}
+
+std::string at_text(const std::string& source, const Position& at) {
+  return source + ":" + std::to_string(at.first + 1) + ":" + std::to_string(at.second + 1);
+}
+
+std::string quoted_part(const std::string& message, const std::string& before) {
+  const std::size_t begin = message.find(before + "\"");
+  if (begin == std::string::npos) {
+    return "";
+  }
+  const std::size_t first = begin + before.size() + 1;
+  const std::size_t last = message.find('"', first);
+  return last == std::string::npos ? "" : message.substr(first, last - first);
+}
+
+std::string bad_value_text(const FieldDescriptor& field, const std::string& value) {
+  std::string out =
+      "is " + (value.empty() ? "nothing" : value) + "; it must be " + rule_text(field);
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    std::vector<std::string> names;
+    for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+      names.push_back(field.enum_type()->value(i)->name());
+    }
+    std::string upper = value;
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    const auto near = env::nearest_names(upper, names, 1);
+    return out + (near.empty() ? "" : "; did you mean " + near.front() + "?");
+  }
+  const std::string& help = rule_of(field).help();
+  return help.empty() ? out : out + " (" + help + ")";
+}
+
+std::string complaint(const std::string& text, const std::string& source, const FirstError& error) {
+  const Place place = find_place(text, error.position);
+  const std::string unknown = quoted_part(error.message, "has no field named ");
+  if (!unknown.empty()) {
+    return at_text(source, place.key_at) + ": " + place.dotted() + " is not a key"
+           + did_you_mean(place.block(), unknown) + " (`troupe list keys` names them all)";
+  }
+  if (error.message.find("specified multiple times") != std::string::npos) {
+    return at_text(source, place.key_at) + ": " + place.dotted()
+           + " is given a second time; give it once";
+  }
+  const FieldDescriptor* field = place.key.empty() ? nullptr : find_key(place.dotted());
+  const bool syntax = error.message.starts_with("Expected identifier")
+                      || error.message.starts_with("Expected \"")
+                      || error.message.starts_with("Already saw");
+  if (field != nullptr && !syntax && field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+    return at_text(source, place.value_at.first < 0 ? error.position : place.value_at) + ": "
+           + place.dotted() + " " + bad_value_text(*field, place.value);
+  }
+  std::string around = place.key.empty() ? "" : " (near " + place.dotted() + ")";
+  return at_text(source, error.position) + ": " + error.message + around
+         + "; lines read `key: value` or `block { … }`";
+}
+
+void note_origins(const Message& message, const TextFormat::ParseInfoTree& tree,
+                  const std::string& prefix, const std::string& source, Origins& origins) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const auto at = tree.GetLocation(field, field->is_repeated() ? 0 : -1);
+    if (at.line >= 0) {
+      origins[prefix + field->name()] = at_text(source, {at.line, at.column});
+    }
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const auto* nested = tree.GetTreeForNested(field, -1);
+      if (nested != nullptr) {
+        note_origins(message.GetReflection()->GetMessage(message, field), *nested,
+                     prefix + field->name() + ".", source, origins);
+      }
+    }
+  }
+}
+
+/// The message that holds `key`'s field, made where it is not there yet.
+Message* holder_of(Experiment& experiment, const std::string& key) {
+  Message* message = &experiment;
+  std::size_t begin = 0;
+  for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', begin)) {
+    const auto* field = message->GetDescriptor()->FindFieldByName(key.substr(begin, dot - begin));
+    message = message->GetReflection()->MutableMessage(message, field);
+    begin = dot + 1;
+  }
+  return message;
+}
+
+/// One value of `field`, appended when it is a list. False when the text is no such value.
+bool set_value(const std::string& value, const FieldDescriptor& field, Message& message) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    const bool quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
+    const std::string plain = quoted ? value.substr(1, value.size() - 2) : value;
+    message.GetReflection()->SetString(&message, &field, plain);
+    return true;
+  }
+  FirstError error;
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  return parser.ParseFieldValueFromString(value, &field, &message) && error.message.empty();
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> out(1);
+  for (const char c : text) {
+    if (c == separator) {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+std::string parse_text(const std::string& text, const std::string& source, Experiment& experiment,
+                       Origins& origins) {
+  FirstError error;
+  TextFormat::ParseInfoTree tree;
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.WriteLocationsTo(&tree);
+  if (!parser.ParseFromString(text, &experiment) || !error.message.empty()) {
+    return complaint(text, source, error);
+  }
+  note_origins(experiment, tree, "", source, origins);
+  return "";
+}
+
+std::string apply_override(const std::string& assignment, Experiment& experiment,
+                           Origins& origins) {
+  const std::string origin = "--set " + assignment;
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return origin + ": has no `=`; write --set key=value, e.g. --set replay.shards=4";
+  }
+  const std::string key = assignment.substr(0, equals);
+  const std::string value = assignment.substr(equals + 1);
+  const FieldDescriptor* field = find_key(key);
+  if (field == nullptr) {
+    const std::size_t dot = key.rfind('.');
+    const std::string block = dot == std::string::npos ? "" : key.substr(0, dot);
+    const auto* parent = find_key(block);
+    const bool known = parent != nullptr && parent->message_type() != nullptr;
+    return origin + ": " + key + " is not a key"
+           + did_you_mean(known ? block : "", known ? key.substr(dot + 1) : key)
+           + " (`troupe list keys` names them all)";
+  }
+  Message* message = holder_of(experiment, key);
+  message->GetReflection()->ClearField(message, field);
+  const std::string inner = key + ".";
+  std::erase_if(origins, [&](const auto& entry) { return entry.first.starts_with(inner); });
+  origins[key] = origin;
+  if (value.empty()) {
+    return "";
+  }
+  for (const std::string& part :
+       field->is_repeated() ? split(value, ',') : std::vector<std::string>{value}) {
+    if (!set_value(part, *field, *message)) {
+      return origin + ": " + key + " " + bad_value_text(*field, part);
+    }
+  }
+  return "";
+}
+
+std::string origin_of(const Origins& origins, const std::string& key, const std::string& source) {
+  for (std::string name = key; !name.empty();) {
+    const auto found = origins.find(name);
+    if (found != origins.end()) {
+      return found->second + ": ";
+    }
+    const std::size_t dot = name.rfind('.');
+    name.resize(dot == std::string::npos ? 0 : dot);
+  }
+  return source.empty() ? "" : source + ": ";
+}
+
+} // namespace troupe::experiments

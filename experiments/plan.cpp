@@ -1,0 +1,115 @@
+#include "experiments/plan.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+env::GlBackend backend_of(Pixels::Renderer renderer) {
+  switch (renderer) {
+  case Pixels::EGL:
+    return env::GlBackend::egl;
+  case Pixels::OSMESA:
+    return env::GlBackend::osmesa;
+  case Pixels::AUTO:
+    break;
+  }
+  return env::GlBackend::automatic;
+}
+
+std::string backend_of(Learner::Backend backend) {
+  switch (backend) {
+  case Learner::THREADS:
+    return "threads";
+  case Learner::GLOO:
+    return "gloo";
+  case Learner::NCCL:
+    return "nccl";
+  case Learner::AUTO:
+    break;
+  }
+  return "auto";
+}
+
+learner::D4pgConfig plan_agent(const D4pg& in) {
+  learner::D4pgConfig out;
+  out.policy_layers.assign(in.policy_layers().begin(), in.policy_layers().end());
+  out.critic_layers.assign(in.critic_layers().begin(), in.critic_layers().end());
+  out.layer_norm = in.layer_norm();
+  out.atoms = in.atoms();
+  out.value_minimum = in.value_minimum();
+  out.value_maximum = in.value_maximum();
+  out.policy_learning_rate = in.policy_learning_rate();
+  out.critic_learning_rate = in.critic_learning_rate();
+  out.target_update = in.target_update();
+  out.target_period = in.target_period();
+  out.gradient_norm = in.gradient_norm();
+  out.action_gradient_norm = in.action_gradient_norm();
+  out.saturation_penalty = in.saturation_penalty();
+  out.reward_scale = in.reward_scale();
+  out.encoder = in.encoder();
+  out.encoder_channels = in.encoder_channels();
+  out.feature_size = in.feature_size();
+  out.shift_pixels = in.shift_pixels();
+  out.precision = in.precision();
+  out.batch_size = in.batch_size();
+  return out;
+}
+
+} // namespace
+
+env::EnvironmentConfig plan_environment(const Environment& in) {
+  env::EnvironmentConfig out;
+  out.task = in.task();
+  out.frame_stack = in.frame_stack();
+  out.action_repeat = in.action_repeat();
+  out.models = in.models();
+  if (in.has_pixels()) {
+    const Pixels& pixels = in.pixels();
+    out.pixels = env::PixelOptions{.height = pixels.height(),
+                                   .width = pixels.width(),
+                                   .camera = pixels.camera(),
+                                   .grey = pixels.grey(),
+                                   .effects = pixels.effects(),
+                                   .gl = backend_of(pixels.renderer())};
+  }
+  return out;
+}
+
+actors::RunConfig plan_run(const Experiment& in) {
+  actors::RunConfig out;
+  out.seed = in.seed();
+  out.deterministic = in.deterministic();
+  out.environment = plan_environment(in.environment());
+  out.agent = plan_agent(in.d4pg());
+  out.replay = {.shards = in.replay().shards(),
+                .capacity_items = in.replay().capacity_items(),
+                .capacity_bytes = in.replay().capacity_bytes(),
+                .minimum_items = in.replay().minimum_items(),
+                .samples_per_insert = in.replay().samples_per_insert(),
+                .error_buffer = in.replay().error_buffer(),
+                .n_step = in.replay().n_step(),
+                .discount = in.replay().discount()};
+  out.learner = {.replicas = in.learner().replicas(),
+                 .threads = in.learner().threads(),
+                 .publish_period = in.learner().publish_period(),
+                 .prefetch = in.learner().prefetch(),
+                 .backend = backend_of(in.learner().backend())};
+  out.actors = {.environment = in.actors().environment(),
+                .environments_per_actor = in.actors().environments_per_actor(),
+                .random_steps = in.actors().random_steps(),
+                .noise_start = in.actors().noise_start(),
+                .noise_end = in.actors().noise_end(),
+                .noise_steps = in.actors().noise_steps(),
+                .restarts = in.actors().restarts()};
+  out.evaluation = {.period = in.evaluation().period(),
+                    .episodes = in.evaluation().episodes(),
+                    .final_episodes = in.evaluation().final_episodes()};
+  out.stop = {.environment_steps = in.stop().environment_steps(),
+              .minutes = in.stop().minutes(),
+              .evaluation_return = in.stop().evaluation_return()};
+  out.checkpoint = {.minutes = in.checkpoint().minutes(),
+                    .keep = in.checkpoint().keep(),
+                    .replay = in.checkpoint().replay()};
+  return out;
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "env/make.hpp"
+#include "experiments/keys.hpp"
+#include "experiments/parse.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+class Checker {
+public:
+  explicit Checker(const Origins& origins) : origins_(origins) {}
+
+  void complain(const std::string& key, const std::string& text) {
+    complaints_.push_back(origin_of(origins_, key, "") + key + " " + text);
+  }
+  std::vector<std::string> take() { return std::move(complaints_); }
+
+private:
+  const Origins& origins_;
+  std::vector<std::string> complaints_;
+};
+
+std::string is(double value) {
+  return "is " + number_text(value) + "; it must ";
+}
+
+void check_name(const Experiment& experiment, Checker& checker) {
+  const std::string& name = experiment.name();
+  const bool good = !name.empty() && name.front() != '.' && name.size() <= 100
+                    && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                         return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+                       });
+  if (!good) {
+    checker.complain("name",
+                     "is \"" + name
+                         + "\"; it must be up to 100 letters, digits, '_', '-' and '.', and not "
+                           "begin with '.' (it becomes a folder)");
+  }
+}
+
+void check_task(const Experiment& experiment, Checker& checker) {
+  const std::string& task = experiment.environment().task();
+  const std::vector<std::string> tasks = env::task_names();
+  if (std::find(tasks.begin(), tasks.end(), task) != tasks.end()) {
+    return;
+  }
+  if (task.empty()) {
+    checker.complain("environment.task", "is missing; name one of `troupe list environments`, e.g. "
+                                         "environment { task: \"cartpole_balance\" }");
+    return;
+  }
+  std::string text = "is \"" + task + "\"; there is no such task";
+  const auto near = env::nearest_names(task, tasks, 3);
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    text += (i == 0 ? "; did you mean " : " or ") + near[i];
+  }
+  checker.complain("environment.task", text + (near.empty() ? "" : "?")
+                                           + " (`troupe list environments` names them all)");
+}
+
+void check_pixels(const Experiment& experiment, Checker& checker) {
+  if (!experiment.environment().has_pixels()) {
+    return;
+  }
+  const auto& pixels = experiment.environment().pixels();
+  // The smallest picture that leaves one pixel behind the last convolution.
+  const int least = experiment.d4pg().encoder() == "stride4" ? 28 : 15;
+  for (const auto& [key, size] : {std::pair{"environment.pixels.height", pixels.height()},
+                                  {"environment.pixels.width", pixels.width()}}) {
+    if (size < least) {
+      checker.complain(key, is(size) + "be at least " + std::to_string(least)
+                                + " for d4pg.encoder \"" + experiment.d4pg().encoder() + "\"");
+    }
+  }
+  if (experiment.d4pg().shift_pixels() >= std::min(pixels.height(), pixels.width())) {
+    checker.complain("d4pg.shift_pixels", is(experiment.d4pg().shift_pixels())
+                                              + "be smaller than the picture, "
+                                              + std::to_string(pixels.height()) + " x "
+                                              + std::to_string(pixels.width()));
+  }
+}
+
+void check_replay(const Experiment& experiment, Checker& checker) {
+  const auto& replay = experiment.replay();
+  if (replay.minimum_items() > replay.capacity_items()) {
+    checker.complain("replay.minimum_items", is(static_cast<double>(replay.minimum_items()))
+                                                 + "be at most replay.capacity_items, "
+                                                 + std::to_string(replay.capacity_items())
+                                                 + ", or nothing is ever sampled");
+  }
+  if (replay.capacity_items() < replay.shards()) {
+    checker.complain("replay.capacity_items", is(static_cast<double>(replay.capacity_items()))
+                                                  + "be at least replay.shards, "
+                                                  + std::to_string(replay.shards()));
+  }
+  const auto length =
+      experiment.stop().environment_steps() / experiment.environment().action_repeat();
+  if (replay.minimum_items() > length) {
+    checker.complain("replay.minimum_items",
+                     is(static_cast<double>(replay.minimum_items())) + "be at most "
+                         + std::to_string(length)
+                         + ", the agent steps of the run (stop.environment_steps / "
+                           "environment.action_repeat), or nothing is ever learnt");
+  }
+  if (experiment.actors().random_steps() > length) {
+    checker.complain("actors.random_steps",
+                     is(static_cast<double>(experiment.actors().random_steps())) + "be at most "
+                         + std::to_string(length) + ", the agent steps of the run");
+  }
+  const double least =
+      std::max(static_cast<double>(experiment.d4pg().batch_size()), replay.samples_per_insert());
+  if (replay.error_buffer() > 0 && replay.error_buffer() < least) {
+    checker.complain(
+        "replay.error_buffer",
+        is(replay.error_buffer()) + "be 0 (automatic) or at least " + number_text(least)
+            + ", the larger of d4pg.batch_size and replay.samples_per_insert, or actors "
+              "and learner wait for each other");
+  }
+}
+
+void check_agent(const Experiment& experiment, Checker& checker) {
+  const auto& agent = experiment.d4pg();
+  if (agent.value_minimum() >= agent.value_maximum()) {
+    checker.complain("d4pg.value_minimum", is(agent.value_minimum())
+                                               + "be below d4pg.value_maximum, "
+                                               + number_text(agent.value_maximum()));
+  }
+  if (agent.batch_size() % experiment.learner().replicas() != 0) {
+    checker.complain("d4pg.batch_size", is(static_cast<double>(agent.batch_size()))
+                                            + "be a multiple of learner.replicas, "
+                                            + std::to_string(experiment.learner().replicas()));
+  }
+  const auto& actors = experiment.actors();
+  if (actors.noise_end() > actors.noise_start()) {
+    checker.complain("actors.noise_end", is(actors.noise_end()) + "be at most actors.noise_start, "
+                                             + number_text(actors.noise_start()) + ": noise falls");
+  }
+  if (experiment.deterministic() && agent.precision() == "auto") {
+    checker.complain("d4pg.precision",
+                     "is \"auto\", which measures; a deterministic run must name one");
+  }
+}
+
+} // namespace
+
+std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins) {
+  Checker checker(origins);
+  check_task(experiment, checker);
+  check_name(experiment, checker);
+  check_pixels(experiment, checker);
+  check_replay(experiment, checker);
+  check_agent(experiment, checker);
+  return checker.take();
+}
+
+} // namespace troupe::experiments

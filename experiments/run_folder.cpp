@@ -1,0 +1,206 @@
+#include "experiments/run_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what, int error) {
+  std::string way_out;
+  if (error == ENOSPC || error == EDQUOT) {
+    way_out = "; free some space or name another folder with --runs";
+  } else if (error == EACCES || error == EROFS || error == EPERM || error == ENOTDIR) {
+    way_out = "; name a folder of yours with --runs";
+  }
+  throw std::runtime_error(path.string() + ": " + what + ": " + std::strerror(error) + way_out);
+}
+
+int take_lock(const fs::path& path) {
+  const fs::path file = path / "lock";
+  const int handle = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (handle < 0) {
+    fail(file, "cannot be opened", errno);
+  }
+  if (::flock(handle, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    char holder[32] = {};
+    const ssize_t count = ::pread(handle, holder, sizeof holder - 1, 0);
+    ::close(handle);
+    if (error != EWOULDBLOCK) {
+      fail(file, "cannot be locked", error);
+    }
+    throw std::runtime_error(path.string() + ": another process works on this run (process "
+                             + std::string(holder, count > 0 ? static_cast<std::size_t>(count) : 0)
+                             + "); wait for it or stop it");
+  }
+  const std::string process = std::to_string(::getpid());
+  if (::ftruncate(handle, 0) != 0
+      || ::pwrite(handle, process.data(), process.size(), 0)
+             != static_cast<ssize_t>(process.size())) {
+    const int error = errno;
+    ::close(handle);
+    fail(file, "cannot be written", error);
+  }
+  return handle;
+}
+
+/// Makes the first of base, base-2, base-3, … that does not exist; mkdir decides, so that two
+/// processes never get the same.
+fs::path make_new_folder(const fs::path& base) {
+  for (int i = 1; i < 10'000; ++i) {
+    const fs::path path = i == 1 ? base : fs::path(base.string() + "-" + std::to_string(i));
+    if (::mkdir(path.c_str(), 0755) == 0) {
+      return path;
+    }
+    if (errno != EEXIST) {
+      fail(path, "cannot be made", errno);
+    }
+  }
+  throw std::runtime_error(base.string() + ": 10,000 runs began in this second");
+}
+
+} // namespace
+
+void write_text(const fs::path& path, const std::string& text) {
+  const fs::path beside = path.string() + ".new";
+  const int handle = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (handle < 0) {
+    fail(path, "cannot be written", errno);
+  }
+  std::size_t done = 0;
+  int error = 0;
+  while (done < text.size() && error == 0) {
+    const ssize_t count = ::write(handle, text.data() + done, text.size() - done);
+    if (count > 0) {
+      done += static_cast<std::size_t>(count);
+    } else if (errno != EINTR) {
+      error = errno;
+    }
+  }
+  if (error == 0 && ::fsync(handle) != 0 && errno != EINVAL) {
+    error = errno;
+  }
+  if (::close(handle) != 0 && error == 0) {
+    error = errno;
+  }
+  if (error == 0 && ::rename(beside.c_str(), path.c_str()) != 0) {
+    error = errno;
+  }
+  if (error != 0) {
+    ::unlink(beside.c_str());
+    fail(path, "cannot be written", error);
+  }
+}
+
+RunFolder RunFolder::create(const fs::path& runs, const std::string& name, UtcTime now,
+                            const std::string& config_text) {
+  std::error_code error;
+  const fs::path parent = runs / name;
+  fs::create_directories(parent, error);
+  if (error) {
+    fail(parent, "cannot be made", error.value());
+  }
+  const fs::path path = make_new_folder(parent / folder_time(now));
+  try {
+    RunFolder folder(fs::canonical(path), take_lock(path));
+    for (const char* part : {"checkpoints", "videos"}) {
+      fs::create_directory(path / part, error);
+      if (error) {
+        fail(path / part, "cannot be made", error.value());
+      }
+    }
+    write_text(path / "config.textproto", config_text);
+    return folder;
+  } catch (...) {
+    fs::remove_all(path, error); // ours, made a moment ago
+    throw;
+  }
+}
+
+void check_is_run(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path / "config.textproto", error)) {
+    return;
+  }
+  if (!fs::exists(path, error)) {
+    throw std::invalid_argument(path.string()
+                                + ": there is no such run; name a folder like runs/<name>/<time>");
+  }
+  std::string inside;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (fs::is_regular_file(entry.path() / "config.textproto", error)) {
+      inside = std::max(inside, entry.path().string());
+    }
+  }
+  throw std::invalid_argument(path.string() + ": is no run's folder, it has no config.textproto"
+                              + (inside.empty() ? "; name a folder like runs/<name>/<time>"
+                                                : "; did you mean " + inside + "?"));
+}
+
+RunFolder RunFolder::open(const fs::path& path) {
+  check_is_run(path);
+  return {fs::canonical(path), take_lock(path)};
+}
+
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) {
+    ::close(lock_);
+  }
+}
+
+std::vector<CheckpointFolder> complete_checkpoints(const fs::path& run) {
+  std::vector<CheckpointFolder> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t updates = 0;
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), updates);
+    if (bad == std::errc() && end == name.data() + name.size() && updates >= 0
+        && fs::is_regular_file(entry.path() / "manifest.json", error)) {
+      found.push_back({updates, entry.path()});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.updates < b.updates; });
+  return found;
+}
+
+CheckpointFolder find_checkpoint(const fs::path& run, std::optional<std::int64_t> updates) {
+  const auto found = complete_checkpoints(run);
+  if (found.empty()) {
+    throw std::invalid_argument(
+        run.string()
+        + ": has no complete checkpoint (a folder with a manifest.json below "
+          "checkpoints/); train again");
+  }
+  if (!updates) {
+    return found.back();
+  }
+  std::string names;
+  for (const auto& checkpoint : found) {
+    if (checkpoint.updates == *updates) {
+      return checkpoint;
+    }
+    names += (names.empty() ? "" : ", ") + std::to_string(checkpoint.updates);
+  }
+  throw std::invalid_argument(run.string() + ": has no complete checkpoint "
+                              + std::to_string(*updates) + "; there are " + names);
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/clock.hpp"
+
+namespace troupe::experiments {
+
+/// The folder of one run and the lock on it: config.textproto, log.txt, metrics.csv,
+/// events.out.tfevents.…, checkpoints/<updates>/, videos/, report.html. One process holds it at a
+/// time (an flock, which the kernel releases when the process dies). Every other function of a run
+/// writes below path() only.
+class RunFolder {
+public:
+  /// Makes <runs>/<name>/<UTC time>, with "-2", "-3", … behind it when that exists; never touches
+  /// an existing one. Throws std::runtime_error naming the folder and the reason.
+  static RunFolder create(const std::filesystem::path& runs, const std::string& name, UtcTime now,
+                          const std::string& config_text);
+
+  /// Takes the lock of an existing run. Throws std::invalid_argument when it is no run's folder,
+  /// std::runtime_error when another process works on it.
+  static RunFolder open(const std::filesystem::path& path);
+
+  RunFolder(RunFolder&& other) noexcept;
+  RunFolder& operator=(RunFolder&&) = delete;
+  ~RunFolder();
+
+  const std::filesystem::path& path() const { return path_; }
+
+private:
+  RunFolder(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  std::filesystem::path path_;
+  int lock_;
+};
+
+/// A checkpoint is complete when it has its manifest.json, which is written last.
+struct CheckpointFolder {
+  std::int64_t updates = 0;
+  std::filesystem::path path;
+};
+
+/// The complete checkpoints of a run, oldest first.
+std::vector<CheckpointFolder> complete_checkpoints(const std::filesystem::path& run);
+
+/// The checkpoint of `updates`, or the latest. Throws std::invalid_argument, naming those there
+/// are.
+CheckpointFolder find_checkpoint(const std::filesystem::path& run,
+                                 std::optional<std::int64_t> updates = {});
+
+/// Throws std::invalid_argument when `path` has no config.textproto; says what it is instead.
+void check_is_run(const std::filesystem::path& path);
+
+/// Writes a small file whole or not at all. Throws std::runtime_error naming path and reason.
+void write_text(const std::filesystem::path& path, const std::string& text);
+
+} // namespace troupe::experiments

@@ -1,0 +1,120 @@
+#include "experiments/summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "experiments/clock.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+std::string count_text(std::int64_t value) {
+  const std::string digits = std::to_string(value);
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) {
+      out += ',';
+    }
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string rate_text(std::int64_t count, double seconds) {
+  if (!(seconds > 0)) {
+    return "-";
+  }
+  char text[48];
+  const double rate = static_cast<double>(count) / seconds;
+  std::snprintf(text, sizeof text, rate < 100 ? "%.1f" : "%.0f", rate);
+  return text;
+}
+
+std::string return_text(const std::vector<double>& returns) {
+  if (returns.empty()) {
+    return "not measured";
+  }
+  const double mean =
+      std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
+  const auto [least, most] = std::minmax_element(returns.begin(), returns.end());
+  char text[128];
+  std::snprintf(text, sizeof text, "%.1f (mean of %zu episodes, %.1f to %.1f)", mean,
+                returns.size(), *least, *most);
+  return text;
+}
+
+/// The stages with the most seconds first; each with its share of the training time of one thread.
+std::string time_text(const actors::Progress& progress) {
+  std::vector<std::pair<std::string, double>> stages(progress.seconds.begin(),
+                                                     progress.seconds.end());
+  std::sort(stages.begin(), stages.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string out;
+  for (const auto& [name, seconds] : stages) {
+    if (!std::isfinite(seconds) || seconds <= 0) {
+      continue;
+    }
+    char text[96];
+    std::snprintf(text, sizeof text, "%s%s %.1f s", out.empty() ? "" : ", ", name.c_str(), seconds);
+    out += text;
+    if (progress.training_seconds > 0) {
+      std::snprintf(text, sizeof text, " (%.0f %%)", 100 * seconds / progress.training_seconds);
+      out += text;
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+Summary summarise(const Experiment& experiment, const Finished& finished) {
+  const actors::Progress& p = finished.result.progress;
+  const double seconds = p.training_seconds;
+  Summary out;
+  out.emplace_back("task",
+                   experiment.environment().task()
+                       + (experiment.environment().has_pixels() ? " from pixels" : " from states"));
+  if (finished.result.interrupted) {
+    out.emplace_back("interrupted",
+                     "by a signal; `troupe resume " + finished.folder.string() + "` goes on");
+  }
+  out.emplace_back("return", return_text(finished.result.evaluation.returns));
+  out.emplace_back("steps", count_text(p.environment_steps) + " environment steps, "
+                                + count_text(p.agent_steps) + " agent steps, "
+                                + count_text(p.episodes) + " episodes");
+  out.emplace_back("updates", count_text(p.updates));
+  out.emplace_back("time", duration_text(seconds) + " of training, "
+                               + duration_text(finished.wall_seconds) + " in all");
+  out.emplace_back("rates", rate_text(p.environment_steps, seconds) + " environment steps/s, "
+                                + rate_text(p.frames, seconds) + " frames/s, "
+                                + rate_text(p.inserts, seconds) + " inserts/s, "
+                                + rate_text(p.samples, seconds) + " samples/s, "
+                                + rate_text(p.updates, seconds) + " updates/s");
+  if (const std::string text = time_text(p); !text.empty()) {
+    out.emplace_back("time went to", text);
+  }
+  if (!finished.result.checkpoint.empty()) {
+    out.emplace_back("checkpoint", finished.result.checkpoint.string());
+  }
+  out.emplace_back("run", finished.folder.string());
+  if (!finished.video.empty()) {
+    out.emplace_back("video", finished.video.string());
+  }
+  return out;
+}
+
+std::string summary_text(const Summary& summary) {
+  std::size_t width = 0;
+  for (const auto& [name, value] : summary) {
+    width = std::max(width, name.size());
+  }
+  std::string out;
+  for (const auto& [name, value] : summary) {
+    out += name + std::string(width - name.size() + 2, ' ') + value + '\n';
+  }
+  return out;
+}
+
+} // namespace troupe::experiments
