@@ -117,8 +117,13 @@ CheckedBackend::Work CheckedBackend::allgather(std::vector<std::vector<at::Tenso
 CheckedBackend::Work CheckedBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                      const c10d::AllgatherOptions& options) {
   std::vector<at::Tensor> inputs{input};
-  return start(fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output}, {},
-               [&] { return inner_->_allgather_base(output, input, options); });
+  return start(
+      fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output}, {},
+      [&] { // flat: Gloo takes the first dimension for the ranks, even if there is one rank
+        auto from = input.contiguous().view({-1});
+        auto to = output.view({-1});
+        return inner_->_allgather_base(to, from, options);
+      });
 }
 
 CheckedBackend::Work
