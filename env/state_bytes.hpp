@@ -50,7 +50,8 @@ void load_array(std::span<const std::byte>& in, std::span<T> values, const char*
                                 + " numbers of " + what + " and this environment "
                                 + std::to_string(values.size())
                                 + ": it is truncated, or was saved by another configuration");
-  std::memcpy(values.data(), in.data(), values.size_bytes());
+  if (!values.empty()) // memcpy wants no null pointer, not even for nothing
+    std::memcpy(values.data(), in.data(), values.size_bytes());
   in = in.subspan(values.size_bytes());
 }
 

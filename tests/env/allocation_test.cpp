@@ -14,8 +14,8 @@
 #endif
 
 namespace {
-thread_local bool counting = false;
-thread_local int allocations = 0;
+[[maybe_unused]] thread_local bool counting = false;
+[[maybe_unused]] thread_local int allocations = 0;
 } // namespace
 
 #if TROUPE_COUNTS_ALLOCATIONS

@@ -80,7 +80,7 @@ public:
     put(directory_, 0x02014b50, 4);
     put(directory_, 20, 2);
     directory_.insert(directory_.end(), common.begin(), common.end());
-    put(directory_, 0, 10);
+    directory_.insert(directory_.end(), 10, std::byte{0});
     put(directory_, offset, 4);
     put(directory_, name);
     ++count_;

@@ -6,6 +6,11 @@
 #include "env/golden.hpp"
 #include "env/render/renderer.hpp"
 
+// OSMesa keeps a little of every context for itself.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libOSMesa";
+}
+
 using namespace troupe::env;
 
 TEST_CASE("OSMesa draws the same frames as EGL") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <future>
 #include <numbers>
 #include <set>
 
@@ -170,6 +171,28 @@ TEST_CASE("the ball never starts inside the cup's walls and the cheetah starts s
     CHECK(cheetah->physics()->data().time == 0);
     CHECK(cheetah->physics()->data().ncon > 0); // it has fallen onto its feet
   }
+}
+
+TEST_CASE("threads make and play environments of one model at the same time, and get the same") {
+  const auto play = [] {
+    const auto environment = make_environment({.task = "reacher_easy"});
+    std::vector<std::byte> observation(environment->spec().observation_bytes());
+    const std::vector<double> action{.5, -.5};
+    std::vector<std::byte> seen;
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      environment->reset(seed, observation);
+      for (int i = 0; i < 50; ++i)
+        environment->step(action, observation);
+      seen.insert(seen.end(), observation.begin(), observation.end());
+    }
+    return seen;
+  };
+  std::vector<std::future<std::vector<std::byte>>> others;
+  for (int t = 0; t < 4; ++t)
+    others.push_back(std::async(std::launch::async, play));
+  const std::vector<std::byte> ours = play();
+  for (auto& other : others)
+    CHECK(other.get() == ours);
 }
 
 TEST_CASE("a stream of random numbers is uniform, normal and repeatable") {
