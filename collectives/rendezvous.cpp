@@ -2,13 +2,42 @@
 
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <thread>
+
 #include "collectives/socket.hpp"
 
 namespace troupe::collectives {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{20};
+
+} // namespace
 
 int free_port(const std::string& host) {
   return port_of(listen_at(host, 0));
 }
+
+namespace {
+
+/// Waits until somebody listens at rank 0's address: LibTorch's client would print a page of stack.
+void wait_for_server(const std::string& host, int port, int rank,
+                     std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    try {
+      connect_to(host, port, deadline);
+      return;
+    } catch (const std::runtime_error& error) {
+      if (std::chrono::steady_clock::now() + kRetry >= deadline)
+        throw std::runtime_error("rank " + std::to_string(rank) + " " + error.what() + " for "
+                                 + std::to_string(timeout.count())
+                                 + " ms; is rank 0 running there?");
+    }
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
+} // namespace
 
 c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int port, int rank,
                                                 int size, const CommunicatorOptions& options) {
@@ -30,15 +59,9 @@ c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int por
   // LibTorch's server would listen on every interface: it gets a socket of ours instead.
   if (rank == 0)
     store.masterListenFd = listen_at(host, port).release();
-  try {
-    return c10::make_intrusive<c10d::TCPStore>(host, store);
-  } catch (const std::exception& error) {
-    const std::string text = error.what();
-    throw std::runtime_error(
-        "rank " + std::to_string(rank) + " does not reach rank 0 at " + host + ":"
-        + std::to_string(port) + " within " + std::to_string(options.connect_timeout.count())
-        + " ms; is it running there? (" + text.substr(0, text.find('\n')) + ")");
-  }
+  else
+    wait_for_server(host, port, rank, options.connect_timeout);
+  return c10::make_intrusive<c10d::TCPStore>(host, store);
 }
 
 std::shared_ptr<ControlMesh> make_control_mesh(c10d::Store& store,
