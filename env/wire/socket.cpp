@@ -12,7 +12,8 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr int kBacklogMessages = 1024; // per peer, for sockets that may drop
+constexpr std::size_t kHandshakeBytes = 1024; // the limit holds for ZeroMQ's own commands too
+constexpr int kBacklogMessages = 1024;        // per peer, for sockets that may drop
 
 int zmq_type(SocketType type) {
   switch (type) {
@@ -76,7 +77,8 @@ Socket::Socket(Context& context, SocketType type, const SocketOptions& options)
   if (handle_ == nullptr)
     fail("opening a socket");
   set(handle_, ZMQ_LINGER, 0);
-  set(handle_, ZMQ_MAXMSGSIZE, static_cast<std::int64_t>(options.max_frame_bytes));
+  set(handle_, ZMQ_MAXMSGSIZE,
+      static_cast<std::int64_t>(std::max(options.max_frame_bytes, kHandshakeBytes)));
   set(handle_, ZMQ_TCP_KEEPALIVE, 1);
   // What a dealer sends is bounded by its own window; a router drops what a peer does not read.
   set(handle_, ZMQ_SNDHWM, type == SocketType::dealer ? 0 : kBacklogMessages);
@@ -175,7 +177,8 @@ Socket::Received Socket::try_receive(Message& message) {
         oversized = true;
       else
         message.header.assign(text, bytes.size());
-    } else if (message.frames.size() == options_.max_frames)
+    } else if (message.frames.size() == options_.max_frames
+               || bytes.size() > options_.max_frame_bytes)
       oversized = true;
     else if (!oversized)
       message.frames.push_back(std::move(frame));

@@ -1,0 +1,261 @@
+#include "replay/remote.hpp"
+
+#include <mutex>
+
+#include <doctest/doctest.h>
+
+#include "env/wire/socket.hpp"
+#include "replay/shard.hpp"
+#include "tests/replay/episodes.hpp"
+
+namespace troupe::replay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Deadline in(milliseconds time) {
+  return Clock::now() + time;
+}
+
+/// A shard with its server; the handlers run on the server's thread and take the shard's lock.
+struct Served {
+  Served(env::wire::Context& context, const TransitionSpec& spec, const TableConfig& config,
+         const std::string& endpoint = "tcp://127.0.0.1:*", bool deaf = false)
+      : shard(config, spec, 4), server(context, spec, handlers(deaf), {.endpoint = endpoint}) {}
+
+  ShardHandlers handlers(bool deaf) {
+    ShardHandlers made;
+    made.insert = [this, deaf](InsertionPtr insertion, std::function<void()> accepted) {
+      const std::scoped_lock lock(mutex);
+      if (deaf)
+        kept.push_back(std::move(accepted)); // never called while this lives
+      else
+        shard.insert(std::move(insertion), std::move(accepted));
+    };
+    made.sample = [this](std::int64_t count, std::function<void(std::vector<Item>)> answer) {
+      const std::scoped_lock lock(mutex);
+      shard.sample(count, std::move(answer));
+    };
+    made.stats = [this](const std::function<void(TableStats)>& answer) {
+      const std::scoped_lock lock(mutex);
+      answer(shard.table().stats());
+    };
+    made.log = [this](const std::string& text) {
+      const std::scoped_lock lock(mutex);
+      log.push_back(text);
+    };
+    return made;
+  }
+
+  std::mutex mutex;
+  Shard shard;
+  std::vector<std::function<void()>> kept;
+  std::vector<std::string> log;
+  ShardServer server;
+};
+
+struct Source {
+  explicit Source(const TransitionSpec& spec, std::uint64_t id = 1)
+      : writer(spec, id, 12), player(spec, 5) {}
+  InsertionPtr next(std::int64_t least) {
+    while (writer.pending_items() < least)
+      player.step(writer);
+    return writer.take();
+  }
+  TransitionWriter writer;
+  Player player;
+};
+
+constexpr TableConfig kFree{.max_items = 100000, .min_items = 1, .error_buffer = 1e6};
+
+TEST_CASE("what one process inserts another samples, bit for bit") {
+  const TransitionSpec spec = pixel_spec(3, 3);
+  env::wire::Context context;
+  Served served(context, spec, kFree);
+  ShardClient writer(context, served.server.endpoint(), spec);
+  ShardClient reader(context, served.server.endpoint(), spec);
+  Source source(spec);
+  std::int64_t items = 0;
+  for (int i = 0; i < 200; ++i) {
+    const InsertionPtr made = source.next(1 + i % 20);
+    items += std::ssize(made->items);
+    REQUIRE(writer.insert(made, in(seconds(20))));
+  }
+  REQUIRE(writer.flush(in(seconds(20))));
+  CHECK_EQ(writer.in_flight(), 0);
+  const TableStats stats = reader.stats(in(seconds(20)));
+  CHECK_EQ(stats.inserted, items);
+  CHECK_EQ(stats.items, items);
+  Batch batch(spec, 100);
+  REQUIRE_EQ(reader.sample(64, batch.view(), 36, in(seconds(20))), 64);
+  for (std::size_t row = 36; row < 100; ++row)
+    source.player.check_row(batch, row);
+  CHECK_EQ(served.server.counters().garbage, 0);
+}
+
+TEST_CASE("the limiter holds a sample back until the deadline, and its answer is taken later") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  Served served(context, spec, {.min_items = 5});
+  ShardClient client(context, served.server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  Batch batch(spec, 8);
+  CHECK_EQ(client.sample(8, batch.view(), 0, in(milliseconds(100))), std::nullopt);
+  Source source(spec);
+  REQUIRE(client.insert(source.next(5), in(seconds(20))));
+  REQUIRE_EQ(client.sample(8, batch.view(), 0, in(seconds(20))), 8);
+  CHECK_EQ(client.stats(in(seconds(20))).sampled, 8);
+}
+
+TEST_CASE("a full window holds insertions back") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  Served served(context, spec, kFree, "tcp://127.0.0.1:*", true);
+  ShardClient client(context, served.server.endpoint(), spec,
+                     {.window = 3, .ping_interval = milliseconds(20)});
+  Source source(spec);
+  for (int i = 0; i < 3; ++i)
+    REQUIRE(client.insert(source.next(1), in(seconds(20))));
+  CHECK_FALSE(client.insert(source.next(1), in(milliseconds(100))));
+  CHECK_FALSE(client.flush(in(milliseconds(100))));
+  CHECK_EQ(client.in_flight(), 3);
+}
+
+TEST_CASE("an insertion that the owner refused is sent again") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  Table table(kFree, spec, 1);
+  int calls = 0;
+  ShardHandlers handlers;
+  handlers.insert = [&](const InsertionPtr& insertion, const std::function<void()>& accepted) {
+    if (++calls % 3 == 0) {
+      table.insert(*insertion);
+      accepted();
+    }
+  };
+  ShardServer server(context, spec, handlers);
+  ShardClient client(context, server.endpoint(), spec, {.ping_interval = milliseconds(5)});
+  Source source(spec);
+  for (int i = 0; i < 10; ++i)
+    REQUIRE(client.insert(source.next(1), in(seconds(20))));
+  REQUIRE(client.flush(in(seconds(20))));
+  CHECK_EQ(table.stats().dropped_duplicates, 0);
+  CHECK_GE(calls, 30);
+}
+
+TEST_CASE("a server that comes again at its port gets what it has not accepted, once") {
+  const TransitionSpec spec = pixel_spec(3, 3);
+  env::wire::Context context;
+  // A context of its own, as in a process of its own: ending it frees the port.
+  auto there = std::make_unique<env::wire::Context>();
+  auto served = std::make_unique<Served>(*there, spec, kFree);
+  const std::string endpoint = served->server.endpoint();
+  ShardClient client(context, endpoint, spec, {.ping_interval = milliseconds(20)});
+  Source source(spec);
+  for (int i = 0; i < 30; ++i)
+    REQUIRE(client.insert(source.next(2), in(seconds(20))));
+  REQUIRE(client.flush(in(seconds(20))));
+  served.reset();
+  there = std::make_unique<env::wire::Context>();
+  std::int64_t items = 0;
+  for (int i = 0; i < 20; ++i) {
+    const InsertionPtr made = source.next(2);
+    items += std::ssize(made->items);
+    REQUIRE(client.insert(made, in(seconds(20))));
+  }
+  CHECK_GT(client.in_flight(), 0);
+  served = std::make_unique<Served>(*there, spec, kFree, endpoint);
+  REQUIRE(client.flush(in(seconds(30))));
+  const TableStats stats = client.stats(in(seconds(20)));
+  CHECK_EQ(stats.inserted, items);
+  Batch batch(spec, 64);
+  REQUIRE_EQ(client.sample(64, batch.view(), 0, in(seconds(20))), 64);
+  for (std::size_t row = 0; row < 64; ++row)
+    source.player.check_row(batch, row);
+}
+
+TEST_CASE("a sample asked of a server that goes away is answered by the next one") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  // A context of its own, as in a process of its own: ending it frees the port.
+  auto there = std::make_unique<env::wire::Context>();
+  auto served = std::make_unique<Served>(*there, spec, TableConfig{.min_items = 1});
+  const std::string endpoint = served->server.endpoint();
+  ShardClient client(context, endpoint, spec, {.ping_interval = milliseconds(20)});
+  Batch batch(spec, 4);
+  CHECK_EQ(client.sample(4, batch.view(), 0, in(milliseconds(100))), std::nullopt);
+  served.reset();
+  there = std::make_unique<env::wire::Context>();
+  served = std::make_unique<Served>(*there, spec, TableConfig{.min_items = 1}, endpoint);
+  Source source(spec);
+  ShardClient other(context, endpoint, spec);
+  REQUIRE(other.insert(source.next(3), in(seconds(20))));
+  CHECK_EQ(client.sample(4, batch.view(), 0, in(seconds(30))), 4);
+}
+
+TEST_CASE("a server that is not there is named after the deadline") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  std::string endpoint;
+  {
+    env::wire::Socket probe(context, env::wire::SocketType::router);
+    endpoint = probe.bind("tcp://127.0.0.1:*");
+  }
+  ShardClient client(context, endpoint, spec,
+                     {.ping_interval = milliseconds(10), .silence = milliseconds(60)});
+  Batch batch(spec, 4);
+  const auto named = doctest::Contains(endpoint.c_str());
+  CHECK_THROWS_WITH_AS(client.sample(4, batch.view(), 0, in(milliseconds(50))), named,
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(client.stats(in(milliseconds(50))), named, std::runtime_error);
+  Source source(spec);
+  REQUIRE(client.insert(source.next(1), in(milliseconds(50))));
+  CHECK_THROWS_WITH_AS(client.flush(in(milliseconds(50))), named, std::runtime_error);
+}
+
+TEST_CASE("another experiment's client is refused in words") {
+  env::wire::Context context;
+  Served served(context, pixel_spec(3, 3), kFree);
+  ShardClient client(context, served.server.endpoint(), pixel_spec(3, 4));
+  Batch batch(pixel_spec(3, 4), 4);
+  CHECK_THROWS_WITH_AS(client.sample(4, batch.view(), 0, in(seconds(20))),
+                       doctest::Contains("n_step 3"), std::runtime_error);
+}
+
+TEST_CASE("garbage is counted and logged once, and the server goes on") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  Served served(context, spec, kFree);
+  env::wire::Socket stranger(context, env::wire::SocketType::dealer);
+  stranger.connect(served.server.endpoint());
+  std::mt19937_64 random(3);
+  constexpr int kMessages = 300;
+  for (int i = 0; i < kMessages; ++i) {
+    env::wire::Message message;
+    message.header.resize(random() % 40);
+    for (char& c : message.header)
+      c = static_cast<char>(random());
+    for (std::uint64_t k = random() % 3; k > 0; --k)
+      message.frames.emplace_back(static_cast<std::size_t>(random() % 100));
+    REQUIRE(stranger.send(std::move(message), in(seconds(5))));
+  }
+  // The stranger's last message has arrived when it has an answer to each.
+  for (int answers = 0; answers < kMessages;) {
+    REQUIRE(stranger.wait(in(seconds(20))));
+    env::wire::Message answer;
+    while (stranger.try_receive(answer) != env::wire::Socket::Received::nothing)
+      ++answers;
+  }
+  CHECK_EQ(served.server.counters().garbage, kMessages);
+  ShardClient client(context, served.server.endpoint(), spec);
+  Source source(spec);
+  REQUIRE(client.insert(source.next(3), in(seconds(20))));
+  CHECK(client.flush(in(seconds(20))));
+  const std::scoped_lock lock(served.mutex);
+  CHECK_LE(served.log.size(), 3);
+  CHECK_GE(served.log.size(), 1);
+}
+
+} // namespace
+} // namespace troupe::replay

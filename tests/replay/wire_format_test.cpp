@@ -1,0 +1,239 @@
+#include "replay/wire_format.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/replay/episodes.hpp"
+
+namespace troupe::replay {
+namespace {
+
+using env::wire::Frame;
+using env::wire::Message;
+using Result = InsertionDecoder::Result;
+
+constexpr std::uint64_t kSpec = 17;
+constexpr InsertionDecoder::Limits kLimits{.max_chunk_bytes = 1 << 20, .max_writers = 4};
+
+wire::Envelope head_of(const Message& message) {
+  std::string why;
+  const auto head = decode_envelope(message.header, kSpec, why);
+  REQUIRE(head);
+  return *head;
+}
+
+Result decode(InsertionDecoder& decoder, const Message& message, InsertionPtr& out) {
+  std::string why;
+  return decoder.decode(head_of(message).insert(), message.frames, out, why);
+}
+
+struct Source {
+  explicit Source(const TransitionSpec& s, std::uint64_t id = 3)
+      : writer(s, id, 12), player(s, 5) {}
+  InsertionPtr next(std::int64_t least) {
+    while (writer.pending_items() < least)
+      player.step(writer);
+    return writer.take();
+  }
+  TransitionWriter writer;
+  Player player;
+};
+
+Batch gathered(const TransitionSpec& spec, const InsertionPtr& insertion) {
+  Batch batch(spec, std::ssize(insertion->items));
+  gather(spec, insertion->items, batch.view(), 0);
+  return batch;
+}
+
+TEST_CASE("insertions arrive as they were sent, in chunks of the receiver's own") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  InsertionDecoder decoder(spec, kLimits);
+  for (int i = 0; i < 200; ++i) {
+    const InsertionPtr sent = source.next(1 + i % 40);
+    InsertionPtr got;
+    REQUIRE(decode(decoder, encode_insertion(*sent, kSpec, false), got) == Result::insertion);
+    CHECK_EQ(got->writer_id, sent->writer_id);
+    CHECK_EQ(got->sequence, sent->sequence);
+    CHECK(gathered(spec, got) == gathered(spec, sent));
+    CHECK_NE(got->items[0].chunks[0], sent->items[0].chunks[0]);
+    CHECK_EQ(got->items[0].chunks[0]->id(), sent->items[0].chunks[0]->id());
+  }
+}
+
+TEST_CASE("what a receiver lacks is asked for, and a complete insertion needs nothing before it") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  std::mt19937_64 random(1);
+  InsertionDecoder decoder(spec, kLimits);
+  int missing = 0;
+  for (int i = 0; i < 500; ++i) {
+    const InsertionPtr sent = source.next(1 + static_cast<int>(random() % 4));
+    if (random() % 3 == 0)
+      continue; // lost on the way
+    InsertionPtr got;
+    Result result = decode(decoder, encode_insertion(*sent, kSpec, false), got);
+    if (result == Result::missing) {
+      ++missing;
+      result = decode(decoder, encode_insertion(*sent, kSpec, true), got);
+    }
+    REQUIRE(result == Result::insertion);
+    CHECK(gathered(spec, got) == gathered(spec, sent));
+  }
+  CHECK_GT(missing, 10);
+}
+
+TEST_CASE("rows that are here already are not written again") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  Source source(spec);
+  InsertionDecoder decoder(spec, kLimits);
+  const InsertionPtr sent = source.next(3);
+  InsertionPtr first;
+  InsertionPtr second;
+  REQUIRE(decode(decoder, encode_insertion(*sent, kSpec, false), first) == Result::insertion);
+  const Batch before = gathered(spec, first);
+  Message other = encode_insertion(*sent, kSpec, false);
+  for (std::byte& b : other.frames[1].bytes())
+    b = std::byte{0};
+  REQUIRE(decode(decoder, other, second) == Result::insertion);
+  CHECK(gathered(spec, first) == before);
+}
+
+TEST_CASE("sampled batches arrive as gather() would write them") {
+  for (const int stack : {1, 3, 4})
+    for (const int n_step : {1, 2, 3, 8}) {
+      CAPTURE(stack);
+      CAPTURE(n_step);
+      const TransitionSpec spec = pixel_spec(stack, n_step);
+      Source source(spec);
+      const InsertionPtr made = source.next(150);
+      const std::span<const Item> items(made->items);
+      Batch direct(spec, std::ssize(items));
+      Batch sent(spec, std::ssize(items));
+      gather(spec, items, direct.view(), 0);
+      std::size_t first = 0;
+      while (first < items.size()) {
+        const std::size_t count = std::min<std::size_t>(37, items.size() - first);
+        const Message message = encode_sample(spec, kSpec, 8, static_cast<std::int64_t>(first),
+                                              items.subspan(first, count));
+        const wire::Envelope head = head_of(message);
+        REQUIRE(head.has_sample_part());
+        REQUIRE(decode_sample(spec, head.sample_part(), message.frames, sent.view(),
+                              head.sample_part().first()));
+        first += count;
+      }
+      CHECK(sent == direct);
+    }
+}
+
+TEST_CASE("parts are of about a mebibyte") {
+  TransitionSpec spec = pixel_spec(3, 1);
+  spec.frame.shape = {3, 84, 84};
+  TransitionWriter writer(spec, 1);
+  const std::vector<float> action(3);
+  writer.begin();
+  for (int i = 0; i < 100; ++i)
+    writer.append(action, 0, 1, false);
+  const InsertionPtr made = writer.take();
+  const std::size_t count = part_size(spec, made->items);
+  CHECK_GE(count, 10);
+  CHECK_LE(count * 4 * spec.frame.bytes(), std::size_t{1} << 21);
+  CHECK_EQ(part_size(spec, std::span(made->items).first(1)), 1);
+}
+
+TEST_CASE("another protocol, other transitions and noise are told apart") {
+  std::string why;
+  wire::Envelope head = envelope(kSpec);
+  head.set_protocol(99);
+  CHECK_FALSE(decode_envelope(head.SerializeAsString(), kSpec, why));
+  CHECK_EQ(why, "protocol 99 where this side speaks 1; run the same version on both");
+  CHECK_FALSE(decode_envelope(envelope(kSpec + 1).SerializeAsString(), kSpec, why));
+  CHECK(why.find("other transitions") != std::string::npos);
+  CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
+}
+
+/// One random change to a message: a bit or a length of its header or of a frame.
+void mutate(Message& message, std::mt19937_64& random) {
+  const std::size_t which = random() % (message.frames.size() + 2);
+  if (which < 2) {
+    if (message.header.empty() || random() % 8 == 0)
+      message.header.push_back(static_cast<char>(random()));
+    else if (random() % 8 == 0)
+      message.header.pop_back();
+    else
+      message.header[random() % message.header.size()] ^= static_cast<char>(1U << random() % 8);
+    return;
+  }
+  Frame& frame = message.frames[which - 2];
+  switch (random() % 4) {
+  case 0:
+    frame = Frame(random() % (2 * frame.size() + 1));
+    std::fill(frame.bytes().begin(), frame.bytes().end(), static_cast<std::byte>(random()));
+    break;
+  case 1:
+    message.frames.pop_back();
+    break;
+  default:
+    if (frame.size() > 0)
+      frame.bytes()[random() % frame.size()] ^= static_cast<std::byte>(1U << random() % 8);
+  }
+}
+
+TEST_CASE("damaged insertions never crash the decoder, and what it accepts can be gathered") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  std::mt19937_64 random(7);
+  InsertionDecoder decoder(spec, kLimits);
+  int accepted = 0;
+  for (int i = 0; i < 6000; ++i) {
+    Message message = encode_insertion(*source.next(1 + i % 30), kSpec, random() % 2 == 0);
+    const int changes = static_cast<int>(random() % 4);
+    for (int k = 0; k < changes; ++k)
+      mutate(message, random);
+    std::string why;
+    const auto head = decode_envelope(message.header, kSpec, why);
+    InsertionPtr got;
+    if (!head || !head->has_insert()
+        || decoder.decode(head->insert(), message.frames, got, why) != Result::insertion)
+      continue;
+    ++accepted;
+    Batch batch(spec, std::ssize(got->items));
+    gather(spec, got->items, batch.view(), 0);
+  }
+  CHECK_GT(accepted, 1000);
+}
+
+TEST_CASE("damaged batches never crash the decoder") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  const InsertionPtr made = source.next(40);
+  std::mt19937_64 random(7);
+  Batch batch(spec, 40);
+  int refused = 0;
+  for (int i = 0; i < 4000; ++i) {
+    Message message = encode_sample(spec, kSpec, 8, 0, std::span(made->items).first(20));
+    mutate(message, random);
+    std::string why;
+    const auto head = decode_envelope(message.header, kSpec, why);
+    if (!head || !head->has_sample_part() || head->sample_part().count() > 40
+        || !decode_sample(spec, head->sample_part(), message.frames, batch.view(), 0))
+      ++refused;
+  }
+  CHECK_GT(refused, 500);
+}
+
+TEST_CASE("a writer too many pushes out the one silent for longest, chunks too large are refused") {
+  const TransitionSpec spec = pixel_spec(2, 1);
+  InsertionDecoder decoder(spec, kLimits);
+  std::vector<Source> sources;
+  for (std::uint64_t id = 0; id < 20; ++id)
+    sources.emplace_back(spec, id);
+  InsertionPtr got;
+  for (Source& source : sources)
+    CHECK(decode(decoder, encode_insertion(*source.next(2), kSpec, false), got)
+          == Result::insertion);
+  InsertionDecoder tight(spec, {.max_chunk_bytes = 100, .max_writers = 4});
+  CHECK(decode(tight, encode_insertion(*sources[0].next(2), kSpec, true), got) == Result::garbage);
+}
+
+} // namespace
+} // namespace troupe::replay
