@@ -1,0 +1,136 @@
+#include "tests/experiments/program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/run_folder.hpp"
+#include "tests/experiments/temporary_folder.hpp"
+
+using namespace troupe::experiments;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("Every command has help with an example, and help is no mistake") {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"train", "--help"},
+                                             {"resume", "--help"},
+                                             {"evaluate", "--help"},
+                                             {"list", "--help"},
+                                             {"doctor", "--help"},
+                                             {"bench", "--help"},
+                                             {"check", "golden", "--help"},
+                                             {"node", "--help"}}) {
+    CAPTURE(words[0]);
+    const Outcome outcome = troupe(words);
+    CHECK(outcome.exit_code == 0);
+    CHECK(has(outcome.output, "Example: troupe "));
+  }
+  CHECK(troupe({"--version"}).exit_code == 0);
+  CHECK_FALSE(has(troupe({"--help"}).output, "  node "));
+}
+
+TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "bad.textproto") << "environment { task: \"cartpole_balanc\" }";
+  struct Mistake {
+    std::vector<std::string> words;
+    std::string part; // of the last line
+  };
+  const std::string here = folder.path().string();
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{}, "troupe --help"},
+           {{"trian"}, "troupe --help"},
+           {{"train"}, "quickstart"},
+           {{"train", "quickstrat"}, "did you mean quickstart"},
+           {{"train", "bad.textproto"}, "did you mean cartpole_balance"},
+           {{"train", "quickstart", "--set", "replay.shard=2"}, "replay.shards"},
+           {{"train", "quickstart", "--set", "replay.shards=0"}, "from 1 to 64"},
+           {{"train", "quickstart", "--minutes", "-3"}, "--minutes"},
+           {{"train", "quickstart", "--colour"}, "--colour"},
+           {{"resume", "none"}, "there is no such run"},
+           {{"resume", here}, "is no run's folder"},
+           {{"evaluate", "none"}, "there is no such run"},
+           {{"evaluate", here, "--episodes", "0"}, "--episodes"},
+           {{"list", "colours"}, "colours"},
+           {{"bench", "nothing"}, "must be one of"},
+           {{"check"}, "troupe check --help"},
+       }) {
+    const Outcome outcome = troupe(mistake.words, folder.path());
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(has(outcome.last_line, "troupe: "));
+    CHECK(has(outcome.last_line, mistake.part));
+  }
+  CHECK_FALSE(fs::exists(folder.path() / "runs")); // no mistake left anything behind
+}
+
+TEST_CASE("What fails for another reason than a mistake ends with 1") {
+  const TemporaryFolder folder;
+  CHECK(troupe({"check", "golden", "none"}, folder.path()).exit_code == 1);
+  std::ofstream(folder.path() / "file") << "";
+  const Outcome outcome = troupe({"train", "cartpole_swingup", "--runs", "file"}, folder.path());
+  CHECK(outcome.exit_code == 1);
+  CHECK(has(outcome.last_line, "--runs"));
+}
+
+TEST_CASE("list names environments, keys, experiments and benches, for people and as JSON") {
+  CHECK(has(troupe({"list", "environments"}).output, "\nwalker_walk\n"));
+  CHECK(has(troupe({"list", "keys"}).output, "replay.shards = 1\n"));
+  CHECK(has(troupe({"list", "experiments"}).output, "quickstart "));
+  const json tasks = json::parse(troupe({"list", "environments", "--json"}).output);
+  CHECK(std::find(tasks.begin(), tasks.end(), "cheetah_run") != tasks.end());
+  const json keys = json::parse(troupe({"list", "keys", "--json"}).output);
+  CHECK(keys.size() > 50);
+  CHECK(keys.at(0).contains("help"));
+  CHECK(json::parse(troupe({"list", "experiments", "--json"}).output).size() >= 7);
+  CHECK(json::parse(troupe({"list", "benches", "--json"}).output).is_array());
+}
+
+TEST_CASE("doctor names every version and the machine, and fails where runs cannot be written") {
+  const TemporaryFolder folder;
+  const json findings = json::parse(troupe({"doctor", "--json"}, folder.path()).output);
+  std::vector<std::string> names;
+  for (const json& finding : findings) {
+    names.push_back(finding.at("name"));
+    CHECK_FALSE(finding.at("text").get<std::string>().empty());
+  }
+  for (const char* name : {"LibTorch", "MuJoCo", "CAF", "ZeroMQ", "Protobuf", "CPU", "memory",
+                           "OpenGL", "models", "NCCL", "runs folder"}) {
+    CAPTURE(name);
+    CHECK(std::find(names.begin(), names.end(), name) != names.end());
+  }
+  std::ofstream(folder.path() / "file") << "";
+  const Outcome bad = troupe({"doctor", "--runs", "file"}, folder.path());
+  CHECK(bad.exit_code == 1);
+  CHECK(has(bad.last_line, "cannot be written"));
+  CHECK(troupe({"doctor", "--models", "nowhere"}, folder.path()).exit_code == 1);
+}
+
+TEST_CASE("A run without a checkpoint, or in use, is not resumed, and stays as it was") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& name) {
+    return RunFolder::create(folder.path(), name, UtcTime{},
+                             "environment { task: \"cartpole_balance\" } name: \"x\"");
+  };
+  const fs::path free = run("free").path();
+  const Outcome none = troupe({"resume", free.string()});
+  CHECK(none.exit_code == 2);
+  CHECK(has(none.last_line, "has no complete checkpoint"));
+  CHECK_FALSE(fs::exists(free / "metrics.csv"));
+  const RunFolder held = run("held");
+  const Outcome used = troupe({"resume", held.path().string()});
+  CHECK(used.exit_code == 1);
+  CHECK(has(used.last_line, "another process works on this run"));
+}

@@ -1,0 +1,147 @@
+#include "tests/experiments/program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/curve.hpp"
+#include "experiments/run_folder.hpp"
+#include "experiments/video.hpp"
+#include "tests/experiments/temporary_folder.hpp"
+
+using namespace troupe::experiments;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A run of seconds: small networks, few updates.
+const std::string kSmall = R"(# a small run
+environment { task: "pendulum_swingup" }
+replay { minimum_items: 200 samples_per_insert: 4 }
+d4pg { policy_layers: [16] critic_layers: [16] batch_size: 16 }
+actors { random_steps: 200 }
+evaluation { period: 1000 episodes: 1 final_episodes: 2 video: false }
+stop { environment_steps: 2500 }
+)";
+
+std::vector<std::string> train(const std::vector<std::string>& more) {
+  std::vector<std::string> words = {TROUPE_BINARY_DIR "/troupe", "train", "small.textproto"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+json last_json(const std::string& output) {
+  return json::parse(
+      output.substr(output.rfind("\n{") == std::string::npos ? 0 : output.rfind("\n{")));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Place {
+  TemporaryFolder folder;
+  Place() { std::ofstream(folder.path() / "small.textproto") << kSmall; }
+  fs::path only_run() const {
+    fs::path found;
+    for (const auto& entry : fs::directory_iterator(folder.path() / "runs/small")) {
+      CHECK(found.empty());
+      found = entry.path();
+    }
+    return found;
+  }
+};
+
+} // namespace
+
+TEST_CASE("A run leaves everything that was promised, and its policy can be played and filmed") {
+  const Place place;
+  Program program(train({"--json"}), place.folder.path());
+  const int exit_code = program.wait();
+  CAPTURE(program.output());
+  REQUIRE(exit_code == 0);
+  const json summary = last_json(program.output());
+  CHECK(summary.at("environment_steps").get<int>() >= 2500);
+  CHECK(summary.at("returns").size() == 2);
+  CHECK(summary.at("error") == "");
+  const fs::path run = place.only_run();
+  for (const char* file :
+       {"config.textproto", "metrics.csv", "log.txt", "report.html", "curve.svg"}) {
+    CAPTURE(file);
+    CHECK(fs::file_size(run / file) > 100);
+  }
+  CHECK(read_curve(run / "metrics.csv").size() >= 2);
+  CHECK(complete_checkpoints(run).size() >= 1);
+
+  const Outcome played = troupe({"evaluate", run.string(), "--episodes", "2", "--json"});
+  CAPTURE(played.output);
+  REQUIRE(played.exit_code == 0);
+  // The same parameters and seeds as the run's own last evaluation.
+  CHECK(last_json(played.output).at("returns") == summary.at("returns"));
+
+  const Outcome bad = troupe({"evaluate", run.string(), "--step", "1"});
+  CHECK(bad.exit_code == 2);
+  CHECK(has(bad.last_line, "has no complete checkpoint 1; there are "));
+}
+
+TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and resume goes on") {
+  const Place place;
+  Program program(train({"--set", "stop.environment_steps=100000000"}), place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "evaluation: "); }));
+  program.send(SIGINT);
+  const int exit_code = program.wait();
+  CAPTURE(program.output());
+  REQUIRE(exit_code == 0);
+  CHECK(has(program.output(), "stopping after a checkpoint"));
+  CHECK(has(program.output(), "interrupted"));
+  const fs::path run = place.only_run();
+  const auto before = find_checkpoint(run).updates;
+  CHECK(before > 0);
+
+  Program resumed({TROUPE_BINARY_DIR "/troupe", "resume", run.string(), "--json"});
+  REQUIRE(resumed.read_until([](const std::string& text) { return has(text, "evaluation: "); }));
+  resumed.send(SIGTERM);
+  REQUIRE(resumed.wait() == 0);
+  CHECK(last_json(resumed.output()).at("updates").get<std::int64_t>() > before);
+}
+
+TEST_CASE("A second signal ends a run at once with 130") {
+  const Place place;
+  Program program(train({"--set", "stop.environment_steps=100000000"}), place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "steps/s"); }));
+  program.send(SIGINT);
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "stopping after"); }));
+  program.send(SIGINT);
+  const int exit_code = program.wait();
+  // The run may have ended between the two.
+  CHECK((exit_code == 130 || exit_code == 0));
+}
+
+TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as it was") {
+  const Place place;
+  Program program(train({}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  const fs::path file = find_checkpoint(place.only_run()).path / "learner.safetensors";
+  const auto size = fs::file_size(file) / 2;
+  fs::resize_file(file, size);
+  for (const char* command : {"evaluate", "resume"}) {
+    CAPTURE(command);
+    const Outcome outcome = troupe({command, place.only_run().string()});
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 1);
+    CHECK(has(outcome.last_line, "learner.safetensors"));
+    CHECK(fs::file_size(file) == size);
+  }
+}
+
+TEST_CASE("With --processes the same run does the same work, and no process outlives it") {
+  const Place place;
+  Program program(train({"--processes", "--json"}), place.folder.path());
+  const int exit_code = program.wait(); // reads to the end: no child holds the pipe open any more
+  CAPTURE(program.output());
+  REQUIRE(exit_code == 0);
+  CHECK(last_json(program.output()).at("returns").size() == 2);
+}
