@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <stdexcept>
+#include <unistd.h>
+#include <vector>
+
+#include "actors/run.hpp"
+#include "experiments/bench/bench.hpp"
+
+namespace troupe::experiments {
+
+namespace {
+
+/// cheetah_run from states, end to end, one update of 256 transitions per agent step, networks of
+/// 256-256 as in the DDPG script beside which it runs. `threads` are the learner's.
+actors::RunConfig cheetah(const BenchOptions& options, int threads) {
+  actors::RunConfig config;
+  config.environment.task = "cheetah_run";
+  config.environment.models = options.models;
+  config.agent.policy_layers = {256, 256};
+  config.agent.critic_layers = {256, 256};
+  config.agent.layer_norm = false;
+  config.replay.minimum_items = 500;
+  config.replay.samples_per_insert = 256;
+  config.replay.n_step = 1;
+  config.actors.environment = 1;
+  config.actors.random_steps = 500;
+  config.learner.threads = threads;
+  config.learner.publish_period = 1;
+  config.evaluation.period = 0;
+  config.evaluation.final_episodes = 1;
+  config.checkpoint.minutes = 0;
+  config.checkpoint.replay = false;
+  config.stop.environment_steps = std::int64_t{1} << 40;
+  return config;
+}
+
+} // namespace
+
+void bench_agent(const BenchOptions& options, const Report& report) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("troupe_bench_agent_" + std::to_string(::getpid()));
+  for (const int threads : {1, 2}) {
+    std::filesystem::create_directories(folder);
+    std::vector<double> steps, updates;
+    std::atomic<bool> stop = false;
+    double from_seconds = -1;
+    actors::Progress from;
+    actors::RunCallbacks callbacks;
+    callbacks.progress = [&](const actors::Progress& now) {
+      if (now.updates < 100)
+        return; // warming up
+      if (from_seconds >= 0 && now.training_seconds - from_seconds < options.seconds)
+        return;
+      if (from_seconds >= 0) {
+        const double seconds = now.training_seconds - from_seconds;
+        steps.push_back(static_cast<double>(now.agent_steps - from.agent_steps) / seconds);
+        updates.push_back(static_cast<double>(now.updates - from.updates) / seconds);
+      }
+      from = now;
+      from_seconds = now.training_seconds;
+      stop = static_cast<int>(steps.size()) >= options.repetitions;
+    };
+    const auto result = actors::run(cheetah(options, threads), folder, {}, {}, callbacks, stop);
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    if (!result.error.empty())
+      throw std::runtime_error("bench agent: " + result.error);
+    const auto figure = [&](const char* metric, const char* unit, std::vector<double> values) {
+      std::sort(values.begin(), values.end());
+      report({.bench = "agent",
+              .metric = metric,
+              .value = values[values.size() / 2],
+              .minimum = values.front(),
+              .maximum = values.back(),
+              .unit = unit,
+              .config = {{"task", "cheetah_run"},
+                         {"batch", "256"},
+                         {"networks", "256-256"},
+                         {"updates_per_agent_step", "1"},
+                         {"learner_threads", std::to_string(threads)}}});
+    };
+    figure("D4PG end to end", "agent steps/s", steps);
+    figure("D4PG updates beside it", "updates/s", updates);
+  }
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,67 @@
+#include "learner/nn/categorical.hpp"
+
+#include <torch/types.h>
+
+#include "learner/nn/kernel_table.hpp"
+
+namespace troupe::learner {
+
+at::Tensor Support::values(const at::TensorOptions& options) const {
+  return at::linspace(minimum, maximum, atoms, options);
+}
+
+at::Tensor project(const Support& support, const at::Tensor& target_logits,
+                   const at::Tensor& reward, const at::Tensor& discount) {
+  const double spacing =
+      (support.maximum - support.minimum) / static_cast<double>(support.atoms - 1);
+  const at::Tensor mass = at::softmax(target_logits, 1);
+  const at::Tensor atoms = support.values(target_logits.options()).unsqueeze(0);
+  const at::Tensor position =
+      (reward.unsqueeze(1) + discount.unsqueeze(1) * atoms - support.minimum)
+          .div(spacing)
+          .clamp(0, static_cast<double>(support.atoms - 1));
+  const at::Tensor below = position.floor();
+  const at::Tensor above = position - below;
+  const at::Tensor index = below.to(at::kLong);
+  at::Tensor projected = at::zeros_like(mass);
+  projected.scatter_add_(1, index, mass * (1 - above));
+  projected.scatter_add_(1, (index + 1).clamp_max(support.atoms - 1), mass * above);
+  return projected;
+}
+
+double categorical_loss(const Support& support, const at::Tensor& target_logits,
+                        const at::Tensor& reward, const at::Tensor& discount, double reward_scale,
+                        const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace) {
+  const std::int64_t batch = logits.size(0);
+  if (uses_kernels(logits)) {
+    const double total = kernel_table().categorical_loss(
+        target_logits.const_data_ptr<float>(), reward.const_data_ptr<float>(),
+        discount.const_data_ptr<float>(), logits.const_data_ptr<float>(),
+        gradient.mutable_data_ptr<float>(), workspace.floats(2 * (support.atoms + 32)),
+        static_cast<float>(support.minimum), static_cast<float>(support.maximum),
+        static_cast<float>(reward_scale), batch, support.atoms);
+    return total / static_cast<double>(batch);
+  }
+  const at::Tensor projected = project(support, target_logits, reward * reward_scale, discount);
+  const at::Tensor log_probability = at::log_softmax(logits, 1);
+  gradient.copy_((log_probability.exp() - projected) / static_cast<double>(batch));
+  return -(projected * log_probability).sum(1).mean().item<double>();
+}
+
+double expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient) {
+  const std::int64_t batch = logits.size(0);
+  if (uses_kernels(logits)) {
+    const double total = kernel_table().expected_value(
+        logits.const_data_ptr<float>(), gradient.mutable_data_ptr<float>(),
+        static_cast<float>(support.minimum), static_cast<float>(support.maximum), batch,
+        support.atoms);
+    return total / static_cast<double>(batch);
+  }
+  const at::Tensor values = support.values(logits.options()).unsqueeze(0);
+  const at::Tensor probability = at::softmax(logits, 1);
+  const at::Tensor q = (probability * values).sum(1, true);
+  gradient.copy_(probability * (values - q) / -static_cast<double>(batch));
+  return q.mean().item<double>();
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "learner/nn/ops.hpp"
+#include "learner/nn/parameter_layout.hpp"
+#include "learner/nn/random_shift.hpp"
+
+namespace troupe::learner {
+
+/// One convolution without padding, followed by ReLU.
+struct Convolution {
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+  ImageShape in;
+  ImageShape out;
+
+  std::int64_t patch() const { return in.channels * kernel * kernel; }
+  std::int64_t pixels() const { return out.height * out.width; }
+};
+
+/// The convolutions of an encoder and its parameters. Weights are stored [patch, channels]; the
+/// patch is ordered (channel, row, column) in the first layer, (row, column, channel) in the
+/// others; checkpoints show PyTorch's [out, in, row, column]. Features are flattened as
+/// [height, width, channels].
+class EncoderShape {
+public:
+  EncoderShape() = default;
+  /// kind: "stride4" or "drq". Throws std::invalid_argument when the image is too small.
+  EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels);
+
+  void declare(ParameterLayout& layout, const std::string& prefix);
+  struct Tensors {
+    std::vector<at::Tensor> weight; // [patch, channels]
+    std::vector<at::Tensor> bias;
+  };
+  Tensors bind(const ParameterLayout& layout, const at::Tensor& flat) const;
+
+  const std::vector<Convolution>& layers() const { return layers_; }
+  const ImageShape& image() const { return layers_.front().in; }
+  std::int64_t features() const { return layers_.back().out.size(); }
+
+private:
+  std::vector<Convolution> layers_;
+  std::size_t first_entry_ = 0;
+};
+
+/// What an encoder keeps of a forward pass for its backward pass.
+struct EncoderTape {
+  at::Tensor images; // uint8 [batch, channels, height, width]; the caller keeps them unchanged
+  std::vector<Shift> shifts;
+  std::vector<at::Tensor> activations; // per layer, the implementation's own layout
+  at::Tensor features;                 // [batch, features]
+};
+
+/// Runs the convolutions. One thread; `tape` and the tensors belong to the caller.
+class Encoder {
+public:
+  virtual ~Encoder() = default;
+  /// Fills tape.features from tape.images moved by tape.shifts; activations stay for backward.
+  virtual void forward(const EncoderShape::Tensors& parameters, EncoderTape& tape) = 0;
+  /// gradient: of the features; writes the gradients of the parameters.
+  virtual void backward(const EncoderShape::Tensors& parameters,
+                        const EncoderShape::Tensors& gradients, const EncoderTape& tape,
+                        const at::Tensor& gradient) = 0;
+  virtual std::string name() const = 0;
+};
+
+/// Float32 on the CPU: patches and the kernels of kernel_table.hpp, a few images at a time.
+std::unique_ptr<Encoder> make_patch_encoder(const EncoderShape& shape);
+/// LibTorch's convolutions, channels-last, in `type`; any device.
+std::unique_ptr<Encoder> make_torch_encoder(const EncoderShape& shape, at::ScalarType type);
+
+} // namespace troupe::learner

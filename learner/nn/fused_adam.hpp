@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+#include <torch/optim/adam.h>
+
+namespace troupe::learner {
+
+/// Adam over one flat tensor in one pass over memory (torch::optim::Adam makes a dozen, per
+/// parameter). The arithmetic is Kingma and Ba's with bias correction, epsilon outside the root, no
+/// weight decay.
+class FusedAdam : public torch::optim::Optimizer {
+public:
+  /// `flat`: the parameters, dense; its gradient is flat.grad().
+  FusedAdam(at::Tensor flat, double learning_rate);
+
+  at::Tensor step(LossClosure closure = nullptr) override;
+
+  at::Tensor& mean() { return mean_; }     // exponential average of the gradient
+  at::Tensor& square() { return square_; } // and of its square
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
+private:
+  double learning_rate_;
+  at::Tensor mean_;
+  at::Tensor square_;
+  std::int64_t steps_ = 0;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,40 @@
+#include "learner/nn/kernel_table.hpp"
+
+#include <string_view>
+
+namespace troupe::learner {
+
+namespace kernels_baseline {
+extern const KernelTable table;
+}
+#ifdef TROUPE_X86_KERNELS
+namespace kernels_avx2 {
+extern const KernelTable table;
+}
+namespace kernels_avx512 {
+extern const KernelTable table;
+}
+#endif
+
+const KernelTable* kernel_table(const char* name) {
+  const std::string_view wanted(name);
+  if (wanted == "baseline")
+    return &kernels_baseline::table;
+#ifdef TROUPE_X86_KERNELS
+  if (wanted == "avx2" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return &kernels_avx2::table;
+  if (wanted == "avx512" && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+      && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
+    return &kernels_avx512::table;
+#endif
+  return nullptr;
+}
+
+const KernelTable& kernel_table() {
+  for (const char* name : {"avx512", "avx2"})
+    if (const KernelTable* table = kernel_table(name))
+      return *table;
+  return kernels_baseline::table;
+}
+
+} // namespace troupe::learner

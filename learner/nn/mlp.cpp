@@ -1,0 +1,132 @@
+#include "learner/nn/mlp.hpp"
+
+#include <utility>
+
+namespace troupe::learner {
+
+Mlp::Mlp(std::int64_t inputs, std::vector<LayerSpec> layers, std::int64_t extra_layer,
+         std::int64_t extra)
+    : inputs_(inputs), layers_(std::move(layers)), extra_layer_(extra_layer), extra_(extra) {}
+
+std::int64_t Mlp::layer_inputs(std::size_t layer) const {
+  const std::int64_t before = layer == 0 ? inputs_ : layers_[layer - 1].outputs;
+  return before + (static_cast<std::int64_t>(layer) == extra_layer_ ? extra_ : 0);
+}
+
+void Mlp::declare(ParameterLayout& layout, const std::string& prefix) {
+  first_entry_ = layout.entries().size();
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const std::string name = prefix + "." + layers_[i].name;
+    layout.add(name + ".weight", {layer_inputs(i), layers_[i].outputs}, {1, 0});
+    layout.add(name + ".bias", {layers_[i].outputs});
+    if (layers_[i].activation == Activation::norm_tanh) {
+      layout.add(name + ".norm.weight", {layers_[i].outputs});
+      layout.add(name + ".norm.bias", {layers_[i].outputs});
+    }
+  }
+}
+
+std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Tensor& flat) const {
+  std::vector<LayerTensors> bound;
+  std::size_t entry = first_entry_;
+  for (const LayerSpec& spec : layers_) {
+    LayerTensors& layer = bound.emplace_back();
+    layer.weight = layout.stored_view(flat, entry++);
+    layer.bias = layout.stored_view(flat, entry++);
+    if (spec.activation == Activation::norm_tanh) {
+      layer.gain = layout.stored_view(flat, entry++);
+      layer.shift = layout.stored_view(flat, entry++);
+    }
+  }
+  return bound;
+}
+
+void Mlp::prepare(const at::Tensor& x, Tape& tape) const {
+  const std::int64_t batch = x.size(0);
+  if (!tape.layers.empty() && tape.output().size(0) == batch)
+    return;
+  tape = {};
+  tape.layers.resize(layers_.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    Tape::Layer& layer = tape.layers[i];
+    if (static_cast<std::int64_t>(i) == extra_layer_)
+      layer.input = at::empty({batch, layer_inputs(i)}, x.options());
+    layer.output = at::empty({batch, layers_[i].outputs}, x.options());
+    layer.gradient = at::empty_like(layer.output);
+    if (layers_[i].activation == Activation::norm_tanh) {
+      layer.normalised = at::empty_like(layer.output);
+      layer.inverse = at::empty({batch}, x.options());
+    }
+  }
+  tape.input_gradient = at::empty({batch, inputs_}, x.options());
+  tape.extra_gradient = at::empty({batch, extra_}, x.options());
+}
+
+at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
+                         const at::Tensor& extra, Tape& tape, Workspace& workspace) const {
+  prepare(x, tape);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    Tape::Layer& layer = tape.layers[i];
+    const at::Tensor& before = i == 0 ? x : tape.layers[i - 1].output;
+    if (static_cast<std::int64_t>(i) == extra_layer_) {
+      const std::int64_t width = before.size(1);
+      layer.input.narrow(1, 0, width).copy_(before);
+      layer.input.narrow(1, width, extra_).copy_(extra);
+    } else {
+      layer.input = before;
+    }
+    const LayerTensors& p = parameters[i];
+    if (layers_[i].activation == Activation::norm_tanh) {
+      linear(layer.input, p.weight, p.bias, layer.normalised, workspace);
+      norm_tanh(layer.normalised, p.gain, p.shift, layer.output, layer.inverse);
+    } else {
+      linear(layer.input, p.weight, p.bias, layer.output, workspace);
+      activate(layers_[i].activation, layer.output);
+    }
+  }
+  return tape.output();
+}
+
+void Mlp::undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
+                          Tape& tape, std::size_t index) const {
+  Tape::Layer& layer = tape.layers[index];
+  if (layers_[index].activation == Activation::norm_tanh)
+    norm_tanh_backward(layer.output, layer.normalised, layer.inverse, parameters[index].gain,
+                       layer.gradient, gradients.gain, gradients.shift, gradients.bias);
+  else
+    activate_backward(layers_[index].activation, layer.output, layer.gradient, gradients.bias);
+}
+
+void Mlp::backward(const std::vector<LayerTensors>& parameters,
+                   std::vector<LayerTensors>& gradients, Tape& tape, bool with_input,
+                   Workspace& workspace) const {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    Tape::Layer& layer = tape.layers[i];
+    undo_activation(parameters, gradients[i], tape, i);
+    linear_weight_gradient(layer.input, layer.gradient, gradients[i].weight, workspace);
+    if (i == 0 && !with_input)
+      return;
+    at::Tensor& before = i == 0 ? tape.input_gradient : tape.layers[i - 1].gradient;
+    linear_input_gradient(layer.gradient, parameters[i].weight.narrow(0, 0, before.size(1)), before,
+                          workspace);
+  }
+}
+
+void Mlp::backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
+                            Workspace& workspace) const {
+  LayerTensors none;
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    Tape::Layer& layer = tape.layers[i];
+    undo_activation(parameters, none, tape, i);
+    if (static_cast<std::int64_t>(i) == extra_layer_) {
+      const at::Tensor rows =
+          parameters[i].weight.narrow(0, parameters[i].weight.size(0) - extra_, extra_);
+      linear_input_gradient(layer.gradient, rows, tape.extra_gradient, workspace);
+      return;
+    }
+    linear_input_gradient(layer.gradient, parameters[i].weight, tape.layers[i - 1].gradient,
+                          workspace);
+  }
+}
+
+} // namespace troupe::learner

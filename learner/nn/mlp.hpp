@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learner/nn/ops.hpp"
+#include "learner/nn/parameter_layout.hpp"
+
+namespace troupe::learner {
+
+struct LayerSpec {
+  std::string name; // "layer0"
+  std::int64_t outputs = 0;
+  Activation activation = Activation::none;
+};
+
+/// Tensors of one layer; views of a flat tensor. gain and shift only behind a LayerNorm.
+struct LayerTensors {
+  at::Tensor weight; // [inputs, outputs]
+  at::Tensor bias;
+  at::Tensor gain;
+  at::Tensor shift;
+};
+
+/// What a forward pass leaves for the backward pass. `gradient` of the last layer is the caller's
+/// to fill.
+struct Tape {
+  struct Layer {
+    at::Tensor input;      // [batch, inputs]
+    at::Tensor output;     // [batch, outputs]
+    at::Tensor normalised; // norm_tanh only
+    at::Tensor inverse;
+    at::Tensor gradient; // of the output, then of what is before the activation
+  };
+  std::vector<Layer> layers;
+  at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]
+  at::Tensor extra_gradient; // [batch, extra]
+
+  at::Tensor& output() { return layers.back().output; }
+  at::Tensor& gradient() { return layers.back().gradient; }
+};
+
+/// A stack of linear layers with hand-written derivatives. `extra` inputs (a critic's action) are
+/// appended to the input of one layer.
+class Mlp {
+public:
+  Mlp() = default;
+  Mlp(std::int64_t inputs, std::vector<LayerSpec> layers, std::int64_t extra_layer = -1,
+      std::int64_t extra = 0);
+
+  /// Names "<prefix>.<layer>.weight" etc. Call once, before bind.
+  void declare(ParameterLayout& layout, const std::string& prefix);
+  std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat) const;
+  std::int64_t layer_inputs(std::size_t layer) const;
+  std::size_t size() const { return layers_.size(); }
+  const LayerSpec& layer(std::size_t index) const { return layers_[index]; }
+  std::int64_t extra_layer() const { return extra_layer_; }
+
+  /// Returns [batch, outputs of the last layer] inside the tape.
+  at::Tensor& forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
+                      const at::Tensor& extra, Tape& tape, Workspace& workspace) const;
+
+  /// Writes the gradients of all parameters, and tape.input_gradient when asked.
+  void backward(const std::vector<LayerTensors>& parameters, std::vector<LayerTensors>& gradients,
+                Tape& tape, bool with_input, Workspace& workspace) const;
+  /// Writes tape.extra_gradient and nothing else.
+  void backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
+                         Workspace& workspace) const;
+
+private:
+  void prepare(const at::Tensor& x, Tape& tape) const;
+  void undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
+                       Tape& tape, std::size_t layer) const;
+
+  std::int64_t inputs_ = 0;
+  std::vector<LayerSpec> layers_;
+  std::int64_t extra_layer_ = -1;
+  std::int64_t extra_ = 0;
+  std::size_t first_entry_ = 0;
+};
+
+} // namespace troupe::learner

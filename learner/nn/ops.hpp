@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe::learner {
+
+/// The arithmetic of small networks with hand-written derivatives, without autograd: the kernels of
+/// kernel_table.hpp for float32 on the CPU, LibTorch's operators for every other type and device.
+/// Tensors are dense and row-major and sized by the caller; results are overwritten. One thread per
+/// Workspace.
+
+/// Scratch memory that grows to the largest use.
+class Workspace {
+public:
+  float* floats(std::int64_t count);
+
+private:
+  at::Tensor buffer_;
+};
+
+enum class Activation : std::uint8_t { none, elu, relu, norm_tanh };
+
+bool uses_kernels(const at::Tensor& tensor); // float32, CPU
+
+/// out[m, n] = x[m, k] * weight[k, n] + bias[n]
+void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,
+            Workspace& workspace);
+/// weight_gradient[k, n] = x^T * gradient
+void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
+                            at::Tensor& weight_gradient, Workspace& workspace);
+/// input_gradient[m, k] = gradient[m, n] * weight[k, n]^T; `weight` may be some rows of the whole.
+void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
+                           at::Tensor& input_gradient, Workspace& workspace);
+
+/// In place, elu or relu.
+void activate(Activation activation, at::Tensor& x);
+/// gradient: of y in, of x out. bias_gradient (when defined): its column sums.
+void activate_backward(Activation activation, const at::Tensor& y, at::Tensor& gradient,
+                       at::Tensor& bias_gradient);
+
+/// y = tanh(layer_norm(x) * gain + shift); x becomes the normalised x, inverse[m] = 1 / sigma.
+void norm_tanh(at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift, at::Tensor& y,
+               at::Tensor& inverse);
+/// gradient: of y in, of x out. The three parameter gradients are all defined or all undefined.
+void norm_tanh_backward(const at::Tensor& y, const at::Tensor& normalised,
+                        const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
+                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
+                        at::Tensor& bias_gradient);
+
+void tanh_into(const at::Tensor& x, at::Tensor& y);
+/// target += weight * (source - target), flat.
+void average_into(at::Tensor& target, const at::Tensor& source, double weight);
+bool all_finite(const at::Tensor& tensor);
+
+} // namespace troupe::learner

@@ -1,0 +1,89 @@
+#include "learner/nn/parameter_layout.hpp"
+
+#include <numeric>
+#include <sstream>
+#include <utility>
+
+#include <ATen/core/Generator.h>
+
+#include "learner/nn/ops.hpp"
+
+namespace troupe::learner {
+namespace {
+
+std::string shape_text(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << c10::toString(tensor.scalar_type()) << tensor.sizes();
+  return text.str();
+}
+
+} // namespace
+
+std::size_t ParameterLayout::add(std::string name, std::vector<std::int64_t> stored,
+                                 std::vector<std::int64_t> order) {
+  const std::int64_t size =
+      std::accumulate(stored.begin(), stored.end(), std::int64_t{1}, std::multiplies<>());
+  entries_.push_back({std::move(name), std::move(stored), std::move(order), count_, size});
+  count_ += size;
+  return entries_.size() - 1;
+}
+
+at::Tensor ParameterLayout::stored_view(const at::Tensor& flat, std::size_t entry) const {
+  const Entry& e = entries_.at(entry);
+  return flat.narrow(0, e.offset, e.size).view(e.stored);
+}
+
+at::Tensor ParameterLayout::shown_view(const at::Tensor& flat, std::size_t entry) const {
+  const at::Tensor view = stored_view(flat, entry);
+  const Entry& e = entries_.at(entry);
+  return e.order.empty() ? view : view.permute(e.order);
+}
+
+void ParameterLayout::show(const at::Tensor& flat, const std::string& prefix,
+                           TensorMap& out) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    out[prefix + entries_[i].name] = shown_view(flat, i);
+}
+
+std::string ParameterLayout::first_not_finite(const at::Tensor& flat) const {
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (!all_finite(stored_view(flat, i)))
+      return entries_[i].name;
+  return {};
+}
+
+void orthogonal(at::Tensor stored, double gain, at::Generator& generator) {
+  const std::int64_t rows = stored.size(0);
+  const std::int64_t columns = stored.size(1);
+  const at::Tensor normal = at::randn({std::max(rows, columns), std::min(rows, columns)}, generator,
+                                      at::TensorOptions(at::kDouble));
+  auto [q, r] = at::linalg_qr(normal);
+  q = q * at::diagonal(r).sign();
+  stored.copy_((rows >= columns ? q : q.t()) * gain);
+}
+
+void check_by_name(const std::string& what, const TensorMap& source, const TensorMap& target) {
+  std::ostringstream problems;
+  for (const auto& [name, tensor] : target) {
+    const auto found = source.find(name);
+    if (found == source.end())
+      problems << "\n  missing: " << name << " " << shape_text(tensor);
+    else if (found->second.sizes() != tensor.sizes()
+             || found->second.scalar_type() != tensor.scalar_type())
+      problems << "\n  wrong shape or type: " << name << " is " << shape_text(found->second)
+               << ", must be " << shape_text(tensor);
+  }
+  for (const auto& [name, tensor] : source)
+    if (target.find(name) == target.end())
+      problems << "\n  unexpected: " << name << " " << shape_text(tensor);
+  if (!problems.str().empty())
+    throw std::runtime_error(what + " do not fit this network:" + problems.str()
+                             + "\nload them with the experiment they were saved by");
+}
+
+void copy_by_name(const TensorMap& source, const TensorMap& target) {
+  for (const auto& [name, tensor] : target)
+    at::Tensor(tensor).copy_(source.at(name));
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe::learner {
+
+struct HeadReport {
+  double penalty = 0;    // weight * mean(relu(|raw| - 1.5)^2)
+  double saturation = 0; // share of |action| > 0.95
+};
+
+/// Derivative of the policy loss -mean(Q) + penalty with respect to raw [batch, action_size], where
+/// action = tanh(raw). action_gradient: d(-mean Q)/d action; per sample its Q part is clipped to
+/// `clip_norm` first (0: off).
+HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
+                                at::Tensor& action_gradient, double clip_norm,
+                                double penalty_weight, at::Tensor& gradient);
+
+} // namespace troupe::learner

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::learner {
+
+/// Random numbers whose state is one integer (splitmix64): saved and restored with a run.
+class Random {
+public:
+  explicit Random(std::uint64_t state) : state_(state) {}
+  std::uint64_t next();
+  /// Uniform in [0, bound) but for a bias below 2^-32.
+  std::uint32_t below(std::uint32_t bound);
+  std::uint64_t state() const { return state_; }
+  void set_state(std::uint64_t state) { state_ = state; }
+
+private:
+  std::uint64_t state_;
+};
+
+/// An image moved by (y, x) pixels: out(r, c) = in(clamp(r + y), clamp(c + x)).
+struct Shift {
+  std::int32_t y = 0;
+  std::int32_t x = 0;
+};
+
+/// One offset per image, each uniform in [-pixels, pixels].
+void draw_shifts(Random& random, int pixels, std::vector<Shift>& shifts);
+
+struct ImageShape {
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+
+  std::int64_t size() const { return channels * height * width; }
+};
+
+/// One image [channels, height, width]: shifted with replicated borders, out = in / 255 - 0.5.
+void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift, float* out);
+
+} // namespace troupe::learner

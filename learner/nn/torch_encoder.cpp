@@ -1,0 +1,98 @@
+#include <torch/types.h>
+
+#include "learner/nn/encoder.hpp"
+
+namespace troupe::learner {
+namespace {
+
+class TorchEncoder : public Encoder {
+public:
+  TorchEncoder(const EncoderShape& shape, at::ScalarType type) : shape_(shape), type_(type) {}
+  std::string name() const override { return std::string(c10::toString(type_)) + " convolutions"; }
+
+  void forward(const EncoderShape::Tensors& parameters, EncoderTape& tape) override {
+    const auto& layers = shape_.layers();
+    tape.activations.resize(layers.size() + 1);
+    tape.activations[0] = shifted(tape);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const at::Tensor out =
+          at::convolution(tape.activations[i], weight(parameters, i), parameters.bias[i].to(type_),
+                          {layers[i].stride, layers[i].stride}, {0, 0}, {1, 1}, false, {0, 0}, 1);
+      tape.activations[i + 1] = at::relu(out);
+    }
+    // [batch, channels, height, width] to [batch, height * width * channels]
+    tape.features = tape.activations.back()
+                        .permute({0, 2, 3, 1})
+                        .reshape({tape.images.size(0), shape_.features()})
+                        .to(parameters.bias[0].scalar_type());
+  }
+
+  void backward(const EncoderShape::Tensors& parameters, const EncoderShape::Tensors& gradients,
+                const EncoderTape& tape, const at::Tensor& gradient) override {
+    const auto& layers = shape_.layers();
+    const ImageShape& out = layers.back().out;
+    at::Tensor flow = gradient.view({gradient.size(0), out.height, out.width, out.channels})
+                          .permute({0, 3, 1, 2})
+                          .to(type_);
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      flow = at::threshold_backward(flow, tape.activations[i + 1], 0);
+      auto [input, weights, bias] = at::convolution_backward(
+          flow, tape.activations[i], weight(parameters, i), at::IntArrayRef{layers[i].out.channels},
+          {layers[i].stride, layers[i].stride}, {0, 0}, {1, 1}, false, {0, 0}, 1,
+          {i > 0, true, true});
+      at::Tensor stored = gradients.weight[i].view(stored_sizes(i));
+      stored.copy_(
+          weights.permute(i == 0 ? at::IntArrayRef{1, 2, 3, 0} : at::IntArrayRef{2, 3, 1, 0}));
+      at::Tensor(gradients.bias[i]).copy_(bias);
+      flow = input;
+    }
+  }
+
+private:
+  std::vector<std::int64_t> stored_sizes(std::size_t i) const {
+    const Convolution& c = shape_.layers()[i];
+    return i == 0 ? std::vector<std::int64_t>{c.in.channels, c.kernel, c.kernel, c.out.channels}
+                  : std::vector<std::int64_t>{c.kernel, c.kernel, c.in.channels, c.out.channels};
+  }
+
+  /// As convolutions want it: [out, in, row, column].
+  at::Tensor weight(const EncoderShape::Tensors& parameters, std::size_t i) const {
+    return parameters.weight[i]
+        .view(stored_sizes(i))
+        .permute(i == 0 ? at::IntArrayRef{3, 0, 1, 2} : at::IntArrayRef{3, 2, 0, 1})
+        .to(type_)
+        .contiguous(at::MemoryFormat::ChannelsLast);
+  }
+
+  at::Tensor shifted(const EncoderTape& tape) const {
+    const ImageShape& image = shape_.image();
+    const std::int64_t batch = tape.images.size(0);
+    at::Tensor rows = at::empty({batch, 2}, at::kLong);
+    for (std::int64_t i = 0; i < batch; ++i) {
+      rows.mutable_data_ptr<std::int64_t>()[2 * i] = tape.shifts[static_cast<std::size_t>(i)].y;
+      rows.mutable_data_ptr<std::int64_t>()[2 * i + 1] = tape.shifts[static_cast<std::size_t>(i)].x;
+    }
+    rows = rows.to(tape.images.device());
+    const auto index = [&](std::int64_t column, std::int64_t size) {
+      return (rows.select(1, column).unsqueeze(1) + at::arange(size, rows.options()).unsqueeze(0))
+          .clamp(0, size - 1);
+    };
+    const at::IntArrayRef sizes = tape.images.sizes();
+    const at::Tensor y = index(0, image.height).view({batch, 1, image.height, 1}).expand(sizes);
+    const at::Tensor x = index(1, image.width).view({batch, 1, 1, image.width}).expand(sizes);
+    const at::Tensor moved = tape.images.gather(2, y).gather(3, x);
+    const at::ScalarType wide = type_ == at::kDouble ? at::kDouble : at::kFloat;
+    return (moved.to(wide) / 255 - 0.5).to(type_).contiguous(at::MemoryFormat::ChannelsLast);
+  }
+
+  EncoderShape shape_;
+  at::ScalarType type_;
+};
+
+} // namespace
+
+std::unique_ptr<Encoder> make_torch_encoder(const EncoderShape& shape, at::ScalarType type) {
+  return std::make_unique<TorchEncoder>(shape, type);
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,90 @@
+#pragma once
+// Vectors of the widest kind of the instruction set this file is compiled for. Included by
+// kernels.cpp only; everything is static, so that no function compiled for a newer processor is
+// shared with the rest of the program (no templates of the standard library either).
+
+#include <cstdint>
+
+namespace troupe::learner::TROUPE_KERNELS {
+
+#if defined(__AVX512F__)
+constexpr int kWidth = 16;
+#elif defined(__AVX2__)
+constexpr int kWidth = 8;
+#else
+constexpr int kWidth = 4;
+#endif
+
+using Index = std::int64_t;
+typedef float Vector __attribute__((vector_size(kWidth * 4)));
+typedef std::int32_t Integers __attribute__((vector_size(kWidth * 4)));
+typedef float Unaligned __attribute__((vector_size(kWidth * 4), aligned(4), may_alias));
+
+static inline Vector load(const float* p) {
+  return *reinterpret_cast<const Unaligned*>(p);
+}
+static inline void store(float* p, Vector v) {
+  *reinterpret_cast<Unaligned*>(p) = v;
+}
+
+static inline Vector load_part(const float* p, Index count, float fill) {
+  Vector v = Vector{} + fill;
+  for (Index i = 0; i < count; ++i)
+    v[i] = p[i];
+  return v;
+}
+
+static inline void store_part(float* p, Vector v, Index count) {
+  for (Index i = 0; i < count; ++i)
+    p[i] = v[i];
+}
+
+static inline Vector larger(Vector a, Vector b) {
+  return a > b ? a : b;
+}
+
+static inline float sum(Vector v) {
+  float total = 0;
+  for (int i = 0; i < kWidth; ++i)
+    total += v[i];
+  return total;
+}
+
+static inline float greatest(Vector v) {
+  float most = v[0];
+  for (int i = 1; i < kWidth; ++i)
+    most = v[i] > most ? v[i] : most;
+  return most;
+}
+
+/// exp within 2 units in the last place; arguments below -87 give about 1e-38, above 88 about
+/// 1.6e38.
+static inline Vector exponential(Vector x) {
+  const Vector low = Vector{} - 87.0f;
+  const Vector high = Vector{} + 88.0f;
+  x = x < low ? low : x;
+  x = x > high ? high : x;
+  const Vector magic = Vector{} + 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer
+  const Vector shifted = x * 1.44269504f + magic;
+  const Vector n = shifted - magic;
+  Vector r = x - n * 0.693145752f;
+  r = r - n * 1.42860677e-6f;
+  Vector p = Vector{} + 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const Integers exponent = (reinterpret_cast<Integers>(shifted) + 127) << 23;
+  return p * reinterpret_cast<Vector>(exponent);
+}
+
+static inline Vector hyperbolic_tangent(Vector x) {
+  const Vector magnitude = x < 0.0f ? -x : x;
+  const Vector e = exponential(magnitude * -2.0f);
+  const Vector t = (1.0f - e) / (1.0f + e);
+  return x < 0.0f ? -t : t;
+}
+
+} // namespace troupe::learner::TROUPE_KERNELS

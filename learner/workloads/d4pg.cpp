@@ -1,0 +1,338 @@
+#include "learner/workloads/d4pg.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <torch/types.h>
+
+#include "learner/nn/fused_adam.hpp"
+#include "learner/nn/policy_head.hpp"
+#include "learner/workloads/d4pg_networks.hpp"
+#include "learner/wrapped_optimizer.hpp"
+
+namespace troupe::learner {
+namespace {
+
+/// Parameters that one optimizer steps.
+struct Group {
+  at::Tensor flat;
+  at::Tensor gradient;
+  at::Tensor target; // exponential average of flat
+  FusedAdam* adam = nullptr;
+  std::unique_ptr<WrappedOptimizer> optimizer;
+};
+
+bool cpu_multiplies_bfloat16() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+class D4pg : public Replica {
+public:
+  D4pg(const D4pgConfig& config, const D4pgSpec& spec)
+      : config_(config), spec_(spec), networks_(config, spec) {}
+
+  void build(ReplicaContext& context) override;
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  TensorMap parameters() override;
+  TensorMap optimizer_state() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+  at::Tensor policy_parameters() override;
+
+private:
+  struct Inputs {
+    at::Tensor observation; // as the networks want it: states, or features of the online encoder
+    at::Tensor action;
+    at::Tensor reward;
+    at::Tensor discount;
+    at::Tensor next_observation; // states, or features of the target encoder
+  };
+
+  void build_group(ReplicaContext& context, Group& group, double learning_rate);
+  std::unique_ptr<Encoder> choose_encoder() const;
+  const at::Tensor& checked(const TensorMap& batch, const char* name,
+                            const std::vector<std::int64_t>& shape, at::ScalarType type) const;
+  Inputs prepare(const TensorMap& batch);
+  const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
+                           const at::Tensor& images);
+  double learn_critic(const Inputs& in, const at::Tensor& target_logits);
+  HeadReport learn_policy(const Inputs& in, double& q_mean);
+  void step(Group& group, const ParameterLayout& layout, const char* loss_name, double loss);
+  at::Tensor counter(std::int64_t value) const { return at::full({1}, value, at::kLong); }
+
+  D4pgConfig config_;
+  D4pgSpec spec_;
+  D4pgNetworks networks_;
+  at::TensorOptions options_; // of parameters and activations
+  Group critic_;
+  Group policy_;
+  EncoderShape::Tensors encoder_parameters_;
+  EncoderShape::Tensors encoder_gradients_;
+  EncoderShape::Tensors encoder_target_;
+  std::vector<LayerTensors> critic_parameters_;
+  std::vector<LayerTensors> critic_gradients_;
+  std::vector<LayerTensors> critic_target_;
+  std::vector<LayerTensors> policy_parameters_;
+  std::vector<LayerTensors> policy_gradients_;
+  std::vector<LayerTensors> policy_target_;
+  std::unique_ptr<Encoder> encoder_;
+  EncoderTape online_tape_;
+  EncoderTape target_tape_;
+  Tape critic_tape_;
+  Tape target_critic_tape_;
+  Tape policy_tape_;
+  Tape target_policy_tape_;
+  at::Tensor actions_;
+  at::Tensor next_actions_;
+  Workspace workspace_;
+  Random random_{0};
+  std::int64_t updates_ = 0;
+};
+
+std::unique_ptr<Encoder> D4pg::choose_encoder() const {
+  const EncoderShape& shape = networks_.encoder;
+  if (config_.precision == "float64")
+    return make_torch_encoder(shape, at::kDouble);
+  const bool on_cpu = options_.device().is_cpu();
+  // A rule and not a stop-watch, so that a run repeated gives the same bits; learner/README.md has
+  // the measurements behind it.
+  const bool wants_bfloat16 =
+      config_.precision == "bfloat16"
+      || (config_.precision == "auto"
+          && (!on_cpu || (config_.encoder == "drq" && cpu_multiplies_bfloat16())));
+  if (wants_bfloat16)
+    return make_torch_encoder(shape, at::kBFloat16);
+  return on_cpu ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
+}
+
+void D4pg::build_group(ReplicaContext& context, Group& group, double learning_rate) {
+  group.gradient = at::zeros_like(group.flat);
+  auto adam = std::make_unique<FusedAdam>(group.flat, learning_rate);
+  group.adam = adam.get();
+  group.optimizer = context.wrap_optimizer(std::move(adam));
+  group.optimizer->set_max_gradient_norm(config_.gradient_norm);
+  group.target = group.flat.clone();
+}
+
+void D4pg::build(ReplicaContext& context) {
+  at::NoGradGuard no_gradient;
+  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
+                 .device(context.device());
+  const at::Tensor critic = at::zeros({networks_.critic_layout.count()}, options_.device(at::kCPU));
+  const at::Tensor policy = at::zeros({networks_.policy_layout.count()}, options_.device(at::kCPU));
+  networks_.initialise(critic, policy, context.seed());
+  critic_.flat = critic.to(options_.device());
+  policy_.flat = policy.to(options_.device());
+  build_group(context, critic_, config_.critic_learning_rate);
+  build_group(context, policy_, config_.policy_learning_rate);
+  const auto& layout = networks_.critic_layout;
+  critic_parameters_ = networks_.critic.bind(layout, critic_.flat);
+  critic_gradients_ = networks_.critic.bind(layout, critic_.gradient);
+  critic_target_ = networks_.critic.bind(layout, critic_.target);
+  policy_parameters_ = networks_.policy.bind(networks_.policy_layout, policy_.flat);
+  policy_gradients_ = networks_.policy.bind(networks_.policy_layout, policy_.gradient);
+  policy_target_ = networks_.policy.bind(networks_.policy_layout, policy_.target);
+  if (networks_.pixels) {
+    encoder_parameters_ = networks_.encoder.bind(layout, critic_.flat);
+    encoder_gradients_ = networks_.encoder.bind(layout, critic_.gradient);
+    encoder_target_ = networks_.encoder.bind(layout, critic_.target);
+    encoder_ = choose_encoder();
+  }
+  random_ = Random(context.seed());
+  updates_ = 0;
+}
+
+const at::Tensor& D4pg::checked(const TensorMap& batch, const char* name,
+                                const std::vector<std::int64_t>& shape, at::ScalarType type) const {
+  const auto found = batch.find(name);
+  if (found == batch.end())
+    throw std::invalid_argument(std::string("the batch has no tensor '") + name + "'");
+  const at::Tensor& tensor = found->second;
+  const bool fits = tensor.dim() == static_cast<std::int64_t>(shape.size()) + 1
+                    && tensor.sizes().slice(1) == at::IntArrayRef(shape);
+  if (!fits || tensor.size(0) < 1 || tensor.size(0) != batch.begin()->second.size(0)
+      || tensor.scalar_type() != type || !tensor.is_contiguous()) {
+    std::ostringstream text;
+    text << "batch tensor '" << name << "' is " << c10::toString(tensor.scalar_type())
+         << tensor.sizes() << "; it must be dense " << c10::toString(type) << " [batch] + "
+         << at::IntArrayRef(shape) << " with the batch of the others";
+    throw std::invalid_argument(text.str());
+  }
+  if (!all_finite(tensor))
+    throw std::runtime_error(std::string("NaN or infinity in batch tensor '") + name
+                             + "' at update " + std::to_string(updates_ + 1)
+                             + ": the environment or replay gave it");
+  return tensor;
+}
+
+const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
+                               const at::Tensor& images) {
+  tape.images = images.to(options_.device());
+  tape.shifts.resize(static_cast<std::size_t>(images.size(0)));
+  draw_shifts(random_, config_.shift_pixels, tape.shifts);
+  encoder_->forward(parameters, tape);
+  return tape.features;
+}
+
+D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
+  const std::vector<std::int64_t> shape = spec_.transition.observation().shape;
+  const at::ScalarType type = networks_.pixels ? at::kByte : at::kFloat;
+  const at::Tensor& observation = checked(batch, "observation", shape, type);
+  const at::Tensor& next = checked(batch, "next_observation", shape, type);
+  Inputs in;
+  in.action = checked(batch, "action", {networks_.action_size}, at::kFloat).to(options_);
+  in.reward = checked(batch, "reward", {}, at::kFloat).to(options_);
+  in.discount = checked(batch, "discount", {}, at::kFloat).to(options_);
+  if (networks_.pixels) {
+    in.observation = encode(online_tape_, encoder_parameters_, observation);
+    in.next_observation = encode(target_tape_, encoder_target_, next);
+  } else {
+    in.observation = observation.to(options_);
+    in.next_observation = next.to(options_);
+  }
+  return in;
+}
+
+/// Averages, clips and steps; a gradient that is not finite is reported by name.
+void D4pg::step(Group& group, const ParameterLayout& layout, const char* loss_name, double loss) {
+  const std::string update = " at update " + std::to_string(updates_ + 1);
+  if (!std::isfinite(loss)) {
+    const std::string where = layout.first_not_finite(group.flat);
+    throw std::runtime_error(std::string(loss_name) + " is NaN or infinite" + update
+                             + (where.empty()
+                                    ? ": the networks' outputs overflowed; lower the learning rates"
+                                    : ": parameter '" + where + "' is not finite"));
+  }
+  group.flat.mutable_grad() = group.gradient;
+  try {
+    group.optimizer->step();
+  } catch (const collectives::CollectiveError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    const std::string where = layout.first_not_finite(group.gradient);
+    throw std::runtime_error("NaN or infinity in the gradient of '"
+                             + (where.empty() ? "another replica" : where) + "'" + update + " ("
+                             + loss_name + "): " + error.what());
+  }
+}
+
+double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
+  const Mlp& critic = networks_.critic;
+  const at::Tensor& logits =
+      critic.forward(critic_parameters_, in.observation, in.action, critic_tape_, workspace_);
+  const double loss =
+      categorical_loss(networks_.support, target_logits, in.reward, in.discount,
+                       config_.reward_scale, logits, critic_tape_.gradient(), workspace_);
+  critic.backward(critic_parameters_, critic_gradients_, critic_tape_, networks_.pixels,
+                  workspace_);
+  if (networks_.pixels)
+    encoder_->backward(encoder_parameters_, encoder_gradients_, online_tape_,
+                       critic_tape_.input_gradient);
+  step(critic_, networks_.critic_layout, "critic_loss", loss);
+  return loss;
+}
+
+HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
+  const at::Tensor& raw =
+      networks_.policy.forward(policy_parameters_, in.observation, {}, policy_tape_, workspace_);
+  if (!actions_.defined() || actions_.size(0) != raw.size(0))
+    actions_ = at::empty_like(raw);
+  tanh_into(raw, actions_);
+  const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, actions_,
+                                                      critic_tape_, workspace_);
+  q_mean = expected_value(networks_.support, logits, critic_tape_.gradient());
+  networks_.critic.backward_to_extra(critic_parameters_, critic_tape_, workspace_);
+  const HeadReport report =
+      policy_head_backward(raw, actions_, critic_tape_.extra_gradient, config_.action_gradient_norm,
+                           config_.saturation_penalty, policy_tape_.gradient());
+  networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
+  step(policy_, networks_.policy_layout, "policy_loss", report.penalty - q_mean);
+  return report;
+}
+
+Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const Inputs in = prepare(batch);
+  // Pixels: the online policy on the target encoder's features; states: the target policy.
+  const at::Tensor& raw =
+      networks_.policy.forward(networks_.pixels ? policy_parameters_ : policy_target_,
+                               in.next_observation, {}, target_policy_tape_, workspace_);
+  if (!next_actions_.defined() || next_actions_.size(0) != raw.size(0))
+    next_actions_ = at::empty_like(raw);
+  tanh_into(raw, next_actions_);
+  const at::Tensor& target_logits = networks_.critic.forward(
+      critic_target_, in.next_observation, next_actions_, target_critic_tape_, workspace_);
+
+  const double critic_loss = learn_critic(in, target_logits);
+  const double gradient_norm = critic_.optimizer->gradient_norm();
+  double q_mean = 0;
+  const HeadReport head = learn_policy(in, q_mean);
+  ++updates_;
+  if (updates_ % config_.target_period == 0) {
+    average_into(critic_.target, critic_.flat, config_.target_update);
+    average_into(policy_.target, policy_.flat, config_.target_update);
+  }
+  return {{"critic_loss", critic_loss},
+          {"policy_loss", head.penalty - q_mean},
+          {"q_mean", q_mean},
+          {"saturation", head.saturation},
+          {"gradient_norm", gradient_norm}};
+}
+
+TensorMap D4pg::parameters() {
+  TensorMap out;
+  networks_.critic_layout.show(critic_.flat, "", out);
+  networks_.policy_layout.show(policy_.flat, "", out);
+  networks_.critic_layout.show(critic_.target, "target.", out);
+  networks_.policy_layout.show(policy_.target, "target.", out);
+  return out;
+}
+
+TensorMap D4pg::optimizer_state() {
+  TensorMap out;
+  networks_.critic_layout.show(critic_.adam->mean(), "adam.exp_avg.", out);
+  networks_.critic_layout.show(critic_.adam->square(), "adam.exp_avg_sq.", out);
+  networks_.policy_layout.show(policy_.adam->mean(), "adam.exp_avg.", out);
+  networks_.policy_layout.show(policy_.adam->square(), "adam.exp_avg_sq.", out);
+  out["counters.updates"] = counter(updates_);
+  out["counters.critic_adam_steps"] = counter(critic_.adam->steps());
+  out["counters.policy_adam_steps"] = counter(policy_.adam->steps());
+  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+  return out;
+}
+
+void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
+  at::NoGradGuard no_gradient;
+  const TensorMap state = optimizer_state();
+  const TensorMap live = parameters();
+  check_by_name("parameters", parameters_in, live);
+  check_by_name("optimizer state", state_in, state);
+  copy_by_name(parameters_in, live);
+  copy_by_name(state_in, state);
+  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
+  updates_ = number("counters.updates");
+  critic_.adam->set_steps(number("counters.critic_adam_steps"));
+  policy_.adam->set_steps(number("counters.policy_adam_steps"));
+  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+}
+
+at::Tensor D4pg::policy_parameters() {
+  at::NoGradGuard no_gradient;
+  return at::cat({critic_.flat.narrow(0, 0, networks_.encoder_count), policy_.flat})
+      .to(at::kCPU, at::kFloat);
+}
+
+} // namespace
+
+std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec) {
+  return std::make_unique<D4pg>(config, spec);
+}
+
+} // namespace troupe::learner
