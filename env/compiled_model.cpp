@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "env/make.hpp"
 #include "env/mujoco_errors.hpp"
 
 namespace troupe::env {
@@ -86,6 +87,10 @@ std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const
   auto model = load_file(base / file, variant.empty() ? stem : stem + "/" + variant, edit);
   entry = model;
   return model;
+}
+
+std::string mujoco_version() {
+  return mj_versionString();
 }
 
 std::shared_ptr<const CompiledModel> compile_model(const std::string& name,

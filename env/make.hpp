@@ -41,6 +41,9 @@ std::unique_ptr<Environment> make_task(const std::string& task, const std::strin
 /// Names of all tasks, sorted.
 std::vector<std::string> task_names();
 
+/// "3.17.0": the MuJoCo in this process.
+std::string mujoco_version();
+
 /// Up to `count` of `names` nearest to `name` by edit distance, for messages: "did you mean …".
 std::vector<std::string> nearest_names(const std::string& name,
                                        const std::vector<std::string>& names,

@@ -98,6 +98,10 @@ TEST_CASE("an unstable simulation names the model, and a reset recovers") {
   }
 }
 
+TEST_CASE("the MuJoCo in the process is the one the recordings were made with") {
+  CHECK(mujoco_version() == "3.17.0");
+}
+
 TEST_CASE("MuJoCo's own errors become exceptions that name the model") {
   CHECK_THROWS_WITH_AS(compile_model("broken", "<mujoco><wor"), doctest::Contains("'broken'"),
                        std::runtime_error);
