@@ -77,6 +77,7 @@ struct Progress {
   std::int64_t updates = 0;
   std::int64_t inserts = 0; // items
   std::int64_t samples = 0; // items
+  std::int64_t frames = 0;  // rendered since the start or the resumption
   std::int64_t replay_items = 0;
   std::int64_t replay_bytes = 0;
   std::int64_t parameter_version = 0;

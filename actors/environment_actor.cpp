@@ -1,0 +1,199 @@
+#include "actors/environment_actor.hpp"
+
+#include <fstream>
+
+#include "actors/files.hpp"
+#include "actors/messages.pb.h"
+#include "actors/system.hpp"
+
+namespace troupe::actors {
+
+const char* EnvironmentState::name = "environment";
+
+namespace {
+
+using Self = EnvironmentActor::stateful_pointer<EnvironmentState>;
+
+std::int64_t steps_done(const EnvironmentState& state) {
+  return state.collector->agent_steps() / state.collector->lanes();
+}
+
+void answer_flushes(Self self) {
+  auto& state = self->state;
+  if (state.in_flight > 0 || steps_done(state) < state.granted)
+    return;
+  for (const auto& held : state.held)
+    if (!held.empty())
+      return;
+  for (auto& promise : state.flushing)
+    promise.deliver(steps_done(state));
+  state.flushing.clear();
+}
+
+void resume_stepping(Self self) {
+  if (!self->state.stepping) {
+    self->state.stepping = true;
+    self->send(self, step_atom_v);
+  }
+}
+
+void send_insertion(Self self, const ReplayActor& shard, const InsertionPtr& insertion) {
+  self->request(shard, kRequestDeadline, insert_atom_v, insertion)
+      .then(
+          [self](done_atom) {
+            --self->state.in_flight;
+            resume_stepping(self);
+            answer_flushes(self);
+          },
+          [self, shard, insertion](caf::error& error) {
+            if (error == caf::sec::request_timeout
+                || error == Fault::late) // the shard drops it if the first one went in
+                                         // after all
+              send_insertion(self, shard, insertion);
+            else
+              self->quit(caf::make_error(Fault::lost,
+                                         "insertion refused: " + explain(self->system(), error)));
+          });
+}
+
+void send_held(Self self) {
+  auto& state = self->state;
+  if (state.hold && state.flushing.empty())
+    return;
+  for (std::size_t lane = 0; lane < state.held.size(); ++lane) {
+    const auto shard =
+        (static_cast<std::size_t>(state.options.first_lane) + lane) % state.options.shards.size();
+    for (auto& queue = state.held[lane]; !queue.empty(); queue.pop_front()) {
+      ++state.in_flight;
+      send_insertion(self, state.options.shards[shard], queue.front());
+    }
+  }
+}
+
+void collect_insertions(EnvironmentState& state) {
+  for (int lane = 0; lane < state.collector->lanes(); ++lane)
+    if (auto insertion = state.collector->take(lane))
+      state.held[static_cast<std::size_t>(lane)].push_back(std::move(insertion));
+  auto ended = state.collector->take_episodes();
+  state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
+}
+
+bool may_step(const EnvironmentState& state) {
+  if (steps_done(state) >= state.granted)
+    return false;
+  if (!state.hold
+      && state.in_flight
+             >= static_cast<std::int64_t>(state.options.window) * state.collector->lanes())
+    return false;
+  // Parameters 0 are the untrained policy; the learner publishes them when it is built.
+  return !state.collector->needs_policy()
+         || (state.collector->parameter_version() >= state.least_version
+             && state.collector->has_parameters());
+}
+
+void step(Self self) {
+  auto& state = self->state;
+  state.stepping = false;
+  state.watch.lap("environment.wait");
+  if (!may_step(state)) {
+    collect_insertions(state);
+    send_held(self);
+    answer_flushes(self);
+    return;
+  }
+  for (int i = 0; i < state.options.insert_steps && may_step(state); ++i) {
+    state.collector->choose_actions();
+    state.watch.lap("environment.inference");
+    state.collector->step_environments();
+    state.watch.lap("environment.step");
+  }
+  collect_insertions(state);
+  send_held(self);
+  resume_stepping(self);
+  answer_flushes(self);
+}
+
+Encoded report(Self self) {
+  auto& state = self->state;
+  wire::EnvironmentReport made;
+  made.set_actor(state.options.actor);
+  made.set_incarnation(state.options.incarnation);
+  made.set_agent_steps(state.collector->agent_steps());
+  made.set_environment_steps(state.collector->environment_steps());
+  made.set_frames(state.options.pixels ? state.collector->agent_steps() : 0);
+  made.set_parameter_version(state.collector->parameter_version());
+  for (const auto& episode : state.episodes) {
+    made.add_episode_returns(episode.episode_return);
+    made.add_episode_lengths(episode.environment_steps);
+  }
+  state.episodes.clear();
+  made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
+  return encode(made);
+}
+
+} // namespace
+
+EnvironmentActor::behavior_type environment_actor(Self self, EnvironmentOptions options) {
+  auto& state = self->state;
+  state.options = std::move(options);
+  try {
+    state.collector = state.options.make();
+    state.held.resize(static_cast<std::size_t>(state.collector->lanes()));
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+  }
+  const auto guarded = [self](auto&& body) -> caf::result<done_atom> {
+    try {
+      body();
+      return done_atom_v;
+    } catch (const std::exception& e) {
+      return failure(e);
+    }
+  };
+  return {
+      [self](publish_atom, const ParametersPtr& parameters) {
+        try {
+          self->state.collector->load_parameters(parameters->version, parameters->values);
+        } catch (const std::exception& e) {
+          self->quit(failure(e));
+          return;
+        }
+        resume_stepping(self);
+      },
+      [self](grant_atom, std::int64_t steps, std::uint64_t least_version, bool hold) {
+        self->state.granted = steps;
+        self->state.least_version = least_version;
+        self->state.hold = hold;
+        resume_stepping(self);
+      },
+      [self](step_atom) {
+        try {
+          step(self);
+        } catch (const std::exception& e) {
+          self->quit(failure(e));
+        }
+      },
+      [self](flush_atom) -> caf::result<std::int64_t> {
+        auto promise = self->make_response_promise<std::int64_t>();
+        self->state.flushing.push_back(promise);
+        resume_stepping(self);
+        return promise;
+      },
+      [self](report_atom) { return report(self); },
+      [self, guarded](save_atom, const std::string& path) {
+        return guarded([&] {
+          std::vector<std::byte> bytes;
+          self->state.collector->save_state(bytes);
+          write_file(path, bytes);
+        });
+      },
+      [self, guarded](load_atom, const std::string& path) {
+        return guarded([&] {
+          const auto bytes = read_file(path);
+          self->state.collector->load_state(bytes);
+        });
+      },
+  };
+}
+
+} // namespace troupe::actors

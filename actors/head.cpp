@@ -1,0 +1,315 @@
+#include "actors/head.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "actors/ask.hpp"
+#include "actors/roles.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{50};
+constexpr std::chrono::seconds kStandstill{30};
+
+double mean(const std::vector<double>& values) {
+  return values.empty() ? 0
+                        : std::accumulate(values.begin(), values.end(), 0.0)
+                              / static_cast<double>(values.size());
+}
+
+} // namespace
+
+std::int64_t Head::lanes() const {
+  return std::int64_t{config_.actors.environment} * config_.actors.environments_per_actor;
+}
+
+bool Head::time_to_stop() const {
+  if (stop_ || progress_.environment_steps >= config_.stop.environment_steps)
+    return true;
+  return config_.stop.minutes > 0 && progress_.training_seconds >= 60 * config_.stop.minutes;
+}
+
+void Head::extend_grants() {
+  if (paused_ || progress_.replay_items < config_.replay.minimum_items)
+    return;
+  const auto window = static_cast<std::int64_t>(32 + progress_.updates_per_second);
+  const std::int64_t wanted = progress_.updates + std::min<std::int64_t>(window, 10'000);
+  if (wanted <= updates_granted_)
+    return;
+  updates_granted_ = wanted;
+  for (const auto& learner : all(Role::learner))
+    self_->send(learner, grant_atom_v, updates_granted_);
+}
+
+void Head::pause() {
+  paused_ = true;
+  for (const auto& shard : all(Role::replay)) // what is on its way may arrive, whatever the ratio
+    ask<done_atom>(shard, kRequestDeadline, "opening a shard", open_atom_v, true);
+  for (const auto& environment : all(Role::environment))
+    self_->send(environment, grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
+  for (const auto& environment : all(Role::environment))
+    ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
+                      flush_atom_v);
+  for (const auto& learner : all(Role::learner))
+    ask<std::int64_t>(learner, kRequestDeadline, "waiting for a learner", flush_atom_v);
+  self_->send(*metrics_, grant_atom_v, false);
+  training_ = false;
+  refresh();
+}
+
+void Head::unpause() {
+  for (const auto& shard : all(Role::replay))
+    ask<done_atom>(shard, kRequestDeadline, "closing a shard", open_atom_v, false);
+  begin_training();
+}
+
+void Head::train_free() {
+  while (!time_to_stop()) {
+    take_messages(kPoll);
+    restart_lost();
+    extend_grants();
+    maybe_evaluate();
+    if (reached_goal())
+      return;
+    maybe_checkpoint();
+  }
+  pause();
+}
+
+/// Deterministic: environments and learner take turns. Each round every environment plays the same
+/// number of steps with the same parameters, insertions go in by order of actor, then the learner
+/// makes the updates that are due.
+void Head::train_in_rounds() {
+  while (!time_to_stop()) {
+    lane_steps_ += kInsertSteps;
+    const auto version = static_cast<std::uint64_t>(updates_granted_);
+    for (const auto& environment : all(Role::environment))
+      self_->send(environment, grant_atom_v, lane_steps_, version, true);
+    for (const auto& environment : all(Role::environment))
+      ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
+                        flush_atom_v);
+    const std::int64_t behind = lanes() * config_.replay.n_step + config_.replay.minimum_items;
+    const auto ready =
+        static_cast<double>(std::max<std::int64_t>(0, lane_steps_ * lanes() - behind));
+    const auto due = static_cast<std::int64_t>(ready * config_.replay.samples_per_insert
+                                               / static_cast<double>(config_.agent.batch_size));
+    updates_granted_ = std::max(updates_granted_, due);
+    for (const auto& learner : all(Role::learner))
+      self_->send(learner, grant_atom_v, updates_granted_);
+    for (const auto& learner : all(Role::learner))
+      ask<std::int64_t>(learner, kRequestDeadline, "waiting for a learner", flush_atom_v);
+    refresh();
+    take_messages(std::chrono::milliseconds(0));
+    maybe_evaluate();
+    if (reached_goal())
+      return;
+    maybe_checkpoint();
+  }
+  self_->send(*metrics_, grant_atom_v, false);
+  training_ = false;
+  refresh();
+}
+
+void Head::maybe_evaluate() {
+  if (config_.evaluation.period <= 0 || evaluating_
+      || progress_.environment_steps < next_evaluation_)
+    return;
+  while (next_evaluation_ <= progress_.environment_steps)
+    next_evaluation_ += config_.evaluation.period;
+  if (config_.deterministic) {
+    evaluations_.push_back(
+        evaluate(config_.evaluation.episodes, static_cast<std::uint64_t>(updates_granted_), false));
+    return;
+  }
+  if (up_.contains({Role::evaluator, 0})) {
+    evaluating_ = true;
+    ask_later(system_, self_, actor(Role::evaluator, 0), config_, config_.evaluation.episodes, 0);
+  }
+}
+
+bool Head::reached_goal() {
+  bool hopeful = false;
+  for (; !evaluations_.empty(); evaluations_.pop_front()) {
+    if (callbacks_.evaluated)
+      callbacks_.evaluated(evaluations_.front());
+    hopeful = config_.stop.evaluation_return > 0
+              && mean(evaluations_.front().returns) >= config_.stop.evaluation_return;
+  }
+  if (!hopeful)
+    return false;
+  if (!config_.deterministic)
+    pause();
+  else
+    refresh();
+  const Evaluated sure = evaluate(config_.evaluation.final_episodes,
+                                  static_cast<std::uint64_t>(updates_granted_), false);
+  if (mean(sure.returns) >= config_.stop.evaluation_return) {
+    if (config_.deterministic) {
+      self_->send(*metrics_, grant_atom_v, false);
+      training_ = false;
+    }
+    log("info", "goal reached: mean return of " + std::to_string(sure.returns.size())
+                    + " episodes is at least stop.evaluation_return");
+    return true;
+  }
+  if (callbacks_.evaluated)
+    callbacks_.evaluated(sure);
+  if (!config_.deterministic)
+    unpause();
+  return false;
+}
+
+void Head::maybe_checkpoint() {
+  if (config_.checkpoint.minutes <= 0
+      || Clock::now() - last_checkpoint_
+             < std::chrono::duration<double, std::ratio<60>>(config_.checkpoint.minutes))
+    return;
+  if (!config_.deterministic)
+    pause();
+  try {
+    checkpoint();
+  } catch (const RunFailed& e) {
+    log("error", std::string(e.what()) + "; training goes on, the last complete checkpoint is "
+                     + (last_checkpoint_path_.empty() ? "none" : last_checkpoint_path_));
+  }
+  last_checkpoint_ = Clock::now();
+  if (!config_.deterministic)
+    unpause();
+}
+
+std::string Head::checkpoint() {
+  refresh();
+  wire::RunState state = counters_;
+  state.set_updates(config_.deterministic ? updates_granted_ : state.updates());
+  state.set_next_evaluation(next_evaluation_);
+  state.set_lane_steps(lane_steps_);
+  for (int i = 0; i < config_.actors.environment; ++i)
+    state.add_incarnations(incarnations_[i]);
+  last_checkpoint_path_ = ask<std::string>(
+      caf::actor_cast<caf::actor>(*checkpointer_), 4 * kRequestDeadline, "writing a checkpoint",
+      save_atom_v, (folder_ / "checkpoints").string(), encode(state));
+  return last_checkpoint_path_;
+}
+
+Evaluated Head::evaluate(int episodes, std::uint64_t minimum_version, bool final) {
+  wire::EvaluationRequest request;
+  request.set_episodes(episodes);
+  request.set_seed(evaluation_seed(config_));
+  request.set_minimum_version(minimum_version);
+  const auto encoded = ask<Encoded>(actor(Role::evaluator, 0), episodes * kRequestDeadline,
+                                    "evaluating", evaluate_atom_v, encode(request));
+  const auto result = decode<wire::EvaluationResult>(encoded);
+  return {.environment_steps = progress_.environment_steps,
+          .updates = static_cast<std::int64_t>(result.version()),
+          .training_seconds = progress_.training_seconds,
+          .returns = {result.returns().begin(), result.returns().end()},
+          .final = final};
+}
+
+void Head::finish(RunResult& result) {
+  result.interrupted = stop_;
+  result.checkpoint = checkpoint();
+  if (!result.interrupted) {
+    result.evaluation =
+        evaluate(config_.evaluation.final_episodes,
+                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, progress_.updates)), true);
+    if (callbacks_.evaluated)
+      callbacks_.evaluated(result.evaluation);
+  }
+  result.progress = progress_;
+}
+
+RunResult Head::run() {
+  RunResult result;
+  try {
+    start_services();
+    start_role(Role::replay);
+    start_role(Role::learner);
+    start_role(Role::environment);
+    start_role(Role::evaluator);
+    if (!resume_from_.empty())
+      restore();
+    begin_training();
+    if (config_.deterministic)
+      train_in_rounds();
+    else
+      train_free();
+    finish(result);
+  } catch (const std::exception& e) {
+    result.error = first_cause_.empty() ? e.what() : first_cause_;
+    result.progress = progress_;
+    result.checkpoint = last_checkpoint_path_;
+  }
+  return result;
+}
+
+void Head::take_messages(std::chrono::milliseconds at_most) {
+  bool more = true;
+  while (more) {
+    self_->receive(
+        [&](update_atom, const UpdatePtr& update) { on_update(update); },
+        [&](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
+          up_[{static_cast<Role>(role), index}] = who;
+        },
+        [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
+            bool may_restart) { on_lost(static_cast<Role>(role), index, reason, may_restart); },
+        [&](evaluate_atom, const Encoded& encoded) {
+          evaluating_ = false;
+          const auto result = decode<wire::EvaluationResult>(encoded);
+          if (result.returns_size() > 0)
+            evaluations_.push_back({.environment_steps = progress_.environment_steps,
+                                    .updates = static_cast<std::int64_t>(result.version()),
+                                    .training_seconds = progress_.training_seconds,
+                                    .returns = {result.returns().begin(), result.returns().end()}});
+        },
+        caf::after(at_most) >> [&] { more = false; });
+    at_most = std::chrono::milliseconds(0);
+  }
+  if (!first_cause_.empty())
+    throw RunFailed(first_cause_);
+}
+
+void Head::on_update(const UpdatePtr& update) {
+  progress_ = update->progress;
+  counters_ = update->state;
+  if (callbacks_.episode)
+    for (const auto& [episode_return, length] : update->episodes)
+      callbacks_.episode(progress_.environment_steps, episode_return, length);
+  const auto now = Clock::now();
+  if (callbacks_.progress && now - last_report_ >= std::chrono::milliseconds(500)) {
+    last_report_ = now;
+    callbacks_.progress(progress_);
+  }
+  const std::int64_t moved = progress_.agent_steps + progress_.updates;
+  if (moved != moved_ || !training_) {
+    moved_ = moved;
+    last_movement_ = now;
+  } else if (now - last_movement_ > kStandstill) {
+    last_movement_ = now;
+    log("warning",
+        "nothing has moved for " + std::to_string(kStandstill.count()) + " s; "
+            + (update->waiting.empty() ? std::string("no one waits for replay") : update->waiting));
+  }
+}
+
+void Head::on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart) {
+  up_.erase({role, index});
+  const std::string what =
+      std::string(role_name(role)) + " actor " + std::to_string(index) + " died: " + reason;
+  if (!may_restart || (config_.deterministic && role == Role::environment)) {
+    if (first_cause_.empty())
+      first_cause_ = what;
+    return;
+  }
+  log("warning", what + "; it is started again");
+  if (role == Role::environment)
+    ++incarnations_[index];
+  if (role == Role::evaluator)
+    evaluating_ = false;
+  to_restart_.insert({role, index});
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/metrics_actor.hpp"
+#include "actors/run.hpp"
+#include "actors/system.hpp"
+#include "replay/spec.hpp"
+
+namespace troupe::actors {
+
+/// The one that leads a run: starts its actors through the supervisor, grants steps and updates,
+/// calls for evaluations and checkpoints, and ends it. A blocking script on the caller's thread;
+/// every wait has a deadline. Throws RunFailed with the first cause.
+class RunFailed : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+class Head {
+public:
+  Head(caf::actor_system& system, const RunConfig& config,
+       const replay::TransitionSpec& transitions, std::filesystem::path folder,
+       std::filesystem::path resume_from, const Placement& placement, const RunCallbacks& callbacks,
+       const std::atomic<bool>& stop);
+  ~Head();
+
+  RunResult run();
+
+private:
+  using Clock = std::chrono::steady_clock;
+  using Key = std::pair<Role, std::int32_t>;
+
+  // starting (head_start.cpp)
+  void start_services();
+  void start_role(Role role);
+  void spawn(Role role, std::int32_t index);
+  void restore();
+  void restart_lost();
+  void begin_training();
+
+  // training (head.cpp)
+  void train_free();
+  void train_in_rounds();
+  void extend_grants();
+  void pause();
+  void unpause();
+  bool time_to_stop() const;
+  std::int64_t lanes() const;
+
+  // now and then
+  void maybe_evaluate();
+  bool reached_goal(); // confirms with the final episodes; true: finished
+  void maybe_checkpoint();
+  std::string checkpoint();
+  Evaluated evaluate(int episodes, std::uint64_t minimum_version, bool final);
+  void finish(RunResult& result);
+
+  // messages
+  void
+  take_messages(std::chrono::milliseconds at_most); // handles one message, or none in that time
+  void on_update(const UpdatePtr& update);
+  void on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart);
+  void refresh(); // asks everybody for their counters anew
+  void log(const std::string& level, const std::string& text) const;
+  const caf::actor& actor(Role role, std::int32_t index) const;
+  template <class Answer, class... Args>
+  Answer ask(const caf::actor& who, std::chrono::seconds deadline, const std::string& what,
+             Args&&... args);
+  std::vector<caf::actor> all(Role role) const;
+
+  caf::actor_system& system_;
+  const RunConfig& config_;
+  replay::TransitionSpec transitions_;
+  std::filesystem::path folder_, resume_from_;
+  const Placement& placement_;
+  const RunCallbacks& callbacks_;
+  const std::atomic<bool>& stop_;
+  caf::scoped_actor self_;
+
+  std::optional<SupervisorActor> supervisor_;
+  std::optional<MetricsActor> metrics_;
+  std::optional<CheckpointerActor> checkpointer_;
+  std::uint16_t port_ = 0;
+  std::map<Key, caf::actor> up_;
+  std::map<std::int32_t, std::uint64_t> incarnations_; // of environment actors
+  std::set<Key> to_restart_;
+
+  wire::RunState before_; // a resumed run's counters
+  Progress progress_;
+  wire::RunState counters_;
+  std::string first_cause_;
+  bool training_ = false;
+  bool paused_ = true;
+  std::int64_t lane_steps_ = 0; // granted to each environment, in a deterministic run
+  std::int64_t updates_granted_ = 0;
+  std::int64_t next_evaluation_ = 0; // environment steps
+  bool evaluating_ = false;
+  std::deque<Evaluated> evaluations_; // answers that came while training
+  Clock::time_point last_checkpoint_ = Clock::now();
+  Clock::time_point last_report_ = Clock::now();
+  Clock::time_point last_movement_ = Clock::now();
+  std::int64_t moved_ = -1;
+  std::string last_checkpoint_path_;
+};
+
+} // namespace troupe::actors

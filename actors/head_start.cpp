@@ -1,0 +1,205 @@
+#include <caf/io/all.hpp>
+
+#include "actors/ask.hpp"
+#include "actors/checkpointer_actor.hpp"
+#include "actors/head.hpp"
+#include "actors/ports.hpp"
+#include "actors/roles.hpp"
+#include "actors/supervisor_actor.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr std::chrono::seconds kStartDeadline{120};
+constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
+
+} // namespace
+
+void ask_later(caf::actor_system& system, const caf::actor& listener, const caf::actor& evaluator,
+               const RunConfig& config, int episodes, std::uint64_t minimum_version) {
+  wire::EvaluationRequest request;
+  request.set_episodes(episodes);
+  request.set_seed(evaluation_seed(config));
+  request.set_minimum_version(minimum_version);
+  system.spawn([=, encoded = encode(request)](caf::event_based_actor* relay) {
+    relay->request(evaluator, episodes * kRequestDeadline, evaluate_atom_v, encoded)
+        .then([=](const Encoded& result) { relay->send(listener, evaluate_atom_v, result); },
+              [=](const caf::error&) { relay->send(listener, evaluate_atom_v, Encoded{}); });
+  });
+}
+
+Head::Head(caf::actor_system& system, const RunConfig& config,
+           const replay::TransitionSpec& transitions, std::filesystem::path folder,
+           std::filesystem::path resume_from, const Placement& placement,
+           const RunCallbacks& callbacks, const std::atomic<bool>& stop)
+    : system_(system),
+      config_(config),
+      transitions_(transitions),
+      folder_(std::move(folder)),
+      resume_from_(std::move(resume_from)),
+      placement_(placement),
+      callbacks_(callbacks),
+      stop_(stop),
+      self_(system, true) {}
+
+Head::~Head() {
+  if (supervisor_) {
+    self_->request(*supervisor_, std::chrono::seconds(60), stop_atom_v)
+        .receive([](done_atom) {}, [](const caf::error&) {});
+    self_->send_exit(*supervisor_, caf::exit_reason::user_shutdown);
+  }
+  if (metrics_)
+    self_->send_exit(*metrics_, caf::exit_reason::user_shutdown);
+  if (checkpointer_)
+    self_->send_exit(*checkpointer_, caf::exit_reason::user_shutdown);
+}
+
+void Head::log(const std::string& level, const std::string& text) const {
+  if (callbacks_.log)
+    callbacks_.log(level, text);
+}
+
+const caf::actor& Head::actor(Role role, std::int32_t index) const {
+  const auto at = up_.find({role, index});
+  if (at == up_.end())
+    throw RunFailed(std::string(role_name(role)) + " actor " + std::to_string(index)
+                    + " is not there");
+  return at->second;
+}
+
+std::vector<caf::actor> Head::all(Role role) const {
+  std::vector<caf::actor> found;
+  for (const auto& [key, who] : up_)
+    if (key.first == role)
+      found.push_back(who);
+  return found;
+}
+
+void Head::start_services() {
+  if (!resume_from_.empty())
+    before_ = read_manifest(resume_from_).state();
+  const caf::actor me = self_;
+  metrics_ = system_.spawn(metrics_actor, me, encode(before_));
+  checkpointer_ =
+      system_.spawn(checkpointer_actor, config_.checkpoint.replay, config_.checkpoint.keep);
+  SupervisorOptions options{
+      .config = config_, .transitions = transitions_, .listener = me, .placement = placement_};
+  if (placement_.start_node) {
+    // The supervisor is told its own port by being published before it starts anybody.
+    options.head_port = port_ = reserve_port();
+    options.collective_port = reserve_port();
+  }
+  supervisor_ = system_.spawn(supervisor_actor, options);
+  if (placement_.start_node) {
+    const auto port = system_.middleman().publish(*supervisor_, port_, "127.0.0.1");
+    if (!port)
+      throw RunFailed("cannot listen on 127.0.0.1:" + std::to_string(port_)
+                      + " for the run's processes: " + explain(system_, port.error()));
+  }
+}
+
+void Head::spawn(Role role, std::int32_t index) {
+  std::int64_t steps_before = 0;
+  if (role == Role::environment && incarnations_[index] > 0)
+    steps_before = progress_.agent_steps / lanes();
+  self_->send(*supervisor_, spawn_atom_v, static_cast<std::uint8_t>(role), index,
+              role == Role::environment ? incarnations_[index] : 0, steps_before);
+}
+
+void Head::start_role(Role role) {
+  const int count = role_count(config_, role);
+  for (int i = 0; i < count; ++i) {
+    if (role == Role::environment && before_.incarnations_size() > i && !config_.deterministic)
+      incarnations_[i] = before_.incarnations(i) + 1; // a resumed run's writers are new ones
+    spawn(role, i);
+  }
+  const auto deadline = Clock::now() + kStartDeadline;
+  while (static_cast<int>(all(role).size()) < count) {
+    take_messages(std::chrono::milliseconds(50));
+    if (to_restart_.size() > 0)
+      restart_lost();
+    if (stop_)
+      throw RunFailed("stopped before training began");
+    if (Clock::now() > deadline)
+      throw RunFailed("only " + std::to_string(all(role).size()) + " of " + std::to_string(count)
+                      + " " + role_name(role) + " actors started within "
+                      + std::to_string(kStartDeadline.count()) + " s");
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto number = static_cast<std::uint8_t>(role);
+    if (role != Role::evaluator)
+      self_->send(*metrics_, subscribe_atom_v, number, i, actor(role, i));
+    self_->send(*checkpointer_, subscribe_atom_v, number, i, actor(role, i));
+  }
+}
+
+void Head::restore() {
+  const auto load = [&](Role role, std::int32_t index, const std::filesystem::path& path) {
+    ask<done_atom>(actor(role, index), kStartDeadline, "restoring " + path.string(), load_atom_v,
+                   path.string());
+  };
+  for (int i = 0; i < config_.replay.shards; ++i)
+    if (const auto path = part_path(resume_from_, Role::replay, i); std::filesystem::exists(path))
+      load(Role::replay, i, path);
+    else
+      log("warning", "the checkpoint has no items for replay shard " + std::to_string(i)
+                         + "; it starts empty");
+  for (int i = 0; i < config_.learner.replicas; ++i)
+    load(Role::learner, i, resume_from_);
+  for (int i = 0; i < config_.actors.environment; ++i)
+    if (const auto path = part_path(resume_from_, Role::environment, i);
+        std::filesystem::exists(path))
+      load(Role::environment, i, path);
+  updates_granted_ = before_.updates();
+  lane_steps_ = before_.lane_steps();
+  next_evaluation_ = before_.next_evaluation();
+  log("info", "resumed at " + std::to_string(before_.updates()) + " updates, "
+                  + std::to_string(before_.environment_steps()) + " environment steps");
+}
+
+void Head::restart_lost() {
+  for (const auto& [role, index] : std::exchange(to_restart_, {})) {
+    spawn(role, index);
+    const auto deadline = Clock::now() + kStartDeadline;
+    while (!up_.contains({role, index}) && !to_restart_.contains({role, index})) {
+      take_messages(std::chrono::milliseconds(20));
+      if (Clock::now() > deadline)
+        throw RunFailed(std::string(role_name(role)) + " actor " + std::to_string(index)
+                        + " did not come back");
+    }
+    if (!up_.contains({role, index}))
+      continue; // it died again and is on the list again
+    if (role == Role::environment) {
+      self_->send(*metrics_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
+                  actor(role, index));
+      if (training_)
+        self_->send(actor(role, index), grant_atom_v, kUnlimited, std::uint64_t{0}, false);
+    }
+    self_->send(*checkpointer_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
+                actor(role, index));
+    log("info", std::string(role_name(role)) + " actor " + std::to_string(index) + " is back");
+  }
+}
+
+void Head::begin_training() {
+  if (next_evaluation_ == 0)
+    next_evaluation_ = config_.evaluation.period;
+  updates_granted_ = std::max(updates_granted_, progress_.updates);
+  for (const auto& learner : all(Role::learner)) // the untrained or restored policy is published
+    self_->send(learner, grant_atom_v, updates_granted_);
+  self_->send(*metrics_, grant_atom_v, true);
+  training_ = true;
+  paused_ = false;
+  last_checkpoint_ = Clock::now();
+  if (!config_.deterministic)
+    for (const auto& environment : all(Role::environment))
+      self_->send(environment, grant_atom_v, kUnlimited, std::uint64_t{0}, false);
+}
+
+void Head::refresh() {
+  on_update(ask<UpdatePtr>(caf::actor_cast<caf::actor>(*metrics_), kRequestDeadline,
+                           "asking for counters", report_atom_v));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,183 @@
+#include "actors/learner_actor.hpp"
+
+#include <filesystem>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include "actors/batch.hpp"
+#include "actors/messages.pb.h"
+#include "actors/prefetch_actor.hpp"
+#include "actors/system.hpp"
+#include "learner/safetensors.hpp"
+
+namespace troupe::actors {
+
+const char* LearnerState::name = "learner";
+
+namespace {
+
+using Self = LearnerActor::stateful_pointer<LearnerState>;
+
+void publish(Self self) {
+  auto& state = self->state;
+  if (!state.options.parameters || state.published == state.updates)
+    return;
+  const at::Tensor flat = state.replica->policy_parameters().contiguous();
+  auto made = std::make_shared<Parameters>();
+  made->version = static_cast<std::uint64_t>(state.updates);
+  made->values.assign(flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel());
+  self->send(*state.options.parameters, publish_atom_v, ParametersPtr(std::move(made)));
+  state.published = state.updates;
+  state.watch.lap("learner.publish");
+}
+
+void answer_flushes(Self self) {
+  auto& state = self->state;
+  if (state.updates < state.granted)
+    return;
+  if (!state.flushing.empty())
+    publish(self);
+  for (auto& promise : state.flushing)
+    promise.deliver(state.updates);
+  state.flushing.clear();
+}
+
+void start_prefetch(Self self) {
+  auto& state = self->state;
+  state.prefetch = self->spawn<caf::detached + caf::linked>(
+      prefetch_actor, PrefetchOptions{.replica = state.options.replica,
+                                      .rows = state.options.rows,
+                                      .ahead = state.options.prefetch,
+                                      .shards = state.options.shards,
+                                      .transitions = state.options.transitions,
+                                      .learner = caf::actor_cast<caf::actor>(self),
+                                      .start = state.updates});
+}
+
+void build(Self self) {
+  auto& state = self->state;
+  at::set_num_threads(state.options.threads);
+  at::globalContext().setFlushDenormal(true);
+  if (state.options.communicator)
+    state.communicator = state.options.communicator();
+  state.context =
+      std::make_unique<learner::ReplicaContext>(state.communicator.get(), state.options.seed);
+  state.replica = state.options.make();
+  state.replica->build(*state.context);
+  state.watch.lap("learner.build");
+}
+
+void update(Self self, BatchPtr& batch) {
+  auto& state = self->state;
+  state.watch.lap("learner.wait");
+  state.metrics = state.replica->step_fn(*state.context, batch->tensors);
+  ++state.updates;
+  state.watch.lap("learner.update");
+  self->send(*state.prefetch, batch_atom_v, std::move(batch));
+  if (state.updates % state.options.publish_period == 0)
+    publish(self);
+  answer_flushes(self);
+}
+
+Encoded report(const LearnerState& state) {
+  wire::LearnerReport made;
+  made.set_replica(state.options.replica);
+  made.set_updates(state.updates);
+  made.mutable_metrics()->insert(state.metrics.begin(), state.metrics.end());
+  made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
+  return encode(made);
+}
+
+std::filesystem::path optimizer_file(const LearnerState& state, const std::string& folder) {
+  const int replica = state.options.replica;
+  return std::filesystem::path(folder)
+         / (replica == 0 ? "optimizer.safetensors"
+                         : "optimizer-" + std::to_string(replica) + ".safetensors");
+}
+
+void save(const LearnerState& state, const std::string& folder) {
+  const std::map<std::string, std::string> about{{"updates", std::to_string(state.updates)}};
+  if (state.options.replica == 0)
+    learner::write_safetensors(std::filesystem::path(folder) / "learner.safetensors",
+                               state.replica->parameters(), about);
+  learner::write_safetensors(optimizer_file(state, folder), state.replica->optimizer_state(),
+                             about);
+}
+
+void load(Self self, const std::string& folder) {
+  auto& state = self->state;
+  const auto parameters =
+      learner::read_safetensors(std::filesystem::path(folder) / "learner.safetensors");
+  auto file = optimizer_file(state, folder);
+  if (!std::filesystem::exists(file)) // resumed with more replicas
+    file = std::filesystem::path(folder) / "optimizer.safetensors";
+  const auto optimizer = learner::read_safetensors(file);
+  state.replica->load(parameters.tensors, optimizer.tensors);
+  const auto updates = parameters.metadata.find("updates");
+  if (updates == parameters.metadata.end())
+    throw std::runtime_error(folder
+                             + "/learner.safetensors does not say after how many updates it was "
+                               "written; it is no checkpoint of a run");
+  state.updates = state.granted = std::stoll(updates->second);
+}
+
+} // namespace
+
+LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
+  self->state.options = std::move(options);
+  try {
+    build(self);
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+  }
+  self->set_exit_handler([self](caf::exit_msg& why) {
+    if (self->state.communicator && why.reason != caf::exit_reason::user_shutdown)
+      self->state.communicator->abort("replica " + std::to_string(self->state.options.replica)
+                                      + " stops: " + explain(self->system(), why.reason));
+    self->quit(std::move(why.reason));
+  });
+  const auto guarded = [self](auto&& body) -> caf::result<done_atom> {
+    try {
+      body();
+      return done_atom_v;
+    } catch (const std::exception& e) {
+      return failure(e);
+    }
+  };
+  return {
+      [self](grant_atom, std::int64_t updates) {
+        auto& state = self->state;
+        if (!state.prefetch)
+          start_prefetch(self);
+        state.granted = std::max(state.granted, updates);
+        self->send(*state.prefetch, grant_atom_v, state.granted);
+        publish(self);
+      },
+      [self](batch_atom, BatchPtr& batch) {
+        try {
+          update(self, batch);
+        } catch (const std::exception& e) {
+          if (self->state.communicator)
+            self->state.communicator->abort("replica " + std::to_string(self->state.options.replica)
+                                            + ": " + e.what());
+          self->quit(failure(e));
+        }
+      },
+      [self](flush_atom) -> caf::result<std::int64_t> {
+        auto promise = self->make_response_promise<std::int64_t>();
+        self->state.flushing.push_back(promise);
+        answer_flushes(self);
+        return promise;
+      },
+      [self](report_atom) { return report(self->state); },
+      [self, guarded](save_atom, const std::string& folder) {
+        return guarded([&] { save(self->state, folder); });
+      },
+      [self, guarded](load_atom, const std::string& folder) {
+        return guarded([&] { load(self, folder); });
+      },
+  };
+}
+
+} // namespace troupe::actors

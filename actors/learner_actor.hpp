@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/stopwatch.hpp"
+#include "learner/replica.hpp"
+
+namespace troupe::actors {
+
+struct LearnerOptions {
+  int replica = 0;
+  int threads = 1;
+  int publish_period = 10; // updates
+  int prefetch = 2;
+  std::int64_t rows = 0; // of this replica's batch
+  std::uint64_t seed = 1;
+  std::function<std::unique_ptr<learner::Replica>()> make; // called on the learner's thread
+  std::function<std::shared_ptr<collectives::Communicator>()>
+      communicator; // the same; may give null for one replica
+  std::vector<ReplayActor> shards;
+  replay::TransitionSpec transitions;
+  std::optional<ParameterActor> parameters; // the chief's; replica 0 publishes
+};
+
+struct LearnerState {
+  static const char* name;
+  LearnerOptions options;
+  std::shared_ptr<collectives::Communicator> communicator;
+  std::unique_ptr<learner::ReplicaContext> context;
+  std::unique_ptr<learner::Replica> replica;
+  std::optional<PrefetchActor> prefetch;
+  std::int64_t granted = 0;
+  std::int64_t updates = 0;
+  std::int64_t published = -1;
+  learner::Metrics metrics;
+  std::vector<caf::typed_response_promise<std::int64_t>> flushing;
+  Stopwatch watch;
+};
+
+/// One replica: makes one update per batch that its prefetcher sends, which is never more than
+/// granted. Detached. Dies with Fault::failed and the exception's text (a NaN and its origin, a
+/// collective that failed and the rank).
+LearnerActor::behavior_type learner_actor(LearnerActor::stateful_pointer<LearnerState> self,
+                                          LearnerOptions options);
+
+} // namespace troupe::actors

@@ -1,0 +1,226 @@
+/// The one type-id block of the program, the typed interfaces of all actors and the errors they
+/// answer with. No message holds a floating-point number (CAF 0.17 corrupts special values on the
+/// wire): numbers travel as Encoded Protobuf bytes. Types marked local are pointers that never
+/// leave their process; at its border a proxy turns them into bytes on ZeroMQ.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <caf/all.hpp>
+
+#include "replay/insertion.hpp"
+
+namespace troupe::actors {
+
+enum class Fault : std::uint8_t {
+  bad_request = 1, // the caller's mistake
+  failed,          // an exception; the text says what
+  late,            // a deadline passed
+  stopping,        // the run is on its way out
+  lost,            // a process or connection died
+};
+std::string to_string(Fault fault);
+
+/// One encoded Protobuf message of actors/messages.proto.
+struct Encoded {
+  std::string bytes;
+};
+
+/// The acting policy, flat, as it was after `version` updates. Immutable and shared; latest wins.
+struct Parameters {
+  std::uint64_t version = 0;
+  std::vector<float> values;
+};
+using ParametersPtr = std::shared_ptr<const Parameters>; // local
+
+/// What a shard answers a sample request with: items to gather here, or rows that another process
+/// gathered.
+struct Sample {
+  std::vector<replay::Item> items;
+  std::int64_t rows = 0; // gathered rows when there are no items
+  std::vector<std::byte> observation, next_observation;
+  std::vector<float> action, reward, discount;
+  std::vector<std::uint64_t> key;
+};
+using SamplePtr = std::shared_ptr<const Sample>; // local
+
+struct BatchBuffer;
+using BatchPtr = std::shared_ptr<BatchBuffer>; // local
+using InsertionPtr = replay::InsertionPtr;     // local
+
+/// Something for a shard's data port to do as an actor.
+using PortTask = std::function<void(caf::event_based_actor*)>;
+using PortTaskPtr = std::shared_ptr<const PortTask>; // local
+
+struct Update; // what the run tells its owner: a callback's arguments
+using UpdatePtr = std::shared_ptr<const Update>; // local
+
+} // namespace troupe::actors
+
+// clang-format off
+CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::Encoded))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::Fault))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::ParametersPtr))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::SamplePtr))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::BatchPtr))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::InsertionPtr))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::UpdatePtr))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::PortTaskPtr))
+  CAF_ADD_ATOM(troupe, troupe::actors, insert_atom, "insert")
+  CAF_ADD_ATOM(troupe, troupe::actors, sample_atom, "sample")
+  CAF_ADD_ATOM(troupe, troupe::actors, report_atom, "report")
+  CAF_ADD_ATOM(troupe, troupe::actors, save_atom, "save")
+  CAF_ADD_ATOM(troupe, troupe::actors, load_atom, "load")
+  CAF_ADD_ATOM(troupe, troupe::actors, open_atom, "open")
+  CAF_ADD_ATOM(troupe, troupe::actors, grant_atom, "grant")
+  CAF_ADD_ATOM(troupe, troupe::actors, flush_atom, "flush")
+  CAF_ADD_ATOM(troupe, troupe::actors, step_atom, "step")
+  CAF_ADD_ATOM(troupe, troupe::actors, batch_atom, "batch")
+  CAF_ADD_ATOM(troupe, troupe::actors, publish_atom, "publish")
+  CAF_ADD_ATOM(troupe, troupe::actors, subscribe_atom, "subscribe")
+  CAF_ADD_ATOM(troupe, troupe::actors, evaluate_atom, "evaluate")
+  CAF_ADD_ATOM(troupe, troupe::actors, update_atom, "update")
+  CAF_ADD_ATOM(troupe, troupe::actors, hello_atom, "hello")
+  CAF_ADD_ATOM(troupe, troupe::actors, joined_atom, "joined")
+  CAF_ADD_ATOM(troupe, troupe::actors, started_atom, "started")
+  CAF_ADD_ATOM(troupe, troupe::actors, spawn_atom, "spawn")
+  CAF_ADD_ATOM(troupe, troupe::actors, lost_atom, "lost")
+  CAF_ADD_ATOM(troupe, troupe::actors, stop_atom, "stop")
+  CAF_ADD_ATOM(troupe, troupe::actors, done_atom, "done")
+  CAF_ADD_ATOM(troupe, troupe::actors, tick_atom, "tick")
+CAF_END_TYPE_ID_BLOCK(troupe)
+// clang-format on
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::ParametersPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::SamplePtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::BatchPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::InsertionPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::UpdatePtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::PortTaskPtr)
+CAF_ERROR_CODE_ENUM(troupe::actors::Fault, "fault")
+
+namespace troupe::actors {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Encoded& x) {
+  return f(caf::meta::type_name("Encoded"), x.bytes);
+}
+
+template <class Message>
+Encoded encode(const Message& message) {
+  return Encoded{message.SerializeAsString()};
+}
+
+/// Throws std::runtime_error when the bytes are no such message.
+template <class Message>
+Message decode(const Encoded& encoded) {
+  Message message;
+  if (!message.ParseFromString(encoded.bytes))
+    throw std::runtime_error("an actor got " + std::to_string(encoded.bytes.size())
+                             + " bytes that are no " + message.GetTypeName());
+  return message;
+}
+
+/// A table shard, or its proxy in another process. Waits with the answer while the rate limiter
+/// says so.
+using ReplayActor = caf::typed_actor<
+    caf::replies_to<insert_atom, InsertionPtr>::with<done_atom>,
+    // replica, number of the request in the replica's life, rows
+    caf::replies_to<sample_atom, std::uint32_t, std::uint64_t, std::uint32_t>::with<SamplePtr>,
+    caf::replies_to<report_atom>::with<Encoded>,       // ShardReport
+    caf::replies_to<open_atom, bool>::with<done_atom>, // true: samples no longer wait for the ratio
+    caf::replies_to<save_atom, std::string>::with<done_atom>, // path of the file to write
+    caf::replies_to<load_atom, std::string>::with<done_atom>,
+    caf::reacts_to<tick_atom>>; // of a proxy to itself
+
+/// Holds the newest parameters and hands them to who subscribed.
+using ParameterActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
+                                        caf::reacts_to<subscribe_atom, caf::actor>>;
+
+/// Plays environments while it has steps granted.
+using EnvironmentActor = caf::typed_actor<
+    caf::reacts_to<publish_atom, ParametersPtr>,
+    // total agent steps per environment, least parameter version for steps with the policy, hold
+    // insertions until flush
+    caf::reacts_to<grant_atom, std::int64_t, std::uint64_t, bool>,
+    caf::reacts_to<step_atom>, // to itself: play a few steps, then look at the mailbox
+    caf::replies_to<flush_atom>::with<std::int64_t>, // all insertions acknowledged; agent steps per
+                                                     // environment so far
+    caf::replies_to<report_atom>::with<Encoded>,     // EnvironmentReport
+    caf::replies_to<save_atom, std::string>::with<done_atom>, // path; only when nothing is pending
+    caf::replies_to<load_atom, std::string>::with<done_atom>>;
+
+/// Gathers batches ahead of its learner, never more than granted.
+using PrefetchActor = caf::typed_actor<caf::reacts_to<grant_atom, std::int64_t>,
+                                       caf::reacts_to<batch_atom, BatchPtr>>; // a buffer comes back
+
+/// One replica.
+using LearnerActor =
+    caf::typed_actor<caf::reacts_to<grant_atom, std::int64_t>, // total updates it may have made
+                     caf::reacts_to<batch_atom, BatchPtr>,     // from its prefetcher
+                     caf::replies_to<flush_atom>::with<std::int64_t>, // when all granted updates
+                                                                      // are made and published:
+                                                                      // their number
+                     caf::replies_to<report_atom>::with<Encoded>,     // LearnerReport
+                     caf::replies_to<save_atom, std::string>::with<done_atom>, // folder
+                     caf::replies_to<load_atom, std::string>::with<done_atom>>;
+
+using EvaluatorActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
+                                        caf::replies_to<evaluate_atom, Encoded>::with<Encoded>,
+                                        caf::reacts_to<step_atom>>;
+
+/// What kinds of actor a run is made of and how it starts them, in order of start.
+enum class Role : std::uint8_t { replay, learner, environment, evaluator };
+const char* role_name(Role role);
+/// Throws std::invalid_argument with the list of roles.
+Role role_named(const std::string& name);
+
+/// Polls all actors' reports, sums them up and tells its listener (update_atom, UpdatePtr) ten
+/// times a second.
+using MetricsActor = caf::typed_actor<
+    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>, // role, index, who
+    caf::reacts_to<grant_atom, bool>,              // the time that passes counts as training
+    caf::replies_to<report_atom>::with<UpdatePtr>, // after every actor has reported anew
+    caf::reacts_to<tick_atom>>;
+
+/// Writes one checkpoint at a time: every actor its part, then the manifest, then the rename that
+/// makes it complete.
+using CheckpointerActor =
+    caf::typed_actor<caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
+                     caf::replies_to<save_atom, std::string, Encoded>::with<
+                         std::string>>; // runs folder, RunState -> its path
+
+/// Starts the actors of a run here or in processes of their own, watches them and tells its
+/// listener
+///   (started_atom, role, index, actor) and (lost_atom, role, index, reason, may be restarted).
+using SupervisorActor = caf::typed_actor<
+    caf::reacts_to<spawn_atom, std::uint8_t, std::int32_t, std::uint64_t,
+                   std::int64_t>, // role, index, incarnation, steps before
+    caf::replies_to<hello_atom, std::string, std::int32_t>::with<Encoded>, // a process: role, index
+                                                                           // -> Wiring
+    caf::reacts_to<joined_atom, std::string, std::int32_t, caf::actor, std::string>, // its actor
+                                                                                     // and endpoint
+    caf::reacts_to<tick_atom>,                    // looks for processes that ended
+    caf::replies_to<stop_atom>::with<done_atom>>; // ends all of them
+
+namespace detail {
+template <class T>
+struct HoldsFloat : std::is_floating_point<T> {};
+template <template <class...> class List, class... Ts>
+struct HoldsFloat<List<Ts...>> : std::disjunction<HoldsFloat<Ts>...> {};
+template <class... Actors>
+constexpr bool kNoFloats = (!HoldsFloat<typename Actors::signatures>::value && ...);
+} // namespace detail
+
+static_assert(
+    detail::kNoFloats<ReplayActor, ParameterActor, EnvironmentActor, PrefetchActor, LearnerActor,
+                      EvaluatorActor, MetricsActor, CheckpointerActor, SupervisorActor>,
+    "a message holds a floating-point number: encode it (CAF corrupts NaN and infinity)");
+
+} // namespace troupe::actors

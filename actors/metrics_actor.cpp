@@ -1,0 +1,105 @@
+#include "actors/metrics_actor.hpp"
+
+#include <algorithm>
+
+#include "actors/system.hpp"
+
+namespace troupe::actors {
+
+const char* MetricsState::name = "metrics";
+
+namespace {
+
+using Self = MetricsActor::stateful_pointer<MetricsState>;
+constexpr std::chrono::milliseconds kPeriod{100};
+
+UpdatePtr make_update(MetricsState& state) {
+  const auto now = std::chrono::steady_clock::now();
+  auto made = std::make_shared<Update>();
+  made->progress =
+      state.sum->progress(std::chrono::duration<double>(now - state.last).count(), state.training);
+  made->state = state.sum->state(made->progress);
+  made->episodes = std::exchange(state.episodes, {});
+  made->waiting = state.sum->waiting();
+  state.last = now;
+  return made;
+}
+
+void add_report(MetricsState& state, Role role, const Encoded& report) {
+  if (role == Role::environment) {
+    const auto ended = state.sum->add(decode<wire::EnvironmentReport>(report));
+    state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
+  } else if (role == Role::learner) {
+    state.sum->add(decode<wire::LearnerReport>(report));
+  } else if (role == Role::replay) {
+    state.sum->add(decode<wire::ShardReport>(report));
+  }
+}
+
+/// Somebody answered or died: those who wait for everybody's report may now have it.
+void answered(Self self, const caf::actor& who, const Encoded* report) {
+  auto& state = self->state;
+  const auto at = std::find_if(state.watched.begin(), state.watched.end(),
+                               [&](const auto& w) { return w.who == who; });
+  if (at == state.watched.end())
+    return;
+  at->asked = false;
+  if (report)
+    add_report(state, at->role, *report);
+  else
+    state.watched.erase(at);
+  if (std::none_of(state.watched.begin(), state.watched.end(),
+                   [](const auto& w) { return w.asked; })
+      && !state.waiting.empty()) {
+    const UpdatePtr update = make_update(state);
+    for (auto& promise : state.waiting)
+      promise.deliver(update);
+    state.waiting.clear();
+  }
+}
+
+void poll(Self self) {
+  for (auto& watched : self->state.watched) {
+    if (watched.asked)
+      continue;
+    watched.asked = true;
+    const caf::actor who = watched.who;
+    self->request(who, kRequestDeadline, report_atom_v)
+        .then([self, who](const Encoded& report) { answered(self, who, &report); },
+              [self, who](const caf::error&) { answered(self, who, nullptr); });
+  }
+}
+
+} // namespace
+
+MetricsActor::behavior_type metrics_actor(Self self, caf::actor listener, Encoded before) {
+  self->state.listener = std::move(listener);
+  self->state.sum = std::make_unique<MetricsSum>(decode<wire::RunState>(before));
+  self->delayed_send(self, kPeriod, tick_atom_v);
+  return {
+      [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
+        std::erase_if(self->state.watched, [&](const auto& w) {
+          return w.role == static_cast<Role>(role) && w.index == index;
+        });
+        self->state.watched.push_back({static_cast<Role>(role), index, who, false});
+      },
+      [self](grant_atom, bool training) {
+        caf::anon_send(self->state.listener, update_atom_v,
+                       make_update(self->state)); // time so far counts as before
+        self->state.training = training;
+      },
+      [self](report_atom) -> caf::result<UpdatePtr> {
+        auto promise = self->make_response_promise<UpdatePtr>();
+        self->state.waiting.push_back(promise);
+        poll(self);
+        return promise;
+      },
+      [self](tick_atom) {
+        poll(self);
+        caf::anon_send(self->state.listener, update_atom_v, make_update(self->state));
+        self->delayed_send(self, kPeriod, tick_atom_v);
+      },
+  };
+}
+
+} // namespace troupe::actors

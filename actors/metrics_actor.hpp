@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/messages.pb.h"
+#include "actors/run.hpp"
+
+namespace troupe::actors {
+
+/// Sums up reports; pure. Reports carry totals since their actor's start, so a report that comes
+/// twice or late changes nothing, and those of an actor that died stay in the sum.
+class MetricsSum {
+public:
+  explicit MetricsSum(const wire::RunState& before) : before_(before) {}
+
+  /// Returns the episodes that ended, as (return, length in environment steps).
+  std::vector<std::pair<double, std::int64_t>> add(const wire::EnvironmentReport& report);
+  void add(const wire::LearnerReport& report);
+  void add(const wire::ShardReport& report);
+
+  /// `elapsed_seconds` since the last call, for the rates; all of it counts as training while
+  /// `training`.
+  Progress progress(double elapsed_seconds, bool training);
+  wire::RunState state(const Progress& progress) const;
+  std::string waiting() const; // why replay waits, if it does
+
+private:
+  wire::RunState before_;
+  std::map<std::pair<int, std::uint64_t>, wire::EnvironmentReport>
+      environments_; // by actor and incarnation
+  std::map<int, wire::LearnerReport> learners_;
+  std::map<int, wire::ShardReport> shards_;
+  std::vector<double> last_returns_;
+  std::int64_t episodes_ = 0;
+  double training_seconds_ = 0;
+  double since_rates_ = 0; // seconds
+  Progress rates_from_;    // counters then, and the rates of the last stretch
+};
+
+/// What the metrics actor tells the run.
+struct Update {
+  Progress progress;
+  wire::RunState state;
+  std::vector<std::pair<double, std::int64_t>>
+      episodes;        // ended since the last update: return, environment steps
+  std::string waiting; // why replay makes somebody wait; empty when it does not
+};
+
+struct MetricsState {
+  static const char* name;
+  struct Watched {
+    Role role;
+    std::int32_t index;
+    caf::actor who;
+    bool asked = false; // an answer is outstanding
+  };
+  caf::actor listener;
+  std::unique_ptr<MetricsSum> sum;
+  std::vector<Watched> watched;
+  std::vector<std::pair<double, std::int64_t>> episodes;
+  std::vector<caf::typed_response_promise<UpdatePtr>> waiting; // for all to have answered
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+  bool training = false;
+};
+
+MetricsActor::behavior_type metrics_actor(MetricsActor::stateful_pointer<MetricsState> self,
+                                          caf::actor listener, Encoded before);
+
+} // namespace troupe::actors

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "actors/metrics_actor.hpp"
+
+namespace troupe::actors {
+
+std::vector<std::pair<double, std::int64_t>>
+MetricsSum::add(const wire::EnvironmentReport& report) {
+  std::vector<std::pair<double, std::int64_t>> ended;
+  for (int i = 0; i < report.episode_returns_size() && i < report.episode_lengths_size(); ++i) {
+    ended.emplace_back(report.episode_returns(i), report.episode_lengths(i));
+    last_returns_.push_back(report.episode_returns(i));
+    ++episodes_;
+  }
+  if (last_returns_.size() > 10)
+    last_returns_.erase(last_returns_.begin(), last_returns_.end() - 10);
+  environments_[{report.actor(), report.incarnation()}] = report;
+  return ended;
+}
+
+void MetricsSum::add(const wire::LearnerReport& report) {
+  learners_[report.replica()] = report;
+}
+
+void MetricsSum::add(const wire::ShardReport& report) {
+  shards_[report.shard()] = report;
+}
+
+Progress MetricsSum::progress(double elapsed_seconds, bool training) {
+  if (training)
+    training_seconds_ += elapsed_seconds;
+  Progress now;
+  now.agent_steps = before_.agent_steps();
+  now.environment_steps = before_.environment_steps();
+  now.episodes = before_.episodes() + episodes_;
+  now.updates = before_.updates();
+  now.training_seconds = before_.training_seconds() + training_seconds_;
+  std::int64_t frames = 0;
+  std::map<int, std::uint64_t> newest; // incarnation, by actor
+  for (const auto& [key, report] : environments_) {
+    now.agent_steps += report.agent_steps();
+    now.environment_steps += report.environment_steps();
+    frames += report.frames();
+    newest[key.first] = key.second;
+    for (const auto& [stage, seconds] : report.seconds())
+      now.seconds[stage] += seconds;
+  }
+  for (const auto& [replica, report] : learners_) {
+    if (replica == 0) {
+      now.updates = std::max(now.updates, report.updates());
+      now.learner.insert(report.metrics().begin(), report.metrics().end());
+    }
+    for (const auto& [stage, seconds] : report.seconds())
+      now.seconds[stage] += seconds;
+  }
+  double version = 0;
+  for (const auto& [actor, incarnation] : newest)
+    version += static_cast<double>(environments_[{actor, incarnation}].parameter_version())
+               / static_cast<double>(newest.size());
+  now.parameter_version = static_cast<std::int64_t>(version);
+  now.parameter_lag =
+      newest.empty() ? 0 : std::max(0.0, static_cast<double>(now.updates) - version);
+  for (const auto& [shard, report] : shards_) {
+    now.inserts += report.inserted();
+    now.samples += report.sampled();
+    now.replay_items += report.items();
+    now.replay_bytes += report.bytes();
+  }
+  now.frames = frames;
+  now.episode_return = last_returns_.empty()
+                           ? std::numeric_limits<double>::quiet_NaN()
+                           : std::accumulate(last_returns_.begin(), last_returns_.end(), 0.0)
+                                 / static_cast<double>(last_returns_.size());
+  since_rates_ += elapsed_seconds;
+  if (since_rates_ >= 0.5) {
+    const auto rate = [&](std::int64_t after, std::int64_t before) {
+      return static_cast<double>(after - before) / since_rates_;
+    };
+    const Progress before = std::exchange(rates_from_, now);
+    rates_from_.environment_steps_per_second =
+        rate(now.environment_steps, before.environment_steps);
+    rates_from_.updates_per_second = rate(now.updates, before.updates);
+    rates_from_.frames_per_second = rate(now.frames, before.frames);
+    since_rates_ = 0;
+  }
+  now.environment_steps_per_second = rates_from_.environment_steps_per_second;
+  now.updates_per_second = rates_from_.updates_per_second;
+  now.frames_per_second = rates_from_.frames_per_second;
+  return now;
+}
+
+wire::RunState MetricsSum::state(const Progress& progress) const {
+  wire::RunState made;
+  made.set_updates(progress.updates);
+  made.set_agent_steps(progress.agent_steps);
+  made.set_environment_steps(progress.environment_steps);
+  made.set_episodes(progress.episodes);
+  made.set_inserts(progress.inserts);
+  made.set_samples(progress.samples);
+  made.set_training_seconds(progress.training_seconds);
+  return made;
+}
+
+std::string MetricsSum::waiting() const {
+  for (const auto& [shard, report] : shards_)
+    if (!report.waiting().empty())
+      return "shard " + std::to_string(shard) + ": " + report.waiting();
+  return {};
+}
+
+} // namespace troupe::actors

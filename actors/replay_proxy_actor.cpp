@@ -1,0 +1,175 @@
+#include "actors/replay_proxy_actor.hpp"
+
+#include "actors/messages.pb.h"
+#include "actors/system.hpp"
+
+namespace troupe::actors {
+
+const char* ReplayProxyState::name = "replay proxy";
+
+namespace {
+
+using Self = ReplayActor::stateful_pointer<ReplayProxyState>;
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kGlance{
+    2}; // between looks at the mailbox while the shard is busy
+
+void poll(Self self) {
+  auto& state = self->state;
+  state.polling = false;
+  state.client->flush(Clock::now() + kGlance);
+  while (state.unacknowledged.size()
+         > state.client->in_flight()) { // accepted in the order in which they were sent
+    state.unacknowledged.front().deliver(done_atom_v);
+    state.unacknowledged.pop_front();
+  }
+  if (!state.unacknowledged.empty()) {
+    state.polling = true;
+    self->send(self, tick_atom_v);
+  }
+}
+
+SamplePtr sample(ReplayProxyState& state, std::uint32_t rows) {
+  const auto observation_bytes = state.transitions.observation().bytes();
+  auto made = std::make_shared<Sample>();
+  made->rows = rows;
+  made->observation.resize(rows * observation_bytes);
+  made->next_observation.resize(rows * observation_bytes);
+  made->action.resize(rows * static_cast<std::size_t>(state.transitions.action_size));
+  made->reward.resize(rows);
+  made->discount.resize(rows);
+  made->key.resize(rows);
+  const replay::BatchView view{.observation = made->observation,
+                               .next_observation = made->next_observation,
+                               .action = made->action,
+                               .reward = made->reward,
+                               .discount = made->discount,
+                               .key = made->key};
+  const auto deadline = Clock::now() + kRequestDeadline;
+  if (!state.client->sample(rows, view, 0, deadline))
+    throw std::runtime_error("the shard let no sample through within "
+                             + std::to_string(kRequestDeadline.count()) + " s");
+  return made;
+}
+
+caf::error not_here(const char* what) {
+  return caf::make_error(Fault::bad_request,
+                         std::string(what) + " is asked of the shard itself, not of its proxy");
+}
+
+/// Runs what the data port's thread hands over, in order, as an actor: requests to the shard with
+/// their answers and deadlines.
+caf::behavior port_behaviour(caf::event_based_actor* self) {
+  return {[self](step_atom, const PortTaskPtr& task) { (*task)(self); }};
+}
+
+PortTaskPtr insert_task(const ReplayActor& shard, InsertionPtr insertion,
+                        std::function<void()> accepted) {
+  return std::make_shared<PortTask>([=](caf::event_based_actor* self) {
+    self->request(shard, kRequestDeadline, insert_atom_v, insertion)
+        .then([accepted](done_atom) { accepted(); },
+              [](const caf::error&) {}); // the client sends it again
+  });
+}
+
+PortTaskPtr sample_task(const ReplayActor& shard, std::uint64_t number, std::uint32_t rows,
+                        std::function<void(std::vector<replay::Item>)> answer) {
+  return std::make_shared<PortTask>([=](caf::event_based_actor* self) {
+    self->request(shard, kRequestDeadline, sample_atom_v, std::uint32_t{0}, number, rows)
+        .then([answer](const SamplePtr& sample) { answer(sample->items); },
+              [answer](const caf::error&) { answer({}); });
+  });
+}
+
+PortTaskPtr stats_task(const ReplayActor& shard, std::function<void(replay::TableStats)> answer) {
+  return std::make_shared<PortTask>([=](caf::event_based_actor* self) {
+    self->request(shard, kRequestDeadline, report_atom_v)
+        .then(
+            [answer](const Encoded& encoded) {
+              const auto report = decode<wire::ShardReport>(encoded);
+              answer({.items = report.items(),
+                      .bytes = report.bytes(),
+                      .inserted = report.inserted(),
+                      .sampled = report.sampled(),
+                      .dropped_duplicates = report.duplicates()});
+            },
+            [](const caf::error&) {});
+  });
+}
+
+} // namespace
+
+ReplayActor::behavior_type replay_proxy_actor(Self self, env::wire::Context* context,
+                                              std::string endpoint,
+                                              replay::TransitionSpec transitions) {
+  self->state.transitions = transitions;
+  try {
+    self->state.client = std::make_unique<replay::ShardClient>(*context, endpoint, transitions);
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+  }
+  return {
+      [self](insert_atom, const InsertionPtr& insertion) -> caf::result<done_atom> {
+        auto& state = self->state;
+        try {
+          if (!state.client->insert(insertion, Clock::now() + kGlance))
+            return caf::make_error(Fault::late,
+                                   std::string("the window of unacknowledged insertions is full"));
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
+        auto promise = self->make_response_promise<done_atom>();
+        state.unacknowledged.push_back(promise);
+        if (!state.polling) {
+          state.polling = true;
+          self->send(self, tick_atom_v);
+        }
+        return promise;
+      },
+      [self](sample_atom, std::uint32_t, std::uint64_t,
+             std::uint32_t rows) -> caf::result<SamplePtr> {
+        try {
+          return sample(self->state, rows);
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
+      },
+      [](report_atom) -> caf::result<Encoded> { return not_here("a report"); },
+      [](open_atom, bool) -> caf::result<done_atom> { return not_here("opening"); },
+      [](save_atom, const std::string&) -> caf::result<done_atom> { return not_here("saving"); },
+      [](load_atom, const std::string&) -> caf::result<done_atom> { return not_here("loading"); },
+      [self](tick_atom) {
+        try {
+          poll(self);
+        } catch (const std::exception& e) {
+          self->quit(failure(e));
+        }
+      },
+  };
+}
+
+std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
+                                                 env::wire::Context& context,
+                                                 const ReplayActor& shard,
+                                                 const replay::TransitionSpec& transitions) {
+  const caf::actor port = system.spawn<caf::hidden>(port_behaviour);
+  auto number =
+      std::make_shared<std::uint64_t>(0); // of the sample request; only the port's thread counts
+  replay::ShardHandlers handlers;
+  handlers.insert = [port, shard](InsertionPtr insertion, std::function<void()> accepted) {
+    caf::anon_send(port, step_atom_v,
+                   insert_task(shard, std::move(insertion), std::move(accepted)));
+  };
+  handlers.sample = [port, shard, number](std::int64_t rows,
+                                          std::function<void(std::vector<replay::Item>)> answer) {
+    caf::anon_send(
+        port, step_atom_v,
+        sample_task(shard, (*number)++, static_cast<std::uint32_t>(rows), std::move(answer)));
+  };
+  handlers.stats = [port, shard](std::function<void(replay::TableStats)> answer) {
+    caf::anon_send(port, step_atom_v, stats_task(shard, std::move(answer)));
+  };
+  return std::make_unique<replay::ShardServer>(context, transitions, std::move(handlers));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "actors/messages.hpp"
+#include "env/wire/context.hpp"
+#include "replay/remote.hpp"
+
+namespace troupe::actors {
+
+struct ReplayProxyState {
+  static const char* name;
+  std::unique_ptr<replay::ShardClient> client;
+  replay::TransitionSpec transitions;
+  std::deque<caf::typed_response_promise<done_atom>> unacknowledged; // insertions on their way
+  bool polling = false;
+};
+
+/// Stands for a shard in another process: the same interface, the bytes over ZeroMQ. Detached,
+/// because it waits on a socket. An insertion is answered when the shard has accepted it. Reports,
+/// checkpoints and the limiter are asked of the shard itself.
+ReplayActor::behavior_type replay_proxy_actor(ReplayActor::stateful_pointer<ReplayProxyState> self,
+                                              env::wire::Context* context, std::string endpoint,
+                                              replay::TransitionSpec transitions);
+
+/// Gives a shard of this process a data port; the server hands insertions and requests to the
+/// actor.
+std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
+                                                 env::wire::Context& context,
+                                                 const ReplayActor& shard,
+                                                 const replay::TransitionSpec& transitions);
+
+} // namespace troupe::actors

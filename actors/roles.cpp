@@ -1,0 +1,137 @@
+#include "actors/roles.hpp"
+
+#include <algorithm>
+
+#include "actors/environment_actor.hpp"
+#include "actors/evaluator_actor.hpp"
+#include "actors/learner_actor.hpp"
+#include "actors/replay_actor.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+/// Seeds are split from the run's seed by use; the collector takes 1 and 2.
+enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4 };
+
+std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
+                                                   const RoleWiring& wiring) {
+  std::vector<std::unique_ptr<env::Environment>> environments;
+  for (int i = 0; i < config.actors.environments_per_actor; ++i)
+    environments.push_back(env::make_environment(config.environment));
+  const std::int64_t per_actor = config.actors.environments_per_actor;
+  const learner::CollectorConfig collector{
+      .seed = config.seed,
+      .incarnation = wiring.incarnation,
+      .first_lane = wiring.index * per_actor,
+      .total_lanes = config.actors.environment * per_actor,
+      .steps_before = wiring.steps_before,
+      .random_steps = config.actors.random_steps,
+      .noise_start = config.actors.noise_start,
+      .noise_end = config.actors.noise_end,
+      .noise_steps = config.actors.noise_steps,
+  };
+  return std::make_unique<learner::Collector>(
+      collector, std::move(environments),
+      learner::make_d4pg_policy(config.agent, {wiring.transitions}), wiring.transitions);
+}
+
+LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring) {
+  return {
+      .replica = wiring.index,
+      .threads = config.learner.threads,
+      .publish_period = config.learner.publish_period,
+      .prefetch = config.learner.prefetch,
+      .rows = config.agent.batch_size / config.learner.replicas,
+      .seed = learner::split_seed(config.seed,
+                                  {kLearnerSeed, static_cast<std::uint64_t>(wiring.index)}),
+      .make = [config,
+               transitions =
+                   wiring.transitions] { return learner::make_d4pg(config.agent, {transitions}); },
+      .communicator = wiring.communicator,
+      .shards = wiring.shards,
+      .transitions = wiring.transitions,
+      .parameters = wiring.parameters,
+  };
+}
+
+} // namespace
+
+int role_count(const RunConfig& config, Role role) {
+  switch (role) {
+  case Role::replay:
+    return config.replay.shards;
+  case Role::learner:
+    return config.learner.replicas;
+  case Role::environment:
+    return config.actors.environment;
+  case Role::evaluator:
+    return 1;
+  }
+  return 0;
+}
+
+replay::TableConfig shard_table(const RunConfig& config) {
+  const auto& r = config.replay;
+  const double lanes = config.actors.environment * config.actors.environments_per_actor;
+  // Wide enough for what is on its way: two insertions of every environment, and the batches that
+  // are prefetched.
+  const double least =
+      std::max(2.0 * kInsertSteps * lanes * r.samples_per_insert,
+               static_cast<double>((config.learner.prefetch + 2) * config.agent.batch_size));
+  const double buffer =
+      r.error_buffer > 0
+          ? r.error_buffer
+          : std::max(least, 0.1 * static_cast<double>(r.minimum_items) * r.samples_per_insert);
+  return {.max_items = std::max<std::int64_t>(1, r.capacity_items / r.shards),
+          .max_bytes = std::max<std::int64_t>(1, r.capacity_bytes / r.shards),
+          .min_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
+          .samples_per_insert = r.samples_per_insert,
+          .error_buffer = buffer / r.shards,
+          .deterministic = config.deterministic};
+}
+
+caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role role,
+                      const RoleWiring& wiring) {
+  switch (role) {
+  case Role::replay: {
+    const ReplayOptions options{
+        .shard = wiring.index,
+        .replicas = config.learner.replicas,
+        .in_turn = config.deterministic,
+        .table = shard_table(config),
+        .transitions = wiring.transitions,
+        .seed = learner::split_seed(config.seed,
+                                    {kShardSeed, static_cast<std::uint64_t>(wiring.index)})};
+    return caf::actor_cast<caf::actor>(system.spawn(replay_actor, options));
+  }
+  case Role::learner:
+    return caf::actor_cast<caf::actor>(
+        system.spawn<caf::detached>(learner_actor, learner_options(config, wiring)));
+  case Role::environment: {
+    const EnvironmentOptions options{
+        .actor = wiring.index,
+        .incarnation = wiring.incarnation,
+        .make = [config, wiring] { return make_collector(config, wiring); },
+        .shards = wiring.shards,
+        .first_lane = std::int64_t{wiring.index} * config.actors.environments_per_actor,
+        .insert_steps = kInsertSteps,
+        .pixels = config.environment.pixels.has_value(),
+    };
+    return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(environment_actor, options));
+  }
+  case Role::evaluator: {
+    const EvaluatorOptions options{
+        .environment = [config] { return env::make_environment(config.environment); },
+        .policy =
+            [config, transitions = wiring.transitions] {
+              return learner::make_d4pg_policy(config.agent, {transitions});
+            },
+    };
+    return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(evaluator_actor, options));
+  }
+  }
+  throw std::logic_error("no such role");
+}
+
+} // namespace troupe::actors

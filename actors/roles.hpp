@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/run.hpp"
+#include "collectives/communicator.hpp"
+#include "replay/spec.hpp"
+#include "replay/table.hpp"
+
+namespace troupe::actors {
+
+/// What an actor is connected to; handles of this process, real actors or proxies of those in
+/// others.
+struct RoleWiring {
+  std::int32_t index = 0;
+  std::uint64_t incarnation = 0;
+  std::int64_t steps_before = 0; // agent steps per environment of earlier incarnations
+  replay::TransitionSpec transitions;
+  std::vector<ReplayActor> shards;
+  std::optional<ParameterActor> parameters; // the learner publishes there
+  std::function<std::shared_ptr<collectives::Communicator>()>
+      communicator; // of a learner; empty for a single replica
+};
+
+/// Starts the actor for a role in this process; the same code in every placement. Problems end the
+/// actor with Fault::failed.
+caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role role,
+                      const RoleWiring& wiring);
+
+/// How many actors a role has in this run.
+int role_count(const RunConfig& config, Role role);
+
+/// A shard's part of the run's replay settings.
+replay::TableConfig shard_table(const RunConfig& config);
+
+/// Agent steps per insertion and environment; in a deterministic run also the length of a round.
+constexpr int kInsertSteps = 8;
+
+} // namespace troupe::actors

@@ -1,0 +1,55 @@
+#include "actors/run.hpp"
+
+#include <stdexcept>
+#include <vector>
+
+#include "actors/head.hpp"
+#include "actors/system.hpp"
+#include "learner/collector.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+/// What only shows when an environment is made and drawn: no such camera, no model, no OpenGL.
+/// Before anything is started.
+replay::TransitionSpec try_environment(const RunConfig& config) {
+  const auto environment = env::make_environment(config.environment);
+  std::vector<std::byte> observation(environment->spec().observation_bytes());
+  environment->reset(config.seed, observation);
+  return learner::transition_spec(environment->spec(), config.replay.n_step,
+                                  config.replay.discount);
+}
+
+void check(const RunConfig& config) {
+  if (config.agent.batch_size % config.learner.replicas != 0)
+    throw std::invalid_argument("d4pg.batch_size " + std::to_string(config.agent.batch_size)
+                                + " does not divide by learner.replicas "
+                                + std::to_string(config.learner.replicas) + "; choose a multiple");
+  if (config.replay.minimum_items > config.replay.capacity_items)
+    throw std::invalid_argument(
+        "replay.minimum_items " + std::to_string(config.replay.minimum_items)
+        + " is above replay.capacity_items " + std::to_string(config.replay.capacity_items)
+        + ": learning would never begin; lower it");
+}
+
+} // namespace
+
+RunResult run(const RunConfig& config, const std::filesystem::path& folder,
+              const std::filesystem::path& resume_from, const Placement& placement,
+              const RunCallbacks& callbacks, const std::atomic<bool>& stop) {
+  check(config);
+  if (placement.start_node && config.deterministic && config.learner.replicas > 1)
+    throw std::invalid_argument("deterministic: true with --processes and learner.replicas "
+                                + std::to_string(config.learner.replicas)
+                                + ": over sockets the order of the replicas' samples is not fixed; "
+                                  "use one replica, or leave "
+                                  "--processes out");
+  const replay::TransitionSpec transitions = try_environment(config);
+  SystemConfig system_config(static_cast<bool>(placement.start_node));
+  caf::actor_system system(system_config);
+  Head head(system, config, transitions, folder, resume_from, placement, callbacks, stop);
+  return head.run();
+}
+
+} // namespace troupe::actors

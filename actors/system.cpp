@@ -1,0 +1,35 @@
+#include "actors/system.hpp"
+
+#include <caf/io/all.hpp>
+
+namespace troupe::actors {
+
+SystemConfig::SystemConfig(bool remote) {
+  set("logger.file-verbosity", caf::atom("quiet"));
+  set("logger.console-verbosity", caf::atom("quiet"));
+  set("scheduler.max-threads", 2);
+  add_message_types<caf::id_block::troupe>();
+  add_error_category(caf::atom("fault"),
+                     [](std::uint8_t code, caf::atom_value, const caf::message& context) {
+                       if (context.match_elements<std::string>())
+                         return context.get_as<std::string>(0);
+                       return to_string(static_cast<Fault>(code));
+                     });
+  if (remote) {
+    set("middleman.heartbeat-interval", 1000);
+    set("middleman.workers", 1);
+    load<caf::io::middleman>();
+  }
+}
+
+std::string explain(const caf::actor_system& system, const caf::error& error) {
+  if (!error)
+    return "no error";
+  return system.render(error);
+}
+
+caf::error failure(const std::exception& exception) {
+  return caf::make_error(Fault::failed, std::string(exception.what()));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "env/environment.hpp"
+#include "learner/policy.hpp"
+#include "replay/writer.hpp"
+
+namespace troupe::learner {
+
+/// splitmix64 of a seed and a path of numbers: independent seeds for every use of randomness in a
+/// run, from one run seed.
+std::uint64_t split_seed(std::uint64_t seed, std::initializer_list<std::uint64_t> path);
+
+struct CollectorConfig {
+  std::uint64_t seed = 1;
+  std::uint64_t incarnation =
+      0; // how often this collector was restarted: new writers, new randomness
+  std::int64_t first_lane = 0;   // number of its first environment in the whole run
+  std::int64_t total_lanes = 1;  // environments in the whole run
+  std::int64_t steps_before = 0; // agent steps of earlier incarnations, per environment
+  std::int64_t random_steps = 0; // agent steps over all lanes with uniform random actions
+  double noise_start = 0.2; // standard deviation of the Gaussian exploration noise, in units of the
+                            // action range [-1, 1]
+  double noise_end = 0.2;
+  std::int64_t noise_steps = 1; // agent steps over all lanes, linear, after the random ones
+};
+
+struct EpisodeEnd {
+  double episode_return = 0;
+  std::int64_t environment_steps = 0;
+};
+
+/// Plays a batch of environments with one policy inference per step, adds exploration noise and
+/// writes the transitions. Pure: no thread, no clock, no message. One thread at a time, the
+/// environments' own.
+class Collector {
+public:
+  /// Environments share one spec. Throws std::invalid_argument when they do not or when the spec
+  /// does not fit the transitions.
+  Collector(const CollectorConfig& config,
+            std::vector<std::unique_ptr<env::Environment>> environments,
+            std::unique_ptr<Policy> policy, const replay::TransitionSpec& transitions);
+  ~Collector();
+
+  /// Latest wins; the version is how many updates the parameters have seen.
+  void load_parameters(std::uint64_t version, std::span<const float> parameters);
+  std::uint64_t parameter_version() const { return version_; }
+  bool has_parameters() const { return loaded_; }
+  bool needs_policy() const; // the next step is not a random one
+
+  /// The two halves of one agent step in every lane: choose the actions, then step the environments
+  /// (and reset those that ended). Throws std::runtime_error naming lane and tensor when the
+  /// policy's action is not finite, and what the environments throw.
+  void choose_actions();
+  void step_environments();
+
+  int lanes() const;
+  /// What lane `lane` wrote since the last call; nullptr when nothing.
+  replay::InsertionPtr take(int lane);
+  std::vector<EpisodeEnd> take_episodes(); // ended since the last call
+
+  std::int64_t agent_steps() const { return agent_steps_; } // over this collector's lanes
+  std::int64_t environment_steps() const { return environment_steps_; }
+  double noise() const; // current standard deviation
+
+  void save_state(std::vector<std::byte>& out) const;
+  std::span<const std::byte> load_state(std::span<const std::byte> in);
+
+private:
+  struct Lane;
+  void begin_episode(Lane& lane);
+  std::span<std::byte> observation(const Lane& lane);
+  std::int64_t steps_of_run() const;
+
+  CollectorConfig config_;
+  std::unique_ptr<Policy> policy_;
+  replay::TransitionSpec transitions_;
+  std::vector<Lane> lanes_;
+  std::vector<std::byte> observations_; // [lanes, observation bytes]
+  std::vector<float> actions_;          // [lanes, action size]
+  std::vector<EpisodeEnd> episodes_;
+  std::uint64_t version_ = 0;
+  bool loaded_ = false;
+  std::int64_t agent_steps_ = 0;
+  std::int64_t environment_steps_ = 0;
+};
+
+/// The transitions that an environment with this spec makes.
+replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_step,
+                                       double discount);
+
+} // namespace troupe::learner

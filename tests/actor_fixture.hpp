@@ -1,0 +1,41 @@
+#pragma once
+
+#include "tests/doctest_torch.hpp"
+
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include "actors/system.hpp"
+
+namespace troupe::tests {
+
+struct HandMovedConfig : actors::SystemConfig {
+  HandMovedConfig() : SystemConfig(false) { set("scheduler.policy", caf::atom("testing")); }
+};
+
+/// An actor system whose messages move only when the test says so: no thread, no clock, no sleep.
+struct ActorFixture {
+  HandMovedConfig config;
+  caf::actor_system system{config};
+  caf::scoped_actor self{system, true}; // hidden: shutdown does not wait for it
+  caf::scheduler::test_coordinator& scheduler =
+      dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+
+  /// Delivers messages until all actors are idle; fires no timeout.
+  void deliver_all(int left = 10'000) {
+    while (scheduler.try_run_once())
+      REQUIRE_MESSAGE(--left > 0, "actors never went idle");
+  }
+
+  /// Sends a request, lets everything run, and returns its answer; fails the test on an error.
+  template <class Answer, class Actor, class... Args>
+  Answer ask(const Actor& who, Args&&... args) {
+    auto pending = self->request(who, caf::infinite, std::forward<Args>(args)...);
+    deliver_all();
+    Answer answer{};
+    pending.receive([&](Answer& got) { answer = std::move(got); },
+                    [&](caf::error& error) { FAIL(actors::explain(system, error)); });
+    return answer;
+  }
+};
+
+} // namespace troupe::tests

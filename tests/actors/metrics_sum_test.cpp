@@ -1,0 +1,82 @@
+#include "tests/doctest_torch.hpp"
+
+#include <cmath>
+
+#include "actors/metrics_actor.hpp"
+
+namespace troupe::actors {
+namespace {
+
+wire::EnvironmentReport environment(int actor, std::uint64_t incarnation, std::int64_t steps,
+                                    std::uint64_t version = 0) {
+  wire::EnvironmentReport report;
+  report.set_actor(actor);
+  report.set_incarnation(incarnation);
+  report.set_agent_steps(steps);
+  report.set_environment_steps(4 * steps);
+  report.set_parameter_version(version);
+  (*report.mutable_seconds())["environment.step"] = 0.5;
+  return report;
+}
+
+TEST_CASE("totals add up over actors, and a report that comes twice counts once") {
+  MetricsSum sum({});
+  for (int i = 0; i < 2; ++i) {
+    sum.add(environment(0, 0, 10));
+    sum.add(environment(1, 0, 30));
+  }
+  const Progress now = sum.progress(2.0, true);
+  CHECK(now.agent_steps == 40);
+  CHECK(now.environment_steps == 160);
+  CHECK(now.environment_steps_per_second == doctest::Approx(80));
+  CHECK(now.seconds.at("environment.step") == doctest::Approx(1.0));
+}
+
+TEST_CASE("the steps of an actor that died stay in the sum beside those of its successor") {
+  MetricsSum sum({});
+  sum.add(environment(0, 0, 100, 7));
+  sum.add(environment(0, 1, 5, 50));
+  wire::LearnerReport learner;
+  learner.set_updates(60);
+  sum.add(learner);
+  const Progress now = sum.progress(1.0, true);
+  CHECK(now.agent_steps == 105);
+  CHECK(now.parameter_lag == doctest::Approx(10)); // of the living one
+}
+
+TEST_CASE("a resumed run counts on from its checkpoint") {
+  wire::RunState before;
+  before.set_agent_steps(1000);
+  before.set_environment_steps(4000);
+  before.set_training_seconds(60);
+  before.set_updates(500);
+  MetricsSum sum(before);
+  sum.add(environment(0, 1, 10));
+  const Progress now = sum.progress(3.0, true);
+  CHECK(now.agent_steps == 1010);
+  CHECK(now.environment_steps == 4040);
+  CHECK(now.updates == 500);
+  CHECK(now.training_seconds == doctest::Approx(63));
+}
+
+TEST_CASE("pauses do not count as training, and before the first episode the return is NaN") {
+  MetricsSum sum({});
+  CHECK(sum.progress(5.0, false).training_seconds == 0);
+  CHECK(std::isnan(sum.progress(1.0, true).episode_return));
+}
+
+TEST_CASE("the episode return is the mean of the last ten") {
+  MetricsSum sum({});
+  auto report = environment(0, 0, 1);
+  for (int i = 1; i <= 12; ++i) {
+    report.add_episode_returns(i);
+    report.add_episode_lengths(1000);
+  }
+  CHECK(sum.add(report).size() == 12);
+  const Progress now = sum.progress(1.0, true);
+  CHECK(now.episodes == 12);
+  CHECK(now.episode_return == doctest::Approx((3 + 12) / 2.0));
+}
+
+} // namespace
+} // namespace troupe::actors

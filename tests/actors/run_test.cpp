@@ -1,0 +1,175 @@
+#include "tests/doctest_torch.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <unistd.h>
+
+#include "actors/checkpointer_actor.hpp"
+#include "actors/run.hpp"
+#include "learner/safetensors.hpp"
+
+namespace troupe::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Folder {
+  fs::path path;
+  explicit Folder(const std::string& name)
+      : path(fs::temp_directory_path() / ("troupe_run_test_" + name + std::to_string(::getpid()))) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+};
+
+RunConfig small(std::int64_t environment_steps) {
+  RunConfig config;
+  config.deterministic = true;
+  config.environment.task = "cartpole_balance";
+  config.environment.action_repeat = 4;
+  config.agent.policy_layers = {32, 32};
+  config.agent.critic_layers = {32, 32};
+  config.agent.batch_size = 32;
+  config.replay.shards = 2;
+  config.replay.minimum_items = 200;
+  config.replay.samples_per_insert = 8;
+  config.actors.random_steps = 200;
+  config.evaluation.period = 0;
+  config.evaluation.final_episodes = 1;
+  config.checkpoint.minutes = 0;
+  config.stop.environment_steps = environment_steps;
+  return config;
+}
+
+RunResult play(const RunConfig& config, const fs::path& folder, const fs::path& resume = {}) {
+  const std::atomic<bool> stop = false;
+  return run(config, folder, resume, {}, {}, stop);
+}
+
+void check_equal(const fs::path& a, const fs::path& b, const char* file) {
+  const auto left = learner::read_safetensors(a / file).tensors;
+  const auto right = learner::read_safetensors(b / file).tensors;
+  REQUIRE(left.size() == right.size());
+  for (const auto& [name, tensor] : left) {
+    INFO(name);
+    REQUIRE(right.contains(name));
+    CHECK(at::equal(tensor, right.at(name)));
+  }
+}
+
+TEST_CASE("a deterministic run repeated gives the same parameters to the last bit") {
+  const Folder first("first"), second("second");
+  const RunResult a = play(small(4000), first.path);
+  const RunResult b = play(small(4000), second.path);
+  REQUIRE(a.error == "");
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates > 100);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+  CHECK(a.evaluation.returns == b.evaluation.returns);
+}
+
+TEST_CASE("a deterministic run that was interrupted and resumed equals one that was not") {
+  const Folder whole("whole"), parts("parts");
+  const RunResult a = play(small(4000), whole.path);
+  const RunResult half = play(small(2400), parts.path);
+  REQUIRE(half.error == "");
+  CHECK(half.progress.updates > 10);
+  CHECK(half.progress.updates < a.progress.updates);
+  const RunResult b = play(small(4000), parts.path, half.checkpoint);
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates == b.progress.updates);
+  CHECK(a.progress.environment_steps == b.progress.environment_steps);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+}
+
+TEST_CASE("two replicas of a deterministic run make the same updates twice") {
+  auto config = small(3000);
+  config.learner.replicas = 2;
+  const Folder first("replicas1"), second("replicas2");
+  const RunResult a = play(config, first.path);
+  const RunResult b = play(config, second.path);
+  REQUIRE(a.error == "");
+  REQUIRE(b.error == "");
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+}
+
+TEST_CASE(
+    "a free run trains, counts, evaluates and leaves a checkpoint that resumes with its items") {
+  auto config = small(6000);
+  config.deterministic = false;
+  config.evaluation.period = 2000;
+  const Folder folder("free");
+  std::atomic<bool> stop = false;
+  int evaluations = 0;
+  int episodes = 0;
+  RunCallbacks callbacks;
+  callbacks.evaluated = [&](const Evaluated& e) {
+    ++evaluations;
+    CHECK(e.returns.size() >= 1);
+  };
+  callbacks.episode = [&](std::int64_t, double, std::int64_t length) {
+    ++episodes;
+    CHECK(length == 1000);
+  };
+  const RunResult result = run(config, folder.path, {}, {}, callbacks, stop);
+  REQUIRE(result.error == "");
+  CHECK(result.progress.environment_steps >= 6000);
+  CHECK(result.progress.updates > 50);
+  CHECK(result.evaluation.final);
+  CHECK(evaluations >= 1);
+  CHECK(episodes >= 2);
+
+  config.stop.environment_steps = 8000;
+  const RunResult more = run(config, folder.path, result.checkpoint, {}, {}, stop);
+  REQUIRE(more.error == "");
+  CHECK(more.progress.updates > result.progress.updates);
+  CHECK(more.progress.replay_items > result.progress.replay_items);
+}
+
+TEST_CASE("a stop request ends the run with a checkpoint and without the final evaluation") {
+  auto config = small(100'000'000);
+  config.deterministic = false;
+  const Folder folder("stop");
+  std::atomic<bool> stop = false;
+  RunCallbacks callbacks;
+  callbacks.progress = [&](const Progress& p) {
+    if (p.updates > 20)
+      stop = true;
+  };
+  const RunResult result = run(config, folder.path, {}, {}, callbacks, stop);
+  REQUIRE(result.error == "");
+  CHECK(result.interrupted);
+  CHECK(result.evaluation.returns.empty());
+  CHECK(read_manifest(result.checkpoint).state().updates() > 20);
+}
+
+TEST_CASE("what is wrong with a run is said before it starts") {
+  const Folder folder("wrong");
+  auto config = small(1000);
+  config.learner.replicas = 3;
+  CHECK_THROWS_WITH_AS(play(config, folder.path), doctest::Contains("learner.replicas 3"),
+                       std::invalid_argument);
+  config = small(1000);
+  config.environment.task = "cartpole_balanse";
+  CHECK_THROWS_WITH_AS(play(config, folder.path), doctest::Contains("cartpole_balance"),
+                       std::invalid_argument);
+  config = small(1000);
+  config.replay.minimum_items = 1 << 30;
+  CHECK_THROWS_WITH_AS(play(config, folder.path), doctest::Contains("replay.minimum_items"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("a checkpoint that is cut short is refused and the run says which file") {
+  const Folder folder("torn");
+  const RunResult result = play(small(2400), folder.path);
+  REQUIRE(result.error == "");
+  fs::resize_file(result.checkpoint / "learner.safetensors", 100);
+  const RunResult again = play(small(4000), folder.path, result.checkpoint);
+  CHECK(again.error.find("learner.safetensors") != std::string::npos);
+}
+
+} // namespace
+} // namespace troupe::actors
