@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "experiments/bench/bench.hpp"
+#include "replay/gather.hpp"
+#include "replay/remote.hpp"
+#include "replay/shard.hpp"
+#include "replay/table.hpp"
+#include "replay/writer.hpp"
+
+namespace troupe::experiments {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kBatch = 256;
+constexpr int kEpisode = 1000; // steps
+constexpr std::chrono::seconds kDeadline{60};
+
+/// What is measured: the same items as of the peers (24 floats and 6 actions; 84x84x9 pixels, which
+/// are three stacked frames), with the size of the table.
+struct Kind {
+  std::string name;
+  replay::TransitionSpec spec;
+  std::int64_t items;
+  int insert; // items per insertion where they come in batches
+};
+
+std::vector<Kind> kinds() {
+  return {
+      {"state",
+       {.frame = {"state", env::ElementType::float32, {24}}, .action_size = 6},
+       1'000'000,
+       64},
+      {"pixel",
+       {.frame = {"pixels", env::ElementType::uint8, {3, 84, 84}}, .stack = 3, .action_size = 6},
+       10'000,
+       64}};
+}
+
+replay::TableConfig config_of(const Kind& kind) {
+  return {.max_items = kind.items, .max_bytes = std::int64_t{8} << 30, .error_buffer = 1e15};
+}
+
+/// A stream of time steps; frames are copied into their place as a renderer would write them.
+class Stream {
+public:
+  Stream(const Kind& kind, std::uint64_t writer_id)
+      : writer_(kind.spec, writer_id),
+        action_(static_cast<std::size_t>(kind.spec.action_size), 0.5F) {
+    const std::size_t bytes = kind.spec.frame.bytes();
+    frames_.resize(kFrames * bytes);
+    for (std::size_t i = 0; i < frames_.size(); ++i)
+      frames_[i] = static_cast<std::byte>((i * 2654435761U) >> 13U & 0x3fU);
+  }
+
+  void step() {
+    const auto frame = writer_.next_frame();
+    std::memcpy(frame.data(), &frames_[static_cast<std::size_t>(step_) % kFrames * frame.size()],
+                frame.size());
+    if (step_ == 0)
+      writer_.begin();
+    else
+      writer_.append(action_, 1, 1, step_ == kEpisode);
+    step_ = step_ == kEpisode ? 0 : step_ + 1;
+  }
+
+  replay::InsertionPtr next(std::int64_t items) {
+    while (writer_.pending_items() < items)
+      step();
+    return writer_.take();
+  }
+
+private:
+  static constexpr std::size_t kFrames = 64;
+  replay::TransitionWriter writer_;
+  std::vector<float> action_;
+  std::vector<std::byte> frames_;
+  int step_ = 0;
+};
+
+struct Batch {
+  explicit Batch(const replay::TransitionSpec& spec)
+      : observation(kBatch * spec.observation().bytes()),
+        next_observation(observation.size()),
+        action(kBatch * static_cast<std::size_t>(spec.action_size)),
+        reward(kBatch),
+        discount(kBatch),
+        key(kBatch) {}
+  replay::BatchView view() {
+    return {observation, next_observation, action, reward, discount, key};
+  }
+  std::vector<std::byte> observation, next_observation;
+  std::vector<float> action, reward, discount;
+  std::vector<std::uint64_t> key;
+};
+
+void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
+                 const std::string& metric, const std::string& unit, const std::string& where,
+                 const std::function<double()>& chunk) {
+  Figure figure = measure_rate(options, "replay", kind.name + " " + metric, unit, chunk);
+  figure.config = {{"items", std::to_string(kind.items)}, {"transport", where}};
+  report(figure);
+}
+
+void bench_in_process(const BenchOptions& options, const Report& report, const Kind& kind) {
+  const auto rate = [&](const std::string& metric, const std::string& unit, auto&& chunk) {
+    report_rate(options, report, kind, metric, unit, "pointer", chunk);
+  };
+  replay::Table table(config_of(kind), kind.spec, 1);
+  Stream stream(kind, 1);
+  while (table.stats().items < kind.items) // full: from here on each item pushes one out
+    table.insert(*stream.next(kind.insert));
+  const auto insert = [&](int each) {
+    return [&, each] {
+      double items = 0;
+      for (int i = 0; i < 1024 / each; ++i) {
+        const auto insertion = stream.next(each);
+        table.insert(*insertion);
+        items += static_cast<double>(insertion->items.size());
+      }
+      return items;
+    };
+  };
+  rate("append+take+insert, 1 at a time", "items/s", insert(1));
+  rate("append+take+insert, 64 at a time", "items/s", insert(kind.insert));
+  Batch batch(kind.spec);
+  std::vector<replay::Item> items;
+  rate("sample+gather of 256", "batches/s", [&] {
+    table.sample(kBatch, items);
+    replay::gather(kind.spec, items, batch.view(), 0);
+    return 1.0;
+  });
+}
+
+/// A shard with its data port in a process of its own, ended with this object.
+class ServerProcess {
+public:
+  explicit ServerProcess(const Kind& kind) {
+    int ends[2] = {-1, -1};
+    if (::pipe(ends) != 0 || (process_ = ::fork()) < 0)
+      throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
+    if (process_ == 0) {
+      ::close(ends[0]);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      serve(kind, ends[1]);
+    }
+    ::close(ends[1]);
+    char text[256] = {};
+    const auto size = ::read(ends[0], text, sizeof text - 1);
+    ::close(ends[0]);
+    if (size <= 0)
+      throw std::runtime_error("bench replay: the server process did not start");
+    endpoint_ = text;
+  }
+  ~ServerProcess() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  const std::string& endpoint() const { return endpoint_; }
+
+private:
+  [[noreturn]] static void serve(const Kind& kind, int out) {
+    try {
+      env::wire::Context context;
+      replay::Shard shard(config_of(kind), kind.spec, 1);
+      std::mutex mutex; // handlers run on the server's thread only; the lock is what an owner pays
+      replay::ShardHandlers handlers;
+      handlers.insert = [&](replay::InsertionPtr insertion, std::function<void()> accepted) {
+        const std::scoped_lock lock(mutex);
+        shard.insert(std::move(insertion), std::move(accepted));
+      };
+      handlers.sample = [&](std::int64_t count,
+                            std::function<void(std::vector<replay::Item>)> answer) {
+        const std::scoped_lock lock(mutex);
+        shard.sample(count, std::move(answer));
+      };
+      handlers.stats = [&](const std::function<void(replay::TableStats)>& answer) {
+        const std::scoped_lock lock(mutex);
+        answer(shard.table().stats());
+      };
+      const replay::ShardServer server(context, kind.spec, handlers);
+      if (::write(out, server.endpoint().data(), server.endpoint().size()) > 0)
+        for (;;)
+          ::pause();
+    } catch (const std::exception&) { // the parent sees the closed pipe
+    }
+    ::_exit(1);
+  }
+
+  pid_t process_ = -1;
+  std::string endpoint_;
+};
+
+void bench_remote(const BenchOptions& options, const Report& report, const Kind& kind) {
+  const auto rate = [&](const std::string& metric, const std::string& unit, auto&& chunk) {
+    report_rate(options, report, kind, metric, unit, "ZeroMQ, tcp loopback, one client process",
+                chunk);
+  };
+  const ServerProcess server(kind);
+  env::wire::Context context;
+  replay::ShardClient client(context, server.endpoint(), kind.spec);
+  Stream stream(kind, 1);
+  const auto insert = [&](int each) {
+    return [&, each] {
+      double items = 0;
+      for (int i = 0; i < 256; ++i) {
+        const auto insertion = stream.next(each);
+        items += static_cast<double>(insertion->items.size());
+        if (!client.insert(insertion, Clock::now() + kDeadline))
+          throw std::runtime_error("bench replay: an insertion was not accepted in time");
+      }
+      if (!client.flush(Clock::now() + kDeadline))
+        throw std::runtime_error("bench replay: insertions were not accepted in time");
+      return items;
+    };
+  };
+  rate("insert, 1 at a time", "items/s", insert(1));
+  rate("insert, 16 at a time", "items/s", insert(16));
+  Batch batch(kind.spec);
+  rate("sample of 256", "items/s", [&] {
+    if (!client.sample(kBatch, batch.view(), 0, Clock::now() + kDeadline))
+      throw std::runtime_error("bench replay: no sample in time");
+    return static_cast<double>(kBatch);
+  });
+}
+
+} // namespace
+
+void bench_replay(const BenchOptions& options, const Report& report) {
+  for (const Kind& kind : kinds()) {
+    bench_in_process(options, report, kind);
+    bench_remote(options, report, kind);
+  }
+}
+
+} // namespace troupe::experiments
