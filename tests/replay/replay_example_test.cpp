@@ -1,0 +1,48 @@
+#include <doctest/doctest.h>
+
+#include "replay/gather.hpp"
+#include "replay/shard.hpp"
+#include "replay/writer.hpp"
+
+namespace troupe::replay {
+namespace {
+
+// The worked example of replay/README.md.
+TEST_CASE("an environment's steps become batches of n-step transitions") {
+  const TransitionSpec spec{.frame = {"pixels", env::ElementType::uint8, {3, 84, 84}},
+                            .stack = 3,
+                            .action_size = 2,
+                            .n_step = 3,
+                            .discount = 0.99};
+  TransitionWriter writer(spec, /*writer_id=*/7);
+  Shard shard({.max_items = 10'000, .min_items = 20, .samples_per_insert = 32, .error_buffer = 640},
+              spec, /*seed=*/1);
+
+  bool answered = false;
+  shard.sample(16, [&](const std::vector<Item>& items) { // waits for min_items
+    std::vector<std::byte> observation(16 * spec.observation().bytes());
+    std::vector<std::byte> next_observation(observation.size());
+    std::vector<float> action(32);
+    std::vector<float> reward(16);
+    std::vector<float> discount(16);
+    std::vector<std::uint64_t> key(16);
+    gather(spec, items, {observation, next_observation, action, reward, discount, key}, 0);
+    CHECK_EQ(reward[0], doctest::Approx(1 + 0.99 + 0.99 * 0.99));
+    answered = true;
+  });
+
+  const auto render = [](std::span<std::byte> frame) { frame[0] = std::byte{255}; };
+  const std::vector<float> chosen{0.5F, -0.5F};
+  render(writer.next_frame());
+  writer.begin();
+  for (int step = 0; step < 30; ++step) {
+    render(writer.next_frame());
+    writer.append(chosen, /*reward=*/1, /*discount=*/1, /*last=*/false);
+    if (InsertionPtr insertion = writer.take())
+      shard.insert(std::move(insertion), [] {});
+  }
+  CHECK(answered);
+}
+
+} // namespace
+} // namespace troupe::replay
