@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <tuple>
 
 #include "experiments/clock.hpp"
 
@@ -45,22 +46,25 @@ std::string return_text(const std::vector<double>& returns) {
   return text;
 }
 
-/// The stages with the most seconds first; each with its share of the training time of one thread.
-std::string time_text(const actors::Progress& progress) {
-  std::vector<std::pair<std::string, double>> stages(progress.seconds.begin(),
-                                                     progress.seconds.end());
+/// Where the time of one kind of actor went, its longest stage first: seconds of all its actors,
+/// and the share of their time.
+std::string time_text(const actors::Progress& progress, const std::string& kind, int actors_count) {
+  std::vector<std::pair<std::string, double>> stages;
+  for (const auto& [name, seconds] : progress.seconds) {
+    if (name.starts_with(kind + ".") && std::isfinite(seconds) && seconds > 0) {
+      stages.emplace_back(name.substr(kind.size() + 1), seconds);
+    }
+  }
   std::sort(stages.begin(), stages.end(),
             [](const auto& a, const auto& b) { return a.second > b.second; });
+  const double whole = progress.training_seconds * actors_count;
   std::string out;
   for (const auto& [name, seconds] : stages) {
-    if (!std::isfinite(seconds) || seconds <= 0) {
-      continue;
-    }
-    char text[96];
+    char text[128];
     std::snprintf(text, sizeof text, "%s%s %.1f s", out.empty() ? "" : ", ", name.c_str(), seconds);
     out += text;
-    if (progress.training_seconds > 0) {
-      std::snprintf(text, sizeof text, " (%.0f %%)", 100 * seconds / progress.training_seconds);
+    if (whole > 0) {
+      std::snprintf(text, sizeof text, " (%.0f %%)", 100 * seconds / whole);
       out += text;
     }
   }
@@ -92,8 +96,15 @@ Summary summarise(const Experiment& experiment, const Finished& finished) {
                                 + rate_text(p.inserts, seconds) + " inserts/s, "
                                 + rate_text(p.samples, seconds) + " samples/s, "
                                 + rate_text(p.updates, seconds) + " updates/s");
-  if (const std::string text = time_text(p); !text.empty()) {
-    out.emplace_back("time went to", text);
+  const std::string learners = count_text(experiment.learner().replicas());
+  const std::string players = count_text(experiment.actors().environment());
+  for (const auto& [kind, count, name] :
+       {std::tuple{"learner", experiment.learner().replicas(), "time of " + learners + " learner"},
+        {"environment", experiment.actors().environment(),
+         "time of " + players + " environment"}}) {
+    if (const std::string text = time_text(p, kind, count); !text.empty()) {
+      out.emplace_back(name + (count > 1 ? " actors" : " actor"), text);
+    }
   }
   if (!finished.result.checkpoint.empty()) {
     out.emplace_back("checkpoint", finished.result.checkpoint.string());

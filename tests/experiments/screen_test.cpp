@@ -29,7 +29,10 @@ actors::Progress half_way() {
   p.episode_return = 321.5;
   p.inserts = 6000;
   p.samples = 384'000;
-  p.seconds = {{"learner.update", 80}, {"learner.sample", 5}, {"environment.step", 0}};
+  p.seconds = {{"learner.update", 80},
+               {"learner.sample", 5},
+               {"learner.publish", 0},
+               {"environment.step", 100}};
   return p;
 }
 
@@ -104,12 +107,14 @@ TEST_CASE("A summary has task, return, steps, rates, folder and video, and where
   finished.result.evaluation.returns = {900, 950, 1000};
   const std::string text = summary_text(summarise(experiment, finished));
   for (const std::string part :
-       {"task          cartpole_balance from states\n",
-        "return        950.0 (mean of 3 episodes, 900.0 to 1000.0)\n",
+       {"task                          cartpole_balance from states\n",
+        "return                        950.0 (mean of 3 episodes, 900.0 to 1000.0)\n",
         "50,000 environment steps, 6,250 agent steps", "1 min 40 s of training, 2 min 10 s in all",
         "500 environment steps/s, 62.5 frames/s, 60.0 inserts/s, 3840 samples/s, 30.0 updates/s",
-        "learner.update 80.0 s (80 %), learner.sample 5.0 s (5 %)\n", "run           runs/x/now\n",
-        "video         runs/x/now/videos/1.mp4\n"}) {
+        "time of 1 learner actor       update 80.0 s (80 %), sample 5.0 s (5 %)\n",
+        "time of 2 environment actors  step 100.0 s (50 %)\n",
+        "run                           runs/x/now\n",
+        "video                         runs/x/now/videos/1.mp4\n"}) {
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
