@@ -22,6 +22,8 @@ using nlohmann::json;
 constexpr std::uint64_t kGreatestHeader =
     100'000'000; // bytes; the reference implementation's bound
 
+constexpr std::uint64_t kGreatestShape = std::uint64_t{1} << 59; // elements: bytes fit 63 bits
+
 struct Kind {
   const char* name;
   at::ScalarType type;
@@ -127,10 +129,14 @@ Entry entry_of(const fs::path& path, const std::string& name, const json& value,
     bad("data_offsets " + std::to_string(entry.begin) + " to " + std::to_string(entry.end)
         + " are outside the " + std::to_string(data_bytes) + " bytes of data");
   std::uint64_t bytes = at::elementSize(kind->type);
+  std::uint64_t elements = 1; // of the sizes that are not 0
   for (const json& size : shape) {
     if (!size.is_number_unsigned())
       bad("shape must be a list of sizes");
     const auto n = size.get<std::uint64_t>();
+    if (n != 0 && elements > kGreatestShape / n) // also where another size is 0
+      bad("its shape is beyond all bounds");
+    elements *= std::max<std::uint64_t>(n, 1);
     if (n != 0 && bytes > data_bytes / n)
       bad("its shape needs more bytes than the file has");
     bytes *= n;
@@ -193,6 +199,11 @@ void write_safetensors(const fs::path& path, const TensorMap& tensors,
     if (::fsync(file.number) != 0)
       complain("cannot write", partial);
     fs::rename(partial, path);
+    // The new name too must survive a power cut.
+    const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    const Descriptor folder{::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (folder.number < 0 || ::fsync(folder.number) != 0)
+      complain("cannot write to disk the folder", parent);
   } catch (...) {
     std::error_code ignored;
     fs::remove(partial, ignored);

@@ -25,6 +25,7 @@ std::int64_t panels(std::int64_t columns) {
 /// Scratch of one thread.
 struct Lane {
   Floats image;
+  std::vector<std::uint8_t> shifted;
   Floats patches;
   Floats packed;
   std::vector<Floats> gradients;        // per layer: of its output, for a block of images
@@ -103,9 +104,10 @@ void PatchEncoder::over_chunks(std::size_t layer, const EncoderTape& tape, std::
     const float* source = nullptr;
     if (layer == 0) {
       grow(lane.image, c.in.size());
+      lane.shifted.resize(static_cast<std::size_t>(c.in.size()));
       const auto at = static_cast<std::size_t>(first + i);
       shift_image(tape.images.const_data_ptr<std::uint8_t>() + (first + i) * c.in.size(), c.in,
-                  tape.shifts[at], lane.image.data());
+                  tape.shifts[at], lane.shifted.data(), lane.image.data());
       source = lane.image.data();
     } else {
       source = tape.activations[layer - 1].const_data_ptr<float>() + (first + i) * c.in.size();

@@ -1,6 +1,7 @@
 #include "learner/nn/random_shift.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "learner/nn/kernel_table.hpp"
 
@@ -30,25 +31,27 @@ void draw_shifts(Random& random, int pixels, std::vector<Shift>& shifts) {
   }
 }
 
-void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift, float* out) {
-  const KernelTable& kernels = kernel_table();
-  constexpr float kScale = 1.0f / 255.0f;
-  constexpr float kOffset = -0.5f;
+void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift,
+                 std::uint8_t* scratch, float* out) {
   const std::int64_t width = shape.width;
-  if (shift.x == 0 && shift.y == 0)
-    return kernels.bytes_to_float(image, out, shape.size(), kScale, kOffset);
-  const std::int64_t first =
-      std::clamp<std::int64_t>(-shift.x, 0, width); // columns left of it: replicated
-  const std::int64_t last = std::clamp<std::int64_t>(width - shift.x, 0, width);
-  for (std::int64_t c = 0; c < shape.channels; ++c)
-    for (std::int64_t y = 0; y < shape.height; ++y, out += width) {
-      const std::int64_t from = std::clamp<std::int64_t>(y + shift.y, 0, shape.height - 1);
-      const std::uint8_t* row = image + (c * shape.height + from) * width;
-      if (first < last)
-        kernels.bytes_to_float(row + first + shift.x, out + first, last - first, kScale, kOffset);
-      std::fill(out, out + first, static_cast<float>(row[0]) * kScale + kOffset);
-      std::fill(out + last, out + width, static_cast<float>(row[width - 1]) * kScale + kOffset);
-    }
+  const std::uint8_t* source = image;
+  if (shift.x != 0 || shift.y != 0) {
+    // Columns [first, last) come from the row, those beside them from its ends.
+    const auto first = std::clamp<std::int64_t>(-shift.x, 0, width);
+    const auto last = std::clamp<std::int64_t>(width - shift.x, 0, width);
+    std::uint8_t* to = scratch;
+    for (std::int64_t c = 0; c < shape.channels; ++c)
+      for (std::int64_t y = 0; y < shape.height; ++y, to += width) {
+        const auto from = std::clamp<std::int64_t>(y + shift.y, 0, shape.height - 1);
+        const std::uint8_t* row = image + (c * shape.height + from) * width;
+        if (first < last)
+          std::memcpy(to + first, row + first + shift.x, static_cast<std::size_t>(last - first));
+        std::fill(to, to + first, row[0]);
+        std::fill(to + last, to + width, row[width - 1]);
+      }
+    source = scratch;
+  }
+  kernel_table().bytes_to_float(source, out, shape.size(), 1.0f / 255.0f, -0.5f);
 }
 
 } // namespace troupe::learner

@@ -38,6 +38,8 @@ struct ImageShape {
 };
 
 /// One image [channels, height, width]: shifted with replicated borders, out = in / 255 - 0.5.
-void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift, float* out);
+/// scratch: shape.size() bytes.
+void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift,
+                 std::uint8_t* scratch, float* out);
 
 } // namespace troupe::learner

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include "learner/workloads/d4pg.hpp"
@@ -53,6 +54,7 @@ inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64
 inline std::unique_ptr<learner::Replica> built(const learner::D4pgConfig& config,
                                                const learner::D4pgSpec& spec,
                                                learner::ReplicaContext& context) {
+  at::set_num_threads(1); // tests run side by side
   auto replica = learner::make_d4pg(config, spec);
   replica->build(context);
   return replica;

@@ -1,0 +1,131 @@
+// D4PG updates per second on batches that lie ready: prepare, both losses and their gradients, both
+// optimizers, target networks. No replay, no environment. And the acting policy's latency.
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
+
+#include "experiments/bench/bench.hpp"
+#include "learner/workloads/d4pg.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+using learner::D4pgConfig;
+using learner::D4pgSpec;
+using learner::TensorMap;
+
+struct Problem {
+  std::string name;
+  D4pgConfig config;
+  D4pgSpec spec;
+  std::int64_t batch = 256;
+};
+
+D4pgSpec states(std::int64_t observation, int action) {
+  return {{.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action}};
+}
+
+std::vector<Problem> problems() {
+  Problem peer{"24 states, 6 actions, critic 400-300, policy 300-200", {}, states(24, 6)};
+  peer.config.critic_layers = {400, 300};
+  peer.config.policy_layers = {300, 200};
+  peer.config.target_update = 1;
+  peer.config.target_period = 100;
+  Problem cheetah{"17 states, 6 actions, critic and policy 256-256", {}, states(17, 6)};
+  cheetah.config.critic_layers = cheetah.config.policy_layers = {256, 256};
+  Problem deep{"17 states, 6 actions, critic and policy 256-256-256", {}, states(17, 6)};
+  Problem pixels{"64x64 grey pixels, stack 3, encoder stride4, 256-256", {}, {}, 128};
+  pixels.config.critic_layers = pixels.config.policy_layers = {256, 256};
+  pixels.spec.transition = {
+      .frame = {"pixels", env::ElementType::uint8, {1, 64, 64}}, .stack = 3, .action_size = 1};
+  Problem drq = pixels;
+  drq.name = "84x84 colour pixels, stack 3, encoder drq, 1024-1024";
+  drq.config.encoder = "drq";
+  drq.config.critic_layers = drq.config.policy_layers = {1024, 1024};
+  drq.spec.transition.frame.shape = {3, 84, 84};
+  drq.spec.transition.action_size = 6;
+  drq.batch = 64;
+  return {peer, cheetah, deep, pixels, drq};
+}
+
+std::vector<TensorMap> batches(const Problem& problem) {
+  std::vector<std::int64_t> shape = problem.spec.transition.observation().shape;
+  shape.insert(shape.begin(), problem.batch);
+  const bool pixels = problem.spec.transition.frame.type == env::ElementType::uint8;
+  const auto observation = [&] {
+    return pixels ? (at::rand(shape) * 255).to(at::kByte) : at::randn(shape);
+  };
+  std::vector<TensorMap> made(pixels ? 4 : 16);
+  for (TensorMap& batch : made)
+    batch = {{"observation", observation()},
+             {"next_observation", observation()},
+             {"action", at::rand({problem.batch, problem.spec.transition.action_size}) * 2 - 1},
+             {"reward", at::rand({problem.batch})},
+             {"discount", at::full({problem.batch}, 0.95)}};
+  return made;
+}
+
+std::map<std::string, std::string> described(const Problem& problem, int threads) {
+  return {{"networks", problem.name},
+          {"batch", std::to_string(problem.batch)},
+          {"atoms", std::to_string(problem.config.atoms)},
+          {"threads", std::to_string(threads)}};
+}
+
+void bench_updates(const BenchOptions& options, const Report& report, const Problem& problem,
+                   int threads) {
+  at::set_num_threads(threads);
+  learner::ReplicaContext context(nullptr, 1);
+  const auto replica = learner::make_d4pg(problem.config, problem.spec);
+  replica->build(context);
+  const std::vector<TensorMap> ready = batches(problem);
+  std::size_t next = 0;
+  Figure figure = measure_rate(options, "learner", "D4PG updates", "updates/s", [&] {
+    for (int i = 0; i < 4; ++i)
+      replica->step_fn(context, ready[next++ % ready.size()]);
+    return 4.0;
+  });
+  figure.config = described(problem, threads);
+  report(figure);
+}
+
+void bench_acting(const BenchOptions& options, const Report& report, const Problem& problem,
+                  std::int64_t batch) {
+  at::set_num_threads(1);
+  const auto policy = learner::make_d4pg_policy(problem.config, problem.spec);
+  const std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()), 0.01f);
+  policy->load(parameters);
+  const std::vector<std::byte> observations(static_cast<std::size_t>(batch)
+                                            * problem.spec.transition.observation().bytes());
+  std::vector<float> actions(static_cast<std::size_t>(batch)
+                             * static_cast<std::size_t>(problem.spec.transition.action_size));
+  Figure figure = measure_rate(options, "learner", "policy inference", "calls/s", [&] {
+    for (int i = 0; i < 64; ++i)
+      policy->act(observations, batch, actions);
+    return 64.0;
+  });
+  figure.config = described(problem, 1);
+  figure.config["batch"] = std::to_string(batch);
+  report(figure);
+}
+
+} // namespace
+
+void bench_learner(const BenchOptions& options, const Report& report) {
+  at::NoGradGuard no_gradient;
+  at::globalContext().setFlushDenormal(true);
+  for (const Problem& problem : problems())
+    for (const int threads : {1, 2})
+      bench_updates(options, report, problem, threads);
+  for (const Problem& problem : problems())
+    for (const std::int64_t batch : {1, 16})
+      bench_acting(options, report, problem, batch);
+  at::set_num_threads(1);
+}
+
+} // namespace troupe::experiments
