@@ -26,8 +26,9 @@ public:
   /// Copies the values once, whatever the number of subscribers; never waits.
   void publish(std::uint64_t version, std::span<const float> values);
 
-  /// Sends the last publication again, for subscribers who came after it (others drop it by its
-  /// version). Nothing before the first publish().
+  /// Sends the last publication again, for subscribers who came after it or whose connection was
+  /// too slow for it (others drop it by its version): call it now and then. Nothing before the
+  /// first publish().
   void repeat();
 
 private:

@@ -40,6 +40,17 @@ void set(void* socket, int option, T value) {
     fail("socket option " + std::to_string(option));
 }
 
+int send_backlog(SocketType type) {
+  switch (type) {
+  case SocketType::dealer:
+    return 0; // no limit
+  case SocketType::publisher:
+    return 2; // what is newest by then matters, not what waits
+  default:
+    return kBacklogMessages;
+  }
+}
+
 bool is_loopback(const std::string& endpoint) {
   for (const char* prefix :
        {"tcp://127.", "tcp://localhost:", "tcp://[::1]:", "inproc://", "ipc://"})
@@ -81,9 +92,11 @@ Socket::Socket(Context& context, SocketType type, const SocketOptions& options)
       static_cast<std::int64_t>(std::max(options.max_frame_bytes, kHandshakeBytes)));
   set(handle_, ZMQ_TCP_KEEPALIVE, 1);
   // What a dealer sends is bounded by its own window; a router drops what a peer does not read.
-  set(handle_, ZMQ_SNDHWM, type == SocketType::dealer ? 0 : kBacklogMessages);
+  set(handle_, ZMQ_SNDHWM, send_backlog(type));
   set(handle_, ZMQ_RCVHWM, kBacklogMessages);
-  if (options.keep_newest_only)
+  // Of a publisher it would hand every message to its first subscriber only (libzmq 4.3.4 moves it
+  // there).
+  if (options.keep_newest_only && type == SocketType::subscriber)
     set(handle_, ZMQ_CONFLATE, 1);
   if (type == SocketType::subscriber && zmq_setsockopt(handle_, ZMQ_SUBSCRIBE, "", 0) != 0)
     fail("subscribing");

@@ -25,7 +25,7 @@ struct SocketOptions {
   std::size_t max_frame_bytes = std::size_t{64} << 20; // a peer that sends more is cut off
   std::size_t max_frames = 1024;                       // data frames of a message
   std::size_t max_header_bytes = std::size_t{1} << 20;
-  bool keep_newest_only = false;  // publisher, subscriber: one message of one frame is queued
+  bool keep_newest_only = false;  // subscriber: the newest message, of one frame, is kept
   bool allow_other_hosts = false; // bind something else than loopback
 };
 

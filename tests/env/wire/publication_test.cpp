@@ -48,6 +48,26 @@ TEST_CASE("a subscriber gets the latest version, whatever its size, and each onc
   CHECK_EQ(subscriber.garbage(), 0);
 }
 
+TEST_CASE("every subscriber gets every version it waits for") {
+  Context context;
+  Publisher publisher(context, "tcp://127.0.0.1:*");
+  std::vector<std::unique_ptr<Subscriber>> subscribers;
+  for (int i = 0; i < 4; ++i)
+    subscribers.push_back(std::make_unique<Subscriber>(context, publisher.endpoint(), 5000));
+  for (std::uint64_t version = 1; version <= 20; ++version) {
+    const auto sent = values(5000, static_cast<float>(version));
+    publisher.publish(version, sent);
+    for (const auto& subscriber : subscribers) {
+      const auto got = next(publisher, *subscriber);
+      REQUIRE(got);
+      CHECK_EQ(got->version, version);
+      CHECK(std::equal(got->values.begin(), got->values.end(), sent.begin(), sent.end()));
+    }
+  }
+  for (const auto& subscriber : subscribers)
+    CHECK_EQ(subscriber->garbage(), 0);
+}
+
 TEST_CASE("a subscriber that was busy gets the newest version, not the ones between") {
   Context context;
   Publisher publisher(context, "tcp://127.0.0.1:*");
