@@ -11,6 +11,8 @@
 
 namespace troupe::collectives {
 
+TEST_SUITE_BEGIN("Gloo" * doctest::skip(kGlooSkipped));
+
 TEST_CASE("every operation over Gloo equals a loop, for 1 to 3 ranks and every type") {
   for (const int size : {1, 2, 3})
     for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})
@@ -114,5 +116,7 @@ TEST_CASE("a process killed by SIGKILL is named at once by who waits for it") {
   CHECK(has(error, "all_reduce #1"));
   CHECK(has(error, "rank 1 died or left"));
 }
+
+TEST_SUITE_END();
 
 } // namespace troupe::collectives
