@@ -20,7 +20,7 @@ actors { random_steps: 100 }
 evaluation { period: 0 final_episodes: 1 }
 stop { environment_steps: 3000 }
 )";
-  const Outcome trained = troupe({"train", "film.textproto"}, folder.path());
+  const Outcome trained = run_troupe({"train", "film.textproto"}, folder.path());
   CAPTURE(trained.output);
   REQUIRE(trained.exit_code == 0);
   fs::path run;
@@ -37,9 +37,9 @@ stop { environment_steps: 3000 }
     ++videos;
   }
   CHECK(videos == 1);
-  const Outcome again = troupe({"evaluate", run.string(), "--episodes", "1", "--size", "64",
-                                "--video", "again.mp4", "--picture", "again.png"},
-                               folder.path());
+  const Outcome again = run_troupe({"evaluate", run.string(), "--episodes", "1", "--size", "64",
+                                    "--video", "again.mp4", "--picture", "again.png"},
+                                   folder.path());
   CAPTURE(again.output);
   REQUIRE(again.exit_code == 0);
   CHECK(read_video(folder.path() / "again.mp4").width == 64);

@@ -106,7 +106,8 @@ struct Outcome {
   std::string last_line;
 };
 
-inline Outcome troupe(std::vector<std::string> words, const std::filesystem::path& folder = ".") {
+inline Outcome run_troupe(std::vector<std::string> words,
+                          const std::filesystem::path& folder = ".") {
   words.insert(words.begin(), TROUPE_BINARY_DIR "/troupe");
   Program program(words, folder);
   const int exit_code = program.wait();

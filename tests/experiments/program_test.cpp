@@ -33,12 +33,12 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"check", "golden", "--help"},
                                              {"node", "--help"}}) {
     CAPTURE(words[0]);
-    const Outcome outcome = troupe(words);
+    const Outcome outcome = run_troupe(words);
     CHECK(outcome.exit_code == 0);
     CHECK(has(outcome.output, "Example: troupe "));
   }
-  CHECK(troupe({"--version"}).exit_code == 0);
-  CHECK_FALSE(has(troupe({"--help"}).output, "  node "));
+  CHECK(run_troupe({"--version"}).exit_code == 0);
+  CHECK_FALSE(has(run_troupe({"--help"}).output, "  node "));
 }
 
 TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
@@ -67,7 +67,7 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
            {{"bench", "nothing"}, "must be one of"},
            {{"check"}, "troupe check --help"},
        }) {
-    const Outcome outcome = troupe(mistake.words, folder.path());
+    const Outcome outcome = run_troupe(mistake.words, folder.path());
     CAPTURE(outcome.output);
     CHECK(outcome.exit_code == 2);
     CHECK(has(outcome.last_line, "troupe: "));
@@ -78,29 +78,30 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
 
 TEST_CASE("What fails for another reason than a mistake ends with 1") {
   const TemporaryFolder folder;
-  CHECK(troupe({"check", "golden", "none"}, folder.path()).exit_code == 1);
+  CHECK(run_troupe({"check", "golden", "none"}, folder.path()).exit_code == 1);
   std::ofstream(folder.path() / "file") << "";
-  const Outcome outcome = troupe({"train", "cartpole_swingup", "--runs", "file"}, folder.path());
+  const Outcome outcome =
+      run_troupe({"train", "cartpole_swingup", "--runs", "file"}, folder.path());
   CHECK(outcome.exit_code == 1);
   CHECK(has(outcome.last_line, "--runs"));
 }
 
 TEST_CASE("list names environments, keys, experiments and benches, for people and as JSON") {
-  CHECK(has(troupe({"list", "environments"}).output, "\nwalker_walk\n"));
-  CHECK(has(troupe({"list", "keys"}).output, "replay.shards = 1\n"));
-  CHECK(has(troupe({"list", "experiments"}).output, "quickstart "));
-  const json tasks = json::parse(troupe({"list", "environments", "--json"}).output);
+  CHECK(has(run_troupe({"list", "environments"}).output, "\nwalker_walk\n"));
+  CHECK(has(run_troupe({"list", "keys"}).output, "replay.shards = 1\n"));
+  CHECK(has(run_troupe({"list", "experiments"}).output, "quickstart "));
+  const json tasks = json::parse(run_troupe({"list", "environments", "--json"}).output);
   CHECK(std::find(tasks.begin(), tasks.end(), "cheetah_run") != tasks.end());
-  const json keys = json::parse(troupe({"list", "keys", "--json"}).output);
+  const json keys = json::parse(run_troupe({"list", "keys", "--json"}).output);
   CHECK(keys.size() > 50);
   CHECK(keys.at(0).contains("help"));
-  CHECK(json::parse(troupe({"list", "experiments", "--json"}).output).size() >= 7);
-  CHECK(json::parse(troupe({"list", "benches", "--json"}).output).is_array());
+  CHECK(json::parse(run_troupe({"list", "experiments", "--json"}).output).size() >= 7);
+  CHECK(json::parse(run_troupe({"list", "benches", "--json"}).output).is_array());
 }
 
 TEST_CASE("doctor names every version and the machine, and fails where runs cannot be written") {
   const TemporaryFolder folder;
-  const json findings = json::parse(troupe({"doctor", "--json"}, folder.path()).output);
+  const json findings = json::parse(run_troupe({"doctor", "--json"}, folder.path()).output);
   std::vector<std::string> names;
   for (const json& finding : findings) {
     names.push_back(finding.at("name"));
@@ -112,10 +113,10 @@ TEST_CASE("doctor names every version and the machine, and fails where runs cann
     CHECK(std::find(names.begin(), names.end(), name) != names.end());
   }
   std::ofstream(folder.path() / "file") << "";
-  const Outcome bad = troupe({"doctor", "--runs", "file"}, folder.path());
+  const Outcome bad = run_troupe({"doctor", "--runs", "file"}, folder.path());
   CHECK(bad.exit_code == 1);
   CHECK(has(bad.last_line, "cannot be written"));
-  CHECK(troupe({"doctor", "--models", "nowhere"}, folder.path()).exit_code == 1);
+  CHECK(run_troupe({"doctor", "--models", "nowhere"}, folder.path()).exit_code == 1);
 }
 
 TEST_CASE("A run without a checkpoint, or in use, is not resumed, and stays as it was") {
@@ -125,12 +126,12 @@ TEST_CASE("A run without a checkpoint, or in use, is not resumed, and stays as i
                              "environment { task: \"cartpole_balance\" } name: \"x\"");
   };
   const fs::path free = run("free").path();
-  const Outcome none = troupe({"resume", free.string()});
+  const Outcome none = run_troupe({"resume", free.string()});
   CHECK(none.exit_code == 2);
   CHECK(has(none.last_line, "has no complete checkpoint"));
   CHECK_FALSE(fs::exists(free / "metrics.csv"));
   const RunFolder held = run("held");
-  const Outcome used = troupe({"resume", held.path().string()});
+  const Outcome used = run_troupe({"resume", held.path().string()});
   CHECK(used.exit_code == 1);
   CHECK(has(used.last_line, "another process works on this run"));
 }

@@ -76,13 +76,13 @@ TEST_CASE("A run leaves everything that was promised, and its policy can be play
   CHECK(read_curve(run / "metrics.csv").size() >= 2);
   CHECK(complete_checkpoints(run).size() >= 1);
 
-  const Outcome played = troupe({"evaluate", run.string(), "--episodes", "2", "--json"});
+  const Outcome played = run_troupe({"evaluate", run.string(), "--episodes", "2", "--json"});
   CAPTURE(played.output);
   REQUIRE(played.exit_code == 0);
   // The same parameters and seeds as the run's own last evaluation.
   CHECK(last_json(played.output).at("returns") == summary.at("returns"));
 
-  const Outcome bad = troupe({"evaluate", run.string(), "--step", "1"});
+  const Outcome bad = run_troupe({"evaluate", run.string(), "--step", "1"});
   CHECK(bad.exit_code == 2);
   CHECK(has(bad.last_line, "has no complete checkpoint 1; there are "));
 }
@@ -129,7 +129,7 @@ TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as i
   fs::resize_file(file, size);
   for (const char* command : {"evaluate", "resume"}) {
     CAPTURE(command);
-    const Outcome outcome = troupe({command, place.only_run().string()});
+    const Outcome outcome = run_troupe({command, place.only_run().string()});
     CAPTURE(outcome.output);
     CHECK(outcome.exit_code == 1);
     CHECK(has(outcome.last_line, "learner.safetensors"));
