@@ -41,6 +41,13 @@ int run_command(int argc, char** argv) {
   return exit_code;
 }
 
+/// What was printed before goes out first: the cause is the last line also where both go to one
+/// file.
+void complain(const char* text) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "troupe: %s\n", text);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -48,14 +55,14 @@ int main(int argc, char** argv) {
     return run_command(argc, argv);
   } catch (const ConfigError& mistake) {
     for (std::size_t i = mistake.complaints().size(); i-- > 0;) { // the first one last
-      std::fprintf(stderr, "troupe: %s\n", mistake.complaints()[i].c_str());
+      complain(mistake.complaints()[i].c_str());
     }
     return commands::kMistake;
   } catch (const std::invalid_argument& mistake) {
-    std::fprintf(stderr, "troupe: %s\n", mistake.what());
+    complain(mistake.what());
     return commands::kMistake;
   } catch (const std::exception& failure) {
-    std::fprintf(stderr, "troupe: %s\n", failure.what());
+    complain(failure.what());
     return commands::kFailed;
   }
 }
