@@ -6,7 +6,8 @@
 namespace troupe::collectives {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{30}; // about what a sleep and its wake-up cost
+constexpr std::chrono::microseconds kSpin{2};   // a rank on a core of its own answers within it
+constexpr std::chrono::microseconds kYield{30}; // about what a sleep and its wake-up cost
 
 void relax() {
 #if defined(__x86_64__)
@@ -76,9 +77,13 @@ void Meeting::wait(std::unique_lock<std::mutex>& lock, std::uint64_t generation,
   };
   if (spins_) {
     lock.unlock();
-    while (!over() && Clock::now() - start < kSpin)
+    for (auto waited = Clock::duration::zero(); waited < kYield && !over();
+         waited = Clock::now() - start) {
       for (int i = 0; i < 32 && !over(); ++i)
         relax();
+      if (waited > kSpin)
+        std::this_thread::yield(); // the other may be waiting for this very core
+    }
     if (generation_.load(std::memory_order_acquire) != generation)
       return;
     lock.lock();
