@@ -92,7 +92,7 @@ Summary summarise(const Experiment& experiment, const Finished& finished) {
   out.emplace_back("time", duration_text(seconds) + " of training, "
                                + duration_text(finished.wall_seconds) + " in all");
   out.emplace_back("rates", rate_text(p.environment_steps, seconds) + " environment steps/s, "
-                                + rate_text(p.frames, seconds) + " frames/s, "
+                                + (p.frames > 0 ? rate_text(p.frames, seconds) + " frames/s, " : "")
                                 + rate_text(p.inserts, seconds) + " inserts/s, "
                                 + rate_text(p.samples, seconds) + " samples/s, "
                                 + rate_text(p.updates, seconds) + " updates/s");
