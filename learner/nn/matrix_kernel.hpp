@@ -126,8 +126,19 @@ static void pack(const float* b, Index b_row, Index b_column, Index k, Index n, 
       }
       continue;
     }
-    for (Index p0 = 0; p0 < k; p0 += 16) { // blocks: a transposed b is read along its rows
-      const Index last = k - p0 < 16 ? k : p0 + 16;
+    for (Index p0 = 0; p0 < k; p0 += kWidth) { // blocks: a transposed b is read along its rows
+      if (b_row == 1 && columns == kPanel && k - p0 >= kWidth) {
+        for (Index half = 0; half < kPanel; half += kWidth) {
+          Vector square[kWidth];
+          for (int j = 0; j < kWidth; ++j)
+            square[j] = load(b + (n0 + half + j) * b_column + p0);
+          transpose(square);
+          for (int p = 0; p < kWidth; ++p)
+            store(out + (p0 + p) * kPanel + half, square[p]);
+        }
+        continue;
+      }
+      const Index last = k - p0 < kWidth ? k : p0 + kWidth;
       for (Index j = 0; j < kPanel; ++j)
         for (Index p = p0; p < last; ++p)
           out[p * kPanel + j] = j < columns ? b[p * b_row + (n0 + j) * b_column] : 0.0f;

@@ -31,27 +31,29 @@ void draw_shifts(Random& random, int pixels, std::vector<Shift>& shifts) {
   }
 }
 
+void shift_bytes(const std::uint8_t* image, const ImageShape& shape, Shift shift,
+                 std::uint8_t* out) {
+  // Columns [first, last) come from the row, those beside them from its ends.
+  const std::int64_t width = shape.width;
+  const auto first = std::clamp<std::int64_t>(-shift.x, 0, width);
+  const auto last = std::clamp<std::int64_t>(width - shift.x, 0, width);
+  for (std::int64_t c = 0; c < shape.channels; ++c)
+    for (std::int64_t y = 0; y < shape.height; ++y, out += width) {
+      const auto from = std::clamp<std::int64_t>(y + shift.y, 0, shape.height - 1);
+      const std::uint8_t* row = image + (c * shape.height + from) * width;
+      if (first < last)
+        std::memcpy(out + first, row + first + shift.x, static_cast<std::size_t>(last - first));
+      std::fill(out, out + first, row[0]);
+      std::fill(out + last, out + width, row[width - 1]);
+    }
+}
+
 void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift,
                  std::uint8_t* scratch, float* out) {
-  const std::int64_t width = shape.width;
-  const std::uint8_t* source = image;
-  if (shift.x != 0 || shift.y != 0) {
-    // Columns [first, last) come from the row, those beside them from its ends.
-    const auto first = std::clamp<std::int64_t>(-shift.x, 0, width);
-    const auto last = std::clamp<std::int64_t>(width - shift.x, 0, width);
-    std::uint8_t* to = scratch;
-    for (std::int64_t c = 0; c < shape.channels; ++c)
-      for (std::int64_t y = 0; y < shape.height; ++y, to += width) {
-        const auto from = std::clamp<std::int64_t>(y + shift.y, 0, shape.height - 1);
-        const std::uint8_t* row = image + (c * shape.height + from) * width;
-        if (first < last)
-          std::memcpy(to + first, row + first + shift.x, static_cast<std::size_t>(last - first));
-        std::fill(to, to + first, row[0]);
-        std::fill(to + last, to + width, row[width - 1]);
-      }
-    source = scratch;
-  }
-  kernel_table().bytes_to_float(source, out, shape.size(), 1.0f / 255.0f, -0.5f);
+  const bool moves = shift.x != 0 || shift.y != 0;
+  if (moves)
+    shift_bytes(image, shape, shift, scratch);
+  kernel_table().bytes_to_float(moves ? scratch : image, out, shape.size(), 1.0f / 255.0f, -0.5f);
 }
 
 } // namespace troupe::learner

@@ -37,6 +37,10 @@ struct ImageShape {
   std::int64_t size() const { return channels * height * width; }
 };
 
+/// One image [channels, height, width], shifted with replicated borders.
+void shift_bytes(const std::uint8_t* image, const ImageShape& shape, Shift shift,
+                 std::uint8_t* out);
+
 /// One image [channels, height, width]: shifted with replicated borders, out = in / 255 - 0.5.
 /// scratch: shape.size() bytes.
 void shift_image(const std::uint8_t* image, const ImageShape& shape, Shift shift,

@@ -65,24 +65,39 @@ private:
   }
 
   at::Tensor shifted(const EncoderTape& tape) const {
+    const at::Tensor moved = tape.images.is_cpu() ? moved_on_cpu(tape) : moved_on_device(tape);
+    const at::ScalarType wide = type_ == at::kDouble ? at::kDouble : at::kFloat;
+    return moved.to(wide).div_(255).sub_(0.5).to(type_).contiguous(at::MemoryFormat::ChannelsLast);
+  }
+
+  at::Tensor moved_on_cpu(const EncoderTape& tape) const {
+    at::Tensor moved = at::empty_like(tape.images);
+    const std::int64_t size = shape_.image().size();
+    for (std::int64_t i = 0; i < tape.images.size(0); ++i)
+      shift_bytes(tape.images.const_data_ptr<std::uint8_t>() + i * size, shape_.image(),
+                  tape.shifts[static_cast<std::size_t>(i)],
+                  moved.mutable_data_ptr<std::uint8_t>() + i * size);
+    return moved;
+  }
+
+  at::Tensor moved_on_device(const EncoderTape& tape) const {
     const ImageShape& image = shape_.image();
     const std::int64_t batch = tape.images.size(0);
-    at::Tensor rows = at::empty({batch, 2}, at::kLong);
+    at::Tensor offsets = at::empty({batch, 2}, at::kLong);
     for (std::int64_t i = 0; i < batch; ++i) {
-      rows.mutable_data_ptr<std::int64_t>()[2 * i] = tape.shifts[static_cast<std::size_t>(i)].y;
-      rows.mutable_data_ptr<std::int64_t>()[2 * i + 1] = tape.shifts[static_cast<std::size_t>(i)].x;
+      offsets.mutable_data_ptr<std::int64_t>()[2 * i] = tape.shifts[static_cast<std::size_t>(i)].y;
+      offsets.mutable_data_ptr<std::int64_t>()[2 * i + 1] =
+          tape.shifts[static_cast<std::size_t>(i)].x;
     }
-    rows = rows.to(tape.images.device());
+    offsets = offsets.to(tape.images.device());
     const auto index = [&](std::int64_t column, std::int64_t size) {
-      return (rows.select(1, column).unsqueeze(1) + at::arange(size, rows.options()).unsqueeze(0))
-          .clamp(0, size - 1);
+      const at::Tensor place = at::arange(size, offsets.options()).unsqueeze(0);
+      return (offsets.select(1, column).unsqueeze(1) + place).clamp(0, size - 1);
     };
     const at::IntArrayRef sizes = tape.images.sizes();
     const at::Tensor y = index(0, image.height).view({batch, 1, image.height, 1}).expand(sizes);
     const at::Tensor x = index(1, image.width).view({batch, 1, 1, image.width}).expand(sizes);
-    const at::Tensor moved = tape.images.gather(2, y).gather(3, x);
-    const at::ScalarType wide = type_ == at::kDouble ? at::kDouble : at::kFloat;
-    return (moved.to(wide) / 255 - 0.5).to(type_).contiguous(at::MemoryFormat::ChannelsLast);
+    return tape.images.gather(2, y).gather(3, x);
   }
 
   EncoderShape shape_;

@@ -43,18 +43,56 @@ static inline Vector larger(Vector a, Vector b) {
   return a > b ? a : b;
 }
 
-static inline float sum(Vector v) {
-  float total = 0;
+/// Lane i gets lane i + shift of v, around the end.
+template <int kShift>
+static inline Vector rotated(Vector v) {
+  Integers lanes = {};
   for (int i = 0; i < kWidth; ++i)
-    total += v[i];
-  return total;
+    lanes[i] = (i + kShift) % kWidth;
+  return __builtin_shuffle(v, lanes);
+}
+
+static inline float sum(Vector v) {
+#if defined(__AVX512F__)
+  v += rotated<8>(v);
+#endif
+#if defined(__AVX2__)
+  v += rotated<4>(v);
+#endif
+  v += rotated<2>(v);
+  v += rotated<1>(v);
+  return v[0];
 }
 
 static inline float greatest(Vector v) {
-  float most = v[0];
-  for (int i = 1; i < kWidth; ++i)
-    most = v[i] > most ? v[i] : most;
-  return most;
+#if defined(__AVX512F__)
+  v = larger(v, rotated<8>(v));
+#endif
+#if defined(__AVX2__)
+  v = larger(v, rotated<4>(v));
+#endif
+  v = larger(v, rotated<2>(v));
+  v = larger(v, rotated<1>(v));
+  return v[0];
+}
+
+/// Transposes a square of kWidth rows: each round interleaves the upper with the lower half.
+static inline void transpose(Vector (&rows)[kWidth]) {
+  Integers low = {};
+  Integers high = {};
+  for (int i = 0; i < kWidth; ++i) {
+    low[i] = i / 2 + (i % 2) * kWidth;
+    high[i] = low[i] + kWidth / 2;
+  }
+  for (int round = 1; round < kWidth; round *= 2) {
+    Vector next[kWidth];
+    for (int i = 0; i < kWidth / 2; ++i) {
+      next[2 * i] = __builtin_shuffle(rows[i], rows[i + kWidth / 2], low);
+      next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kWidth / 2], high);
+    }
+    for (int i = 0; i < kWidth; ++i)
+      rows[i] = next[i];
+  }
 }
 
 /// exp within 2 units in the last place; arguments below -87 give about 1e-38, above 88 about

@@ -37,9 +37,10 @@ struct D4pgConfig {
   int feature_size =
       50;               // linear, LayerNorm, tanh behind the encoder, one each in policy and critic
   int shift_pixels = 4; // random shift with replicated borders; 0: off
-  std::string precision = "auto"; // of the encoder: "float32", "bfloat16", "auto" (measured once at
-                                  // build); "float64" for tests: everything
-  std::int64_t batch_size = 256;  // global, over all replicas
+  std::string precision =
+      "auto"; // of the encoder: "float32", "bfloat16", "auto" (bfloat16 for "drq" on processors
+              // that multiply it, and on GPUs); "float64" for tests: everything
+  std::int64_t batch_size = 256; // global, over all replicas
 };
 
 struct D4pgSpec {
@@ -47,9 +48,10 @@ struct D4pgSpec {
 };
 
 /// Names in a batch: "observation", "action", "reward", "discount", "next_observation" as in
-/// replay::BatchView. Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share of |a| >
-/// 0.95), "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a NaN or
-/// infinity in batch, loss or gradient.
+/// replay::BatchView, dense, on the CPU; the caller brings them (input_fn has none) and keeps them
+/// unchanged during step_fn. Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share
+/// of |a| > 0.95), "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a
+/// NaN or infinity in batch, loss or gradient.
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec);
 std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpec& spec);
 
