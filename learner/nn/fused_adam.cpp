@@ -8,6 +8,7 @@
 
 #include "learner/nn/kernel_table.hpp"
 #include "learner/nn/ops.hpp"
+#include "learner/nn/parallel.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -56,7 +57,7 @@ at::Tensor FusedAdam::step(LossClosure closure) {
   if (at::get_num_threads() == 1 || parameter.numel() < 2 * kGrain)
     update(0, parameter.numel());
   else
-    at::parallel_for(0, parameter.numel(), kGrain, update);
+    over_threads(parameter.numel(), kGrain, update);
   return loss;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 
 #include "learner/nn/kernel_table.hpp"
+#include "learner/nn/parallel.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -41,7 +42,7 @@ void product(const float* a, std::int64_t a_row, std::int64_t a_column, const Ri
   if (at::get_num_threads() == 1 || m * n * k < kFlopsPerThread)
     rows(0, m);
   else
-    at::parallel_for(0, m, std::max<std::int64_t>(14, kFlopsPerThread / (n * k)), rows);
+    over_threads(m, std::max<std::int64_t>(14, kFlopsPerThread / (n * k)), rows);
 }
 
 const float* data(const at::Tensor& tensor) {

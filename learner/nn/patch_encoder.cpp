@@ -7,6 +7,7 @@
 
 #include "learner/nn/encoder.hpp"
 #include "learner/nn/kernel_table.hpp"
+#include "learner/nn/parallel.hpp"
 #include "learner/nn/patches.hpp"
 
 namespace troupe::learner {
@@ -83,7 +84,7 @@ void PatchEncoder::over_lanes(std::int64_t batch, const F& run) {
   };
   if (lanes == 1)
     return part(0);
-  at::parallel_for(0, lanes, 1, [&](std::int64_t begin, std::int64_t end) {
+  over_threads(lanes, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t lane = begin; lane < end; ++lane)
       part(lane);
   });
