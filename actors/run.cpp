@@ -5,6 +5,7 @@
 
 #include "actors/head.hpp"
 #include "actors/system.hpp"
+#include "env/render/gl_context.hpp"
 #include "learner/collector.hpp"
 
 namespace troupe::actors {
@@ -13,10 +14,17 @@ namespace {
 
 /// What only shows when an environment is made and drawn: no such camera, no model, no OpenGL.
 /// Before anything is started.
-replay::TransitionSpec try_environment(const RunConfig& config) {
+replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbacks& callbacks) {
   const auto environment = env::make_environment(config.environment);
   std::vector<std::byte> observation(environment->spec().observation_bytes());
   environment->reset(config.seed, observation);
+  if (config.environment.pixels && callbacks.log) {
+    const env::GlInfo info = env::gl_of_this_thread(config.environment.pixels->gl)->info();
+    callbacks.log(
+        info.software ? "warning" : "info",
+        "OpenGL by " + info.backend + ": " + info.vendor + ", " + info.renderer
+            + (info.software ? " (draws in software: slow with environment.pixels.effects)" : ""));
+  }
   return learner::transition_spec(environment->spec(), config.replay.n_step,
                                   config.replay.discount);
 }
@@ -45,7 +53,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                                 + ": over sockets the order of the replicas' samples is not fixed; "
                                   "use one replica, or leave "
                                   "--processes out");
-  const replay::TransitionSpec transitions = try_environment(config);
+  const replay::TransitionSpec transitions = try_environment(config, callbacks);
   SystemConfig system_config(static_cast<bool>(placement.start_node));
   caf::actor_system system(system_config);
   Head head(system, config, transitions, folder, resume_from, placement, callbacks, stop);

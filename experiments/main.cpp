@@ -4,6 +4,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/config.hpp"
 
@@ -51,6 +52,7 @@ void complain(const char* text) {
 } // namespace
 
 int main(int argc, char** argv) {
+  troupe::env::draw_on_calling_thread();
   try {
     return run_command(argc, argv);
   } catch (const ConfigError& mistake) {

@@ -23,4 +23,16 @@ Context::~Context() {
   }
 }
 
+std::string zeromq_version() {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  zmq_version(&major, &minor, &patch);
+  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
+}
+
+bool zeromq_encrypts() {
+  return zmq_has("curve") == 1;
+}
+
 } // namespace troupe::env::wire

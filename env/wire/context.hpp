@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 namespace troupe::env::wire {
 
@@ -21,5 +22,8 @@ public:
 private:
   void* handle_ = nullptr;
 };
+
+std::string zeromq_version(); // of the library that is loaded, "4.3.4"
+bool zeromq_encrypts();       // it was built with CURVE
 
 } // namespace troupe::env::wire

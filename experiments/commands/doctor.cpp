@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <google/protobuf/stubs/common.h>
-#include <mujoco/mujoco.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -11,11 +10,11 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
-#include <zmq.h>
 
 #include "collectives/communicator.hpp"
 #include "env/make.hpp"
 #include "env/render/gl_context.hpp"
+#include "env/wire/context.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/run_folder.hpp"
@@ -31,22 +30,16 @@ struct Finding {
   std::string text;
 };
 
-std::string version_text(int major, int minor, int patch) {
-  return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
-}
-
 void find_versions(std::vector<Finding>& out) {
   out.push_back({"Troupe", Level::good, TROUPE_VERSION});
   out.push_back({"LibTorch", Level::good, TORCH_VERSION});
-  out.push_back({"MuJoCo", Level::good, mj_versionString()});
+  out.push_back({"MuJoCo", Level::good, env::mujoco_version()});
   const std::string caf = TROUPE_CAF_VERSION;
   out.push_back({"CAF", caf.empty() ? Level::warning : Level::good,
                  caf.empty() ? "not built in: this program cannot train" : caf});
-  int parts[3];
-  zmq_version(&parts[0], &parts[1], &parts[2]);
-  const bool curve = zmq_has("curve") == 1;
-  out.push_back({"ZeroMQ", Level::good,
-                 version_text(parts[0], parts[1], parts[2]) + (curve ? " with CURVE" : "")});
+  out.push_back(
+      {"ZeroMQ", Level::good,
+       env::wire::zeromq_version() + (env::wire::zeromq_encrypts() ? " with CURVE" : "")});
   out.push_back({"Protobuf", Level::good,
                  google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)});
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <vector>
 
-
 #include "actors/checkpointer_actor.hpp"
 #include "actors/files.hpp"
 
