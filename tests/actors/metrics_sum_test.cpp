@@ -1,6 +1,7 @@
 #include "tests/doctest_torch.hpp"
 
 #include <cmath>
+#include <string>
 
 #include "actors/metrics_actor.hpp"
 
@@ -15,7 +16,8 @@ wire::EnvironmentReport environment(int actor, std::uint64_t incarnation, std::i
   report.set_agent_steps(steps);
   report.set_environment_steps(4 * steps);
   report.set_parameter_version(version);
-  (*report.mutable_seconds())["environment.step"] = 0.5;
+  const std::string stage = "environment.step";
+  (*report.mutable_seconds())[stage] = 0.5;
   return report;
 }
 
