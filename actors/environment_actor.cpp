@@ -118,9 +118,11 @@ Encoded report(Self self) {
   wire::EnvironmentReport made;
   made.set_actor(state.options.actor);
   made.set_incarnation(state.options.incarnation);
-  made.set_agent_steps(state.collector->agent_steps());
-  made.set_environment_steps(state.collector->environment_steps());
-  made.set_frames(state.options.pixels ? state.collector->agent_steps() : 0);
+  const std::int64_t agent_steps = state.collector->agent_steps() - state.restored_agent_steps;
+  made.set_agent_steps(agent_steps);
+  made.set_environment_steps(state.collector->environment_steps()
+                             - state.restored_environment_steps);
+  made.set_frames(state.options.pixels ? agent_steps : 0);
   made.set_parameter_version(state.collector->parameter_version());
   for (const auto& episode : state.episodes) {
     made.add_episode_returns(episode.episode_return);
@@ -190,7 +192,10 @@ EnvironmentActor::behavior_type environment_actor(Self self, EnvironmentOptions 
       [self, guarded](load_atom, const std::string& path) {
         return guarded([&] {
           const auto bytes = read_file(path);
-          self->state.collector->load_state(bytes);
+          auto& state = self->state;
+          state.collector->load_state(bytes);
+          state.restored_agent_steps = state.collector->agent_steps();
+          state.restored_environment_steps = state.collector->environment_steps();
         });
       },
   };

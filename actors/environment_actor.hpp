@@ -33,7 +33,8 @@ struct EnvironmentState {
   std::vector<std::deque<InsertionPtr>> held; // [environment] made and not yet sent
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   std::vector<learner::EpisodeEnd> episodes; // not yet reported
-  std::int64_t sent_frames = 0;
+  std::int64_t restored_agent_steps = 0;     // of the checkpoint that was loaded; not counted again
+  std::int64_t restored_environment_steps = 0;
   Stopwatch watch;
 };
 
