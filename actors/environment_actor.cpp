@@ -192,10 +192,10 @@ EnvironmentActor::behavior_type environment_actor(Self self, EnvironmentOptions 
       [self, guarded](load_atom, const std::string& path) {
         return guarded([&] {
           const auto bytes = read_file(path);
-          auto& state = self->state;
-          state.collector->load_state(bytes);
-          state.restored_agent_steps = state.collector->agent_steps();
-          state.restored_environment_steps = state.collector->environment_steps();
+          auto& restored = self->state;
+          restored.collector->load_state(bytes);
+          restored.restored_agent_steps = restored.collector->agent_steps();
+          restored.restored_environment_steps = restored.collector->environment_steps();
         });
       },
   };
