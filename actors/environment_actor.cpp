@@ -15,7 +15,7 @@ namespace {
 using Self = EnvironmentActor::stateful_pointer<EnvironmentState>;
 
 std::int64_t steps_done(const EnvironmentState& state) {
-  return state.collector->agent_steps() / state.collector->lanes();
+  return (state.collector->agent_steps() - state.restored_agent_steps) / state.collector->lanes();
 }
 
 void answer_flushes(Self self) {

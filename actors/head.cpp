@@ -87,7 +87,7 @@ void Head::train_in_rounds() {
     lane_steps_ += kInsertSteps;
     const auto version = static_cast<std::uint64_t>(updates_granted_);
     for (const auto& environment : all(Role::environment))
-      self_->send(environment, grant_atom_v, lane_steps_, version, true);
+      self_->send(environment, grant_atom_v, lane_steps_ - before_.lane_steps(), version, true);
     for (const auto& environment : all(Role::environment))
       ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                         flush_atom_v);

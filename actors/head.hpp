@@ -56,6 +56,7 @@ private:
   void unpause();
   bool time_to_stop() const;
   std::int64_t lanes() const;
+  std::int64_t steps_left() const;
 
   // now and then
   void maybe_evaluate();

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <caf/io/all.hpp>
 
 #include "actors/ask.hpp"
@@ -12,8 +14,6 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::chrono::seconds kStartDeadline{120};
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
-
 } // namespace
 
 void ask_later(caf::actor_system& system, const caf::actor& listener, const caf::actor& evaluator,
@@ -174,7 +174,7 @@ void Head::restart_lost() {
       self_->send(*metrics_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
                   actor(role, index));
       if (training_)
-        self_->send(actor(role, index), grant_atom_v, kUnlimited, std::uint64_t{0}, false);
+        self_->send(actor(role, index), grant_atom_v, steps_left(), std::uint64_t{0}, false);
     }
     self_->send(*checkpointer_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
                 actor(role, index));
@@ -194,7 +194,14 @@ void Head::begin_training() {
   last_checkpoint_ = Clock::now();
   if (!config_.deterministic)
     for (const auto& environment : all(Role::environment))
-      self_->send(environment, grant_atom_v, kUnlimited, std::uint64_t{0}, false);
+      self_->send(environment, grant_atom_v, steps_left(), std::uint64_t{0}, false);
+}
+
+/// Agent steps that each environment makes in this life of the run, at the most.
+std::int64_t Head::steps_left() const {
+  const std::int64_t per_step = lanes() * config_.environment.action_repeat;
+  const std::int64_t left = config_.stop.environment_steps - before_.environment_steps();
+  return std::max<std::int64_t>(0, (left + per_step - 1) / per_step);
 }
 
 void Head::refresh() {

@@ -146,8 +146,8 @@ using ParameterActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersP
 /// Plays environments while it has steps granted.
 using EnvironmentActor = caf::typed_actor<
     caf::reacts_to<publish_atom, ParametersPtr>,
-    // total agent steps per environment, least parameter version for steps with the policy, hold
-    // insertions until flush
+    // agent steps per environment since it was started or restored, least parameter version for
+    // steps with the policy, hold insertions until flush
     caf::reacts_to<grant_atom, std::int64_t, std::uint64_t, bool>,
     caf::reacts_to<step_atom>, // to itself: play a few steps, then look at the mailbox
     caf::replies_to<flush_atom>::with<std::int64_t>, // all insertions acknowledged; agent steps per
