@@ -11,7 +11,7 @@ case ${1:-} in
   ;;
 esac
 experiments/install_dependencies.sh
-[ -f build/release/build.ninja ] || cmake --preset release -DTROUPE_WERROR=OFF >build/configure.log || {
+[ -f build/release/build.ninja ] || cmake --preset release >build/configure.log || {
   tail -n 20 build/configure.log >&2
   exit 1
 }
