@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "env/environment.hpp"
+#include "env/wire/context.hpp"
+
+namespace troupe::env {
+
+struct EnvironmentServerOptions {
+  std::string endpoint = "tcp://127.0.0.1:*"; // or ipc:///path: * picks a port
+  std::size_t environments = 1;               // 1 to 4096, for all clients together
+  bool allow_other_hosts = false;             // bind something else than loopback
+  bool can_save = true;                       // let clients save and load states
+  std::chrono::milliseconds silence{10000};   // a client's environments are free after it
+  std::size_t max_message_bytes = std::size_t{64} << 20;
+  std::function<void(const std::string&)> log = [](const std::string&) {}; // clients, garbage
+};
+
+struct EnvironmentServerCounters {
+  std::int64_t turns = 0;    // steps and resets of single environments
+  std::int64_t failures = 0; // of them, those that threw
+  std::int64_t garbage = 0;  // messages dropped
+  std::int64_t clients = 0;  // that have environments now
+};
+
+/// Serves equal environments to RemoteEnvironments, or to the Python package's GymnasiumEnv,
+/// GymnasiumVectorEnv and DmEnv, in this or other processes. Each client has its own environments
+/// until it gives them back or its heart-beats stop. One thread plays, another answers heart-beats;
+/// environments are made and played on the former (a GL context stays on its thread).
+///
+/// An environment that throws fails alone; strangers' bytes are dropped and counted.
+class EnvironmentServer {
+public:
+  using Make = std::function<std::unique_ptr<Environment>()>;
+
+  /// Makes the environments and binds. Throws what `make` throws, std::invalid_argument (options,
+  /// specs that differ or are too large), std::runtime_error (the endpoint cannot be bound).
+  EnvironmentServer(std::shared_ptr<wire::Context> context, const Make& make,
+                    const EnvironmentServerOptions& options = {});
+  ~EnvironmentServer(); // ends both threads after the turn that is being played
+  EnvironmentServer(const EnvironmentServer&) = delete;
+  EnvironmentServer& operator=(const EnvironmentServer&) = delete;
+
+  const EnvironmentSpec& spec() const;
+  const std::string& endpoint() const;        // with the port, "tcp://127.0.0.1:40123"
+  EnvironmentServerCounters counters() const; // any thread
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace troupe::env

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "env/environment.hpp"
+#include "env/wire/context.hpp"
+
+namespace troupe::env {
+
+/// Where environments are played for this process, and what it believes of whoever plays them.
+struct RemoteOptions {
+  std::string endpoint;                              // "ipc:///run/x.ipc", "tcp://127.0.0.1:5555"
+  std::size_t environments = 1;                      // 1 to 4096; of RemoteEnvironments only
+  std::chrono::milliseconds connect_deadline{10000}; // until the first answer of the peer
+  std::chrono::milliseconds deadline{30000};         // for one answer: a step or reset of all
+  std::chrono::milliseconds silence{5000};           // without a heart-beat, until a peer is gone
+  std::chrono::milliseconds heartbeat_interval{500};
+  std::chrono::milliseconds retry_interval{1000};        // until a question is sent again; doubles
+  bool allow_other_hosts = false;                        // tcp:// to something else than loopback
+  std::size_t max_message_bytes = std::size_t{64} << 20; // observations of one answer
+  std::shared_ptr<wire::Context> context{}; // ZeroMQ's I/O thread, shared; null: one of its own
+};
+
+/// Throws std::invalid_argument naming the key, its value and the rule.
+void check(const RemoteOptions& options);
+
+/// What one environment of a batch is to do: nothing, step, or begin an episode.
+struct Turn {
+  enum class Kind : std::uint8_t { keep, step, reset };
+  Kind kind = Kind::step;
+  std::uint64_t seed = 0; // of a reset
+};
+
+/// Where results go: the caller's memory, row i for environment i.
+struct RemoteResults {
+  std::span<TimeStep> steps;         // [environments]
+  std::span<std::byte> observations; // [environments, row_bytes]
+  std::size_t row_bytes = 0;         // at least spec().observation_bytes(); 0: just that
+};
+
+/// A batch of equal environments at one endpoint, in another process or language: one message there
+/// and one back for a step of all. One thread at a time (heart-beats have their own).
+///
+/// An environment that fails is told by failure(i) and must be reset; the others go on. A peer that
+/// lies about its spec, stalls, vanishes, restarts, sends garbage or speaks another version is a
+/// std::runtime_error naming the endpoint and the rule, within the deadline; after it only a turn
+/// that resets all environments is allowed: it connects anew, and the spec must be as before.
+class RemoteEnvironments {
+public:
+  /// Connects and asks for the environments. Throws std::invalid_argument (options),
+  /// std::runtime_error (no such peer within connect_deadline, or it refuses).
+  explicit RemoteEnvironments(const RemoteOptions& options);
+  ~RemoteEnvironments(); // gives the environments back; waits 200 ms at most
+  RemoteEnvironments(const RemoteEnvironments&) = delete;
+  RemoteEnvironments& operator=(const RemoteEnvironments&) = delete;
+
+  const EnvironmentSpec& spec() const;
+  std::size_t size() const;
+  const std::string& endpoint() const;
+
+  /// Steps all. `actions` is [size(), spec().action.size()], finite, clipped to the bounds. Gives
+  /// how many environments failed; their rows hold StepType::last and discount 1, their
+  /// observations are untouched.
+  std::size_t step(std::span<const double> actions, const RemoteResults& results);
+
+  /// Begins episodes of the environments `which`, `seeds[i]` for `which[i]`; other rows stay.
+  std::size_t reset(std::span<const std::size_t> which, std::span<const std::uint64_t> seeds,
+                    const RemoteResults& results);
+
+  /// The general form, in one message: turn i for environment i. Actions of those that do not step
+  /// are ignored. send() and receive() are its halves, for a caller with other work in between.
+  std::size_t play(std::span<const Turn> turns, std::span<const double> actions,
+                   const RemoteResults& results);
+  void send(std::span<const Turn> turns, std::span<const double> actions);
+  std::size_t receive(const RemoteResults& results);
+
+  /// Why environment i failed in the last turn it had; "" when it did not.
+  const std::string& failure(std::size_t environment) const;
+
+  /// Whether the peer can save the state of an environment (Troupe's server can, Python's cannot);
+  /// save and load throw std::runtime_error where it cannot.
+  bool can_save() const;
+  std::vector<std::byte> save(std::size_t environment);
+  void load(std::size_t environment, std::span<const std::byte> state);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One environment of a peer as an Environment (options.environments is 1). Its failures are
+/// std::runtime_error, after which only reset() is allowed; reset() finds a restarted peer again.
+/// save_state() throws std::runtime_error where the peer cannot save: a run that is resumed then
+/// begins a new episode.
+std::unique_ptr<Environment> make_remote(const RemoteOptions& options);
+
+} // namespace troupe::env
