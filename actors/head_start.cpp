@@ -5,9 +5,9 @@
 #include "actors/ask.hpp"
 #include "actors/checkpointer_actor.hpp"
 #include "actors/head.hpp"
-#include "actors/ports.hpp"
 #include "actors/roles.hpp"
 #include "actors/supervisor_actor.hpp"
+#include "collectives/communicator.hpp"
 
 namespace troupe::actors {
 
@@ -87,15 +87,18 @@ void Head::start_services() {
       .config = config_, .transitions = transitions_, .listener = me, .placement = placement_};
   if (placement_.start_node) {
     // The supervisor is told its own port by being published before it starts anybody.
-    options.head_port = port_ = reserve_port();
-    options.collective_port = reserve_port();
+    options.head_port = port_ = placement_.head_port != 0
+                                    ? placement_.head_port
+                                    : static_cast<std::uint16_t>(collectives::free_port());
+    options.collective_port = collectives::free_port();
   }
   supervisor_ = system_.spawn(supervisor_actor, options);
   if (placement_.start_node) {
     const auto port = system_.middleman().publish(*supervisor_, port_, "127.0.0.1");
     if (!port)
       throw RunFailed("cannot listen on 127.0.0.1:" + std::to_string(port_)
-                      + " for the run's processes: " + explain(system_, port.error()));
+                      + " for the run's processes: " + explain(system_, port.error())
+                      + "; free the port or name another with --port");
   }
 }
 

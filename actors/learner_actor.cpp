@@ -2,13 +2,11 @@
 
 #include <filesystem>
 
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-
 #include "actors/batch.hpp"
 #include "actors/messages.pb.h"
 #include "actors/prefetch_actor.hpp"
 #include "actors/system.hpp"
+#include "learner/replicator.hpp"
 #include "learner/safetensors.hpp"
 
 namespace troupe::actors {
@@ -57,8 +55,7 @@ void start_prefetch(Self self) {
 
 void build(Self self) {
   auto& state = self->state;
-  at::set_num_threads(state.options.threads);
-  at::globalContext().setFlushDenormal(true);
+  learner::prepare_compute_thread(state.options.threads);
   if (state.options.communicator)
     state.communicator = state.options.communicator();
   state.context =

@@ -117,6 +117,7 @@ struct RunCallbacks {
 /// everything in this process.
 struct Placement {
   std::function<int(const std::string& role, int index, std::uint16_t head_port)> start_node;
+  std::uint16_t head_port = 0; // of 127.0.0.1, where the processes meet; 0: a free one
 };
 
 struct RunResult {

@@ -24,7 +24,7 @@ std::string one_line(std::string text) {
 
 std::shared_ptr<const CompiledModel> compile(const std::string& name, const std::string& source,
                                              SpecPtr spec, const char* parse_error,
-                                             ModelEdit edit) {
+                                             const ModelEdit& edit) {
   if (!spec)
     throw std::runtime_error(source + " is not a MuJoCo model: " + one_line(parse_error));
   if (edit != nullptr)
@@ -39,7 +39,7 @@ std::shared_ptr<const CompiledModel> compile(const std::string& name, const std:
 }
 
 std::shared_ptr<const CompiledModel> load_file(const std::filesystem::path& path,
-                                               const std::string& name, ModelEdit edit) {
+                                               const std::string& name, const ModelEdit& edit) {
   if (!std::filesystem::is_regular_file(path))
     throw std::runtime_error(
         "models: " + path.string()
@@ -75,7 +75,7 @@ CompiledModel::~CompiledModel() {
 }
 
 std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
-                                                const std::string& variant, ModelEdit edit) {
+                                                const std::string& variant, const ModelEdit& edit) {
   const std::filesystem::path base = folder.empty() ? TROUPE_SUITE_DIR : folder;
   Loaded& table = loaded();
   const std::lock_guard lock(table.mutex);

@@ -2,6 +2,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,7 @@ private:
 };
 
 /// Changes a parsed model before it is compiled, e.g. adds poles.
-using ModelEdit = void (*)(mjSpec&);
+using ModelEdit = std::function<void(mjSpec&)>;
 
 /// The model of <folder>/<file>, included files taken from the same folder, then edited. Models
 /// that somebody still holds are shared: (folder, file, variant) is the identity, so `variant`
@@ -36,7 +37,7 @@ using ModelEdit = void (*)(mjSpec&);
 /// std::runtime_error (missing file, malformed XML) naming the file.
 std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
                                                 const std::string& variant = {},
-                                                ModelEdit edit = nullptr);
+                                                const ModelEdit& edit = {});
 
 /// The same from XML text, shared with nobody.
 std::shared_ptr<const CompiledModel> compile_model(const std::string& name, const std::string& xml);

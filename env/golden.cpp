@@ -89,8 +89,9 @@ public:
   }
 
   void step(std::span<const double> action) {
-    std::copy(action.begin(), action.end(), physics_.data().ctrl);
+    environment_.task().before_step(physics_, action);
     physics_.step(environment_.physics_steps());
+    environment_.task().after_step(physics_);
     observe();
   }
 

@@ -13,19 +13,26 @@
 #include <system_error>
 #include <utility>
 
+#include "env/whole_file.hpp"
+
 namespace troupe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& what, int error) {
-  std::string way_out;
+std::string way_out(int error) {
   if (error == ENOSPC || error == EDQUOT) {
-    way_out = "; free some space or name another folder with --runs";
-  } else if (error == EACCES || error == EROFS || error == EPERM || error == ENOTDIR) {
-    way_out = "; name a folder of yours with --runs";
+    return "; free some space or name another folder with --runs";
   }
-  throw std::runtime_error(path.string() + ": " + what + ": " + std::strerror(error) + way_out);
+  if (error == EACCES || error == EROFS || error == EPERM || error == ENOTDIR) {
+    return "; name a folder of yours with --runs";
+  }
+  return "";
+}
+
+[[noreturn]] void fail(const fs::path& path, const std::string& what, int error) {
+  throw std::runtime_error(path.string() + ": " + what + ": " + std::strerror(error)
+                           + way_out(error));
 }
 
 int take_lock(const fs::path& path) {
@@ -75,33 +82,12 @@ fs::path make_new_folder(const fs::path& base) {
 } // namespace
 
 void write_text(const fs::path& path, const std::string& text) {
-  const fs::path beside = path.string() + ".new";
-  const int handle = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (handle < 0) {
-    fail(path, "cannot be written", errno);
-  }
-  std::size_t done = 0;
-  int error = 0;
-  while (done < text.size() && error == 0) {
-    const ssize_t count = ::write(handle, text.data() + done, text.size() - done);
-    if (count > 0) {
-      done += static_cast<std::size_t>(count);
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  if (error == 0 && ::fsync(handle) != 0 && errno != EINVAL) {
-    error = errno;
-  }
-  if (::close(handle) != 0 && error == 0) {
-    error = errno;
-  }
-  if (error == 0 && ::rename(beside.c_str(), path.c_str()) != 0) {
-    error = errno;
-  }
-  if (error != 0) {
-    ::unlink(beside.c_str());
-    fail(path, "cannot be written", error);
+  try {
+    env::WholeFileWriter file(path);
+    file.write(text.data(), text.size());
+    file.commit();
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(error.what() + way_out(error.code().value()));
   }
 }
 

@@ -9,15 +9,12 @@
 #include <string>
 #include <utility>
 
+#include "env/split_mix.hpp"
+
 namespace troupe::learner {
 
 std::uint64_t split_seed(std::uint64_t seed, std::initializer_list<std::uint64_t> path) {
-  const auto mix = [](std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15ULL;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-  };
+  const auto mix = [](std::uint64_t x) { return env::split_mix(x); };
   std::uint64_t state = mix(seed);
   for (const std::uint64_t part : path)
     state = mix(state ^ mix(part + 1));

@@ -9,14 +9,13 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 
+#include "env/split_mix.hpp"
+
 namespace troupe::learner {
 
 std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id) {
-  std::uint64_t z =
-      run_seed + (static_cast<std::uint64_t>(replica_id) + 1) * 0x9e3779b97f4a7c15ULL; // SplitMix64
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
+  return env::mix_bits(run_seed
+                       + (static_cast<std::uint64_t>(replica_id) + 1) * env::kSplitMixStep);
 }
 
 void prepare_compute_thread(int threads) {

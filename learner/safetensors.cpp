@@ -1,16 +1,14 @@
 #include "learner/safetensors.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <stdexcept>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
 
 #include <ATen/Functions.h>
 #include <nlohmann/json.hpp>
+
+#include "env/whole_file.hpp"
 
 namespace troupe::learner {
 
@@ -34,48 +32,13 @@ constexpr Kind kKinds[] = {{"F64", at::kDouble},
                            {"I64", at::kLong},
                            {"U8", at::kByte}};
 
-struct Descriptor {
-  int number = -1;
-  ~Descriptor() {
-    if (number >= 0)
-      ::close(number);
-  }
-};
-
-[[noreturn]] void complain(const std::string& what, const fs::path& path) {
-  throw std::runtime_error(what + " " + path.string() + ": " + std::strerror(errno));
-}
-
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
   throw std::runtime_error(path.string() + " is no safetensors file of ours: " + why);
 }
 
-void write_all(int descriptor, const void* data, std::size_t size, const fs::path& path) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor, at, size);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      complain("cannot write", path);
-    at += written;
-    size -= static_cast<std::size_t>(written);
-  }
-}
-
-void read_all(int descriptor, void* data, std::size_t size, const fs::path& path) {
-  char* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = ::read(descriptor, at, size);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      complain("cannot read", path);
-    if (got == 0)
-      refuse(path, "it is cut short");
-    at += got;
-    size -= static_cast<std::size_t>(got);
-  }
+void read_all(env::FileReader& file, void* data, std::uint64_t size) {
+  if (!file.read(data, size))
+    refuse(file.path(), "it is cut short");
 }
 
 std::string header_of(const TensorMap& tensors,
@@ -183,56 +146,37 @@ std::vector<Entry> entries_of(const fs::path& path, const json& header, std::uin
 void write_safetensors(const fs::path& path, const TensorMap& tensors,
                        const std::map<std::string, std::string>& metadata) {
   const std::string header = header_of(tensors, metadata);
-  const fs::path partial = path.string() + ".partial";
-  try {
-    const Descriptor file{::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.number < 0)
-      complain("cannot create", partial);
-    const std::uint64_t length =
-        header.size(); // little endian, as every machine that LibTorch runs on
-    write_all(file.number, &length, sizeof length, partial);
-    write_all(file.number, header.data(), header.size(), partial);
-    for (const auto& [name, tensor] : tensors) {
-      const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
-      write_all(file.number, flat.const_data_ptr(), flat.nbytes(), partial);
-    }
-    if (::fsync(file.number) != 0)
-      complain("cannot write", partial);
-    fs::rename(partial, path);
-    // The new name too must survive a power cut.
-    const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    const Descriptor folder{::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    if (folder.number < 0 || ::fsync(folder.number) != 0)
-      complain("cannot write to disk the folder", parent);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(partial, ignored);
-    throw;
+  env::WholeFileWriter file(path);
+  const std::uint64_t length =
+      header.size(); // little endian, as every machine that LibTorch runs on
+  file.write(&length, sizeof length);
+  file.write(header.data(), header.size());
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
+    file.write(flat.const_data_ptr(), flat.nbytes());
   }
+  file.commit();
 }
 
 Safetensors read_safetensors(const fs::path& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat status {};
-  if (file.number < 0 || ::fstat(file.number, &status) != 0)
-    complain("cannot read", path);
-  const auto size = static_cast<std::uint64_t>(status.st_size);
+  env::FileReader file(path);
+  const std::uint64_t size = file.left();
   std::uint64_t length = 0;
   if (size < sizeof length)
     refuse(path, "it has " + std::to_string(size) + " bytes");
-  read_all(file.number, &length, sizeof length, path);
+  read_all(file, &length, sizeof length);
   if (length > kGreatestHeader || length > size - sizeof length)
     refuse(path, "a header of " + std::to_string(length) + " bytes does not fit in a file of "
                      + std::to_string(size));
   std::string text(length, '\0');
-  read_all(file.number, text.data(), length, path);
+  read_all(file, text.data(), length);
   const json header = json::parse(text, nullptr, false);
   if (!header.is_object())
     refuse(path, "its header is no JSON object");
   Safetensors made;
   for (const Entry& entry : entries_of(path, header, size - sizeof length - length, made)) {
     at::Tensor tensor = at::empty(entry.shape, at::dtype(entry.type));
-    read_all(file.number, tensor.mutable_data_ptr(), tensor.nbytes(), path);
+    read_all(file, tensor.mutable_data_ptr(), tensor.nbytes());
     made.tensors[entry.name] = std::move(tensor);
   }
   return made;

@@ -2,55 +2,43 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "env/whole_file.hpp"
 
 struct ZSTD_CCtx_s;
 
 namespace troupe::replay {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using FilePtr = std::unique_ptr<std::FILE, CloseFile>;
-
 /// Writes a file of raw bytes and of blocks, [raw bytes u64][compressed bytes u64][a zstd frame
-/// with its checksum], beside `path` and renames it in commit(); without commit() nothing is left
-/// of it. Throws std::runtime_error naming the file and the cause.
+/// with its checksum]: whole or not at all (env::WholeFileWriter). Throws std::runtime_error naming
+/// the file and the cause.
 class BlockWriter {
 public:
   explicit BlockWriter(const std::string& path);
-  ~BlockWriter();
-  BlockWriter(const BlockWriter&) = delete;
-  BlockWriter& operator=(const BlockWriter&) = delete;
 
-  void raw(const void* data, std::size_t size);
+  void raw(const void* data, std::size_t size) { file_.write(data, size); }
   void block(const void* data, std::size_t size);
-  void commit();
+  void commit() { file_.commit(); }
 
 private:
-  [[noreturn]] void fail(const std::string& what) const;
-
   struct FreeContext {
     void operator()(ZSTD_CCtx_s* context) const;
   };
-  std::string path_;
-  std::string temporary_;
-  FilePtr file_;
+  env::WholeFileWriter file_;
   std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
   std::vector<char> compressed_;
-  bool committed_ = false;
 };
 
 /// Reads such a file. No size in it is believed beyond what the caller expects and the file holds.
 /// Throws std::runtime_error naming the file.
 class BlockReader {
 public:
-  explicit BlockReader(const std::string& path);
+  explicit BlockReader(const std::string& path) : file_(path) {}
 
-  const std::string& path() const { return path_; }
+  std::string path() const { return file_.path().string(); }
 
   [[noreturn]] void fail(const std::string& why) const;
 
@@ -66,9 +54,7 @@ public:
   void end() const; // nothing follows
 
 private:
-  std::string path_;
-  FilePtr file_;
-  long left_ = 0;
+  env::FileReader file_;
   std::vector<char> compressed_;
 };
 

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "env/split_mix.hpp"
+
 namespace troupe::replay {
 
 namespace {
@@ -37,14 +39,6 @@ void check_config(const TableConfig& config) {
        "at least max(1, samples_per_insert), else neither side may ever move; raise it");
 }
 
-/// SplitMix64 (Steele, Lea and Flood), which seeds the generator below.
-std::uint64_t split_mix(std::uint64_t& state) {
-  std::uint64_t z = (state += 0x9e3779b97f4a7c15U);
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
-
 } // namespace
 
 Table::Table(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed)
@@ -52,7 +46,7 @@ Table::Table(const TableConfig& config, const TransitionSpec& spec, std::uint64_
   check_config(config);
   check(spec);
   for (std::uint64_t& word : random_)
-    word = split_mix(seed);
+    word = env::split_mix(seed);
 }
 
 void Table::insert(const Insertion& insertion) {

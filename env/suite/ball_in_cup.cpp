@@ -65,7 +65,7 @@ private:
   int velocities_;
 };
 
-constexpr TaskInfo kTasks[] = {
+const TaskInfo kTasks[] = {
     {"ball_in_cup_catch", "ball_in_cup.xml", "", nullptr, 20, .02,
      [](Physics& physics) -> std::unique_ptr<Task> {
        return std::make_unique<BallInCup>(physics);

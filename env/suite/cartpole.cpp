@@ -123,7 +123,7 @@ std::unique_ptr<Task> make(Physics& physics) {
   return std::make_unique<Cartpole>(physics, SwingUp, Sparse);
 }
 
-constexpr TaskInfo kTasks[] = {
+const TaskInfo kTasks[] = {
     {"cartpole_balance", "cartpole.xml", "", nullptr, 10, 0, &make<false, false>},
     {"cartpole_balance_sparse", "cartpole.xml", "", nullptr, 10, 0, &make<false, true>},
     {"cartpole_swingup", "cartpole.xml", "", nullptr, 10, 0, &make<true, false>},

@@ -49,7 +49,7 @@ private:
   int velocities_;
 };
 
-constexpr TaskInfo kTasks[] = {
+const TaskInfo kTasks[] = {
     {"cheetah_run", "cheetah.xml", "", nullptr, 10, 0,
      [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Cheetah>(physics); }},
 };

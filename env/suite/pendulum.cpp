@@ -38,7 +38,7 @@ private:
   Tolerance upright_;
 };
 
-constexpr TaskInfo kTasks[] = {
+const TaskInfo kTasks[] = {
     {"pendulum_swingup", "pendulum.xml", "", nullptr, 20, 0,
      [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Pendulum>(physics); }},
 };

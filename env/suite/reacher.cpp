@@ -63,7 +63,7 @@ private:
   double target_size_; // metres
 };
 
-constexpr TaskInfo kTasks[] = {
+const TaskInfo kTasks[] = {
     {"reacher_easy", "reacher.xml", "", nullptr, 20, 0,
      [](Physics& physics) -> std::unique_ptr<Task> {
        return std::make_unique<Reacher>(physics, .05);

@@ -18,10 +18,9 @@ int steps_per_control(const TaskInfo& info, double timestep) {
   const double ratio = info.control_timestep_seconds / timestep;
   const double rounded = std::round(ratio);
   if (rounded < 1 || std::abs(ratio - rounded) > 1e-8)
-    throw std::runtime_error(std::string("task ") + info.name + ": control time step "
-                             + std::to_string(info.control_timestep_seconds)
-                             + " s must be a multiple of the model's " + std::to_string(timestep)
-                             + " s");
+    throw std::runtime_error(
+        "task " + info.name + ": control time step " + std::to_string(info.control_timestep_seconds)
+        + " s must be a multiple of the model's " + std::to_string(timestep) + " s");
   return static_cast<int>(rounded);
 }
 
@@ -53,6 +52,7 @@ SuiteEnvironment::SuiteEnvironment(const TaskInfo& info, const std::string& mode
   for (const ArraySpec& array : spec_.observations)
     numbers += array.elements();
   values_.resize(numbers);
+  action_.resize(spec_.action.size());
 }
 
 void SuiteEnvironment::observe(std::span<std::byte> observation) {
@@ -80,15 +80,18 @@ TimeStep SuiteEnvironment::step(std::span<const double> action, std::span<std::b
     throw std::invalid_argument("environment " + spec_.name
                                 + ": step() outside an episode; call reset() first");
   running_ = false; // until this step has succeeded
-  double* control = physics_.data().ctrl;
   for (std::size_t i = 0; i < action.size(); ++i)
-    control[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
+    action_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
+  task_->before_step(physics_, action_);
   physics_.step(physics_steps_);
+  task_->after_step(physics_);
   TimeStep result{StepType::mid, task_->reward(physics_), 1};
   observe(observation);
-  running_ = ++steps_ < spec_.episode_steps;
+  const std::optional<double> end = task_->termination(physics_);
+  result.discount = end.value_or(1); // the time limit leaves it at 1
+  running_ = ++steps_ < spec_.episode_steps && !end;
   if (!running_)
-    result.step_type = StepType::last; // by the time limit: the discount stays 1
+    result.step_type = StepType::last;
   return result;
 }
 

@@ -34,8 +34,9 @@ private:
   int physics_steps_;
   Random random_;
   std::int64_t steps_ = 0;
-  bool running_ = false; // between a first and a last step, and no error since
-  std::vector<double> values_;
+  bool running_ = false;       // between a first and a last step, and no error since
+  std::vector<double> values_; // of an observation
+  std::vector<double> action_; // clipped
 };
 
 } // namespace troupe::env

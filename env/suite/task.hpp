@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "env/physics.hpp"
@@ -24,6 +27,16 @@ public:
   /// `random`.
   virtual void initialize_episode(Physics& physics, Random& random) const = 0;
 
+  /// Before the physics steps of a control step: the action, clipped to its bounds, becomes the
+  /// control. A task that maps it otherwise, or changes the model as it runs, overrides this.
+  virtual void before_step(Physics& physics, std::span<const double> action) const;
+
+  /// After them, before the reward and what is seen.
+  virtual void after_step(Physics&) const {}
+
+  /// The discount with which the episode ends in this state; nothing while it goes on.
+  virtual std::optional<double> termination(const Physics&) const { return {}; }
+
   /// The arrays one after another.
   virtual void observe(const Physics& physics, std::span<double> out) const = 0;
   virtual double reward(const Physics& physics) const = 0;
@@ -32,26 +45,40 @@ public:
 /// One row of the table of tasks. The time limit and the control time step are in seconds of the
 /// simulation; a control time step of 0 means one physics step.
 struct TaskInfo {
-  const char* name;
-  const char* xml;
-  const char* variant; // of the model, "" when it is the file's
+  std::string name;
+  std::string xml;
+  std::string variant; // of the model, "" when it is the file's
   ModelEdit edit;
   double time_limit_seconds;
   double control_timestep_seconds;
-  std::unique_ptr<Task> (*make)(Physics& physics);
+  std::function<std::unique_ptr<Task>(Physics& physics)> make;
 };
 
 std::span<const TaskInfo> all_tasks(); // sorted by name
 
-/// Throws std::invalid_argument with the nearest names.
-const TaskInfo& find_task(const std::string& name);
+/// A task of the table, or one with a number in its name ("swimmer_swimmer9"). Throws
+/// std::invalid_argument with the nearest names.
+TaskInfo find_task(const std::string& name);
 
 // One file per domain.
+std::span<const TaskInfo> acrobot_tasks();
 std::span<const TaskInfo> ball_in_cup_tasks();
 std::span<const TaskInfo> cartpole_tasks();
 std::span<const TaskInfo> cheetah_tasks();
+std::span<const TaskInfo> dog_tasks();
+std::span<const TaskInfo> finger_tasks();
+std::span<const TaskInfo> fish_tasks();
+std::span<const TaskInfo> hopper_tasks();
+std::span<const TaskInfo> humanoid_tasks();
+std::span<const TaskInfo> humanoid_cmu_tasks();
+std::span<const TaskInfo> lqr_tasks();
+std::span<const TaskInfo> manipulator_tasks();
 std::span<const TaskInfo> pendulum_tasks();
+std::span<const TaskInfo> point_mass_tasks();
+std::span<const TaskInfo> quadruped_tasks();
 std::span<const TaskInfo> reacher_tasks();
+std::span<const TaskInfo> stacker_tasks();
+std::span<const TaskInfo> swimmer_tasks();
 std::span<const TaskInfo> walker_tasks();
 
 /// Puts numbers into an observation one after another.
@@ -78,8 +105,10 @@ inline double body_axis(const Physics& physics, int body, MatrixEntry entry) {
   return physics.data().xmat[9 * body + entry];
 }
 
-/// Limited hinges and slides uniformly in their range, unlimited hinges in [-pi, pi); other joints
-/// stay. (The suite's ball and free joints are not in our domains: std::logic_error.)
+/// dm_control's randomisation of all joints: limited hinges and slides uniformly in their range,
+/// unlimited hinges in [-pi, pi), unlimited slides stay; ball joints uniformly over rotations, or
+/// about a uniform axis by an angle uniform up to their limit; free joints keep their place and
+/// turn by a normalised quaternion of four numbers uniform in [0, 1).
 void randomize_joints(Physics& physics, Random& random);
 
 inline ArraySpec float64_array(const char* name, std::vector<std::int64_t> shape) {

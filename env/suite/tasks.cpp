@@ -1,7 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 #include <stdexcept>
-#include <string_view>
 
 #include "env/make.hpp"
 #include "env/suite/task.hpp"
@@ -14,9 +14,8 @@ std::span<const TaskInfo> all_tasks() {
     for (const auto domain : {ball_in_cup_tasks(), cartpole_tasks(), cheetah_tasks(),
                               pendulum_tasks(), reacher_tasks(), walker_tasks()})
       all.insert(all.end(), domain.begin(), domain.end());
-    std::sort(all.begin(), all.end(), [](const TaskInfo& a, const TaskInfo& b) {
-      return std::string_view(a.name) < b.name;
-    });
+    std::sort(all.begin(), all.end(),
+              [](const TaskInfo& a, const TaskInfo& b) { return a.name < b.name; });
     return all;
   }();
   return table;
@@ -29,7 +28,7 @@ std::vector<std::string> task_names() {
   return names;
 }
 
-const TaskInfo& find_task(const std::string& name) {
+TaskInfo find_task(const std::string& name) {
   for (const TaskInfo& task : all_tasks())
     if (name == task.name)
       return task;
@@ -39,18 +38,68 @@ const TaskInfo& find_task(const std::string& name) {
   throw std::invalid_argument(message + " (`troupe list tasks` prints all)");
 }
 
+void Task::before_step(Physics& physics, std::span<const double> action) const {
+  std::copy(action.begin(), action.end(), physics.data().ctrl);
+}
+
+namespace {
+
+/// Makes `values` a direction uniform over the sphere of their dimension.
+void draw_direction(std::span<double> values, Random& random) {
+  double squares = 0;
+  for (double& value : values) {
+    value = random.normal();
+    squares += value * value;
+  }
+  for (double& value : values)
+    value /= std::sqrt(squares);
+}
+
+/// A turn about a uniform axis by an angle uniform in [0, limit), in radians.
+void draw_limited_turn(double* quaternion, double limit, Random& random) {
+  double axis[3];
+  draw_direction(axis, random);
+  mju_axisAngle2Quat(quaternion, axis, limit * random.uniform());
+}
+
+/// dm_control draws the four numbers of a free body's quaternion in [0, 1) before it normalises
+/// them, which is not uniform over rotations; published results are for this distribution.
+void draw_free_turn(double* quaternion, Random& random) {
+  for (int i = 0; i < 4; ++i)
+    quaternion[i] = random.uniform();
+  mju_normalize4(quaternion);
+}
+
+} // namespace
+
 void randomize_joints(Physics& physics, Random& random) {
   const mjModel& model = physics.model();
   for (int i = 0; i < static_cast<int>(model.njnt); ++i) {
-    double& position = physics.data().qpos[model.jnt_qposadr[i]];
-    const int type = model.jnt_type[i];
-    if (type != mjJNT_HINGE && type != mjJNT_SLIDE)
-      throw std::logic_error("model '" + physics.name()
-                             + "' has a ball or free joint: its domain must place it itself");
-    if (model.jnt_limited[i])
-      position = random.uniform(model.jnt_range[2 * i], model.jnt_range[2 * i + 1]);
-    else if (type == mjJNT_HINGE)
-      position = random.uniform(-std::numbers::pi, std::numbers::pi);
+    double* position = physics.data().qpos + model.jnt_qposadr[i];
+    const double low = model.jnt_range[2 * i];
+    const double high = model.jnt_range[2 * i + 1];
+    const bool limited = model.jnt_limited[i];
+    switch (model.jnt_type[i]) {
+    case mjJNT_FREE:
+      draw_free_turn(position + 3, random);
+      break;
+    case mjJNT_BALL:
+      if (limited)
+        draw_limited_turn(position, high, random);
+      else
+        draw_direction({position, 4}, random);
+      break;
+    case mjJNT_HINGE:
+      *position =
+          limited ? random.uniform(low, high) : random.uniform(-std::numbers::pi, std::numbers::pi);
+      break;
+    case mjJNT_SLIDE:
+      if (limited)
+        *position = random.uniform(low, high);
+      break;
+    default:
+      break;
+    }
   }
 }
 

@@ -62,7 +62,7 @@ private:
   double speed_; // metres/second; 0: standing is all
 };
 
-constexpr TaskInfo kTasks[] = {
+const TaskInfo kTasks[] = {
     {"walker_stand", "walker.xml", "", nullptr, 25, .025,
      [](Physics& physics) -> std::unique_ptr<Task> {
        return std::make_unique<Walker>(physics, 0);

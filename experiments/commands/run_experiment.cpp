@@ -8,6 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "env/make.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/node_launcher.hpp"
@@ -85,6 +86,12 @@ void print_summary(const Summary& summary, const Finished& finished, bool json) 
 
 } // namespace
 
+void check_environment(const Experiment& experiment) {
+  const auto environment = env::make_environment(plan_environment(experiment.environment()));
+  std::vector<std::byte> observation(environment->spec().observation_bytes());
+  environment->reset(experiment.seed(), observation);
+}
+
 int run_experiment(const Experiment& experiment, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
@@ -103,6 +110,7 @@ int run_experiment(const Experiment& experiment, const RunFolder& folder,
   NodeLauncher launcher(folder.path() / "config.textproto");
   actors::Placement placement;
   if (options.processes) {
+    placement.head_port = options.port;
     placement.start_node = [&](const std::string& role, int index, std::uint16_t port) {
       return launcher.start(role, index, port);
     };

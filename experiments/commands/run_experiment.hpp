@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "experiments/experiment.pb.h"
@@ -9,9 +10,14 @@ namespace troupe::experiments::commands {
 
 struct RunOptions {
   bool processes = false;
+  std::uint16_t port = 0; // where the processes meet; 0: a free one
   bool json = false;
   bool quiet = false;
 };
+
+/// Makes the experiment's environment once, with its camera, models and OpenGL, so that what is
+/// wrong with them is told before a run's folder exists. Throws what env::make_environment throws.
+void check_environment(const Experiment& experiment);
 
 /// Trains in `folder`, from a checkpoint's folder or from the start: progress, metrics, signals, a
 /// video of the trained agent, report and summary. Returns the exit code; the last line on standard

@@ -33,6 +33,7 @@ void train(TrainOptions options, int& exit_code) {
   }
   const auto file = find_experiment(options.file, config_folders());
   const Experiment experiment = load_experiment(file, options.overrides);
+  check_environment(experiment);
   const RunFolder folder = RunFolder::create(
       options.runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
   exit_code = run_experiment(experiment, folder, {}, options.run);
@@ -41,6 +42,7 @@ void train(TrainOptions options, int& exit_code) {
 void resume(const std::string& run, const RunOptions& options, int& exit_code) {
   check_is_run(run);
   const Experiment experiment = load_experiment(std::filesystem::path(run) / "config.textproto");
+  check_environment(experiment);
   const RunFolder folder = RunFolder::open(run);
   const CheckpointFolder checkpoint = find_checkpoint(folder.path());
   exit_code = run_experiment(experiment, folder, checkpoint.path, options);
@@ -50,6 +52,10 @@ void add_run_flags(CLI::App& command, RunOptions& options) {
   command.add_flag("--processes", options.processes,
                    "environment actors, replay shards, learner replicas and evaluator in processes "
                    "of their own");
+  command
+      .add_option("--port", options.port,
+                  "of 127.0.0.1, where the processes of --processes meet; a free one by default")
+      ->check(CLI::Range(1, 65535));
   command.add_flag("--json", options.json, "the summary as JSON; progress goes to standard error");
   command.add_flag("--quiet", options.quiet, "no progress, only the summary");
 }

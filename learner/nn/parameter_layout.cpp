@@ -63,22 +63,29 @@ void orthogonal(at::Tensor stored, double gain, at::Generator& generator) {
 }
 
 void check_by_name(const std::string& what, const TensorMap& source, const TensorMap& target) {
-  std::ostringstream problems;
+  constexpr int kNamed = 3; // problems told in full: the line is read by people
+  std::string told;
+  int problems = 0;
+  const auto add = [&](const std::string& problem) {
+    if (++problems <= kNamed)
+      told += (told.empty() ? "" : "; ") + problem;
+  };
   for (const auto& [name, tensor] : target) {
     const auto found = source.find(name);
     if (found == source.end())
-      problems << "\n  missing: " << name << " " << shape_text(tensor);
+      add(name + " " + shape_text(tensor) + " is missing");
     else if (found->second.sizes() != tensor.sizes()
              || found->second.scalar_type() != tensor.scalar_type())
-      problems << "\n  wrong shape or type: " << name << " is " << shape_text(found->second)
-               << ", must be " << shape_text(tensor);
+      add(name + " is " + shape_text(found->second) + ", must be " + shape_text(tensor));
   }
   for (const auto& [name, tensor] : source)
     if (target.find(name) == target.end())
-      problems << "\n  unexpected: " << name << " " << shape_text(tensor);
-  if (!problems.str().empty())
-    throw std::runtime_error(what + " do not fit this network:" + problems.str()
-                             + "\nload them with the experiment they were saved by");
+      add(name + " " + shape_text(tensor) + " is not of it");
+  if (problems > 0)
+    throw std::runtime_error(
+        what + " do not fit this network: " + told
+        + (problems > kNamed ? "; and " + std::to_string(problems - kNamed) + " more" : "")
+        + ": load them with the experiment they were saved by");
 }
 
 void copy_by_name(const TensorMap& source, const TensorMap& target) {

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "env/split_mix.hpp"
 #include "learner/nn/kernel_table.hpp"
 
 namespace troupe::learner {
 
 std::uint64_t Random::next() {
-  state_ += 0x9e3779b97f4a7c15ULL;
-  std::uint64_t z = state_;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return z ^ (z >> 31);
+  return env::split_mix(state_);
 }
 
 std::uint32_t Random::below(std::uint32_t bound) {

@@ -89,11 +89,11 @@ TEST_CASE("A folder that cannot be written is named with the reason and a way ou
 
 TEST_CASE("A full disk is named, and the file that was there stays as it was") {
   const std::string text = message_of([] { write_text("/dev/full/none", "text"); });
-  CHECK(text.find("cannot be written") != std::string::npos);
+  CHECK(text.find("cannot create /dev/full/none") != std::string::npos);
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "config.textproto";
   write_text(file, "old");
-  fs::create_symlink("/dev/full", file.string() + ".new"); // what is written beside lands there
+  fs::create_symlink("/dev/full", file.string() + ".partial"); // what is written beside lands there
   const std::string full = message_of([&] { write_text(file, "new"); });
   CHECK(full.find("No space left on device") != std::string::npos);
   CHECK(full.find("free some space") != std::string::npos);

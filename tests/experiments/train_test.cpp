@@ -2,36 +2,18 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-
 #include <nlohmann/json.hpp>
 
 #include "experiments/curve.hpp"
 #include "experiments/run_folder.hpp"
 #include "experiments/video.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/experiments/small_run.hpp"
 
 using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A run of seconds: small networks, few updates.
-const std::string kSmall = R"(# a small run
-environment { task: "pendulum_swingup" }
-replay { minimum_items: 200 samples_per_insert: 4 }
-d4pg { policy_layers: [16] critic_layers: [16] batch_size: 16 }
-actors { random_steps: 200 }
-evaluation { period: 1000 episodes: 1 final_episodes: 2 video: false }
-stop { environment_steps: 2500 }
-)";
-
-std::vector<std::string> train(const std::vector<std::string>& more) {
-  std::vector<std::string> words = {TROUPE_BINARY_DIR "/troupe", "train", "small.textproto"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 json last_json(const std::string& output) {
   return json::parse(
@@ -42,24 +24,11 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-struct Place {
-  TemporaryFolder folder;
-  Place() { std::ofstream(folder.path() / "small.textproto") << kSmall; }
-  fs::path only_run() const {
-    fs::path found;
-    for (const auto& entry : fs::directory_iterator(folder.path() / "runs/small")) {
-      CHECK(found.empty());
-      found = entry.path();
-    }
-    return found;
-  }
-};
-
 } // namespace
 
 TEST_CASE("A run leaves everything that was promised, and its policy can be played and filmed") {
-  const Place place;
-  Program program(train({"--json"}), place.folder.path());
+  const SmallRun place;
+  Program program(train_small({"--json"}), place.folder.path());
   const int exit_code = program.wait();
   CAPTURE(program.output());
   REQUIRE(exit_code == 0);
@@ -88,8 +57,8 @@ TEST_CASE("A run leaves everything that was promised, and its policy can be play
 }
 
 TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and resume goes on") {
-  const Place place;
-  Program program(train({"--set", "stop.environment_steps=100000000"}), place.folder.path());
+  const SmallRun place;
+  Program program(train_small({"--set", "stop.environment_steps=100000000"}), place.folder.path());
   REQUIRE(program.read_until([](const std::string& text) { return has(text, "evaluation: "); }));
   program.send(SIGINT);
   const int exit_code = program.wait();
@@ -109,8 +78,8 @@ TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and res
 }
 
 TEST_CASE("A second signal ends a run at once with 130") {
-  const Place place;
-  Program program(train({"--set", "stop.environment_steps=100000000"}), place.folder.path());
+  const SmallRun place;
+  Program program(train_small({"--set", "stop.environment_steps=100000000"}), place.folder.path());
   REQUIRE(program.read_until([](const std::string& text) { return has(text, "steps/s"); }));
   program.send(SIGINT);
   REQUIRE(program.read_until([](const std::string& text) { return has(text, "stopping after"); }));
@@ -121,8 +90,8 @@ TEST_CASE("A second signal ends a run at once with 130") {
 }
 
 TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as it was") {
-  const Place place;
-  Program program(train({}), place.folder.path());
+  const SmallRun place;
+  Program program(train_small({}), place.folder.path());
   REQUIRE(program.wait() == 0);
   const fs::path file = find_checkpoint(place.only_run()).path / "learner.safetensors";
   const auto size = fs::file_size(file) / 2;
@@ -138,8 +107,8 @@ TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as i
 }
 
 TEST_CASE("With --processes the same run does the same work, and no process outlives it") {
-  const Place place;
-  Program program(train({"--processes", "--json"}), place.folder.path());
+  const SmallRun place;
+  Program program(train_small({"--processes", "--json"}), place.folder.path());
   const int exit_code = program.wait(); // reads to the end: no child holds the pipe open any more
   CAPTURE(program.output());
   REQUIRE(exit_code == 0);

@@ -1,0 +1,108 @@
+#include "env/whole_file.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <string>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe::env {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+[[noreturn]] void complain(const std::string& what, const fs::path& path) {
+  throw std::system_error(errno, std::generic_category(), what + " " + path.string());
+}
+
+void write_folder_to_disk(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0)
+    complain("cannot open the folder", folder);
+  const int status = ::fsync(descriptor);
+  ::close(descriptor);
+  if (status != 0)
+    complain("cannot write to disk the folder", folder);
+}
+
+} // namespace
+
+WholeFileWriter::WholeFileWriter(fs::path path)
+    : path_(std::move(path)),
+      partial_(path_.string() + ".partial"),
+      descriptor_(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0)
+    complain("cannot create", partial_);
+}
+
+WholeFileWriter::~WholeFileWriter() {
+  if (descriptor_ < 0)
+    return;
+  ::close(descriptor_);
+  ::unlink(partial_.c_str());
+}
+
+void WholeFileWriter::write(const void* data, std::size_t size) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor_, at, size);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      complain("cannot write", partial_);
+    at += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+void WholeFileWriter::commit() {
+  if (::fsync(descriptor_) != 0)
+    complain("cannot write", partial_);
+  if (::rename(partial_.c_str(), path_.c_str()) != 0)
+    complain("cannot rename " + partial_.string() + " to", path_);
+  ::close(descriptor_);
+  descriptor_ = -1;
+  write_folder_to_disk(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+}
+
+FileReader::FileReader(fs::path path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  struct stat status {};
+  if (descriptor_ < 0)
+    complain("cannot read", path_);
+  if (::fstat(descriptor_, &status) != 0 || S_ISDIR(status.st_mode)) {
+    errno = S_ISDIR(status.st_mode) ? EISDIR : errno;
+    ::close(descriptor_);
+    complain("cannot read", path_);
+  }
+  left_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+FileReader::~FileReader() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+}
+
+bool FileReader::read(void* data, std::uint64_t size) {
+  if (size > left_)
+    return false;
+  char* at = static_cast<char*>(data);
+  while (size > 0) {
+    const ssize_t got = ::read(descriptor_, at, size);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      complain("cannot read", path_);
+    if (got == 0)
+      return false;
+    at += got;
+    size -= static_cast<std::uint64_t>(got);
+    left_ -= static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
+} // namespace troupe::env

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+
+namespace troupe::env {
+
+/// Writes a file whole or not at all: beside `path` as `<path>.partial`, to the disk, then renamed
+/// by commit(), the folder written too, so that the new name survives a power cut. Without commit()
+/// nothing is left of it and an old file stays. Throws std::system_error naming the file and the
+/// system's reason (a full disk, no permission).
+class WholeFileWriter {
+public:
+  explicit WholeFileWriter(std::filesystem::path path);
+  ~WholeFileWriter();
+  WholeFileWriter(const WholeFileWriter&) = delete;
+  WholeFileWriter& operator=(const WholeFileWriter&) = delete;
+
+  void write(const void* data, std::size_t size);
+  void commit();
+
+  /// The file that is written before it is renamed.
+  const std::filesystem::path& partial() const { return partial_; }
+
+private:
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  int descriptor_ = -1;
+};
+
+/// Reads a file from its beginning to its end. Throws std::system_error naming the file and the
+/// system's reason.
+class FileReader {
+public:
+  explicit FileReader(std::filesystem::path path);
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Bytes not read yet, by the size that the file had when it was opened.
+  std::uint64_t left() const { return left_; }
+
+  /// Reads exactly `size` bytes; false, with nothing promised of `data`, when the file ends before.
+  [[nodiscard]] bool read(void* data, std::uint64_t size);
+
+private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t left_ = 0;
+};
+
+} // namespace troupe::env
