@@ -32,6 +32,7 @@ wanted=()
 elsewhere 'torch/lib/libtorch_cpu.so' || elsewhere 'lib/libtorch_cpu.so' || wanted+=(torch nvidia-cuda-runtime nvidia-cuda-cupti)
 elsewhere 'mujoco/libmujoco.so.3.17.0' || elsewhere 'lib/libmujoco.so.3.17.0' || wanted+=(mujoco)
 elsewhere 'dm_control/suite/cheetah.xml' || elsewhere 'suite/cheetah.xml' || wanted+=(dm_control)
+elsewhere 'gymnasium/envs/mujoco/assets/half_cheetah.xml' || elsewhere 'assets/half_cheetah.xml' || wanted+=(gymnasium)
 
 mkdir -p "$deps/wheels"
 for name in ${wanted[@]+"${wanted[@]}"}; do
@@ -64,7 +65,8 @@ import sys, zipfile
 name, wheel, target = sys.argv[1:]
 keep = {"torch": ("torch/include/", "torch/lib/libtorch_cpu.so", "torch/lib/libc10", "torch/lib/libgomp",
                   "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_nvshmem.so"),
-        "mujoco": ("mujoco/include/", "mujoco/libmujoco.so"), "dm_control": ("dm_control/suite/",)}.get(name, ("nvidia/",))
+        "mujoco": ("mujoco/include/", "mujoco/libmujoco.so"), "dm_control": ("dm_control/suite/",),
+        "gymnasium": ("gymnasium/envs/mujoco/assets/",)}.get(name, ("nvidia/",))
 with zipfile.ZipFile(wheel) as archive:
     for member in archive.namelist():
         if member.startswith(keep) and not member.endswith((".py", ".pyi")) or ".dist-info/" in member and "LICENSE" in member:

@@ -1,9 +1,11 @@
 # MuJoCo 3.17 from its Python wheel or release archive along CMAKE_PREFIX_PATH: target MuJoCo::mujoco.
-# Also finds the control-suite models (dm_control/suite/*.xml): variable MuJoCo_SUITE_DIR.
+# Also finds the control-suite models (dm_control/suite/*.xml): variable MuJoCo_SUITE_DIR;
+# and Gym's (gymnasium/envs/mujoco/assets/*.xml): variable MuJoCo_GYM_DIR.
 include(FindPackageHandleStandardArgs)
 find_path(MuJoCo_INCLUDE_DIR mujoco/mujoco.h PATH_SUFFIXES mujoco/include include)
 find_file(MuJoCo_LIBRARY libmujoco.so.3.17.0 PATH_SUFFIXES mujoco lib mujoco/lib)
 find_path(MuJoCo_SUITE_DIR cheetah.xml PATH_SUFFIXES dm_control/suite suite)
+find_path(MuJoCo_GYM_DIR half_cheetah.xml PATH_SUFFIXES gymnasium/envs/mujoco/assets assets)
 if(MuJoCo_INCLUDE_DIR)
   file(STRINGS "${MuJoCo_INCLUDE_DIR}/mujoco/mujoco.h" _line REGEX "define mjVERSION_HEADER")
   string(REGEX MATCH "[0-9]+$" _number "${_line}")
@@ -18,8 +20,8 @@ if(MuJoCo_INCLUDE_DIR)
   endif()
   set(MuJoCo_VERSION "${_major}.${_minor}.${_patch}")
 endif()
-find_package_handle_standard_args(MuJoCo REQUIRED_VARS MuJoCo_LIBRARY MuJoCo_INCLUDE_DIR MuJoCo_SUITE_DIR
-  REASON_FAILURE_MESSAGE "run experiments/install_dependencies.sh, or name a folder that holds mujoco/ and dm_control/ with -DCMAKE_PREFIX_PATH=<folder>")
+find_package_handle_standard_args(MuJoCo REQUIRED_VARS MuJoCo_LIBRARY MuJoCo_INCLUDE_DIR MuJoCo_SUITE_DIR MuJoCo_GYM_DIR
+  REASON_FAILURE_MESSAGE "run experiments/install_dependencies.sh, or name a folder that holds mujoco/, dm_control/ and gymnasium/ with -DCMAKE_PREFIX_PATH=<folder>")
 if(MuJoCo_FOUND AND NOT TARGET MuJoCo::mujoco)
   add_library(MuJoCo::mujoco SHARED IMPORTED GLOBAL)
   set_target_properties(MuJoCo::mujoco PROPERTIES

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "env/gym/options.hpp"
+#include "env/physics.hpp"
+#include "env/random.hpp"
+#include "env/spec.hpp"
+
+namespace troupe::env::gym {
+
+/// What a task's reward is computed from, besides the physics after the step.
+struct GymStep {
+  std::span<const double> action; // as it was applied
+  double velocity = 0;            // metres/second along x, of what position() measures
+  bool healthy = true;            // GymTask::healthy() after the step
+};
+
+/// What makes one of Gym's tasks of a simulation. Quantities that MuJoCo derives (body positions,
+/// contact forces) are, as in Gym, those of the last evaluation inside mj_step, thus a little
+/// older than qpos and qvel. Constant after construction; nothing but the constructor allocates.
+class GymTask {
+public:
+  virtual ~GymTask() = default;
+
+  /// float64 arrays which one after another are Gym's flat observation.
+  virtual std::vector<ArraySpec> observations() const = 0;
+
+  /// Names of the parts of the reward.
+  virtual std::vector<const char*> reward_parts() const = 0;
+
+  /// Whether cfrc_ext is read, so that mj_rnePostConstraint must fill it after a step.
+  virtual bool reads_contact_forces() const { return false; }
+
+  /// Changes qpos and qvel from the model's defaults to a new episode's.
+  virtual void initialize_episode(Physics& physics, Random& random) const = 0;
+
+  /// x in metres of what moves forward; read before and after a step.
+  virtual double position(const Physics&) const { return 0; }
+
+  /// Gym's "healthy": decides on rewards and, in most tasks, on the end.
+  virtual bool healthy(const Physics&) const { return true; }
+
+  /// Whether an episode that is not healthy ends.
+  virtual bool terminates() const { return true; }
+
+  /// Fills the parts and returns the reward.
+  virtual double reward(const Physics& physics, const GymStep& step,
+                        std::span<RewardPart> parts) const = 0;
+
+  virtual void observe(const Physics& physics, std::span<double> out) const = 0;
+};
+
+/// One task of the table.
+struct GymTaskInfo {
+  std::string name;                   // "Ant-v5"
+  std::vector<GymOptionRule> options; // with common_options()
+  std::unique_ptr<GymTask> (*make)(const GymOptionValues&, const Physics&);
+};
+
+/// `own` and what every task takes: xml_file, frame_skip, max_episode_steps.
+std::vector<GymOptionRule> with_common_options(std::vector<GymOptionRule> own, const char* xml_file,
+                                               const char* frame_skip,
+                                               const char* max_episode_steps = "1000");
+
+// One file per task.
+GymTaskInfo ant_v5();
+GymTaskInfo half_cheetah_v5();
+GymTaskInfo hopper_v5();
+GymTaskInfo humanoid_v5();
+GymTaskInfo humanoid_standup_v5();
+GymTaskInfo inverted_double_pendulum_v5();
+GymTaskInfo inverted_pendulum_v5();
+GymTaskInfo pusher_v5();
+GymTaskInfo reacher_v5();
+GymTaskInfo swimmer_v5();
+GymTaskInfo walker2d_v5();
+
+/// Throws std::invalid_argument when a model (the user's own, perhaps) has fewer positions or
+/// velocities than the task reads.
+void require_sizes(const Physics& physics, int positions, int velocities);
+
+std::span<const double> positions(const Physics& physics);  // qpos
+std::span<const double> velocities(const Physics& physics); // qvel
+std::span<double> positions(Physics& physics);
+std::span<double> velocities(Physics& physics);
+
+/// Adds to each number one draw from [-scale, scale), or from a normal distribution.
+void add_uniform_noise(std::span<double> values, double scale, Random& random);
+void add_normal_noise(std::span<double> values, double standard_deviation, Random& random);
+
+double sum_of_squares(std::span<const double> values);
+
+/// Gym's ranges of health are open intervals, but for the ant's.
+inline bool inside(double value, const GymRange& range) {
+  return range.low < value && value < range.high;
+}
+
+/// Writes numbers into an observation one after another.
+class GymObservationCursor {
+public:
+  explicit GymObservationCursor(std::span<double> out) : next_(out.data()) {}
+  void put(double value) { *next_++ = value; }
+  void put(std::span<const double> values);
+  void put_clipped(std::span<const double> values, double low, double high);
+  void put_difference(const double* a, const double* b, std::size_t count);
+
+private:
+  double* next_;
+};
+
+ArraySpec gym_array(const char* name, std::size_t elements);
+
+} // namespace troupe::env::gym

@@ -1,0 +1,165 @@
+#include "env/gym/options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+
+#include "env/make.hpp"
+
+namespace troupe::env::gym {
+
+namespace {
+
+constexpr std::size_t kLongestValue = 4096; // characters
+
+// Arguments of Gymnasium's constructors that say how to draw, which an environment here leaves to
+// the Pixels wrapper.
+constexpr const char* kDrawing[] = {"render_mode", "width",         "height",
+                                    "camera_id",   "camera_name",   "default_camera_config",
+                                    "max_geom",    "visual_options"};
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string::npos)
+    return "";
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::optional<double> parse_number(const std::string& padded) {
+  const std::string text = trimmed(padded);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || std::isnan(value))
+    return {};
+  return value;
+}
+
+std::optional<double> parse_bounded(GymOptionKind kind, const std::string& text) {
+  const std::optional<double> value = parse_number(text);
+  if (!value || !std::isfinite(*value))
+    return {};
+  const bool whole = *value == std::floor(*value);
+  switch (kind) {
+  case GymOptionKind::scale:
+    return *value >= 0 ? value : std::nullopt;
+  case GymOptionKind::count:
+    return whole && *value >= 1 && *value <= 1000 ? value : std::nullopt;
+  case GymOptionKind::episode_steps:
+    return whole && (*value == -1 || (*value >= 1 && *value <= 1e9)) ? value : std::nullopt;
+  default:
+    return value;
+  }
+}
+
+std::optional<bool> parse_flag(const std::string& padded) {
+  const std::string text = trimmed(padded);
+  if (text == "true" || text == "True" || text == "1")
+    return true;
+  if (text == "false" || text == "False" || text == "0")
+    return false;
+  return {};
+}
+
+/// "0.2,inf", also as Python prints it: "(0.2, inf)".
+std::optional<GymRange> parse_range(const std::string& padded) {
+  std::string text = trimmed(padded);
+  if (text.size() >= 2
+      && ((text.front() == '(' && text.back() == ')')
+          || (text.front() == '[' && text.back() == ']')))
+    text = text.substr(1, text.size() - 2);
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos)
+    return {};
+  const auto low = parse_number(text.substr(0, comma));
+  const auto high = parse_number(text.substr(comma + 1));
+  if (!low || !high || *low > *high)
+    return {};
+  return GymRange{*low, *high};
+}
+
+std::string shown(const std::string& value) {
+  return value.size() <= 80 ? value : value.substr(0, 80) + "…";
+}
+
+[[noreturn]] void refuse_name(const std::string& task, const std::vector<GymOptionRule>& rules,
+                              const std::string& name) {
+  std::string message = task + ": there is no option '" + shown(name) + "'";
+  if (std::find(std::begin(kDrawing), std::end(kDrawing), name) != std::end(kDrawing))
+    throw std::invalid_argument(
+        message + "; size and camera of pictures are chosen by the environment's pixel options");
+  std::vector<std::string> names;
+  for (const GymOptionRule& rule : rules)
+    names.emplace_back(rule.name);
+  message += "; nearest:";
+  for (const std::string& near : nearest_names(name, names))
+    message += " '" + near + "'";
+  throw std::invalid_argument(message);
+}
+
+} // namespace
+
+const char* rule_text(GymOptionKind kind) {
+  switch (kind) {
+  case GymOptionKind::number:
+    return "a finite number";
+  case GymOptionKind::scale:
+    return "a finite number, 0 or greater";
+  case GymOptionKind::count:
+    return "a whole number from 1 to 1000";
+  case GymOptionKind::episode_steps:
+    return "a whole number from 1 to 1000000000, or -1 for no limit";
+  case GymOptionKind::flag:
+    return "true or false";
+  case GymOptionKind::range:
+    return "two numbers '<low>,<high>' with low <= high; -inf and inf are allowed";
+  case GymOptionKind::text:
+    return "text of 1 to 4096 characters";
+  }
+  return "";
+}
+
+GymOptionValues::GymOptionValues(const std::string& task, const std::vector<GymOptionRule>& rules,
+                                 const std::map<std::string, std::string>& given) {
+  const auto parse = [](GymOptionKind kind, const std::string& text) -> std::optional<Value> {
+    if (text.size() > kLongestValue)
+      return {};
+    if (kind == GymOptionKind::flag)
+      return parse_flag(text);
+    if (kind == GymOptionKind::range)
+      return parse_range(text);
+    if (kind == GymOptionKind::text)
+      return trimmed(text).empty() ? std::nullopt : std::optional<Value>(trimmed(text));
+    return parse_bounded(kind, text);
+  };
+  for (const GymOptionRule& rule : rules)
+    values_[rule.name] = parse(rule.kind, rule.default_value).value();
+  for (const auto& [name, text] : given) {
+    const auto rule = std::find_if(rules.begin(), rules.end(),
+                                   [&key = name](const GymOptionRule& r) { return r.name == key; });
+    if (rule == rules.end())
+      refuse_name(task, rules, name);
+    const std::optional<Value> value = parse(rule->kind, text);
+    if (!value)
+      throw std::invalid_argument(task + ": option " + name + " is '" + shown(text)
+                                  + "'; it must be " + rule_text(rule->kind) + " (left out, it is "
+                                  + rule->default_value + ")");
+    values_[name] = *value;
+  }
+}
+
+template <typename T>
+const T& GymOptionValues::get(const std::string& name) const {
+  const auto found = values_.find(name);
+  if (found == values_.end() || !std::holds_alternative<T>(found->second))
+    throw std::logic_error("option " + name + " is not in the task's table with this type");
+  return std::get<T>(found->second);
+}
+
+template const double& GymOptionValues::get(const std::string&) const;
+template const bool& GymOptionValues::get(const std::string&) const;
+template const GymRange& GymOptionValues::get(const std::string&) const;
+template const std::string& GymOptionValues::get(const std::string&) const;
+
+} // namespace troupe::env::gym
