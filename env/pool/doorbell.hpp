@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace troupe::env {
+
+/// Where one thread sleeps until another rings. Ringing costs one load while nobody sleeps.
+///
+///   sleeper:  key = bell.announce();           ringer:  work.store(…, seq_cst);
+///             if (work.load(seq_cst))                   bell.ring();
+///               bell.retract();
+///             else bell.sleep(key, deadline);
+///
+/// No ring is lost when both sides touch the work with std::memory_order_seq_cst. One sleeper, any
+/// number of ringers. sleep() may return early: look at the work again.
+class Doorbell {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  std::uint32_t announce() {
+    sleeping_.store(true, std::memory_order_seq_cst);
+    return rings_.load(std::memory_order_seq_cst);
+  }
+  void retract() { sleeping_.store(false, std::memory_order_relaxed); }
+  void sleep(std::uint32_t key, Clock::time_point deadline);
+  void ring() {
+    if (sleeping_.load(std::memory_order_seq_cst))
+      wake();
+  }
+
+private:
+  void wake();
+
+  alignas(64) std::atomic<bool> sleeping_ = false;
+  std::atomic<std::uint32_t> rings_ = 0;
+};
+
+/// What a thread does between two looks at memory that another one will write.
+inline void spin_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+} // namespace troupe::env

@@ -1,0 +1,287 @@
+#include "env/pool/pool_engine.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "env/pool/cpu_list.hpp"
+#include "env/split_mix.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+constexpr int kSpins = 400; // some 10 µs: a sleeping thread takes as long to wake
+constexpr std::size_t kCacheLineBytes = 64;
+constexpr std::int64_t kGuessedEpisodeSteps = 1000; // where the spec sets no limit
+constexpr std::chrono::seconds kNap{1};
+
+std::uint64_t split_episode_seed(std::uint64_t seed, std::uint64_t environment,
+                                 std::uint64_t episode) {
+  std::uint64_t state = mix_bits(seed + kSplitMixStep);
+  state = mix_bits(state ^ mix_bits(environment + 1));
+  return mix_bits(state ^ mix_bits(episode + kSplitMixStep));
+}
+
+bool has_pictures(const EnvironmentSpec& spec) {
+  return std::any_of(spec.observations.begin(), spec.observations.end(),
+                     [](const ArraySpec& array) { return array.type == ElementType::uint8; });
+}
+
+void check_alike(const EnvironmentSpec& first, const Environment* other, int number) {
+  const std::string name = "environment " + std::to_string(number) + " of the pool";
+  if (other == nullptr)
+    throw std::invalid_argument(name + ": none was made");
+  if (other->spec().observations != first.observations || other->spec().action != first.action)
+    throw std::invalid_argument(name + " (" + other->spec().name
+                                + ") has other observations or actions than the first one ("
+                                + first.name + "); a pool needs environments that are alike");
+}
+
+void check_finite(std::span<const double> action) {
+  for (std::size_t i = 0; i < action.size(); ++i)
+    if (!std::isfinite(action[i]))
+      throw std::invalid_argument("action[" + std::to_string(i) + "] is "
+                                  + std::to_string(action[i])
+                                  + "; actions must be finite (has the policy diverged?)");
+}
+
+void check_result(const TimeStep& result) {
+  if (!std::isfinite(result.reward) || !std::isfinite(result.discount))
+    throw std::runtime_error("its reward is " + std::to_string(result.reward) + " and its discount "
+                             + std::to_string(result.discount) + "; both must be finite");
+}
+
+} // namespace
+
+PoolEngine::PoolEngine(const PoolOptions& options, const EnvironmentPool::Make& make)
+    : caller_plays_(options.caller_plays),
+      failure_budget_(options.failure_budget),
+      episode_seed_(options.episode_seed) {
+  if (!episode_seed_)
+    episode_seed_ = [seed = options.seed](int environment, std::uint64_t episode) {
+      return split_episode_seed(seed, static_cast<std::uint64_t>(environment), episode);
+    };
+  make_slots(options, make);
+  start_threads(options);
+}
+
+void PoolEngine::make_slots(const PoolOptions& options, const EnvironmentPool::Make& make) {
+  const auto count = static_cast<std::size_t>(options.environments);
+  const auto threads = static_cast<std::size_t>(options.threads);
+  slots_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    slots_[i].environment = make(static_cast<int>(i));
+    if (i == 0 && slots_[0].environment)
+      spec_ = slots_[0].environment->spec();
+    check_alike(spec_, slots_[i].environment.get(), static_cast<int>(i));
+  }
+  bound_ = options.binding == PoolThreads::bound
+           || (options.binding == PoolThreads::automatic && has_pictures(spec_));
+  spares_ = options.spares.value_or(!bound_ && threads > 1);
+  preparers_ = bound_ ? options.threads : std::max(1, options.threads - 1);
+  spare_states_ = std::make_unique<std::atomic<SpareState>[]>(count);
+  const std::int64_t episode = spec_.episode_steps > 0 ? spec_.episode_steps : kGuessedEpisodeSteps;
+  for (std::size_t i = 0; i < count; ++i) {
+    spare_states_[i] = SpareState::none;
+    home_.push_back(static_cast<std::uint32_t>(i * threads / count));
+    const double place = static_cast<double>(i + 1) / static_cast<double>(count);
+    due_.push_back(std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(.8 * place * static_cast<double>(episode))));
+    if (!spares_)
+      continue;
+    slots_[i].spare = make(static_cast<int>(i));
+    check_alike(spec_, slots_[i].spare.get(), static_cast<int>(i));
+    slots_[i].spare_observation.resize(spec_.observation_bytes());
+  }
+  action_stride_ = (spec_.action.size() + 7) / 8 * 8;
+  actions_.resize(count * action_stride_);
+  observation_bytes_ = spec_.observation_bytes();
+  observation_stride_ =
+      (observation_bytes_ + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+  observations_.resize(count * observation_stride_);
+  destinations_.resize(count);
+}
+
+void PoolEngine::start_threads(const PoolOptions& options) {
+  const auto threads = static_cast<std::size_t>(options.threads);
+  for (std::size_t t = 0; t < threads; ++t) {
+    lanes_.push_back(std::make_unique<Lane>(slots_.size()));
+    const auto range = std::equal_range(home_.begin(), home_.end(), static_cast<std::uint32_t>(t));
+    lanes_[t]->first = static_cast<std::size_t>(range.first - home_.begin());
+    lanes_[t]->last = static_cast<std::size_t>(range.second - home_.begin());
+  }
+  const bool one_each =
+      threads + (caller_plays_ ? 0 : 1) <= std::max<std::size_t>(1, allowed_cpus().size());
+  spins_ = one_each ? kSpins : 0; // else a spinning thread keeps a working one off its processor
+  for (std::size_t t = caller_plays_ ? 1 : 0; t < threads; ++t) {
+    threads_.emplace_back([this, t](const std::stop_token& stop) { run(t, stop); });
+    pthread_setname_np(threads_.back().native_handle(),
+                       ("pool " + std::to_string(t)).substr(0, 15).c_str());
+    if (!options.cpus.empty())
+      pin_thread(threads_.back(), options.cpus[threads_.size() - 1]);
+  }
+}
+
+PoolEngine::~PoolEngine() {
+  for (std::jthread& thread : threads_)
+    thread.request_stop();
+  for (const auto& lane : lanes_)
+    lane->bell.ring();
+  threads_.clear(); // joins
+}
+
+void PoolEngine::run(std::size_t lane, const std::stop_token& stop) {
+  while (!stop.stop_requested())
+    if (!play_one(lane))
+      rest(lane, stop);
+  if (bound_) // what belongs to this thread ends on it
+    for (std::size_t i = lanes_[lane]->first; i < lanes_[lane]->last; ++i) {
+      slots_[i].environment.reset();
+      slots_[i].spare.reset();
+    }
+}
+
+bool PoolEngine::has_work(std::size_t lane) const {
+  if (bound_)
+    return !lanes_[lane]->work.empty();
+  return std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const auto& other) { return !other->work.empty(); });
+}
+
+void PoolEngine::rest(std::size_t lane, const std::stop_token& stop) {
+  for (int i = 0; i < spins_; ++i) {
+    if (has_work(lane) || stop.stop_requested())
+      return;
+    spin_pause();
+  }
+  if (may_prepare(lane) && prepare_one(lane, false))
+    return;
+  Doorbell& bell = lanes_[lane]->bell;
+  const std::uint32_t key = bell.announce();
+  if (has_work(lane) || stop.stop_requested())
+    bell.retract();
+  else
+    bell.sleep(key, Clock::now() + kNap);
+}
+
+std::size_t PoolEngine::ready() const {
+  std::size_t count = 0;
+  for (const auto& lane : lanes_)
+    count += lane->done.size();
+  return count;
+}
+
+void PoolEngine::push(std::size_t environment) {
+  lanes_[home_[environment]]->work.push(static_cast<std::uint32_t>(environment));
+}
+
+void PoolEngine::start(std::size_t count, bool here) {
+  std::size_t wakes = here && caller_plays_ && count > 0 ? count - 1 : count;
+  for (std::size_t t = 0; t < lanes_.size(); ++t) {
+    const bool committed = lanes_[t]->work.commit();
+    if (bound_ && committed)
+      lanes_[t]->bell.ring();
+  }
+  if (bound_)
+    return;
+  for (std::size_t t = caller_plays_ ? 1 : 0; t < lanes_.size() && wakes > 0; ++t, --wakes)
+    lanes_[t]->bell.ring();
+}
+
+bool PoolEngine::wait(std::size_t results, Clock::time_point deadline) {
+  for (int idle = 0;;) {
+    if (ready() >= results)
+      return true;
+    if (caller_plays_ && play_one(0)) {
+      if (ready() < results && Clock::now() >= deadline)
+        return false;
+      idle = 0;
+    } else if (idle++ < spins_) {
+      spin_pause();
+    } else {
+      if (Clock::now() >= deadline)
+        return false;
+      const std::uint32_t key = caller_bell_.announce();
+      if (ready() >= results || (caller_plays_ && has_work(0)))
+        caller_bell_.retract();
+      else
+        caller_bell_.sleep(key, deadline);
+    }
+  }
+}
+
+std::size_t PoolEngine::take() {
+  while (lanes_[next_ring_]->done.size() == 0)
+    next_ring_ = (next_ring_ + 1) % lanes_.size();
+  const std::size_t environment = lanes_[next_ring_]->done.take();
+  next_ring_ = (next_ring_ + 1) % lanes_.size(); // in turn, so that none waits for ever
+  return environment;
+}
+
+bool PoolEngine::play_one(std::size_t lane) {
+  if (may_prepare(lane) && prepare_one(lane, true))
+    return true;
+  for (std::size_t k = 0; k < (bound_ ? 1 : lanes_.size()); ++k)
+    if (const auto environment = lanes_[(lane + k) % lanes_.size()]->work.take()) {
+      play(lane, *environment);
+      return true;
+    }
+  return false;
+}
+
+void PoolEngine::play(std::size_t lane, std::uint32_t environment) {
+  if (slots_[environment].phase == PoolPhase::playing)
+    step(lane, environment);
+  else
+    begin(lane, environment);
+}
+
+void PoolEngine::step(std::size_t lane, std::uint32_t environment) {
+  PoolSlot& slot = slots_[environment];
+  ++slot.steps;
+  try {
+    const auto values = action(environment);
+    check_finite(values);
+    slot.result = slot.environment->step(values, observation(environment));
+    check_result(slot.result);
+    slot.episode_return += slot.result.reward;
+    slot.status = RowStatus::ok;
+    if (slot.result.step_type == StepType::last) {
+      slot.phase = PoolPhase::ended;
+      slot.failures = 0;
+    }
+  } catch (...) {
+    fail(environment, words_of_present_exception());
+  }
+  mind_overdue(environment);
+  publish(lane, environment);
+}
+
+void PoolEngine::fail(std::uint32_t environment, const std::string& what) {
+  PoolSlot& slot = slots_[environment];
+  ++slot.failures;
+  const bool out = slot.failures > failure_budget_;
+  slot.error = "environment " + std::to_string(environment) + " of the pool (" + spec_.name
+               + "), episode " + std::to_string(slot.episode - 1) + ", step "
+               + std::to_string(slot.steps) + ": " + what;
+  if (out)
+    slot.error +=
+        "; " + std::to_string(slot.failures) + " episodes in a row failed, so it is out of service";
+  slot.status = out ? RowStatus::out_of_service : RowStatus::failed;
+  slot.phase = out ? PoolPhase::out_of_service : PoolPhase::ended;
+  slot.result = {StepType::last, 0, 1};
+  std::memset(destinations_[environment], 0, observation_bytes_);
+}
+
+void PoolEngine::publish(std::size_t lane, std::uint32_t environment) {
+  lanes_[lane]->done.push(environment); // from here on the slot is the caller's
+  if (lane > 0 || !caller_plays_)
+    caller_bell_.ring();
+}
+
+} // namespace troupe::env

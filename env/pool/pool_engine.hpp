@@ -1,0 +1,155 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "env/pool/doorbell.hpp"
+#include "env/pool/environment_pool.hpp"
+#include "env/pool/rings.hpp"
+
+namespace troupe::env {
+
+enum class PoolPhase : std::uint8_t { unstarted, playing, ended, out_of_service };
+
+/// An environment and where it stands. Belongs to the caller, and from the push into a work ring to
+/// the push into a done ring to the thread that plays it. The members behind `spare` belong to
+/// whoever set SpareState::preparing, or, when it is `ready`, to the slot's owner.
+struct alignas(64) PoolSlot {
+  TimeStep result;
+  std::int64_t steps = 0; // of the present episode
+  double episode_return = 0;
+  std::uint64_t episode = 0; // episodes begun
+  PoolPhase phase = PoolPhase::unstarted;
+  RowStatus status = RowStatus::ok;
+  std::int32_t failures = 0; // in a row
+  std::unique_ptr<Environment> environment;
+  std::string error;
+
+  std::unique_ptr<Environment> spare;
+  TimeStep spare_result;
+  std::vector<std::byte> spare_observation;
+  std::string spare_error; // not empty: the reset failed
+};
+
+/// none: there is none, or nobody may prepare it. wanted: the next episode should be begun in it.
+/// overdue: now. preparing: a thread does. awaited: and its environment stands still until then, so
+/// that thread will finish the environment's step. ready: begun.
+enum class SpareState : std::uint8_t { none, wanted, overdue, preparing, awaited, ready };
+
+/// What the exception being handled says.
+std::string words_of_present_exception();
+
+/// The threads of an EnvironmentPool: who plays what, and when spares are prepared. The public
+/// class checks everything before it comes here.
+///
+/// Every thread has a ring of work, filled by the caller with the environments whose home it is; a
+/// thread without work takes from the others' unless environments are bound. Spares are prepared by
+/// threads without work, at most all but one of them at a time, so that steps always go on; when
+/// there never is such a thread, at moments spread over the episode.
+class PoolEngine {
+public:
+  using Clock = EnvironmentPool::Clock;
+
+  PoolEngine(const PoolOptions& options, const EnvironmentPool::Make& make);
+  ~PoolEngine();
+
+  const EnvironmentSpec& spec() const { return spec_; }
+  std::size_t size() const { return slots_.size(); }
+  bool bound() const { return bound_; }
+  bool spares() const { return spares_; }
+  PoolSlot& slot(std::size_t environment) { return slots_[environment]; }
+  const PoolSlot& slot(std::size_t environment) const { return slots_[environment]; }
+  std::span<double> action(std::size_t environment) {
+    return std::span(actions_).subspan(environment * action_stride_, spec_.action.size());
+  }
+  std::byte* own_observation(std::size_t environment) {
+    return observations_.data() + environment * observation_stride_;
+  }
+  /// Where the environment's next observation goes. (Apart from the slots: the caller would wait
+  /// for each slot's cache line.)
+  void write_to(std::size_t environment, std::byte* observation) {
+    destinations_[environment] = observation;
+  }
+
+  /// The caller's side. push() for each, then start(); `here`: the caller will wait() at once.
+  void push(std::size_t environment);
+  void start(std::size_t count, bool here);
+  bool wait(std::size_t results, Clock::time_point deadline);
+  std::size_t take(); // a result that wait() saw
+
+  /// No thread touches a spare between the two.
+  void hold_spares();
+  void release_spares();
+
+private:
+  struct Lane { // one thread's
+    explicit Lane(std::size_t environments) : work(environments), done(environments) {}
+    WorkRing work;
+    DoneRing done;
+    Doorbell bell;
+    std::size_t first = 0; // environments at home here
+    std::size_t last = 0;
+    std::size_t cursor = 0; // where it looks for a spare to prepare
+    alignas(64) std::atomic<std::int32_t> wanted = 0;
+    std::atomic<std::int32_t> overdue = 0;
+  };
+
+  void make_slots(const PoolOptions& options, const EnvironmentPool::Make& make);
+  void start_threads(const PoolOptions& options);
+  void run(std::size_t lane, const std::stop_token& stop);
+  void rest(std::size_t lane, const std::stop_token& stop);
+  bool may_prepare(std::size_t lane) const;
+  bool has_work(std::size_t lane) const;
+  std::size_t ready() const;
+
+  bool play_one(std::size_t lane);
+  void play(std::size_t lane, std::uint32_t environment);
+  void step(std::size_t lane, std::uint32_t environment);
+  void begin(std::size_t lane, std::uint32_t environment);
+  void begin_in_place(std::uint32_t environment);
+  void begin_from_spare(std::uint32_t environment);
+  void fail(std::uint32_t environment, const std::string& what);
+  void publish(std::size_t lane, std::uint32_t environment);
+
+  std::span<std::byte> observation(std::uint32_t environment) {
+    return {destinations_[environment], observation_bytes_};
+  }
+  Lane& tally(std::uint32_t environment) { // whose counters speak of this spare
+    return *lanes_[bound_ ? home_[environment] : 0];
+  }
+  void want_spare(std::uint32_t environment);
+  void mind_overdue(std::uint32_t environment);
+  bool prepare_one(std::size_t lane, bool overdue_only);
+  bool prepare(std::size_t lane, std::uint32_t environment, SpareState from);
+
+  EnvironmentSpec spec_;
+  bool bound_ = false;
+  bool spares_ = false;
+  bool caller_plays_ = true;
+  std::int32_t failure_budget_ = 0;
+  int spins_ = 0; // looks at memory before a thread goes to sleep
+  std::int32_t preparers_ = 1;
+  std::function<std::uint64_t(int, std::uint64_t)> episode_seed_;
+  std::vector<PoolSlot> slots_;
+  std::vector<std::uint32_t> home_;
+  std::vector<std::int64_t> due_; // the step of an episode at which the next one should be ready
+  std::size_t action_stride_ = 0; // numbers; whole cache lines
+  std::vector<double> actions_;
+  std::size_t observation_bytes_ = 0;
+  std::size_t observation_stride_ = 0; // bytes; whole cache lines
+  std::vector<std::byte> observations_;
+  std::vector<std::byte*> destinations_;
+  std::unique_ptr<std::atomic<SpareState>[]> spare_states_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::size_t next_ring_ = 0; // of take()
+  Doorbell caller_bell_;
+  alignas(64) std::atomic<std::int32_t> preparing_ = 0;
+  std::vector<std::jthread> threads_; // last: they end before the rest
+};
+
+} // namespace troupe::env

@@ -1,0 +1,96 @@
+// Saved states of a pool. Of an environment between two episodes nothing is kept but its numbers:
+// the next episode is a function of its seed.
+#include <cstring>
+#include <stdexcept>
+
+#include "env/pool/environment_pool.hpp"
+#include "env/pool/pool_engine.hpp"
+#include "env/state_bytes.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+void save_slot(std::vector<std::byte>& out, const PoolSlot& slot) {
+  save_value(out, slot.episode);
+  save_value(out, slot.steps);
+  save_value(out, slot.episode_return);
+  save_value(out, slot.failures);
+  save_value(out, slot.phase);
+  save_array<char>(out, slot.error);
+  if (slot.phase != PoolPhase::playing)
+    return;
+  const std::size_t place = out.size();
+  save_value(out, std::uint64_t{0});
+  slot.environment->save_state(out);
+  const std::uint64_t bytes = out.size() - place - sizeof bytes;
+  std::memcpy(out.data() + place, &bytes, sizeof bytes);
+}
+
+std::uint64_t load_size(std::span<const std::byte>& in, const char* what) {
+  std::uint64_t size = 0;
+  load_value(in, size, what);
+  if (size > in.size())
+    throw std::invalid_argument(std::string("saved state of a pool ends before its ") + what
+                                + ": it is truncated");
+  return size;
+}
+
+void load_slot(std::span<const std::byte>& in, PoolSlot& slot) {
+  slot.phase = PoolPhase::ended; // should anything below throw
+  PoolPhase phase{};
+  load_value(in, slot.episode, "number of episodes");
+  load_value(in, slot.steps, "step counter");
+  load_value(in, slot.episode_return, "return");
+  load_value(in, slot.failures, "failures");
+  load_value(in, phase, "phase");
+  if (phase > PoolPhase::out_of_service)
+    throw std::invalid_argument("saved state of a pool has phase "
+                                + std::to_string(static_cast<int>(phase))
+                                + ", which is none: it is damaged");
+  const std::uint64_t letters = load_size(in, "error text");
+  slot.error.assign(reinterpret_cast<const char*>(in.data()), letters);
+  in = in.subspan(letters);
+  if (phase == PoolPhase::playing) {
+    const std::uint64_t bytes = load_size(in, "environment");
+    if (!slot.environment->load_state(in.first(bytes)).empty())
+      throw std::invalid_argument(
+          "saved state of a pool has more bytes of an environment than that "
+          "needs: it was saved by another configuration");
+    in = in.subspan(bytes);
+  }
+  slot.status = phase == PoolPhase::out_of_service ? RowStatus::out_of_service : RowStatus::ok;
+  slot.result = phase == PoolPhase::out_of_service ? TimeStep{StepType::last, 0, 1} : TimeStep{};
+  slot.phase = phase;
+}
+
+} // namespace
+
+void EnvironmentPool::save_state(std::vector<std::byte>& out) const {
+  check_nothing_in_flight("save_state()");
+  save_value(out, static_cast<std::uint64_t>(engine_->size()));
+  for (std::size_t i = 0; i < engine_->size(); ++i)
+    save_slot(out, engine_->slot(i));
+}
+
+std::span<const std::byte> EnvironmentPool::load_state(std::span<const std::byte> in) {
+  check_nothing_in_flight("load_state()");
+  std::uint64_t count = 0;
+  load_value(in, count, "number of environments");
+  if (count != engine_->size())
+    throw std::invalid_argument("saved state of a pool has " + std::to_string(count)
+                                + " environments and this pool " + std::to_string(engine_->size())
+                                + "; load it with as many as it was saved with");
+  struct Hold { // spares were begun for the episodes of before
+    PoolEngine& engine;
+    explicit Hold(PoolEngine& held) : engine(held) { engine.hold_spares(); }
+    ~Hold() { engine.release_spares(); }
+  } const hold(*engine_);
+  for (std::size_t i = 0; i < engine_->size(); ++i) {
+    load_slot(in, engine_->slot(i));
+    out_of_service_[i] = engine_->slot(i).phase == PoolPhase::out_of_service ? 1 : 0;
+  }
+  return in;
+}
+
+} // namespace troupe::env

@@ -1,0 +1,103 @@
+#include <doctest/doctest.h>
+
+#include <mutex>
+#include <set>
+
+#include "tests/env/pool/counting_environment.hpp"
+
+using namespace troupe::env;
+
+TEST_CASE("steps go on while the next episode's reset takes its time") {
+  for (const bool caller_plays : {true, false}) {
+    Gate gate;
+    std::atomic<int> resetting = 0;
+    CountingEnvironment::Hooks hooks;
+    hooks.reset = [&](std::uint64_t seed) {
+      if (seed % 1000 == 1) {
+        ++resetting;
+        gate.pass();
+      }
+    };
+    EnvironmentPool pool = counting_pool(
+        {.environments = 4, .threads = 2, .caller_plays = caller_plays}, 1'000'000'000, hooks);
+    REQUIRE(pool.spares());
+    PoolRows rows(pool.spec(), 4);
+    REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+    const std::vector<double> actions(8, 0);
+    for (const auto late = patience(); resetting == 0;) {
+      REQUIRE(EnvironmentPool::Clock::now() < late);
+      REQUIRE(pool.step(actions, rows.batch(), patience()));
+    }
+    const std::int64_t before = rows.episode_steps[3];
+    for (int step = 0; step < 500; ++step)
+      REQUIRE(pool.step(actions, rows.batch(), patience()));
+    for (std::size_t i = 0; i < 4; ++i)
+      CHECK(rows.episode_steps[i] == before + 500);
+    CHECK(resetting.load() == 1); // never all threads at once
+    gate.open();
+  }
+}
+
+TEST_CASE("a pool with spares resets each episode of each environment once, in any number of "
+          "threads") {
+  for (const int threads : {1, 2, 4}) {
+    std::mutex mutex;
+    std::multiset<std::uint64_t> seeds;
+    CountingEnvironment::Hooks hooks;
+    hooks.reset = [&](std::uint64_t seed) {
+      const std::scoped_lock lock(mutex);
+      seeds.insert(seed);
+    };
+    {
+      EnvironmentPool pool =
+          counting_pool({.environments = 4, .threads = threads, .spares = true}, 7, hooks);
+      PoolRows rows(pool.spec(), 4);
+      REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+      const std::vector<double> actions(8, 0);
+      for (int step = 1; step < 800; ++step) // a hundred episodes
+        REQUIRE(pool.step(actions, rows.batch(), patience()));
+    }
+    for (int environment = 0; environment < 4; ++environment)
+      for (std::uint64_t episode = 0; episode < 100; ++episode)
+        CHECK(seeds.count(plain_seed(environment, episode)) == 1);
+    CHECK(seeds.size() <= 404); // and at most the coming one of each
+  }
+}
+
+TEST_CASE("with one thread the resets are spread over the episode") {
+  std::vector<int> resets(1001, 0);
+  int step = 0;
+  CountingEnvironment::Hooks hooks;
+  hooks.reset = [&](std::uint64_t) { ++resets[static_cast<std::size_t>(step)]; };
+  EnvironmentPool pool = counting_pool({.environments = 50, .spares = true}, 1000, hooks);
+  PoolRows rows(pool.spec(), 50);
+  REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+  CHECK(resets[0] == 50);
+  const std::vector<double> actions(100, 0);
+  int most = 0, all = 0;
+  for (step = 1; step <= 1000; ++step) {
+    REQUIRE(pool.step(actions, rows.batch(), patience()));
+    most = std::max(most, resets[static_cast<std::size_t>(step)]);
+    all += resets[static_cast<std::size_t>(step)];
+  }
+  CHECK(all == 50);
+  CHECK(most <= 2);
+}
+
+TEST_CASE("episodes of any length end in time for a spare or without one") {
+  for (const std::int64_t length : {1, 2, 3, 50}) {
+    EnvironmentPool pool = counting_pool({.environments = 6, .threads = 3}, length);
+    PoolRows rows(pool.spec(), 6);
+    REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+    const std::vector<double> actions(12, 0);
+    for (std::int64_t step = 1; step < 600; ++step) {
+      REQUIRE(pool.step(actions, rows.batch(), patience()));
+      for (std::size_t i = 0; i < 6; ++i) {
+        REQUIRE(rows.episode_steps[i] == step % (length + 1));
+        REQUIRE(numbers(rows, i)[0]
+                == static_cast<double>(plain_seed(
+                    static_cast<int>(i), static_cast<std::uint64_t>(step / (length + 1)))));
+      }
+    }
+  }
+}

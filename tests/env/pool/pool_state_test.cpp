@@ -1,0 +1,123 @@
+#include <doctest/doctest.h>
+
+#include "env/random.hpp"
+#include "tests/env/pool/counting_environment.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+std::vector<double> actions_at(const EnvironmentPool& pool, int step) {
+  Random random(static_cast<std::uint64_t>(step) + 99);
+  std::vector<double> actions(static_cast<std::size_t>(pool.environments())
+                              * pool.spec().action.size());
+  for (double& action : actions)
+    action = random.uniform(-1, 1);
+  return actions;
+}
+
+void play(EnvironmentPool& pool, PoolRows& rows, int from, int to) {
+  for (int step = from; step < to; ++step)
+    REQUIRE(pool.step(actions_at(pool, step), rows.batch(), patience()));
+}
+
+bool same(const PoolRows& a, const PoolRows& b) {
+  return a.observations == b.observations && a.rewards == b.rewards && a.step_types == b.step_types
+         && a.episode_steps == b.episode_steps && a.episode_returns == b.episode_returns;
+}
+
+} // namespace
+
+TEST_CASE("a pool goes on from a saved state to the last bit, whatever its threads") {
+  for (const int until : {300, 1000, 1001, 1300}) { // within an episode, between two
+    CAPTURE(until);
+    const EnvironmentConfig config{.task = "cheetah_run", .frame_stack = 2};
+    EnvironmentPool first({.environments = 3, .threads = 1, .seed = 5}, config);
+    PoolRows rows(first.spec(), 3);
+    REQUIRE(first.reset(all_of(first), rows.batch(), patience()));
+    play(first, rows, 0, until);
+    std::vector<std::byte> state;
+    first.save_state(state);
+    for (const int threads : {1, 3}) {
+      EnvironmentPool second({.environments = 3, .threads = threads, .seed = 5}, config);
+      PoolRows others(second.spec(), 3);
+      if (threads == 3) { // one that has played before, with spares on the way
+        REQUIRE(second.reset(all_of(second), others.batch(), patience()));
+        play(second, others, 0, 10);
+      }
+      CHECK(second.load_state(state).empty());
+      EnvironmentPool third({.environments = 3, .threads = 1, .seed = 5}, config);
+      CHECK(third.load_state(state).empty());
+      PoolRows expected(third.spec(), 3);
+      for (int step = until; step < until + 1100; ++step) {
+        REQUIRE(second.step(actions_at(second, step), others.batch(), patience()));
+        REQUIRE(third.step(actions_at(third, step), expected.batch(), patience()));
+        REQUIRE(same(others, expected));
+      }
+      if (threads == 1) { // and so does the one that was saved
+        EnvironmentPool again({.environments = 3, .threads = 2, .seed = 5}, config);
+        CHECK(again.load_state(state).empty());
+        play(again, others, until, until + 200);
+        play(first, rows, until, until + 200);
+        CHECK(same(rows, others));
+      }
+    }
+  }
+}
+
+TEST_CASE("what is out of service stays so in a saved state, with its words") {
+  CountingEnvironment::Hooks hooks;
+  hooks.step = [](std::uint64_t seed, std::int64_t) {
+    if (seed >= 1000)
+      throw std::runtime_error("cracked");
+  };
+  EnvironmentPool pool = counting_pool({.environments = 2, .failure_budget = 0}, 9, hooks);
+  PoolRows rows(pool.spec(), 2);
+  REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+  REQUIRE(pool.step(std::vector<double>(4), rows.batch(), patience()));
+  std::vector<std::byte> state;
+  pool.save_state(state);
+  EnvironmentPool other = counting_pool({.environments = 2, .failure_budget = 0}, 9, hooks);
+  other.load_state(state);
+  CHECK(other.in_service(0));
+  CHECK_FALSE(other.in_service(1));
+  CHECK(other.error(1) == pool.error(1));
+  REQUIRE(other.step(std::vector<double>(4), rows.batch(), patience()));
+  CHECK(rows.statuses[1] == RowStatus::out_of_service);
+  CHECK(rows.episode_steps[0] == 2);
+}
+
+TEST_CASE("a state of another pool, cut short or garbled is refused and the pool can be reset") {
+  EnvironmentPool pool = counting_pool({.environments = 3}, 9);
+  PoolRows rows(pool.spec(), 3);
+  REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+  std::vector<std::byte> state;
+  pool.save_state(state);
+  EnvironmentPool two = counting_pool({.environments = 2}, 9);
+  CHECK_THROWS_WITH_AS(two.load_state(state),
+                       doctest::Contains("has 3 environments and this pool 2"),
+                       std::invalid_argument);
+  for (std::size_t bytes = 0; bytes < state.size(); ++bytes)
+    CHECK_THROWS_AS(pool.load_state(std::span(state).first(bytes)), std::invalid_argument);
+  Random random(3);
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::byte> garbled = state;
+    garbled[random.bits() % garbled.size()] ^= static_cast<std::byte>(1 + random.bits() % 255);
+    try {
+      pool.load_state(garbled);
+    } catch (const std::invalid_argument&) {
+    }
+  }
+  CHECK(pool.load_state(state).empty());
+  REQUIRE(pool.step(std::vector<double>(6), rows.batch(), patience()));
+  CHECK(numbers(rows, 2) == std::vector<double>{2000, 1, 0});
+}
+
+TEST_CASE("nothing is saved or loaded while environments are on their way") {
+  EnvironmentPool pool = counting_pool({.environments = 2}, 9);
+  pool.send_reset(std::vector<std::int32_t>{1});
+  std::vector<std::byte> state;
+  CHECK_THROWS_WITH_AS(pool.save_state(state), doctest::Contains("receive them first"),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(pool.load_state(state), std::invalid_argument);
+}
