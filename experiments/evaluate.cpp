@@ -1,18 +1,18 @@
 #include "experiments/evaluate.hpp"
 
-#include <cmath>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 
 #include "env/make.hpp"
-#include "env/physics.hpp"
-#include "env/render/renderer.hpp"
+#include "env/wrappers/frame_sink.hpp"
 #include "experiments/picture.hpp"
 #include "experiments/plan.hpp"
 #include "experiments/video.hpp"
 #include "learner/collector.hpp"
 #include "learner/evaluation.hpp"
+#include "learner/replicator.hpp"
 #include "learner/safetensors.hpp"
 
 namespace troupe::experiments {
@@ -28,6 +28,7 @@ std::unique_ptr<learner::Policy> load_policy(const actors::RunConfig& config,
   const auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
   auto agent = config.agent;
   agent.precision = agent.precision == "auto" ? "float32" : agent.precision; // nothing is learnt
+  learner::prepare_compute_thread(1); // a team of threads would only wait for each other
   learner::ReplicaContext context(nullptr, config.seed);
   const auto replica = learner::make_d4pg(agent, {transitions});
   replica->build(context);
@@ -38,63 +39,57 @@ std::unique_ptr<learner::Policy> load_policy(const actors::RunConfig& config,
   return policy;
 }
 
-/// Draws the first episode, at no more than 30 frames per second of simulated time.
+/// Keeps pictures of the first episode: all of them as a video, one as a PNG.
 class Film {
 public:
-  Film(env::Environment& environment, const EvaluateOptions& options)
-      : picture_path_(options.picture) {
-    if (environment.physics() == nullptr) {
-      throw std::invalid_argument(environment.spec().name + ": has no physics to draw");
+  Film(const env::EnvironmentSpec& spec, const EvaluateOptions& options)
+      : picture_path_(options.picture),
+        size_(options.video_size),
+        // A third of the way in: the agent does what it learnt, and has not yet ended.
+        picture_step_(spec.episode_steps / 3),
+        every_(std::max<std::int64_t>(1, picture_step_)) {
+    if (options.video.empty()) {
+      return;
     }
-    const auto& spec = environment.spec();
+    every_ = env::steps_per_frame(spec, kVideoFramesPerSecond);
     const double step_seconds =
         spec.control_timestep_seconds * static_cast<double>(spec.action_repeat);
-    every_ =
-        std::max(1, static_cast<int>(std::ceil(1 / (kVideoFramesPerSecond * step_seconds) - 1e-6)));
-    size_ = options.video_size;
-    env::PixelOptions pixels;
-    pixels.height = size_;
-    pixels.width = size_;
-    renderer_ = std::make_unique<env::Renderer>(*environment.physics(), pixels,
-                                                env::PixelLayout::channels_last);
-    frame_.resize(renderer_->bytes());
-    if (!options.video.empty()) {
-      const double rate = std::min(1 / (every_ * step_seconds), 1000.0);
-      writer_ = std::make_unique<VideoWriter>(options.video, size_, size_, rate);
-    }
-    // A third of the way in: the agent does what it learnt, and has not yet ended.
-    picture_step_ = spec.episode_steps > 0 ? spec.episode_steps / 3 : 0;
+    const double rate = 1 / (static_cast<double>(every_) * step_seconds);
+    writer_ = std::make_unique<VideoWriter>(options.video, size_, size_,
+                                            rate < 1000 ? rate : kVideoFramesPerSecond);
   }
 
-  void step() {
-    const bool picture = !picture_path_.empty() && steps_ == picture_step_;
-    if ((steps_ % every_ == 0 && writer_) || picture) {
-      renderer_->draw(frame_);
-      if (picture) {
-        write_png(picture_path_, size_, size_, frame_);
-      }
-      if (writer_ && steps_ % every_ == 0) {
-        writer_->add(frame_);
-      }
+  env::FrameSinkOptions sink_options() const {
+    return {.pixels = {.height = size_, .width = size_}, .every = every_, .episodes = 1};
+  }
+
+  void add(const env::Frame& frame) {
+    if (writer_) {
+      writer_->add(frame.rgb);
     }
-    ++steps_;
+    if (!picture_path_.empty() && !picture_taken_) {
+      picture_.assign(frame.rgb.begin(), frame.rgb.end());
+      picture_taken_ = frame.step >= picture_step_;
+    }
   }
 
   void finish() {
     if (writer_) {
       writer_->finish();
     }
+    if (!picture_.empty()) {
+      write_png(picture_path_, size_, size_, picture_);
+    }
   }
 
 private:
   std::filesystem::path picture_path_;
-  int size_ = 0;
-  int every_ = 1;
-  std::int64_t picture_step_ = 0;
-  std::int64_t steps_ = 0;
-  std::unique_ptr<env::Renderer> renderer_;
-  std::vector<std::uint8_t> frame_;
+  int size_;
+  std::int64_t picture_step_;
+  std::int64_t every_;
   std::unique_ptr<VideoWriter> writer_;
+  std::vector<std::uint8_t> picture_; // the latest, until the one that is wanted
+  bool picture_taken_ = false;
 };
 
 } // namespace
@@ -103,7 +98,14 @@ std::vector<double> evaluate_checkpoint(const Experiment& experiment,
                                         const std::filesystem::path& checkpoint,
                                         const EvaluateOptions& options) {
   const actors::RunConfig config = plan_run(experiment);
-  const auto environment = env::make_environment(config.environment);
+  auto environment = env::make_environment(config.environment);
+  std::optional<Film> film;
+  if (!options.video.empty() || !options.picture.empty()) {
+    film.emplace(environment->spec(), options);
+    environment =
+        std::make_unique<env::FrameSink>(std::move(environment), film->sink_options(),
+                                         [&film](const env::Frame& frame) { film->add(frame); });
+  }
   const auto policy = load_policy(
       config,
       learner::transition_spec(environment->spec(), config.replay.n_step, config.replay.discount),
@@ -111,27 +113,15 @@ std::vector<double> evaluate_checkpoint(const Experiment& experiment,
   const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
   // The seeds of a run's own evaluations: its first episode and this one are the same.
   const std::uint64_t seed = learner::split_seed(config.seed, {5});
-  const bool film_wanted = !options.video.empty() || !options.picture.empty();
-  std::unique_ptr<Film> film;
   std::vector<double> returns;
   for (int episode = 0; episode < options.episodes && !stopped(); ++episode) {
-    const bool filmed = film_wanted && episode == 0;
-    const auto after_step = [&] {
-      if (filmed && film == nullptr) { // physics exists after the first reset
-        film = std::make_unique<Film>(*environment, options);
-      }
-      if (filmed) {
-        film->step();
-      }
-      return !stopped();
-    };
     const double episode_return = learner::play_episode(
         *environment, *policy, learner::split_seed(seed, {static_cast<std::uint64_t>(episode)}),
-        after_step);
+        [&] { return !stopped(); });
     if (stopped()) {
       break;
     }
-    if (filmed) {
+    if (film && episode == 0) {
       film->finish();
     }
     returns.push_back(episode_return);
