@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "env/gym/gym.hpp"
 #include "env/make.hpp"
 #include "env/physics.hpp"
 #include "env/random.hpp"
@@ -15,16 +16,25 @@ namespace {
 
 constexpr int kChunk = 2000; // control steps of one thread between two looks at the clock
 
+/// A task of the control suite wrapped for states, or one of Gym's as it is.
+std::unique_ptr<env::Environment> make_player(const std::string& task, const std::string& models) {
+  const std::vector<std::string> gym = env::gym_names();
+  if (std::find(gym.begin(), gym.end(), task) != gym.end())
+    return env::make_gym(task);
+  return env::make_environment({.task = task, .models = models});
+}
+
 /// Plays one environment with prepared random actions, beginning a new episode where one ends.
 class Player {
 public:
   Player(const std::string& task, const std::string& models, std::uint64_t seed)
-      : environment_(env::make_environment({.task = task, .models = models})),
+      : environment_(make_player(task, models)),
         observation_(environment_->spec().observation_bytes()) {
     env::Random random(seed);
-    actions_.resize(512 * environment_->spec().action.size());
-    for (double& action : actions_)
-      action = random.uniform(-1, 1);
+    const env::ActionSpec& bounds = environment_->spec().action;
+    for (int i = 0; i < 512; ++i)
+      for (std::size_t k = 0; k < bounds.size(); ++k)
+        actions_.push_back(random.uniform(bounds.minimum[k], bounds.maximum[k]));
     environment_->reset(seed_, observation_);
   }
 
@@ -105,7 +115,8 @@ void bench_task(const BenchOptions& options, const Report& report, const std::st
 } // namespace
 
 void bench_environment(const BenchOptions& options, const Report& report) {
-  for (const char* task : {"cheetah_run", "walker_walk", "cartpole_swingup"})
+  for (const char* task :
+       {"cheetah_run", "walker_walk", "cartpole_swingup", "HalfCheetah-v5", "Ant-v5"})
     bench_task(options, report, task);
 }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "env/gym/gym.hpp"
 #include "env/make.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -71,6 +72,30 @@ TEST_CASE("steps of every task, wrapped for states, allocate nothing") {
     for (int i = 0; i < 300; ++i)
       environment->step(action, observation);
     counting = false;
+    CHECK(allocations == 0);
+  }
+#endif
+}
+
+TEST_CASE("steps of Gym's tasks allocate nothing") {
+#if !TROUPE_COUNTS_ALLOCATIONS
+  MESSAGE("skipped: the sanitizer has its own allocator");
+#else
+  for (const std::string& task : gym_names()) {
+    CAPTURE(task);
+    const auto environment = make_gym(task);
+    std::vector<std::byte> observation(environment->spec().observation_bytes());
+    const std::vector<double> action(environment->spec().action.size(), .3);
+    environment->reset(1, observation);
+    environment->step(action, observation);
+    allocations = 0;
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      counting = true;
+      const TimeStep step = environment->step(action, observation);
+      counting = false;
+      if (step.step_type == StepType::last)
+        environment->reset(i, observation);
+    }
     CHECK(allocations == 0);
   }
 #endif
