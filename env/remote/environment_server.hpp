@@ -16,7 +16,7 @@ struct EnvironmentServerOptions {
   std::string endpoint = "tcp://127.0.0.1:*"; // or ipc:///path: * picks a port
   std::size_t environments = 1;               // 1 to 4096, for all clients together
   bool allow_other_hosts = false;             // bind something else than loopback
-  bool can_save = true;                       // let clients save and load states
+  bool can_save = false;                      // clients may save and load states: believed bytes
   std::chrono::milliseconds silence{10000};   // a client's environments are free after it
   std::size_t max_message_bytes = std::size_t{64} << 20;
   std::function<void(const std::string&)> log = [](const std::string&) {}; // clients, garbage
@@ -31,8 +31,8 @@ struct EnvironmentServerCounters {
 
 /// Serves equal environments to RemoteEnvironments, or to the Python package's GymnasiumEnv,
 /// GymnasiumVectorEnv and DmEnv, in this or other processes. Each client has its own environments
-/// until it gives them back or its heart-beats stop. One thread plays, another answers heart-beats;
-/// environments are made and played on the former (a GL context stays on its thread).
+/// until it gives them back or its heart-beats stop. One thread plays (a GL context made by a reset
+/// stays on it), another answers heart-beats.
 ///
 /// An environment that throws fails alone; strangers' bytes are dropped and counted.
 class EnvironmentServer {

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "env/remote/protocol.hpp"
+
+namespace troupe::env::remote {
+
+namespace {
+
+constexpr std::size_t kMaxPath = 97; // bytes; with ".heartbeat" it still is a socket's path
+
+struct Tcp {
+  std::string host;
+  std::string port;
+};
+
+std::optional<Tcp> parse_tcp(const std::string& endpoint) {
+  constexpr std::string_view kPrefix = "tcp://";
+  const auto colon = endpoint.rfind(':');
+  if (!endpoint.starts_with(kPrefix) || colon < kPrefix.size())
+    return std::nullopt;
+  return Tcp{endpoint.substr(kPrefix.size(), colon - kPrefix.size()), endpoint.substr(colon + 1)};
+}
+
+std::optional<int> number(std::string_view text, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > most)
+    return std::nullopt;
+  return value;
+}
+
+/// Strictly: "127.evil.example" is a name of somebody else's.
+bool is_loopback(const std::string& host) {
+  if (host == "localhost" || host == "[::1]")
+    return true;
+  std::size_t parts = 0;
+  std::size_t begin = 0;
+  for (;; ++parts) {
+    const auto dot = host.find('.', begin);
+    const auto part =
+        number(std::string_view(host).substr(begin, std::min(dot, host.size()) - begin), 255);
+    if (!part || (parts == 0 && *part != 127))
+      return false;
+    if (dot == std::string::npos)
+      return parts == 3;
+    begin = dot + 1;
+  }
+}
+
+} // namespace
+
+void check_endpoint(const std::string& endpoint, bool allow_other_hosts, bool port_may_be_any) {
+  const std::string what = "endpoint '" + printable(endpoint, kMaxName) + "'";
+  if (endpoint.starts_with("ipc://")) {
+    const std::string path = endpoint.substr(6);
+    if (path.empty() || path.size() > kMaxPath || path.find('\0') != std::string::npos)
+      throw std::invalid_argument(what
+                                  + ": the path of a socket has 1 to 97 bytes; choose a "
+                                    "shorter one, for example in a folder below /tmp");
+    return;
+  }
+  const auto tcp = parse_tcp(endpoint);
+  const bool any = tcp && port_may_be_any && tcp->port == "*";
+  if (!tcp || tcp->host.empty() || (!any && number(tcp->port, 65535).value_or(0) == 0))
+    throw std::invalid_argument(what
+                                + " must be ipc://<path> or tcp://<host>:<port>, for example "
+                                  "ipc:///tmp/environments or tcp://127.0.0.1:5555");
+  if (!allow_other_hosts && !is_loopback(tcp->host))
+    throw std::invalid_argument(what
+                                + " is not on this host's loopback interface, and nothing is "
+                                  "encrypted; use 127.0.0.1 or an ssh tunnel, or set "
+                                  "allow_other_hosts on a network that you trust");
+}
+
+std::string heartbeat_endpoint(const std::string& endpoint, std::uint16_t port) {
+  if (endpoint.starts_with("ipc://"))
+    return endpoint + ".heartbeat";
+  return endpoint.substr(0, endpoint.rfind(':') + 1) + std::to_string(port);
+}
+
+std::string heartbeat_bind(const std::string& endpoint) {
+  if (endpoint.starts_with("ipc://"))
+    return endpoint + ".heartbeat";
+  return endpoint.substr(0, endpoint.rfind(':') + 1) + "*";
+}
+
+} // namespace troupe::env::remote

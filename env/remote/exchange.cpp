@@ -1,0 +1,131 @@
+#include "env/remote/exchange.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <sys/random.h>
+
+namespace troupe::env::remote {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 100ms; // for heart-beats, while waiting
+
+/// Names a session so that no other one, also of other processes and hosts, is called the same. The
+/// kernel's: it decides no number of any run.
+std::uint64_t unique_number() {
+  std::uint64_t number = 0;
+  while (number == 0)
+    if (getrandom(&number, sizeof number, 0) != sizeof number && errno != EINTR)
+      throw std::runtime_error(std::string("getrandom: ") + std::strerror(errno));
+  return number;
+}
+
+std::string milliseconds(Clock::duration time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count())
+         + " ms";
+}
+
+} // namespace
+
+Exchange::Exchange(wire::Context& context, const RemoteOptions& options)
+    : options_(options),
+      socket_(context, wire::SocketType::dealer,
+              {.max_frame_bytes = std::max(options.max_message_bytes, kMaxHeader),
+               .max_frames = 2,
+               .max_header_bytes = kMaxHeader}),
+      session_(unique_number()) {
+  socket_.connect(options.endpoint);
+}
+
+void Exchange::watch(wire::Context& context, const Invitation& invitation) {
+  if (!invitation.heartbeat)
+    return;
+  // Often enough for the peer's patience, too.
+  const auto interval = std::clamp(std::chrono::milliseconds(invitation.silence_milliseconds / 3),
+                                   1ms, options_.heartbeat_interval);
+  heartbeat_ = std::make_unique<Heartbeat>(
+      context, heartbeat_endpoint(options_.endpoint, invitation.heartbeat_port), session_,
+      interval);
+}
+
+void Exchange::ask(message::Envelope question, std::vector<std::byte> frame) {
+  question.set_protocol(kProtocol);
+  question.set_session(session_);
+  question.set_request(++request_);
+  question.SerializeToString(&header_);
+  frame_ = std::move(frame);
+  with_frame_ = question.has_play() || question.has_load();
+  send();
+}
+
+void Exchange::send() {
+  wire::Message message;
+  message.header = header_;
+  if (with_frame_)
+    message.frames.emplace_back(std::span<const std::byte>(frame_));
+  socket_.send(std::move(message), Clock::now()); // a dealer's queue takes it in at once
+}
+
+bool Exchange::is_answer(const message::Envelope& header) const {
+  if (header.session() != session_ || header.request() < request_)
+    return false; // of a question asked twice, or of a session of before
+  if (header.request() > request_)
+    throw ProtocolError("it answers question " + std::to_string(header.request()) + " where only "
+                        + std::to_string(request_) + " were asked");
+  return true;
+}
+
+void Exchange::check_alive(Clock::time_point now) const {
+  if (heartbeat_ && heartbeat_->silent_for(now) > options_.silence)
+    throw ProtocolError("no heart-beat for " + milliseconds(options_.silence)
+                        + " (silence): the peer has vanished; start it again, the next reset finds "
+                          "it");
+}
+
+Exchange::Answer Exchange::wait(message::Envelope::BodyCase expected,
+                                std::chrono::milliseconds patience, const std::string& what,
+                                const char* key) {
+  const auto begin = Clock::now();
+  const auto deadline = begin + patience;
+  auto interval = options_.retry_interval;
+  auto retry = begin + interval;
+  for (;;) {
+    Answer answer;
+    const auto got = socket_.try_receive(answer.message);
+    if (got == wire::Socket::Received::oversized)
+      throw ProtocolError("it sent a message beyond the limits: more than 2 data frames, or one of "
+                          "more than max_message_bytes");
+    if (got == wire::Socket::Received::message) {
+      answer.header = decode_header(answer.message);
+      if (is_answer(answer.header)) {
+        if (answer.header.has_refused())
+          throw ProtocolError("it refused " + what + ": "
+                              + printable(answer.header.refused().message()));
+        if (answer.header.body_case() != expected)
+          throw ProtocolError("it answered " + what + " with a message of kind "
+                              + std::to_string(answer.header.body_case()) + ", not "
+                              + std::to_string(expected));
+        return answer;
+      }
+    }
+    const auto now = Clock::now();
+    if (now >= deadline)
+      throw ProtocolError(
+          "no answer to " + what + " within " + milliseconds(patience) + " (" + key + ")"
+          + (heartbeat_ ? ", though its heart beats: it stalls, or is too slow" : ""));
+    check_alive(now);
+    if (now >= retry) {
+      send();
+      interval *= 2;
+      retry = now + interval;
+    }
+    if (got == wire::Socket::Received::nothing)
+      socket_.wait(std::min({deadline, retry, now + kLook}));
+  }
+}
+
+} // namespace troupe::env::remote

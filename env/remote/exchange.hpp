@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "env/remote/heartbeat.hpp"
+#include "env/remote/protocol.hpp"
+#include "env/remote/remote_environment.hpp"
+
+namespace troupe::env::remote {
+
+/// The client's connection: one question at a time and its answer, sent again now and then (the
+/// peer answers the same question with the same answer), watched by heart-beats. One thread.
+/// Everything that goes wrong is a ProtocolError: the reason without the endpoint.
+class Exchange {
+public:
+  /// A new session, no word sent yet.
+  Exchange(wire::Context& context, const RemoteOptions& options);
+
+  struct Answer {
+    message::Envelope header;
+    wire::Message message;
+  };
+
+  /// Sends a question; its `protocol`, `session` and `request` are filled in.
+  void ask(message::Envelope question, std::vector<std::byte> frame = {});
+
+  /// The answer to the last question, of the kind `expected`. `what` and `key` are for the message
+  /// at the deadline: "a step of 16 environments", "deadline".
+  Answer wait(message::Envelope::BodyCase expected, std::chrono::milliseconds patience,
+              const std::string& what, const char* key);
+
+  /// Begins to listen for the peer's heart.
+  void watch(wire::Context& context, const Invitation& invitation);
+
+private:
+  void send();
+  bool is_answer(const message::Envelope& header) const;
+  void check_alive(Clock::time_point now) const;
+
+  const RemoteOptions& options_;
+  wire::Socket socket_;
+  std::uint64_t session_;
+  std::uint64_t request_ = 0;
+  bool with_frame_ = false;
+  std::string header_; // of the last question
+  std::vector<std::byte> frame_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+};
+
+} // namespace troupe::env::remote

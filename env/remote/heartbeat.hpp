@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "env/remote/wake.hpp"
+#include "env/wire/socket.hpp"
+
+namespace troupe::env::remote {
+
+using Clock = std::chrono::steady_clock;
+
+/// The client's heart: a thread that sends Pings of `session` and notes when Pongs come. Its
+/// constructor does not wait.
+class Heartbeat {
+public:
+  Heartbeat(wire::Context& context, const std::string& endpoint, std::uint64_t session,
+            std::chrono::milliseconds interval);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  /// Since the last Pong, or since the beginning. Any thread.
+  Clock::duration silent_for(Clock::time_point now) const;
+
+private:
+  void run(const std::stop_token& stop, std::chrono::milliseconds interval);
+  void take_in();
+
+  wire::Socket socket_;
+  std::uint64_t session_;
+  std::atomic<Clock::rep> last_pong_;
+  Wake wake_;
+  std::jthread thread_; // last: it uses all of the above
+};
+
+/// The server's answering side: a thread that tells `seen` of every Ping and answers it.
+class HeartbeatAnswers {
+public:
+  /// `seen(session)` says whether there is such a session; called on the thread.
+  HeartbeatAnswers(wire::Context& context, const std::string& endpoint, bool allow_other_hosts,
+                   std::function<bool(std::uint64_t session)> seen);
+  ~HeartbeatAnswers();
+  HeartbeatAnswers(const HeartbeatAnswers&) = delete;
+  HeartbeatAnswers& operator=(const HeartbeatAnswers&) = delete;
+
+  std::uint16_t port() const; // of tcp://; 0 for ipc://
+
+private:
+  void run(const std::stop_token& stop);
+
+  wire::Socket socket_;
+  std::string endpoint_;
+  std::function<bool(std::uint64_t session)> seen_;
+  Wake wake_;
+  std::jthread thread_;
+};
+
+} // namespace troupe::env::remote

@@ -1,0 +1,66 @@
+"""Troupe's environments as dm_env's."""
+
+from collections import OrderedDict
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from troupe_env.client import RemoteError
+from troupe_env.program import connect
+from troupe_env.spec import LAST
+
+
+class DmEnv(dm_env.Environment):
+    """DmEnv("cheetah_run", seed=3) plays Troupe's task; DmEnv(endpoint="ipc:///tmp/x") what is served there. Observations are an
+    OrderedDict by name. `seed` seeds the seeds of the episodes; `reset_to(n)` begins Troupe's episode n. `program` and `arguments` are of
+    troupe_env.Program, further options of troupe_env.Client."""
+
+    def __init__(self, task=None, *, seed=None, endpoint=None, program="troupe", arguments=(), **options):
+        self._client, self._program = connect(task, endpoint, 1, program, arguments, options)
+        self._seeds = np.random.default_rng(seed)
+        self._ended = True
+        self.task_name = self._client.spec.name
+
+    def reset(self):
+        return self.reset_to(int(self._seeds.integers(1 << 63)))
+
+    def reset_to(self, seed):
+        _, observation = self._play(None, {0: seed})
+        self._ended = False
+        return dm_env.restart(observation)
+
+    def step(self, action):
+        if self._ended:
+            return self.reset()
+        result, observation = self._play(action, {})
+        self._ended = result["step_type"] == LAST
+        kind = dm_env.StepType.LAST if self._ended else dm_env.StepType.MID
+        return dm_env.TimeStep(kind, float(result["reward"]), float(result["discount"]), observation)
+
+    def _play(self, action, resets):
+        results, arrays, failures = self._client.play(action, resets)
+        if failures:
+            self._ended = True
+            raise RemoteError(f"environment '{self.task_name}' at {self._client.endpoint}: {failures[0]}")
+        names = [array.name for array in self._client.spec.observations]
+        return results[0], OrderedDict((name, array[0, ...].copy()) for name, array in zip(names, arrays))
+
+    def observation_spec(self):
+        return OrderedDict((a.name, specs.Array(a.shape, a.dtype, a.name)) for a in self._client.spec.observations)
+
+    def action_spec(self):
+        spec = self._client.spec
+        return specs.BoundedArray((spec.actions,), np.float64, spec.action_minimum, spec.action_maximum, "action")
+
+    def control_timestep(self):
+        """Seconds between two steps."""
+        return self._client.spec.control_timestep_seconds
+
+    def close(self):
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if self._program is not None:
+            self._program.close()
+            self._program = None

@@ -1,0 +1,80 @@
+"""A dm_env environment as the server plays it."""
+
+import math
+
+import numpy as np
+
+from troupe_env.adapters import ActionPart, Adapter, array_spec, box_part, choice_part, write
+from troupe_env.spec import Spec
+
+
+def _leaves(spec, name=""):
+    if isinstance(spec, dict) or hasattr(spec, "items"):
+        children = spec.items()
+    elif isinstance(spec, (list, tuple)):
+        children = enumerate(spec)
+    else:
+        return [(array_spec(name or spec.name or "observation", spec.dtype, spec.shape), ())]
+    out = []
+    for key, inner in children:
+        for found, path in _leaves(inner, f"{name}/{key}" if name else str(key)):
+            out.append((found, (key, *path)))
+    return out
+
+
+def _action(spec):
+    if hasattr(spec, "num_values"):
+        part = choice_part(int(spec.num_values))
+        return ActionPart(part.minimum, part.maximum, lambda vector: np.asarray(part.decode(vector), spec.dtype))
+    if not hasattr(spec, "dtype"):
+        raise TypeError("the action is not one array; wrap the environment so that it is")
+    return box_part(getattr(spec, "minimum", -math.inf), getattr(spec, "maximum", math.inf), spec.shape, spec.dtype)
+
+
+class DmAdapter(Adapter):
+    """An episode of dm_control is a function of its seed (``environment.task.random`` is seeded before each). Another environment is
+    seeded by its own ``seed(number)``, where it has one; otherwise seeds have no effect and `seeded` is False."""
+
+    def __init__(self, environment, name=None):
+        self._environment = environment
+        leaves = _leaves(environment.observation_spec())
+        self._paths = [path for _, path in leaves]
+        self._action = _action(environment.action_spec())
+        limit = getattr(environment, "_step_limit", math.inf)
+        timestep = environment.control_timestep() if hasattr(environment, "control_timestep") else 0.0
+        self.spec = Spec(
+            name=name or type(getattr(environment, "task", environment)).__name__,
+            observations=tuple(spec for spec, _ in leaves),
+            action_minimum=tuple(self._action.minimum),
+            action_maximum=tuple(self._action.maximum),
+            episode_steps=int(math.ceil(limit)) if math.isfinite(limit) else 0,
+            control_timestep_seconds=float(timestep),
+        )
+        random = getattr(getattr(environment, "task", None), "random", None)
+        if isinstance(random, np.random.RandomState):
+            self._seed = lambda seed: random.seed(seed if seed < 1 << 32 else [seed & 0xFFFFFFFF, seed >> 32])
+        else:
+            self._seed = getattr(environment, "seed", None)
+        self.seeded = callable(self._seed)
+
+    def _write(self, observation, views):
+        for path, view, spec in zip(self._paths, views, self.spec.observations):
+            value = observation
+            for key in path:
+                value = value[key]
+            write(view, value, spec.name)
+
+    def reset(self, seed, views):
+        if self.seeded:
+            self._seed(seed)
+        self._write(self._environment.reset().observation, views)
+
+    def step(self, action, views):
+        step = self._environment.step(self._action.decode(action))
+        if step.first():
+            raise RuntimeError("the environment began an episode by itself")
+        self._write(step.observation, views)
+        return float(step.reward), float(step.discount), bool(step.last())
+
+    def close(self):
+        self._environment.close()

@@ -1,0 +1,105 @@
+"""A Gymnasium environment as the server plays it."""
+
+import numpy as np
+from gymnasium import spaces
+
+from troupe_env.adapters import ActionPart, Adapter, array_spec, box_part, choice_part, write
+from troupe_env.spec import Spec
+
+
+def _leaves(space, name=""):
+    """The arrays in a space of observations: (spec, how to find it in an observation)."""
+    if isinstance(space, spaces.Dict):
+        children = [(key, inner) for key, inner in space.spaces.items()]
+    elif isinstance(space, spaces.Tuple):
+        children = list(enumerate(space.spaces))
+    else:
+        if isinstance(space, spaces.Discrete):
+            found = array_spec(name or "observation", np.int64, ())
+        elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
+            found = array_spec(name or "observation", space.dtype, space.shape)
+        else:
+            raise TypeError(
+                f"observations in a {type(space).__name__} have no fixed shape; wrap the environment in one of Gymnasium's "
+                "wrappers that make them a Box or a Dict of Boxes"
+            )
+        return [(found, ())]
+    out = []
+    for key, inner in children:
+        for spec, path in _leaves(inner, f"{name}/{key}" if name else str(key)):
+            out.append((spec, (key, *path)))
+    return out
+
+
+def _actions(space):
+    """The part of the action vector that a space of actions takes."""
+    if isinstance(space, spaces.Box):
+        return box_part(space.low, space.high, space.shape, space.dtype)
+    if isinstance(space, spaces.Discrete):
+        return choice_part(int(space.n), int(space.start))
+    if isinstance(space, spaces.MultiBinary):
+        n = int(np.prod(space.shape))
+        return ActionPart([-1.0] * n, [1.0] * n, lambda vector: (vector > 0).astype(space.dtype).reshape(space.shape))
+    if isinstance(space, spaces.MultiDiscrete):
+        parts = [choice_part(int(n), int(start)) for n, start in zip(space.nvec.ravel(), space.start.ravel())]
+        whole = _joined(parts)
+        return ActionPart(
+            whole.minimum, whole.maximum, lambda vector: np.array(whole.decode(vector), space.dtype).reshape(space.shape)
+        )
+    if isinstance(space, spaces.Dict):
+        keys = list(space.spaces)
+        whole = _joined([_actions(space[key]) for key in keys])
+        return ActionPart(whole.minimum, whole.maximum, lambda vector: dict(zip(keys, whole.decode(vector))))
+    if isinstance(space, spaces.Tuple):
+        return _joined([_actions(inner) for inner in space.spaces])
+    raise TypeError(f"actions in a {type(space).__name__} cannot be made from a vector of numbers; wrap the environment")
+
+
+def _joined(parts):
+    ends = np.cumsum([part.size for part in parts])
+
+    def decode(vector):
+        return tuple(part.decode(vector[end - part.size : end]) for part, end in zip(parts, ends))
+
+    return ActionPart([x for p in parts for x in p.minimum], [x for p in parts for x in p.maximum], decode)
+
+
+class GymnasiumAdapter(Adapter):
+    """Termination becomes discount 0, truncation discount 1. Box actions are clipped to their bounds. A Discrete(n) action is n
+    numbers, of which the greatest decides; MultiBinary is decided by the sign."""
+
+    def __init__(self, environment, name=None):
+        self._environment = environment
+        leaves = _leaves(environment.observation_space)
+        self._paths = [path for _, path in leaves]
+        self._action = _actions(environment.action_space)
+        registered = environment.spec
+        limit = registered.max_episode_steps if registered is not None else None
+        timestep = getattr(environment.unwrapped, "dt", 0.0)
+        self.spec = Spec(
+            name=name or (registered.id if registered is not None else type(environment.unwrapped).__name__),
+            observations=tuple(spec for spec, _ in leaves),
+            action_minimum=tuple(self._action.minimum),
+            action_maximum=tuple(self._action.maximum),
+            episode_steps=int(limit or 0),
+            control_timestep_seconds=float(timestep) if isinstance(timestep, (int, float)) else 0.0,
+        )
+
+    def _write(self, observation, views):
+        for path, view, spec in zip(self._paths, views, self.spec.observations):
+            value = observation
+            for key in path:
+                value = value[key]
+            write(view, value, spec.name)
+
+    def reset(self, seed, views):
+        observation, _ = self._environment.reset(seed=seed)
+        self._write(observation, views)
+
+    def step(self, action, views):
+        observation, reward, terminated, truncated, _ = self._environment.step(self._action.decode(action))
+        self._write(observation, views)
+        return float(reward), 0.0 if terminated else 1.0, bool(terminated or truncated)
+
+    def close(self):
+        self._environment.close()

@@ -1,0 +1,170 @@
+"""Troupe's environments as Gymnasium's: one, and a vector of them."""
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from troupe_env.client import RemoteError
+from troupe_env.program import connect
+from troupe_env.spec import LAST
+
+_SEEDS = 1 << 63
+
+
+def _box(array):
+    if array.dtype.kind == "f":
+        return spaces.Box(-np.inf, np.inf, array.shape, array.dtype.type)
+    limits = np.iinfo(array.dtype)
+    return spaces.Box(limits.min, limits.max, array.shape, array.dtype.type)
+
+
+def _observation_space(spec):
+    """The array itself where there is one, else a Dict by name."""
+    if len(spec.observations) == 1:
+        return _box(spec.observations[0])
+    return spaces.Dict({array.name: _box(array) for array in spec.observations})
+
+
+def _action_space(spec):
+    low, high = np.array(spec.action_minimum), np.array(spec.action_maximum)
+    return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+
+
+class _Arrays:
+    """Arrays in the order of the spec as what the observation space holds: copies, which later steps do not change."""
+
+    def __init__(self, spec):
+        self._names = [array.name for array in spec.observations]
+
+    def __call__(self, arrays):
+        if len(self._names) == 1:
+            return arrays[0].copy()
+        return {name: array.copy() for name, array in zip(self._names, arrays)}
+
+
+class GymnasiumEnv(gymnasium.Env):
+    """GymnasiumEnv("cheetah_run") plays Troupe's task; GymnasiumEnv(endpoint="ipc:///tmp/x") what is served there.
+
+    `reset(seed=n)` begins Troupe's episode n; without a seed one is drawn from `np_random`. The end by Troupe's time limit is a
+    truncation, with discount 0 it is a termination; `info["discount"]` has the discount. An environment that fails raises RemoteError and
+    may be reset. `program` and `arguments` are of troupe_env.Program, further options of troupe_env.Client."""
+
+    metadata = {"render_modes": []}
+
+    def __init__(self, task=None, *, endpoint=None, program="troupe", arguments=(), render_mode=None, **options):
+        if render_mode is not None:
+            raise ValueError(f"render_mode is '{render_mode}'; it must be None: ask for pixels as observations (arguments=['--pixels'])")
+        self.render_mode = None
+        self._client, self._program = connect(task, endpoint, 1, program, arguments, options)
+        remote = self._client.spec
+        self.observation_space = _observation_space(remote)
+        self.action_space = _action_space(remote)
+        self.task = remote.name
+        self._observation = _Arrays(remote)
+
+    def _play(self, action, resets):
+        results, arrays, failures = self._client.play(action, resets)
+        if failures:
+            raise RemoteError(f"environment '{self.task}' at {self._client.endpoint}: {failures[0]}")
+        return results[0], self._observation([array[0, ...] for array in arrays])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        number = int(self.np_random.integers(_SEEDS)) if seed is None else seed
+        _, observation = self._play(None, {0: number})
+        return observation, {"discount": 1.0}
+
+    def step(self, action):
+        result, observation = self._play(action, {})
+        last, discount = result["step_type"] == LAST, float(result["discount"])
+        terminated = bool(last and discount == 0)
+        return observation, float(result["reward"]), terminated, bool(last and not terminated), {"discount": discount}
+
+    def close(self):
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if self._program is not None:
+            self._program.close()
+            self._program = None
+
+
+class GymnasiumVectorEnv(VectorEnv):
+    """`num_envs` of Troupe's environments, stepped by one message. An environment whose episode has ended is reset by the next step
+    (AutoresetMode.NEXT_STEP); one that fails is truncated with `info["failure"]` and reset likewise. Rewards and discounts are float64."""
+
+    def __init__(self, task=None, num_envs=1, *, endpoint=None, program="troupe", arguments=(), **options):
+        self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.num_envs = num_envs
+        self.render_mode = None
+        self._client, self._program = connect(task, endpoint, num_envs, program, arguments, options)
+        remote = self._client.spec
+        self.task = remote.name
+        self.single_observation_space = _observation_space(remote)
+        self.single_action_space = _action_space(remote)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._observation = _Arrays(remote)
+        self._ended = np.ones(num_envs, bool)
+        self._last = None
+
+    def _seeds(self, seed):
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, (int, np.integer)):
+            return [int(seed) + i for i in range(self.num_envs)]
+        seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments")
+        return seeds
+
+    def _drawn(self):
+        return int(self.np_random.integers(_SEEDS))
+
+    def reset(self, *, seed=None, options=None):
+        seeds = self._seeds(seed)
+        super().reset(seed=seeds[0])
+        mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, bool)))
+        if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
+            raise ValueError(f"reset_mask must be bool [{self.num_envs}] with at least one True")
+        rows = None if mask.all() else [int(i) for i in np.flatnonzero(mask)]
+        if rows is not None and self._last is None:
+            raise ValueError("the first reset must be of all environments")
+        chosen = range(self.num_envs) if rows is None else rows
+        resets = {i: self._drawn() if seeds[i] is None else seeds[i] for i in chosen}
+        _, arrays, failures = self._client.play(None, resets, rows)
+        if failures:
+            raise RemoteError(f"environments '{self.task}' at {self._client.endpoint}: {next(iter(failures.values()))}")
+        if rows is None:
+            self._last = [array.copy() for array in arrays]
+        else:
+            for whole, part in zip(self._last, arrays):
+                whole[rows] = part
+        self._ended[list(chosen)] = False
+        return self._observation(self._last), {"discount": np.ones(self.num_envs)}
+
+    def step(self, actions):
+        if self._last is None:
+            raise gymnasium.error.ResetNeeded("call reset() before the first step()")
+        resets = {int(i): self._drawn() for i in np.flatnonzero(self._ended)}
+        results, arrays, failures = self._client.play(actions, resets)
+        self._last = [array.copy() for array in arrays]
+        last = results["step_type"] == LAST
+        terminated = last & (results["discount"] == 0)
+        truncated = last & ~terminated
+        info = {"discount": results["discount"].copy()}
+        if failures:
+            truncated[list(failures)] = True
+            info["failure"] = np.array([failures.get(i, "") for i in range(self.num_envs)], dtype=object)
+        self._ended = terminated | truncated
+        return self._observation(self._last), results["reward"].copy(), terminated, truncated, info
+
+    def close_extras(self, **kwargs):
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if self._program is not None:
+            self._program.close()
+            self._program = None

@@ -1,0 +1,72 @@
+"""Starts ``troupe serve`` for as long as a Python environment needs it."""
+
+import pathlib
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+
+
+class Program:
+    """A ``troupe serve`` of `count` environments of `task`, reachable by this user only. `program` is the path of troupe (or its name
+    in the PATH), `arguments` are further flags, for example ["--pixels"]. It ends with close(), and with this process however it ends
+    (its standard input is closed then)."""
+
+    def __init__(self, task, count=1, program="troupe", arguments=(), deadline=60.0):
+        self._folder = tempfile.mkdtemp(prefix="troupe-")  # readable by its owner only
+        self.endpoint = f"ipc://{self._folder}/serve"
+        found = shutil.which(program)
+        if found is None:
+            self.close()
+            raise FileNotFoundError(
+                f"program '{program}' is not in the PATH; give the path of a built troupe, for example program='build/release/troupe', or an "
+                "endpoint where one serves already"
+            )
+        command = [found, "serve", task, "--endpoint", self.endpoint, "--count", str(count), "--end-with-input", *arguments]
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
+        )
+        line = self._first_line(time.monotonic() + deadline)
+        if not line.startswith(b"serving "):
+            self.close()
+            self._errors.seek(0)
+            text = self._errors.read().decode("utf-8", "replace").strip()
+            raise RuntimeError(f"{' '.join(command)} did not start within {deadline} s: {text or 'no message'}")
+
+    def _first_line(self, deadline):
+        while time.monotonic() < deadline:
+            if select.select([self._process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                return self._process.stdout.readline()
+        return b""
+
+    def close(self):
+        process = getattr(self, "_process", None)
+        if process is not None and process.poll() is None:
+            process.stdin.close()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process is not None:
+            process.stdout.close()
+            process.stdin.close()
+        shutil.rmtree(pathlib.Path(self._folder), ignore_errors=True)
+
+
+def connect(task, endpoint, count, program, arguments, options):
+    """(client, program or None) for either a task, served by a program of our own, or an endpoint."""
+    from troupe_env.client import Client
+
+    if (task is None) == (endpoint is None):
+        raise ValueError("give either a task, for example 'cheetah_run', or the endpoint of somebody who serves one")
+    if endpoint is not None:
+        return Client(endpoint, count, **options), None
+    server = Program(task, count, program, arguments)
+    try:
+        return Client(server.endpoint, count, **options), server
+    except BaseException:
+        server.close()
+        raise

@@ -1,0 +1,312 @@
+"""Serves environments of Python to Troupe's RemoteEnvironments (C++), or to this package's Client."""
+
+import threading
+import time
+
+import numpy as np
+import zmq
+
+from troupe_env.adapters import adapt
+from troupe_env.endpoints import check_endpoint, heartbeat_bind
+from troupe_env.messages import (
+    MAX_ENVIRONMENTS,
+    PROTOCOL,
+    Envelope,
+    Failure,
+    Gone,
+    Heartbeat,
+    MessageError,
+    Played,
+    Pong,
+    Refused,
+    Welcome,
+    answer_to,
+    printable,
+)
+from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_spec, encode_spec
+
+_MAX_HEADER = 1 << 20
+_NAP_MILLISECONDS = 1000
+_EXAMPLE = "python -m troupe_env serve gymnasium HalfCheetah-v5 --endpoint ipc:///tmp/cheetah --count 16"
+
+
+class _Session:
+    """One client: its environments, memory for their results, and the last answer, which it may ask for again."""
+
+    def __init__(self, players, spec):
+        self.players = players
+        self.playing = [False] * len(players)
+        self.request = 0
+        self.seen = time.monotonic()
+        self.results = np.zeros(len(players), RESULT)
+        self.result_bytes = self.results.view(np.uint8)
+        self.rows = np.zeros((len(players), spec.row_bytes), np.uint8)
+        arrays = spec.views(self.rows)
+        self.views = [[array[row, ...] for array in arrays] for row in range(len(players))]
+        self.answer = []
+
+
+class Server:
+    """Serves `count` environments, made by calling `make` (which gives a Gymnasium or dm_env environment, or an Adapter). One thread
+    plays, the one that calls serve(); another answers heart-beats. Use it as a context, or close() it.
+
+    An environment that raises fails alone: the client is told and must reset it. Strangers' bytes are dropped and counted."""
+
+    def __init__(
+        self, make, endpoint="tcp://127.0.0.1:*", count=1, name=None, allow_other_hosts=False, silence_seconds=10.0,
+        max_message_bytes=64 << 20, log=lambda text: None,
+    ):
+        check_endpoint(endpoint, allow_other_hosts, any_port=True)
+        if not 1 <= count <= MAX_ENVIRONMENTS:
+            raise ValueError(f"count is {count}; it must be 1 to {MAX_ENVIRONMENTS}: {_EXAMPLE}")
+        if not 0.001 <= silence_seconds <= 86400:
+            raise ValueError(f"silence_seconds is {silence_seconds}; it must be 0.001 to 86400")
+        self._players = []
+        self._context = None
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()  # of the sessions: the heart-beat thread notes who lives
+        self._sessions = {}
+        self._silence = silence_seconds
+        self._log = log
+        self.garbage = 0
+        try:
+            for _ in range(count):
+                self._players.append(adapt(make(), name))
+            self.spec = self._players[0].spec
+            if any(player.spec != self.spec for player in self._players):
+                raise ValueError("environments of one server must have the same spec; these differ")
+            check_spec(self.spec, max_message_bytes)
+            self._free = list(range(count))
+            self._bind(endpoint, max(_MAX_HEADER, 8 * count * self.spec.actions))
+        except BaseException:
+            self.close()
+            raise
+
+    def _bind(self, endpoint, max_bytes):
+        self._context = zmq.Context()
+        self._socket = self._socket_at(endpoint, max_bytes)
+        self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        heart = self._socket_at(heartbeat_bind(self.endpoint), 4096)
+        bound = heart.getsockopt_string(zmq.LAST_ENDPOINT)
+        self._heart_port = 0 if bound.startswith("ipc://") else int(bound.rpartition(":")[2])
+        self._heart = threading.Thread(target=self._answer_heartbeats, args=(heart,), name="troupe-heart", daemon=True)
+        self._heart.start()
+
+    def _socket_at(self, endpoint, max_bytes):
+        socket = self._context.socket(zmq.ROUTER)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.MAXMSGSIZE, max_bytes)
+        socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        try:
+            socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            socket.close()
+            raise RuntimeError(f"cannot bind {endpoint}: {error}; choose another endpoint, or end the program that holds it") from None
+        return socket
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def serve(self):
+        """Plays until stop(); call it from one thread."""
+        while not self._stopped.is_set():
+            if self._socket.poll(_NAP_MILLISECONDS):
+                self._handle(self._socket.recv_multipart())
+
+    def stop(self):
+        """Ends serve() within a second; any thread."""
+        self._stopped.set()
+
+    def close(self):
+        """After serve(): ends the heart-beats and closes the environments."""
+        self._stopped.set()
+        if self._context is not None:
+            if hasattr(self, "_heart"):
+                self._heart.join()
+            if hasattr(self, "_socket"):
+                self._socket.close()
+            self._context.term()
+            self._context = None
+        for player in self._players:
+            player.close()
+        self._players = []
+
+    def _answer_heartbeats(self, socket):
+        while not self._stopped.is_set():
+            if not socket.poll(200):
+                continue
+            parts = socket.recv_multipart()
+            try:
+                ping = Envelope.decode(parts[1]) if len(parts) == 2 else Envelope()
+            except MessageError:
+                continue
+            if ping.protocol == PROTOCOL and ping.ping is not None and self._seen(ping.session):
+                self._send(socket, [parts[0], answer_to(ping, pong=Pong()).encode()])
+        socket.close()
+
+    def _seen(self, session):
+        with self._lock:
+            found = self._sessions.get(session)
+            if found is not None:
+                found.seen = time.monotonic()
+            return found is not None
+
+    @staticmethod
+    def _send(socket, parts):
+        try:
+            socket.send_multipart(parts, zmq.DONTWAIT)
+        except zmq.Again:
+            pass  # a client that does not read; it asks again
+
+    def _drop(self, why):
+        self.garbage += 1
+        if self.garbage <= 100:
+            self._log(f"dropped: {printable(why, 300)}")
+
+    def _refuse(self, peer, question, reason, text):
+        refused = Refused(message=printable(text, 500), reason=reason)
+        self._send(self._socket, [peer, answer_to(question, refused=refused).encode()])
+
+    def _handle(self, parts):
+        try:
+            question = Envelope.decode(parts[1]) if 2 <= len(parts) <= 3 and len(parts[1]) <= _MAX_HEADER else None
+        except MessageError as error:
+            return self._drop(f"a header that is no Envelope: {error}")
+        if question is None:
+            return self._drop("a message of another number of frames")
+        peer = parts[0]
+        if question.protocol != PROTOCOL:
+            self._drop(f"version {question.protocol} of the protocol")
+            text = f"this peer speaks version {PROTOCOL} of the protocol; use Troupe and troupe_env of the same release on both sides"
+            return self._refuse(peer, question, Refused.PROTOCOL, text)
+        if question.hello is not None:
+            return self._welcome(peer, question)
+        session = self._sessions.get(question.session)
+        if session is None:
+            if question.bye is None:
+                text = (
+                    "it does not know this client: it was restarted, or the client's heart-beats stopped for longer than "
+                    f"{self._silence} s and its environments were given to another; the episodes are lost, reset begins new ones"
+                )
+                self._refuse(peer, question, Refused.SESSION, text)
+            return None
+        session.seen = time.monotonic()
+        if question.request < session.request:
+            return None  # answered already, and the client has gone on
+        if question.request > session.request:
+            try:
+                session.answer = self._obey(session, question, parts[2:])
+                session.request = question.request
+            except (MessageError, ValueError) as error:
+                self._drop(f"a question that breaks a rule: {error}")
+                return self._refuse(peer, question, Refused.REQUEST, str(error))
+        self._send(self._socket, [peer, *session.answer])
+        if question.bye is not None:
+            self._forget(question.session)
+            self._log("a client gave its environments back")
+        return None
+
+    def _forget(self, number):
+        with self._lock:
+            session = self._sessions.pop(number)
+        self._free = sorted(self._free + session.players)
+
+    def _welcome(self, peer, question):
+        session = self._sessions.get(question.session)
+        if session is not None:
+            if session.request == question.request:
+                self._send(self._socket, [peer, *session.answer])
+            return
+        count = question.hello.environments
+        if question.session == 0 or not 1 <= count <= len(self._players):
+            text = f"{count} environments in session {question.session} were asked for; there are {len(self._players)}"
+            self._refuse(peer, question, Refused.REQUEST, text)
+            return
+        if len(self._free) < count:
+            now = time.monotonic()
+            for number in [n for n, other in self._sessions.items() if now - other.seen > self._silence]:
+                self._forget(number)
+                self._log("a client has been silent for too long; its environments were taken back")
+        if len(self._free) < count:
+            text = (
+                f"{len(self._free)} of {len(self._players)} environments are free and {count} were asked for; serve more (--count), or "
+                "end another client"
+            )
+            self._refuse(peer, question, Refused.FULL, text)
+            return
+        session = _Session(self._free[:count], self.spec)
+        self._free = self._free[count:]
+        session.request = question.request
+        welcome = Welcome(
+            spec=encode_spec(self.spec),
+            environments=count,
+            row_bytes=self.spec.row_bytes,
+            heartbeat=Heartbeat(port=self._heart_port, silence_milliseconds=int(self._silence * 1000)),
+        )
+        session.answer = [answer_to(question, welcome=welcome).encode()]
+        with self._lock:
+            self._sessions[question.session] = session
+        self._log(f"a client ({printable(question.hello.client, 200)}) plays {count} environments")
+        self._send(self._socket, [peer, *session.answer])
+
+    def _obey(self, session, question, frames):
+        if question.play is not None:
+            return self._play(session, question, frames)
+        if question.bye is not None:
+            return [answer_to(question, gone=Gone()).encode()]
+        if question.save is not None or question.load is not None:
+            raise MessageError("environments of Python save no states")
+        raise MessageError(f"a message of kind {question.body()} is not for whoever has the environments")
+
+    def _play(self, session, question, frames):
+        play = question.play
+        which, resets, seeds = _checked_play(play, len(session.players))
+        count = len(which)
+        if len(frames) != 1 or len(frames[0]) != 8 * count * self.spec.actions:
+            raise MessageError(f"actions are not one frame of float64 [{count}, {self.spec.actions}]")
+        actions = np.frombuffer(frames[0], "<f8").reshape(count, self.spec.actions)
+        failures = []
+        results = session.results
+        for row in range(count):
+            failure = self._play_one(session, which[row], row, resets and resets[row], seeds, actions[row])
+            if failure:
+                results[row] = (0.0, 1.0, FAILED)
+                session.rows[row] = 0
+                failures.append(Failure(row=row, message=printable(failure, 200)))
+        header = answer_to(question, played=Played(failures=failures)).encode()
+        return [header, session.result_bytes[: count * RESULT.itemsize], session.rows[:count]]
+
+    def _play_one(self, session, environment, row, reset, seeds, action):
+        """Gives why it failed, or None."""
+        if not reset and not session.playing[environment]:
+            return "there is no episode to step: reset first"
+        player = self._players[session.players[environment]]
+        session.playing[environment] = False
+        try:
+            if reset:
+                player.reset(next(seeds), session.views[row])
+                session.results[row] = (0.0, 1.0, FIRST)
+                session.playing[environment] = True
+            else:
+                reward, discount, last = player.step(action, session.views[row])
+                session.results[row] = (reward, discount, LAST if last else MID)
+                session.playing[environment] = not last
+            return None
+        except Exception as error:  # the user's code: whatever it raises is told to the client
+            return f"{type(error).__name__}: {error}"
+
+
+def _checked_play(play, count):
+    """Which environments, which of them are reset (or None), and the seeds; raises MessageError."""
+    which = play.environments or range(count)
+    if play.environments and (max(which) >= count or len(set(which)) != len(which)):
+        raise MessageError(f"environments {list(which)[:20]} are not different ones of this client's {count}")
+    resets = play.resets
+    if resets and len(resets) != len(which):
+        raise MessageError(f"{len(resets)} flags of resets for {len(which)} environments")
+    if sum(1 for flag in resets if flag) != len(play.seeds):
+        raise MessageError("there are not as many seeds as resets")
+    return which, resets, iter(play.seeds)

@@ -1,0 +1,60 @@
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "env/remote/remote_environment.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+void print(const RemoteEnvironments& remote, const std::vector<TimeStep>& steps,
+           const std::vector<std::byte>& observations) {
+  const std::size_t row = remote.spec().observation_bytes();
+  for (std::size_t i = 0; i < remote.size(); ++i) {
+    std::printf("%d %a %a", static_cast<int>(steps[i].step_type), steps[i].reward,
+                steps[i].discount);
+    for (std::size_t k = 0; k < row / sizeof(double); ++k) {
+      double value = 0;
+      std::memcpy(&value, observations.data() + i * row + k * sizeof value, sizeof value);
+      std::printf(" %a", value);
+    }
+    std::printf(" %s\n", remote.failure(i).c_str());
+  }
+}
+
+} // namespace
+
+/// play_remote ENDPOINT COUNT STEPS: plays environments of float64 with actions that the caller can
+/// compute, too: ((7 i + 3 t + 5 k) mod 17) / 8 - 1 of environment i, step t, dimension k. Prints a
+/// line per environment and step: type, reward, discount, observation, failure.
+int main(int argc, char** argv) {
+  if (argc != 4)
+    return 2;
+  try {
+    RemoteEnvironments remote({.endpoint = argv[1], .environments = std::stoul(argv[2])});
+    const std::size_t size = remote.spec().action.size();
+    std::vector<TimeStep> steps(remote.size());
+    std::vector<std::byte> observations(remote.size() * remote.spec().observation_bytes());
+    const RemoteResults results{.steps = steps, .observations = observations};
+    std::vector<Turn> turns;
+    for (std::size_t i = 0; i < remote.size(); ++i)
+      turns.push_back({.kind = Turn::Kind::reset, .seed = 10 + i});
+    remote.play(turns, {}, results);
+    print(remote, steps, observations);
+    std::vector<double> actions(remote.size() * size);
+    for (std::size_t t = 0; t < std::stoul(argv[3]); ++t) {
+      for (std::size_t i = 0; i < remote.size(); ++i)
+        for (std::size_t k = 0; k < size; ++k)
+          actions[i * size + k] = static_cast<double>((7 * i + 3 * t + 5 * k) % 17) / 8 - 1;
+      remote.step(actions, results);
+      print(remote, steps, observations);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "play_remote: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

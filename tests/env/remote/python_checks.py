@@ -1,0 +1,485 @@
+"""Checks of env/remote/python with the real libraries; started by python_test.py.
+
+Usage: python_checks.py <serve_task> <play_remote> <protoc> <remote.proto> [tests]
+"""
+
+import contextlib
+import io
+import logging
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import dm_env
+import gymnasium
+import numpy as np
+import troupe_env
+import zmq
+from dm_control import suite
+from dm_env import test_utils
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from gymnasium.utils.env_checker import check_env
+from troupe_env import messages
+from troupe_env.__main__ import main as command
+from troupe_env.spec import LAST
+
+SERVE, PLAY, PROTOC, PROTO = sys.argv[1:5]
+PACKAGE = pathlib.Path(troupe_env.__file__).parents[1]
+logging.getLogger("absl").setLevel(logging.ERROR)
+
+
+class Tests(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="troupe-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.endpoint = f"ipc://{self.folder}/x"
+
+    def served(self, make, count=1, **options):
+        """The endpoint of a Server of this process's, which ends with the test."""
+        server = troupe_env.Server(make, self.endpoint, count, **options)
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+
+        def end():
+            server.stop()
+            thread.join()
+            server.close()
+
+        self.addCleanup(end)
+        return server
+
+    def client(self, count=1, **options):
+        client = troupe_env.Client(self.endpoint, count, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def command(self, *arguments):
+        """`python -m troupe_env serve …` as a process, after it has said that it serves."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "troupe_env", "serve", *arguments, "--endpoint", self.endpoint, "--end-with-input"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )
+
+        def end():
+            process.stdin.close()
+            process.wait(20)
+            process.stdout.close()
+
+        self.addCleanup(end)
+        self.assertIn(b"serving ", process.stdout.readline())
+        return process
+
+
+class Counting(gymnasium.Env):
+    """Counts its steps; raises where the first action is above 0.9, sends the wrong shape below -0.9."""
+
+    observation_space = gymnasium.spaces.Dict(
+        {"count": gymnasium.spaces.Discrete(1000), "x": gymnasium.spaces.Box(-1e9, 1e9, (2,), np.float32)}
+    )
+    action_space = gymnasium.spaces.Box(-2, 2, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.x, self.count = np.array([seed, 0], np.float32), 0
+        return {"count": self.count, "x": self.x}, {}
+
+    def step(self, action):
+        if action[0] > 0.9:
+            raise ArithmeticError("counting failed")
+        if action[0] < -0.9:
+            return {"count": 0, "x": np.zeros(3)}, 0.0, False, False, {}
+        self.count += 1
+        self.x = self.x + action
+        return {"count": self.count, "x": self.x}, float(self.count), self.count == 3, self.count == 5, {}
+
+
+class Messages(Tests):
+    """Our table of messages against Protobuf's library and the .proto."""
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "set")
+            subprocess.run(
+                [PROTOC, f"--proto_path={os.path.dirname(PROTO)}", f"--descriptor_set_out={out}", PROTO], check=True
+            )
+            files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path(out).read_bytes())
+        pool = descriptor_pool.DescriptorPool()
+        pool.Add(files.file[0])
+        cls.theirs = {
+            m.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{files.file[0].package}.{m.name}"))
+            for m in files.file[0].message_type
+        }
+
+    def pairs(self):
+        for name, theirs in self.theirs.items():
+            yield getattr(messages, "SpecMessage" if name == "Spec" else name), theirs
+
+    def test_the_tables_are_those_of_the_proto_file(self):
+        for ours, theirs in self.pairs():
+            expected = {(f.number, f.name) for f in theirs.DESCRIPTOR.fields}
+            self.assertEqual({(f.number, f.name) for f in ours.FIELDS}, expected, ours)
+
+    def random_message(self, kind, dice):
+        message = kind()
+        for field in kind.FIELDS:
+            if dice.random() < 0.4:
+                continue
+            values = [self.random_value(field.kind, dice) for _ in range(dice.randrange(4) if field.repeated else 1)]
+            if field.oneof and message.body() is not None:
+                continue
+            setattr(message, field.name, values if field.repeated else values[0])
+        return message
+
+    def random_value(self, kind, dice):
+        if isinstance(kind, type):
+            return self.random_message(kind, dice)
+        if kind is messages.UINT:
+            return dice.choice([0, 1, 2, 127, 128, 4095])
+        if kind is messages.INT:
+            return dice.choice([0, -1, 1 << 62, -(1 << 63), 300])
+        return {
+            messages.BOOL: True, messages.FIXED64: dice.getrandbits(64), messages.DOUBLE: dice.uniform(-1e9, 1e9),
+            messages.TEXT: dice.choice(["", "caf\u00e9 \U0001f600", "x" * 300]), messages.BYTES: dice.randbytes(5),
+        }[kind]
+
+    def test_bytes_are_those_of_protobuf_both_ways(self):
+        dice = random.Random(1)
+        for ours, theirs in self.pairs():
+            for _ in range(300):
+                message = self.random_message(ours, dice)
+                data = message.encode()
+                read = theirs.FromString(data)
+                self.assertEqual(read.SerializeToString(deterministic=True), data)
+                self.assertEqual(ours.decode(data), message)
+
+    def test_mutated_bytes_are_read_or_refused_and_nothing_else_happens(self):
+        dice = random.Random(2)
+        refused = 0
+        for i in range(20000):
+            data = bytearray(self.random_message(messages.Envelope, dice).encode() + b"\0")
+            for _ in range(1 + dice.randrange(3)):
+                data[dice.randrange(len(data))] = dice.randrange(256)
+            del data[dice.randrange(len(data)) if i % 3 == 0 else len(data) :]
+            try:
+                messages.Envelope.decode(bytes(data))
+            except messages.MessageError:
+                refused += 1
+        self.assertGreater(refused, 1000)
+        self.assertLess(refused, 19000)
+
+
+def action_of(i, t, size):
+    return np.array([((7 * i + 3 * t + 5 * k) % 17) / 8 - 1 for k in range(size)])
+
+
+class Served(Tests):
+    """Environments of Python, played by the C++ client and by ours."""
+
+    def played_by_cpp(self, count, steps):
+        out = subprocess.run([PLAY, self.endpoint, str(count), str(steps)], check=True, capture_output=True, text=True).stdout
+        lines = [line.split() for line in out.splitlines()]
+        self.assertEqual(len(lines), count * (steps + 1))
+        for t in range(steps + 1):
+            yield [(int(l[0]), float.fromhex(l[1]), float.fromhex(l[2]), [float.fromhex(x) for x in l[3:]])
+                   for l in lines[t * count : (t + 1) * count]]
+
+    def test_gymnasiums_half_cheetah_has_the_numbers_it_has_here(self):
+        self.command("gymnasium", "HalfCheetah-v5", "--count", "3")
+        local = [gymnasium.make("HalfCheetah-v5") for _ in range(3)]
+        for t, rows in enumerate(self.played_by_cpp(3, 25)):
+            for i, (kind, reward, discount, observation) in enumerate(rows):
+                if t == 0:
+                    here, _ = local[i].reset(seed=10 + i)
+                    self.assertEqual(kind, 0)
+                else:
+                    action = action_of(i, t - 1, 6).clip(-1, 1).astype(np.float32)
+                    here, expected, terminated, truncated, _ = local[i].step(action)
+                    self.assertEqual((kind, reward, discount), (1, expected, 1.0))
+                self.assertEqual(observation, list(here))
+
+    def test_dm_controls_cheetah_has_the_numbers_it_has_here(self):
+        self.command("dm_control", "cheetah", "run", "--count", "2")
+        local = [suite.load("cheetah", "run", task_kwargs={"random": 10 + i}) for i in range(2)]
+        for t, rows in enumerate(self.played_by_cpp(2, 10)):
+            for i, (kind, reward, discount, observation) in enumerate(rows):
+                step = local[i].reset() if t == 0 else local[i].step(action_of(i, t - 1, 6).clip(-1, 1))
+                self.assertEqual(kind, int(step.step_type))
+                self.assertEqual((reward, discount), (step.reward or 0.0, 1.0 if t == 0 else step.discount))
+                self.assertEqual(observation, [*step.observation["position"], *step.observation["velocity"]])
+
+    def test_choices_and_terminations_go_through(self):
+        self.served(lambda: gymnasium.make("CartPole-v1"))
+        client = self.client()
+        local = gymnasium.make("CartPole-v1")
+        _, arrays, _ = client.play(None, {0: 4})
+        here, _ = local.reset(seed=4)
+        for t in range(500):
+            np.testing.assert_array_equal(arrays[0][0], here)
+            choice = t // 3 % 2
+            results, arrays, _ = client.play([[-0.5, 0.5] if choice else [0.5, -0.5]])
+            here, reward, terminated, _, _ = local.step(choice)
+            self.assertEqual(results["reward"][0], reward)
+            if terminated:
+                break
+        self.assertTrue(terminated)
+        self.assertEqual((results["step_type"][0], results["discount"][0]), (LAST, 0.0))
+
+    def test_dictionaries_failures_and_batches(self):
+        server = self.served(Counting, 3)
+        client = self.client(3)
+        self.assertEqual([a.name for a in client.spec.observations], ["count", "x"])
+        self.assertEqual([a.dtype.str for a in client.spec.observations], ["<i8", "<f4"])
+        _, arrays, _ = client.play(None, {0: 5, 1: 6, 2: 7})
+        np.testing.assert_array_equal(arrays[1][:, 0], [5, 6, 7])
+        results, arrays, failures = client.play([[0.5, 0], [1, 0], [-1, 0]])
+        self.assertEqual(sorted(failures), [1, 2])
+        self.assertIn("ArithmeticError: counting failed", failures[1])
+        self.assertIn("has shape (3,)", failures[2])
+        self.assertEqual(arrays[0][0], 1)
+        _, _, failures = client.play(np.zeros((3, 2)), {1: 9})
+        self.assertEqual(list(failures), [2])
+        self.assertIn("reset first", failures[2])
+        results, arrays, _ = client.play([[0, 0.5]], rows=[0])  # the third step terminates
+        self.assertEqual((results["step_type"][0], results["discount"][0]), (LAST, 0.0))
+        self.assertEqual(server.garbage, 0)
+
+    def test_strangers_and_liars_leave_the_server_as_it_was(self):
+        server = self.served(Counting, 2)
+        client = self.client(1)
+        client.play(None, {0: 1})
+        context = zmq.Context()
+        socket = context.socket(zmq.DEALER)
+        socket.connect(self.endpoint)
+        dice = random.Random(3)
+        play = messages.Envelope(
+            protocol=1, session=7, request=2, play=messages.Play(environments=[1, 0], resets=b"\1\0", seeds=[3])
+        ).encode()
+        hello = messages.Envelope(protocol=1, session=7, request=1, hello=messages.Hello(environments=1)).encode()
+        for i in range(1500):
+            data = bytearray(hello if i % 5 == 0 else play)
+            if i > 4:
+                data[dice.randrange(len(data))] = dice.randrange(256)
+            socket.send_multipart([bytes(data), *[dice.randbytes(dice.choice([0, 16, 32])) for _ in range(dice.randrange(3))]])
+            if i % 100 == 0:
+                self.assertEqual(client.play(np.zeros((1, 2)), {0: 5})[2], {})
+        socket.close(0)
+        context.term()
+        self.assertEqual(client.play(np.zeros((1, 2)))[2], {})
+        self.assertGreater(server.garbage, 100)
+
+    def test_another_version_is_refused_in_words(self):
+        self.served(Counting)
+        with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+            socket.connect(self.endpoint)
+            socket.send(messages.Envelope(protocol=9, session=7, request=1, hello=messages.Hello(environments=1)).encode())
+            self.assertTrue(socket.poll(5000))
+            answer = messages.Envelope.decode(socket.recv())
+        self.assertEqual(answer.refused.reason, messages.Refused.PROTOCOL)
+        self.assertIn("version 1", answer.refused.message)
+
+    def test_environments_of_a_vanished_client_are_free_again(self):
+        self.served(Counting, 2, silence_seconds=0.2)
+        first = troupe_env.Client(self.endpoint, 2)
+        with self.assertRaisesRegex(troupe_env.RemoteError, "0 of 2 environments are free"):
+            troupe_env.Client(self.endpoint, 1)
+        first._disconnect()  # as if it had been killed: no word, no heart-beats
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                second = self.client(1)
+                break
+            except troupe_env.RemoteError:
+                self.assertLess(time.monotonic(), deadline)
+        self.assertEqual(second.play(None, {0: 3})[2], {})
+        first.close()
+
+    def test_mistakes_of_the_command_are_told_in_one_line(self):
+        for arguments, text in [
+            (["gymnasium", "NoSuch-v0"], "NoSuch"),
+            (["gymnasium", "CartPole-v1", "--count", "0"], "count is 0"),
+            (["gymnasium", "CartPole-v1", "--endpoint", "tcp://0.0.0.0:5555"], "loopback"),
+            (["dm_control", "cheetah"], "a domain and a task"),
+            (["python", "nonsense"], "<module>:<function>"),
+        ]:
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertIn(command(["serve", *arguments]), (1, 2))
+            self.assertIn(text, said.getvalue().splitlines()[-1])
+
+    def test_the_command_ends_with_its_input_and_by_a_signal(self):
+        process = self.command("python", "troupe_env.idle:make")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 0)
+
+
+class Playing(Tests):
+    """Troupe's environments as Gymnasium's and dm_env's, served by C++."""
+
+    def test_gymnasiums_checker_is_content(self):
+        for task in ["cheetah_run", "toy"]:
+            with contextlib.closing(troupe_env.GymnasiumEnv(task, program=SERVE)) as environment:
+                check_env(environment, skip_render_check=True)
+
+    def test_episodes_are_functions_of_their_seed_and_end_by_truncation(self):
+        with contextlib.closing(troupe_env.GymnasiumEnv("toy", program=SERVE)) as environment:
+            first, _ = environment.reset(seed=7)
+            self.assertEqual(first["position"][0], 7)
+            for t in range(10):
+                observation, reward, terminated, truncated, info = environment.step(np.array([0.25, 0], np.float32))
+            self.assertEqual((reward, terminated, truncated, info["discount"]), (9.5, False, True, 0.5))
+            with self.assertRaisesRegex(troupe_env.RemoteError, "reset first"):
+                environment.step(np.zeros(2, np.float32))
+            environment.reset(seed=7)
+            with self.assertRaisesRegex(troupe_env.RemoteError, "toy exploded"):
+                environment.step(np.ones(2, np.float32))
+
+    def test_a_vector_plays_as_single_ones_and_resets_by_the_next_step(self):
+        vector = troupe_env.GymnasiumVectorEnv("cartpole_balance", 3, program=SERVE)
+        single = troupe_env.GymnasiumEnv("cartpole_balance", program=SERVE)
+        with contextlib.closing(vector), contextlib.closing(single):
+            many, _ = vector.reset(seed=5)
+            one, _ = single.reset(seed=6)
+            self.assertTrue(vector.observation_space.contains(many))
+            for name in one:
+                np.testing.assert_array_equal(many[name][1], one[name])
+            many, rewards, *_ = vector.step(np.full((3, 1), 0.5, np.float32))
+            one, reward, *_ = single.step(np.full(1, 0.5, np.float32))
+            self.assertEqual(rewards[1], reward)
+            for name in one:
+                np.testing.assert_array_equal(many[name][1], one[name])
+
+    def test_a_vector_with_a_failing_environment_goes_on(self):
+        with contextlib.closing(troupe_env.GymnasiumVectorEnv("toy", 2, program=SERVE)) as vector:
+            vector.reset(seed=1)
+            _, _, _, truncated, info = vector.step(np.array([[1, 0], [0, 0]], np.float32))
+            self.assertEqual(list(truncated), [True, False])
+            self.assertEqual(list(info["failure"]), ["toy exploded", ""])
+            observation, rewards, _, truncated, _ = vector.step(np.zeros((2, 2), np.float32))
+            self.assertEqual(list(observation["count"]), [0, 2])  # reset, and stepped
+            self.assertEqual((rewards[0], truncated.any()), (0, False))
+            mask = np.array([False, True])
+            observation, _ = vector.reset(seed=[None, 77], options={"reset_mask": mask})
+            self.assertEqual(observation["position"][1][0], 77)
+
+    def test_a_served_environment_is_played_as_one_that_we_start(self):
+        self.served(lambda: gymnasium.make("Pendulum-v1"))
+        with contextlib.closing(troupe_env.GymnasiumEnv(endpoint=self.endpoint)) as environment:
+            check_env(environment, skip_render_check=True)
+
+    def test_a_killed_peer_is_noticed_by_its_silence(self):
+        process = self.command("python", "troupe_env.idle:make")
+        client = self.client(1, silence=0.3, deadline=60.0)
+        client.play(None, {0: 1})
+        process.kill()
+        process.wait()
+        begin = time.monotonic()
+        with self.assertRaisesRegex(troupe_env.RemoteError, "has vanished"):
+            client.play(np.zeros((1, 6)))
+        self.assertLess(time.monotonic() - begin, 10)
+        with self.assertRaisesRegex(troupe_env.RemoteError, "reset all environments"):
+            client.play(np.zeros((1, 6)))
+
+    def test_a_peer_that_stalls_or_lies_is_given_up(self):
+        context = zmq.Context()
+        socket = context.socket(zmq.ROUTER)
+        socket.bind(self.endpoint)
+        answers = []
+
+        def fake():
+            while answers and socket.poll(10000):
+                peer, question, *_ = socket.recv_multipart()
+                made = answers.pop(0)(messages.Envelope.decode(question))
+                if made is not None:
+                    socket.send_multipart([peer, *made])
+
+        def welcome(question, **changes):
+            spec = messages.SpecMessage(
+                name="fake", observations=[messages.Array(name="x", type=3)], action_minimum=[-1.0], action_maximum=[1.0],
+                action_repeat=1, frame_stack=1,
+            )
+            body = messages.Welcome(**{"spec": spec, "environments": 1, "row_bytes": 8, **changes})
+            return [messages.answer_to(question, welcome=body).encode()]
+
+        for script, text in [
+            ([lambda q: None], "no answer to a hello"),
+            ([lambda q: [b"\xff\xff"]], "late|ends"),
+            ([lambda q: welcome(q, row_bytes=16)], "8 bytes by its arrays and 16"),
+            ([lambda q: welcome(q, environments=2)], "offers 2"),
+            ([welcome, lambda q: None], "no answer to a turn of 1 environments within 0.2 s"),
+            ([welcome, lambda q: [messages.answer_to(q, played=messages.Played()).encode(), b"x" * 24, b"y"]], "lies about its spec"),
+            ([welcome, lambda q: [messages.answer_to(q, played=messages.Played()).encode(), bytes(24)]], "lies about its spec"),
+            ([welcome, lambda q: [messages.answer_to(q, gone=messages.Gone()).encode()]], "of kind gone"),
+        ]:
+            answers.extend(script)
+            thread = threading.Thread(target=fake)
+            thread.start()
+            begin = time.monotonic()
+            with self.assertRaisesRegex(troupe_env.RemoteError, text) as raised:
+                with troupe_env.Client(self.endpoint, 1, connect_deadline=0.2, deadline=0.2) as client:
+                    client.play(None, {0: 1})
+            self.assertIn(self.endpoint, str(raised.exception))
+            self.assertLess(time.monotonic() - begin, 5)
+            thread.join()
+        socket.close(0)
+        context.term()
+
+    def test_a_program_that_is_not_there_is_told_with_the_way_out(self):
+        with self.assertRaisesRegex(FileNotFoundError, "build/release/troupe"):
+            troupe_env.GymnasiumEnv("cheetah_run", program="no-such-troupe")
+        with self.assertRaisesRegex(RuntimeError, "no_such_task"):
+            troupe_env.GymnasiumEnv("no_such_task", program=SERVE)
+        with self.assertRaisesRegex(ValueError, "either a task"):
+            troupe_env.GymnasiumEnv()
+
+
+class DmEnv(test_utils.EnvironmentTestMixin, unittest.TestCase):
+    """dm_env's own tests on ours."""
+
+    def make_object_under_test(self):
+        environment = troupe_env.DmEnv("toy", seed=1, program=SERVE)
+        self.addCleanup(environment.close)
+        return environment
+
+    def make_action_sequence(self):
+        for _ in range(50):
+            yield np.array([0.25, -0.5])
+
+    def test_the_suites_cheetah_is_dm_controls(self):
+        with contextlib.closing(troupe_env.DmEnv("cheetah_run", program=SERVE)) as ours:
+            theirs = suite.load("cheetah", "run")
+            self.assertEqual(list(ours.observation_spec()), list(theirs.observation_spec()))
+            for name, spec in theirs.observation_spec().items():
+                self.assertEqual((ours.observation_spec()[name].shape, ours.observation_spec()[name].dtype), (spec.shape, spec.dtype))
+            self.assertEqual(ours.action_spec().shape, theirs.action_spec().shape)
+            self.assertEqual(ours.control_timestep(), theirs.control_timestep())
+            step = ours.reset_to(3)
+            self.assertEqual(step.step_type, dm_env.StepType.FIRST)
+
+
+class Package(Tests):
+    def test_it_installs(self):
+        source = os.path.join(self.folder, "source")
+        shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("__pycache__"))
+        target = os.path.join(self.folder, "target")
+        subprocess.run(
+            [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", target, source],
+            check=True, capture_output=True,
+        )
+        out = subprocess.run(
+            [sys.executable, "-c", "import troupe_env, sys; print(troupe_env.Client.__name__, troupe_env.__file__)"],
+            env={**os.environ, "PYTHONPATH": target}, check=True, capture_output=True, text=True,
+        ).stdout
+        self.assertIn(target, out)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]], verbosity=2)

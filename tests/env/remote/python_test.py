@@ -1,0 +1,35 @@
+"""Runs python_checks.py with the real Gymnasium, dm_control and Protobuf, in a virtual environment inside the build tree.
+
+Usage: python_test.py <folder for the virtual environment> <arguments of python_checks.py>; exit code 77: skipped.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+PACKAGES = ["numpy==2.4.6", "pyzmq==27.1.0", "gymnasium==1.4.0", "imageio==2.37.0", "packaging==25.0", "mujoco==3.17.0",
+            "dm_control==1.0.50", "protobuf==7.36.2"]
+CHECKS = pathlib.Path(__file__).parent / "python_checks.py"
+
+
+def main():
+    venv, arguments = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    python = venv / "bin" / "python"
+    ready = venv / ("ready-" + "-".join(sorted(PACKAGES)).replace("==", "-"))
+    if not ready.exists():
+        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
+        if made.returncode == 0:
+            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *PACKAGES],
+                                  capture_output=True, text=True)
+        if made.returncode != 0:
+            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
+            return 77
+        ready.touch()
+    package = CHECKS.parents[3] / "env" / "remote" / "python"
+    environment = {**os.environ, "PYTHONPATH": str(package), "MUJOCO_GL": "disabled", "PYTHONWARNINGS": "ignore",
+                   "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([python, CHECKS, *arguments], env=environment).returncode
+
+
+sys.exit(main())

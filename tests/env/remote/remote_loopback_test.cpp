@@ -1,0 +1,272 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <thread>
+
+#include "env/make.hpp"
+#include "env/remote/environment_server.hpp"
+#include "env/remote/remote_environment.hpp"
+#include "tests/env/remote/toy.hpp"
+
+using namespace troupe::env;
+using namespace troupe::tests;
+
+namespace {
+
+std::shared_ptr<wire::Context> context() {
+  return std::make_shared<wire::Context>();
+}
+
+RemoteOptions options_for(const EnvironmentServer& server, std::size_t environments = 1) {
+  return {.endpoint = server.endpoint(), .environments = environments};
+}
+
+} // namespace
+
+TEST_CASE("A remote environment plays as the same one here, bit for bit") {
+  const EnvironmentServer server(context(), [] { return make_task("cheetah_run"); });
+  const auto remote = make_remote(options_for(server));
+  const auto local = make_task("cheetah_run");
+  REQUIRE(remote->spec().observations == local->spec().observations);
+  REQUIRE(remote->spec().action == local->spec().action);
+  CHECK(remote->spec().name == local->spec().name);
+  CHECK(remote->spec().episode_steps == local->spec().episode_steps);
+  std::vector<std::byte> there(remote->spec().observation_bytes());
+  std::vector<std::byte> here(there.size());
+  for (const std::uint64_t seed : {std::uint64_t{3}, ~std::uint64_t{0}}) {
+    remote->reset(seed, there);
+    local->reset(seed, here);
+    CHECK(there == here);
+    for (int i = 0; i < 20; ++i) {
+      std::vector<double> action(remote->spec().action.size());
+      for (std::size_t k = 0; k < action.size(); ++k)
+        action[k] = std::sin(i + static_cast<double>(k));
+      const TimeStep a = remote->step(action, there);
+      const TimeStep b = local->step(action, here);
+      CHECK(there == here);
+      CHECK(a.reward == b.reward);
+      CHECK(a.discount == b.discount);
+      CHECK(a.step_type == b.step_type);
+    }
+  }
+}
+
+TEST_CASE("A batch steps all and resets some in one message, over ipc as over tcp") {
+  const auto folder = std::filesystem::path(TROUPE_BINARY_DIR) / "remote_test";
+  std::filesystem::create_directories(folder);
+  // A socket's path is short: relative to the folder of the tests.
+  std::filesystem::current_path(folder);
+  for (const std::string endpoint : {"ipc://batch.ipc", "tcp://127.0.0.1:*"}) {
+    const EnvironmentServer server(context(), make_toy, {.endpoint = endpoint, .environments = 5});
+    RemoteEnvironments remote(options_for(server, 3));
+    Batch batch(remote);
+    reset_all(remote, batch, 100);
+    CHECK(batch.x(0) == 100);
+    CHECK(batch.x(2) == 102);
+    CHECK(batch.steps[1].step_type == StepType::first);
+    CHECK(remote.step(std::vector<double>{.5, 0, .25, 0, -5, 0}, batch.results()) == 0);
+    CHECK(batch.x(0) == 100.5F);
+    CHECK(batch.x(2) == 101); // the action is clipped to -1
+    CHECK(batch.steps[1].reward == 101.25);
+    CHECK(batch.steps[1].discount == .5);
+    CHECK(batch.steps[1].step_type == StepType::mid);
+    const std::vector<Turn> turns{
+        {.kind = Turn::Kind::keep}, {.kind = Turn::Kind::reset, .seed = 7}, {}};
+    CHECK(remote.play(turns, std::vector<double>(6, 0.5), batch.results()) == 0);
+    CHECK(batch.count(0) == 1); // kept
+    CHECK(batch.x(1) == 7);
+    CHECK(batch.count(2) == 2);
+    CHECK(server.counters().turns == 3 + 3 + 2);
+  }
+}
+
+TEST_CASE("Results go to rows of the caller's own distance") {
+  const EnvironmentServer server(context(), make_toy, {.environments = 2});
+  RemoteEnvironments remote(options_for(server, 2));
+  std::vector<TimeStep> steps(2);
+  std::vector<std::byte> bytes(2 * 40, std::byte{0xee});
+  const std::vector<std::size_t> which{1};
+  const std::vector<std::uint64_t> seeds{9};
+  remote.reset(which, seeds, {.steps = steps, .observations = bytes, .row_bytes = 40});
+  CHECK(bytes[0] == std::byte{0xee});
+  float x = 0;
+  std::memcpy(&x, bytes.data() + 40, sizeof x);
+  CHECK(x == 9);
+  CHECK(bytes[56] == std::byte{0xee}); // beyond the observation
+  bytes.resize(31);
+  CHECK_THROWS_AS(remote.step(std::vector<double>(4), {.steps = steps, .observations = bytes}),
+                  std::invalid_argument);
+}
+
+TEST_CASE("An environment that throws fails alone and goes on after its reset") {
+  const EnvironmentServer server(context(), make_toy, {.environments = 3});
+  RemoteEnvironments remote(options_for(server, 3));
+  Batch batch(remote);
+  reset_all(remote, batch, 0);
+  CHECK(remote.step(std::vector<double>{0, 0, 1, 0, .5, 0}, batch.results()) == 1);
+  CHECK(remote.failure(0).empty());
+  CHECK(remote.failure(1) == "toy exploded");
+  CHECK(batch.steps[1].step_type == StepType::last);
+  CHECK(batch.x(2) == 2.5F);
+  CHECK(remote.step(std::vector<double>(6, .1), batch.results()) == 1);
+  CHECK(remote.failure(1).find("reset first") != std::string::npos);
+  CHECK(batch.count(2) == 2);
+  const std::vector<std::size_t> which{1};
+  const std::vector<std::uint64_t> seeds{50};
+  CHECK(remote.reset(which, seeds, batch.results()) == 0);
+  CHECK(remote.failure(1).empty());
+  CHECK(batch.x(1) == 50);
+  CHECK(server.counters().failures == 2);
+}
+
+TEST_CASE("An episode that has ended is reset before it is stepped") {
+  const EnvironmentServer server(context(), make_toy);
+  const auto remote = make_remote(options_for(server));
+  std::vector<std::byte> observation(remote->spec().observation_bytes());
+  const std::vector<double> action{0, 0};
+  CHECK(complaint([&] { remote->step(action, observation); }).find("reset first")
+        != std::string::npos);
+  remote->reset(1, observation);
+  for (int i = 0; i < 9; ++i)
+    CHECK(remote->step(action, observation).step_type == StepType::mid);
+  CHECK(remote->step(action, observation).step_type == StepType::last);
+  CHECK_THROWS_AS(remote->step(action, observation), std::runtime_error);
+  CHECK(remote->reset(2, observation).step_type == StepType::first);
+}
+
+TEST_CASE("A caller's mistakes are told and cost nothing") {
+  const EnvironmentServer server(context(), make_toy);
+  const auto remote = make_remote(options_for(server));
+  std::vector<std::byte> observation(remote->spec().observation_bytes());
+  remote->reset(1, observation);
+  CHECK_THROWS_AS(remote->step(std::vector<double>(3), observation), std::invalid_argument);
+  CHECK_THROWS_AS(remote->step(std::vector<double>{0, NAN}, observation), std::invalid_argument);
+  std::vector<std::byte> small(observation.size() - 1);
+  CHECK_THROWS_AS(remote->step(std::vector<double>{0, 0}, small), std::invalid_argument);
+  CHECK(remote->step(std::vector<double>{0, 0}, observation).step_type == StepType::mid);
+  CHECK(server.counters().garbage == 0);
+}
+
+TEST_CASE("States are saved where the server allows it, and refused in words where not") {
+  for (const bool can_save : {true, false}) {
+    const EnvironmentServer server(context(), make_toy, {.can_save = can_save});
+    const auto remote = make_remote(options_for(server));
+    std::vector<std::byte> observation(remote->spec().observation_bytes());
+    remote->reset(5, observation);
+    remote->step(std::vector<double>{.5, 0}, observation);
+    std::vector<std::byte> state;
+    if (!can_save) {
+      CHECK(complaint([&] { remote->save_state(state); }).find("begins a new episode")
+            != std::string::npos);
+      CHECK(remote->step(std::vector<double>{.5, 0}, observation).step_type == StepType::mid);
+      continue;
+    }
+    remote->save_state(state);
+    const std::size_t once = state.size();
+    remote->save_state(state); // appended
+    CHECK(state.size() == 2 * once);
+    const TimeStep first = remote->step(std::vector<double>{.5, 0}, observation);
+    const auto after = observation;
+    remote->reset(6, observation);
+    CHECK(remote->load_state(state).size() == once);
+    CHECK(remote->step(std::vector<double>{.5, 0}, observation).reward == first.reward);
+    CHECK(observation == after);
+    CHECK_THROWS_AS(remote->load_state(std::span<const std::byte>(state).first(9)),
+                    std::invalid_argument);
+  }
+}
+
+TEST_CASE("Clients have their own environments; who comes too late is told how many are free") {
+  const EnvironmentServer server(context(), make_toy, {.environments = 3});
+  auto first = std::make_unique<RemoteEnvironments>(options_for(server, 2));
+  const auto full = complaint([&] { RemoteEnvironments second(options_for(server, 2)); });
+  CHECK(full.find("1 of 3 environments are free and 2 were asked for") != std::string::npos);
+  CHECK(full.find(server.endpoint()) != std::string::npos);
+  RemoteEnvironments third(options_for(server, 1));
+  CHECK(server.counters().clients == 2);
+  first.reset(); // says good-bye
+  RemoteEnvironments second(options_for(server, 2));
+  Batch batch(second);
+  reset_all(second, batch, 1);
+  CHECK(batch.x(1) == 2);
+}
+
+TEST_CASE("A restarted server is found again by the next reset, and another spec is not taken") {
+  const auto shared = context();
+  auto server = std::make_unique<EnvironmentServer>(shared, make_toy,
+                                                    EnvironmentServerOptions{.environments = 2});
+  const std::string endpoint = server->endpoint();
+  RemoteOptions options = options_for(*server, 2);
+  options.silence = 2000ms;
+  options.connect_deadline = 5000ms;
+  options.retry_interval = 20ms;
+  RemoteEnvironments remote(options);
+  Batch batch(remote);
+  reset_all(remote, batch, 1);
+  server.reset();
+  const auto restart = [&](const EnvironmentServer::Make& make) {
+    // Its port is free again when ZeroMQ has closed the old socket, at a time of its own.
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (!server) {
+      try {
+        server = std::make_unique<EnvironmentServer>(
+            shared, make, EnvironmentServerOptions{.endpoint = endpoint, .environments = 2});
+      } catch (const std::runtime_error&) {
+        REQUIRE(std::chrono::steady_clock::now() < deadline);
+        std::this_thread::yield();
+      }
+    }
+  };
+  restart(make_toy);
+  const std::vector<double> actions(4, .1);
+  CHECK(complaint([&] { remote.step(actions, batch.results()); }).find("it was restarted")
+        != std::string::npos);
+  CHECK(complaint([&] { remote.step(actions, batch.results()); }).find("reset all of them")
+        != std::string::npos);
+  reset_all(remote, batch, 5);
+  CHECK(batch.x(1) == 6);
+  CHECK(remote.step(actions, batch.results()) == 0);
+  server.reset();
+  restart([] { return make_task("cartpole_balance"); });
+  CHECK_THROWS_AS(remote.step(actions, batch.results()), std::runtime_error);
+  CHECK(complaint([&] {
+          reset_all(remote, batch, 5);
+        }).find("another spec: the environment was 'toy' and is 'cartpole_balance'")
+        != std::string::npos);
+}
+
+TEST_CASE("Options out of range name their key") {
+  const auto text = [](RemoteOptions options) { return complaint([&] { check(options); }); };
+  CHECK(text({.endpoint = "tcp://127.0.0.1:5555"}).empty());
+  CHECK(text({.endpoint = "ipc:///tmp/x"}).empty());
+  CHECK(text({.endpoint = "tcp://[::1]:80"}).empty());
+  CHECK(text({.endpoint = "tcp://10.0.0.1:80", .allow_other_hosts = true}).empty());
+  for (const char* endpoint :
+       {"", "127.0.0.1:5555", "tcp://127.0.0.1", "tcp://127.0.0.1:0", "tcp://127.0.0.1:*",
+        "tcp://127.0.0.1:70000", "tcp://127.0.0.1:5x", "tcp://:5555", "ipc://", "http://x:1"})
+    CHECK_MESSAGE(text({.endpoint = endpoint}).find("endpoint '") == 0, endpoint);
+  for (const char* endpoint : {"tcp://10.0.0.1:80", "tcp://127.evil.example:80", "tcp://0.0.0.0:80",
+                               "tcp://127.0.0.1.example:80", "tcp://*:80", "tcp://128.0.0.1:80"})
+    CHECK_MESSAGE(text({.endpoint = endpoint}).find("allow_other_hosts") != std::string::npos,
+                  endpoint);
+  CHECK(text({.endpoint = "ipc://" + std::string(200, 'x')}).find("97 bytes") != std::string::npos);
+  CHECK(text({.endpoint = "ipc://x", .environments = 0}).find("1 to 4096") != std::string::npos);
+  CHECK(text({.endpoint = "ipc://x", .deadline = 0ms}).find("remote deadline") == 0);
+  CHECK(text({.endpoint = "ipc://x", .silence = 100ms}).find("remote heartbeat_interval") == 0);
+  CHECK(text({.endpoint = "ipc://x", .max_message_bytes = 1}).find("remote max_message_bytes")
+        == 0);
+}
+
+TEST_CASE("A server refuses environments that differ, and endpoints that others can reach") {
+  int made = 0;
+  const auto differ = [&] { return ++made == 1 ? make_toy() : make_task("cartpole_balance"); };
+  CHECK_THROWS_WITH_AS(EnvironmentServer(context(), differ, {.environments = 2}),
+                       doctest::Contains("must be equal"), std::invalid_argument);
+  CHECK_THROWS_AS(EnvironmentServer(context(), make_toy, {.endpoint = "tcp://0.0.0.0:*"}),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(EnvironmentServer(context(), make_toy, {.environments = 0}),
+                  std::invalid_argument);
+  CHECK_THROWS_WITH_AS(EnvironmentServer(context(), make_toy, {.max_message_bytes = 8}),
+                       doctest::Contains("cannot be served"), std::invalid_argument);
+}

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "env/remote/remote_environment.hpp"
+#include "env/state_bytes.hpp"
+
+namespace troupe::tests {
+
+using namespace std::chrono_literals;
+
+/// Adds its actions up: position float32 [2] and count int64 []. Ten steps an episode. Explodes
+/// where the first action is above 0.9.
+class Toy : public env::Environment {
+public:
+  Toy() {
+    spec_.name = "toy";
+    spec_.observations = {{"position", env::ElementType::float32, {2}},
+                          {"count", env::ElementType::int64, {}}};
+    spec_.action = {.minimum = {-1, -1}, .maximum = {1, 1}};
+    spec_.episode_steps = 10;
+    spec_.control_timestep_seconds = 0.02;
+  }
+
+  const env::EnvironmentSpec& spec() const override { return spec_; }
+
+  env::TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override {
+    state_ = {.x = static_cast<float>(seed % 1000), .y = 0, .count = 0};
+    write(observation);
+    return {};
+  }
+
+  env::TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
+    if (action[0] > 0.9)
+      throw std::runtime_error("toy exploded");
+    state_.x += static_cast<float>(action[0]);
+    state_.y += static_cast<float>(action[1]);
+    ++state_.count;
+    write(observation);
+    return {.step_type = state_.count == 10 ? env::StepType::last : env::StepType::mid,
+            .reward = state_.x,
+            .discount = 0.5};
+  }
+
+  void save_state(std::vector<std::byte>& out) const override { env::save_value(out, state_); }
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override {
+    env::load_value(in, state_, "toy");
+    return in;
+  }
+
+private:
+  struct State {
+    float x;
+    float y;
+    std::int64_t count;
+  };
+  void write(std::span<std::byte> observation) const {
+    std::memcpy(observation.data(), &state_, sizeof state_);
+  }
+
+  env::EnvironmentSpec spec_;
+  State state_{};
+};
+
+inline std::unique_ptr<env::Environment> make_toy() {
+  return std::make_unique<Toy>();
+}
+
+/// Memory for the results of a batch.
+struct Batch {
+  explicit Batch(const env::RemoteEnvironments& remote)
+      : steps(remote.size()), bytes(remote.size() * remote.spec().observation_bytes()) {}
+  env::RemoteResults results() { return {.steps = steps, .observations = bytes}; }
+  float x(std::size_t i) const { return number<float>(i, 0); }
+  std::int64_t count(std::size_t i) const { return number<std::int64_t>(i, 8); }
+
+  std::vector<env::TimeStep> steps;
+  std::vector<std::byte> bytes;
+
+private:
+  template <typename T>
+  T number(std::size_t i, std::size_t offset) const {
+    T value;
+    std::memcpy(&value, bytes.data() + i * (bytes.size() / steps.size()) + offset, sizeof value);
+    return value;
+  }
+};
+
+inline void reset_all(env::RemoteEnvironments& remote, Batch& batch, std::uint64_t seed) {
+  std::vector<env::Turn> turns(remote.size());
+  for (std::size_t i = 0; i < turns.size(); ++i)
+    turns[i] = {.kind = env::Turn::Kind::reset, .seed = seed + i};
+  remote.play(turns, {}, batch.results());
+}
+
+/// The text of what `work` throws, "" when it does not.
+template <typename Work>
+std::string complaint(Work work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace troupe::tests
