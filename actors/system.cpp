@@ -1,5 +1,7 @@
 #include "actors/system.hpp"
 
+#include <chrono>
+
 #include <caf/io/all.hpp>
 
 namespace troupe::actors {
@@ -16,7 +18,7 @@ SystemConfig::SystemConfig(bool remote) {
                        return to_string(static_cast<Fault>(code));
                      });
   if (remote) {
-    set("middleman.heartbeat-interval", 1000);
+    set("middleman.heartbeat-interval", caf::timespan(std::chrono::seconds(1)));
     set("middleman.workers", 1);
     load<caf::io::middleman>();
   }
