@@ -9,40 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "env/npz.hpp"
+#include "env/golden_replay.hpp"
 #include "env/render/renderer.hpp"
 #include "env/suite/rewards.hpp"
-#include "env/suite/suite_environment.hpp"
 
 namespace troupe::env {
 
 namespace {
-
-using Arrays = std::map<std::string, NpyArray>;
-
-/// A recording's array as rows of doubles.
-struct Table {
-  std::vector<double> values;
-  std::size_t rows = 0;
-  std::size_t columns = 0;
-  std::span<const double> row(std::size_t i) const {
-    return std::span(values).subspan(i * columns, columns);
-  }
-};
-
-Table table(const Arrays& arrays, const std::string& name, std::size_t columns,
-            const std::string& source) {
-  const auto found = arrays.find(name);
-  if (found == arrays.end())
-    throw std::runtime_error(source + " has no array '" + name + "'");
-  Table t{found->second.as_doubles(), 0, columns};
-  t.rows = columns == 0 ? 0 : t.values.size() / columns;
-  if (columns == 0 ? !t.values.empty() : t.values.size() % columns != 0)
-    throw std::runtime_error(source + ": array '" + name + "' has "
-                             + std::to_string(t.values.size()) + " numbers, no multiple of the "
-                             + std::to_string(columns) + " of our model");
-  return t;
-}
 
 /// The largest relative error; a number that is not finite on one side only is infinitely wrong.
 double relative_error(std::span<const double> ours, std::span<const double> theirs) {
@@ -53,113 +26,6 @@ double relative_error(std::span<const double> ours, std::span<const double> thei
   }
   return worst;
 }
-
-/// One task's recording and our simulation of it.
-class Replay {
-public:
-  Replay(const std::string& folder, const std::string& task, const std::string& models)
-      : source_((std::filesystem::path(folder) / (task + ".npz")).string()),
-        arrays_(read_npz(source_)),
-        environment_(find_task(task), models),
-        physics_(*environment_.physics()) {
-    for (const ArraySpec& array : environment_.spec().observations)
-      observation_.resize(observation_.size() + array.elements());
-  }
-
-  Physics& physics() const { return physics_; }
-  std::span<const double> observation() const { return observation_; }
-
-  /// The state after reset, as recorded.
-  void begin() {
-    physics_.share_arrays();
-    physics_.reset();
-    set_model("model/");
-    mjData& data = physics_.data();
-    const mjModel& model = physics_.model();
-    set(data.qpos, model.nq, "init/qpos");
-    set(data.qvel, model.nv, "init/qvel");
-    set(data.act, model.na, "init/act");
-    set(data.ctrl, model.nu, "init/ctrl");
-    set(data.mocap_pos, 3 * model.nmocap, "init/mocap_pos");
-    set(data.mocap_quat, 4 * model.nmocap, "init/mocap_quat");
-    set(&data.time, 1, "init/time");
-    physics_.forward_without_actuation();
-    set(data.qacc_warmstart, model.nv, "init/qacc_warmstart"); // forward changed it
-    observe();
-  }
-
-  void step(std::span<const double> action) {
-    environment_.task().before_step(physics_, action);
-    physics_.step(environment_.physics_steps());
-    environment_.task().after_step(physics_);
-    observe();
-  }
-
-  double reward() const { return environment_.task().reward(physics_); }
-  Table actions() const { return get("actions", static_cast<std::size_t>(physics_.model().nu)); }
-  Table get(const std::string& name, std::size_t columns) const {
-    return table(arrays_, name, columns, source_);
-  }
-  void begin_probes() {
-    const bool own = std::any_of(arrays_.begin(), arrays_.end(), [](const auto& entry) {
-      return entry.first.starts_with("probe_model/");
-    });
-    if (own) {
-      physics_.share_arrays();
-      set_model("probe_model/");
-    }
-  }
-  void probe(std::span<const double> qpos, std::span<const double> qvel,
-             std::span<const double> ctrl) {
-    mjData& data = physics_.data();
-    std::copy(qpos.begin(), qpos.end(), data.qpos);
-    std::copy(qvel.begin(), qvel.end(), data.qvel);
-    std::copy(ctrl.begin(), ctrl.end(), data.ctrl);
-    std::fill_n(data.qacc_warmstart, physics_.model().nv, 0.0);
-    physics_.forward();
-    observe();
-  }
-
-private:
-  void observe() { environment_.task().observe(physics_, observation_); }
-
-  template <typename Count>
-  void set(double* values, Count count, const std::string& name) {
-    const auto found = arrays_.find(name);
-    if (found == arrays_.end())
-      return;
-    const std::vector<double> recorded = found->second.as_doubles();
-    if (recorded.size() != static_cast<std::size_t>(count))
-      throw std::runtime_error(source_ + ": array '" + name + "' has "
-                               + std::to_string(recorded.size()) + " numbers; our model needs "
-                               + std::to_string(count));
-    std::copy(recorded.begin(), recorded.end(), values);
-  }
-
-  void set_model(const std::string& prefix) {
-    for (const auto& [name, array] : arrays_) {
-      if (!name.starts_with(prefix))
-        continue;
-      const std::string field = name.substr(prefix.size());
-      if (array.type == "<f4") {
-        const auto own = physics_.own_float_array(field);
-        std::vector<double> wide(own.size());
-        set(wide.data(), wide.size(), name);
-        std::transform(wide.begin(), wide.end(), own.begin(),
-                       [](double value) { return static_cast<float>(value); });
-      } else {
-        const auto own = physics_.own_array(field);
-        set(own.data(), own.size(), name);
-      }
-    }
-  }
-
-  std::string source_;
-  Arrays arrays_;
-  SuiteEnvironment environment_;
-  Physics& physics_;
-  std::vector<double> observation_;
-};
 
 std::string text(double value) {
   char buffer[32];
@@ -194,9 +60,9 @@ Frames read_frames(const std::string& folder, const std::string& task) {
   Frames frames;
   if (!std::filesystem::exists(source))
     return frames;
-  Arrays arrays = read_npz(source);
-  const Table steps = table(arrays, "steps", 1, source);
-  const Table camera = table(arrays, "camera", 1, source);
+  RecordedArrays arrays = read_npz(source);
+  const RecordedTable steps = recorded_table(arrays, "steps", 1, source);
+  const RecordedTable camera = recorded_table(arrays, "camera", 1, source);
   NpyArray& pixels = arrays["frames"];
   const auto& shape = pixels.shape;
   if (pixels.type != "|u1" || shape.size() != 4 || shape[3] != 3 || camera.rows != 1
@@ -246,46 +112,51 @@ private:
   std::vector<std::uint8_t> drawn_;
 };
 
-void check_trajectory(Replay& replay, FrameCheck* frames, GoldenReport& report) {
+void check_trajectory(GoldenReplay& replay, FrameCheck* frames, GoldenReport& report) {
   const std::size_t size = replay.observation().size();
-  const Table first = replay.get("obs0", size);
-  const Table actions = replay.actions();
-  const Table observations = replay.get("obs", size);
-  const Table rewards = replay.get("reward", 1);
-  if (first.rows != 1 || observations.rows != actions.rows || rewards.rows != actions.rows)
-    throw std::runtime_error("recording of " + report.task
-                             + ": observations, rewards and actions differ in number");
+  const RecordedTable first = replay.get("obs0", size);
+  const RecordedTable actions = replay.get("actions", replay.spec().action.size());
+  const RecordedTable observations = replay.get("obs", size);
+  const RecordedTable rewards = replay.get("reward", 1);
+  const RecordedTable discounts = replay.get("discount", 1);
+  const RecordedTable step_types = replay.get("step_type", 1);
+  for (const RecordedTable* other : {&observations, &rewards, &discounts, &step_types})
+    if (first.rows != 1 || other->rows != actions.rows)
+      throw std::runtime_error("recording of " + report.task
+                               + ": observations, rewards and actions differ in number");
   replay.begin();
   report.observation_error = relative_error(replay.observation(), first.row(0));
   if (frames != nullptr)
     frames->at(0, report);
   for (std::size_t i = 0; i < actions.rows; ++i) {
-    replay.step(actions.row(i));
-    const double reward = replay.reward();
+    const TimeStep step = replay.step(actions.row(i));
     report.observation_error = std::max(report.observation_error,
                                         relative_error(replay.observation(), observations.row(i)));
     report.reward_error =
-        std::max(report.reward_error, relative_error({&reward, 1}, rewards.row(i)));
+        std::max(report.reward_error, relative_error({&step.reward, 1}, rewards.row(i)));
+    report.discount_error =
+        std::max(report.discount_error, relative_error({&step.discount, 1}, discounts.row(i)));
+    if (static_cast<double>(step.step_type) != step_types.values[i])
+      ++report.other_step_types;
     if (frames != nullptr)
       frames->at(static_cast<int>(i) + 1, report);
   }
   report.steps = static_cast<int>(actions.rows);
 }
 
-void check_probes(Replay& replay, GoldenReport& report) {
+void check_probes(GoldenReplay& replay, GoldenReport& report) {
   const mjModel& model = replay.physics().model();
-  const Table qpos = replay.get("probe_qpos", static_cast<std::size_t>(model.nq));
-  const Table qvel = replay.get("probe_qvel", static_cast<std::size_t>(model.nv));
-  const Table ctrl = replay.get("probe_ctrl", static_cast<std::size_t>(model.nu));
-  const Table observations = replay.get("probe_obs", replay.observation().size());
-  const Table rewards = replay.get("probe_reward", 1);
-  if (qvel.rows != qpos.rows || ctrl.rows != qpos.rows || observations.rows != qpos.rows
-      || rewards.rows != qpos.rows)
-    throw std::runtime_error("recording of " + report.task + ": its probes differ in number");
+  const RecordedTable qpos = replay.get("probe_qpos", static_cast<std::size_t>(model.nq));
+  const RecordedTable qvel = replay.get("probe_qvel", static_cast<std::size_t>(model.nv));
+  const RecordedTable ctrl = replay.get("probe_ctrl", static_cast<std::size_t>(model.nu));
+  const RecordedTable observations = replay.get("probe_obs", replay.observation().size());
+  const RecordedTable rewards = replay.get("probe_reward", 1);
+  for (const RecordedTable* other : {&qvel, &ctrl, &observations, &rewards})
+    if (other->rows != qpos.rows)
+      throw std::runtime_error("recording of " + report.task + ": its probes differ in number");
   replay.begin_probes();
   for (std::size_t i = 0; i < qpos.rows; ++i) {
-    replay.probe(qpos.row(i), qvel.row(i), ctrl.row(i));
-    const double reward = replay.reward();
+    const double reward = replay.probe(qpos.row(i), qvel.row(i), ctrl.row(i), observations.row(i));
     report.probe_error =
         std::max({report.probe_error, relative_error(replay.observation(), observations.row(i)),
                   relative_error({&reward, 1}, rewards.row(i))});
@@ -293,18 +164,71 @@ void check_probes(Replay& replay, GoldenReport& report) {
   report.probes = static_cast<int>(qpos.rows);
 }
 
-} // namespace
-
-GoldenIndex read_golden_index(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "index.json").string();
+nlohmann::json read_json(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in)
     throw std::runtime_error(path
                              + " cannot be opened; name a folder of recordings as made by"
                                " golden/make.py");
+  try {
+    return nlohmann::json::parse(in);
+  } catch (const nlohmann::json::exception& error) {
+    throw std::runtime_error(path + " is not an index of recordings: " + error.what());
+  }
+}
+
+std::string index_path(const std::string& folder) {
+  return (std::filesystem::path(folder) / "index.json").string();
+}
+
+/// What the index says of the task, against our spec.
+void check_spec(const std::string& folder, const EnvironmentSpec& spec, GoldenReport& report) {
+  if (!std::filesystem::exists(index_path(folder)))
+    return; // single recordings are replayed, too
+  const auto judge_equal = [&](const char* what, const auto& ours, const auto& theirs) {
+    if (ours != theirs)
+      report.failures.push_back(std::string(what) + " differ: ours " + nlohmann::json(ours).dump()
+                                + ", dm_control's " + nlohmann::json(theirs).dump());
+  };
+  try {
+    const nlohmann::json entry = read_json(index_path(folder)).at("tasks").at(report.task);
+    const auto& limit = entry.at("episode_steps");
+    judge_equal("episode limits", spec.episode_steps,
+                limit.is_null() ? 0 : limit.get<std::int64_t>());
+    const double seconds = entry.at("control_timestep").get<double>();
+    if (std::abs(spec.control_timestep_seconds - seconds) > kGoldenTolerance * seconds)
+      judge_equal("control time steps", spec.control_timestep_seconds, seconds);
+    const auto& action = entry.at("action_spec");
+    const auto bounds = [&](const char* which) { // dm_control writes mjMAXVAL for "none"
+      auto values = action.at(which).get<std::vector<double>>();
+      for (double& value : values)
+        if (std::abs(value) == mjMAXVAL)
+          value = std::copysign(kInfinity, value);
+      return values;
+    };
+    judge_equal("lower action bounds", spec.action.minimum, bounds("minimum"));
+    judge_equal("upper action bounds", spec.action.maximum, bounds("maximum"));
+    using Named = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+    Named ours;
+    Named theirs;
+    for (const ArraySpec& array : spec.observations)
+      ours.emplace_back(array.name, array.shape);
+    for (const auto& array : entry.at("observation"))
+      theirs.emplace_back(array.at("key"), array.at("shape").get<std::vector<std::int64_t>>());
+    judge_equal("observations", ours, theirs);
+  } catch (const nlohmann::json::exception& error) {
+    throw std::runtime_error(index_path(folder) + " does not describe " + report.task + ": "
+                             + error.what());
+  }
+}
+
+} // namespace
+
+GoldenIndex read_golden_index(const std::string& folder) {
+  const std::string path = index_path(folder);
+  const nlohmann::json json = read_json(path);
   GoldenIndex index;
   try {
-    const nlohmann::json json = nlohmann::json::parse(in);
     const std::vector<std::string> ours = task_names();
     for (const auto& entry : json.at("tasks").items())
       (std::find(ours.begin(), ours.end(), entry.key()) != ours.end() ? index.tasks
@@ -320,7 +244,7 @@ GoldenReport check_golden(const std::string& folder, const std::string& task,
                           const std::string& models, std::optional<GlBackend> gl) {
   GoldenReport report;
   report.task = task;
-  Replay replay(folder, task, models);
+  GoldenReplay replay(folder, task, models);
   Frames frames;
   if (gl)
     frames = read_frames(folder, task);
@@ -331,6 +255,11 @@ GoldenReport check_golden(const std::string& folder, const std::string& task,
   check_probes(replay, report);
   judge(report, "observations", report.observation_error, kGoldenTolerance);
   judge(report, "rewards", report.reward_error, kGoldenTolerance);
+  judge(report, "discounts", report.discount_error, kGoldenTolerance);
+  if (report.other_step_types > 0)
+    report.failures.push_back("step types differ in " + std::to_string(report.other_step_types)
+                              + " of " + std::to_string(report.steps) + " steps");
+  check_spec(folder, replay.spec(), report);
   judge(report, "probes", report.probe_error, kGoldenProbeTolerance);
   judge(report, "frames (grey levels)", report.frame_error, kGoldenFrameTolerance);
   return report;

@@ -18,7 +18,9 @@ struct GoldenReport {
   int frames = 0; // compared; 0 when no OpenGL was asked for or the recording has none
   double observation_error = 0;
   double reward_error = 0;
-  double probe_error = 0; // observations and rewards of random states
+  double discount_error = 0;
+  int other_step_types = 0; // steps that are mid here and last there, or the other way round
+  double probe_error = 0;   // observations and rewards of random states
   double frame_error = 0;
   std::vector<std::string> failures; // one sentence each: what differs, by how much, the limit
 
@@ -38,7 +40,8 @@ struct GoldenIndex {
 /// Throws std::runtime_error when the folder has no readable index.
 GoldenIndex read_golden_index(const std::string& folder);
 
-/// Replays the task's trajectory and probes, and with `gl` its frames. Throws std::runtime_error
+/// Replays the task's trajectory and probes, and with `gl` its frames; compares the spec with the
+/// index where the folder has one. Throws std::runtime_error
 /// when a file is missing or malformed, or the OpenGL asked for does not exist.
 GoldenReport check_golden(const std::string& folder, const std::string& task,
                           const std::string& models = {}, std::optional<GlBackend> gl = {});

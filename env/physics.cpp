@@ -16,6 +16,7 @@ namespace troupe::env {
 namespace {
 
 constexpr int kSavedState = mjSTATE_INTEGRATION;
+constexpr std::size_t kLongestField = 64; // characters of a model array's name
 
 /// The pointer of `m` called `field`, if its elements are of type T; sets how many there are.
 template <typename T>
@@ -45,6 +46,8 @@ int object_count(const mjModel& model, mjtObj type) {
     return static_cast<int>(model.nsite);
   case mjOBJ_CAMERA:
     return static_cast<int>(model.ncam);
+  case mjOBJ_LIGHT:
+    return static_cast<int>(model.nlight);
   case mjOBJ_ACTUATOR:
     return static_cast<int>(model.nactuator);
   case mjOBJ_SENSOR:
@@ -114,6 +117,19 @@ void Physics::forward_without_actuation() {
   forward();
 }
 
+void Physics::place() {
+  const MujocoScope scope(name());
+  mj_kinematics(&model_, data_);
+}
+
+int Physics::contacts() {
+  const MujocoScope scope(name());
+  mj_kinematics(&model_, data_);
+  mj_collision(&model_, data_);
+  data_->warning[mjWARN_CONTACTFULL] = {};
+  return static_cast<int>(data_->ncon);
+}
+
 void Physics::step(int count) {
   const MujocoScope scope(name());
   if (model_.opt.integrator != mjINT_RK4) {
@@ -179,7 +195,8 @@ std::span<T> Physics::own(std::string_view field) {
   const auto present =
       std::find_if(own_.begin(), own_.end(), [&](const Own& o) { return o.field == pointer; });
   if (present == own_.end()) {
-    Own copy{pointer, *pointer, std::vector<std::byte>(count * sizeof(T))};
+    Own copy{pointer, std::string(field), sizeof(T), *pointer,
+             std::vector<std::byte>(count * sizeof(T))};
     if (count > 0)
       std::memcpy(copy.bytes.data(), *pointer, copy.bytes.size());
     *pointer = reinterpret_cast<T*>(copy.bytes.data()); // the buffer stays put when own_ grows
@@ -195,10 +212,33 @@ std::span<float> Physics::own_float_array(std::string_view field) {
   return own<float>(field);
 }
 
+void Physics::set_option(std::string_view field, std::span<const double> values) {
+  const auto set = [&](auto* option, std::size_t count) {
+    using T = std::remove_pointer_t<decltype(option)>;
+    if (values.size() != count)
+      throw std::invalid_argument("model '" + name() + "': option '" + std::string(field) + "' has "
+                                  + std::to_string(count) + " numbers; "
+                                  + std::to_string(values.size()) + " were given");
+    std::transform(values.begin(), values.end(), option,
+                   [](double value) { return static_cast<T>(value); });
+  };
+#define X(type, member, count)                                                                     \
+  if (field == #member)                                                                            \
+    return set(&model_.opt.member, count);
+#define XVEC(type, member, count)                                                                  \
+  if (field == #member)                                                                            \
+    return set(model_.opt.member, count);
+  MJOPTION_FIELDS
+#undef X
+#undef XVEC
+  throw std::invalid_argument("model '" + name() + "' has no option '" + std::string(field) + "'");
+}
+
 void Physics::share_arrays() {
   for (const Own& copy : own_)
     *static_cast<void**>(copy.field) = copy.shared;
   own_.clear();
+  model_.opt = compiled_->get().opt;
 }
 
 void Physics::save_state(std::vector<std::byte>& out) const {
@@ -206,9 +246,38 @@ void Physics::save_state(std::vector<std::byte>& out) const {
   mj_getState(&model_, data_, state.data(), kSavedState);
   save_array<mjtNum>(out, state);
   save_array<mjtNum>(out, {data_->sensordata, static_cast<std::size_t>(model_.nsensordata)});
+  save_value(out, model_.opt);
   save_value(out, static_cast<std::uint64_t>(own_.size()));
-  for (const Own& copy : own_)
-    save_array<std::byte>(out, copy.bytes);
+  for (const Own& copy : own_) {
+    save_array<char>(out, copy.name);
+    save_value(out, static_cast<std::uint64_t>(copy.bytes.size() / copy.element_bytes));
+    out.insert(out.end(), copy.bytes.begin(), copy.bytes.end());
+  }
+}
+
+/// Options and own arrays as save_state() wrote them; own here afterwards are exactly these.
+std::span<const std::byte> Physics::load_own(std::span<const std::byte> in) {
+  share_arrays();
+  load_value(in, model_.opt, "options");
+  std::uint64_t arrays = 0;
+  load_value(in, arrays, "model arrays");
+  for (std::uint64_t i = 0; i < arrays; ++i) {
+    char text[kLongestField];
+    std::uint64_t length = 0;
+    load_value(in, length, "model array's name");
+    if (length > sizeof text || length > in.size())
+      throw std::invalid_argument("saved environment state has no name of a model array where it"
+                                  " should: it was saved by another configuration");
+    std::memcpy(text, in.data(), length);
+    in = in.subspan(length);
+    const std::string_view field(text, length);
+    std::size_t count = 0;
+    if (find_array<float>(&model_, field, count) != nullptr)
+      load_array<float>(in, own_float_array(field), "a model array");
+    else
+      load_array<mjtNum>(in, own_array(field), "a model array");
+  }
+  return in;
 }
 
 std::span<const std::byte> Physics::load_state(std::span<const std::byte> in) {
@@ -216,14 +285,7 @@ std::span<const std::byte> Physics::load_state(std::span<const std::byte> in) {
   std::vector<mjtNum> sensors(static_cast<std::size_t>(model_.nsensordata));
   load_array<mjtNum>(in, state, "the simulation");
   load_array<mjtNum>(in, sensors, "the sensors");
-  std::uint64_t arrays = 0;
-  load_value(in, arrays, "model arrays");
-  if (arrays != own_.size())
-    throw std::invalid_argument("saved state has " + std::to_string(arrays)
-                                + " changed model arrays and model '" + name() + "' here has "
-                                + std::to_string(own_.size()));
-  for (Own& copy : own_)
-    load_array<std::byte>(in, copy.bytes, "a model array");
+  in = load_own(in);
   const MujocoScope scope(name());
   mj_resetData(&model_, data_);
   mj_setState(&model_, data_, state.data(), kSavedState);

@@ -37,6 +37,12 @@ public:
   void forward();                   // derived quantities of the present state and control
   void forward_without_actuation(); // the same while there is no meaningful control yet
 
+  /// For initial states that are drawn until they fit, a small part of forward(): where everything
+  /// is, and how many contacts there are then (a full contact buffer is no error). What else is
+  /// derived belongs to another state until the next forward().
+  void place();
+  int contacts();
+
   /// `count` physics steps in dm_control's order: position- and velocity-dependent quantities are
   /// those of the new state afterwards. They must be those of the present state before, as after
   /// reset(), forward(), step() and load_state().
@@ -55,21 +61,27 @@ public:
   /// the simulation uses it. Throws std::invalid_argument when there is no such array of numbers.
   std::span<mjtNum> own_array(std::string_view field);
   std::span<float> own_float_array(std::string_view field);
-  void share_arrays(); // back to the compiled model's
+  /// The option `field`, e.g. "gravity" (3 numbers), of this Physics alone. Throws
+  /// std::invalid_argument when there is no such option, or not of that many numbers.
+  void set_option(std::string_view field, std::span<const double> values);
+  void share_arrays(); // arrays and options back to the compiled model's
 
-  /// The integration state, sensors and own arrays: after load_state() the simulation goes on bit
-  /// for bit as the saved one.
+  /// The integration state, sensors, options and own arrays: after load_state() the simulation goes
+  /// on bit for bit as the saved one.
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 
 private:
   struct Own {
     void* field; // the pointer in model_ that was redirected: mjtNum** or float**
+    std::string name;
+    std::size_t element_bytes;
     void* shared;
     std::vector<std::byte> bytes;
   };
   template <typename T>
   std::span<T> own(std::string_view field);
+  std::span<const std::byte> load_own(std::span<const std::byte> in);
   void check(const char* last_warning);
 
   std::shared_ptr<const CompiledModel> compiled_;

@@ -42,6 +42,7 @@ public:
           "OpenGL (" + gl_->info().renderer + ") has no off-screen frame buffer of "
           + std::to_string(options.width) + "x" + std::to_string(options.height) + " pixels");
     }
+    heights_.assign(model.hfield_data, model.hfield_data + model.nhfielddata);
   }
 
   ~DrawContext() {
@@ -64,10 +65,23 @@ public:
     return context_;
   }
 
+  /// Height fields are drawn from what OpenGL was last given, which may be another episode's or
+  /// another environment's.
+  void upload_height_fields(const mjModel& model) {
+    const std::span<const float> present(model.hfield_data,
+                                         static_cast<std::size_t>(model.nhfielddata));
+    if (std::equal(present.begin(), present.end(), heights_.begin(), heights_.end()))
+      return;
+    for (int i = 0; i < static_cast<int>(model.nhfield); ++i)
+      mjr_uploadHField(&model, &context_, i);
+    heights_.assign(present.begin(), present.end());
+  }
+
 private:
   std::shared_ptr<GlContext> gl_;
   std::shared_ptr<const CompiledModel> compiled_; // keeps the key of the shared table its own
   mjrContext context_;
+  std::vector<float> heights_; // that OpenGL has, of all height fields
 };
 
 std::shared_ptr<DrawContext> shared_draw_context(const Physics& physics,
@@ -96,6 +110,7 @@ struct Renderer::Impl {
         rgb(static_cast<std::size_t>(options.height) * static_cast<std::size_t>(options.width)
             * 3) {
     mjv_defaultOption(&option);
+    option.flags[mjVIS_RANGEFINDER] = 0; // as in dm_control: else its rays are drawn
     mjv_defaultPerturb(&perturb);
     mjv_defaultCamera(&camera);
     if (camera_number < 0) {
@@ -148,6 +163,7 @@ void Renderer::draw(std::span<std::uint8_t> out) {
   Impl& impl = *impl_;
   const MujocoScope scope(physics_.name());
   const mjrContext& context = impl.context->bind();
+  impl.context->upload_height_fields(physics_.model());
   mjv_updateScene(&physics_.model(), &physics_.data(), &impl.option, &impl.perturb, &impl.camera,
                   mjCAT_ALL, &impl.scene);
   const mjrRect view{0, 0, options_.width, options_.height};

@@ -65,4 +65,13 @@ double tolerance(double x, const Tolerance& t) {
                  t.sigmoid);
 }
 
+double mean_tolerance(std::span<const double> values, const Tolerance& t) {
+  if (values.empty())
+    throw std::invalid_argument("tolerance: the mean of no values was asked for");
+  double sum = 0;
+  for (const double value : values)
+    sum += tolerance(value, t);
+  return sum / static_cast<double>(values.size());
+}
+
 } // namespace troupe::env

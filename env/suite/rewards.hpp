@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 
 namespace troupe::env {
 
@@ -30,5 +31,8 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// 1 inside [lower, upper], falling to value_at_margin at distance `margin` outside, in [0, 1].
 /// Throws std::invalid_argument on bounds, a margin or a value_at_margin out of range.
 double tolerance(double x, const Tolerance& t);
+
+/// The mean of the tolerances of all of `values`, of which there must be at least one.
+double mean_tolerance(std::span<const double> values, const Tolerance& t);
 
 } // namespace troupe::env

@@ -30,8 +30,9 @@ EnvironmentSpec make_spec(const TaskInfo& info, const mjModel& model, const Task
   spec.name = info.name;
   spec.observations = task.observations();
   spec.control_timestep_seconds = model.opt.timestep * physics_steps;
-  spec.episode_steps =
-      static_cast<std::int64_t>(std::ceil(info.time_limit_seconds / spec.control_timestep_seconds));
+  if (info.time_limit_seconds != kNoTimeLimit)
+    spec.episode_steps = static_cast<std::int64_t>(
+        std::ceil(info.time_limit_seconds / spec.control_timestep_seconds));
   for (int i = 0; i < static_cast<int>(model.nu); ++i) {
     const bool limited = model.actuator_ctrllimited[i];
     const double most = std::numeric_limits<double>::infinity();
@@ -87,12 +88,19 @@ TimeStep SuiteEnvironment::step(std::span<const double> action, std::span<std::b
   task_->after_step(physics_);
   TimeStep result{StepType::mid, task_->reward(physics_), 1};
   observe(observation);
-  const std::optional<double> end = task_->termination(physics_);
-  result.discount = end.value_or(1); // the time limit leaves it at 1
-  running_ = ++steps_ < spec_.episode_steps && !end;
+  const bool out_of_time = ++steps_ == spec_.episode_steps; // never when there is no limit
+  // Out of time the discount is 1 whatever the state, as in dm_control.
+  const auto end = out_of_time ? std::optional(1.0) : task_->termination(physics_);
+  result.discount = end.value_or(1);
+  running_ = !end;
   if (!running_)
     result.step_type = StepType::last;
   return result;
+}
+
+void SuiteEnvironment::continue_here() {
+  steps_ = 0;
+  running_ = true;
 }
 
 void SuiteEnvironment::save_state(std::vector<std::byte>& out) const {

@@ -22,6 +22,10 @@ public:
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
   Physics* physics() override { return &physics_; }
 
+  /// Begins an episode in the state that the physics is in, which somebody else has set (and
+  /// forward() made whole); for replays.
+  void continue_here();
+
   const Task& task() const { return *task_; }
   int physics_steps() const { return physics_steps_; } // per control step
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,6 +43,8 @@ public:
   virtual double reward(const Physics& physics) const = 0;
 };
 
+inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
+
 /// One row of the table of tasks. The time limit and the control time step are in seconds of the
 /// simulation; a control time step of 0 means one physics step.
 struct TaskInfo {
@@ -56,9 +59,14 @@ struct TaskInfo {
 
 std::span<const TaskInfo> all_tasks(); // sorted by name
 
-/// A task of the table, or one with a number in its name ("swimmer_swimmer9"). Throws
-/// std::invalid_argument with the nearest names.
+/// A task of the table, or one with numbers in its name: "swimmer_swimmer9" (links, 3 to 100),
+/// "lqr_lqr_4_2" (masses, 1 to 100, and motors, 1 to as many). Throws std::invalid_argument with
+/// the nearest names, or the numbers that are possible.
 TaskInfo find_task(const std::string& name);
+
+/// Of any size: nothing when `name` is not of that form.
+std::optional<TaskInfo> find_lqr(const std::string& name);
+std::optional<TaskInfo> find_swimmer(const std::string& name);
 
 // One file per domain.
 std::span<const TaskInfo> acrobot_tasks();
@@ -104,6 +112,10 @@ enum MatrixEntry { kXx = 0, kXz = 2, kZz = 8 };
 inline double body_axis(const Physics& physics, int body, MatrixEntry entry) {
   return physics.data().xmat[9 * body + entry];
 }
+
+/// Makes `values` a direction uniform over the sphere of their dimension (a unit quaternion uniform
+/// over rotations when there are four).
+void random_direction(std::span<double> values, Random& random);
 
 /// dm_control's randomisation of all joints: limited hinges and slides uniformly in their range,
 /// unlimited hinges in [-pi, pi), unlimited slides stay; ball joints uniformly over rotations, or

@@ -11,8 +11,11 @@ namespace troupe::env {
 std::span<const TaskInfo> all_tasks() {
   static const std::vector<TaskInfo> table = [] {
     std::vector<TaskInfo> all;
-    for (const auto domain : {ball_in_cup_tasks(), cartpole_tasks(), cheetah_tasks(),
-                              pendulum_tasks(), reacher_tasks(), walker_tasks()})
+    for (const auto domain :
+         {acrobot_tasks(), ball_in_cup_tasks(), cartpole_tasks(), cheetah_tasks(), dog_tasks(),
+          finger_tasks(), fish_tasks(), hopper_tasks(), humanoid_tasks(), humanoid_cmu_tasks(),
+          lqr_tasks(), manipulator_tasks(), pendulum_tasks(), point_mass_tasks(), quadruped_tasks(),
+          reacher_tasks(), stacker_tasks(), swimmer_tasks(), walker_tasks()})
       all.insert(all.end(), domain.begin(), domain.end());
     std::sort(all.begin(), all.end(),
               [](const TaskInfo& a, const TaskInfo& b) { return a.name < b.name; });
@@ -32,6 +35,9 @@ TaskInfo find_task(const std::string& name) {
   for (const TaskInfo& task : all_tasks())
     if (name == task.name)
       return task;
+  for (const auto find : {&find_lqr, &find_swimmer})
+    if (auto task = find(name))
+      return *std::move(task);
   std::string message = "task: '" + name + "' is not a task we have; nearest:";
   for (const std::string& other : nearest_names(name, task_names()))
     message += " '" + other + "'";
@@ -42,10 +48,7 @@ void Task::before_step(Physics& physics, std::span<const double> action) const {
   std::copy(action.begin(), action.end(), physics.data().ctrl);
 }
 
-namespace {
-
-/// Makes `values` a direction uniform over the sphere of their dimension.
-void draw_direction(std::span<double> values, Random& random) {
+void random_direction(std::span<double> values, Random& random) {
   double squares = 0;
   for (double& value : values) {
     value = random.normal();
@@ -55,10 +58,12 @@ void draw_direction(std::span<double> values, Random& random) {
     value /= std::sqrt(squares);
 }
 
+namespace {
+
 /// A turn about a uniform axis by an angle uniform in [0, limit), in radians.
 void draw_limited_turn(double* quaternion, double limit, Random& random) {
   double axis[3];
-  draw_direction(axis, random);
+  random_direction(axis, random);
   mju_axisAngle2Quat(quaternion, axis, limit * random.uniform());
 }
 
@@ -87,7 +92,7 @@ void randomize_joints(Physics& physics, Random& random) {
       if (limited)
         draw_limited_turn(position, high, random);
       else
-        draw_direction({position, 4}, random);
+        random_direction({position, 4}, random);
       break;
     case mjJNT_HINGE:
       *position =

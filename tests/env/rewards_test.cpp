@@ -47,6 +47,14 @@ TEST_CASE("without a margin a tolerance is an indicator") {
   CHECK(tolerance(-1e-300, t) == 0);
 }
 
+TEST_CASE("the mean tolerance of several values is the mean of theirs") {
+  const Tolerance t{.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0};
+  const double values[] = {0, .5, -1, 7};
+  CHECK(mean_tolerance(values, t) == doctest::Approx((1 + .75 + 0 + 0) / 4));
+  CHECK(mean_tolerance({values, 1}, t) == 1);
+  CHECK_THROWS_AS(mean_tolerance({}, t), std::invalid_argument);
+}
+
 TEST_CASE("a tolerance that makes no sense is refused") {
   CHECK_THROWS_AS(tolerance(0, {.lower = 1, .upper = 0}), std::invalid_argument);
   CHECK_THROWS_AS(tolerance(0, {.margin = -1}), std::invalid_argument);

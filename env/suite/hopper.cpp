@@ -1,0 +1,87 @@
+#include <cmath>
+
+#include "env/suite/rewards.hpp"
+#include "env/suite/task.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+constexpr double kStandHeight = .6; // metres of the torso above the foot: reward 1 from here on
+constexpr double kHopSpeed = 2;     // metres/second: reward 1 from here on
+
+class Hopper final : public Task {
+public:
+  Hopper(Physics& physics, bool hopping)
+      : torso_(physics.id(mjOBJ_BODY, "torso")),
+        foot_(physics.id(mjOBJ_BODY, "foot")),
+        velocity_(physics.id(mjOBJ_SENSOR, "torso_subtreelinvel")),
+        touch_{physics.id(mjOBJ_SENSOR, "touch_toe"), physics.id(mjOBJ_SENSOR, "touch_heel")},
+        positions_(static_cast<int>(physics.model().nq)),
+        velocities_(static_cast<int>(physics.model().nv)),
+        controls_(static_cast<std::size_t>(physics.model().nu)),
+        hopping_(hopping) {}
+
+  std::vector<ArraySpec> observations() const override {
+    return {float64_array("position", {positions_ - 1}), float64_array("velocity", {velocities_}),
+            float64_array("touch", {2})};
+  }
+
+  void initialize_episode(Physics& physics, Random& random) const override {
+    randomize_joints(physics, random);
+  }
+
+  void observe(const Physics& physics, std::span<double> out) const override {
+    ObservationWriter writer(out); // without the horizontal position
+    writer.put(physics.data().qpos + 1, static_cast<std::size_t>(positions_ - 1));
+    writer.put(physics.data().qvel, static_cast<std::size_t>(velocities_));
+    for (const int sensor : touch_)
+      writer.put(std::log1p(physics.sensor(sensor)[0]));
+  }
+
+  double reward(const Physics& physics) const override {
+    const double* places = physics.data().xipos;
+    const double height = places[3 * torso_ + 2] - places[3 * foot_ + 2];
+    const double standing = tolerance(height, {.lower = kStandHeight, .upper = 2});
+    if (hopping_)
+      return standing
+             * tolerance(physics.sensor(velocity_)[0], {.lower = kHopSpeed,
+                                                        .upper = kInfinity,
+                                                        .margin = kHopSpeed / 2,
+                                                        .sigmoid = Sigmoid::linear,
+                                                        .value_at_margin = .5});
+    const double small_control =
+        mean_tolerance({physics.data().ctrl, controls_},
+                       {.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0});
+    return standing * (small_control + 4) / 5;
+  }
+
+private:
+  int torso_;
+  int foot_;
+  int velocity_;
+  int touch_[2];
+  int positions_;
+  int velocities_;
+  std::size_t controls_;
+  bool hopping_;
+};
+
+const TaskInfo kTasks[] = {
+    {"hopper_stand", "hopper.xml", "", nullptr, 20, .02,
+     [](Physics& physics) -> std::unique_ptr<Task> {
+       return std::make_unique<Hopper>(physics, false);
+     }},
+    {"hopper_hop", "hopper.xml", "", nullptr, 20, .02,
+     [](Physics& physics) -> std::unique_ptr<Task> {
+       return std::make_unique<Hopper>(physics, true);
+     }},
+};
+
+} // namespace
+
+std::span<const TaskInfo> hopper_tasks() {
+  return kTasks;
+}
+
+} // namespace troupe::env

@@ -1,0 +1,122 @@
+#include "env/suite/humanoid_task.hpp"
+
+#include <cmath>
+
+#include "env/suite/placement.hpp"
+#include "env/suite/rewards.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+constexpr double kStandHeight = 1.4; // metres of the head: reward 1 from here on
+constexpr int kRootPositions = 7;    // of the free joint
+
+class Humanoid final : public Task {
+public:
+  Humanoid(Physics& physics, const HumanoidOptions& options)
+      : trunk_(physics.id(mjOBJ_BODY, options.trunk)),
+        head_(physics.id(mjOBJ_BODY, "head")),
+        velocity_(physics.id(mjOBJ_SENSOR, options.trunk_velocity)),
+        up_(9 * trunk_ + options.up_entry),
+        positions_(static_cast<int>(physics.model().nq)),
+        velocities_(static_cast<int>(physics.model().nv)),
+        controls_(static_cast<std::size_t>(physics.model().nu)),
+        speed_(options.speed),
+        pure_state_(options.pure_state) {
+    for (std::size_t i = 0; i < limbs_.size(); ++i)
+      limbs_[i] = physics.id(mjOBJ_BODY, options.limbs[i]);
+  }
+
+  std::vector<ArraySpec> observations() const override {
+    if (pure_state_)
+      return {float64_array("position", {positions_}), float64_array("velocity", {velocities_})};
+    return {float64_array("joint_angles", {positions_ - kRootPositions}),
+            float64_array("head_height", {}),
+            float64_array("extremities", {3 * static_cast<std::int64_t>(limbs_.size())}),
+            float64_array("torso_vertical", {3}),
+            float64_array("com_velocity", {3}),
+            float64_array("velocity", {velocities_})};
+  }
+
+  void initialize_episode(Physics& physics, Random& random) const override {
+    draw_until_free(physics, [&] { randomize_joints(physics, random); });
+  }
+
+  void observe(const Physics& physics, std::span<double> out) const override {
+    const mjData& data = physics.data();
+    ObservationWriter writer(out);
+    if (pure_state_) {
+      writer.put(data.qpos, static_cast<std::size_t>(positions_));
+    } else {
+      writer.put(data.qpos + kRootPositions, static_cast<std::size_t>(positions_ - kRootPositions));
+      writer.put(head_height(physics));
+      for (const int limb : limbs_)
+        put_in_trunk_frame(data, limb, writer);
+      writer.put(data.xmat + 9 * trunk_ + 6, 3);
+      writer.put(physics.sensor(velocity_).data(), 3);
+    }
+    writer.put(data.qvel, static_cast<std::size_t>(velocities_));
+  }
+
+  double reward(const Physics& physics) const override {
+    const double standing =
+        tolerance(head_height(physics),
+                  {.lower = kStandHeight, .upper = kInfinity, .margin = kStandHeight / 4});
+    const double upright = tolerance(physics.data().xmat[up_], {.lower = .9,
+                                                                .upper = kInfinity,
+                                                                .margin = 1.9,
+                                                                .sigmoid = Sigmoid::linear,
+                                                                .value_at_margin = 0});
+    return (4 + small_control(physics)) / 5 * standing * upright * motion(physics);
+  }
+
+private:
+  double head_height(const Physics& physics) const { return physics.data().xpos[3 * head_ + 2]; }
+
+  void put_in_trunk_frame(const mjData& data, int body, ObservationWriter& writer) const {
+    double in_world[3];
+    double in_trunk[3];
+    mju_sub3(in_world, data.xpos + 3 * body, data.xpos + 3 * trunk_);
+    mju_mulMatTVec3(in_trunk, data.xmat + 9 * trunk_, in_world);
+    writer.put(in_trunk, 3);
+  }
+
+  double small_control(const Physics& physics) const {
+    return mean_tolerance({physics.data().ctrl, controls_},
+                          {.margin = 1, .sigmoid = Sigmoid::quadratic, .value_at_margin = 0});
+  }
+
+  /// Standing still, or moving at the wanted speed in any direction.
+  double motion(const Physics& physics) const {
+    const auto velocity = physics.sensor(velocity_);
+    if (speed_ == 0)
+      return mean_tolerance(velocity.first(2), {.margin = 2});
+    const double speed = std::sqrt(velocity[0] * velocity[0] + velocity[1] * velocity[1]);
+    const double moving = tolerance(speed, {.lower = speed_,
+                                            .upper = kInfinity,
+                                            .margin = speed_,
+                                            .sigmoid = Sigmoid::linear,
+                                            .value_at_margin = 0});
+    return (5 * moving + 1) / 6;
+  }
+
+  int trunk_;
+  int head_;
+  int velocity_;
+  int up_; // in mjData.xmat
+  std::array<int, 4> limbs_{};
+  int positions_;
+  int velocities_;
+  std::size_t controls_;
+  double speed_; // metres/second
+  bool pure_state_;
+};
+
+} // namespace
+
+std::unique_ptr<Task> make_humanoid(Physics& physics, const HumanoidOptions& options) {
+  return std::make_unique<Humanoid>(physics, options);
+}
+
+} // namespace troupe::env
