@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "env/gym/gym.hpp"
 #include "env/make.hpp"
 
 namespace {
@@ -29,7 +30,28 @@ double random_return(std::uint64_t seed) {
   return episode_return;
 }
 
+double hop(std::uint64_t seed, std::span<std::byte> observation, std::span<const double> action) {
+  using namespace troupe::env;
+  // begin example
+  const auto hopper = make_gym("Hopper-v5", {.values = {{"healthy_z_range", "0.8,inf"}}});
+  hopper->reset(seed, observation);
+  const TimeStep hopped = hopper->step(action, observation); // float64 qpos [5], qvel [6]
+  const bool fell = hopped.step_type == StepType::last && hopped.discount == 0;
+  double forward = 0;
+  for (const RewardPart& part : gym_reward_parts(*hopper))
+    if (part.name == std::string("reward_forward"))
+      forward = part.value;
+  // end example
+  return fell ? 0 : forward;
+}
+
 } // namespace
+
+TEST_CASE("the README's example of one of Gym's tasks runs") {
+  std::vector<std::byte> observation(11 * sizeof(double));
+  const std::vector<double> action(3, 1);
+  CHECK(hop(1, observation, action) != 0);
+}
 
 TEST_CASE("the README's example runs") {
   const double first = random_return(1);
