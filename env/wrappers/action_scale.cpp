@@ -8,26 +8,29 @@
 
 namespace troupe::env {
 
-ActionScale::ActionScale(std::unique_ptr<Environment> wrapped) : Wrapper(std::move(wrapped)) {
-  const std::size_t size = spec_.action.size();
-  for (std::size_t i = 0; i < size; ++i)
-    if (!std::isfinite(spec_.action.minimum[i]) || !std::isfinite(spec_.action.maximum[i]))
-      throw std::invalid_argument("environment " + spec_.name + ": action[" + std::to_string(i)
-                                  + "] has no bounds, so it cannot be scaled to [-1, 1]");
-  spec_.action.minimum.assign(size, -1);
-  spec_.action.maximum.assign(size, 1);
-  scaled_.resize(size);
+ActionScale::ActionScale(std::unique_ptr<Environment> wrapped, double minimum, double maximum)
+    : Wrapper(std::move(wrapped)),
+      minimum_(minimum),
+      maximum_(maximum),
+      scaled_(spec_.action.size()) {
+  if (!std::isfinite(minimum) || !std::isfinite(maximum) || minimum >= maximum)
+    throw std::invalid_argument("actions cannot be scaled from [" + std::to_string(minimum) + ", "
+                                + std::to_string(maximum)
+                                + "]: give a finite minimum below a finite maximum");
+  spec_.action.minimum.assign(scaled_.size(), minimum);
+  spec_.action.maximum.assign(scaled_.size(), maximum);
 }
 
 TimeStep ActionScale::step(std::span<const double> action, std::span<std::byte> observation) {
   check_action(spec_, action);
-  const ActionSpec& bounds = inner().spec().action;
+  const ActionSpec& bounds = inner_spec().action;
   for (std::size_t i = 0; i < action.size(); ++i) {
     const double low = bounds.minimum[i];
     const double high = bounds.maximum[i];
-    const double clipped = std::clamp(action[i], -1.0, 1.0);
-    const bool same = low == -1 && high == 1; // keep the bits of what needs no scaling
-    scaled_[i] = same ? clipped : low + (clipped + 1) / 2 * (high - low);
+    const double clipped = std::clamp(action[i], minimum_, maximum_);
+    const bool same = (low == minimum_ && high == maximum_) // keep the bits of what needs none
+                      || !std::isfinite(low) || !std::isfinite(high);
+    scaled_[i] = same ? clipped : low + (clipped - minimum_) / (maximum_ - minimum_) * (high - low);
   }
   return inner().step(scaled_, observation);
 }

@@ -1,20 +1,19 @@
 #include "env/wrappers/flat_state.hpp"
 
-#include <cmath>
-#include <cstring>
 #include <stdexcept>
 
 #include "env/wrappers/checks.hpp"
+#include "env/wrappers/narrow.hpp"
 
 namespace troupe::env {
 
 FlatState::FlatState(std::unique_ptr<Environment> wrapped) : Wrapper(std::move(wrapped)) {
   std::int64_t numbers = 0;
   for (const ArraySpec& array : spec_.observations) {
-    if (array.type != ElementType::float64)
+    if (!is_floating(array.type))
       throw std::invalid_argument("environment " + spec_.name + ": observation '" + array.name
                                   + "' is " + element_name(array.type)
-                                  + "; only float64 arrays are flattened to states");
+                                  + "; only float64 and float32 arrays are flattened to states");
     numbers += static_cast<std::int64_t>(array.elements());
   }
   scratch_.resize(spec_.observation_bytes());
@@ -22,20 +21,12 @@ FlatState::FlatState(std::unique_ptr<Environment> wrapped) : Wrapper(std::move(w
 }
 
 void FlatState::flatten(std::span<std::byte> observation) const {
-  std::size_t written = 0;
+  std::byte* out = observation.data();
   const auto& arrays = inner_spec().observations;
   for (std::size_t a = 0; a < arrays.size(); ++a) {
-    const std::byte* source = scratch_.data() + inner_spec().observation_offset(a);
-    for (std::size_t i = 0; i < arrays[a].elements(); ++i, written += sizeof(float)) {
-      double value = 0;
-      std::memcpy(&value, source + i * sizeof(double), sizeof value);
-      const float narrow = static_cast<float>(value);
-      if (!std::isfinite(narrow))
-        throw std::runtime_error("environment " + spec_.name + ": observation '" + arrays[a].name
-                                 + "'[" + std::to_string(i) + "] is " + std::to_string(value)
-                                 + ", which is no finite float32");
-      std::memcpy(observation.data() + written, &narrow, sizeof narrow);
-    }
+    narrow_to_float32(spec_.name, arrays[a], scratch_.data() + inner_spec().observation_offset(a),
+                      out);
+    out += arrays[a].elements() * sizeof(float);
   }
 }
 

@@ -9,38 +9,50 @@
 namespace troupe::env {
 
 FrameStack::FrameStack(std::unique_ptr<Environment> wrapped, int count)
-    : Wrapper(std::move(wrapped)), frame_bytes_(spec_.observation_bytes()) {
+    : Wrapper(std::move(wrapped)), count_(static_cast<std::size_t>(count)) {
   if (count < 1 || count > 64)
     throw std::invalid_argument("frame_stack: " + std::to_string(count)
                                 + " is out of range; it must be from 1 to 64");
-  if (spec_.observations.size() != 1 || spec_.observations[0].shape.empty())
-    throw std::invalid_argument("environment " + spec_.name
-                                + ": frames are stacked along the first"
-                                  " axis of one observation; flatten the states or use pixels");
-  spec_.observations[0].shape[0] *= count;
+  for (ArraySpec& array : spec_.observations) {
+    if (array.shape.empty())
+      throw std::invalid_argument("environment " + spec_.name + ": observation '" + array.name
+                                  + "' is one number without an axis to stack frames along;"
+                                    " flatten the states, or keep frame_stack at 1");
+    array.shape[0] *= count;
+  }
   spec_.frame_stack *= count;
-  stack_.resize(frame_bytes_ * static_cast<std::size_t>(count));
+  for (std::size_t a = 0; a < spec_.observations.size(); ++a)
+    parts_.push_back({inner_spec().observations[a].bytes(), inner_spec().observation_offset(a),
+                      spec_.observation_offset(a)});
+  frame_.resize(inner_spec().observation_bytes());
+  stack_.resize(spec_.observation_bytes());
 }
 
-std::span<std::byte> FrameStack::newest(std::span<std::byte> stack) const {
-  return stack.subspan(stack.size() - frame_bytes_);
+void FrameStack::keep_newest() {
+  for (const Part& part : parts_)
+    std::memcpy(stack_.data() + part.to + (count_ - 1) * part.bytes, frame_.data() + part.from,
+                part.bytes);
 }
 
 TimeStep FrameStack::reset(std::uint64_t seed, std::span<std::byte> observation) {
   check_observation_buffer(spec_, observation);
-  const TimeStep result = inner().reset(seed, newest(stack_));
-  for (std::size_t at = 0; at + frame_bytes_ < stack_.size(); at += frame_bytes_)
-    std::memcpy(stack_.data() + at, newest(stack_).data(), frame_bytes_);
+  const TimeStep result = inner().reset(seed, frame_);
+  keep_newest();
+  for (const Part& part : parts_)
+    for (std::size_t k = 0; k + 1 < count_; ++k)
+      std::memcpy(stack_.data() + part.to + k * part.bytes, frame_.data() + part.from, part.bytes);
   std::memcpy(observation.data(), stack_.data(), stack_.size());
   return result;
 }
 
 TimeStep FrameStack::step(std::span<const double> action, std::span<std::byte> observation) {
   check_observation_buffer(spec_, observation);
-  const TimeStep result = inner().step(action, newest(observation));
-  const std::size_t older = stack_.size() - frame_bytes_;
-  std::memcpy(observation.data(), stack_.data() + frame_bytes_, older);
-  std::memcpy(stack_.data(), observation.data(), stack_.size());
+  const TimeStep result = inner().step(action, frame_);
+  for (const Part& part : parts_)
+    std::memmove(stack_.data() + part.to, stack_.data() + part.to + part.bytes,
+                 (count_ - 1) * part.bytes);
+  keep_newest();
+  std::memcpy(observation.data(), stack_.data(), stack_.size());
   return result;
 }
 

@@ -4,9 +4,9 @@
 
 namespace troupe::env {
 
-/// The last `count` frames of the (single) observation in one array, oldest first, along its first
-/// axis; at the start of an episode the first frame fills them all. 1 <= count <= 64, else
-/// std::invalid_argument. step() copies frames and does not allocate.
+/// The last `count` frames of every observation array, oldest first along its first axis; at the
+/// start of an episode the first frame fills them all. 1 <= count <= 64 and arrays with at least
+/// one axis, else std::invalid_argument. step() copies frames and does not allocate.
 class FrameStack final : public Wrapper {
 public:
   FrameStack(std::unique_ptr<Environment> inner, int count);
@@ -17,10 +17,17 @@ public:
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
 
 private:
-  std::span<std::byte> newest(std::span<std::byte> stack) const;
+  struct Part { // one array: in a frame, and in the stack
+    std::size_t bytes;
+    std::size_t from;
+    std::size_t to;
+  };
+  void keep_newest();
 
-  std::size_t frame_bytes_;
-  std::vector<std::byte> stack_; // of the last step, oldest first
+  std::size_t count_;
+  std::vector<Part> parts_;
+  std::vector<std::byte> frame_; // the newest, as the inner environment gives it
+  std::vector<std::byte> stack_; // of the last step, in the order of the observation
 };
 
 } // namespace troupe::env

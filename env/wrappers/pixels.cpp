@@ -6,24 +6,53 @@
 
 namespace troupe::env {
 
+namespace {
+constexpr std::size_t kMostCameras = 16;
+}
+
+std::vector<PixelOptions> per_camera(const PixelOptions& options) {
+  if (options.cameras.empty())
+    return {options};
+  if (options.cameras.size() > kMostCameras)
+    throw std::invalid_argument("pixels.cameras names " + std::to_string(options.cameras.size())
+                                + " cameras; an observation has at most "
+                                + std::to_string(kMostCameras));
+  std::vector<PixelOptions> all;
+  for (const std::string& camera : options.cameras) {
+    all.push_back(options);
+    all.back().cameras.clear();
+    all.back().camera = camera;
+  }
+  return all;
+}
+
+void check_can_be_drawn(Environment& environment, const PixelOptions& options) {
+  if (environment.physics() == nullptr)
+    throw std::invalid_argument("environment " + environment.spec().name
+                                + " has no physics behind it, so it cannot be drawn");
+  check_pixel_size(options);
+  find_camera(*environment.physics(), options.camera);
+  gl_of_this_thread(options.gl);
+}
+
 Pixels::Pixels(std::unique_ptr<Environment> wrapped, const PixelOptions& options)
     : Wrapper(std::move(wrapped)),
-      options_(options),
+      options_(per_camera(options)),
       inner_observation_(spec_.observation_bytes()) {
-  if (physics() == nullptr)
-    throw std::invalid_argument("environment " + spec_.name
-                                + " has no physics behind it, so it cannot be drawn");
-  check_pixel_size(options_);
-  find_camera(*physics(), options_.camera);
-  gl_of_this_thread(options_.gl);
-  spec_.observations = {
-      {"pixels", ElementType::uint8, {options_.grey ? 1 : 3, options_.height, options_.width}}};
+  for (const PixelOptions& one : options_)
+    check_can_be_drawn(*this, one);
+  const auto channels = static_cast<std::int64_t>(options_.size()) * (options.grey ? 1 : 3);
+  spec_.observations = {{"pixels", ElementType::uint8, {channels, options.height, options.width}}};
 }
 
 void Pixels::draw(std::span<std::byte> observation) {
-  if (!renderer_)
-    renderer_ = std::make_unique<Renderer>(*physics(), options_);
-  renderer_->draw({reinterpret_cast<std::uint8_t*>(observation.data()), observation.size()});
+  while (renderers_.size() < options_.size())
+    renderers_.push_back(std::make_unique<Renderer>(*physics(), options_[renderers_.size()]));
+  auto* out = reinterpret_cast<std::uint8_t*>(observation.data());
+  for (const auto& renderer : renderers_) {
+    renderer->draw({out, renderer->bytes()});
+    out += renderer->bytes();
+  }
 }
 
 TimeStep Pixels::reset(std::uint64_t seed, std::span<std::byte> observation) {

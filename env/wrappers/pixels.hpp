@@ -5,9 +5,10 @@
 
 namespace troupe::env {
 
-/// A picture instead of the inner observations: "pixels" uint8 [channels, height, width]. Drawn
-/// once per step, straight into the caller's buffer. The constructor checks size, camera and that
-/// there is an OpenGL; the renderer itself is made by the thread of the first reset().
+/// A picture instead of the inner observations: "pixels" uint8 [cameras*channels, height, width],
+/// the cameras in the order of the options. Drawn once per step, straight into the caller's buffer.
+/// The constructor checks size, cameras and that there is an OpenGL; the renderers themselves are
+/// made by the thread of the first reset().
 class Pixels final : public Wrapper {
 public:
   /// Throws std::invalid_argument (size, camera, no physics behind `inner`) or std::runtime_error
@@ -20,9 +21,15 @@ public:
 private:
   void draw(std::span<std::byte> observation);
 
-  PixelOptions options_;
+  std::vector<PixelOptions> options_; // one per camera
   std::vector<std::byte> inner_observation_;
-  std::unique_ptr<Renderer> renderer_;
+  std::vector<std::unique_ptr<Renderer>> renderers_;
 };
+
+/// The options once per camera: `cameras`, or `camera` alone when it is empty.
+std::vector<PixelOptions> per_camera(const PixelOptions& options);
+
+/// Throws what Pixels' constructor throws when `environment` cannot be drawn with these options.
+void check_can_be_drawn(Environment& environment, const PixelOptions& options);
 
 } // namespace troupe::env

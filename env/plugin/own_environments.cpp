@@ -1,0 +1,160 @@
+#include "env/plugin/own_environments.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <span>
+
+#include "env/make.hpp"
+
+/// Defined by TROUPE_ENVIRONMENTS in a program that links its own; absent otherwise.
+extern "C" __attribute__((weak)) const troupe::env::PluginTable* troupe_environments();
+
+namespace troupe::env {
+
+namespace {
+
+constexpr const char* kEntryPoint = "troupe_environments";
+constexpr const char* kBuildAgain =
+    "; build it again with the env/plugin/plugin.hpp and the compiler of this program";
+
+using Entry = const PluginTable* (*)();
+using Environments = std::span<const PluginEnvironment>;
+
+Environments check_table(const PluginTable* table, const std::string& origin) {
+  if (table == nullptr || table->magic != kPluginMagic)
+    throw std::invalid_argument(origin + ": its entry point " + kEntryPoint
+                                + " gives no table of environments; define it by "
+                                  "TROUPE_ENVIRONMENTS(...)");
+  if (table->version != kPluginVersion)
+    throw std::invalid_argument(origin + " was built for version " + std::to_string(table->version)
+                                + " of the interface and this program has version "
+                                + std::to_string(kPluginVersion) + kBuildAgain);
+  if (std::string(table->fingerprint) != kPluginFingerprint)
+    throw std::invalid_argument(origin + " was built with " + table->fingerprint
+                                + " and this program with " + kPluginFingerprint + kBuildAgain);
+  if (table->interface_bytes != kInterfaceBytes)
+    throw std::invalid_argument(origin + " was built with other sizes of the interface's classes"
+                                + kBuildAgain);
+  return {table->environments, table->count};
+}
+
+Environments open_library(const std::filesystem::path& library) {
+  const std::filesystem::path path = std::filesystem::absolute(library);
+  const std::string origin = "plugin: " + library.string();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    throw std::invalid_argument(origin + " is no file (" + path.string()
+                                + "); name the shared library that holds the environment");
+  ::dlerror();
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle == nullptr) {
+    const char* reason = ::dlerror();
+    throw std::invalid_argument(origin + " cannot be loaded as a shared library: "
+                                + (reason == nullptr ? "no reason given" : reason)
+                                + "; build it with -shared -fPIC");
+  }
+  const auto entry = reinterpret_cast<Entry>(::dlsym(handle, kEntryPoint));
+  if (entry == nullptr)
+    throw std::invalid_argument(origin + " has no entry point " + kEntryPoint
+                                + ", so it is no plug-in; end its source with "
+                                  "TROUPE_ENVIRONMENTS(...) of env/plugin/plugin.hpp");
+  return check_table(entry(), origin);
+}
+
+Environments linked() {
+  if (troupe_environments == nullptr)
+    return {};
+  return check_table(troupe_environments(), "the table of linked-in environments");
+}
+
+std::vector<std::string> names_of(Environments environments) {
+  std::vector<std::string> names;
+  for (const PluginEnvironment& environment : environments)
+    names.emplace_back(environment.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+const PluginEnvironment* find(Environments environments, const std::string& name) {
+  const auto found = std::find_if(environments.begin(), environments.end(),
+                                  [&](const PluginEnvironment& one) { return name == one.name; });
+  return found == environments.end() ? nullptr : &*found;
+}
+
+std::unique_ptr<Environment> make_one(const PluginEnvironment& chosen, const Options& options,
+                                      const std::string& origin) {
+  std::unique_ptr<Environment> made;
+  try {
+    made.reset(chosen.make(options));
+  } catch (const std::invalid_argument& problem) {
+    throw std::invalid_argument(origin + ": " + problem.what());
+  } catch (const std::exception& problem) {
+    throw std::runtime_error(origin + ": its constructor threw: " + problem.what());
+  } catch (...) {
+    throw std::runtime_error(origin + ": its constructor threw what is no std::exception");
+  }
+  if (made == nullptr)
+    throw std::runtime_error(origin + ": its make function gave no object");
+  check_all_asked(options, origin);
+  return guard(std::move(made), origin);
+}
+
+} // namespace
+
+void check_all_asked(const Options& options, const std::string& origin) {
+  for (const auto& [key, value] : options.pairs()) {
+    if (options.asked().contains(key))
+      continue;
+    std::string message = origin + " has no option '" + key + "'";
+    const std::vector<std::string> known(options.asked().begin(), options.asked().end());
+    for (const std::string& near : nearest_names(key, known))
+      message += (near == nearest_names(key, known).front() ? "; nearest: '" : " '") + near + "'";
+    throw std::invalid_argument(message + (known.empty() ? "; it takes none" : ""));
+  }
+}
+
+Options parse_options(const std::vector<std::string>& options) {
+  Options::Pairs pairs;
+  for (const std::string& option : options) {
+    const std::size_t equals = option.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw std::invalid_argument("options: '" + option
+                                  + "' is no option; write key=value, e.g. \"length=2\"");
+    const std::string key = option.substr(0, equals);
+    for (const auto& [before, value] : pairs)
+      if (before == key)
+        throw std::invalid_argument("options: '" + key + "' is given twice; give it once");
+    pairs.emplace_back(key, option.substr(equals + 1));
+  }
+  return Options(std::move(pairs));
+}
+
+std::vector<std::string> linked_environments() {
+  return names_of(linked());
+}
+
+std::unique_ptr<Environment> make_linked(const std::string& name, const Options& options) {
+  const PluginEnvironment* chosen = find(linked(), name);
+  return chosen == nullptr ? nullptr : make_one(*chosen, options, "environment " + name);
+}
+
+std::vector<std::string> plugin_environments(const std::filesystem::path& library) {
+  return names_of(open_library(library));
+}
+
+std::unique_ptr<Environment> make_plugin(const std::filesystem::path& library,
+                                         const std::string& name, const Options& options) {
+  const Environments all = open_library(library);
+  const PluginEnvironment* chosen = find(all, name);
+  if (chosen == nullptr) {
+    std::string message = "task: '" + name + "' is not in plug-in " + library.string()
+                          + (all.empty() ? "; it has no environments" : "; nearest:");
+    for (const std::string& other : nearest_names(name, names_of(all)))
+      message += " '" + other + "'";
+    throw std::invalid_argument(message);
+  }
+  return make_one(*chosen, options, "environment " + name + " (" + library.string() + ")");
+}
+
+} // namespace troupe::env

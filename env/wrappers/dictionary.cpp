@@ -1,0 +1,126 @@
+#include "env/wrappers/dictionary.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "env/make.hpp"
+#include "env/wrappers/checks.hpp"
+#include "env/wrappers/narrow.hpp"
+#include "env/wrappers/pixels.hpp"
+
+namespace troupe::env {
+
+namespace {
+const std::string kPixels = "pixels";
+}
+
+Dictionary::Dictionary(std::unique_ptr<Environment> wrapped, const std::vector<std::string>& names,
+                       const PixelOptions& options)
+    : Wrapper(std::move(wrapped)), inner_observation_(spec_.observation_bytes()) {
+  if (names.empty())
+    throw std::invalid_argument("environment " + spec_.name
+                                + ": a dictionary needs at least one name, e.g. \"state\"");
+  std::vector<ArraySpec> arrays;
+  for (const std::string& name : names) {
+    for (const ArraySpec& before : arrays)
+      if (before.name == name)
+        throw std::invalid_argument("observations: '" + name + "' is named twice; name it once");
+    ArraySpec array;
+    parts_.push_back(make_part(name, options, array));
+    arrays.push_back(std::move(array));
+  }
+  spec_.observations = std::move(arrays);
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    parts_[i].offset = spec_.observation_offset(i);
+}
+
+Dictionary::Part Dictionary::make_part(const std::string& name, const PixelOptions& options,
+                                       ArraySpec& array) {
+  Part part;
+  const auto& inner_arrays = inner_spec().observations;
+  const auto own = std::find_if(inner_arrays.begin(), inner_arrays.end(),
+                                [&](const ArraySpec& a) { return a.name == name; });
+  if (own != inner_arrays.end()) {
+    part.arrays = {static_cast<std::size_t>(own - inner_arrays.begin())};
+    array = *own;
+    if (is_floating(array.type))
+      array.type = ElementType::float32;
+    if (array.shape.empty()) // an axis along which frames can be stacked
+      array.shape = {1};
+  } else if (name == "state") {
+    array = {name, ElementType::float32, {0}};
+    for (std::size_t i = 0; i < inner_arrays.size(); ++i)
+      if (is_floating(inner_arrays[i].type)) {
+        part.arrays.push_back(i);
+        array.shape[0] += static_cast<std::int64_t>(inner_arrays[i].elements());
+      }
+    if (part.arrays.empty())
+      throw std::invalid_argument("observations: environment " + spec_.name
+                                  + " has no floating-point arrays to make 'state' of");
+  } else if (name == kPixels || name.starts_with(kPixels + "/")) {
+    PixelOptions view = options;
+    if (name != kPixels) {
+      view.cameras.clear();
+      view.camera = name.substr(kPixels.size() + 1);
+    }
+    part.cameras = per_camera(view);
+    for (const PixelOptions& camera : part.cameras)
+      check_can_be_drawn(*this, camera);
+    const auto channels = static_cast<std::int64_t>(part.cameras.size()) * (view.grey ? 1 : 3);
+    array = {name, ElementType::uint8, {channels, view.height, view.width}};
+  } else {
+    std::vector<std::string> known = {"state", kPixels};
+    for (const ArraySpec& inner_array : inner_arrays)
+      known.push_back(inner_array.name);
+    std::string message =
+        "observations: '" + name + "' is none of environment " + spec_.name + "'s; it has";
+    for (const std::string& other : known)
+      message += " '" + other + "'";
+    throw std::invalid_argument(message + " and 'pixels/<camera>'; nearest: '"
+                                + nearest_names(name, known, 1).front() + "'");
+  }
+  return part;
+}
+
+void Dictionary::write(std::span<std::byte> observation) {
+  if (renderers_.empty())
+    for (const Part& part : parts_)
+      for (const PixelOptions& camera : part.cameras)
+        renderers_.push_back(std::make_unique<Renderer>(*physics(), camera));
+  std::size_t renderer = 0;
+  for (const Part& part : parts_) {
+    std::byte* out = observation.data() + part.offset;
+    for (const std::size_t i : part.arrays) {
+      const ArraySpec& array = inner_spec().observations[i];
+      const std::byte* in = inner_observation_.data() + inner_spec().observation_offset(i);
+      if (is_floating(array.type)) {
+        narrow_to_float32(spec_.name, array, in, out);
+        out += array.elements() * sizeof(float);
+      } else {
+        std::memcpy(out, in, array.bytes());
+      }
+    }
+    for (std::size_t i = 0; i < part.cameras.size(); ++i, ++renderer) {
+      const std::size_t bytes = renderers_[renderer]->bytes();
+      renderers_[renderer]->draw({reinterpret_cast<std::uint8_t*>(out), bytes});
+      out += bytes;
+    }
+  }
+}
+
+TimeStep Dictionary::reset(std::uint64_t seed, std::span<std::byte> observation) {
+  check_observation_buffer(spec_, observation);
+  const TimeStep result = inner().reset(seed, inner_observation_);
+  write(observation);
+  return result;
+}
+
+TimeStep Dictionary::step(std::span<const double> action, std::span<std::byte> observation) {
+  check_observation_buffer(spec_, observation);
+  const TimeStep result = inner().step(action, inner_observation_);
+  write(observation);
+  return result;
+}
+
+} // namespace troupe::env

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+
+#include "env/render/renderer.hpp"
+#include "env/wrappers/wrapper.hpp"
+
+namespace troupe::env {
+
+/// Several named arrays in one observation, any mix of states and pictures, in the order of
+/// `names`:
+///   "state"            all floating-point arrays of the inner environment as one float32 [n]
+///   "pixels"           the picture of options.camera (or of all options.cameras, their channels
+///                      one after another), uint8 [channels, height, width]
+///   "pixels/<camera>"  the picture of another camera
+///   any other          the inner array of this name; float64 becomes float32, one number [1]
+/// A number that is not finite is a std::runtime_error naming its array. The constructor throws
+/// std::invalid_argument: no names, one twice, one that is none (with the nearest), pictures of an
+/// environment without physics. Agents take one array (learner::transition_spec says so): a
+/// dictionary is for programs that step environments themselves, or for one name.
+class Dictionary final : public Wrapper {
+public:
+  Dictionary(std::unique_ptr<Environment> inner, const std::vector<std::string>& names,
+             const PixelOptions& options = {});
+
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
+
+private:
+  struct Part {
+    std::vector<std::size_t> arrays;   // of the inner environment
+    std::vector<PixelOptions> cameras; // of a picture
+    std::size_t offset = 0;            // in the observation
+  };
+  Part make_part(const std::string& name, const PixelOptions& options, ArraySpec& array);
+  void write(std::span<std::byte> observation);
+
+  std::vector<Part> parts_;
+  std::vector<std::byte> inner_observation_;
+  std::vector<std::unique_ptr<Renderer>> renderers_; // made by the thread of the first reset()
+};
+
+} // namespace troupe::env

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "env/wrappers/wrapper.hpp"
+
+namespace troupe::env {
+
+/// An episode as the wrapper below it plays it, before rewards are changed further out.
+struct EpisodeSummary {
+  std::uint64_t seed = 0;
+  double episode_return = 0; // undiscounted
+  std::int64_t steps = 0;    // of the inner environment
+  double seconds = 0;        // of simulated time
+  bool terminated = false;   // by the task; false: running, or cut off by a time limit
+  bool operator==(const EpisodeSummary&) const = default;
+};
+
+using EpisodeFunction = std::function<void(const EpisodeSummary&)>;
+
+/// Counts steps and rewards; calls `on_end` within the step() that ends an episode. The running
+/// sums are part of the saved state.
+class EpisodeStatistics final : public Wrapper {
+public:
+  explicit EpisodeStatistics(std::unique_ptr<Environment> inner, EpisodeFunction on_end = {});
+
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
+  void save_state(std::vector<std::byte>& out) const override;
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override;
+
+  const EpisodeSummary& running() const { return running_; } // the latest, also when it has ended
+  const std::optional<EpisodeSummary>& last() const { return last_; } // that ended
+  std::int64_t episodes() const { return episodes_; }                 // that ended
+
+private:
+  EpisodeFunction on_end_;
+  EpisodeSummary running_;
+  std::optional<EpisodeSummary> last_;
+  std::int64_t episodes_ = 0;
+};
+
+/// Appends one line of JSON per episode to `path`, each by one write, so that any number of
+/// environments and processes share the file. Throws std::system_error naming the file when it
+/// cannot be opened (here) or written (when an episode ends).
+EpisodeFunction append_to_log(const std::filesystem::path& path, std::string environment);
+
+} // namespace troupe::env

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+
+#include "env/wrappers/observation_statistics.hpp"
+#include "env/wrappers/wrapper.hpp"
+
+namespace troupe::env {
+
+struct NormalizeOptions {
+  double clip = 10;   // normalised numbers are clipped to ±clip, above 0
+  bool update = true; // every observation of reset() and step() counts; false: frozen
+  std::optional<ObservationStatistics> statistics{}; // to begin with
+};
+
+/// Floating-point observations as (x - mean) / sqrt(variance + 1e-8), clipped; other arrays stay.
+/// While it updates, the statistics belong to this environment, not to the episode: an observation
+/// then depends on what was seen before, and two environments differ. For training freeze
+/// statistics that were saved (write_statistics). They are part of the saved state. step() does not
+/// allocate. Throws std::invalid_argument: nothing to normalise, statistics of other arrays.
+class Normalize final : public Wrapper {
+public:
+  Normalize(std::unique_ptr<Environment> inner, NormalizeOptions options);
+
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
+  void save_state(std::vector<std::byte>& out) const override;
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override;
+
+  void freeze(bool frozen) { update_ = !frozen; }
+  const ObservationStatistics& statistics() const { return statistics_; }
+
+private:
+  template <typename T>
+  void normalize(std::size_t array, std::byte* numbers);
+  void apply(std::span<std::byte> observation);
+
+  double clip_;
+  bool update_;
+  ObservationStatistics statistics_;
+  std::vector<std::size_t> arrays_; // of the spec, in the order of the statistics
+};
+
+} // namespace troupe::env

@@ -1,0 +1,185 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "env/wrappers/action_clip.hpp"
+#include "env/wrappers/action_noise.hpp"
+#include "env/wrappers/action_scale.hpp"
+#include "env/wrappers/reward_scale.hpp"
+#include "env/wrappers/time_limit.hpp"
+#include "tests/env/fake_environment.hpp"
+
+using namespace troupe::env;
+
+namespace {
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Any action bounds; keeps what it was given.
+class Unbounded final : public Environment {
+public:
+  Unbounded() {
+    spec_.name = "unbounded";
+    spec_.observations = {{"action", ElementType::float64, {2}}};
+    spec_.action = {{-kInfinity, -4}, {kInfinity, 4}};
+  }
+  const EnvironmentSpec& spec() const override { return spec_; }
+  TimeStep reset(std::uint64_t, std::span<std::byte>) override { return {}; }
+  TimeStep step(std::span<const double> action, std::span<std::byte> out) override {
+    std::memcpy(out.data(), action.data(), out.size());
+    return {StepType::mid, -3, 1};
+  }
+  void save_state(std::vector<std::byte>&) const override {}
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override { return in; }
+
+private:
+  EnvironmentSpec spec_;
+};
+
+} // namespace
+
+TEST_CASE("a dimension without bounds keeps its unit when actions are scaled") {
+  Played played(std::make_unique<ActionScale>(std::make_unique<Unbounded>()));
+  CHECK(played.environment->spec().action == ActionSpec{{-1, -1}, {1, 1}});
+  played.reset(0).step({.5, .5});
+  CHECK(numbers<double>(played.observation) == std::vector<double>{.5, 2});
+}
+
+TEST_CASE("actions are scaled from any range onto any other, ends onto ends") {
+  Played played(std::make_unique<ActionScale>(std::make_unique<Unbounded>(), 0, 10));
+  CHECK(played.environment->spec().action.maximum == std::vector<double>{10, 10});
+  for (const auto& [given, expected] : {std::pair{0., -4.}, {5., 0.}, {10., 4.}, {99., 4.}}) {
+    played.reset(0).step({0, given});
+    CHECK(numbers<double>(played.observation)[1] == expected);
+  }
+  for (const auto& [low, high] : {std::pair{1., 1.}, {2., 1.}, {kNan, 1.}, {0., kInfinity}}) {
+    CAPTURE(low);
+    CHECK_THROWS_AS(ActionScale(std::make_unique<Unbounded>(), low, high), std::invalid_argument);
+  }
+}
+
+TEST_CASE("clipping narrows the bounds, and what lies outside becomes the bound") {
+  std::vector<double> given;
+  Played played(std::make_unique<ActionClip>(std::make_unique<Counting>(&given), -1, .5));
+  CHECK(played.environment->spec().action == ActionSpec{{-1, 0}, {.5, .5}});
+  played.reset(0).step({-9, 9});
+  CHECK(given == std::vector<double>{-1, .5});
+  played.step({.25, .25});
+  CHECK(given == std::vector<double>{.25, .25});
+  CHECK_THROWS_WITH_AS(ActionClip(std::make_unique<Counting>(), -1, -.5),
+                       doctest::Contains("action[1]"), std::invalid_argument);
+  CHECK_THROWS_AS(played.step({kNan, 0}), std::invalid_argument);
+  CHECK_THROWS_AS(played.step({0}), std::invalid_argument);
+}
+
+TEST_CASE("action noise has the deviation it was given, stays within the bounds and follows the "
+          "seed") {
+  std::vector<double> given;
+  const auto make = [&](double deviation) {
+    return Played(std::make_unique<ActionNoise>(
+        std::make_unique<TimeLimit>(std::make_unique<Unbounded>(), 1000), deviation));
+  };
+  CHECK_THROWS_WITH_AS(make(.1), doctest::Contains("action[0]"), std::invalid_argument);
+  Played noisy(std::make_unique<ActionNoise>(
+      std::make_unique<ActionScale>(std::make_unique<Unbounded>()), .1));
+  noisy.reset(3);
+  double sum = 0;
+  double squares = 0;
+  constexpr int kDraws = 20'000;
+  for (int i = 0; i < kDraws; ++i) {
+    noisy.step({.2, .99});
+    const auto seen = numbers<double>(noisy.observation);
+    sum += seen[0] - .2;
+    squares += (seen[0] - .2) * (seen[0] - .2);
+    REQUIRE(seen[1] <= 4);
+  }
+  CHECK(std::abs(sum / kDraws) < 4 * .1 / std::sqrt(kDraws));
+  CHECK(std::sqrt(squares / kDraws) == doctest::Approx(.1).epsilon(.03));
+  const auto sequence = [&](std::uint64_t seed) {
+    noisy.reset(seed);
+    std::vector<double> all;
+    for (int i = 0; i < 5; ++i)
+      all.push_back(numbers<double>(noisy.step({0, 0}).observation)[0]);
+    return all;
+  };
+  CHECK(sequence(1) == sequence(1));
+  CHECK(sequence(1) != sequence(2));
+  for (const double bad : {-.1, 10.5, kNan}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(
+        ActionNoise(std::make_unique<ActionScale>(std::make_unique<Unbounded>()), bad),
+        doctest::Contains("action_noise"), std::invalid_argument);
+  }
+}
+
+TEST_CASE("rewards are scaled, shifted and clipped; discounts and step types stay") {
+  Played scaled(std::make_unique<RewardScale>(std::make_unique<Counting>(), 2, -1));
+  scaled.reset(0).step({0, 0});
+  CHECK(scaled.last.reward == 1);
+  scaled.step({0, 0});
+  CHECK(scaled.last.reward == 3);
+  CHECK(scaled.last.discount == .5);
+  CHECK(scaled.reset(0).last.reward == 0); // of a first step
+  Played clipped(std::make_unique<RewardClip>(std::make_unique<Counting>(), -2, 2));
+  clipped.reset(0);
+  for (const double expected : {1., 2., 2., 2., 2.})
+    CHECK(clipped.step({0, 0}).last.reward == expected);
+  CHECK(clipped.last.step_type == StepType::last);
+  CHECK(Played(std::make_unique<RewardClip>(std::make_unique<Unbounded>(), -2, 2))
+            .reset(0)
+            .step({0, 0})
+            .last.reward
+        == -2);
+  CHECK_THROWS_AS(RewardScale(std::make_unique<Counting>(), 0), std::invalid_argument);
+  CHECK_THROWS_AS(RewardScale(std::make_unique<Counting>(), kNan), std::invalid_argument);
+  CHECK_THROWS_AS(RewardScale(std::make_unique<Counting>(), 1, kInfinity), std::invalid_argument);
+  CHECK_THROWS_AS(RewardClip(std::make_unique<Counting>(), 1, 1), std::invalid_argument);
+  CHECK_THROWS_AS(RewardClip(std::make_unique<Counting>(), kNan, 1), std::invalid_argument);
+}
+
+TEST_CASE("a time limit truncates: the last step keeps its discount, and only reset() goes on") {
+  Played limited(std::make_unique<TimeLimit>(std::make_unique<Unbounded>(), 3));
+  CHECK(limited.environment->spec().episode_steps == 3);
+  for (int episode = 0; episode < 2; ++episode) {
+    limited.reset(0);
+    CHECK(limited.step({0, 0}).last.step_type == StepType::mid);
+    CHECK(limited.step({0, 0}).last.step_type == StepType::mid);
+    CHECK(limited.step({0, 0}).last.step_type == StepType::last);
+    CHECK(limited.last.discount == 1);
+    CHECK_THROWS_WITH_AS(limited.step({0, 0}), doctest::Contains("reset()"), std::invalid_argument);
+  }
+  Played longer(std::make_unique<TimeLimit>(std::make_unique<Counting>(), 100));
+  CHECK(longer.environment->spec().episode_steps == 5); // the inner one comes first
+  longer.reset(0);
+  for (int i = 0; i < 5; ++i)
+    longer.step({0, 0});
+  CHECK(longer.last.step_type == StepType::last);
+  CHECK_THROWS_AS(longer.step({0, 0}), std::invalid_argument);
+  CHECK_THROWS_AS(Played(std::make_unique<TimeLimit>(std::make_unique<Counting>(), 3)).step({0, 0}),
+                  std::invalid_argument);
+  CHECK_THROWS_AS(TimeLimit(std::make_unique<Counting>(), 0), std::invalid_argument);
+  CHECK_THROWS_AS(TimeLimit(std::make_unique<Counting>(), 2'000'000'000), std::invalid_argument);
+}
+
+TEST_CASE("noise and time limit go on from a saved state") {
+  const auto make = [] {
+    return Played(std::make_unique<ActionNoise>(
+        std::make_unique<ActionScale>(std::make_unique<TimeLimit>(std::make_unique<Counting>(), 4)),
+        .3));
+  };
+  Played a = make();
+  a.reset(7).step({0, 0}).step({0, 0});
+  std::vector<std::byte> state;
+  a.environment->save_state(state);
+  Played b = make();
+  CHECK(b.environment->load_state(state).empty());
+  for (int i = 0; i < 2; ++i) {
+    CHECK(a.step({.5, .5}).last.reward == b.step({.5, .5}).last.reward);
+    CHECK(a.observation == b.observation);
+    CHECK(a.last.step_type == b.last.step_type);
+  }
+  CHECK(a.last.step_type == StepType::last);
+  for (std::size_t size = 0; size < state.size(); ++size)
+    CHECK_THROWS_AS(b.environment->load_state(std::span(state).first(size)), std::invalid_argument);
+}

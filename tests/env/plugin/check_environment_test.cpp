@@ -1,0 +1,156 @@
+#include "env/plugin/check_environment.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "env/make.hpp"
+#include "env/random.hpp"
+#include "tests/env/fake_environment.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+/// Sound unless one of its faults is switched on.
+struct Faults {
+  bool ignores_seed = false;
+  bool ignores_actions = false;
+  bool keeps_old_state = false; // reset() forgets a part
+  bool reads_past_bounds = false;
+  bool leaves_bytes = false;
+  bool never_ends = false;
+  bool ends_early = false;
+  bool forgets_steps = false; // in save_state()
+  bool nan_late = false;
+  bool takes_anything = false; // buffers and actions
+  bool first_reward = false;
+  bool zero_discount = false;
+  bool throws_at_reset = false;
+};
+
+class Faulty final : public Environment {
+public:
+  explicit Faulty(Faults faults) : faults_(faults) {
+    spec_.name = "faulty";
+    spec_.observations = {{"x", ElementType::float64, {2}}};
+    spec_.action = {{-1}, {1}};
+    spec_.episode_steps = 60;
+  }
+  const EnvironmentSpec& spec() const override { return spec_; }
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> out) override {
+    if (faults_.throws_at_reset)
+      throw std::runtime_error("no\nreset");
+    check(out.size() == spec_.observation_bytes());
+    if (!faults_.keeps_old_state)
+      x_ = 0;
+    x_ += Random(faults_.ignores_seed ? 1 : seed).uniform();
+    steps_ = 0;
+    running_ = true;
+    write(out);
+    return {StepType::first, faults_.first_reward ? 1. : 0., 1};
+  }
+  TimeStep step(std::span<const double> action, std::span<std::byte> out) override {
+    check(running_ && action.size() == 1 && std::isfinite(action[0])
+          && out.size() == spec_.observation_bytes());
+    const double a =
+        faults_.reads_past_bounds || action.empty() ? action[0] : std::clamp(action[0], -1., 1.);
+    x_ += faults_.ignores_actions ? .1 : .1 * a;
+    ++steps_;
+    write(out);
+    running_ = faults_.never_ends || steps_ < (faults_.ends_early ? 50 : 60);
+    return {running_ ? StepType::mid : StepType::last, x_,
+            faults_.zero_discount && steps_ == 5 ? 0. : 1.};
+  }
+  void save_state(std::vector<std::byte>& out) const override {
+    save_value(out, x_);
+    save_value(out, running_);
+    save_value(out, faults_.forgets_steps ? std::int64_t{0} : steps_);
+  }
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override {
+    load_value(in, x_, "x");
+    load_value(in, running_, "running");
+    load_value(in, steps_, "steps");
+    return in;
+  }
+
+private:
+  void check(bool good) const {
+    if (!good && !faults_.takes_anything)
+      throw std::invalid_argument("refused");
+  }
+  void write(std::span<std::byte> out) const {
+    const double late = faults_.nan_late && steps_ == 55 ? std::numeric_limits<double>::quiet_NaN()
+                                                         : static_cast<double>(steps_);
+    const double values[] = {x_, late};
+    std::memcpy(out.data(), values, std::min(out.size(), faults_.leaves_bytes ? 8 : sizeof values));
+  }
+  Faults faults_;
+  EnvironmentSpec spec_;
+  double x_ = 0;
+  std::int64_t steps_ = 0;
+  bool running_ = false;
+};
+
+std::vector<CheckFinding> check(Faults faults) {
+  return check_environment([faults] { return std::make_unique<Faulty>(faults); });
+}
+
+bool has(const std::vector<CheckFinding>& findings, bool error, const std::string& rule,
+         const std::string& part) {
+  return std::any_of(findings.begin(), findings.end(), [&](const CheckFinding& finding) {
+    return finding.error == error && finding.rule == rule
+           && finding.text.find(part) != std::string::npos
+           && finding.text.find('\n') == std::string::npos;
+  });
+}
+
+} // namespace
+
+TEST_CASE("a sound environment has no findings") {
+  for (const CheckFinding& finding : check({}))
+    FAIL_CHECK(finding.rule << ": " << finding.text);
+}
+
+TEST_CASE("every fault is found, under its rule, in one line") {
+  CHECK(has(check({.ignores_seed = true}), false, "seed", "five seeds"));
+  CHECK(has(check({.ignores_actions = true}), false, "actions", "are actions used?"));
+  CHECK(has(check({.keeps_old_state = true}), true, "determinism", "'x'[0] of step 0"));
+  CHECK(has(check({.reads_past_bounds = true}), true, "actions", "clipped"));
+  CHECK(has(check({.leaves_bytes = true}), true, "written", "'x'[1] of step 0"));
+  CHECK(has(check({.never_ends = true}), true, "episode end", "after its 60 steps"));
+  CHECK(has(check({.ends_early = true}), false, "episode end", "50 of 60"));
+  CHECK(has(check({.forgets_steps = true}), true, "save and load", "'x'[1]"));
+  CHECK(has(check({.nan_late = true}), true, "values", "'x'[1] of step 55 is not finite"));
+  CHECK(has(check({.takes_anything = true}), true, "mistakes", "before the first reset"));
+  CHECK(has(check({.takes_anything = true}), true, "mistakes", "nan is not refused"));
+  CHECK(has(check({.takes_anything = true}), true, "mistakes", "inf is not refused"));
+  CHECK(has(check({.takes_anything = true}), true, "episode end", "after the last step"));
+  CHECK(has(check({.first_reward = true}), true, "reset", "they must be 0 and 1"));
+  CHECK(has(check({.zero_discount = true}), true, "values", "discount of step 5"));
+  CHECK(has(check({.throws_at_reset = true}), true, "reset", "threw: no reset"));
+  CHECK(has(check_environment([]() -> std::unique_ptr<Environment> {
+              throw std::runtime_error("no such thing");
+            }),
+            true, "spec", "no such thing"));
+}
+
+TEST_CASE("the wrappers keep every rule around a sound environment") {
+  const auto findings = check_environment([] {
+    return make_environment({.task = "pendulum_swingup",
+                             .frame_stack = 3,
+                             .action_repeat = 4,
+                             .time_limit = 150,
+                             .action_clip = .8,
+                             .action_rescale = true,
+                             .action_noise = .1,
+                             .reward_scale = 2,
+                             .reward_clip = 3,
+                             .observations = {"orientation", "velocity"},
+                             .randomization = {.masses = .2, .friction = .1}});
+  });
+  for (const CheckFinding& finding : findings)
+    FAIL_CHECK(finding.rule << ": " << finding.text);
+}

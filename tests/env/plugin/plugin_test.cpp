@@ -1,0 +1,159 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "env/make.hpp"
+#include "env/plugin/check_environment.hpp"
+#include "env/plugin/own_environments.hpp"
+#include "tests/env/fake_environment.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+std::string sample(const std::string& way) {
+  return TROUPE_PLUGIN_FOLDER "/libsample_" + way + ".so";
+}
+
+std::unique_ptr<Environment> make(const std::string& way, const std::string& name = "sample") {
+  return make_plugin(sample(way), name, Options());
+}
+
+} // namespace
+
+TEST_CASE("a plug-in's environment is named in the configuration like a built-in one") {
+  CHECK(plugin_environments(sample("good")) == std::vector<std::string>{"another", "sample"});
+  Played played(
+      make_environment({.task = "sample", .plugin = sample("good"), .options = {"step=2.5"}}));
+  CHECK(played.environment->spec().observations
+        == std::vector<ArraySpec>{{"state", ElementType::float32, {1}}});
+  played.reset(3).step({.5});
+  CHECK(numbers<float>(played.observation) == std::vector<float>{6});
+  const auto findings = check_environment([] { return make("good"); });
+  for (const CheckFinding& finding : findings)
+    MESSAGE(finding.rule << ": " << finding.text);
+  CHECK(findings.empty());
+}
+
+TEST_CASE("what is no plug-in, or one of another build, is refused by name with the way out") {
+  const auto refuse = [](const std::string& library, const char* part) {
+    CAPTURE(library);
+    CHECK_THROWS_WITH_AS(make_plugin(library, "sample", Options()), doctest::Contains(part),
+                         std::invalid_argument);
+  };
+  refuse("nowhere/libnone.so", "nowhere/libnone.so is no file");
+  refuse(TROUPE_SOURCE_DIR, "is no file");
+  refuse(TROUPE_SOURCE_DIR "/README.md", "cannot be loaded as a shared library");
+  refuse(TROUPE_PLUGIN_FOLDER "/libsample_no_entry.so", "no entry point troupe_environments");
+  refuse(sample("no_magic"), "TROUPE_ENVIRONMENTS");
+  refuse(sample("other_version"),
+         "was built for version 2 of the interface and this program has version 1; build it again");
+  refuse(sample("other_compiler"), "was built with another compiler and this program with C++ ABI");
+  refuse(sample("other_sizes"), "build it again");
+  refuse(sample("bad_spec"), "action[0] has the bounds");
+  CHECK_THROWS_WITH_AS(make("good", "simple"), doctest::Contains("nearest: 'sample'"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("a plug-in that throws, or gives what is not allowed, fails by itself: another goes on") {
+  Played sound(make("good"));
+  sound.reset(1);
+  const auto fails = [&](const char* way, const char* part) {
+    CAPTURE(way);
+    CHECK_THROWS_WITH_AS(
+        [&] {
+          Played played(make(way));
+          played.reset(1);
+          for (int i = 0; i < 5; ++i)
+            played.step({0});
+        }(),
+        doctest::Contains(part), std::runtime_error);
+    sound.reset(1).step({0});
+    CHECK(sound.last.reward == 2);
+  };
+  fails("throws_in_constructor", "its constructor threw: no licence");
+  fails("throws_in_spec", "its spec() threw: no spec");
+  fails("throws_in_reset", "reset() threw: no reset");
+  fails("throws_in_step", "step() threw: no step");
+  fails("throws_a_number", "step() threw what is no std::exception");
+  fails("bad_reward", "the reward");
+  fails("bad_discount", "the discount 1.5");
+  fails("bad_observation", "'count' that is not finite");
+  fails("null_object", "gave no object");
+}
+
+TEST_CASE("after a failure only reset() goes on, and then all is well again") {
+  Played played(make("throws_in_step"));
+  played.reset(1).step({0}).step({0});
+  CHECK_THROWS_AS(played.step({0}), std::runtime_error);
+  CHECK_THROWS_WITH_AS(played.step({0}), doctest::Contains("call reset() first"),
+                       std::invalid_argument);
+  CHECK(played.reset(1).step({0}).last.reward == 2);
+}
+
+TEST_CASE("options are read by their type, and one that nobody reads is refused") {
+  const auto fails = [](std::vector<std::string> options, const char* part) {
+    CAPTURE(part);
+    CHECK_THROWS_WITH_AS(make_plugin(sample("good"), "sample", parse_options(options)),
+                         doctest::Contains(part), std::invalid_argument);
+  };
+  fails({"step=fast"}, "option step is 'fast'; it must be a number");
+  fails({"step=inf"}, "it must be a number");
+  fails({"stop=1"}, "has no option 'stop'; nearest: 'step'");
+  fails({"step=1", "step=2"}, "given twice");
+  fails({"=1"}, "key=value");
+  fails({"step"}, "key=value");
+  const Options options({{"a", "7"}, {"b", "true"}, {"c", "x y"}});
+  CHECK(options.integer("a", 0) == 7);
+  CHECK(options.flag("b", false));
+  CHECK(options.text("c", "") == "x y");
+  CHECK(options.integer("d", 5) == 5);
+  CHECK_THROWS_AS(options.flag("a", true), std::invalid_argument);
+  CHECK_THROWS_AS(options.integer("c", 1), std::invalid_argument);
+}
+
+TEST_CASE("an environment that is linked in is there by its name") {
+  CHECK(linked_environments() == std::vector<std::string>{"my_counting"});
+  CHECK(is_environment("my_counting"));
+  Played played(make_environment({.task = "my_counting"}));
+  played.reset(1).step({0, 0});
+  CHECK(played.last.reward == 1);
+  CHECK_THROWS_WITH_AS(make_environment({.task = "my_countinx"}),
+                       doctest::Contains("nearest: 'my_counting'"), std::invalid_argument);
+  CHECK(make_linked("other", Options()) == nullptr);
+}
+
+TEST_CASE(
+    "a guarded environment clips actions, and refuses what is wrong before the class sees it") {
+  std::vector<double> given;
+  Played played(guard(std::make_unique<Counting>(&given), "mine"));
+  CHECK_THROWS_AS(played.step({0, 0}), std::invalid_argument);
+  played.reset(1).step({-99, 99});
+  CHECK(given == std::vector<double>{-2, 1});
+  CHECK_THROWS_AS(played.step({0}), std::invalid_argument);
+  CHECK_THROWS_AS(played.step({0, std::nan("")}), std::invalid_argument);
+  std::vector<std::byte> small(4);
+  CHECK_THROWS_AS(played.environment->reset(1, small), std::invalid_argument);
+}
+
+TEST_CASE("a spec that breaks a rule is named in one sentence") {
+  EnvironmentSpec spec = Counting().spec();
+  CHECK(spec_problem(spec).empty());
+  const auto problem = [&](auto change) {
+    EnvironmentSpec changed = spec;
+    change(changed);
+    return spec_problem(changed);
+  };
+  CHECK(problem([](auto& s) { s.name = ""; }) != "");
+  CHECK(problem([](auto& s) { s.observations.clear(); }) != "");
+  CHECK(problem([](auto& s) { s.observations[1].name = "count"; }) != "");
+  CHECK(problem([](auto& s) { s.observations[0].shape = {0}; }) != "");
+  CHECK(problem([](auto& s) { s.observations[0].shape = {1L << 40, 1L << 40}; }) != "");
+  CHECK(problem([](auto& s) { s.observations[0].type = static_cast<ElementType>(9); }) != "");
+  CHECK(problem([](auto& s) { s.action.minimum.clear(); }) != "");
+  CHECK(problem([](auto& s) { s.action = {}; }) != "");
+  CHECK(problem([](auto& s) { s.action.minimum[0] = std::nan(""); }) != "");
+  CHECK(problem([](auto& s) { s.episode_steps = -1; }) != "");
+  CHECK(problem([](auto& s) { s.frame_stack = 2; }) != "");
+  CHECK(problem([](auto& s) { s.control_timestep_seconds = -1; }) != "");
+}
