@@ -19,7 +19,8 @@ struct EnvironmentServerOptions {
   bool can_save = false;                      // clients may save and load states: believed bytes
   std::chrono::milliseconds silence{10000};   // a client's environments are free after it
   std::size_t max_message_bytes = std::size_t{64} << 20;
-  std::function<void(const std::string&)> log = [](const std::string&) {}; // clients, garbage
+  /// Told of clients and of garbage, on the thread that plays.
+  std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
 struct EnvironmentServerCounters {

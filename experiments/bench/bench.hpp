@@ -34,6 +34,8 @@ Figure measure_rate(const BenchOptions& options, const std::string& bench,
 
 void bench_environment(const BenchOptions& options,
                        const Report& report);                         // control steps/s, resets/s
+void bench_remote(const BenchOptions& options,
+                  const Report& report); // microseconds per turn and step, C++ and Python peers
 void bench_render(const BenchOptions& options, const Report& report); // frames/s
 void bench_replay(const BenchOptions& options,
                   const Report& report); // inserts/s, samples/s, in process and over ZeroMQ

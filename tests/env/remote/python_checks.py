@@ -31,7 +31,7 @@ from troupe_env import messages
 from troupe_env.__main__ import main as command
 from troupe_env.spec import LAST
 
-SERVE, PLAY, PROTOC, PROTO = sys.argv[1:5]
+SERVE, PLAY, PROTOC, PROTO = (os.path.abspath(path) for path in sys.argv[1:5])
 PACKAGE = pathlib.Path(troupe_env.__file__).parents[1]
 logging.getLogger("absl").setLevel(logging.ERROR)
 
@@ -41,6 +41,7 @@ class Tests(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="troupe-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.endpoint = f"ipc://{self.folder}/x"
+        os.chdir(self.folder)  # MuJoCo writes its log where it is
 
     def served(self, make, count=1, **options):
         """The endpoint of a Server of this process's, which ends with the test."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 PACKAGES = ["numpy==2.4.6", "pyzmq==27.1.0", "gymnasium==1.4.0", "imageio==2.37.0", "packaging==25.0", "mujoco==3.17.0",
-            "dm_control==1.0.50", "protobuf==7.36.2"]
+            "dm_control==1.0.50", "protobuf==7.36.2", "setuptools==80.9.0"]
 CHECKS = pathlib.Path(__file__).parent / "python_checks.py"
 
 

@@ -76,6 +76,8 @@ class Server:
             if any(player.spec != self.spec for player in self._players):
                 raise ValueError("environments of one server must have the same spec; these differ")
             check_spec(self.spec, max_message_bytes)
+            if not all(getattr(player, "seeded", True) for player in self._players):
+                log(f"{self.spec.name} has no seed(): its episodes cannot be repeated")
             self._free = list(range(count))
             self._bind(endpoint, max(_MAX_HEADER, 8 * count * self.spec.actions))
         except BaseException:

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env/remote/environment_server.hpp"
+#include "env/remote/remote_environment.hpp"
+#include "experiments/bench/bench.hpp"
+
+extern char** environ;
+
+namespace troupe::experiments {
+
+namespace {
+
+constexpr std::size_t kObservation = 17; // float64, and 6 actions: HalfCheetah's
+constexpr int kTurns = 50;               // between two looks at the clock
+constexpr int kPatienceMilliseconds = 20'000;
+
+/// Does nothing: what is measured is the protocol.
+class Idle : public env::Environment {
+public:
+  Idle() {
+    spec_.name = "idle";
+    spec_.observations = {{"observation", env::ElementType::float64, {kObservation}}};
+    spec_.action = {.minimum = std::vector<double>(6, -1), .maximum = std::vector<double>(6, 1)};
+  }
+  const env::EnvironmentSpec& spec() const override { return spec_; }
+  env::TimeStep reset(std::uint64_t, std::span<std::byte>) override { return {}; }
+  env::TimeStep step(std::span<const double>, std::span<std::byte>) override {
+    return {.step_type = env::StepType::mid};
+  }
+  void save_state(std::vector<std::byte>&) const override {}
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override { return in; }
+
+private:
+  env::EnvironmentSpec spec_;
+};
+
+/// `python3 -m troupe_env serve python troupe_env.idle:make`, which ends when it does.
+class PythonServer {
+public:
+  PythonServer(const std::string& endpoint, std::size_t count) {
+    std::array<int, 2> in{};
+    std::array<int, 2> out{};
+    if (pipe2(in.data(), O_CLOEXEC) != 0 || pipe2(out.data(), O_CLOEXEC) != 0)
+      throw std::runtime_error("no pipes for the Python server");
+    to_ = in[1];
+    from_ = out[0];
+    posix_spawn_file_actions_t actions{};
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+    const std::string package =
+        (std::filesystem::path(TROUPE_CONFIG_DIR) / "../../env/remote/python").string();
+    // -c instead of PYTHONPATH: nobody's environment is changed.
+    const std::string code = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+                             "from troupe_env.__main__ import main; sys.exit(main())";
+    std::vector<std::string> words{"python3",
+                                   "-c",
+                                   code,
+                                   package,
+                                   "serve",
+                                   "python",
+                                   "troupe_env.idle:make",
+                                   "--endpoint",
+                                   endpoint,
+                                   "--count",
+                                   std::to_string(count),
+                                   "--end-with-input",
+                                   "--quiet"};
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+      arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const int error =
+        posix_spawnp(&process_, "python3", &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(in[0]);
+    close(out[1]);
+    if (error != 0)
+      process_ = -1;
+  }
+  ~PythonServer() {
+    close(to_);
+    close(from_);
+    if (process_ > 0)
+      waitpid(process_, nullptr, 0);
+  }
+  PythonServer(const PythonServer&) = delete;
+  PythonServer& operator=(const PythonServer&) = delete;
+
+  bool serves() const {
+    pollfd ready{.fd = from_, .events = POLLIN, .revents = 0};
+    std::array<char, 256> line{};
+    return process_ > 0 && poll(&ready, 1, kPatienceMilliseconds) == 1
+           && read(from_, line.data(), line.size()) > 0;
+  }
+
+private:
+  pid_t process_ = -1;
+  int to_ = -1;
+  int from_ = -1;
+};
+
+/// Microseconds per step of one environment, and of the whole turn.
+void measure(const BenchOptions& options, const Report& report, const std::string& who,
+             const std::string& endpoint, std::size_t batch) {
+  env::RemoteEnvironments remote({.endpoint = endpoint, .environments = batch});
+  std::vector<env::TimeStep> steps(batch);
+  std::vector<std::byte> observations(batch * remote.spec().observation_bytes());
+  const env::RemoteResults results{.steps = steps, .observations = observations};
+  const std::vector<env::Turn> resets(batch, env::Turn{.kind = env::Turn::Kind::reset});
+  remote.play(resets, {}, results);
+  const std::vector<double> actions(batch * remote.spec().action.size(), 0.5);
+  Figure turns = measure_rate(options, "remote", "", "", [&] {
+    for (int i = 0; i < kTurns; ++i)
+      remote.step(actions, results);
+    return static_cast<double>(kTurns);
+  });
+  const auto tell = [&](const std::string& metric, double divisor) {
+    Figure figure = turns;
+    figure.metric = who + ", " + metric;
+    figure.unit = "microseconds";
+    figure.value = 1e6 / turns.value / divisor;
+    figure.minimum = 1e6 / turns.maximum / divisor;
+    figure.maximum = 1e6 / turns.minimum / divisor;
+    figure.config = {{"batch", std::to_string(batch)},
+                     {"transport", endpoint.substr(0, endpoint.find(':'))}};
+    report(figure);
+  };
+  tell("a turn of the batch, there and back", 1);
+  if (batch > 1)
+    tell("per step of one environment", static_cast<double>(batch));
+}
+
+/// A folder of its own for sockets, gone afterwards.
+class SocketFolder {
+public:
+  SocketFolder() {
+    std::string form = (std::filesystem::temp_directory_path() / "troupe-bench-XXXXXX").string();
+    if (mkdtemp(form.data()) == nullptr)
+      throw std::runtime_error("cannot make a folder like " + form);
+    path_ = form;
+  }
+  ~SocketFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  SocketFolder(const SocketFolder&) = delete;
+  SocketFolder& operator=(const SocketFolder&) = delete;
+  std::string endpoint(const std::string& name) const { return "ipc://" + path_ + "/" + name; }
+
+private:
+  std::string path_;
+};
+
+} // namespace
+
+void bench_remote(const BenchOptions& options, const Report& report) {
+  const SocketFolder folder;
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{16}})
+    for (const std::string& endpoint :
+         {folder.endpoint("c++-" + std::to_string(batch)), std::string("tcp://127.0.0.1:*")}) {
+      const env::EnvironmentServer server(nullptr, [] { return std::make_unique<Idle>(); },
+                                          {.endpoint = endpoint, .environments = batch});
+      measure(options, report, "served by C++", server.endpoint(), batch);
+    }
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{16}}) {
+    const std::string endpoint = folder.endpoint("python-" + std::to_string(batch));
+    const PythonServer server(endpoint, batch);
+    if (!server.serves()) {
+      std::fprintf(stderr, "troupe: no python3 with numpy and pyzmq in the PATH: the Python server "
+                           "is not measured\n");
+      return;
+    }
+    measure(options, report, "served by Python", endpoint, batch);
+  }
+}
+
+} // namespace troupe::experiments

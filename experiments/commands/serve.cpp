@@ -1,0 +1,153 @@
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "env/make.hpp"
+#include "env/remote/environment_server.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct ServeOptions {
+  env::EnvironmentConfig environment{};
+  env::PixelOptions pixels{};
+  bool with_pixels = false;
+  bool wrapped = false;
+  env::EnvironmentServerOptions server{};
+  double silence_seconds = 10;
+  bool end_with_input = false;
+  bool json = false;
+};
+
+/// From here on SIGINT and SIGTERM wait to be asked for; made before other threads, which inherit
+/// it. After the first they are as before, so that a second one ends the program at once.
+class Signals {
+public:
+  Signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC);
+    if (descriptor_ < 0) {
+      throw std::runtime_error("cannot open a signalfd; raise the limit of open files (ulimit -n)");
+    }
+  }
+  ~Signals() {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    close(descriptor_);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  /// Returns at a signal, or when standard input ends and `input` says that it matters.
+  void wait(bool input) const {
+    pollfd watched[] = {{.fd = descriptor_, .events = POLLIN, .revents = 0},
+                        {.fd = input ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
+    for (;;) {
+      if (poll(watched, 2, -1) < 0) {
+        continue; // interrupted
+      }
+      signalfd_siginfo signal{};
+      if (watched[0].revents != 0 && read(descriptor_, &signal, sizeof signal) > 0) {
+        return;
+      }
+      char ignored[4096];
+      if (watched[1].revents != 0 && read(STDIN_FILENO, ignored, sizeof ignored) <= 0) {
+        return;
+      }
+    }
+  }
+
+private:
+  sigset_t before_{};
+  int descriptor_ = -1;
+};
+
+std::unique_ptr<env::Environment> make_served(const ServeOptions& options) {
+  const bool plain = !options.with_pixels && !options.wrapped
+                     && options.environment.frame_stack == 1
+                     && options.environment.action_repeat == 1;
+  if (plain) {
+    return env::make_task(options.environment.task, options.environment.models);
+  }
+  env::EnvironmentConfig config = options.environment;
+  if (options.with_pixels) {
+    config.pixels = options.pixels;
+  }
+  return env::make_environment(config);
+}
+
+void serve(ServeOptions options, int& exit_code) {
+  auto signals = std::make_unique<Signals>();
+  options.server.silence =
+      std::chrono::milliseconds(static_cast<std::int64_t>(options.silence_seconds * 1000));
+  options.server.log = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  const env::EnvironmentServer server(
+      nullptr, [&] { return make_served(options); }, options.server);
+  if (options.json) {
+    print_json({{"endpoint", server.endpoint()},
+                {"environment", server.spec().name},
+                {"count", options.server.environments}});
+  } else {
+    std::printf("serving %zu of %s at %s\n", options.server.environments,
+                server.spec().name.c_str(), server.endpoint().c_str());
+  }
+  std::fflush(stdout);
+  signals->wait(options.end_with_input);
+  signals.reset();
+  const auto counters = server.counters();
+  std::fprintf(stderr, "served %lld turns, %lld of them failed; %lld messages were dropped\n",
+               static_cast<long long>(counters.turns), static_cast<long long>(counters.failures),
+               static_cast<long long>(counters.garbage));
+  exit_code = kDone;
+}
+
+} // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "serve", "Lets others play an environment: Python's troupe_env, or task \"remote\"");
+  command->footer("Example: troupe serve cheetah_run --endpoint ipc:///tmp/cheetah --count 16\n"
+                  "and in Python: troupe_env.GymnasiumVectorEnv(endpoint=\"ipc:///tmp/cheetah\", "
+                  "num_envs=16)");
+  auto options = std::make_shared<ServeOptions>();
+  command->add_option("task", options->environment.task, "`troupe list environments` names them")
+      ->required();
+  command->add_option("--endpoint", options->server.endpoint,
+                      "ipc://<path> or tcp://<host>:<port>; * finds a port");
+  command->add_option("--count", options->server.environments, "environments for all clients")
+      ->check(CLI::Range(1, 4096));
+  command->add_flag(
+      "--wrapped", options->wrapped,
+      "one float32 array and actions in [-1, 1], as in training, instead of the task's "
+      "own arrays and bounds");
+  command->add_flag("--pixels", options->with_pixels, "pictures instead of states");
+  command->add_option("--height", options->pixels.height, "of pictures")->needs("--pixels");
+  command->add_option("--width", options->pixels.width, "of pictures")->needs("--pixels");
+  command->add_option("--camera", options->pixels.camera, "its name or number")->needs("--pixels");
+  command->add_option("--frame-stack", options->environment.frame_stack, "frames");
+  command->add_option("--action-repeat", options->environment.action_repeat, "rewards add up");
+  command->add_option("--models", options->environment.models, "folder of the suite's XML files");
+  command
+      ->add_option("--silence", options->silence_seconds,
+                   "seconds without heart-beats, until a client's environments are free again")
+      ->check(CLI::Range(0.001, 86400.0));
+  command->add_flag("--can-save", options->server.can_save,
+                    "clients may save and load states; only for clients that you trust");
+  command->add_flag("--allow-other-hosts", options->server.allow_other_hosts,
+                    "let tcp:// bind more than loopback; nothing is encrypted");
+  command->add_flag("--end-with-input", options->end_with_input, "end when standard input ends");
+  command->add_flag("--json", options->json, "say where as JSON");
+  command->callback([options, &exit_code] { serve(*options, exit_code); });
+}
+
+} // namespace troupe::experiments::commands
