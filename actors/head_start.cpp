@@ -22,11 +22,12 @@ void ask_later(caf::actor_system& system, const caf::actor& listener, const caf:
   request.set_episodes(episodes);
   request.set_seed(evaluation_seed(config));
   request.set_minimum_version(minimum_version);
-  system.spawn([=, encoded = encode(request)](caf::event_based_actor* relay) {
-    relay->request(evaluator, episodes * kRequestDeadline, evaluate_atom_v, encoded)
+  const auto relay_answer = [=](caf::event_based_actor* relay, const Encoded& question) {
+    relay->request(evaluator, episodes * kRequestDeadline, evaluate_atom_v, question)
         .then([=](const Encoded& result) { relay->send(listener, evaluate_atom_v, result); },
               [=](const caf::error&) { relay->send(listener, evaluate_atom_v, Encoded{}); });
-  });
+  };
+  system.spawn(relay_answer, encode(request)); // CAF 0.17 dereferences null without an argument
 }
 
 Head::Head(caf::actor_system& system, const RunConfig& config,

@@ -57,9 +57,10 @@ caf::error not_here(const char* what) {
                          std::string(what) + " is asked of the shard itself, not of its proxy");
 }
 
-/// Runs what the data port's thread hands over, in order, as an actor: requests to the shard with
-/// their answers and deadlines.
-caf::behavior port_behaviour(caf::event_based_actor* self) {
+/// Runs what the data port's thread hands over, in order, as an actor that ends with the shard:
+/// requests to the shard with their answers and deadlines.
+caf::behavior port_behaviour(caf::event_based_actor* self, const ReplayActor& shard) {
+  self->link_to(shard);
   return {[self](step_atom, const PortTaskPtr& task) { (*task)(self); }};
 }
 
@@ -152,7 +153,7 @@ std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
                                                  env::wire::Context& context,
                                                  const ReplayActor& shard,
                                                  const replay::TransitionSpec& transitions) {
-  const caf::actor port = system.spawn<caf::hidden>(port_behaviour);
+  const caf::actor port = system.spawn<caf::hidden>(port_behaviour, shard);
   auto number =
       std::make_shared<std::uint64_t>(0); // of the sample request; only the port's thread counts
   replay::ShardHandlers handlers;
