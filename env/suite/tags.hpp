@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace troupe::env {
+
+/// dm_control's tags of a task: "benchmarking", "easy", "hard", "no_reward_visualization"; none for
+/// a task that has none or is not of its suite.
+std::vector<std::string> suite_tags(const std::string& task);
+
+} // namespace troupe::env
