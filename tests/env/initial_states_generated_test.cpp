@@ -313,7 +313,8 @@ TEST_CASE("fetching quadrupeds begin anywhere upright, the ball above them with 
   check_lowest_place("quadruped_fetch", 40);
 }
 
-TEST_CASE("the terrain to escape from has bumps uniform in [0.15, 1), new ones every episode") {
+TEST_CASE("the terrain to escape from has bumps from 0.15 to below 1, all alike likely, new ones "
+          "every episode") {
   constexpr int kSize = 201;
   constexpr std::size_t kEpisodes = 600;
   // Where the bowl is 1, half way out, and where it is half as high.
