@@ -113,7 +113,7 @@ TEST_CASE("action noise has the deviation it was given, stays within the bounds 
   }
 }
 
-TEST_CASE("rewards are scaled, shifted and clipped; discounts and step types stay") {
+TEST_CASE("rewards are scaled, shifted and clipped, discounts and step types stay") {
   Played scaled(std::make_unique<RewardScale>(std::make_unique<Counting>(), 2, -1));
   scaled.reset(0).step({0, 0});
   CHECK(scaled.last.reward == 1);

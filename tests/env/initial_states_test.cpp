@@ -157,7 +157,12 @@ TEST_CASE("fingers begin without a collision, otherwise anywhere") {
     ++i;
   }
   for (const char* task : {"finger_spin", "finger_turn_easy", "finger_turn_hard"}) {
-    const Draws draws = draw(task, 3000, state);
+    const Draws draws = draw(task, 3000, [](const Physics& seen) {
+      std::vector<double> all = state(seen);
+      all.push_back(seen.data().ncon);
+      return all;
+    });
+    check_constant(std::string(task) + " collisions", draws[6], 0);
     for (std::size_t joint = 0; joint < 3; ++joint) {
       check_same(task, draws[joint], theirs[joint]);
       check_constant(task, draws[3 + joint], 0);
@@ -165,7 +170,7 @@ TEST_CASE("fingers begin without a collision, otherwise anywhere") {
   }
 }
 
-TEST_CASE("the finger's target is uniform on its ring; spinning hides it and loosens the hinge") {
+TEST_CASE("the finger's target is uniform on its ring, spinning hides it and loosens the hinge") {
   for (const auto& [task, size] :
        {std::pair("finger_turn_easy", .07), std::pair("finger_turn_hard", .03)}) {
     const Draws draws = draw(task, 6000, [](const Physics& physics) {

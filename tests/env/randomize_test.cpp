@@ -108,7 +108,7 @@ TEST_CASE("colours, lights, cameras and friction move within their range") {
   }
 }
 
-TEST_CASE("a hook of one's own changes any array; one that is none of the model's is refused") {
+TEST_CASE("a hook of one's own changes any array, one that is none of the model's is refused") {
   const Randomization heavier{
       .name = "gravity compensation",
       .arrays = {"body_gravcomp"},

@@ -66,7 +66,7 @@ TEST_CASE("asynchronous play gives every environment the same story, whatever th
         }
 }
 
-TEST_CASE("the first ones that are ready are received; a slow one is not waited for") {
+TEST_CASE("the first ones that are ready are received, a slow one is not waited for") {
   Gate gate;
   CountingEnvironment::Hooks hooks;
   hooks.step = [&](std::uint64_t seed, std::int64_t) {

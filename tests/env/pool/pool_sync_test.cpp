@@ -193,7 +193,7 @@ TEST_CASE("a step that passes its deadline is finished later") {
   CHECK(pool.in_flight() == 0);
 }
 
-TEST_CASE("started threads stay on the processors they are given; wrong lists are refused") {
+TEST_CASE("started threads stay on the processors they are given, wrong lists are refused") {
   const std::vector<int> allowed = allowed_cpus();
   REQUIRE(!allowed.empty());
   std::mutex mutex;

@@ -177,7 +177,7 @@ TEST_CASE("States are saved where the server allows it, and refused in words whe
   }
 }
 
-TEST_CASE("Clients have their own environments; who comes too late is told how many are free") {
+TEST_CASE("Clients have their own environments, who comes too late is told how many are free") {
   const EnvironmentServer server(context(), make_toy, {.environments = 3});
   auto first = std::make_unique<RemoteEnvironments>(options_for(server, 2));
   const auto full = complaint([&] { RemoteEnvironments second(options_for(server, 2)); });
