@@ -129,6 +129,8 @@ Encoded report(Self self) {
     made.add_episode_lengths(episode.environment_steps);
   }
   state.episodes.clear();
+  for (auto& words : state.collector->take_failures())
+    made.add_failures(std::move(words));
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
   return encode(made);
 }

@@ -38,9 +38,11 @@ struct EnvironmentState {
   Stopwatch watch;
 };
 
-/// Plays a batch of environments while it has steps granted and insertions are acknowledged.
-/// Detached: it simulates on a thread of its own. Dies with Fault::failed and the exception's text
-/// when a simulation fails; its supervisor starts another.
+/// Plays a pool of environments, with one inference per step of all of them, while it has steps
+/// granted and insertions are acknowledged. Detached: it simulates on a thread of its own and those
+/// of its pool. An environment that fails costs an episode and is told in the next report; when it
+/// fails again and again the actor dies with Fault::failed and the environment's words, and its
+/// supervisor starts another.
 EnvironmentActor::behavior_type
 environment_actor(EnvironmentActor::stateful_pointer<EnvironmentState> self,
                   EnvironmentOptions options);

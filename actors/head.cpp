@@ -275,6 +275,8 @@ void Head::take_messages(std::chrono::milliseconds at_most) {
 void Head::on_update(const UpdatePtr& update) {
   progress_ = update->progress;
   counters_ = update->state;
+  for (const std::string& words : update->failures)
+    log("warning", words + "; its episode is given up");
   if (callbacks_.episode)
     for (const auto& [episode_return, length] : update->episodes)
       callbacks_.episode(progress_.environment_steps, episode_return, length);

@@ -20,6 +20,7 @@ UpdatePtr make_update(MetricsState& state) {
       state.sum->progress(std::chrono::duration<double>(now - state.last).count(), state.training);
   made->state = state.sum->state(made->progress);
   made->episodes = std::exchange(state.episodes, {});
+  made->failures = std::exchange(state.failures, {});
   made->waiting = state.sum->waiting();
   state.last = now;
   return made;
@@ -27,7 +28,9 @@ UpdatePtr make_update(MetricsState& state) {
 
 void add_report(MetricsState& state, Role role, const Encoded& report) {
   if (role == Role::environment) {
-    const auto ended = state.sum->add(decode<wire::EnvironmentReport>(report));
+    const auto told = decode<wire::EnvironmentReport>(report);
+    const auto ended = state.sum->add(told);
+    state.failures.insert(state.failures.end(), told.failures().begin(), told.failures().end());
     state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
   } else if (role == Role::learner) {
     state.sum->add(decode<wire::LearnerReport>(report));

@@ -46,8 +46,9 @@ struct Update {
   Progress progress;
   wire::RunState state;
   std::vector<std::pair<double, std::int64_t>>
-      episodes;        // ended since the last update: return, environment steps
-  std::string waiting; // why replay makes somebody wait; empty when it does not
+      episodes;                      // ended since the last update: return, environment steps
+  std::vector<std::string> failures; // of environments since the last update, in their words
+  std::string waiting;               // why replay makes somebody wait; empty when it does not
 };
 
 struct MetricsState {
@@ -62,6 +63,7 @@ struct MetricsState {
   std::unique_ptr<MetricsSum> sum;
   std::vector<Watched> watched;
   std::vector<std::pair<double, std::int64_t>> episodes;
+  std::vector<std::string> failures;
   std::vector<caf::typed_response_promise<UpdatePtr>> waiting; // for all to have answered
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   bool training = false;

@@ -16,10 +16,11 @@ enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4 };
 
 std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
                                                    const RoleWiring& wiring) {
-  std::vector<std::unique_ptr<env::Environment>> environments;
-  for (int i = 0; i < config.actors.environments_per_actor; ++i)
-    environments.push_back(env::make_environment(config.environment));
   const std::int64_t per_actor = config.actors.environments_per_actor;
+  // A second environment behind each is no second self where one keeps statistics of its own or
+  // occupies somebody else's server.
+  const bool alone =
+      config.environment.normalization.mode == "running" || config.environment.task == "remote";
   const learner::CollectorConfig collector{
       .seed = config.seed,
       .incarnation = wiring.incarnation,
@@ -30,9 +31,12 @@ std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
       .noise_start = config.actors.noise_start,
       .noise_end = config.actors.noise_end,
       .noise_steps = config.actors.noise_steps,
+      .environments = config.actors.environments_per_actor,
+      .threads = config.actors.threads_per_actor,
+      .spares = alone ? std::optional(false) : std::nullopt,
   };
   return std::make_unique<learner::Collector>(
-      collector, std::move(environments),
+      collector, [&](int) { return env::make_environment(config.environment); },
       learner::make_d4pg_policy(config.agent, {wiring.transitions}), wiring.transitions);
 }
 

@@ -42,6 +42,7 @@ struct RunConfig {
   struct Actors {
     int environment = 2;
     int environments_per_actor = 1;
+    int threads_per_actor = 1;        // that step its environments
     std::int64_t random_steps = 1000; // agent steps, over all actors
     double noise_start = 0.2;
     double noise_end = 0.2;

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "env/golden_replay.hpp"
+#include "env/gym/golden.hpp"
 #include "env/render/renderer.hpp"
 #include "env/suite/rewards.hpp"
 
@@ -231,8 +232,10 @@ GoldenIndex read_golden_index(const std::string& folder) {
   try {
     const std::vector<std::string> ours = task_names();
     for (const auto& entry : json.at("tasks").items())
-      (std::find(ours.begin(), ours.end(), entry.key()) != ours.end() ? index.tasks
-                                                                      : index.not_built)
+      (is_gym_recording(entry.key())
+               || std::find(ours.begin(), ours.end(), entry.key()) != ours.end()
+           ? index.tasks
+           : index.not_built)
           .push_back(entry.key());
   } catch (const nlohmann::json::exception& error) {
     throw std::runtime_error(path + " is not an index of recordings: " + error.what());
@@ -242,6 +245,8 @@ GoldenIndex read_golden_index(const std::string& folder) {
 
 GoldenReport check_golden(const std::string& folder, const std::string& task,
                           const std::string& models, std::optional<GlBackend> gl) {
+  if (is_gym_recording(task))
+    return check_gym_golden(folder, task, models);
   GoldenReport report;
   report.task = task;
   GoldenReplay replay(folder, task, models);

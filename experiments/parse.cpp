@@ -190,7 +190,11 @@ bool set_value(const std::string& value, const FieldDescriptor& field, Message& 
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
     const bool quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
     const std::string plain = quoted ? value.substr(1, value.size() - 2) : value;
-    message.GetReflection()->SetString(&message, &field, plain);
+    if (field.is_repeated()) {
+      message.GetReflection()->AddString(&message, &field, plain);
+    } else {
+      message.GetReflection()->SetString(&message, &field, plain);
+    }
     return true;
   }
   FirstError error;
@@ -199,10 +203,13 @@ bool set_value(const std::string& value, const FieldDescriptor& field, Message& 
   return parser.ParseFieldValueFromString(value, &field, &message) && error.message.empty();
 }
 
+/// At the separators that are not between double quotes.
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out(1);
+  bool quoted = false;
   for (const char c : text) {
-    if (c == separator) {
+    quoted = quoted != (c == '"');
+    if (c == separator && !quoted) {
       out.emplace_back();
     } else {
       out.back() += c;

@@ -62,6 +62,25 @@ env::EnvironmentConfig plan_environment(const Environment& in) {
   out.frame_stack = in.frame_stack();
   out.action_repeat = in.action_repeat();
   out.models = in.models();
+  out.plugin = in.plugin();
+  out.options.assign(in.options().begin(), in.options().end());
+  out.time_limit = in.time_limit();
+  out.episode_log = in.episode_log();
+  out.action_clip = in.action_clip();
+  out.action_rescale = in.action_rescale();
+  out.action_noise = in.action_noise();
+  out.reward_scale = in.reward_scale();
+  out.reward_clip = in.reward_clip();
+  out.observations.assign(in.observations().begin(), in.observations().end());
+  out.randomization = {.colours = in.randomization().colours(),
+                       .lights = in.randomization().lights(),
+                       .camera = in.randomization().camera(),
+                       .field_of_view = in.randomization().field_of_view(),
+                       .masses = in.randomization().masses(),
+                       .friction = in.randomization().friction()};
+  out.normalization = {.mode = in.normalization().mode(),
+                       .file = in.normalization().file(),
+                       .clip = in.normalization().clip()};
   if (in.has_pixels()) {
     const Pixels& pixels = in.pixels();
     out.pixels = env::PixelOptions{.height = pixels.height(),
@@ -69,7 +88,8 @@ env::EnvironmentConfig plan_environment(const Environment& in) {
                                    .camera = pixels.camera(),
                                    .grey = pixels.grey(),
                                    .effects = pixels.effects(),
-                                   .gl = backend_of(pixels.renderer())};
+                                   .gl = backend_of(pixels.renderer()),
+                                   .cameras = {pixels.cameras().begin(), pixels.cameras().end()}};
   }
   return out;
 }
@@ -95,6 +115,7 @@ actors::RunConfig plan_run(const Experiment& in) {
                  .backend = backend_of(in.learner().backend())};
   out.actors = {.environment = in.actors().environment(),
                 .environments_per_actor = in.actors().environments_per_actor(),
+                .threads_per_actor = in.actors().threads_per_actor(),
                 .random_steps = in.actors().random_steps(),
                 .noise_start = in.actors().noise_start(),
                 .noise_end = in.actors().noise_end(),

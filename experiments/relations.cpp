@@ -43,22 +43,52 @@ void check_name(const Experiment& experiment, Checker& checker) {
 
 void check_task(const Experiment& experiment, Checker& checker) {
   const std::string& task = experiment.environment().task();
-  const std::vector<std::string> tasks = env::task_names();
-  if (std::find(tasks.begin(), tasks.end(), task) != tasks.end()) {
-    return;
-  }
   if (task.empty()) {
     checker.complain("environment.task", "is missing; name one of `troupe list environments`, e.g. "
                                          "environment { task: \"cartpole_balance\" }");
     return;
   }
+  // What a plug-in has is known when it is loaded: before a run, not while a file is read.
+  if (!experiment.environment().plugin().empty() || env::is_environment(task)) {
+    return;
+  }
   std::string text = "is \"" + task + "\"; there is no such task";
-  const auto near = env::nearest_names(task, tasks, 3);
+  const auto near = env::nearest_names(task, env::environment_names(), 3);
   for (std::size_t i = 0; i < near.size(); ++i) {
     text += (i == 0 ? "; did you mean " : " or ") + near[i];
   }
-  checker.complain("environment.task", text + (near.empty() ? "" : "?")
-                                           + " (`troupe list environments` names them all)");
+  checker.complain("environment.task",
+                   text + (near.empty() ? "" : "?")
+                       + " (`troupe list environments` names them all; a task of your own needs "
+                         "environment.plugin)");
+}
+
+void check_wrappers(const Experiment& experiment, Checker& checker) {
+  const auto& environment = experiment.environment();
+  for (const std::string& option : environment.options()) {
+    const std::size_t equals = option.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      checker.complain("environment.options",
+                       "has \"" + option + "\"; write key=value, e.g. \"length=2\"");
+    }
+  }
+  if (environment.action_rescale() && environment.action_clip() == 1) {
+    checker.complain("environment.action_rescale",
+                     "is true and environment.action_clip is 1, so there is nothing to rescale; "
+                     "set environment.action_clip below 1");
+  }
+  const auto& normalization = environment.normalization();
+  if (normalization.mode() == "frozen" && normalization.file().empty()) {
+    checker.complain("environment.normalization.mode",
+                     "is \"frozen\" and environment.normalization.file is empty; name a file that "
+                     "`troupe check environment … --statistics FILE` wrote");
+  }
+  if (normalization.mode() == "off" && !normalization.file().empty()) {
+    checker.complain("environment.normalization.file",
+                     "is \"" + normalization.file()
+                         + "\" and environment.normalization.mode is \"off\"; set the mode to "
+                           "\"frozen\", or leave the file out");
+  }
 }
 
 void check_pixels(const Experiment& experiment, Checker& checker) {
@@ -149,6 +179,7 @@ void check_agent(const Experiment& experiment, Checker& checker) {
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins) {
   Checker checker(origins);
   check_task(experiment, checker);
+  check_wrappers(experiment, checker);
   check_name(experiment, checker);
   check_pixels(experiment, checker);
   check_replay(experiment, checker);

@@ -1,6 +1,7 @@
 #include "learner/collector.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -22,6 +23,18 @@ std::uint64_t split_seed(std::uint64_t seed, std::initializer_list<std::uint64_t
 }
 
 namespace {
+
+constexpr std::size_t kFailuresKept = 16; // until somebody takes them
+constexpr std::chrono::minutes kStepTime{1};
+
+env::EnvironmentPool::Clock::time_point step_deadline() {
+  return env::EnvironmentPool::Clock::now() + kStepTime;
+}
+
+[[noreturn]] void throw_late(const char* what) {
+  throw std::runtime_error(std::string("an environment's ") + what
+                           + "() gave no answer for a minute; the environments are given up");
+}
 
 double uniform(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1.0p-53;
@@ -69,39 +82,40 @@ std::span<const std::byte> take_block(std::span<const std::byte>& in) {
 } // namespace
 
 struct Collector::Lane {
-  std::unique_ptr<env::Environment> environment;
   replay::TransitionWriter writer;
-  std::mt19937_64 random; // actions and noise
-  std::uint64_t index = 0;
-  std::uint64_t episode = 0; // episodes begun
+  std::mt19937_64 random;  // actions and noise
+  std::uint64_t index = 0; // in the whole run
   bool running = false;
-  EpisodeEnd sums = {};
-  std::vector<double> action = {};
 };
 
-Collector::Collector(const CollectorConfig& config,
-                     std::vector<std::unique_ptr<env::Environment>> environments,
+Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::Make& make,
                      std::unique_ptr<Policy> policy, const replay::TransitionSpec& transitions)
     : config_(config), policy_(std::move(policy)), transitions_(transitions) {
-  if (environments.empty())
-    throw std::invalid_argument("a collector needs at least one environment");
-  const auto whole = transitions_.observation();
-  for (std::size_t i = 0; i < environments.size(); ++i) {
-    const auto& spec = environments[i]->spec();
-    if (spec.observations.size() != 1 || spec.observations[0].bytes() != whole.bytes()
-        || static_cast<int>(spec.action.size()) != transitions_.action_size)
-      throw std::invalid_argument("environment " + spec.name
-                                  + " does not fit the transitions it should be written as");
-    const std::uint64_t lane = static_cast<std::uint64_t>(config_.first_lane) + i;
+  const auto first = static_cast<std::uint64_t>(config_.first_lane);
+  env::PoolOptions options{.environments = config_.environments,
+                           .threads = std::min(config_.threads, config_.environments),
+                           .spares = config_.spares};
+  options.episode_seed = [seed = config_.seed, incarnation = config_.incarnation,
+                          first](int lane, std::uint64_t episode) {
+    return split_seed(seed, {2, first + static_cast<std::uint64_t>(lane), incarnation, episode});
+  };
+  pool_ = std::make_unique<env::EnvironmentPool>(options, make);
+  const auto& spec = pool_->spec();
+  if (spec.observations.size() != 1
+      || spec.observations[0].bytes() != transitions_.observation().bytes()
+      || static_cast<int>(spec.action.size()) != transitions_.action_size)
+    throw std::invalid_argument("environment " + spec.name
+                                + " does not fit the transitions it should be written as");
+  const auto count = static_cast<std::size_t>(config_.environments);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t lane = first + i;
     lanes_.push_back(Lane{
-        .environment = std::move(environments[i]),
         .writer = replay::TransitionWriter(transitions_, (config_.incarnation << 32U) | (lane + 1)),
         .random = std::mt19937_64(split_seed(config_.seed, {1, lane, config_.incarnation})),
         .index = lane});
-    lanes_.back().action.resize(static_cast<std::size_t>(transitions_.action_size));
   }
-  observations_.resize(lanes_.size() * whole.bytes());
-  actions_.resize(lanes_.size() * static_cast<std::size_t>(transitions_.action_size));
+  rows_ = std::make_unique<env::PoolRows>(spec, count);
+  actions_.resize(count * static_cast<std::size_t>(transitions_.action_size));
 }
 
 Collector::~Collector() = default;
@@ -131,32 +145,52 @@ double Collector::noise() const {
          + std::clamp(done, 0.0, 1.0) * (config_.noise_end - config_.noise_start);
 }
 
-std::span<std::byte> Collector::observation(const Lane& lane) {
-  const std::size_t bytes = observations_.size() / lanes_.size();
-  const auto i = lane.index - static_cast<std::uint64_t>(config_.first_lane);
-  return std::span(observations_).subspan(i * bytes, bytes);
+void Collector::note_failure(std::size_t lane) {
+  lanes_[lane].running = false;
+  const std::string& words = pool_->error(static_cast<int>(lane));
+  if (!pool_->in_service(static_cast<int>(lane)))
+    throw std::runtime_error(words);
+  if (failures_.size() == kFailuresKept)
+    failures_.erase(failures_.begin());
+  failures_.push_back(words);
 }
 
-void Collector::begin_episode(Lane& lane) {
-  const auto whole = observation(lane);
-  lane.environment->reset(
-      split_seed(config_.seed, {2, lane.index, config_.incarnation, lane.episode++}), whole);
+/// The pool has reset lane's environment.
+void Collector::begin_episode(std::size_t i) {
+  Lane& lane = lanes_[i];
   const auto frame = lane.writer.next_frame();
-  std::memcpy(frame.data(), whole.last(frame.size()).data(), frame.size());
+  std::memcpy(frame.data(), rows_->observation(i).last(frame.size()).data(), frame.size());
   lane.writer.begin();
-  lane.sums = {};
   lane.running = true;
 }
 
+void Collector::begin_episodes() {
+  for (;;) { // until the resets that fail have had their chances
+    beginning_.clear();
+    for (std::size_t i = 0; i < lanes_.size(); ++i)
+      if (!lanes_[i].running)
+        beginning_.push_back(static_cast<std::int32_t>(i));
+    if (beginning_.empty())
+      return;
+    if (!pool_->reset(beginning_, rows_->batch(), step_deadline()))
+      throw_late("reset");
+    for (const std::int32_t lane : beginning_) {
+      const auto i = static_cast<std::size_t>(lane);
+      if (rows_->statuses[i] == env::RowStatus::ok)
+        begin_episode(i);
+      else
+        note_failure(i);
+    }
+  }
+}
+
 void Collector::choose_actions() {
-  for (Lane& lane : lanes_)
-    if (!lane.running)
-      begin_episode(lane);
+  begin_episodes();
   const bool random = !needs_policy();
   if (!random) {
     if (!loaded_)
       throw std::logic_error("the collector has no parameters yet");
-    policy_->act(observations_, lanes(), actions_);
+    policy_->act(rows_->observations, lanes(), actions_);
   }
   const double sigma = noise();
   const auto size = static_cast<std::size_t>(transitions_.action_size);
@@ -177,25 +211,26 @@ void Collector::choose_actions() {
 }
 
 void Collector::step_environments() {
+  if (!pool_->step(actions_, rows_->batch(), step_deadline()))
+    throw_late("step");
   const auto size = static_cast<std::size_t>(transitions_.action_size);
+  const std::int64_t repeat = pool_->spec().action_repeat;
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = lanes_[i];
-    const auto action = std::span<const float>(actions_).subspan(i * size, size);
-    std::copy(action.begin(), action.end(), lane.action.begin());
-    const auto whole = observation(lane);
-    const env::TimeStep step = lane.environment->step(lane.action, whole);
-    const bool last = step.step_type == env::StepType::last;
-    const auto frame = lane.writer.next_frame();
-    std::memcpy(frame.data(), whole.last(frame.size()).data(), frame.size());
-    lane.writer.append(action, static_cast<float>(step.reward), static_cast<float>(step.discount),
-                       last);
-    const std::int64_t repeat = lane.environment->spec().action_repeat;
-    lane.sums.episode_return += step.reward;
-    lane.sums.environment_steps += repeat;
     environment_steps_ += repeat;
     ++agent_steps_;
+    if (rows_->statuses[i] != env::RowStatus::ok) {
+      note_failure(i);
+      continue;
+    }
+    const bool last = rows_->step_types[i] == env::StepType::last;
+    const auto frame = lane.writer.next_frame();
+    std::memcpy(frame.data(), rows_->observation(i).last(frame.size()).data(), frame.size());
+    lane.writer.append(std::span<const float>(actions_).subspan(i * size, size),
+                       static_cast<float>(rows_->rewards[i]),
+                       static_cast<float>(rows_->discounts[i]), last);
     if (last) {
-      episodes_.push_back(lane.sums);
+      episodes_.push_back({rows_->episode_returns[i], rows_->episode_steps[i] * repeat});
       lane.running = false;
     }
   }
@@ -209,6 +244,10 @@ std::vector<EpisodeEnd> Collector::take_episodes() {
   return std::exchange(episodes_, {});
 }
 
+std::vector<std::string> Collector::take_failures() {
+  return std::exchange(failures_, {});
+}
+
 void Collector::save_state(std::vector<std::byte>& out) const {
   put(out, static_cast<std::uint64_t>(lanes_.size()));
   put(out, agent_steps_);
@@ -217,21 +256,17 @@ void Collector::save_state(std::vector<std::byte>& out) const {
     std::ostringstream random;
     random << lane.random;
     put_text(out, random.str());
-    put(out, lane.episode);
     put(out, static_cast<std::uint8_t>(lane.running));
-    put(out, lane.sums.episode_return);
-    put(out, lane.sums.environment_steps);
     std::vector<std::byte> part;
-    if (lane.episode > 0) // before the first reset there is nothing to keep
-      lane.environment->save_state(part);
-    put(out, static_cast<std::uint64_t>(part.size()));
-    out.insert(out.end(), part.begin(), part.end());
-    part.clear();
     lane.writer.save_state(part);
     put(out, static_cast<std::uint64_t>(part.size()));
     out.insert(out.end(), part.begin(), part.end());
   }
-  out.insert(out.end(), observations_.begin(), observations_.end());
+  std::vector<std::byte> pool;
+  pool_->save_state(pool);
+  put(out, static_cast<std::uint64_t>(pool.size()));
+  out.insert(out.end(), pool.begin(), pool.end());
+  out.insert(out.end(), rows_->observations.begin(), rows_->observations.end());
 }
 
 std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) {
@@ -248,18 +283,15 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
     std::istringstream text(
         std::string(reinterpret_cast<const char*>(random.data()), random.size()));
     text >> lane.random;
-    lane.episode = take_value<std::uint64_t>(in);
     lane.running = take_value<std::uint8_t>(in) != 0;
-    lane.sums.episode_return = take_value<double>(in);
-    lane.sums.environment_steps = take_value<std::int64_t>(in);
-    if (const auto state = take_block(in); !state.empty())
-      lane.environment->load_state(state);
     lane.writer.load_state(take_block(in));
   }
-  if (in.size() < observations_.size())
+  pool_->load_state(take_block(in));
+  auto& observations = rows_->observations;
+  if (in.size() < observations.size())
     throw std::runtime_error("the state of an environment actor is truncated");
-  std::copy_n(in.begin(), observations_.size(), observations_.begin());
-  return in.subspan(observations_.size());
+  std::copy_n(in.begin(), observations.size(), observations.begin());
+  return in.subspan(observations.size());
 }
 
 replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_step,

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "env/environment.hpp"
+#include "env/pool/environment_pool.hpp"
 #include "learner/policy.hpp"
 #include "replay/writer.hpp"
 
@@ -28,6 +30,9 @@ struct CollectorConfig {
                             // action range [-1, 1]
   double noise_end = 0.2;
   std::int64_t noise_steps = 1; // agent steps over all lanes, linear, after the random ones
+  int environments = 1;         // lanes of this collector
+  int threads = 1;              // that step them, the caller's among them; see env::PoolOptions
+  std::optional<bool> spares{};
 };
 
 struct EpisodeEnd {
@@ -35,15 +40,15 @@ struct EpisodeEnd {
   std::int64_t environment_steps = 0;
 };
 
-/// Plays a batch of environments with one policy inference per step, adds exploration noise and
-/// writes the transitions. Pure: no thread, no clock, no message. One thread at a time, the
-/// environments' own.
+/// Plays a pool of environments with one policy inference per step of all of them, adds exploration
+/// noise and writes the transitions. Sends no message. Always on the same thread; what it writes is
+/// the same for any number of threads. An episode in which an environment fails ends there, without
+/// a last step; the next one begins.
 class Collector {
 public:
-  /// Environments share one spec. Throws std::invalid_argument when they do not or when the spec
-  /// does not fit the transitions.
-  Collector(const CollectorConfig& config,
-            std::vector<std::unique_ptr<env::Environment>> environments,
+  /// Throws std::invalid_argument when the environments are not alike or do not fit the
+  /// transitions.
+  Collector(const CollectorConfig& config, const env::EnvironmentPool::Make& make,
             std::unique_ptr<Policy> policy, const replay::TransitionSpec& transitions);
   ~Collector();
 
@@ -55,14 +60,16 @@ public:
 
   /// The two halves of one agent step in every lane: choose the actions, then step the environments
   /// (and reset those that ended). Throws std::runtime_error naming lane and tensor when the
-  /// policy's action is not finite, and what the environments throw.
+  /// policy's action is not finite, or with an environment's words when it fails in every episode
+  /// or gives no answer for a minute.
   void choose_actions();
   void step_environments();
 
   int lanes() const;
   /// What lane `lane` wrote since the last call; nullptr when nothing.
   replay::InsertionPtr take(int lane);
-  std::vector<EpisodeEnd> take_episodes(); // ended since the last call
+  std::vector<EpisodeEnd> take_episodes();  // ended since the last call
+  std::vector<std::string> take_failures(); // of environments since then, the newest few
 
   std::int64_t agent_steps() const { return agent_steps_; } // over this collector's lanes
   std::int64_t environment_steps() const { return environment_steps_; }
@@ -73,17 +80,21 @@ public:
 
 private:
   struct Lane;
-  void begin_episode(Lane& lane);
-  std::span<std::byte> observation(const Lane& lane);
+  void begin_episodes();
+  void begin_episode(std::size_t lane);
+  void note_failure(std::size_t lane);
   std::int64_t steps_of_run() const;
 
   CollectorConfig config_;
   std::unique_ptr<Policy> policy_;
   replay::TransitionSpec transitions_;
   std::vector<Lane> lanes_;
-  std::vector<std::byte> observations_; // [lanes, observation bytes]
-  std::vector<float> actions_;          // [lanes, action size]
+  std::unique_ptr<env::EnvironmentPool> pool_; // environment i plays lane i
+  std::unique_ptr<env::PoolRows> rows_;        // [lanes]
+  std::vector<std::int32_t> beginning_;        // lanes without an episode
+  std::vector<float> actions_;                 // [lanes, action size]
   std::vector<EpisodeEnd> episodes_;
+  std::vector<std::string> failures_;
   std::uint64_t version_ = 0;
   bool loaded_ = false;
   std::int64_t agent_steps_ = 0;

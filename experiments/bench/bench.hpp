@@ -9,7 +9,7 @@ namespace troupe::experiments {
 /// One figure of a benchmark: median, least and greatest of the repetitions; printed as one JSON
 /// object per line.
 struct Figure {
-  std::string bench;  // "environment", "render", "replay", "learner", "collectives", "agent"
+  std::string bench; // "environment", "pool", "render", "replay", "learner", "collectives", "agent"
   std::string metric; // what is counted, in words
   double value = 0;
   double minimum = 0;
@@ -33,7 +33,9 @@ Figure measure_rate(const BenchOptions& options, const std::string& bench,
                     const std::function<double()>& chunk);
 
 void bench_environment(const BenchOptions& options,
-                       const Report& report);                         // control steps/s, resets/s
+                       const Report& report); // control steps/s, resets/s
+void bench_pool(const BenchOptions& options,
+                const Report& report); // control steps/s of environment pools, slowest steps
 void bench_remote(const BenchOptions& options,
                   const Report& report); // microseconds per turn and step, C++ and Python peers
 void bench_render(const BenchOptions& options, const Report& report); // frames/s

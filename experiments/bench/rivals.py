@@ -15,10 +15,13 @@ STAGES = {
         for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))
     ] + [(f"{task} resets", (f"{ours}, resets", {}), f"{task} reset/s")
          for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))]),
-    "pool": ("environment", ["envpool"], [
-        ("cheetah-run states, 2 threads", ("cheetah_run, states, control steps (resets included)", {"threads": "2"}), f"DMC cheetah-run state {mode}")
-        for mode in ("async 16/8/2thr", "sync 16/16/2thr", "async 256/128/2thr")
-    ] + [("walker-walk states, 2 threads", ("walker_walk, states, control steps (resets included)", {"threads": "2"}), "DMC walker-walk state async 16/8/2thr")]),
+    "pool": ("pool", ["envpool"], [
+        (f"{task} states, 2 threads, {mode}", (f"{ours}, states, control steps (resets included)", {"threads": "2", "mode": mode, "playing": "shared"}), f"DMC {task} state {theirs}")
+        for task, ours, modes in (
+            ("cheetah-run", "cheetah_run", (("async 256/128", "async 256/128/2thr"), ("async 16/8", "async 16/8/2thr"), ("sync 16", "sync 16/16/2thr"))),
+            ("walker-walk", "walker_walk", (("async 16/8", "async 16/8/2thr"),)),
+            ("humanoid-run", "humanoid_run", (("async 16/8", "async 16/8/2thr"),)))
+        for mode, theirs in modes]),
     "render": ("render", ["dm_control_pixels"], [
         (f"{task} step and picture, 84x84, all effects", (f"{ours}, step and picture, 84x84, all effects", {}), f"{task} pixels step+render 84x84")
         for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))]),

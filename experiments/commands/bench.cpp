@@ -37,6 +37,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_ENVIRONMENT
   stages.push_back({"environment", bench_environment});
 #endif
+#ifdef TROUPE_HAS_BENCH_POOL
+  stages.push_back({"pool", bench_pool});
+#endif
 #ifdef TROUPE_HAS_BENCH_REMOTE
   stages.push_back({"remote", bench_remote});
 #endif

@@ -18,6 +18,7 @@
 #include "experiments/plan.hpp"
 #include "experiments/recorder.hpp"
 #include "experiments/summary.hpp"
+#include "learner/collector.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -90,6 +91,8 @@ void check_environment(const Experiment& experiment) {
   const auto environment = env::make_environment(plan_environment(experiment.environment()));
   std::vector<std::byte> observation(environment->spec().observation_bytes());
   environment->reset(experiment.seed(), observation);
+  learner::transition_spec(environment->spec(), experiment.replay().n_step(),
+                           experiment.replay().discount()); // refuses what no agent takes
 }
 
 int run_experiment(const Experiment& experiment, const RunFolder& folder,

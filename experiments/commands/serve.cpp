@@ -77,7 +77,7 @@ std::unique_ptr<env::Environment> make_served(const ServeOptions& options) {
                      && options.environment.frame_stack == 1
                      && options.environment.action_repeat == 1;
   if (plain) {
-    return env::make_task(options.environment.task, options.environment.models);
+    return env::make_bare(options.environment);
   }
   env::EnvironmentConfig config = options.environment;
   if (options.with_pixels) {
@@ -136,6 +136,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--camera", options->pixels.camera, "its name or number")->needs("--pixels");
   command->add_option("--frame-stack", options->environment.frame_stack, "frames");
   command->add_option("--action-repeat", options->environment.action_repeat, "rewards add up");
+  command->add_option("--plugin", options->environment.plugin, "shared library that has the task");
+  command->add_option("--option", options->environment.options,
+                      "key=value of one of Gym's tasks or of your own; may be repeated");
   command->add_option("--models", options->environment.models, "folder of the suite's XML files");
   command
       ->add_option("--silence", options->silence_seconds,

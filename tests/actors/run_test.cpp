@@ -70,6 +70,20 @@ TEST_CASE("a deterministic run repeated gives the same parameters to the last bi
   CHECK(a.evaluation.returns == b.evaluation.returns);
 }
 
+TEST_CASE("a deterministic run gives the same parameters for any number of environment threads") {
+  auto config = small(6000);
+  config.actors.environments_per_actor = 3;
+  const Folder first("threads1"), second("threads3");
+  const RunResult a = play(config, first.path);
+  config.actors.threads_per_actor = 3;
+  const RunResult b = play(config, second.path);
+  REQUIRE(a.error == "");
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates > 100);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  CHECK(a.progress.updates == b.progress.updates);
+}
+
 TEST_CASE("a deterministic run that was interrupted and resumed equals one that was not") {
   const Folder whole("whole"), parts("parts");
   const RunResult a = play(small(4000), whole.path);

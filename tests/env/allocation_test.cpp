@@ -77,6 +77,34 @@ TEST_CASE("steps of every task, wrapped for states, allocate nothing") {
 #endif
 }
 
+TEST_CASE("steps with every wrapper that does not draw allocate nothing") {
+#if !TROUPE_COUNTS_ALLOCATIONS
+  MESSAGE("skipped: the sanitizer has its own allocator");
+#else
+  const auto environment = make_environment({.task = "walker_walk",
+                                             .frame_stack = 3,
+                                             .action_repeat = 2,
+                                             .time_limit = 900,
+                                             .action_clip = .8,
+                                             .action_rescale = true,
+                                             .action_noise = .1,
+                                             .reward_scale = 2,
+                                             .reward_clip = 1,
+                                             .observations = {"state", "height"},
+                                             .normalization = {.mode = "running"},
+                                             .randomization = {.masses = .1, .friction = .1}});
+  std::vector<std::byte> observation(environment->spec().observation_bytes());
+  const std::vector<double> action(environment->spec().action.size(), .7);
+  environment->reset(1, observation);
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < 300; ++i)
+    environment->step(action, observation);
+  counting = false;
+  CHECK(allocations == 0);
+#endif
+}
+
 TEST_CASE("steps of Gym's tasks allocate nothing") {
 #if !TROUPE_COUNTS_ALLOCATIONS
   MESSAGE("skipped: the sanitizer has its own allocator");

@@ -6,6 +6,7 @@
 
 #include "env/gym/gym.hpp"
 #include "env/make.hpp"
+#include "env/wrappers/randomize.hpp"
 
 namespace {
 
@@ -45,7 +46,30 @@ double hop(std::uint64_t seed, std::span<std::byte> observation, std::span<const
   return fell ? 0 : forward;
 }
 
+std::vector<std::byte> compensated(std::uint64_t seed) {
+  using namespace troupe::env;
+  // begin example
+  const Randomization gravity{.name = "gravity compensation",
+                              .arrays = {"body_gravcomp"},
+                              .float_arrays = {},
+                              .draw = [](Physics& physics, Random& random) {
+                                for (double& part : physics.own_array("body_gravcomp"))
+                                  part = random.uniform(0, .1);
+                              }};
+  Randomize environment(make_task("walker_walk"), {random_masses(.2), gravity});
+  // end example
+  std::vector<std::byte> observation(environment.spec().observation_bytes());
+  environment.reset(seed, observation);
+  environment.step(std::vector<double>(6, .5), observation);
+  return observation;
+}
+
 } // namespace
+
+TEST_CASE("the README's example of randomisation runs") {
+  CHECK(compensated(1) == compensated(1));
+  CHECK(compensated(1) != compensated(2));
+}
 
 TEST_CASE("the README's example of one of Gym's tasks runs") {
   std::vector<std::byte> observation(11 * sizeof(double));

@@ -180,7 +180,8 @@ TEST_CASE("--set replaces a value, a list and a block, the last one wins") {
   const Experiment e = parse_experiment(
       kPixels + "d4pg { policy_layers: [1, 2, 3] }", "x",
       {"d4pg.policy_layers=64,32", "seed=3", "seed=4", "environment.pixels.height=40",
-       "environment.task=\"walker_walk\"", "learner.backend=GLOO", "replay.discount=5e-1"});
+       "environment.task=\"walker_walk\"", "learner.backend=GLOO", "replay.discount=5e-1",
+       "environment.options=a=1,\"range=0.2,1\",b=2"});
   CHECK(e.d4pg().policy_layers_size() == 2);
   CHECK(e.d4pg().policy_layers(1) == 32);
   CHECK(e.seed() == 4);
@@ -189,6 +190,9 @@ TEST_CASE("--set replaces a value, a list and a block, the last one wins") {
   CHECK(e.environment().task() == "walker_walk");
   CHECK(e.learner().backend() == Learner::GLOO);
   CHECK(e.replay().discount() == 0.5);
+  REQUIRE(e.environment().options_size() == 3);
+  CHECK(e.environment().options(0) == "a=1");
+  CHECK(e.environment().options(1) == "range=0.2,1");
 
   const Experiment states = parse_experiment(kPixels, "x", {"environment.pixels="});
   CHECK_FALSE(states.environment().has_pixels());

@@ -87,11 +87,21 @@ TEST_CASE("What fails for another reason than a mistake ends with 1") {
 }
 
 TEST_CASE("list names environments, keys, experiments and benches, for people and as JSON") {
-  CHECK(has(run_troupe({"list", "environments"}).output, "\nwalker_walk\n"));
+  const std::string environments = run_troupe({"list", "environments"}).output;
+  CHECK(has(environments, "\nwalker_walk "));
+  CHECK(has(environments, " benchmarking "));
+  CHECK(has(environments, " orientations[14] height[] velocity[9]\n"));
   CHECK(has(run_troupe({"list", "keys"}).output, "replay.shards = 1\n"));
   CHECK(has(run_troupe({"list", "experiments"}).output, "quickstart "));
   const json tasks = json::parse(run_troupe({"list", "environments", "--json"}).output);
-  CHECK(std::find(tasks.begin(), tasks.end(), "cheetah_run") != tasks.end());
+  const auto cheetah = std::find_if(tasks.begin(), tasks.end(), [](const json& task) {
+    return task.at("name") == "cheetah_run";
+  });
+  REQUIRE(cheetah != tasks.end());
+  CHECK(cheetah->at("action_size") == 6);
+  CHECK(cheetah->at("episode_steps") == 1000);
+  CHECK(cheetah->at("observations").at(0).at("shape") == json::array({8}));
+  CHECK(cheetah->at("tags") == json::array({"benchmarking"}));
   const json keys = json::parse(run_troupe({"list", "keys", "--json"}).output);
   CHECK(keys.size() > 50);
   CHECK(keys.at(0).contains("help"));

@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "env/physics.hpp"
+#include "env/pool/environment_pool.hpp"
+#include "env/random.hpp"
+#include "experiments/bench/bench.hpp"
+
+// Steps of N environments on T threads, the calling one among them. Every figure in control steps
+// counts resets as steps that take their time. "sync N": one step() for all. "async N/M": N are on
+// their way, the first M are received and sent again. The floor: mj_step alone, as many physics
+// steps per control step, on as many threads without any pool.
+
+namespace troupe::experiments {
+
+namespace {
+
+using Clock = env::EnvironmentPool::Clock;
+
+Clock::time_point patience() {
+  return Clock::now() + std::chrono::minutes(2);
+}
+
+std::vector<double> random_actions(std::size_t numbers) {
+  env::Random random(1);
+  std::vector<double> actions(numbers);
+  for (double& action : actions)
+    action = random.uniform(-1, 1);
+  return actions;
+}
+
+struct Setting {
+  int environments;
+  int batch; // equal to environments: synchronous
+  int threads;
+  env::PoolThreads binding = env::PoolThreads::automatic;
+};
+
+std::string mode(const Setting& setting) {
+  const std::string n = std::to_string(setting.environments);
+  return setting.batch == setting.environments ? "sync " + n
+                                               : "async " + n + "/" + std::to_string(setting.batch);
+}
+
+/// A pool and the loop of one who plays it with prepared actions.
+class Player {
+public:
+  Player(const Setting& setting, const env::EnvironmentPool::Make& make)
+      : pool_({.environments = setting.environments,
+               .threads = setting.threads,
+               .binding = setting.binding},
+              make),
+        synchronous_(setting.batch == setting.environments),
+        rows_(pool_.spec(), static_cast<std::size_t>(setting.batch)),
+        actions_(random_actions(rows_.rewards.size() * pool_.spec().action.size())) {
+    std::vector<std::int32_t> all;
+    for (int i = 0; i < setting.environments; ++i)
+      all.push_back(i);
+    if (synchronous_)
+      pool_.reset(all, rows_.batch(), patience());
+    else
+      pool_.send_reset(all);
+  }
+
+  double play_batch() {
+    if (synchronous_) {
+      pool_.step(actions_, rows_.batch(), patience());
+    } else {
+      pool_.receive(rows_.batch(), patience());
+      pool_.send(rows_.environments, actions_);
+    }
+    return static_cast<double>(rows_.rewards.size());
+  }
+
+  double play(double steps) {
+    double done = 0;
+    while (done < steps)
+      done += play_batch();
+    return done;
+  }
+
+private:
+  env::EnvironmentPool pool_;
+  bool synchronous_;
+  env::PoolRows rows_;
+  std::vector<double> actions_;
+};
+
+/// mj_step alone on one thread.
+class Floor {
+public:
+  explicit Floor(const env::EnvironmentConfig& config)
+      : environment_(env::make_environment(config)),
+        observation_(environment_->spec().observation_bytes()),
+        actions_(random_actions(512 * environment_->spec().action.size())) {
+    environment_->reset(seed_, observation_);
+  }
+
+  void play(int steps) {
+    env::Physics& physics = *environment_->physics();
+    const std::size_t size = environment_->spec().action.size();
+    const int per_step = static_cast<int>(
+        environment_->spec().control_timestep_seconds / physics.model().opt.timestep + .5);
+    for (int i = 0; i < steps; ++i) {
+      const auto action =
+          std::span(actions_).subspan(static_cast<std::size_t>(i % 512) * size, size);
+      std::copy(action.begin(), action.end(), physics.data().ctrl);
+      physics.step_plain(per_step);
+      if (++steps_ % 1000 == 0)
+        environment_->reset(++seed_, observation_);
+    }
+  }
+
+private:
+  std::unique_ptr<env::Environment> environment_;
+  std::vector<std::byte> observation_;
+  std::vector<double> actions_;
+  std::uint64_t seed_ = 1;
+  std::int64_t steps_ = 0;
+};
+
+/// Does nothing: what is left is the pool.
+class NoEnvironment final : public env::Environment {
+public:
+  NoEnvironment() {
+    spec_.name = "nothing";
+    spec_.observations = {{"state", env::ElementType::float32, {17}}};
+    spec_.action = {std::vector<double>(6, -1), std::vector<double>(6, 1)};
+    spec_.episode_steps = 1000;
+  }
+  const env::EnvironmentSpec& spec() const override { return spec_; }
+  env::TimeStep reset(std::uint64_t, std::span<std::byte> observation) override {
+    steps_ = 0;
+    std::fill(observation.begin(), observation.end(), std::byte{1});
+    return {};
+  }
+  env::TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
+    std::memcpy(observation.data(), action.data(), action.size_bytes());
+    return {++steps_ == 1000 ? env::StepType::last : env::StepType::mid, action[0], 1};
+  }
+  void save_state(std::vector<std::byte>&) const override {}
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override { return in; }
+
+private:
+  env::EnvironmentSpec spec_;
+  std::int64_t steps_ = 0;
+};
+
+std::map<std::string, std::string> described(const std::string& task, const Setting& setting) {
+  return {{"task", task},
+          {"mode", mode(setting)},
+          {"threads", std::to_string(setting.threads)},
+          {"playing", setting.binding == env::PoolThreads::bound ? "bound" : "shared"}};
+}
+
+void bench_task(const BenchOptions& options, const Report& report, const std::string& task) {
+  const env::EnvironmentConfig config{.task = task, .models = options.models};
+  constexpr int kChunk = 1000;
+  for (const int threads : {1, 2}) {
+    std::vector<std::unique_ptr<Floor>> floors;
+    for (int t = 0; t < threads; ++t)
+      floors.push_back(std::make_unique<Floor>(config));
+    Figure plain = measure_rate(options, "pool", task + ", mj_step alone, control steps",
+                                "control steps/s", [&] {
+                                  std::vector<std::jthread> others;
+                                  for (std::size_t t = 1; t < floors.size(); ++t)
+                                    others.emplace_back([&, t] { floors[t]->play(kChunk); });
+                                  floors[0]->play(kChunk);
+                                  others.clear(); // joins
+                                  return static_cast<double>(kChunk * threads);
+                                });
+    plain.config = {{"task", task}, {"threads", std::to_string(threads)}};
+    report(plain);
+  }
+  for (const Setting& setting :
+       {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{16, 8, 2},
+        Setting{16, 8, 2, env::PoolThreads::bound}, Setting{256, 128, 2},
+        Setting{256, 128, 2, env::PoolThreads::bound}, Setting{256, 256, 2}}) {
+    Player player(setting, [&](int) { return env::make_environment(config); });
+    Figure figure =
+        measure_rate(options, "pool", task + ", states, control steps (resets included)",
+                     "control steps/s", [&] { return player.play(kChunk); });
+    figure.config = described(task, setting);
+    report(figure);
+  }
+}
+
+/// The slowest step of all in two episodes over the median one: 1 if resets cost nobody anything.
+void bench_stall(const BenchOptions& options, const Report& report, const Setting& setting) {
+  const std::string task = "cheetah_run";
+  std::vector<double> slowest;
+  for (int repetition = 0; repetition < std::max(1, options.repetitions); ++repetition) {
+    Player player(setting, [&](int) {
+      return env::make_environment({.task = task, .models = options.models});
+    });
+    std::vector<double> seconds;
+    for (int step = 0; step < 2002; ++step) {
+      const auto begin = Clock::now();
+      player.play_batch();
+      seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    std::sort(seconds.begin(), seconds.end());
+    slowest.push_back(seconds.back() / seconds[seconds.size() / 2]);
+  }
+  std::sort(slowest.begin(), slowest.end());
+  report({.bench = "pool",
+          .metric = task + ", states, slowest step of all environments over the median one",
+          .value = slowest[slowest.size() / 2],
+          .minimum = slowest.front(),
+          .maximum = slowest.back(),
+          .unit = "times",
+          .config = described(task, setting)});
+}
+
+} // namespace
+
+void bench_pool(const BenchOptions& options, const Report& report) {
+  for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{16, 8, 2},
+                                 Setting{256, 128, 2}, Setting{256, 256, 2}}) {
+    Player player(setting, [](int) { return std::make_unique<NoEnvironment>(); });
+    Figure figure = measure_rate(options, "pool", "an environment that does nothing, steps",
+                                 "steps/s", [&] { return player.play(10'000); });
+    figure.config = described("nothing", setting);
+    report(figure);
+  }
+  const std::vector<std::string> tasks = env::task_names();
+  for (const char* task : {"cheetah_run", "walker_walk", "humanoid_run"})
+    if (std::find(tasks.begin(), tasks.end(), task) != tasks.end())
+      bench_task(options, report, task);
+  for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{256, 256, 2}})
+    bench_stall(options, report, setting);
+}
+
+} // namespace troupe::experiments

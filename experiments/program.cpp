@@ -1,0 +1,74 @@
+#include "experiments/program.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+
+#include "env/render/gl_context.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/config.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+int run_command(int argc, char** argv) {
+  int exit_code = commands::kDone;
+  CLI::App app("Troupe: asynchronous reinforcement learning with actors.");
+  app.name("troupe");
+  app.set_version_flag("--version", TROUPE_VERSION);
+  app.require_subcommand(1);
+  app.footer("Example: troupe train quickstart\n"
+             "Exit codes: 0 done, 1 the run failed, 2 a mistake in flags, files or keys, 130 "
+             "stopped by a second signal.");
+  commands::add_train(app, exit_code);
+  commands::add_resume(app, exit_code);
+  commands::add_evaluate(app, exit_code);
+  commands::add_list(app, exit_code);
+  commands::add_doctor(app, exit_code);
+  commands::add_bench(app, exit_code);
+  commands::add_check(app, exit_code);
+  commands::add_serve(app, exit_code);
+  commands::add_node(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked_for) { // --help, --version
+    return app.exit(asked_for);
+  } catch (const CLI::ParseError& mistake) {
+    const auto chosen = app.get_subcommands();
+    const std::string name = chosen.empty() ? "troupe" : "troupe " + chosen.front()->get_name();
+    std::fprintf(stderr, "troupe: %s (`%s --help` shows how)\n", mistake.what(), name.c_str());
+    return commands::kMistake;
+  }
+  return exit_code;
+}
+
+/// What was printed before goes out first: the cause is the last line also where both go to one
+/// file.
+void complain(const char* text) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "troupe: %s\n", text);
+}
+
+} // namespace
+
+int run_program(int argc, char** argv) {
+  env::draw_on_calling_thread();
+  try {
+    return run_command(argc, argv);
+  } catch (const ConfigError& mistake) {
+    for (std::size_t i = mistake.complaints().size(); i-- > 0;) { // the first one last
+      complain(mistake.complaints()[i].c_str());
+    }
+    return commands::kMistake;
+  } catch (const std::invalid_argument& mistake) {
+    complain(mistake.what());
+    return commands::kMistake;
+  } catch (const std::exception& failure) {
+    complain(failure.what());
+    return commands::kFailed;
+  }
+}
+
+} // namespace troupe::experiments
