@@ -1,0 +1,500 @@
+// Numbers that are one float or a vector of them, with the same operators and functions, so that a
+// formula is written once as a template over its number type `R`: `Real` (all lanes of the
+// processor's vectors, at most 16) or plain `float` (a GPU thread, a test).
+//
+//   R          float      Real
+//   MaskOf<R>  bool       Mask        comparisons give it; & | ! andnot any all none bits select
+//   IntOf<R>   int32_t    Integer     + - * & | ^ << >> (arithmetic), comparisons
+//   kLanes<R>  1          4, 8 or 16
+//
+// Every operation rounds as IEEE single precision does and none is fused, so that each lane
+// computes the same bits whatever the width; compile with -ffp-contract=off. min and max return
+// their second operand when one is NaN. Included once per instruction set, inside the translation
+// unit of hwy/foreach_target.h; no include guard but the toggle.
+#if defined(TROUPE_ENV_CASTER_LANES_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_ENV_CASTER_LANES_INL_HPP_
+#undef TROUPE_ENV_CASTER_LANES_INL_HPP_
+#else
+#define TROUPE_ENV_CASTER_LANES_INL_HPP_
+#endif
+
+#include <hwy/highway.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::env::caster {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// ---- vectors
+
+using RealTag = hn::CappedTag<float, 16>;
+using IntegerTag = hn::RebindToSigned<RealTag>;
+
+struct Mask {
+  hn::Mask<RealTag> m;
+};
+
+struct Integer {
+  hn::Vec<IntegerTag> v;
+  Integer() = default;
+  HWY_INLINE Integer(hn::Vec<IntegerTag> from) : v(from) {}
+  HWY_INLINE Integer(std::int32_t value) : v(hn::Set(IntegerTag(), value)) {}
+};
+
+struct Real {
+  hn::Vec<RealTag> v;
+  Real() = default;
+  HWY_INLINE Real(hn::Vec<RealTag> from) : v(from) {}
+  HWY_INLINE Real(float value) : v(hn::Set(RealTag(), value)) {}
+};
+
+template <class R>
+struct LaneTraits;
+template <>
+struct LaneTraits<float> {
+  using MaskType = bool;
+  using IntType = std::int32_t;
+  static constexpr int kCount = 1;
+};
+template <>
+struct LaneTraits<Real> {
+  using MaskType = Mask;
+  using IntType = Integer;
+  static constexpr int kCount = static_cast<int>(hn::MaxLanes(RealTag()));
+};
+template <class R>
+using MaskOf = typename LaneTraits<R>::MaskType;
+template <class R>
+using IntOf = typename LaneTraits<R>::IntType;
+template <class R>
+inline constexpr int kLanes = LaneTraits<R>::kCount;
+
+HWY_INLINE Real operator+(Real a, Real b) {
+  return hn::Add(a.v, b.v);
+}
+HWY_INLINE Real operator-(Real a, Real b) {
+  return hn::Sub(a.v, b.v);
+}
+HWY_INLINE Real operator*(Real a, Real b) {
+  return hn::Mul(a.v, b.v);
+}
+HWY_INLINE Real operator/(Real a, Real b) {
+  return hn::Div(a.v, b.v);
+}
+HWY_INLINE Real operator-(Real a) {
+  return hn::Neg(a.v);
+}
+HWY_INLINE Real& operator+=(Real& a, Real b) {
+  return a = a + b;
+}
+HWY_INLINE Real& operator-=(Real& a, Real b) {
+  return a = a - b;
+}
+HWY_INLINE Real& operator*=(Real& a, Real b) {
+  return a = a * b;
+}
+HWY_INLINE Mask operator<(Real a, Real b) {
+  return {hn::Lt(a.v, b.v)};
+}
+HWY_INLINE Mask operator<=(Real a, Real b) {
+  return {hn::Le(a.v, b.v)};
+}
+HWY_INLINE Mask operator>(Real a, Real b) {
+  return {hn::Gt(a.v, b.v)};
+}
+HWY_INLINE Mask operator>=(Real a, Real b) {
+  return {hn::Ge(a.v, b.v)};
+}
+HWY_INLINE Mask operator==(Real a, Real b) {
+  return {hn::Eq(a.v, b.v)};
+}
+HWY_INLINE Mask operator!=(Real a, Real b) {
+  return {hn::Ne(a.v, b.v)};
+}
+HWY_INLINE Real min(Real a, Real b) {
+  return hn::IfThenElse(hn::Lt(a.v, b.v), a.v, b.v);
+}
+HWY_INLINE Real max(Real a, Real b) {
+  return hn::IfThenElse(hn::Gt(a.v, b.v), a.v, b.v);
+}
+HWY_INLINE Real abs(Real a) {
+  return hn::Abs(a.v);
+}
+HWY_INLINE Real sqrt(Real a) {
+  return hn::Sqrt(a.v);
+}
+HWY_INLINE Real floor(Real a) {
+  return hn::Floor(a.v);
+}
+/// Magnitude of `a`, sign of `b`.
+HWY_INLINE Real copysign(Real a, Real b) {
+  return hn::CopySign(a.v, b.v);
+}
+
+HWY_INLINE Integer operator+(Integer a, Integer b) {
+  return hn::Add(a.v, b.v);
+}
+HWY_INLINE Integer operator-(Integer a, Integer b) {
+  return hn::Sub(a.v, b.v);
+}
+HWY_INLINE Integer operator*(Integer a, Integer b) {
+  return hn::Mul(a.v, b.v);
+}
+HWY_INLINE Integer operator&(Integer a, Integer b) {
+  return hn::And(a.v, b.v);
+}
+HWY_INLINE Integer operator|(Integer a, Integer b) {
+  return hn::Or(a.v, b.v);
+}
+HWY_INLINE Integer operator^(Integer a, Integer b) {
+  return hn::Xor(a.v, b.v);
+}
+/// By the same number of bits in each lane.
+template <int kBits>
+HWY_INLINE Integer shift_left(Integer a) {
+  return hn::ShiftLeft<kBits>(a.v);
+}
+template <int kBits>
+HWY_INLINE Integer shift_right(Integer a) { // of the sign, too
+  return hn::ShiftRight<kBits>(a.v);
+}
+/// By another number of bits (0 to 31) in each lane.
+HWY_INLINE Integer shift_left(Integer a, Integer bits) {
+  return hn::Shl(a.v, bits.v);
+}
+HWY_INLINE Mask operator==(Integer a, Integer b) {
+  return {hn::RebindMask(RealTag(), hn::Eq(a.v, b.v))};
+}
+HWY_INLINE Mask operator!=(Integer a, Integer b) {
+  return {hn::RebindMask(RealTag(), hn::Ne(a.v, b.v))};
+}
+HWY_INLINE Mask operator<(Integer a, Integer b) {
+  return {hn::RebindMask(RealTag(), hn::Lt(a.v, b.v))};
+}
+HWY_INLINE Mask operator>(Integer a, Integer b) {
+  return b < a;
+}
+HWY_INLINE Integer min(Integer a, Integer b) {
+  return hn::Min(a.v, b.v);
+}
+HWY_INLINE Integer max(Integer a, Integer b) {
+  return hn::Max(a.v, b.v);
+}
+
+HWY_INLINE Mask operator&(Mask a, Mask b) {
+  return {hn::And(a.m, b.m)};
+}
+HWY_INLINE Mask operator|(Mask a, Mask b) {
+  return {hn::Or(a.m, b.m)};
+}
+HWY_INLINE Mask operator^(Mask a, Mask b) {
+  return {hn::Xor(a.m, b.m)};
+}
+HWY_INLINE Mask operator!(Mask a) {
+  return {hn::Not(a.m)};
+}
+HWY_INLINE Mask& operator&=(Mask& a, Mask b) {
+  return a = a & b;
+}
+HWY_INLINE Mask& operator|=(Mask& a, Mask b) {
+  return a = a | b;
+}
+/// a and not b.
+HWY_INLINE Mask andnot(Mask a, Mask b) {
+  return {hn::AndNot(b.m, a.m)};
+}
+HWY_INLINE bool any(Mask a) {
+  return !hn::AllFalse(RealTag(), a.m);
+}
+HWY_INLINE bool none(Mask a) {
+  return hn::AllFalse(RealTag(), a.m);
+}
+HWY_INLINE bool all(Mask a) {
+  return hn::AllTrue(RealTag(), a.m);
+}
+/// Bit i is lane i.
+HWY_INLINE std::uint32_t bits(Mask a) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(RealTag(), a.m, bytes);
+  return static_cast<std::uint32_t>(bytes[0]) | static_cast<std::uint32_t>(bytes[1]) << 8;
+}
+HWY_INLINE Real select(Mask condition, Real yes, Real no) {
+  return hn::IfThenElse(condition.m, yes.v, no.v);
+}
+HWY_INLINE Integer select(Mask condition, Integer yes, Integer no) {
+  return hn::IfThenElse(hn::RebindMask(IntegerTag(), condition.m), yes.v, no.v);
+}
+/// Zero where the condition fails.
+HWY_INLINE Real keep_if(Mask condition, Real value) {
+  return hn::IfThenElseZero(condition.m, value.v);
+}
+
+/// Toward zero; the number must fit.
+HWY_INLINE Integer to_integer(Real a) {
+  return hn::ConvertTo(IntegerTag(), a.v);
+}
+/// To the nearest, ties to even; the number must fit.
+HWY_INLINE Integer to_nearest(Real a) {
+  return hn::NearestInt(a.v);
+}
+HWY_INLINE Real to_real(Integer a) {
+  return hn::ConvertTo(RealTag(), a.v);
+}
+HWY_INLINE Integer bits_of(Real a) {
+  return hn::BitCast(IntegerTag(), a.v);
+}
+HWY_INLINE Real from_bits(Integer a) {
+  return hn::BitCast(RealTag(), a.v);
+}
+
+HWY_INLINE Real gather(const float* table, Integer index) {
+  return hn::GatherIndex(RealTag(), table, index.v);
+}
+HWY_INLINE Integer gather(const std::int32_t* table, Integer index) {
+  return hn::GatherIndex(IntegerTag(), table, index.v);
+}
+
+// ---- the same for one float
+
+HWY_INLINE float min(float a, float b) {
+  return a < b ? a : b;
+}
+HWY_INLINE float max(float a, float b) {
+  return a > b ? a : b;
+}
+HWY_INLINE float abs(float a) {
+  return std::fabs(a);
+}
+HWY_INLINE float sqrt(float a) {
+  return std::sqrt(a);
+}
+HWY_INLINE float floor(float a) {
+  return std::floor(a);
+}
+HWY_INLINE float copysign(float a, float b) {
+  return std::copysign(a, b);
+}
+HWY_INLINE std::int32_t min(std::int32_t a, std::int32_t b) {
+  return a < b ? a : b;
+}
+HWY_INLINE std::int32_t max(std::int32_t a, std::int32_t b) {
+  return a > b ? a : b;
+}
+template <int kBits>
+HWY_INLINE std::int32_t shift_left(std::int32_t a) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) << kBits);
+}
+template <int kBits>
+HWY_INLINE std::int32_t shift_right(std::int32_t a) {
+  return a >> kBits;
+}
+HWY_INLINE std::int32_t shift_left(std::int32_t a, std::int32_t bits) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) << bits);
+}
+HWY_INLINE bool andnot(bool a, bool b) {
+  return a && !b;
+}
+HWY_INLINE bool any(bool a) {
+  return a;
+}
+HWY_INLINE bool none(bool a) {
+  return !a;
+}
+HWY_INLINE bool all(bool a) {
+  return a;
+}
+HWY_INLINE std::uint32_t bits(bool a) {
+  return a ? 1 : 0;
+}
+HWY_INLINE float select(bool condition, float yes, float no) {
+  return condition ? yes : no;
+}
+HWY_INLINE std::int32_t select(bool condition, std::int32_t yes, std::int32_t no) {
+  return condition ? yes : no;
+}
+HWY_INLINE float keep_if(bool condition, float value) {
+  return condition ? value : 0.0F;
+}
+HWY_INLINE std::int32_t to_integer(float a) {
+  return static_cast<std::int32_t>(a);
+}
+HWY_INLINE std::int32_t to_nearest(float a) {
+  return static_cast<std::int32_t>(std::nearbyint(a));
+}
+HWY_INLINE float to_real(std::int32_t a) {
+  return static_cast<float>(a);
+}
+HWY_INLINE std::int32_t bits_of(float a) {
+  return std::bit_cast<std::int32_t>(a);
+}
+HWY_INLINE float from_bits(std::int32_t a) {
+  return std::bit_cast<float>(a);
+}
+HWY_INLINE float gather(const float* table, std::int32_t index) {
+  return table[index];
+}
+HWY_INLINE std::int32_t gather(const std::int32_t* table, std::int32_t index) {
+  return table[index];
+}
+
+// ---- memory: kLanes<R> consecutive numbers, any alignment
+
+template <class R>
+HWY_INLINE R load(const float* from) {
+  if constexpr (kLanes<R> == 1 && std::is_same_v<R, float>)
+    return *from;
+  else
+    return R(hn::LoadU(RealTag(), from));
+}
+template <class R>
+HWY_INLINE IntOf<R> load_int(const std::int32_t* from) {
+  if constexpr (std::is_same_v<R, float>)
+    return *from;
+  else
+    return IntOf<R>(hn::LoadU(IntegerTag(), from));
+}
+HWY_INLINE void store(Real value, float* to) {
+  hn::StoreU(value.v, RealTag(), to);
+}
+HWY_INLINE void store(Integer value, std::int32_t* to) {
+  hn::StoreU(value.v, IntegerTag(), to);
+}
+HWY_INLINE void store(float value, float* to) {
+  *to = value;
+}
+HWY_INLINE void store(std::int32_t value, std::int32_t* to) {
+  *to = value;
+}
+/// 0, 1, 2, … lane by lane.
+template <class R>
+HWY_INLINE IntOf<R> lane_numbers() {
+  if constexpr (std::is_same_v<R, float>)
+    return 0;
+  else
+    return IntOf<R>(hn::Iota(IntegerTag(), 0));
+}
+/// The lanes whose bit is set.
+template <class R>
+HWY_INLINE MaskOf<R> mask_of_bits(std::uint32_t lanes) {
+  if constexpr (std::is_same_v<R, float>) {
+    return (lanes & 1) != 0;
+  } else {
+    const std::uint8_t bytes[8] = {static_cast<std::uint8_t>(lanes),
+                                   static_cast<std::uint8_t>(lanes >> 8)};
+    return {hn::LoadMaskBits(RealTag(), bytes)};
+  }
+}
+template <class R>
+HWY_INLINE MaskOf<R> no_lanes() {
+  return mask_of_bits<R>(0);
+}
+
+// ---- formulas
+
+template <class R>
+HWY_INLINE R clamp(R value, R low, R high) {
+  return min(max(value, low), high);
+}
+template <class R>
+HWY_INLINE R square(R a) {
+  return a * a;
+}
+
+/// log2 of a positive normal number, to 4e-6 absolute; others give some finite number.
+template <class R>
+HWY_INLINE R log2(R a) {
+  const IntOf<R> pattern = bits_of(a);
+  // Mantissa in [sqrt(1/2), sqrt(2)): the exponent moves where the mantissa passes sqrt(2).
+  const IntOf<R> shifted = pattern - IntOf<R>(0x3f3504f3);
+  const R exponent = to_real(shift_right<23>(shifted));
+  const R m = from_bits((shifted & IntOf<R>(0x007fffff)) + IntOf<R>(0x3f3504f3));
+  const R z = (m - R(1.0F)) / (m + R(1.0F)); // artanh series of log((1+z)/(1-z))
+  const R z2 = z * z;
+  const R series =
+      R(2.88539008F) + z2 * (R(0.961796694F) + z2 * (R(0.577078016F) + z2 * R(0.412198583F)));
+  return exponent + z * series;
+}
+
+/// 2 to the power of a, to 3e-7 relative; clamped to normal numbers.
+template <class R>
+HWY_INLINE R exp2(R a) {
+  const R clamped = clamp(a, R(-126.0F), R(126.0F));
+  const R whole = floor(clamped + R(0.5F));
+  const R x = clamped - whole; // [-1/2, 1/2]
+  const R series =
+      R(1.0F)
+      + x
+            * (R(0.693147182F)
+               + x
+                     * (R(0.240226507F)
+                        + x
+                              * (R(0.0555041087F)
+                                 + x
+                                       * (R(0.00961812911F)
+                                          + x * (R(0.00133335581F) + x * R(0.000154035304F))))));
+  return from_bits(bits_of(series) + shift_left<23>(to_integer(whole)));
+}
+
+/// a to the power of `exponent`; 0 where a is 0 or less.
+template <class R>
+HWY_INLINE R power(R a, R exponent) {
+  return keep_if(a > R(0.0F), exp2(log2(max(a, R(1e-30F))) * exponent));
+}
+
+// ---- vectors of three
+
+template <class R>
+struct Vec3 {
+  R x, y, z;
+};
+template <class R>
+HWY_INLINE Vec3<R> operator+(const Vec3<R>& a, const Vec3<R>& b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z};
+}
+template <class R>
+HWY_INLINE Vec3<R> operator-(const Vec3<R>& a, const Vec3<R>& b) {
+  return {a.x - b.x, a.y - b.y, a.z - b.z};
+}
+template <class R>
+HWY_INLINE Vec3<R> operator*(const Vec3<R>& a, R b) {
+  return {a.x * b, a.y * b, a.z * b};
+}
+template <class R>
+HWY_INLINE Vec3<R> operator-(const Vec3<R>& a) {
+  return {-a.x, -a.y, -a.z};
+}
+template <class R>
+HWY_INLINE R dot(const Vec3<R>& a, const Vec3<R>& b) {
+  return a.x * b.x + a.y * b.y + a.z * b.z;
+}
+template <class R>
+HWY_INLINE Vec3<R> cross(const Vec3<R>& a, const Vec3<R>& b) {
+  return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+/// Of length 1; a vector shorter than 1e-18 becomes nearly zero, never NaN.
+template <class R>
+HWY_INLINE Vec3<R> normalized(const Vec3<R>& a) {
+  return a * (R(1.0F) / sqrt(max(dot(a, a), R(1e-36F))));
+}
+template <class R>
+HWY_INLINE Vec3<R> select(MaskOf<R> condition, const Vec3<R>& yes, const Vec3<R>& no) {
+  return {select(condition, yes.x, no.x), select(condition, yes.y, no.y),
+          select(condition, yes.z, no.z)};
+}
+/// The same vector in each lane.
+template <class R>
+HWY_INLINE Vec3<R> broadcast(const float* three) {
+  return {R(three[0]), R(three[1]), R(three[2])};
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace troupe::env::caster
+HWY_AFTER_NAMESPACE();
+
+#endif
