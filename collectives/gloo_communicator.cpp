@@ -1,11 +1,22 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <cstdlib>
+
 #include "collectives/backend_communicator.hpp"
 #include "collectives/checked_backend.hpp"
 #include "collectives/rendezvous.hpp"
 
 namespace troupe::collectives {
+
+namespace {
+
+/// LibTorch's flight recorder notes every collective of every group in one table, and adds a group
+/// to it without its lock: groups of two threads then crash now and then. It reads its size at its
+/// first use; set before main(), while there is one thread. 0 turns it off; who sets it keeps it.
+[[maybe_unused]] const int kNoFlightRecorder = setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
+
+} // namespace
 
 std::unique_ptr<Communicator> make_gloo_communicator(const std::string& host, int port, int rank,
                                                      int size, const CommunicatorOptions& options,
