@@ -8,42 +8,74 @@
 
 #include "env/make.hpp"
 #include "env/physics.hpp"
-#include "env/render/gl_context.hpp"
+#include "env/render/pixel_layout.hpp"
 
 namespace troupe::env {
 
-/// Planes of one colour ([channels, height, width]) or pixels ([height, width, channels]).
-enum class PixelLayout : std::uint8_t { channels_first, channels_last };
+/// What RendererKind::automatic is.
+inline constexpr RendererKind kAutomaticRenderer = RendererKind::opengl;
 
-/// Draws a Physics with MuJoCo's OpenGL renderer. With effects the pictures are those of dm_control
-/// (shadows, reflections, 4 samples a pixel); without, none of the three, and up to 128x128 pixels
-/// round shapes have half the facets.
-/// Belongs to the thread that made it, whose OpenGL context it shares with all others there; see
-/// GlContext. The Physics must outlive it. Throws std::invalid_argument (size, camera) or
-/// std::runtime_error (no OpenGL).
+/// Draws a Physics, into the caller's buffers, top row first. With effects the pictures are those
+/// of dm_control (shadows, reflections, 4 samples a pixel); without, none of the three. Two of
+/// them: opengl_renderer.hpp (MuJoCo's own, exact) and cast_renderer.hpp (the ray caster).
+/// One thread at a time; OpenGL's belongs to the thread that made it, whose context it shares with
+/// all others there (gl_context.hpp). The Physics must outlive it. No allocation in draw() after
+/// the first. Every draw_…() throws std::invalid_argument when the buffer has another size.
 class Renderer {
 public:
-  Renderer(Physics& physics, const PixelOptions& options,
-           PixelLayout layout = PixelLayout::channels_first);
-  ~Renderer();
+  virtual ~Renderer() = default;
   Renderer(const Renderer&) = delete;
   Renderer& operator=(const Renderer&) = delete;
 
+  int height() const { return options_.height; }
+  int width() const { return options_.width; }
   int channels() const { return options_.grey ? 1 : 3; }
-  std::size_t bytes() const;
+  std::size_t pixels() const; // of a channel
+  std::size_t bytes() const { return static_cast<std::size_t>(channels()) * pixels(); }
 
-  /// The present state, top row first, into bytes() bytes. Grey is Rec. 601 luma. No allocation.
+  /// The present state in colour, or as Rec. 601 luma, bytes() bytes.
   void draw(std::span<std::uint8_t> out);
 
-  const GlInfo& gl() const;
+  /// Distance from the camera along its axis, in metres, [height, width]; where nothing is, that of
+  /// the far clipping plane.
+  void draw_depth(std::span<float> metres);
 
-private:
-  struct Impl;
+  /// What is seen, [height, width, 2]: object number and type (mjtObj), as mjvGeom's objid and
+  /// objtype and dm_control's segmentation; -1, -1 where nothing is.
+  void draw_segmentation(std::span<std::int32_t> out);
+
+  /// Who draws, in words: "OpenGL by EGL, device 1 of 2: …, llvmpipe", "ray caster, AVX-512".
+  virtual std::string description() const = 0;
+
+protected:
+  Renderer(Physics& physics, const PixelOptions& options, PixelLayout layout);
+
   Physics& physics_;
   PixelOptions options_;
   PixelLayout layout_;
-  std::unique_ptr<Impl> impl_;
+  int camera_; // number; -1: the free one
+
+private:
+  virtual void draw_colour(std::uint8_t* out) = 0;
+  virtual void draw_metres(float* out) = 0;
+  virtual void draw_objects(std::int32_t* out) = 0;
 };
+
+/// Throws std::invalid_argument (size, camera) or std::runtime_error (no OpenGL where it draws).
+std::unique_ptr<Renderer> make_renderer(Physics& physics, const PixelOptions& options,
+                                        PixelLayout layout = PixelLayout::channels_first);
+
+/// Who draws with these options on this thread.
+struct RendererInfo {
+  std::string description;
+  bool slow = false; // OpenGL without a GPU: about a thousand times dearer than the physics
+};
+
+/// Throws std::runtime_error, one line, when nobody can: what was tried and what to install.
+RendererInfo renderer_info(const PixelOptions& options);
+
+/// The kind that draws: never automatic.
+RendererKind renderer_of(const PixelOptions& options);
 
 /// Number of the camera called `camera` (a name, or a number of the model's; -1 is the free
 /// camera). Throws std::invalid_argument with the list of cameras.

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "env/compiled_model.hpp"
+#include "env/render/pixel_layout.hpp"
+
+namespace troupe::env {
+
+/// What pictures need of the compiled model alone (textures, meshes, the sky). Immutable: any
+/// number of RayCasters on any threads share one.
+class CasterModel;
+
+/// The CasterModel of `compiled`: the same one for as long as somebody holds it. Any thread.
+std::shared_ptr<const CasterModel> caster_model(std::shared_ptr<const CompiledModel> compiled);
+
+struct CastOptions {
+  int height = 84; // pixels, 1 to 4096
+  int width = 84;
+  int camera = 0;      // number of the model's camera; -1: the free camera
+  bool effects = true; // shadows, mirrors, anti-aliasing
+  bool grey = false;   // one channel of Rec. 601 luma instead of three of RGB
+  PixelLayout layout = PixelLayout::channels_first;
+  /// Bytes from one row to the next (of one plane, with channels_first); 0: dense. With
+  /// channels_first a plane is `height * row_stride` bytes.
+  std::size_t row_stride = 0;
+};
+
+/// Draws MuJoCo's picture of a state on the processor, without OpenGL: what mjv_updateScene shows
+/// by default, lit, shadowed, mirrored and smoothed as MuJoCo's renderer does (README.md has the
+/// formulas and how near it comes).
+///
+/// One thread at a time each; any number of them in parallel. Nothing is allocated by drawing,
+/// unless a state shows more than any before. The picture does not depend on the width of
+/// the processor's vectors. Bodies at positions that are not finite are not drawn.
+///
+/// The mjModel given to draw() is the compiled one or a view of it with arrays of its own (colours,
+/// materials, sizes, lights, cameras, positions, height fields); its sizes, meshes and textures
+/// must be those of the compiled model.
+class RayCaster {
+public:
+  /// Throws std::invalid_argument (size, camera, row stride).
+  RayCaster(std::shared_ptr<const CasterModel> model, const CastOptions& options);
+  ~RayCaster();
+  RayCaster(RayCaster&&) noexcept;
+  RayCaster& operator=(RayCaster&&) noexcept;
+
+  const CastOptions& options() const;
+  int channels() const { return options().grey ? 1 : 3; }
+  std::size_t bytes() const; // of one picture, gaps between rows included
+
+  /// Row 0 is the top. Throws std::invalid_argument when `out` is not of bytes() bytes.
+  void draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out);
+
+  /// [height, width] metres from the camera's plane, at pixel centres; the far plane where nothing
+  /// is. As dm_control's: MuJoCo's depth buffer, turned into metres. What is transparent counts.
+  void draw_depth(const mjModel& model, const mjData& data, std::span<float> out);
+
+  /// [height, width, 2]: object id and mjtObj of what is seen at the pixel's centre; -1, -1 where
+  /// nothing is. As dm_control's.
+  void draw_segmentation(const mjModel& model, const mjData& data, std::span<std::int32_t> out);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace troupe::env
