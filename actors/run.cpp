@@ -5,7 +5,7 @@
 
 #include "actors/head.hpp"
 #include "actors/system.hpp"
-#include "env/render/gl_context.hpp"
+#include "env/render/renderer.hpp"
 #include "learner/collector.hpp"
 
 namespace troupe::actors {
@@ -19,11 +19,11 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
   std::vector<std::byte> observation(environment->spec().observation_bytes());
   environment->reset(config.seed, observation);
   if (config.environment.pixels && callbacks.log) {
-    const env::GlInfo info = env::gl_of_this_thread(config.environment.pixels->gl)->info();
+    const env::RendererInfo info = env::renderer_info(*config.environment.pixels);
     callbacks.log(
-        info.software ? "warning" : "info",
-        "OpenGL by " + info.backend + ": " + info.vendor + ", " + info.renderer
-            + (info.software ? " (draws in software: slow with environment.pixels.effects)" : ""));
+        info.slow ? "warning" : "info",
+        "pictures by " + info.description
+            + (info.slow ? " (draws in software: slow with environment.pixels.effects)" : ""));
   }
   return learner::transition_spec(environment->spec(), config.replay.n_step,
                                   config.replay.discount);

@@ -5,13 +5,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "env/golden_frames.hpp"
 #include "env/golden_replay.hpp"
 #include "env/gym/golden.hpp"
-#include "env/render/renderer.hpp"
+#include "env/render/likeness.hpp"
+#include "env/render/opengl_renderer.hpp"
 #include "env/suite/rewards.hpp"
 
 namespace troupe::env {
@@ -39,52 +40,10 @@ void judge(GoldenReport& report, const std::string& what, double error, double l
     report.failures.push_back(what + " differ by " + text(error) + ", more than " + text(limit));
 }
 
-/// Frames by control step.
-struct Frames {
-  std::map<int, std::size_t> index; // control step -> number in the array
-  std::vector<std::byte> bytes;
-  int height = 0;
-  int width = 0;
-  int camera = 0;
-
-  std::size_t frame_bytes() const { return static_cast<std::size_t>(height * width * 3); }
-};
-
-int small_number(double value, const std::string& source) {
-  if (!(value >= 0 && value <= 1e6 && value == std::floor(value)))
-    throw std::runtime_error(source + ": " + text(value) + " is no step and no camera");
-  return static_cast<int>(value);
-}
-
-Frames read_frames(const std::string& folder, const std::string& task) {
-  const std::string source = (std::filesystem::path(folder) / ("frames_" + task + ".npz")).string();
-  Frames frames;
-  if (!std::filesystem::exists(source))
-    return frames;
-  RecordedArrays arrays = read_npz(source);
-  const RecordedTable steps = recorded_table(arrays, "steps", 1, source);
-  const RecordedTable camera = recorded_table(arrays, "camera", 1, source);
-  NpyArray& pixels = arrays["frames"];
-  const auto& shape = pixels.shape;
-  if (pixels.type != "|u1" || shape.size() != 4 || shape[3] != 3 || camera.rows != 1
-      || shape[0] != static_cast<std::int64_t>(steps.rows) || shape[1] < 1 || shape[1] > 4096
-      || shape[2] < 1 || shape[2] > 4096)
-    throw std::runtime_error(source
-                             + ": frames must be uint8 [n, height, width, 3] with n steps"
-                               " and one camera");
-  frames.height = static_cast<int>(shape[1]);
-  frames.width = static_cast<int>(shape[2]);
-  frames.camera = small_number(camera.values[0], source);
-  for (std::size_t i = 0; i < steps.rows; ++i)
-    frames.index[small_number(steps.values[i], source)] = i;
-  frames.bytes = std::move(pixels.bytes);
-  return frames;
-}
-
 /// Draws and compares the frames of a replay as it goes.
 class FrameCheck {
 public:
-  FrameCheck(Physics& physics, Frames frames, GlBackend gl)
+  FrameCheck(Physics& physics, GoldenFrames frames, GlBackend gl)
       : frames_(std::move(frames)),
         renderer_(physics,
                   {.height = frames_.height,
@@ -95,21 +54,17 @@ public:
         drawn_(renderer_.bytes()) {}
 
   void at(int control_step, GoldenReport& report) {
-    const auto found = frames_.index.find(control_step);
-    if (found == frames_.index.end())
+    const auto recorded = frames_.at(control_step);
+    if (recorded.empty())
       return;
     renderer_.draw(drawn_);
-    const std::byte* recorded = frames_.bytes.data() + found->second * frames_.frame_bytes();
-    double sum = 0;
-    for (std::size_t i = 0; i < drawn_.size(); ++i)
-      sum += std::abs(static_cast<int>(drawn_[i]) - static_cast<int>(recorded[i]));
-    report.frame_error = std::max(report.frame_error, sum / static_cast<double>(drawn_.size()));
+    report.frame_error = std::max(report.frame_error, mean_absolute_difference(drawn_, recorded));
     ++report.frames;
   }
 
 private:
-  Frames frames_;
-  Renderer renderer_;
+  GoldenFrames frames_;
+  OpenglRenderer renderer_;
   std::vector<std::uint8_t> drawn_;
 };
 
@@ -250,9 +205,9 @@ GoldenReport check_golden(const std::string& folder, const std::string& task,
   GoldenReport report;
   report.task = task;
   GoldenReplay replay(folder, task, models);
-  Frames frames;
+  GoldenFrames frames;
   if (gl)
-    frames = read_frames(folder, task);
+    frames = read_golden_frames(folder, task);
   std::optional<FrameCheck> drawing;
   if (gl && !frames.index.empty())
     drawing.emplace(replay.physics(), std::move(frames), *gl);

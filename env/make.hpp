@@ -10,6 +10,10 @@
 
 namespace troupe::env {
 
+/// Who draws: the ray caster (env/caster/: the processor alone, no OpenGL), or OpenGL.
+/// `automatic` is kAutomaticRenderer of render/renderer.hpp.
+enum class RendererKind : std::uint8_t { automatic, caster, opengl };
+
 /// Which OpenGL draws: `automatic` tries EGL (a GPU, else software), then OSMesa.
 enum class GlBackend : std::uint8_t { automatic, egl, osmesa };
 
@@ -19,7 +23,8 @@ struct PixelOptions {
   std::string camera = "0"; // a name of the model's cameras, or its number; -1: the free camera
   bool grey = false;        // one channel of luma instead of three of RGB
   bool effects = true;      // dm_control's shadows, reflections and multisampling
-  GlBackend gl = GlBackend::automatic;
+  RendererKind renderer = RendererKind::automatic;
+  GlBackend gl = GlBackend::automatic; // where OpenGL draws
   std::vector<std::string>
       cameras{}; // several instead of `camera`: their channels one after another
 };
@@ -70,7 +75,8 @@ struct EnvironmentConfig {
 /// [stack*n]; several only when `observations` names them. An environment of one's own whose only
 /// array is a picture (uint8 [channels, height, width]) keeps it. Throws std::invalid_argument
 /// (unknown task with the nearest names, sizes out of range, no such camera with the list of
-/// cameras) or std::runtime_error (missing model file, no OpenGL, a remote peer that is not there).
+/// cameras) or std::runtime_error (missing model file, no OpenGL where it draws, a remote peer that
+/// is not there).
 std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
 
 /// The environment of the configuration without any wrapper: its task, plugin, options and models.

@@ -3,6 +3,20 @@
 namespace troupe::experiments {
 namespace {
 
+env::RendererKind kind_of(Pixels::Renderer renderer) {
+  switch (renderer) {
+  case Pixels::CASTER:
+    return env::RendererKind::caster;
+  case Pixels::OPENGL:
+  case Pixels::EGL:
+  case Pixels::OSMESA:
+    return env::RendererKind::opengl;
+  case Pixels::AUTO:
+    break;
+  }
+  return env::RendererKind::automatic;
+}
+
 env::GlBackend backend_of(Pixels::Renderer renderer) {
   switch (renderer) {
   case Pixels::EGL:
@@ -10,6 +24,8 @@ env::GlBackend backend_of(Pixels::Renderer renderer) {
   case Pixels::OSMESA:
     return env::GlBackend::osmesa;
   case Pixels::AUTO:
+  case Pixels::CASTER:
+  case Pixels::OPENGL:
     break;
   }
   return env::GlBackend::automatic;
@@ -88,6 +104,7 @@ env::EnvironmentConfig plan_environment(const Environment& in) {
                                    .camera = pixels.camera(),
                                    .grey = pixels.grey(),
                                    .effects = pixels.effects(),
+                                   .renderer = kind_of(pixels.renderer()),
                                    .gl = backend_of(pixels.renderer()),
                                    .cameras = {pixels.cameras().begin(), pixels.cameras().end()}};
   }

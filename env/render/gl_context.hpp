@@ -34,8 +34,8 @@ public:
   const GlInfo& info() const { return info_; }
 
   /// What renderers of this context share: MuJoCo's textures and display lists, by model, height,
-  /// width and effects.
-  using DrawKey = std::tuple<const void*, int, int, bool>;
+  /// width, effects, samples and slices.
+  using DrawKey = std::tuple<const void*, int, int, bool, int, int>;
   std::map<DrawKey, std::weak_ptr<void>>& shared() { return shared_; }
 
 protected:

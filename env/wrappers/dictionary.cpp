@@ -87,7 +87,7 @@ void Dictionary::write(std::span<std::byte> observation) {
   if (renderers_.empty())
     for (const Part& part : parts_)
       for (const PixelOptions& camera : part.cameras)
-        renderers_.push_back(std::make_unique<Renderer>(*physics(), camera));
+        renderers_.push_back(make_renderer(*physics(), camera));
   std::size_t renderer = 0;
   for (const Part& part : parts_) {
     std::byte* out = observation.data() + part.offset;

@@ -23,7 +23,7 @@ void FrameSink::draw(StepType step_type) {
   if ((options_.episodes > 0 && episode_ >= options_.episodes) || step_ % options_.every != 0)
     return;
   if (!renderer_) {
-    renderer_ = std::make_unique<Renderer>(*physics(), options_.pixels, PixelLayout::channels_last);
+    renderer_ = make_renderer(*physics(), options_.pixels, PixelLayout::channels_last);
     picture_.resize(renderer_->bytes());
   }
   renderer_->draw(picture_);

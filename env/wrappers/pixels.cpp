@@ -32,7 +32,7 @@ void check_can_be_drawn(Environment& environment, const PixelOptions& options) {
                                 + " has no physics behind it, so it cannot be drawn");
   check_pixel_size(options);
   find_camera(*environment.physics(), options.camera);
-  gl_of_this_thread(options.gl);
+  renderer_info(options);
 }
 
 Pixels::Pixels(std::unique_ptr<Environment> wrapped, const PixelOptions& options)
@@ -47,7 +47,7 @@ Pixels::Pixels(std::unique_ptr<Environment> wrapped, const PixelOptions& options
 
 void Pixels::draw(std::span<std::byte> observation) {
   while (renderers_.size() < options_.size())
-    renderers_.push_back(std::make_unique<Renderer>(*physics(), options_[renderers_.size()]));
+    renderers_.push_back(make_renderer(*physics(), options_[renderers_.size()]));
   auto* out = reinterpret_cast<std::uint8_t*>(observation.data());
   for (const auto& renderer : renderers_) {
     renderer->draw({out, renderer->bytes()});

@@ -7,12 +7,12 @@ namespace troupe::env {
 
 /// A picture instead of the inner observations: "pixels" uint8 [cameras*channels, height, width],
 /// the cameras in the order of the options. Drawn once per step, straight into the caller's buffer.
-/// The constructor checks size, cameras and that there is an OpenGL; the renderers themselves are
-/// made by the thread of the first reset().
+/// The constructor checks size, cameras and that the renderer can draw here; the renderers
+/// themselves are made by the thread of the first reset().
 class Pixels final : public Wrapper {
 public:
   /// Throws std::invalid_argument (size, camera, no physics behind `inner`) or std::runtime_error
-  /// (no OpenGL).
+  /// (no OpenGL where it draws).
   Pixels(std::unique_ptr<Environment> inner, const PixelOptions& options);
 
   TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;

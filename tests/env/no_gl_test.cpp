@@ -20,7 +20,8 @@ using namespace troupe::env;
 
 TEST_CASE("without any OpenGL one line says what was tried and what to install") {
   try {
-    make_environment({.task = "cartpole_balance", .pixels = PixelOptions{}});
+    make_environment(
+        {.task = "cartpole_balance", .pixels = PixelOptions{.renderer = RendererKind::opengl}});
     FAIL("an environment that renders was made without OpenGL");
   } catch (const std::runtime_error& error) {
     const std::string text = error.what();

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "env/golden.hpp"
-#include "env/render/renderer.hpp"
+#include "env/render/gl_context.hpp"
 
 // OSMesa keeps a little of every context for itself.
 extern "C" const char* __lsan_default_suppressions() {

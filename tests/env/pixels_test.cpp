@@ -7,7 +7,7 @@
 
 #include "env/golden.hpp"
 #include "env/random.hpp"
-#include "env/render/renderer.hpp"
+#include "env/render/opengl_renderer.hpp"
 
 using namespace troupe::env;
 
@@ -30,7 +30,7 @@ std::unique_ptr<Environment> started(const std::string& task) {
 
 std::vector<std::uint8_t> picture(Environment& environment, const PixelOptions& options,
                                   PixelLayout layout = PixelLayout::channels_first) {
-  Renderer renderer(*environment.physics(), options, layout);
+  OpenglRenderer renderer(*environment.physics(), options, layout);
   std::vector<std::uint8_t> pixels(renderer.bytes());
   renderer.draw(pixels);
   return pixels;
@@ -126,9 +126,9 @@ TEST_CASE("many renderers of one thread share it and do not disturb each other")
   const auto cheetah = started("cheetah_run");
   const auto walker = started("walker_walk");
   const PixelOptions small{.height = 32, .width = 32, .effects = false};
-  Renderer a(*cheetah->physics(), small);
-  Renderer b(*walker->physics(), small);
-  Renderer c(*cheetah->physics(), {.height = 64, .width = 48});
+  OpenglRenderer a(*cheetah->physics(), small);
+  OpenglRenderer b(*walker->physics(), small);
+  OpenglRenderer c(*cheetah->physics(), {.height = 64, .width = 48});
   std::vector<std::uint8_t> first(a.bytes());
   std::vector<std::uint8_t> again(a.bytes());
   std::vector<std::uint8_t> other(b.bytes());
@@ -150,7 +150,7 @@ TEST_CASE("threads draw at the same time, each with its own context") {
   for (int t = 0; t < 3; ++t)
     results.push_back(std::async(std::launch::async, [&reference] {
       const auto environment = started("cheetah_run");
-      Renderer renderer(*environment->physics(), {.effects = false});
+      OpenglRenderer renderer(*environment->physics(), {.effects = false});
       std::vector<std::uint8_t> pixels(renderer.bytes());
       bool equal = true;
       for (int i = 0; i < 20; ++i) {

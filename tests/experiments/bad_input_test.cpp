@@ -84,7 +84,7 @@ TEST_CASE("Without any OpenGL a run from pixels is refused with what to install,
       "for f in $(ldconfig -p | sed -nE \"s/.*(libEGL|libOSMesa)[.]so.* => //p\"); do "
       "mount --bind /dev/null $f; done; export PATH; exec troupe train small.textproto ";
   const Outcome pixels =
-      in_own_mounts(hide + "--set environment.pixels.height=32", place.folder.path());
+      in_own_mounts(hide + "--set environment.pixels.renderer=OPENGL", place.folder.path());
   if (pixels.exit_code == kForbidden) {
     MESSAGE("skipped: this machine forbids user namespaces");
     return;

@@ -39,6 +39,7 @@ TEST_CASE("A plan has every value of its experiment") {
   CHECK(plan.environment.pixels->grey);
   CHECK_FALSE(plan.environment.pixels->effects);
   CHECK(plan.environment.pixels->camera == "lookatcart");
+  CHECK(plan.environment.pixels->renderer == troupe::env::RendererKind::opengl);
   CHECK(plan.environment.pixels->gl == troupe::env::GlBackend::osmesa);
   CHECK(plan.environment.models == "here");
   CHECK(plan.environment.frame_stack == 3);
