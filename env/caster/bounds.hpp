@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "env/caster/frame.hpp"
+
+namespace troupe::env::caster {
+
+/// A point as the camera sees it: to the right, up, and forward, in metres.
+struct CameraPoint {
+  float x = 0;
+  float y = 0;
+  float z = 0;
+};
+
+/// Finds the 4x4 blocks of pixels that an item may touch, so that no other block has to test it.
+/// Everything is conservative by half a pixel, for samples beside the pixels' centres. Adds to the
+/// set; `item` is what the set's items carry. One that is not in the picture is not added.
+class SpanBuilder {
+public:
+  explicit SpanBuilder(const Frame& frame);
+
+  CameraPoint to_camera(const float* world) const;
+  /// The hull of two balls of the same radius.
+  void add_capsule(SpanSet& set, int item, const CameraPoint& a, const CameraPoint& b,
+                   float radius) const;
+  /// The hull of corners that are edges[i].first to edges[i].second apart.
+  void add_hull(SpanSet& set, int item, std::span<const CameraPoint> corners,
+                std::span<const std::pair<int, int>> edges) const;
+  /// A flat polygon, corners in order, at most 8; the part in front of the camera.
+  void add_polygon(SpanSet& set, int item, std::span<const CameraPoint> corners) const;
+  void add_everywhere(SpanSet& set, int item) const;
+
+private:
+  struct Point { // in blocks, to the right and down
+    float x = 0;
+    float y = 0;
+  };
+  Point project(const CameraPoint& point) const;
+  void add_edges(SpanSet& set, int item, std::span<const Point> points,
+                 std::span<const std::pair<int, int>> edges) const;
+  void add_round(SpanSet& set, int item, Point a, Point b, float radius) const;
+  template <class Widen>
+  void add_rows(SpanSet& set, int item, float top, float bottom, Widen&& widen) const;
+
+  const Frame& frame_;
+  float scale_x_ = 1; // blocks per u
+  float scale_y_ = 1;
+  float near_ = 0;
+};
+
+} // namespace troupe::env::caster

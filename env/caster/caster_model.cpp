@@ -1,0 +1,28 @@
+#include "env/caster/caster_model.hpp"
+
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+namespace troupe::env {
+
+CasterModel::CasterModel(std::shared_ptr<const CompiledModel> compiled)
+    : compiled_(std::move(compiled)) {}
+
+std::shared_ptr<const CasterModel> caster_model(std::shared_ptr<const CompiledModel> compiled) {
+  if (!compiled)
+    throw std::invalid_argument("a CasterModel needs a compiled model; there is none");
+  // As load_model's: the table of what is alive is all that is shared.
+  static std::mutex mutex;
+  static std::map<const CompiledModel*, std::weak_ptr<const CasterModel>> alive;
+  const std::lock_guard lock(mutex);
+  std::erase_if(alive, [](const auto& entry) { return entry.second.expired(); });
+  auto& known = alive[compiled.get()];
+  if (auto present = known.lock())
+    return present;
+  auto made = std::make_shared<const CasterModel>(compiled);
+  known = made;
+  return made;
+}
+
+} // namespace troupe::env

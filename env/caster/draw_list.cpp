@@ -1,0 +1,42 @@
+#include "env/caster/draw_list.hpp"
+
+namespace troupe::env::caster {
+
+namespace {
+
+/// More than MuJoCo adds by default: a slack tendon hangs as a chain of up to a few dozen capsules.
+int geoms_at_most(const mjModel& model) {
+  constexpr int kPerTendon = 128;
+  return static_cast<int>(model.ngeom + model.nsite + model.nskin + model.nflex + 4 * model.nwrap
+                          + kPerTendon * model.ntendon + 64);
+}
+
+} // namespace
+
+DrawList::DrawList(const mjModel& model, int camera) {
+  mjv_defaultOption(&option_);
+  option_.flags[mjVIS_RANGEFINDER] = 0; // as in dm_control
+  mjv_defaultPerturb(&perturb_);
+  mjv_defaultCamera(&camera_);
+  if (camera < 0) {
+    mjv_defaultFreeCamera(&model, &camera_);
+  } else {
+    camera_.type = mjCAMERA_FIXED;
+    camera_.fixedcamid = camera;
+  }
+  mjv_defaultScene(&scene_);
+  mjv_makeScene(&model, &scene_, geoms_at_most(model));
+}
+
+DrawList::~DrawList() {
+  mjv_freeScene(&scene_);
+}
+
+const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {
+  // mjv_updateScene asks for a mutable mjData for its scratch stack; the state stays as it is.
+  mjv_updateScene(&model, const_cast<mjData*>(&data), &option_, &perturb_, &camera_, mjCAT_ALL,
+                  &scene_);
+  return scene_;
+}
+
+} // namespace troupe::env::caster

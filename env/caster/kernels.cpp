@@ -1,0 +1,86 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "env/caster/kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h, once for each instruction set.
+#include "env/caster/draw-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::env::caster {
+namespace HWY_NAMESPACE {
+namespace {
+
+void draw_picture(Frame& frame, Picture& picture) {
+  if (frame.camera.orthographic)
+    Drawing<true>(frame, picture).draw();
+  else
+    Drawing<false>(frame, picture).draw();
+}
+
+template <bool kOrthographic, class Write>
+void look(const Frame& frame, Picture& picture, Write&& write) {
+  const Tracer<kOrthographic> tracer{frame};
+  const int all_shapes = static_cast<int>(frame.shapes.size());
+  for (int row = 0; row < frame.block_rows; ++row) {
+    RowCandidates& candidates = picture.rows[0];
+    candidates.collect(frame, row);
+    for (int column = 0; column < frame.block_columns; ++column)
+      for (int lane = 0; lane < kBlockPixels; lane += kLanes<Real>) {
+        Seen<Real> seen;
+        tracer.nearest(block_candidates(candidates, column),
+                       block_packet<kOrthographic, Real>(frame.camera, column, row, lane), seen,
+                       all_shapes);
+        alignas(64) float t[kLanes<Real>];
+        alignas(64) std::int32_t shape[kLanes<Real>];
+        store(seen.t, t);
+        store(seen.shape, shape);
+        for (int i = 0; i < kLanes<Real>; ++i) {
+          const int x = column * kBlockSide + (lane + i) % kBlockSide;
+          const int y = row * kBlockSide + (lane + i) / kBlockSide;
+          if (x < frame.width && y < frame.height)
+            write(static_cast<std::size_t>(y) * static_cast<std::size_t>(frame.width)
+                      + static_cast<std::size_t>(x),
+                  t[i], shape[i]);
+        }
+      }
+  }
+}
+
+template <class Write>
+void look_either_way(const Frame& frame, Picture& picture, Write&& write) {
+  if (frame.camera.orthographic)
+    look<true>(frame, picture, write);
+  else
+    look<false>(frame, picture, write);
+}
+
+void draw_depth(const Frame& frame, Picture& picture, float* out) {
+  look_either_way(frame, picture,
+                  [out](std::size_t pixel, float t, std::int32_t) { out[pixel] = t; });
+}
+
+void draw_shapes(const Frame& frame, Picture& picture, std::int32_t* out) {
+  look_either_way(frame, picture,
+                  [out](std::size_t pixel, float, std::int32_t shape) { out[pixel] = shape; });
+}
+
+const Kernels* target_kernels() {
+  static constexpr Kernels kKernels{&draw_picture, &draw_depth, &draw_shapes, kLanes<Real>};
+  return &kKernels;
+}
+
+} // namespace
+} // namespace HWY_NAMESPACE
+} // namespace troupe::env::caster
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace troupe::env::caster {
+
+HWY_EXPORT(target_kernels);
+
+const Kernels& kernels() {
+  return *HWY_DYNAMIC_DISPATCH(target_kernels)();
+}
+
+} // namespace troupe::env::caster
+#endif

@@ -1,0 +1,181 @@
+// Light on surfaces, in the shape's frame: OpenGL's fixed function, as MuJoCo sets it up.
+#if defined(TROUPE_ENV_CASTER_LIGHT_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_ENV_CASTER_LIGHT_INL_HPP_
+#undef TROUPE_ENV_CASTER_LIGHT_INL_HPP_
+#else
+#define TROUPE_ENV_CASTER_LIGHT_INL_HPP_
+#endif
+
+#include "env/caster/frame.hpp"
+#include "env/caster/rays-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::env::caster {
+namespace HWY_NAMESPACE {
+
+/// A point that light falls on.
+template <class R>
+struct Surface {
+  Vec3<R> point, normal, view; // view: unit, to the eye
+};
+
+/// What one light gives there, before the colours: the share of its ambient, diffuse and specular
+/// light, and where it faces the surface.
+template <class R>
+struct Brightness {
+  R ambient, diffuse, specular;
+  MaskOf<R> faces;
+};
+
+template <class R>
+HWY_INLINE R whole_power(R base, int exponent) {
+  R result(1.0F);
+  for (R factor = base; exponent > 0; exponent >>= 1, factor = factor * factor)
+    if ((exponent & 1) != 0)
+      result = result * factor;
+  return result;
+}
+
+/// (N.H)^(2 half_exponent) with H halfway between the light and the eye, without a square root.
+template <class R>
+HWY_INLINE R shine(const Shape& shape, const Surface<R>& surface, const Vec3<R>& toward, R facing) {
+  const Vec3<R> halfway = toward + surface.view;
+  const R along = facing + dot(surface.normal, surface.view);
+  const R squared = max(dot(halfway, halfway), R(1e-12F));
+  R q = along * along / squared;
+  const MaskOf<R> bright = (along > R(0.0F)) & (q > R(shape.faintest));
+  if (none(bright))
+    return R(0.0F);
+  q = min(keep_if(bright, q), R(1.0F));
+  if (shape.squarings >= 0) {
+    for (int i = 0; i < shape.squarings; ++i)
+      q = q * q;
+    return q;
+  }
+  return keep_if(bright, power(q, R(shape.half_exponent)));
+}
+
+template <class R>
+HWY_INLINE R cone(const Light& light, const LocalLight& local, const Vec3<R>& toward) {
+  const R cosine = -dot(toward, broadcast<R>(local.axis.data()));
+  const MaskOf<R> inside = cosine >= R(light.cos_cutoff);
+  if (none(inside))
+    return R(0.0F);
+  const R positive = keep_if(inside, max(cosine, R(0.0F)));
+  return keep_if(inside, light.whole_exponent >= 0 ? whole_power(positive, light.whole_exponent)
+                                                   : power(positive, R(light.exponent)));
+}
+
+template <class R>
+HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, const LocalLight& local,
+                                    const Surface<R>& surface) {
+  Vec3<R> toward = broadcast<R>(local.toward.data());
+  R reach(1.0F);
+  if (!light.directional) {
+    toward = toward - surface.point;
+    const R squared = max(dot(toward, toward), R(1e-20F));
+    const R inverse = R(1.0F) / sqrt(squared);
+    toward = toward * inverse;
+    if (!light.unattenuated) {
+      const R distance = squared * inverse;
+      reach = R(1.0F)
+              / max(R(light.attenuation[0]) + R(light.attenuation[1]) * distance
+                        + R(light.attenuation[2]) * squared,
+                    R(1e-12F));
+    }
+    if (light.spot)
+      reach = reach * cone(light, local, toward);
+  }
+  const R facing = dot(surface.normal, toward);
+  Brightness<R> result{reach, reach * max(facing, R(0.0F)), R(0.0F), facing > R(0.0F)};
+  if (local.shines)
+    result.specular = keep_if(result.faces, reach * shine(shape, surface, toward, facing));
+  return result;
+}
+
+/// Adds the light's colours; `diffuse_scale` is 1, or a mirror's reflectance.
+template <class R>
+HWY_INLINE void add_light(Vec3<R>& sum, const LocalLight& local, const Brightness<R>& b,
+                          R diffuse_scale) {
+  const R ambient = b.ambient * diffuse_scale;
+  const R diffuse = b.diffuse * diffuse_scale;
+  sum.x += R(local.ambient[0]) * ambient + R(local.diffuse[0]) * diffuse;
+  sum.y += R(local.ambient[1]) * ambient + R(local.diffuse[1]) * diffuse;
+  sum.z += R(local.ambient[2]) * ambient + R(local.diffuse[2]) * diffuse;
+  if (local.shines) {
+    sum.x += R(local.specular[0]) * b.specular;
+    sum.y += R(local.specular[1]) * b.specular;
+    sum.z += R(local.specular[2]) * b.specular;
+  }
+}
+
+template <class R>
+HWY_INLINE Vec3<R> at_most_one(const Vec3<R>& colour) {
+  const R one(1.0F);
+  return {min(colour.x, one), min(colour.y, one), min(colour.z, one)};
+}
+
+// ---- planes are lit at the vertices of their mesh
+
+/// Line number (as PlaneAxis::line) left of each x, and how far x is to the next one.
+template <class R>
+HWY_INLINE void find_cell(const PlaneAxis& axis, R x, IntOf<R>& line, R& part) {
+  const R start = R(-axis.size + axis.pad);
+  const R cells(static_cast<float>(axis.cells));
+  const R inverse_step(1 / axis.step);
+  const R cell = clamp(floor((x - start) * inverse_step), R(-1.0F), cells);
+  const MaskOf<R> before = cell < R(0.0F);
+  const MaskOf<R> outside = before | (cell >= cells);
+  const R left = select(before, R(-axis.size), start + cell * R(axis.step));
+  const R inverse_width = select(outside, R(axis.pad > 0 ? 1 / axis.pad : 0), inverse_step);
+  part = clamp((x - left) * inverse_width, R(0.0F), R(1.0F));
+  line = to_integer(cell) + IntOf<R>(1);
+}
+
+/// The brightness of a spot light on a plane from its table of vertices. Each quad is two triangles
+/// along the diagonal from right-bottom to left-top.
+template <class R>
+HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const LightTable& table,
+                                          const LocalLight& local, const Vec3<R>& point) {
+  IntOf<R> column, row;
+  R x, y;
+  find_cell(shape.axes[0], point.x, column, x);
+  find_cell(shape.axes[1], point.y, row, y);
+  column = column - IntOf<R>(table.first[0]);
+  row = row - IntOf<R>(table.first[1]);
+  const IntOf<R> columns(table.count[0]);
+  const IntOf<R> none_left(-1);
+  const MaskOf<R> inside = (column > none_left) & (column < columns - IntOf<R>(1))
+                           & (row > none_left) & (row < IntOf<R>(table.count[1] - 1));
+  const R zero(0.0F);
+  Brightness<R> result{zero, zero, zero, inside};
+  if (none(inside))
+    return result;
+  const MaskOf<R> upper = x + y > R(1.0F);
+  const IntOf<R> base = select(inside, row * columns + column, IntOf<R>(0));
+  // The corner of the right angle, and its neighbours along x and y.
+  const IntOf<R> corner = select(upper, base + columns + IntOf<R>(1), base);
+  const IntOf<R> along_x = select(upper, base + columns, base + IntOf<R>(1));
+  const IntOf<R> along_y = select(upper, base + IntOf<R>(1), base + columns);
+  const R part_x = select(upper, R(1.0F) - x, x);
+  const R part_y = select(upper, R(1.0F) - y, y);
+  const auto interpolate = [&](const std::vector<float>& values) HWY_ATTR {
+    const R at_corner = gather(values.data(), corner);
+    const R dx = gather(values.data(), along_x) - at_corner;
+    const R dy = gather(values.data(), along_y) - at_corner;
+    return keep_if(inside, at_corner + part_x * dx + part_y * dy);
+  };
+  result.diffuse = interpolate(table.diffuse);
+  if (local.ambient[0] + local.ambient[1] + local.ambient[2] > 0)
+    result.ambient = interpolate(table.ambient);
+  if (local.shines)
+    result.specular = interpolate(table.specular);
+  result.faces = (result.diffuse > zero) | (result.ambient > zero);
+  return result;
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace troupe::env::caster
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,158 @@
+#include "env/caster/ray_caster.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "env/caster/caster_model.hpp"
+#include "env/caster/draw_list.hpp"
+#include "env/caster/frame_builder.hpp"
+#include "env/caster/picture.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+constexpr int kMostPixels = 4096; // of a side
+
+void check(const mjModel& model, const CastOptions& options) {
+  for (const auto& [key, value] :
+       {std::pair("height", options.height), std::pair("width", options.width)})
+    if (value < 1 || value > kMostPixels)
+      throw std::invalid_argument(std::string(key) + ": " + std::to_string(value)
+                                  + " pixels is out of range; it must be from 1 to "
+                                  + std::to_string(kMostPixels));
+  if (options.camera < -1 || options.camera >= model.ncam)
+    throw std::invalid_argument("camera: " + std::to_string(options.camera)
+                                + " is no camera of the model; it has " + std::to_string(model.ncam)
+                                + ", numbered from 0, and -1, the free camera");
+  const auto pixel = static_cast<std::size_t>(
+      options.layout == PixelLayout::channels_last && !options.grey ? 3 : 1);
+  const std::size_t row = static_cast<std::size_t>(options.width) * pixel;
+  if (options.row_stride != 0 && options.row_stride < row)
+    throw std::invalid_argument("row_stride: " + std::to_string(options.row_stride)
+                                + " bytes is less than a row's " + std::to_string(row)
+                                + "; give at least that, or 0 for dense rows");
+}
+
+std::uint8_t luma(int red, int green, int blue) { // Rec. 601: .299, .587, .114 in 1/256
+  return static_cast<std::uint8_t>((77 * red + 150 * green + 29 * blue + 128) >> 8);
+}
+
+} // namespace
+
+struct RayCaster::Impl {
+  Impl(std::shared_ptr<const CasterModel> shared_model, const CastOptions& wanted)
+      : shared(std::move(shared_model)),
+        options(wanted),
+        list(shared->model(), wanted.camera),
+        kernels(caster::kernels()) {
+    frame.width = options.width;
+    frame.height = options.height;
+    frame.block_columns = (options.width + caster::kBlockSide - 1) / caster::kBlockSide;
+    frame.block_rows = (options.height + caster::kBlockSide - 1) / caster::kBlockSide;
+    frame.effects = options.effects;
+    picture.resize(frame.block_columns, frame.block_rows);
+  }
+
+  void prepare(const mjModel& model, const mjData& data) {
+    caster::build_shapes(model, list.update(model, data), *shared, frame);
+    caster::build_spans(frame);
+    caster::build_casters(frame);
+  }
+
+  std::size_t pixels() const {
+    return static_cast<std::size_t>(options.height) * static_cast<std::size_t>(options.width);
+  }
+  std::size_t row_bytes() const {
+    if (options.row_stride != 0)
+      return options.row_stride;
+    const bool interleaved = options.layout == PixelLayout::channels_last && !options.grey;
+    return static_cast<std::size_t>(options.width) * (interleaved ? 3 : 1);
+  }
+
+  void write(std::uint8_t* out) const {
+    const std::size_t row = row_bytes();
+    const std::size_t plane = row * static_cast<std::size_t>(options.height);
+    for (int y = 0; y < options.height; ++y) {
+      const std::int32_t* from = picture.smooth.data() + picture.at(0, y);
+      std::uint8_t* to = out + static_cast<std::size_t>(y) * row;
+      if (options.grey)
+        for (int x = 0; x < options.width; ++x)
+          to[x] = luma(from[x] & 255, from[x] >> 8 & 255, from[x] >> 16 & 255);
+      else if (options.layout == PixelLayout::channels_last)
+        for (int x = 0; x < options.width; ++x)
+          for (int c = 0; c < 3; ++c)
+            to[3 * x + c] = static_cast<std::uint8_t>(from[x] >> (8 * c) & 255);
+      else
+        for (std::size_t c = 0; c < 3; ++c)
+          for (int x = 0; x < options.width; ++x)
+            to[c * plane + static_cast<std::size_t>(x)] =
+                static_cast<std::uint8_t>(from[x] >> (8 * c) & 255);
+    }
+  }
+
+  std::shared_ptr<const CasterModel> shared;
+  CastOptions options;
+  caster::DrawList list;
+  caster::Frame frame;
+  caster::Picture picture;
+  const caster::Kernels& kernels;
+};
+
+RayCaster::RayCaster(std::shared_ptr<const CasterModel> model, const CastOptions& options) {
+  if (!model)
+    throw std::invalid_argument("a RayCaster needs a CasterModel; there is none");
+  check(model->model(), options);
+  impl_ = std::make_unique<Impl>(std::move(model), options);
+}
+
+RayCaster::~RayCaster() = default;
+RayCaster::RayCaster(RayCaster&&) noexcept = default;
+RayCaster& RayCaster::operator=(RayCaster&&) noexcept = default;
+
+const CastOptions& RayCaster::options() const {
+  return impl_->options;
+}
+
+std::size_t RayCaster::bytes() const {
+  const std::size_t planes =
+      options().grey || options().layout == PixelLayout::channels_last ? 1 : 3;
+  return impl_->row_bytes() * static_cast<std::size_t>(options().height) * planes;
+}
+
+void RayCaster::draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out) {
+  if (out.size() != bytes())
+    throw std::invalid_argument("a picture needs a buffer of " + std::to_string(bytes())
+                                + " bytes; it has " + std::to_string(out.size()));
+  impl_->prepare(model, data);
+  impl_->kernels.draw(impl_->frame, impl_->picture);
+  impl_->write(out.data());
+}
+
+void RayCaster::draw_depth(const mjModel& model, const mjData& data, std::span<float> out) {
+  if (out.size() != impl_->pixels())
+    throw std::invalid_argument("a depth picture needs " + std::to_string(impl_->pixels())
+                                + " numbers; the buffer has " + std::to_string(out.size()));
+  impl_->prepare(model, data);
+  impl_->kernels.depth(impl_->frame, impl_->picture, out.data());
+}
+
+void RayCaster::draw_segmentation(const mjModel& model, const mjData& data,
+                                  std::span<std::int32_t> out) {
+  const std::size_t pixels = impl_->pixels();
+  if (out.size() != 2 * pixels)
+    throw std::invalid_argument("a segmentation needs " + std::to_string(2 * pixels)
+                                + " numbers; the buffer has " + std::to_string(out.size()));
+  impl_->prepare(model, data);
+  impl_->kernels.shapes(impl_->frame, impl_->picture, out.data());
+  for (std::size_t pixel = pixels; pixel-- > 0;) { // spread from [pixels] to [pixels, 2]
+    const std::int32_t number = out[pixel];
+    const bool seen = number >= 0;
+    const auto i = static_cast<std::size_t>(number);
+    out[2 * pixel] = seen ? impl_->frame.shapes[i].object_id : -1;
+    out[2 * pixel + 1] = seen ? impl_->frame.shapes[i].object_type : -1;
+  }
+}
+
+} // namespace troupe::env

@@ -1,0 +1,180 @@
+// The colour of what a packet of rays sees.
+#if defined(TROUPE_ENV_CASTER_SHADE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_ENV_CASTER_SHADE_INL_HPP_
+#undef TROUPE_ENV_CASTER_SHADE_INL_HPP_
+#else
+#define TROUPE_ENV_CASTER_SHADE_INL_HPP_
+#endif
+
+#include "env/caster/light-inl.hpp"
+#include "env/caster/surface-inl.hpp"
+#include "env/caster/trace-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::env::caster {
+namespace HWY_NAMESPACE {
+
+template <class R>
+HWY_INLINE IntOf<R> pack(const Vec3<R>& colour) {
+  const R one(1.0F), levels(255.0F);
+  const IntOf<R> red = to_nearest(min(colour.x, one) * levels);
+  const IntOf<R> green = to_nearest(min(colour.y, one) * levels);
+  const IntOf<R> blue = to_nearest(min(colour.z, one) * levels);
+  return red | shift_left<8>(green) | shift_left<16>(blue);
+}
+
+template <class R>
+HWY_INLINE Vec3<R> unpack(IntOf<R> colour) {
+  const IntOf<R> byte(255);
+  const R scale(1.0F / 255);
+  return {to_real(colour & byte) * scale, to_real(shift_right<8>(colour) & byte) * scale,
+          to_real(shift_right<16>(colour) & byte) * scale};
+}
+
+template <bool kOrthographic>
+struct Shader {
+  const Frame& frame;
+  Tracer<kOrthographic> tracer{frame};
+
+  /// The lanes of `lit` that no caster is between.
+  template <class R>
+  HWY_INLINE MaskOf<R> unshadowed(const Candidates& candidates, int receiver, int light,
+                                  const Packet<R>& packet, R t, MaskOf<R> lit) const {
+    const auto try_caster = [&](std::int32_t c) HWY_ATTR {
+      const Shape& caster = frame.shapes[static_cast<std::size_t>(c)];
+      const Vec3<R> point = point_at(ray_in<kOrthographic>(caster.ray, packet), t);
+      const bool directional = frame.lights[static_cast<std::size_t>(light)].directional;
+      lit = andnot(lit, darkens(caster, point, light, directional));
+    };
+    if (frame.shapes[static_cast<std::size_t>(receiver)].kind == ShapeKind::plane) {
+      candidates.shadowed.for_each([&](std::int32_t p) HWY_ATTR {
+        const ShadowPair& pair = frame.pairs[static_cast<std::size_t>(p)];
+        if (pair.receiver == receiver && pair.light == light)
+          try_caster(pair.caster);
+      });
+      return lit;
+    }
+    const std::size_t row =
+        static_cast<std::size_t>(receiver) * frame.lights.size() + static_cast<std::size_t>(light);
+    for (std::int32_t i = frame.caster_first[row]; i < frame.caster_first[row + 1]; ++i) {
+      if (none(lit))
+        break;
+      try_caster(frame.caster_list[static_cast<std::size_t>(i)]);
+    }
+    return lit;
+  }
+
+  template <class R>
+  HWY_INLINE Brightness<R> shine_on(const Shape& shape, int light,
+                                    const Surface<R>& surface) const {
+    const auto l = static_cast<std::size_t>(light);
+    if (shape.first_table >= 0) {
+      const LightTable& table = frame.tables[static_cast<std::size_t>(shape.first_table) + l];
+      if (table.light == light)
+        return table_brightness(shape, table, shape.lights[l], surface.point);
+    }
+    return brightness(shape, frame.lights[l], shape.lights[l], surface);
+  }
+
+  enum class As { opaque, transparent, mirrored };
+
+  /// The colour of shape `number` at parameter t, for the lanes of `wanted`.
+  template <As kAs, class R>
+  HWY_INLINE Vec3<R> shade(const Candidates& candidates, int number, const Packet<R>& packet, R t,
+                           MaskOf<R> wanted) const {
+    const Shape& shape = frame.shapes[static_cast<std::size_t>(number)];
+    const RayFrame& from = kAs == As::mirrored ? shape.mirrored : shape.ray;
+    const Ray<R> ray = ray_in<kOrthographic>(from, packet);
+    Surface<R> surface = surface_at(shape, ray, t, packet);
+    const R scale(kAs == As::mirrored ? frame.mirror.reflectance : 1.0F);
+    Vec3<R> first = broadcast<R>(shape.glow.data()) * scale;
+    const int lights = static_cast<int>(frame.lights.size());
+    const bool passes = kAs == As::opaque && frame.effects;
+    for (int l = 0; l < lights; ++l)
+      if (!passes || !frame.lights[static_cast<std::size_t>(l)].shadowed)
+        add_light(first, shape.lights[static_cast<std::size_t>(l)], shine_on(shape, l, surface),
+                  scale);
+    Vec3<R> sum = at_most_one(first);
+    for (int l = 0; passes && l < lights; ++l) {
+      if (!frame.lights[static_cast<std::size_t>(l)].shadowed)
+        continue;
+      const Brightness<R> b = shine_on(shape, l, surface);
+      MaskOf<R> lit = wanted & b.faces & (b.ambient > R(0.0F));
+      if (none(lit))
+        continue;
+      lit = unshadowed(candidates, number, l, packet, t, lit);
+      if (none(lit))
+        continue;
+      const R zero(0.0F);
+      Vec3<R> more{zero, zero, zero};
+      add_light(more, shape.lights[static_cast<std::size_t>(l)], b, scale);
+      more = at_most_one(more);
+      sum = {sum.x + keep_if(lit, more.x), sum.y + keep_if(lit, more.y),
+             sum.z + keep_if(lit, more.z)};
+    }
+    return apply_texture<kOrthographic>(frame, shape, surface, ray, t, packet, sum);
+  }
+
+  /// Calls visit(number, lanes) for each number that the lanes hold, negative ones excepted.
+  template <class R, class Visit>
+  HWY_INLINE void for_each_number(IntOf<R> numbers, MaskOf<R> wanted, Visit&& visit) const {
+    alignas(64) std::int32_t each[kLanes<R>];
+    store(numbers, each);
+    std::uint32_t left = bits(wanted & (numbers > IntOf<R>(-1)));
+    while (left != 0) {
+      const std::int32_t number = each[std::countr_zero(left)];
+      const MaskOf<R> lanes = wanted & (numbers == IntOf<R>(number));
+      visit(number, lanes);
+      left &= ~bits(lanes);
+    }
+  }
+
+  /// Packed colours of what the lanes of `wanted` see; `sky` where that is nothing.
+  template <class R>
+  HWY_INLINE IntOf<R> colour(const Candidates& candidates, const Packet<R>& packet,
+                             const Seen<R>& seen, MaskOf<R> wanted, IntOf<R> sky) const {
+    Vec3<R> result = unpack<R>(sky);
+    for_each_number<R>(seen.shape, wanted, [&](std::int32_t number, MaskOf<R> lanes) HWY_ATTR {
+      const Vec3<R> shaded = shade<As::opaque>(candidates, number, packet, seen.t, lanes);
+      result = select<R>(lanes, shaded, result);
+    });
+    if (any(wanted & (seen.mirrored > IntOf<R>(-1))))
+      for_each_number<R>(seen.mirrored, wanted, [&](std::int32_t number, MaskOf<R> lanes) HWY_ATTR {
+        const Vec3<R> image =
+            shade<As::mirrored>(candidates, number, packet, seen.mirrored_t, lanes);
+        result = select<R>(lanes, at_most_one(result + image), result);
+      });
+    if (seen.through)
+      blend_all(candidates, packet, seen, result);
+    return pack(result);
+  }
+
+  /// Transparent shapes, nearest first and then once more, farthest first, as MuJoCo does.
+  template <class R>
+  HWY_INLINE void blend_all(const Candidates& candidates, const Packet<R>& packet,
+                            const Seen<R>& seen, Vec3<R>& result) const {
+    const int count = static_cast<int>(frame.shapes.size()) - frame.opaque;
+    const auto blend = [&](std::int32_t i) HWY_ATTR {
+      if (i < frame.opaque)
+        return;
+      const Shape& shape = frame.shapes[static_cast<std::size_t>(i)];
+      const R t = enter<kOrthographic>(shape, shape.ray, packet);
+      const MaskOf<R> before = (t < seen.t) & (t >= R(frame.camera.near));
+      if (none(before))
+        return;
+      const Vec3<R> shaded = shade<As::transparent>(candidates, i, packet, t, before);
+      const R alpha(shape.rgba[3]);
+      const Vec3<R> mixed = at_most_one(shaded) * alpha + result * (R(1.0F) - alpha);
+      result = select<R>(before, mixed, result);
+    };
+    candidates.visible.for_each(blend);
+    for (int i = count - 1; i >= 0; --i)
+      blend(frame.opaque + i);
+  }
+};
+
+} // namespace HWY_NAMESPACE
+} // namespace troupe::env::caster
+HWY_AFTER_NAMESPACE();
+
+#endif

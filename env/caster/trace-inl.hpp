@@ -1,0 +1,141 @@
+// What a packet of rays sees.
+#if defined(TROUPE_ENV_CASTER_TRACE_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_ENV_CASTER_TRACE_INL_HPP_
+#undef TROUPE_ENV_CASTER_TRACE_INL_HPP_
+#else
+#define TROUPE_ENV_CASTER_TRACE_INL_HPP_
+#endif
+
+#include "env/caster/picture.hpp"
+#include "env/caster/rays-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::env::caster {
+namespace HWY_NAMESPACE {
+
+/// The items whose bit is set, of one kind of candidates.
+struct ItemSet {
+  const RowItems* row;
+  const std::uint64_t* masks;
+
+  template <class Visit>
+  HWY_INLINE void for_each(Visit&& visit) const {
+    for (int word = 0; word < row->words; ++word)
+      for (std::uint64_t left = masks[word]; left != 0; left &= left - 1)
+        visit(row->items[static_cast<std::size_t>(word * 64 + std::countr_zero(left))]);
+  }
+  bool empty() const {
+    for (int word = 0; word < row->words; ++word)
+      if (masks[word] != 0)
+        return false;
+    return true;
+  }
+};
+
+struct Candidates {
+  ItemSet visible, mirrored, shadowed;
+};
+
+template <class R>
+struct Seen {
+  R t;                  // of the nearest opaque shape
+  IntOf<R> shape;       // its number, -1: none
+  R mirrored_t;         // of what its mirror shows
+  IntOf<R> mirrored;    // -1: none
+  IntOf<R> key;         // of all that is seen
+  bool through = false; // something transparent is before it, somewhere in the packet
+};
+
+template <bool kOrthographic>
+struct Tracer {
+  const Frame& frame;
+
+  /// Opaque shapes nearest to the camera.
+  template <class R>
+  HWY_INLINE void nearest(const Candidates& candidates, const Packet<R>& packet, Seen<R>& seen,
+                          int limit) const {
+    R best(frame.camera.far);
+    IntOf<R> shape(-1);
+    const R near(frame.camera.near);
+    candidates.visible.for_each([&](std::int32_t i) HWY_ATTR {
+      if (i >= limit)
+        return;
+      const Shape& tried = frame.shapes[static_cast<std::size_t>(i)];
+      const R t = enter<kOrthographic>(tried, tried.ray, packet);
+      const MaskOf<R> closer = (t < best) & (t >= near);
+      best = select(closer, t, best);
+      shape = select(closer, IntOf<R>(i), shape);
+    });
+    seen.t = best;
+    seen.shape = shape;
+  }
+
+  /// What the mirror shows, where it is what is seen.
+  template <class R>
+  HWY_INLINE void mirror(const Candidates& candidates, const Packet<R>& packet,
+                         Seen<R>& seen) const {
+    seen.mirrored = IntOf<R>(-1);
+    seen.mirrored_t = R(frame.camera.far);
+    if (frame.mirror.shape < 0 || candidates.mirrored.empty())
+      return;
+    const MaskOf<R> on_mirror = mirroring(packet, seen);
+    if (none(on_mirror))
+      return;
+    candidates.mirrored.for_each([&](std::int32_t i) HWY_ATTR {
+      if (i >= frame.opaque)
+        return;
+      const Shape& tried = frame.shapes[static_cast<std::size_t>(i)];
+      const R t = enter<kOrthographic>(tried, tried.mirrored, packet);
+      const MaskOf<R> closer = on_mirror & (t < seen.mirrored_t) & (t > seen.t);
+      seen.mirrored_t = select(closer, t, seen.mirrored_t);
+      seen.mirrored = select(closer, IntOf<R>(i), seen.mirrored);
+    });
+  }
+
+  template <class R>
+  HWY_INLINE MaskOf<R> mirroring(const Packet<R>& packet, const Seen<R>& seen) const {
+    const Shape& shape = frame.shapes[static_cast<std::size_t>(frame.mirror.shape)];
+    MaskOf<R> on_mirror = seen.shape == IntOf<R>(frame.mirror.shape);
+    if (shape.kind == ShapeKind::box && any(on_mirror)) {
+      const R z = point_at(ray_in<kOrthographic>(shape.ray, packet), seen.t).z;
+      on_mirror = on_mirror & (z > R(shape.size[2] * .999F));
+    }
+    return on_mirror;
+  }
+
+  template <class R>
+  HWY_INLINE Seen<R> trace(const Candidates& candidates, const Packet<R>& packet) const {
+    Seen<R> seen;
+    nearest(candidates, packet, seen, frame.opaque);
+    mirror(candidates, packet, seen);
+    seen.key = (seen.shape + IntOf<R>(1)) ^ shift_left<16>(seen.mirrored + IntOf<R>(1));
+    seen.through = false;
+    if (frame.opaque < static_cast<int>(frame.shapes.size()))
+      transparent(candidates, packet, seen);
+    return seen;
+  }
+
+  template <class R>
+  HWY_INLINE void transparent(const Candidates& candidates, const Packet<R>& packet,
+                              Seen<R>& seen) const {
+    const R near(frame.camera.near);
+    candidates.visible.for_each([&](std::int32_t i) HWY_ATTR {
+      if (i < frame.opaque)
+        return;
+      const Shape& tried = frame.shapes[static_cast<std::size_t>(i)];
+      const R t = enter<kOrthographic>(tried, tried.ray, packet);
+      const MaskOf<R> before = (t < seen.t) & (t >= near);
+      if (none(before))
+        return;
+      seen.through = true;
+      const IntOf<R> mixed = (seen.key * IntOf<R>(0x01000193)) ^ IntOf<R>(i + 1);
+      seen.key = select(before, mixed, seen.key);
+    });
+  }
+};
+
+} // namespace HWY_NAMESPACE
+} // namespace troupe::env::caster
+HWY_AFTER_NAMESPACE();
+
+#endif
