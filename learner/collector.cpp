@@ -252,11 +252,12 @@ void Collector::save_state(std::vector<std::byte>& out) const {
   put(out, static_cast<std::uint64_t>(lanes_.size()));
   put(out, agent_steps_);
   put(out, environment_steps_);
+  const bool goes_on = pool_->spec().saves_state; // else the lane begins a new episode there
   for (const Lane& lane : lanes_) {
     std::ostringstream random;
     random << lane.random;
     put_text(out, random.str());
-    put(out, static_cast<std::uint8_t>(lane.running));
+    put(out, static_cast<std::uint8_t>(lane.running && goes_on));
     std::vector<std::byte> part;
     lane.writer.save_state(part);
     put(out, static_cast<std::uint64_t>(part.size()));

@@ -210,6 +210,11 @@ private:
   }
 
   void check_saving() {
+    if (!spec_.saves_state) {
+      warn("save and load", "the spec says that no state is saved; a run that is resumed begins "
+                            "new episodes");
+      return;
+    }
     const auto saved = make_();
     Rollout rollout = play(*saved, options_.seed, options_.steps / 2);
     std::vector<std::byte> state{std::byte{42}};

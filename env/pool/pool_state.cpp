@@ -11,14 +11,16 @@ namespace troupe::env {
 
 namespace {
 
-void save_slot(std::vector<std::byte>& out, const PoolSlot& slot) {
+void save_slot(std::vector<std::byte>& out, const PoolSlot& slot, bool saves_state) {
+  const PoolPhase phase =
+      slot.phase == PoolPhase::playing && !saves_state ? PoolPhase::ended : slot.phase;
   save_value(out, slot.episode);
   save_value(out, slot.steps);
   save_value(out, slot.episode_return);
   save_value(out, slot.failures);
-  save_value(out, slot.phase);
+  save_value(out, phase);
   save_array<char>(out, slot.error);
-  if (slot.phase != PoolPhase::playing)
+  if (phase != PoolPhase::playing)
     return;
   const std::size_t place = out.size();
   save_value(out, std::uint64_t{0});
@@ -70,7 +72,7 @@ void EnvironmentPool::save_state(std::vector<std::byte>& out) const {
   check_nothing_in_flight("save_state()");
   save_value(out, static_cast<std::uint64_t>(engine_->size()));
   for (std::size_t i = 0; i < engine_->size(); ++i)
-    save_slot(out, engine_->slot(i));
+    save_slot(out, engine_->slot(i), spec().saves_state);
 }
 
 std::span<const std::byte> EnvironmentPool::load_state(std::span<const std::byte> in) {

@@ -12,7 +12,9 @@ namespace {
 class RemoteEnvironment : public Environment {
 public:
   explicit RemoteEnvironment(const RemoteOptions& options)
-      : remote_(std::make_unique<RemoteEnvironments>(options)), spec_(remote_->spec()) {}
+      : remote_(std::make_unique<RemoteEnvironments>(options)), spec_(remote_->spec()) {
+    spec_.saves_state = remote_->can_save();
+  }
 
   const EnvironmentSpec& spec() const override { return spec_; }
 

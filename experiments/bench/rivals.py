@@ -16,12 +16,15 @@ STAGES = {
     ] + [(f"{task} resets", (f"{ours}, resets", {}), f"{task} reset/s")
          for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))]),
     "pool": ("pool", ["envpool"], [
-        (f"{task} states, 2 threads, {mode}", (f"{ours}, states, control steps (resets included)", {"threads": "2", "mode": mode, "playing": "shared"}), f"DMC {task} state {theirs}")
-        for task, ours, modes in (
-            ("cheetah-run", "cheetah_run", (("async 256/128", "async 256/128/2thr"), ("async 16/8", "async 16/8/2thr"), ("sync 16", "sync 16/16/2thr"))),
-            ("walker-walk", "walker_walk", (("async 16/8", "async 16/8/2thr"),)),
-            ("humanoid-run", "humanoid_run", (("async 16/8", "async 16/8/2thr"),)))
-        for mode, theirs in modes]),
+        (f"{ours} states, {threads} thread{'s' * (threads > 1)}, {mode}", (f"{ours}, states, control steps (resets included)", {"threads": str(threads), "mode": mode, "playing": "shared"}), f"{theirs} {setting}")
+        for ours, theirs, settings in (
+            ("cheetah_run", "DMC cheetah-run state", ((1, "sync 1", "sync 1/1/1thr"), (1, "async 16/8", "async 16/8/1thr"), (2, "sync 16", "sync 16/16/2thr"),
+                                                      (2, "async 16/8", "async 16/8/2thr"), (2, "async 256/128", "async 256/128/2thr"))),
+            ("walker_walk", "DMC walker-walk state", ((2, "async 16/8", "async 16/8/2thr"),)),
+            ("humanoid_run", "DMC humanoid-run state", ((2, "async 16/8", "async 16/8/2thr"),)),
+            ("HalfCheetah-v5", "Gym HalfCheetah-v4", ((2, "async 16/8", "async 16/8/2thr"),)),
+            ("Ant-v5", "Gym Ant-v4", ((2, "async 16/8", "async 16/8/2thr"),)))
+        for threads, mode, setting in settings]),
     "render": ("render", ["dm_control_pixels"], [
         (f"{task} step and picture, 84x84, all effects", (f"{ours}, step and picture, 84x84, all effects", {}), f"{task} pixels step+render 84x84")
         for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))]),

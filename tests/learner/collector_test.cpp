@@ -96,6 +96,44 @@ TEST_CASE("a collector goes on from its saved state with another number of threa
   }
 }
 
+/// An environment whose episodes cannot be kept, as those of Python.
+class Forgetful final : public env::Wrapper {
+public:
+  Forgetful() : Wrapper(std::make_unique<env::CountingEnvironment>(20, env::CountingHooks{})) {
+    spec_.saves_state = false;
+  }
+  void save_state(std::vector<std::byte>&) const override {
+    throw std::runtime_error("nothing to save");
+  }
+};
+
+TEST_CASE("where environments save no state a resumed collector begins new episodes") {
+  const auto forgetful = [] {
+    const auto environment = [](int) {
+      return std::make_unique<env::FlatState>(std::make_unique<Forgetful>());
+    };
+    auto made = std::make_unique<Collector>(CollectorConfig{.total_lanes = 2, .environments = 2},
+                                            environment, std::make_unique<FirstNumber>(),
+                                            transition_spec(environment(0)->spec(), 3, .9));
+    made->load_parameters(1, {});
+    return made;
+  };
+  const auto first = forgetful(), second = forgetful();
+  play(*first, 30); // one episode and a half
+  first->take_episodes();
+  std::vector<std::byte> state;
+  first->save_state(state);
+  play(*first, 10);
+  CHECK(first->take_episodes().size() == 2); // who was saved goes on with its episodes
+  CHECK(second->load_state(state).empty());
+  CHECK(second->agent_steps() == 60);
+  play(*second, 19);
+  CHECK(second->take_episodes().empty());
+  play(*second, 1);
+  CHECK(second->take_episodes().size() == 2);
+  CHECK(written(*second, 0).size() == 7 * (20 + 1 + 10 + 1 + 20 + 1)); // saved rows, then its own
+}
+
 TEST_CASE("an environment that fails costs its episode, is told, and the others write on") {
   for (const int threads : {1, 2}) {
     std::atomic<int> steps = 0;

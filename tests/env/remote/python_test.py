@@ -1,6 +1,6 @@
-"""Runs python_checks.py with the real Gymnasium, dm_control and Protobuf, in a virtual environment inside the build tree.
+"""Runs a script with the real Gymnasium, dm_control and Protobuf, in a virtual environment inside the build tree.
 
-Usage: python_test.py <folder for the virtual environment> <arguments of python_checks.py>; exit code 77: skipped.
+Usage: python_test.py <folder for the virtual environment> <script> <its arguments>; exit code 77: skipped.
 """
 
 import os
@@ -10,11 +10,11 @@ import sys
 
 PACKAGES = ["numpy==2.4.6", "pyzmq==27.1.0", "gymnasium==1.4.0", "imageio==2.37.0", "packaging==25.0", "mujoco==3.17.0",
             "dm_control==1.0.50", "protobuf==7.36.2", "setuptools==80.9.0"]
-CHECKS = pathlib.Path(__file__).parent / "python_checks.py"
+PACKAGE = pathlib.Path(__file__).parents[3] / "env" / "remote" / "python"
 
 
 def main():
-    venv, arguments = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    venv, script_and_arguments = pathlib.Path(sys.argv[1]), sys.argv[2:]
     python = venv / "bin" / "python"
     ready = venv / ("ready-" + "-".join(sorted(PACKAGES)).replace("==", "-"))
     if not ready.exists():
@@ -26,10 +26,9 @@ def main():
             print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
             return 77
         ready.touch()
-    package = CHECKS.parents[3] / "env" / "remote" / "python"
-    environment = {**os.environ, "PYTHONPATH": str(package), "MUJOCO_GL": "disabled", "PYTHONWARNINGS": "ignore",
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "MUJOCO_GL": "disabled", "PYTHONWARNINGS": "ignore",
                    "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([python, CHECKS, *arguments], env=environment).returncode
+    return subprocess.run([python, *script_and_arguments], env=environment).returncode
 
 
 sys.exit(main())
