@@ -29,6 +29,7 @@ int run_command(int argc, char** argv) {
   commands::add_doctor(app, exit_code);
   commands::add_bench(app, exit_code);
   commands::add_check(app, exit_code);
+  commands::add_render(app, exit_code);
   commands::add_serve(app, exit_code);
   commands::add_node(app, exit_code);
   try {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <stdexcept>
 
+#include "env/render/cast_renderer.hpp"
 #include "env/render/gl_context.hpp"
 #include "env/render/opengl_renderer.hpp"
 
@@ -14,11 +15,6 @@ void check_buffer(const char* what, std::size_t expected, std::size_t size) {
   if (size != expected)
     throw std::invalid_argument(std::string(what) + " needs a buffer of " + std::to_string(expected)
                                 + "; it has " + std::to_string(size));
-}
-
-void refuse_caster(const PixelOptions& options) {
-  if (renderer_of(options) == RendererKind::caster)
-    throw std::runtime_error("this program was built without the ray caster; use OpenGL");
 }
 
 } // namespace
@@ -54,12 +50,14 @@ RendererKind renderer_of(const PixelOptions& options) {
 
 std::unique_ptr<Renderer> make_renderer(Physics& physics, const PixelOptions& options,
                                         PixelLayout layout) {
-  refuse_caster(options);
+  if (renderer_of(options) == RendererKind::caster)
+    return std::make_unique<CastRenderer>(physics, options, layout);
   return std::make_unique<OpenglRenderer>(physics, options, layout);
 }
 
 RendererInfo renderer_info(const PixelOptions& options) {
-  refuse_caster(options);
+  if (renderer_of(options) == RendererKind::caster)
+    return {.description = CastRenderer::cast_description(), .slow = false};
   const auto context = gl_of_this_thread(options.gl);
   return {.description = describe(context->info()), .slow = context->info().software};
 }

@@ -74,6 +74,7 @@ void add_check(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("check", "Compares with what was promised or recorded");
   command->require_subcommand(1);
   add_check_environment(*command, exit_code);
+  add_check_likeness(*command, exit_code);
   CLI::App* golden = command->add_subcommand(
       "golden", "Replays recorded trajectories of dm_control; prints the largest errors per task");
   golden->footer("Example: troupe check golden ../shared/golden --frames");

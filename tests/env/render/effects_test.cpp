@@ -1,0 +1,281 @@
+// One effect at a time on small scenes: the caster's pixels against OpenGL's. Each case has a scene
+// without the effect, too: the effect must move OpenGL's picture several times further than the
+// caster is from it, so that a caster without the effect fails.
+#include "tests/env/render/two_renderers.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+const std::string kCamera = R"(<camera pos="0 -3 1.2" xyaxes="1 0 0 0 .371 .928"/>)";
+const std::string kLight = R"(<light pos="1 -1 3" dir="-.3 .3 -1" castshadow="false"/>)";
+const std::string kSphere = R"(<geom type="sphere" size=".7" rgba=".8 .4 .2 1"/>)";
+const std::string kFloor = R"(<geom type="plane" size="3 3 .1" pos="0 0 -.7" rgba=".5 .6 .5 1"/>)";
+
+std::string scene(const std::string& world, const std::string& assets = "",
+                  const std::string& visual = "") {
+  return R"(<mujoco><visual><quality shadowsize="4096"/>)" + visual + "</visual><asset>" + assets
+         + "</asset><worldbody>" + world + "</worldbody></mujoco>";
+}
+
+std::string with_material(const std::string& material, const std::string& more = "") {
+  return scene(kCamera + kLight + R"(<geom type="sphere" size=".7" material="m"/>)" + more,
+               R"(<material name="m" rgba=".6 .3 .2 1" )" + material + "/>");
+}
+
+std::string on_floor(const std::string& light, const std::string& more = kSphere) {
+  return scene(kCamera + light + kFloor + more);
+}
+
+std::string textured(const std::string& texture, const std::string& material,
+                     const std::string& geom) {
+  return scene(kCamera + kLight + "<geom material=\"m\" " + geom + "/>",
+               "<texture name=\"t\" " + texture + "/><material name=\"m\" texture=\"t\" " + material
+                   + "/>");
+}
+
+struct Effect {
+  std::string name;
+  std::string with;
+  std::string without;
+  double similarity = .985; // least
+  double share_off = .01;   // most colours away from edges that are off by more than 4 levels
+  double difference = 1.5;  // levels
+  double times = 4;         // how much further OpenGL without the effect is, at least
+};
+
+const std::string kChecker =
+    R"(type="2d" builtin="checker" rgb1=".9 .8 .2" rgb2=".1 .2 .7" width="128" height="128")";
+const std::string kCube =
+    R"(type="cube" builtin="gradient" mark="edge" markrgb="1 1 1" rgb1=".9 .2 .2" rgb2=".1 .2 .9" width="64" height="384")";
+const std::string kSky =
+    R"(<texture type="skybox" builtin="gradient" rgb1=".4 .6 .9" rgb2=".1 0 .1" width="64" height="384"/>)";
+
+std::vector<Effect> lights() {
+  const std::string lamp = R"(<light pos=".5 -.8 2" dir="-.2 .3 -1" castshadow="false" )";
+  return {
+      {"the head light",
+       scene(kCamera + kSphere, "",
+             R"(<headlight ambient=".3 .1 .1" diffuse=".3 .7 .5" specular=".4 .4 .4"/>)"),
+       scene(kCamera + kSphere)},
+      {"no light at all", scene(kCamera + kSphere, "", R"(<headlight active="0"/>)"),
+       scene(kCamera + kSphere)},
+      {"a directional light",
+       on_floor(R"(<light directional="true" dir="1 1 -1" castshadow="false"/>)"), on_floor("")},
+      {"a spot light", on_floor(lamp + "/>"), on_floor("")},
+      {"attenuation", on_floor(lamp + R"(attenuation=".5 .3 .2"/>)"), on_floor(lamp + "/>")},
+      {"the cone of a spot", on_floor(lamp + R"(cutoff="20" exponent="3"/>)"),
+       on_floor(lamp + "/>"), .98, .02},
+      {"a light's ambient part", on_floor(lamp + R"(ambient=".2 .1 .3"/>)"), on_floor(lamp + "/>")},
+      {"a light's own specular part",
+       with_material(
+           "specular=\"1\" shininess=\".6\"",
+           R"(<light pos="-1 -2 2" dir=".5 1 -1" specular=".9 .2 .2" diffuse="0 0 0" castshadow="false"/>)"),
+       with_material("specular=\"1\" shininess=\".6\"")},
+      {"a light that is off", on_floor(lamp + R"(active="false"/>)"), on_floor(lamp + "/>")},
+      {"the shadow of a spot",
+       on_floor(R"(<light pos="1 -1 3" dir="-.3 .3 -1" castshadow="true"/>)"),
+       on_floor(R"(<light pos="1 -1 3" dir="-.3 .3 -1" castshadow="false"/>)"), .975, .02, 2, 2},
+      {"a directional shadow",
+       on_floor(R"(<light directional="true" dir="1 1 -1" castshadow="true"/>)"),
+       on_floor(R"(<light directional="true" dir="1 1 -1" castshadow="false"/>)"), .975, .02, 2, 2},
+  };
+}
+
+std::vector<Effect> materials() {
+  const std::string mirror_world =
+      kCamera + kLight + R"(<geom type="sphere" size=".4" rgba=".9 .2 .2 1" pos="0 0 .2"/>)";
+  const auto floor_of = [&](const std::string& reflectance) {
+    return scene(mirror_world + R"(<geom type="plane" size="3 3 .1" pos="0 0 -.5" material="m"/>)",
+                 R"(<material name="m" rgba=".3 .3 .4 1" reflectance=")" + reflectance + "\"/>");
+  };
+  const auto slab_of = [&](const std::string& reflectance) {
+    return scene(mirror_world + R"(<geom type="box" size="1 1 .1" pos="0 0 -.5" material="m"/>)",
+                 R"(<material name="m" rgba=".3 .3 .4 1" reflectance=")" + reflectance + "\"/>");
+  };
+  const std::string glass = R"(<geom type="sphere" size=".5" pos="-.2 -.8 0" rgba=".2 .5 .9 .4"/>)";
+  const std::string pane =
+      R"(<geom type="box" size=".3 .02 .6" pos=".2 -1.4 .1" rgba=".9 .9 .2 .3"/>)";
+  return {
+      {"specular highlights", with_material(R"(specular="1" shininess=".9")"),
+       with_material(R"(specular="0")"), .985, .01, 1.5, 1.5},
+      {"broad highlights", with_material(R"(specular="1" shininess=".05")"),
+       with_material(R"(specular="0")")},
+      {"emission", with_material(R"(emission=".5")"), with_material("")},
+      {"a material's colour", with_material(R"()"), scene(kCamera + kLight + kSphere)},
+      {"a geom's colour over its material's",
+       scene(kCamera + kLight + R"(<geom type="sphere" size=".7" material="m" rgba=".1 .8 .2 1"/>)",
+             R"(<material name="m" rgba=".6 .3 .2 1"/>)"),
+       with_material("")},
+      {"a mirror floor", floor_of(".6"), floor_of("0"), .98, .01, 1.5, 3},
+      {"a mirror on a box", slab_of(".6"), slab_of("0"), .98, .01, 1.5, 1.5},
+      {"transparency", on_floor(kLight, kSphere + glass), on_floor(kLight), .975, .02, 2, 3},
+      {"two transparent things", on_floor(kLight, kSphere + glass + pane),
+       on_floor(kLight, kSphere + glass), .97, .03, 2, 1.5},
+      {"what is wholly transparent is not drawn",
+       on_floor(kLight, R"(<geom type="sphere" size=".7" rgba="1 1 1 0"/>)"), on_floor(kLight)},
+  };
+}
+
+std::vector<Effect> textures() {
+  const std::string plain = R"(builtin="flat" rgb1=".5 .5 .5" width="8" height="8")";
+  const std::string plane = R"(type="plane" size="2 3 .1" pos="0 0 -.5")";
+  const std::string ball = R"(type="sphere" size=".8")";
+  const std::string box = R"(type="box" size=".6 .5 .4" euler="10 20 30")";
+  const auto flat_on = [&](const std::string& geom) {
+    return textured("type=\"2d\" " + plain, "", geom);
+  };
+  const auto cube_flat_on = [&](const std::string& geom) {
+    return textured(R"(type="cube" builtin="flat" rgb1=".5 .5 .5" width="8" height="48")", "",
+                    geom);
+  };
+  const auto solid = [&](const std::string& type) {
+    return "type=\"" + type + R"(" size=".5 .6 .4" euler="10 20 30")";
+  };
+  return {
+      {"a texture on a plane", textured(kChecker, R"(texrepeat="3 2")", plane), flat_on(plane), .97,
+       .05, 3},
+      {"a uniform texture on a plane",
+       textured(kChecker, R"(texrepeat="3 2" texuniform="true")", plane), flat_on(plane), .97, .05,
+       3},
+      {"a texture on an infinite plane",
+       textured(kChecker, R"(texrepeat=".5 .5" texuniform="true")",
+                R"(type="plane" size="0 0 .1" pos="0 0 -.5")"),
+       flat_on(R"(type="plane" size="0 0 .1" pos="0 0 -.5")"), .96, .06, 4},
+      {"a texture on a box", textured(kChecker, "", box), flat_on(box), .97, .05, 3},
+      {"a texture on a sphere", textured(kChecker, "", ball), flat_on(ball), .96, .06, 4},
+      {"a texture on a cylinder", textured(kChecker, "", solid("cylinder")),
+       flat_on(solid("cylinder")), .96, .06, 4},
+      {"a texture on a capsule", textured(kChecker, "", solid("capsule")),
+       flat_on(solid("capsule")), .96, .06, 4},
+      {"a cube texture on a box", textured(kCube, "", box), cube_flat_on(box), .97, .05, 3},
+      {"a cube texture on a sphere", textured(kCube, "", ball), cube_flat_on(ball), .97, .05, 3},
+      {"a cube texture on an ellipsoid", textured(kCube, "", solid("ellipsoid")),
+       cube_flat_on(solid("ellipsoid")), .97, .05, 3},
+      {"a cube texture on a capsule", textured(kCube, "", solid("capsule")),
+       cube_flat_on(solid("capsule")), .97, .05, 3},
+      {"a uniform cube texture", textured(kCube, R"(texuniform="true" texrepeat="2 2")", box),
+       cube_flat_on(box), .97, .05, 3},
+  };
+}
+
+std::vector<Effect> surroundings() {
+  const std::string infinite =
+      R"(<geom type="plane" size="0 0 .1" pos="0 0 -.7" rgba=".3 .5 .3 1"/>)";
+  return {
+      {"the sky", scene(kCamera + kLight + kSphere, kSky), scene(kCamera + kLight + kSphere)},
+      {"the sky, looked at upwards",
+       scene(R"(<camera pos="0 -3 0" xyaxes="1 .2 0 0 -.5 1"/>)" + kLight + kSphere, kSky),
+       scene(R"(<camera pos="0 -3 0" xyaxes="1 .2 0 0 -.5 1"/>)" + kLight + kSphere)},
+      {"haze",
+       scene(kCamera + kLight + kSphere + infinite, kSky,
+             R"(<map haze=".8"/><rgba haze="1 .2 .2 1"/>)"),
+       scene(kCamera + kLight + kSphere + infinite, kSky, R"(<map haze=".01"/>)"), .97, .05, 3,
+       1.5},
+      {"fog is off unless asked for",
+       scene(kCamera + kLight + kSphere + kFloor, "",
+             R"(<map fogstart=".1" fogend="1"/><rgba fog="1 0 0 1"/>)"),
+       scene(kCamera + kLight + kSphere)},
+      {"hidden groups", on_floor(kLight, R"(<geom type="sphere" size=".7" group="3"/>)"),
+       on_floor(kLight)},
+  };
+}
+
+std::vector<Effect> shapes() {
+  const std::string assets =
+      R"(<mesh name="wedge" vertex="0 0 0  1 0 0  0 1 0  0 0 1  1 1 .2" scale=".9 .9 .9"/>)"
+      R"(<hfield name="hills" nrow="5" ncol="4" size="1.2 1.2 .6 .2" elevation="0 1 0 2  1 0 2 0  0 2 1 1  2 0 0 1  0 1 2 0"/>)";
+  std::vector<Effect> all;
+  const auto add = [&](const char* name, const std::string& what) {
+    all.push_back({name, scene(kCamera + kLight + kFloor + what, assets),
+                   scene(kCamera + kLight + kFloor, assets), .98, .02, 1.5, 4});
+  };
+  const auto geom = [](const std::string& rest) {
+    return "<geom rgba=\".8 .4 .2 1\" euler=\"20 35 10\" " + rest + "/>";
+  };
+  add("a sphere", geom(R"(type="sphere" size=".6")"));
+  add("a capsule", geom(R"(type="capsule" size=".3 .5")"));
+  add("an ellipsoid", geom(R"(type="ellipsoid" size=".3 .5 .7")"));
+  add("a cylinder", geom(R"(type="cylinder" size=".4 .5")"));
+  add("a box", geom(R"(type="box" size=".3 .4 .6")"));
+  add("a plane from behind",
+      R"(<geom type="plane" size=".6 .8 .1" rgba=".8 .4 .2 1" zaxis="0 1 -.2"/>)");
+  add("a mesh", geom(R"(type="mesh" mesh="wedge")"));
+  add("a height field", R"(<geom type="hfield" hfield="hills" rgba=".8 .4 .2 1" pos="0 0 -.5"/>)");
+  add("a sphere site", R"(<site type="sphere" size=".5" rgba=".2 .8 .2 1"/>)");
+  add("a box site", R"(<site type="box" size=".3 .4 .5" euler="10 20 30" rgba=".2 .8 .2 1"/>)");
+  add("a cylinder site",
+      R"(<site type="cylinder" size=".3 .5" euler="40 20 30" rgba=".2 .8 .2 1"/>)");
+  add("things smaller than a pixel",
+      R"(<geom type="capsule" size=".006" fromto="-1 0 0 1 0 1" rgba="1 1 0 1"/>)");
+  all.back().similarity = .96;
+  all.back().times = 1.5;
+  return all;
+}
+
+void check(const std::vector<Effect>& effects) {
+  for (const Effect& effect : effects) {
+    CAPTURE(effect.name);
+    const TwoRenderers with(effect.with);
+    const TwoRenderers without(effect.without);
+    CHECK(with.similarity() >= effect.similarity);
+    CHECK(with.difference() <= effect.difference);
+    CHECK(with.share_off(4) <= effect.share_off);
+    const double effect_size = mean_absolute_difference(with.theirs.rgb, without.theirs.rgb);
+    if (effect_size > 0)
+      CHECK(effect_size > effect.times * with.difference());
+    const ShapeLikeness likeness = with.shapes();
+    CHECK(likeness.agreement() >= .99);
+    CHECK(likeness.depth_share_within() >= .99);
+  }
+}
+
+} // namespace
+
+TEST_CASE("lights and shadows are OpenGL's") {
+  check(lights());
+}
+
+TEST_CASE("materials, mirrors and transparency are OpenGL's") {
+  check(materials());
+}
+
+TEST_CASE("textures are OpenGL's") {
+  check(textures());
+}
+
+TEST_CASE("sky, haze and what is hidden are OpenGL's") {
+  check(surroundings());
+}
+
+TEST_CASE("every shape is OpenGL's") {
+  check(shapes());
+}
+
+TEST_CASE("every kind of camera is OpenGL's") {
+  const std::string body =
+      R"(<body name="b" pos=".3 .2 .3"><freejoint/><geom type="box" size=".3 .2 .1" rgba=".8 .4 .2 1"/>)"
+      R"(<camera name="track" mode="track" pos="0 -2 .5" xyaxes="1 0 0 0 .2 1"/>)"
+      R"(<camera name="com" mode="trackcom" pos="0 -2 .5" xyaxes="1 0 0 0 .2 1"/>)"
+      R"(<camera name="eye" pos=".4 0 .1" xyaxes="0 -1 0 .2 0 1"/></body>)"
+      R"(<camera name="wide" fovy="100" pos="0 -2 1" xyaxes="1 0 0 0 .5 1"/>)"
+      R"(<camera name="narrow" fovy="8" pos="0 -12 4" xyaxes="1 0 0 0 .33 1"/>)"
+      R"(<camera name="target" mode="targetbody" target="b" pos="1 -2 1"/>)"
+      R"(<camera name="targetcom" mode="targetbodycom" target="b" pos="-1 -2 1"/>)"
+      R"(<camera name="flat" projection="orthographic" fovy="2.5" pos="0 -3 1" xyaxes="1 0 0 0 .3 1"/>)"
+      R"(<camera name="lens" pos="0 -3 1" xyaxes="1 0 0 0 .3 1" resolution="100 100" focalpixel="90 120" principalpixel="8 -5" sensorsize=".01 .01"/>)";
+  const std::string other =
+      R"(<geom type="capsule" fromto="1 2 0 1.5 2 1" size=".2" rgba=".2 .4 .8 1"/>)";
+  const std::string xml = scene(kLight + kFloor + body + other, kSky);
+  for (const char* camera :
+       {"track", "com", "eye", "wide", "narrow", "target", "targetcom", "flat", "lens", "-1"}) {
+    CAPTURE(camera);
+    const TwoRenderers both(xml, camera);
+    CHECK(both.similarity() >= .98);
+    CHECK(both.difference() <= 1.5);
+    const ShapeLikeness likeness = both.shapes();
+    CHECK(likeness.inner_pixels > 1000);
+    CHECK(likeness.agreement() >= .99);
+    CHECK(likeness.depth_share_within() >= .99);
+  }
+}
