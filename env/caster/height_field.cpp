@@ -94,10 +94,6 @@ void HeightField::build() {
   }
 }
 
-HeightFieldView HeightField::view() const {
-  return view_;
-}
-
 float HeightField::lowest() const {
   return ranges_.empty() ? 0 : ranges_[ranges_.size() - 2];
 }

@@ -39,8 +39,8 @@ public:
   /// not finite count as 0. No allocation.
   void update(const mjModel& model);
 
-  HeightFieldView view() const;
-  float lowest() const; // metres, of the surface
+  const HeightFieldView& view() const { return view_; } // stays where it is
+  float lowest() const;                                 // metres, of the surface
   float highest() const;
 
 private:

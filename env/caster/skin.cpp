@@ -72,6 +72,10 @@ void Skin::pose(const mjData& data) {
 }
 
 void Skin::move_vertices(const mjData& data) {
+  if (!model_->bones_.empty())
+    for (std::size_t k = 0; k < 3; ++k)
+      origin_[k] =
+          static_cast<float>(data.xpos[3 * static_cast<std::size_t>(model_->bones_[0].body) + k]);
   for (std::size_t j = 0; j < model_->bones_.size(); ++j) {
     const SkinModel::Bone& bone = model_->bones_[j];
     const auto body = static_cast<std::size_t>(bone.body);
@@ -83,7 +87,7 @@ void Skin::move_vertices(const mjData& data) {
     mju_quat2Mat(rotation, turn);
     float* to = bones_.data() + 12 * j;
     for (std::size_t row = 0; row < 3; ++row) {
-      mjtNum moved = data.xpos[3 * body + row];
+      mjtNum moved = data.xpos[3 * body + row] - static_cast<mjtNum>(origin_[row]);
       for (std::size_t column = 0; column < 3; ++column) {
         moved -= rotation[3 * row + column] * static_cast<mjtNum>(bone.position[column]);
         to[3 * column + row] = static_cast<float>(rotation[3 * row + column]);

@@ -2,6 +2,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -40,7 +41,7 @@ private:
   std::vector<float> coordinates_;    // [vertices, 2]; empty: none
 };
 
-/// Box around a pose, metres in the world; low > high when there is nothing to see.
+/// Box around a pose, metres; low > high when there is nothing to see.
 struct SkinBounds {
   float low[3];
   float high[3];
@@ -57,8 +58,10 @@ public:
   /// their triangles vanish.
   void pose(const mjData& data);
 
-  MeshView view() const;     // in the world's frame, of the last pose; valid as long as this
-  SkinBounds bounds() const; // of the last pose
+  MeshView view() const;     // of the last pose, relative to origin(); valid as long as this
+  SkinBounds bounds() const; // of the last pose, relative to origin()
+  /// World position of its first bone's body, from which its vertices are measured: small numbers.
+  const std::array<float, 3>& origin() const { return origin_; }
   const std::vector<float>& vertices() const { return vertices_; } // [vertices, 4], model's order
   const std::vector<float>& normals() const { return normals_; }   // [vertices, 4], unit
 
@@ -67,6 +70,7 @@ private:
   void make_normals();
 
   std::shared_ptr<const SkinModel> model_;
+  std::array<float, 3> origin_{};
   std::vector<float> bones_; // [bones, 12]: columns of the rotation, then the translation
   std::vector<float> vertices_;
   std::vector<float> normals_;
