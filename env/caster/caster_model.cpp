@@ -7,7 +7,13 @@
 namespace troupe::env {
 
 CasterModel::CasterModel(std::shared_ptr<const CompiledModel> compiled)
-    : compiled_(std::move(compiled)) {}
+    : compiled_(std::move(compiled)), textures_(caster::make_textures(model())), meshes_(model()) {
+  const int sky = caster::find_sky(model());
+  if (sky >= 0 && textures_[static_cast<std::size_t>(sky)].levels > 0)
+    sky_ = &textures_[static_cast<std::size_t>(sky)];
+  for (int i = 0; i < static_cast<int>(model().nskin); ++i)
+    skins_.push_back(std::make_shared<const caster::SkinModel>(model(), i));
+}
 
 std::shared_ptr<const CasterModel> caster_model(std::shared_ptr<const CompiledModel> compiled) {
   if (!compiled)

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "env/caster/shade-inl.hpp"
+#include "env/caster/prepare-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
@@ -22,15 +22,6 @@ inline Candidates block_candidates(const RowCandidates& row, int column) {
   return {{&row.visible, row.visible.block(column)},
           {&row.mirrored, row.mirrored.block(column)},
           {&row.shadowed, row.shadowed.block(column)}};
-}
-
-template <class R>
-HWY_INLINE R pixel_u(const Camera& camera, R x) {
-  return R(camera.u0) + (x + R(.5F)) * R(camera.du);
-}
-template <class R>
-HWY_INLINE R pixel_v(const Camera& camera, R y) {
-  return R(camera.v0) - (y + R(.5F)) * R(camera.dv);
 }
 
 /// Pixel centres of lanes `first` and on of a block.

@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "env/caster/height_field.hpp"
+#include "env/caster/mesh.hpp"
+#include "env/caster/textures.hpp"
+
 namespace troupe::env::caster {
 
 enum class ShapeKind : std::int32_t {
@@ -77,7 +81,6 @@ struct PlaneAxis {
 /// Brightness of one spot light at the vertices of one plane, in a window around its cone.
 struct LightTable {
   int light = -1;
-  int shape = -1;
   std::array<int, 2> first{}; // line numbers
   std::array<int, 2> count{}; // 0: the light does not reach the plane
   std::vector<float> ambient; // [count[1]][count[0]] attenuation x cone
@@ -91,14 +94,13 @@ struct alignas(64) Shape {
   ShapeKind kind = ShapeKind::sphere;
   std::int32_t object_type = -1; // mjtObj
   std::int32_t object_id = -1;
-  std::int32_t data = -1;    // mesh, height field or skin number
-  std::int32_t texture = -1; // mjModel's texture number
-  bool texture_uniform = false;
-  bool texture_coordinates = false;
+  const Texture* texture = nullptr; // null: none
+  TextureMapping mapping;
+  MeshView mesh;                          // meshes and skins
+  const HeightFieldView* field = nullptr; // height fields
   bool transparent = false;
   bool casts_shadow = false;
-  bool infinite_x = false; // planes
-  bool infinite_y = false;
+  bool endless = false; // a plane that is infinite both ways
   bool thin = false;    // about a pixel or less: may pass between the pixels' centres
   int squarings = -1;   // log2 of the half exponent, when that is a power of two
   float faintest = 0;   // (N.H)^2 below which nothing shines
@@ -114,9 +116,11 @@ struct alignas(64) Shape {
   float specular = 0;
   float half_exponent = 0; // of (N.H)^2
   float reflectance = 0;
-  std::array<float, 2> texture_repeat{1, 1};
   float distance = 0; // from the camera, orders what is transparent
-  // Bounds: everything is within `radius` of the segment position ± half_segment.
+  // Bounds: everything is in the box of half_size around `centre`, which is turned as the shape is,
+  // and within `radius` of the segment centre ± half_segment.
+  std::array<float, 3> centre{};
+  std::array<float, 3> half_size{};
   std::array<float, 3> half_segment{};
   float radius = 0;
   std::array<LocalLight, kMaxLights> lights{};
@@ -187,6 +191,11 @@ struct Frame {
   bool effects = true;
   std::vector<Shape> shapes; // opaque ones first, then transparent ones, nearest first
   int opaque = 0;
+  const Texture* sky = nullptr; // null: none, all is black
+  float sky_nearest = 0;        // t before which no ray of the picture meets the sky
+  const Shape* hazy = nullptr;  // the plane under the haze; null: none
+  std::array<float, 3> haze_colour{};
+  float map_haze = 0;
   std::vector<Light> lights;
   std::array<float, 3> scene_ambient{};
   Mirror mirror;
@@ -199,7 +208,6 @@ struct Frame {
   std::vector<std::int32_t> caster_first;
   std::vector<std::int32_t> caster_list;
   std::vector<LightTable> tables;
-  int used_tables = 0;
 };
 
 } // namespace troupe::env::caster

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "env/caster/caster_model.hpp"
 #include "env/caster/float3.hpp"
 
 namespace troupe::env::caster {
@@ -89,41 +90,87 @@ bool set_kind(const mjvGeom& geom, Shape& shape) {
   case mjGEOM_BOX:
     shape.kind = ShapeKind::box;
     return true;
+  case mjGEOM_MESH:
+  case mjGEOM_SDF:
+    shape.kind = ShapeKind::mesh;
+    return true;
+  case mjGEOM_HFIELD:
+    shape.kind = ShapeKind::height_field;
+    return true;
+  case mjGEOM_SKIN:
+    shape.kind = ShapeKind::skin;
+    return true;
   default:
     return false;
   }
 }
 
-/// A sphere's worth of segment and radius around the shape.
+bool has_formula(ShapeKind kind) {
+  return kind <= ShapeKind::box;
+}
+
+/// Box and capsule around the shape; half_size and centre are known for what is no formula.
 void set_bounds(Shape& shape) {
-  const Float3& size = shape.size;
+  if (has_formula(shape.kind)) {
+    shape.centre = shape.position;
+    shape.half_size = shape.size;
+  }
+  const Float3& size = shape.half_size;
   std::size_t longest = 2;
   float half = 0;
-  switch (shape.kind) {
-  case ShapeKind::sphere:
+  if (shape.kind == ShapeKind::sphere) {
     shape.radius = size[0];
-    break;
-  case ShapeKind::capsule:
-  case ShapeKind::cylinder: // within the capsule around it
-    shape.radius = size[0];
+  } else if (shape.kind == ShapeKind::capsule || shape.kind == ShapeKind::cylinder) {
+    shape.radius = size[0]; // a cylinder is within the capsule around it
     half = size[2];
-    break;
-  case ShapeKind::ellipsoid: {
-    longest = static_cast<std::size_t>(std::max_element(size.begin(), size.end()) - size.begin());
-    shape.radius = std::max(size[(longest + 1) % 3], size[(longest + 2) % 3]);
-    half = size[longest] - shape.radius;
-    break;
-  }
-  case ShapeKind::plane:
+  } else if (shape.kind == ShapeKind::plane) {
     shape.radius = 1e9F;
-    break;
-  default: {
+  } else {
     longest = static_cast<std::size_t>(std::max_element(size.begin(), size.end()) - size.begin());
-    shape.radius = std::hypot(size[(longest + 1) % 3], size[(longest + 2) % 3]);
-    half = size[longest];
-  }
+    const float second = size[(longest + 1) % 3];
+    const float third = size[(longest + 2) % 3];
+    const bool round = shape.kind == ShapeKind::ellipsoid;
+    shape.radius = round ? std::max(second, third) : std::hypot(second, third);
+    half = round ? size[longest] - shape.radius : size[longest];
   }
   shape.half_segment = column(shape.rotation, longest) * half;
+}
+
+/// The box from low to high, in the shape's frame; false when it is none.
+bool set_box(Shape& shape, const Float3& low, const Float3& high) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!(low[i] <= high[i]) || !std::isfinite(high[i] - low[i]))
+      return false;
+    shape.half_size[i] = std::max(.5F * (high[i] - low[i]), 1e-6F);
+  }
+  shape.centre = shape.position + outward(shape.rotation, (low + high) * .5F);
+  return true;
+}
+
+/// Triangles of meshes, skins and height fields; false when there are none.
+bool set_surface(const mjvGeom& geom, const CasterModel& shared, const MovingParts& parts,
+                 Shape& shape) {
+  if (shape.kind == ShapeKind::height_field) {
+    if (geom.dataid < 0 || geom.dataid >= static_cast<int>(parts.fields.size()))
+      return false;
+    const HeightField& field = parts.fields[static_cast<std::size_t>(geom.dataid)];
+    shape.field = &field.view();
+    const Float3 size = {shape.field->size[0], shape.field->size[1], shape.field->bottom};
+    return shape.field->heights != nullptr
+           && set_box(shape, size * -1, {size[0], size[1], std::max(field.highest(), -size[2])});
+  }
+  if (shape.kind == ShapeKind::mesh) {
+    shape.mesh = shared.meshes().view(geom.dataid < 0 ? -1 : geom.dataid / 2); // odd: the hull
+  } else {
+    if (geom.objid < 0 || geom.objid >= static_cast<int>(parts.skins.size()))
+      return false;
+    const Skin& skin = parts.skins[static_cast<std::size_t>(geom.objid)];
+    shape.mesh = skin.view();
+    shape.position = skin.origin();
+    shape.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  }
+  return shape.mesh.nodes != nullptr && finite(shape.position.data(), 3)
+         && set_box(shape, float3(shape.mesh.nodes[0].low), float3(shape.mesh.nodes[0].high));
 }
 
 PlaneAxis plane_axis(float size, float grid) {
@@ -139,7 +186,7 @@ PlaneAxis plane_axis(float size, float grid) {
   return axis;
 }
 
-void set_material(const mjModel& model, const mjvGeom& geom, Shape& shape) {
+void set_material(const CasterModel& shared, const mjvGeom& geom, Shape& shape) {
   std::copy_n(geom.rgba, 4, shape.rgba.begin());
   shape.emission = geom.emission;
   shape.specular = geom.specular;
@@ -150,44 +197,51 @@ void set_material(const mjModel& model, const mjvGeom& geom, Shape& shape) {
   shape.squarings = mantissa == .5F && log2 >= 1 ? log2 - 1 : -1;
   // Below, the power is less than 1e-6; no number gets so small that processors slow down.
   shape.faintest = shape.half_exponent > 0 ? std::pow(1e-6F, 1 / shape.half_exponent) : 0;
-  shape.texture = -1;
-  if (geom.matid >= 0 && geom.matid < model.nmat) {
-    const int texture = model.mat_texid[geom.matid * mjNTEXROLE + mjTEXROLE_RGB];
-    shape.texture = texture >= 0 ? texture : model.mat_texid[geom.matid * mjNTEXROLE];
+  shape.mapping = map_texture(geom, shared.textures());
+  if (shape.mapping.layout != TextureLayout::none)
+    shape.texture = &shared.textures()[static_cast<std::size_t>(shape.mapping.texture)];
+}
+
+/// Infinite planes end where MuJoCo lets them end: a few steps of their texture beyond the far
+/// plane. mjv_updateScene has moved them along with the camera.
+void set_plane(const Camera& camera, Shape& shape) {
+  constexpr float kLines = 198; // without a texture
+  const bool infinite[2] = {shape.size[0] <= 0, shape.size[1] <= 0};
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (infinite[k]) {
+      const float repeat = shape.texture != nullptr ? shape.mapping.scale[k] : 0;
+      const float period = repeat > 0 ? 2 / repeat : 2.1F * camera.far / kLines;
+      shape.size[k] = .5F * (2.1F * camera.far + 2 * period);
+    }
+    shape.axes[k] = plane_axis(shape.size[k], shape.size[2]);
   }
-  shape.texture_uniform = geom.texuniform != 0;
-  shape.texture_coordinates = geom.texcoord != 0;
-  shape.texture_repeat = {geom.texrepeat[0], geom.texrepeat[1]};
+  shape.endless = infinite[0] && infinite[1];
+  if (dot(camera.eye - shape.position, column(shape.rotation, 2)) < 0)
+    shape.rgba[3] *= kFromBehind;
 }
 
 /// The geom as a shape; false when it is not one or not finite.
-bool set_shape(const mjModel& model, const mjvGeom& geom, const Camera& camera, Shape& shape) {
+bool set_shape(const mjvGeom& geom, const CasterModel& shared, const MovingParts& parts,
+               const Camera& camera, Shape& shape) {
   shape = Shape{};
   if (!set_kind(geom, shape) || !finite(geom.pos, 3) || !finite(geom.mat, 9)
       || !finite(geom.size, 3) || !finite(geom.rgba, 4) || !(geom.rgba[3] > 0))
     return false;
   shape.object_type = geom.objtype;
   shape.object_id = geom.objid;
-  shape.data = geom.dataid;
   shape.casts_shadow = geom.category != mjCAT_DECOR;
   shape.size = float3(geom.size);
   for (std::size_t i = 0; i < 3; ++i)
     shape.inverse_size[i] = shape.size[i] > 0 ? 1 / shape.size[i] : 0;
   std::copy_n(geom.mat, 9, shape.rotation.begin());
   shape.position = float3(geom.pos);
-  set_material(model, geom, shape);
-  set_bounds(shape);
-  if (shape.kind == ShapeKind::plane) {
-    shape.infinite_x = shape.size[0] <= 0;
-    shape.infinite_y = shape.size[1] <= 0;
-    shape.axes = {plane_axis(shape.size[0], shape.size[2]),
-                  plane_axis(shape.size[1], shape.size[2])};
-    const float above = dot(camera.eye - shape.position, column(shape.rotation, 2));
-    if (above < 0)
-      shape.rgba[3] *= kFromBehind;
-  } else if (!(shape.size[0] > 0)) {
+  set_material(shared, geom, shape);
+  if (shape.kind == ShapeKind::plane)
+    set_plane(camera, shape);
+  else if (has_formula(shape.kind) ? !(shape.size[0] > 0)
+                                   : !set_surface(geom, shared, parts, shape))
     return false;
-  }
+  set_bounds(shape);
   shape.transparent = shape.rgba[3] < kOpaque;
   shape.distance = dot(shape.position - camera.eye, shape.position - camera.eye);
   return true;
@@ -259,11 +313,45 @@ void build_rays(Frame& frame) {
   }
 }
 
+/// The sky, and the haze over the first plane that is infinite both ways.
+void build_far_end(const mjModel& model, const CasterModel& shared, Frame& frame) {
+  const Camera& camera = frame.camera;
+  frame.sky = shared.sky();
+  const float across = std::max(std::abs(camera.u0),
+                                std::abs(camera.u0 + camera.du * static_cast<float>(frame.width)));
+  const float up = std::max(std::abs(camera.v0),
+                            std::abs(camera.v0 - camera.dv * static_cast<float>(frame.height)));
+  const float longest = camera.orthographic ? 1 : std::sqrt(1 + across * across + up * up);
+  constexpr float kSkyPart = .699F; // of the far plane; infinite_plane-inl.hpp has the number
+  frame.sky_nearest = frame.sky != nullptr ? kSkyPart * camera.far / longest : 3e38F;
+  frame.hazy = nullptr;
+  frame.map_haze = model.vis.map.haze;
+  frame.haze_colour = float3(model.vis.rgba.haze);
+  for (int i = 0; i < frame.opaque && frame.sky != nullptr && frame.hazy == nullptr; ++i) {
+    const Shape& plane = frame.shapes[static_cast<std::size_t>(i)];
+    if (plane.endless)
+      frame.hazy = &plane;
+  }
+}
+
 } // namespace
 
+MovingParts::MovingParts(const CasterModel& shared) {
+  for (int i = 0; i < shared.model().nhfield; ++i)
+    fields.emplace_back(shared.model(), i);
+  for (const auto& skin : shared.skins())
+    skins.emplace_back(skin);
+}
+
+void MovingParts::update(const mjModel& model, const mjData& data) {
+  for (HeightField& field : fields)
+    field.update(model);
+  for (Skin& skin : skins)
+    skin.pose(data);
+}
+
 void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel& shared,
-                  Frame& frame) {
-  (void)shared;
+                  const MovingParts& parts, Frame& frame) {
   build_camera(scene, frame);
   build_lights(scene, frame);
   frame.shapes.clear();
@@ -271,7 +359,7 @@ void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel
   for (const bool transparent : {false, true}) {
     for (int i = 0; i < scene.ngeom; ++i)
       if ((scene.geoms[i].type == mjGEOM_PLANE || (scene.geoms[i].rgba[3] < kOpaque) == transparent)
-          && set_shape(model, scene.geoms[i], frame.camera, shape)
+          && set_shape(scene.geoms[i], shared, parts, frame.camera, shape)
           && shape.transparent == transparent)
         frame.shapes.push_back(shape);
     if (!transparent)
@@ -281,6 +369,7 @@ void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel
             [](const Shape& a, const Shape& b) { return a.distance < b.distance; });
   find_mirror(frame);
   build_rays(frame);
+  build_far_end(model, shared, frame);
 }
 
 } // namespace troupe::env::caster

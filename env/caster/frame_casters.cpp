@@ -14,7 +14,7 @@ struct Ball {
 };
 
 Ball ball_around(const Shape& shape) {
-  return {shape.position, shape.radius + length(shape.half_segment)};
+  return {shape.centre, shape.radius + length(shape.half_segment)};
 }
 
 /// Whether a point of ball `receiver` may be behind ball `caster` as the light shines.
@@ -67,7 +67,8 @@ void build_casters(Frame& frame) {
       frame.caster_first.push_back(static_cast<std::int32_t>(frame.caster_list.size()));
       for (std::size_t c = 0; c < frame.shapes.size() && wanted && light.shadowed; ++c) {
         const Shape& caster = frame.shapes[c];
-        if (c == s || !caster.casts_shadow)
+        // What is convex never shadows itself.
+        if (!caster.casts_shadow || (c == s && caster.kind <= ShapeKind::box))
           continue;
         if (caster.kind == ShapeKind::plane ? plane_between(light, caster, around)
                                             : may_shadow(light, ball_around(caster), around))

@@ -21,7 +21,6 @@ constexpr std::array<std::pair<int, int>, 12> kBoxEdges = {{{0, 1},
                                                             {1, 5},
                                                             {2, 6},
                                                             {3, 7}}};
-constexpr float kHuge = 1e7F; // metres; where an infinite plane ends for bounds
 
 bool is_round(ShapeKind kind) {
   return kind == ShapeKind::sphere || kind == ShapeKind::capsule || kind == ShapeKind::ellipsoid
@@ -33,12 +32,12 @@ template <class Place>
 void add_shape(const SpanBuilder& spans, SpanSet& set, int item, const Shape& shape,
                Place&& place) {
   if (is_round(shape.kind)) {
-    spans.add_capsule(set, item, place(shape.position - shape.half_segment),
-                      place(shape.position + shape.half_segment), shape.radius);
+    spans.add_capsule(set, item, place(shape.centre - shape.half_segment),
+                      place(shape.centre + shape.half_segment), shape.radius);
     return;
   }
-  const Float3 x = column(shape.rotation, 0) * (shape.infinite_x ? kHuge : shape.size[0]);
-  const Float3 y = column(shape.rotation, 1) * (shape.infinite_y ? kHuge : shape.size[1]);
+  const Float3 x = column(shape.rotation, 0) * shape.half_size[0];
+  const Float3 y = column(shape.rotation, 1) * shape.half_size[1];
   if (shape.kind == ShapeKind::plane) {
     const Float3& p = shape.position;
     spans.add_polygon(set, item,
@@ -46,10 +45,10 @@ void add_shape(const SpanBuilder& spans, SpanSet& set, int item, const Shape& sh
                                                  place(p + x + y), place(p - x + y)});
     return;
   }
-  const Float3 z = column(shape.rotation, 2) * shape.size[2];
+  const Float3 z = column(shape.rotation, 2) * shape.half_size[2];
   std::array<CameraPoint, 8> corners;
   for (std::size_t i = 0; i < 8; ++i)
-    corners[i] = place(shape.position + x * ((i & 1) != 0 ? 1.0F : -1.0F)
+    corners[i] = place(shape.centre + x * ((i & 1) != 0 ? 1.0F : -1.0F)
                        + y * ((i & 2) != 0 ? 1.0F : -1.0F) + z * ((i & 4) != 0 ? 1.0F : -1.0F));
   spans.add_hull(set, item, corners, kBoxEdges);
 }
@@ -127,7 +126,7 @@ void add_shadow(const SpanBuilder& spans, Frame& frame, int receiver_number, int
     spans.add_everywhere(frame.shadowed, item);
     return;
   }
-  const Float3 middle = inward(receiver.rotation, caster.position - receiver.position);
+  const Float3 middle = inward(receiver.rotation, caster.centre - receiver.position);
   const Float3 half = inward(receiver.rotation, caster.half_segment);
   if (middle[2] + std::abs(half[2]) + caster.radius < 0)
     return; // below the plane
@@ -147,10 +146,9 @@ void add_shadow(const SpanBuilder& spans, Frame& frame, int receiver_number, int
     }
   }
   for (std::size_t axis = 0; axis < 2; ++axis) {
-    const bool infinite = axis == 0 ? receiver.infinite_x : receiver.infinite_y;
     const float low = std::min(centres[0][axis], centres[1][axis]) - widest[axis];
     const float high = std::max(centres[0][axis], centres[1][axis]) + widest[axis];
-    if (!infinite && (low > receiver.size[axis] || high < -receiver.size[axis]))
+    if (low > receiver.size[axis] || high < -receiver.size[axis])
       return;
   }
   std::array<CameraPoint, 6> corners;
@@ -183,7 +181,7 @@ void build_spans(Frame& frame) {
     const Shape& shape = frame.shapes[static_cast<std::size_t>(i)];
     add_shape(spans, frame.visible, i, shape, straight);
     if (mirror.shape >= 0 && i != mirror.shape) {
-      const float above = dot(mirror.normal, shape.position) - mirror.offset;
+      const float above = dot(mirror.normal, shape.centre) - mirror.offset;
       const float reach = std::abs(dot(mirror.normal, shape.half_segment)) + shape.radius;
       if (above + reach > 0)
         add_shape(spans, frame.mirrored, i, shape, reflected);

@@ -9,11 +9,18 @@ namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 namespace {
 
+template <bool kOrthographic>
+void draw_projected(Frame& frame, Picture& picture) {
+  draw_sky<kOrthographic>(frame, picture);
+  make_tables<kOrthographic>(frame);
+  Drawing<kOrthographic>(frame, picture).draw();
+}
+
 void draw_picture(Frame& frame, Picture& picture) {
   if (frame.camera.orthographic)
-    Drawing<true>(frame, picture).draw();
+    draw_projected<true>(frame, picture);
   else
-    Drawing<false>(frame, picture).draw();
+    draw_projected<false>(frame, picture);
 }
 
 template <bool kOrthographic, class Write>

@@ -87,8 +87,9 @@ HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, cons
       reach = reach * cone(light, local, toward);
   }
   const R facing = dot(surface.normal, toward);
-  Brightness<R> result{reach, reach * max(facing, R(0.0F)), R(0.0F), facing > R(0.0F)};
-  if (local.shines)
+  Brightness<R> result{reach, reach * max(facing, R(0.0F)), R(0.0F),
+                       (facing > R(0.0F)) & (reach > R(0.0F))};
+  if (local.shines && any(result.faces))
     result.specular = keep_if(result.faces, reach * shine(shape, surface, toward, facing));
   return result;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -42,6 +43,9 @@ struct Picture {
   std::vector<std::int32_t> colours; // of the pixels' centres
   std::vector<std::int32_t> smooth;  // the picture
   std::vector<std::int32_t> sky;     // where nothing is
+  // Of which camera `sky` is: right, up, forward, u0, v0, du, dv.
+  std::array<float, 13> sky_camera{};
+  bool sky_known = false;
   RowCandidates rows[2];
   std::vector<std::uint64_t> merged; // masks of several blocks in one
   std::vector<std::uint32_t> edges;  // [block columns]: bits of the pixels to smooth

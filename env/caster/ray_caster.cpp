@@ -46,6 +46,7 @@ struct RayCaster::Impl {
       : shared(std::move(shared_model)),
         options(wanted),
         list(shared->model(), wanted.camera),
+        parts(*shared),
         kernels(caster::kernels()) {
     frame.width = options.width;
     frame.height = options.height;
@@ -56,7 +57,8 @@ struct RayCaster::Impl {
   }
 
   void prepare(const mjModel& model, const mjData& data) {
-    caster::build_shapes(model, list.update(model, data), *shared, frame);
+    parts.update(model, data);
+    caster::build_shapes(model, list.update(model, data), *shared, parts, frame);
     caster::build_spans(frame);
     caster::build_casters(frame);
   }
@@ -95,6 +97,7 @@ struct RayCaster::Impl {
   std::shared_ptr<const CasterModel> shared;
   CastOptions options;
   caster::DrawList list;
+  caster::MovingParts parts;
   caster::Frame frame;
   caster::Picture picture;
   const caster::Kernels& kernels;

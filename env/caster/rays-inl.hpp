@@ -7,7 +7,9 @@
 #endif
 
 #include "env/caster/frame.hpp"
+#include "env/caster/height_field-inl.hpp"
 #include "env/caster/lanes-inl.hpp"
+#include "env/caster/mesh-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
@@ -15,6 +17,9 @@ namespace HWY_NAMESPACE {
 
 inline constexpr float kNowhere = 3e38F; // the parameter of a ray that meets nothing
 inline constexpr float kTiny = 1e-20F;
+// What may darken itself does so from here on: about as far as MuJoCo's shadow map is off.
+inline constexpr float kShadowPart = 2e-3F;  // of the way to a light
+inline constexpr float kShadowStart = 1e-2F; // metres, to a directional light
 
 /// Where the rays of a packet go through the picture.
 template <class R>
@@ -139,18 +144,31 @@ template <class R>
 HWY_INLINE R enter_plane(const Ray<R>& ray, const Shape& shape) {
   // From behind, too; the sign of the direction does not matter.
   const R t = -ray.o.z / not_zero(ray.d.z);
-  MaskOf<R> inside = t > R(0.0F);
-  if (!shape.infinite_x)
-    inside = inside & (abs(ray.o.x + t * ray.d.x) <= R(shape.size[0]));
-  if (!shape.infinite_y)
-    inside = inside & (abs(ray.o.y + t * ray.d.y) <= R(shape.size[1]));
+  const MaskOf<R> inside = (t > R(0.0F)) & (abs(ray.o.x + t * ray.d.x) <= R(shape.size[0]))
+                           & (abs(ray.o.y + t * ray.d.y) <= R(shape.size[1]));
   return select(inside, t, R(kNowhere));
 }
 
+/// Meshes, skins and height fields: loops of their own, not worth copying to each place of use.
+template <class R>
+HWY_NOINLINE R enter_triangles(const Shape& shape, const Ray<R>& ray, R limit) {
+  const R zero(0.0F);
+  const MaskOf<R> everywhere = limit > zero;
+  if (shape.kind == ShapeKind::height_field) {
+    FieldHit<R> hit{limit, {zero, zero, zero}};
+    intersect_field(*shape.field, ray.o, ray.d, zero, everywhere, hit);
+    return select(hit.t < limit, hit.t, R(kNowhere));
+  }
+  MeshHit<R> hit = no_mesh_hit(limit);
+  intersect_mesh(shape.mesh, ray.o, ray.d, zero, everywhere, hit);
+  return select(hit.triangle < IntOf<R>(0), R(kNowhere), hit.t);
+}
+
 /// Where the packet's rays enter the shape, kNowhere where they do not; `frame` is the camera in
-/// the shape's frame, mirrored or not.
+/// the shape's frame, mirrored or not. Hits beyond `limit` need not be found.
 template <bool kOrthographic, class R>
-HWY_INLINE R enter(const Shape& shape, const RayFrame& frame, const Packet<R>& packet) {
+HWY_INLINE R enter(const Shape& shape, const RayFrame& frame, const Packet<R>& packet,
+                   R limit = R(kNowhere)) {
   const Ray<R> ray = ray_in<kOrthographic>(frame, packet);
   switch (shape.kind) {
   case ShapeKind::plane:
@@ -172,7 +190,7 @@ HWY_INLINE R enter(const Shape& shape, const RayFrame& frame, const Packet<R>& p
     return select(in.from <= in.to, in.from, R(kNowhere));
   }
   default:
-    return R(kNowhere);
+    return enter_triangles(shape, ray, limit);
   }
 }
 
@@ -205,18 +223,22 @@ HWY_INLINE MaskOf<R> passes_capsule(const Ray<R>& ray, R last, R radius, R half)
 template <class R>
 HWY_INLINE MaskOf<R> passes_plane(const Ray<R>& ray, R last, const Shape& shape) {
   const R t = -ray.o.z / not_zero(ray.d.z);
-  MaskOf<R> through = (t > R(0.0F)) & (t < last);
-  if (!shape.infinite_x)
-    through = through & (abs(ray.o.x + t * ray.d.x) <= R(shape.size[0]));
-  if (!shape.infinite_y)
-    through = through & (abs(ray.o.y + t * ray.d.y) <= R(shape.size[1]));
-  return through;
+  return (t > R(0.0F)) & (t < last) & (abs(ray.o.x + t * ray.d.x) <= R(shape.size[0]))
+         & (abs(ray.o.y + t * ray.d.y) <= R(shape.size[1]));
 }
 
-/// Whether the shape is between the point (in its frame) and the light.
 template <class R>
-HWY_INLINE MaskOf<R> darkens(const Shape& shape, const Vec3<R>& point, int light,
-                             bool directional) {
+HWY_NOINLINE MaskOf<R> darkens_triangles(const Shape& shape, const Ray<R>& ray, R first, R last,
+                                         MaskOf<R> wanted) {
+  if (shape.kind == ShapeKind::height_field)
+    return field_between(*shape.field, ray.o, ray.d, first, last, wanted);
+  return mesh_between(shape.mesh, ray.o, ray.d, first, last, wanted);
+}
+
+/// Whether the shape is between the point (in its frame) and the light, for lanes of `wanted`.
+template <class R>
+HWY_INLINE MaskOf<R> darkens(const Shape& shape, const Vec3<R>& point, int light, bool directional,
+                             MaskOf<R> wanted) {
   const auto& local = shape.lights[static_cast<std::size_t>(light)];
   Vec3<R> toward = broadcast<R>(local.toward.data());
   const Vec3<R> scale = broadcast<R>(shape.inverse_size.data());
@@ -241,7 +263,7 @@ HWY_INLINE MaskOf<R> darkens(const Shape& shape, const Vec3<R>& point, int light
   case ShapeKind::box:
     return meets(box_interval(ray, shape.size));
   default:
-    return no_lanes<R>();
+    return darkens_triangles(shape, ray, R(directional ? kShadowStart : kShadowPart), last, wanted);
   }
 }
 

@@ -44,7 +44,7 @@ struct Shader {
       const Shape& caster = frame.shapes[static_cast<std::size_t>(c)];
       const Vec3<R> point = point_at(ray_in<kOrthographic>(caster.ray, packet), t);
       const bool directional = frame.lights[static_cast<std::size_t>(light)].directional;
-      lit = andnot(lit, darkens(caster, point, light, directional));
+      lit = andnot(lit, darkens(caster, point, light, directional, lit));
     };
     if (frame.shapes[static_cast<std::size_t>(receiver)].kind == ShapeKind::plane) {
       candidates.shadowed.for_each([&](std::int32_t p) HWY_ATTR {
@@ -85,7 +85,8 @@ struct Shader {
     const Shape& shape = frame.shapes[static_cast<std::size_t>(number)];
     const RayFrame& from = kAs == As::mirrored ? shape.mirrored : shape.ray;
     const Ray<R> ray = ray_in<kOrthographic>(from, packet);
-    Surface<R> surface = surface_at(shape, ray, t, packet);
+    TexturePlace<R> given;
+    const Surface<R> surface = surface_at(shape, ray, t, packet, wanted, given);
     const R scale(kAs == As::mirrored ? frame.mirror.reflectance : 1.0F);
     Vec3<R> first = broadcast<R>(shape.glow.data()) * scale;
     const int lights = static_cast<int>(frame.lights.size());
@@ -99,7 +100,7 @@ struct Shader {
       if (!frame.lights[static_cast<std::size_t>(l)].shadowed)
         continue;
       const Brightness<R> b = shine_on(shape, l, surface);
-      MaskOf<R> lit = wanted & b.faces & (b.ambient > R(0.0F));
+      MaskOf<R> lit = wanted & b.faces;
       if (none(lit))
         continue;
       lit = unshadowed(candidates, number, l, packet, t, lit);
@@ -112,7 +113,9 @@ struct Shader {
       sum = {sum.x + keep_if(lit, more.x), sum.y + keep_if(lit, more.y),
              sum.z + keep_if(lit, more.z)};
     }
-    return apply_texture<kOrthographic>(frame, shape, surface, ray, t, packet, sum);
+    if (shape.texture == nullptr)
+      return sum;
+    return apply_texture<kOrthographic>(frame, shape, surface, from, t, packet, given, sum);
   }
 
   /// Calls visit(number, lanes) for each number that the lanes hold, negative ones excepted.
@@ -144,9 +147,23 @@ struct Shader {
             shade<As::mirrored>(candidates, number, packet, seen.mirrored_t, lanes);
         result = select<R>(lanes, at_most_one(result + image), result);
       });
+    if (frame.hazy != nullptr)
+      blend_haze(packet, seen, result);
     if (seen.through)
       blend_all(candidates, packet, seen, result);
     return pack(result);
+  }
+
+  template <class R>
+  HWY_INLINE void blend_haze(const Packet<R>& packet, const Seen<R>& seen, Vec3<R>& result) const {
+    const RayFrame& rays = frame.hazy->ray;
+    const Haze haze = make_haze(frame.camera.far, rays.origin[2], frame.map_haze);
+    if (!(haze.distance > 0))
+      return;
+    const R opacity = haze_opacity(haze, ray_in<kOrthographic>(rays, packet).d,
+                                   select(seen.shape > IntOf<R>(-1), seen.t, R(kNowhere)));
+    const Vec3<R> colour = broadcast<R>(frame.haze_colour.data());
+    result = result + (colour - result) * opacity;
   }
 
   /// Transparent shapes, nearest first and then once more, farthest first, as MuJoCo does.
@@ -158,7 +175,7 @@ struct Shader {
       if (i < frame.opaque)
         return;
       const Shape& shape = frame.shapes[static_cast<std::size_t>(i)];
-      const R t = enter<kOrthographic>(shape, shape.ray, packet);
+      const R t = enter<kOrthographic>(shape, shape.ray, packet, seen.t);
       const MaskOf<R> before = (t < seen.t) & (t >= R(frame.camera.near));
       if (none(before))
         return;

@@ -7,17 +7,37 @@
 #endif
 
 #include "env/caster/light-inl.hpp"
+#include "env/caster/texture-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
+/// Normals, and texture coordinates where the mesh has some, of the triangles at parameter t.
+template <class R>
+HWY_NOINLINE Vec3<R> triangle_normal(const Shape& shape, const Ray<R>& ray, R t, MaskOf<R> wanted,
+                                     TexturePlace<R>& given) {
+  if (shape.kind == ShapeKind::height_field) {
+    const R slack = abs(t) * R(1e-5F);
+    FieldHit<R> hit{t + slack, {R(0.0F), R(0.0F), R(1.0F)}};
+    intersect_field(*shape.field, ray.o, ray.d, t - slack, wanted, hit);
+    return hit.normal;
+  }
+  const MeshHit<R> hit = mesh_hit_at(shape.mesh, ray.o, ray.d, t, wanted);
+  const MeshSurface<R> surface = mesh_surface(shape.mesh, hit);
+  given = {surface.u, surface.v, surface.du, surface.dv};
+  return surface.normal;
+}
+
+/// What light falls on, for the lanes of `wanted`; `given` is set for meshes and skins alone.
 template <class R>
 HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, R t,
-                                 const Packet<R>& packet) {
+                                 const Packet<R>& packet, MaskOf<R> wanted,
+                                 TexturePlace<R>& given) {
   Surface<R> surface;
   surface.point = point_at(ray, t);
-  surface.normal = normal_at(shape, surface.point);
+  surface.normal = shape.kind > ShapeKind::box ? triangle_normal(shape, ray, t, wanted, given)
+                                               : normal_at(shape, surface.point);
   surface.view = -ray.d;
   if (shape.kind == ShapeKind::ellipsoid) {
     const Vec3<R> size = broadcast<R>(shape.size.data());
@@ -28,17 +48,26 @@ HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, R t,
   return surface;
 }
 
+/// The colour times the shape's texture; `rays` is the camera in the shape's frame.
 template <bool kOrthographic, class R>
 HWY_INLINE Vec3<R> apply_texture(const Frame& frame, const Shape& shape, const Surface<R>& surface,
-                                 const Ray<R>& ray, R t, const Packet<R>& packet,
-                                 const Vec3<R>& colour) {
-  (void)frame;
-  (void)ray;
-  (void)t;
-  (void)packet;
-  (void)shape;
-  (void)surface;
-  return colour;
+                                 const RayFrame& rays, R t, const Packet<R>& packet,
+                                 const TexturePlace<R>& given, const Vec3<R>& colour) {
+  const Vec3<R> direction = -surface.view * (R(1.0F) / packet.inverse_length);
+  const R du(frame.camera.du);
+  Vec3<R> right = broadcast<R>(rays.right.data()) * du;
+  Vec3<R> down = broadcast<R>(rays.up.data()) * -R(frame.camera.dv);
+  if (shape.kind == ShapeKind::ellipsoid) {
+    const Vec3<R> size = broadcast<R>(shape.size.data());
+    right = {right.x * size.x, right.y * size.y, right.z * size.z};
+    down = {down.x * size.x, down.y * size.y, down.z * size.z};
+  }
+  const R reach = kOrthographic ? R(1.0F) : t;
+  const Texel<R> texel =
+      sample_texture(*shape.texture, shape.mapping, surface.point, surface.normal,
+                     surface_step(surface.normal, direction, reach, right),
+                     surface_step(surface.normal, direction, reach, down), given);
+  return {colour.x * texel.colour.x, colour.y * texel.colour.y, colour.z * texel.colour.z};
 }
 
 } // namespace HWY_NAMESPACE

@@ -6,6 +6,7 @@
 #define TROUPE_ENV_CASTER_TRACE_INL_HPP_
 #endif
 
+#include "env/caster/infinite_plane-inl.hpp"
 #include "env/caster/picture.hpp"
 #include "env/caster/rays-inl.hpp"
 
@@ -61,13 +62,31 @@ struct Tracer {
       if (i >= limit)
         return;
       const Shape& tried = frame.shapes[static_cast<std::size_t>(i)];
-      const R t = enter<kOrthographic>(tried, tried.ray, packet);
+      const R t = enter<kOrthographic>(tried, tried.ray, packet, best);
       const MaskOf<R> closer = (t < best) & (t >= near);
       best = select(closer, t, best);
       shape = select(closer, IntOf<R>(i), shape);
     });
     seen.t = best;
     seen.shape = shape;
+  }
+
+  /// The sky stands before what is far away.
+  template <class R>
+  HWY_INLINE void hide_behind_sky(const Packet<R>& packet, Seen<R>& seen) const {
+    const MaskOf<R> hidden = seen.t > sky_distance(world_direction(packet), frame.camera.far);
+    seen.shape = select(hidden, IntOf<R>(-1), seen.shape);
+    seen.t = select(hidden, R(frame.camera.far), seen.t);
+  }
+
+  template <class R>
+  HWY_INLINE Vec3<R> world_direction(const Packet<R>& packet) const {
+    const Camera& camera = frame.camera;
+    const Vec3<R> forward = broadcast<R>(camera.forward.data());
+    if constexpr (kOrthographic)
+      return forward;
+    return forward + broadcast<R>(camera.right.data()) * packet.u
+           + broadcast<R>(camera.up.data()) * packet.v;
   }
 
   /// What the mirror shows, where it is what is seen.
@@ -85,7 +104,7 @@ struct Tracer {
       if (i >= frame.opaque)
         return;
       const Shape& tried = frame.shapes[static_cast<std::size_t>(i)];
-      const R t = enter<kOrthographic>(tried, tried.mirrored, packet);
+      const R t = enter<kOrthographic>(tried, tried.mirrored, packet, seen.mirrored_t);
       const MaskOf<R> closer = on_mirror & (t < seen.mirrored_t) & (t > seen.t);
       seen.mirrored_t = select(closer, t, seen.mirrored_t);
       seen.mirrored = select(closer, IntOf<R>(i), seen.mirrored);
@@ -107,6 +126,8 @@ struct Tracer {
   HWY_INLINE Seen<R> trace(const Candidates& candidates, const Packet<R>& packet) const {
     Seen<R> seen;
     nearest(candidates, packet, seen, frame.opaque);
+    if (any(seen.t > R(frame.sky_nearest)))
+      hide_behind_sky(packet, seen);
     mirror(candidates, packet, seen);
     seen.key = (seen.shape + IntOf<R>(1)) ^ shift_left<16>(seen.mirrored + IntOf<R>(1));
     seen.through = false;
@@ -123,7 +144,7 @@ struct Tracer {
       if (i < frame.opaque)
         return;
       const Shape& tried = frame.shapes[static_cast<std::size_t>(i)];
-      const R t = enter<kOrthographic>(tried, tried.ray, packet);
+      const R t = enter<kOrthographic>(tried, tried.ray, packet, seen.t);
       const MaskOf<R> before = (t < seen.t) & (t >= near);
       if (none(before))
         return;
