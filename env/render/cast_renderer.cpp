@@ -2,6 +2,11 @@
 
 #include <hwy/targets.h>
 
+#include <cstdint>
+#include <stdexcept>
+
+#include "env/mujoco_errors.hpp"
+
 namespace troupe::env {
 
 CastRenderer::CastRenderer(Physics& physics, const PixelOptions& options, PixelLayout layout)
@@ -14,20 +19,41 @@ CastRenderer::CastRenderer(Physics& physics, const PixelOptions& options, PixelL
                                                  .layout = layout}) {}
 
 void CastRenderer::draw_colour(std::uint8_t* out) {
+  const MujocoScope scope(physics_.name());
   caster_.draw(physics_.model(), physics_.data(), {out, bytes()});
 }
 
 void CastRenderer::draw_metres(float* out) {
+  const MujocoScope scope(physics_.name());
   caster_.draw_depth(physics_.model(), physics_.data(), {out, pixels()});
 }
 
 void CastRenderer::draw_objects(std::int32_t* out) {
+  const MujocoScope scope(physics_.name());
   caster_.draw_segmentation(physics_.model(), physics_.data(), {out, 2 * pixels()});
 }
 
 std::string CastRenderer::cast_description() {
   const std::int64_t targets = hwy::SupportedTargets();
   return std::string("ray caster, ") + hwy::TargetName(targets & -targets) + " vectors";
+}
+
+void draw_with_vectors(const std::string& name) {
+  hwy::DisableTargets(0); // all again
+  const std::int64_t supported = hwy::SupportedTargets();
+  std::string names;
+  for (int bit = 0; bit < 63; ++bit) { // the better, the lower
+    const std::int64_t target = std::int64_t{1} << bit;
+    if ((supported & target) == 0)
+      continue;
+    if (name == hwy::TargetName(target)) {
+      hwy::DisableTargets(target - 1);
+      return;
+    }
+    names += std::string(names.empty() ? "" : ", ") + hwy::TargetName(target);
+  }
+  throw std::invalid_argument("vectors: '" + name + "' is none of this processor's; it has "
+                              + names);
 }
 
 } // namespace troupe::env

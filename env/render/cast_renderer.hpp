@@ -23,4 +23,10 @@ private:
   RayCaster caster_;
 };
 
+/// Draws with other vectors than the processor's best from here on, for measurements and tests:
+/// "AVX3_DL", "AVX3", "AVX2", "SSE4", "EMU128" (none) and others of Highway's targets. Of the whole
+/// process; no other thread may be drawing. Throws std::invalid_argument when the processor or this
+/// program does not have them. The pictures stay the same.
+void draw_with_vectors(const std::string& name);
+
 } // namespace troupe::env

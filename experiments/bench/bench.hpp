@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace troupe::experiments {
 
@@ -19,9 +20,12 @@ struct Figure {
 };
 
 struct BenchOptions {
-  double seconds = 1;  // per repetition
-  int repetitions = 3; // the median is reported
-  std::string models;  // folder of the suite's XML files; empty: the build's
+  double seconds = 1;               // per repetition
+  int repetitions = 3;              // the median is reported
+  std::string models;               // folder of the suite's XML files; empty: the build's
+  std::vector<std::string> tasks{}; // render: these, or "all"; empty: five
+  std::vector<int> sizes{};         // render: height and width in pixels; empty: 84
+  std::string vectors{};            // render: the caster's, e.g. "AVX2"; empty: the widest
 };
 
 using Report = std::function<void(const Figure&)>;
@@ -31,6 +35,9 @@ using Report = std::function<void(const Figure&)>;
 Figure measure_rate(const BenchOptions& options, const std::string& bench,
                     const std::string& metric, const std::string& unit,
                     const std::function<double()>& chunk);
+
+/// Median, least and greatest of `values` (at least one), without names.
+Figure median_of(std::vector<double> values);
 
 void bench_environment(const BenchOptions& options,
                        const Report& report); // control steps/s, resets/s

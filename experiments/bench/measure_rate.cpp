@@ -6,6 +6,17 @@
 
 namespace troupe::experiments {
 
+Figure median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  Figure figure;
+  figure.value =
+      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  figure.minimum = values.front();
+  figure.maximum = values.back();
+  return figure;
+}
+
 Figure measure_rate(const BenchOptions& options, const std::string& bench,
                     const std::string& metric, const std::string& unit,
                     const std::function<double()>& chunk) {
@@ -22,15 +33,11 @@ Figure measure_rate(const BenchOptions& options, const std::string& bench,
     } while (seconds < options.seconds);
     rates.push_back(work / seconds);
   }
-  std::sort(rates.begin(), rates.end());
-  const std::size_t middle = rates.size() / 2;
-  return {.bench = bench,
-          .metric = metric,
-          .value = rates.size() % 2 == 1 ? rates[middle] : (rates[middle - 1] + rates[middle]) / 2,
-          .minimum = rates.front(),
-          .maximum = rates.back(),
-          .unit = unit,
-          .config = {}};
+  Figure figure = median_of(std::move(rates));
+  figure.bench = bench;
+  figure.metric = metric;
+  figure.unit = unit;
+  return figure;
 }
 
 } // namespace troupe::experiments

@@ -1,51 +1,178 @@
+#include <chrono>
+#include <functional>
+#include <future>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "env/make.hpp"
-#include "env/render/gl_context.hpp"
+#include "env/plugin/rollout.hpp"
+#include "env/render/cast_renderer.hpp"
 #include "experiments/bench/bench.hpp"
+
+// Pictures per second, by the ray caster and by OpenGL. "picture alone": the time within draw() of
+// states that differ, each forwarded just before (not timed); several threads have a simulation and
+// a renderer each, and their rates are added. "step and picture": control steps with a picture
+// each, resets included, as dm_control's pixel wrapper makes them.
 
 namespace troupe::experiments {
 
 namespace {
 
-/// Control steps with a picture each: what dm_control's pixel wrapper does.
-void bench_picture(const BenchOptions& options, const Report& report, const std::string& task,
-                   int side, bool effects) {
+using SteadyClock = std::chrono::steady_clock;
+
+struct Setting {
+  std::string task;
+  int side = 84;
+  bool effects = true;
+  env::RendererKind renderer = env::RendererKind::caster;
+  int threads = 1;
+
+  env::PixelOptions pixels() const {
+    return {.height = side, .width = side, .effects = effects, .renderer = renderer};
+  }
+  std::string size() const { return std::to_string(side) + "x" + std::to_string(side); }
+  std::string metric(const std::string& what) const {
+    return task + ", " + what + ", " + size() + (effects ? ", all effects" : ", no effects");
+  }
+};
+
+void add_config(const Setting& setting, Figure& figure) {
+  figure.config = {
+      {"task", setting.task},
+      {"size", setting.size()},
+      {"effects", setting.effects ? "true" : "false"},
+      {"renderer", setting.renderer == env::RendererKind::caster ? "caster" : "opengl"},
+      {"threads", std::to_string(setting.threads)},
+      {"by", env::renderer_info(setting.pixels()).description}};
+}
+
+double seconds_since(SteadyClock::time_point begin) {
+  return std::chrono::duration<double>(SteadyClock::now() - begin).count();
+}
+
+/// One thread's simulation, its renderer and states along an episode.
+class Drawer {
+public:
+  Drawer(const Setting& setting, const std::string& models, std::uint64_t seed)
+      : environment_(env::make_task(setting.task, models)), physics_(*environment_->physics()) {
+    std::vector<std::byte> observation(environment_->spec().observation_bytes());
+    environment_->reset(seed, observation);
+    for (int i = 0; i < kStates; ++i) {
+      for (int step = 0; step < 5; ++step)
+        environment_->step(
+            env::action_for(environment_->spec(), seed, 5 * i + step, env::Acting::random),
+            observation);
+      const mjData& data = physics_.data();
+      positions_.emplace_back(data.qpos, data.qpos + physics_.model().nq);
+    }
+    renderer_ = env::make_renderer(physics_, setting.pixels());
+    picture_.resize(renderer_->bytes());
+    draw_next();
+  }
+
+  /// Pictures per second of the time within draw(), over `seconds` of the clock.
+  double rate(double seconds) {
+    const auto begin = SteadyClock::now();
+    double drawing = 0;
+    int count = 0;
+    do {
+      drawing += draw_next();
+      ++count;
+    } while (seconds_since(begin) < seconds);
+    return count / drawing;
+  }
+
+private:
+  static constexpr int kStates = 8;
+
+  double draw_next() {
+    const auto& position = positions_[next_++ % kStates];
+    std::copy(position.begin(), position.end(), physics_.data().qpos);
+    physics_.forward();
+    const auto begin = SteadyClock::now();
+    renderer_->draw(picture_);
+    return seconds_since(begin);
+  }
+
+  std::unique_ptr<env::Environment> environment_;
+  env::Physics& physics_;
+  std::vector<std::vector<double>> positions_;
+  std::unique_ptr<env::Renderer> renderer_;
+  std::vector<std::uint8_t> picture_;
+  std::size_t next_ = 0;
+};
+
+void bench_alone(const BenchOptions& options, const Report& report, const Setting& setting) {
+  std::vector<double> rates;
+  for (int i = 0; i < options.repetitions; ++i) {
+    std::vector<std::future<double>> threads;
+    for (int t = 0; t < setting.threads; ++t)
+      threads.push_back(std::async(std::launch::async, [&, t] {
+        return Drawer(setting, options.models, static_cast<std::uint64_t>(t) + 1)
+            .rate(options.seconds);
+      }));
+    double sum = 0;
+    for (auto& thread : threads)
+      sum += thread.get();
+    rates.push_back(sum);
+  }
+  Figure figure = median_of(rates);
+  figure.bench = "render";
+  figure.metric = setting.metric("picture alone");
+  figure.unit = "frames/s";
+  add_config(setting, figure);
+  report(figure);
+}
+
+void bench_stepping(const BenchOptions& options, const Report& report, const Setting& setting) {
   const auto environment = env::make_environment(
-      {.task = task,
-       .pixels = env::PixelOptions{.height = side, .width = side, .effects = effects},
-       .models = options.models});
+      {.task = setting.task, .pixels = setting.pixels(), .models = options.models});
   std::vector<std::byte> observation(environment->spec().observation_bytes());
   const std::vector<double> action(environment->spec().action.size(), .3);
   std::uint64_t seed = 1;
   environment->reset(seed, observation);
-  const std::string size = std::to_string(side) + "x" + std::to_string(side);
-  Figure figure = measure_rate(
-      options, "render",
-      task + ", step and picture, " + size + (effects ? ", all effects" : ", no effects"),
-      "frames/s", [&] {
+  Figure figure =
+      measure_rate(options, "render", setting.metric("step and picture"), "frames/s", [&] {
         constexpr int kFrames = 5;
         for (int i = 0; i < kFrames; ++i)
           if (environment->step(action, observation).step_type == env::StepType::last)
             environment->reset(++seed, observation);
         return static_cast<double>(kFrames);
       });
-  const env::GlInfo& gl = env::gl_of_this_thread(env::GlBackend::automatic)->info();
-  figure.config = {{"task", task},
-                   {"size", size},
-                   {"effects", effects ? "true" : "false"},
-                   {"gl", gl.backend + ", " + gl.renderer}};
+  add_config(setting, figure);
   report(figure);
+}
+
+std::vector<std::string> tasks_of(const BenchOptions& options) {
+  if (options.tasks.empty())
+    return {"cheetah_run", "walker_walk", "cartpole_swingup", "humanoid_run", "quadruped_walk"};
+  if (options.tasks == std::vector<std::string>{"all"})
+    return env::task_names();
+  return options.tasks;
 }
 
 } // namespace
 
 void bench_render(const BenchOptions& options, const Report& report) {
-  for (const char* task : {"cheetah_run", "walker_walk", "cartpole_swingup"})
-    for (const bool effects : {true, false})
-      for (const int side : {84, 64})
-        bench_picture(options, report, task, side, effects);
+  using enum env::RendererKind;
+  if (!options.vectors.empty())
+    env::draw_with_vectors(options.vectors);
+  const bool brief = options.tasks.empty();
+  for (const std::string& task : tasks_of(options))
+    for (const int side : options.sizes.empty() ? std::vector<int>{84} : options.sizes) {
+      for (const int threads : {1, 2})
+        bench_alone(options, report, {.task = task, .side = side, .threads = threads});
+      if (!options.vectors.empty())
+        continue; // OpenGL chooses its own
+      bench_alone(options, report, {.task = task, .side = side, .renderer = opengl});
+      for (const bool effects : {true, false})
+        for (const auto renderer : {caster, opengl})
+          if (effects || brief)
+            bench_stepping(options, report,
+                           {.task = task, .side = side, .effects = effects, .renderer = renderer});
+    }
 }
 
 } // namespace troupe::experiments

@@ -26,8 +26,10 @@ STAGES = {
             ("Ant-v5", "Gym Ant-v4", ((2, "async 16/8", "async 16/8/2thr"),)))
         for threads, mode, setting in settings]),
     "render": ("render", ["dm_control_pixels"], [
-        (f"{task} step and picture, 84x84, all effects", (f"{ours}, step and picture, 84x84, all effects", {}), f"{task} pixels step+render 84x84")
-        for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))]),
+        (f"{task} {what}, 84x84, all effects, {renderer}", (f"{ours}, {metric}, 84x84, all effects", {"renderer": renderer, "threads": "1"}), f"{task} {theirs}")
+        for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))
+        for renderer in ("caster", "opengl")
+        for what, metric, theirs in (("step and picture", "step and picture", "pixels step+render 84x84"), ("picture alone", "picture alone", "render only 84x84"))]),
     "replay": ("replay", ["reverb", "cpprb", "torchrl"], [
         (f"{kind}, insert 1 at a time, same process", (f"{kind} append+take+insert, 1 at a time", {"transport": "pointer"}), theirs)
         for kind in ("state", "pixel") for theirs in (f"{kind} uniform insert trajectory_writer, in-process client", f"{kind} uniform add single")

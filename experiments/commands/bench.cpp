@@ -74,6 +74,18 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--repetitions", options->repetitions, "the median is reported")
       ->check(CLI::Range(1, 1000));
   command->add_option("--models", options->models, "folder of the control suite's XML files");
+  command
+      ->add_option("--task", options->tasks,
+                   "of the stage render, may be given again; \"all\": the control suite")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--size", options->sizes,
+                   "of the stage render's pictures, in pixels; may be given again")
+      ->allow_extra_args(false)
+      ->check(CLI::Range(8, 4096));
+  command->add_option("--vectors", options->vectors,
+                      "of the stage render: the caster's processor instructions, e.g. AVX2; the "
+                      "best otherwise");
   command->callback([options, name, json, &exit_code] {
     bool found = false;
     std::string names;

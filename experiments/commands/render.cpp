@@ -201,10 +201,10 @@ void add_view_flags(CLI::App& command, RenderOptions& options) {
 void add_render(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("render", "Draws environments: a picture, a video, a contact sheet");
-  command->footer("Examples: troupe render walker_walk --step 50 --out walker.png\n"
-                  "          troupe render cheetah_run --camera back --out cheetah.mp4\n"
-                  "          troupe render dog_run --renderer both --size 240\n"
-                  "          troupe render --all --renderer both --out sheet.png\n"
+  command->footer("Example: troupe render walker_walk --step 50 --out walker.png\n"
+                  "         troupe render cheetah_run --camera back --out cheetah.mp4\n"
+                  "         troupe render dog_run --renderer both --size 240\n"
+                  "         troupe render --all --renderer both --out sheet.png\n"
                   "Actions are uniformly random; the same seed gives the same pictures.");
   auto options = std::make_shared<RenderOptions>();
   command->add_option("environment", options->tasks,

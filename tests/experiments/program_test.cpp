@@ -31,6 +31,8 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"doctor", "--help"},
                                              {"bench", "--help"},
                                              {"check", "golden", "--help"},
+                                             {"check", "likeness", "--help"},
+                                             {"render", "--help"},
                                              {"node", "--help"}}) {
     CAPTURE(words[0]);
     const Outcome outcome = run_troupe(words);

@@ -267,8 +267,8 @@ TEST_CASE("every kind of camera is OpenGL's") {
   const std::string other =
       R"(<geom type="capsule" fromto="1 2 0 1.5 2 1" size=".2" rgba=".2 .4 .8 1"/>)";
   const std::string xml = scene(kLight + kFloor + body + other, kSky);
-  for (const char* camera :
-       {"track", "com", "eye", "wide", "narrow", "target", "targetcom", "flat", "lens", "-1"}) {
+  for (const std::string& camera : std::vector<std::string>{
+           "track", "com", "eye", "wide", "narrow", "target", "targetcom", "flat", "lens", "-1"}) {
     CAPTURE(camera);
     const TwoRenderers both(xml, camera);
     CHECK(both.similarity() >= .98);
