@@ -256,9 +256,12 @@ private:
 
   HWY_INLINE void from_neighbours(const Seen<Real>& seen, Integer index, Mask& found,
                                   Integer& result) {
+    const Mask floor = seen.shape == Integer(frame_.floor);
+    if (none(andnot(floor, found)))
+      return;
     for (const std::int32_t offset : {1, -1, picture_.stride, -picture_.stride}) {
       const Integer beside = index + Integer(offset);
-      const Mask same = andnot(gather(picture_.keys.data(), beside) == seen.key, found);
+      const Mask same = andnot(floor & (gather(picture_.keys.data(), beside) == seen.key), found);
       result = select(same, gather(picture_.colours.data(), beside), result);
       found = found | same;
     }

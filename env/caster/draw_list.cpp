@@ -38,10 +38,10 @@ const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {
   if (model.nskin == 0) {
     mjv_updateScene(&model, mutable_data, &option_, &perturb_, &camera_, mjCAT_ALL, &scene_);
   } else { // the same without moving the skins, which Skin does faster
+    mjv_updateCamera(&model, mutable_data, &camera_, &scene_);
     scene_.ngeom = 0;
     mjv_addGeoms(&model, mutable_data, &option_, &perturb_, mjCAT_ALL, &scene_);
     mjv_makeLights(&model, mutable_data, &scene_);
-    mjv_updateCamera(&model, mutable_data, &camera_, &scene_);
   }
   return scene_;
 }

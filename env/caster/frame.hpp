@@ -191,6 +191,7 @@ struct Frame {
   bool effects = true;
   std::vector<Shape> shapes; // opaque ones first, then transparent ones, nearest first
   int opaque = 0;
+  int floor = -2;               // the first plane of the opaque shapes; -2: none
   const Texture* sky = nullptr; // null: none, all is black
   float sky_nearest = 0;        // t before which no ray of the picture meets the sky
   const Shape* hazy = nullptr;  // the plane under the haze; null: none

@@ -244,6 +244,13 @@ bool set_shape(const mjvGeom& geom, const CasterModel& shared, const MovingParts
   set_bounds(shape);
   shape.transparent = shape.rgba[3] < kOpaque;
   shape.distance = dot(shape.position - camera.eye, shape.position - camera.eye);
+  constexpr float kThinPixels = .6F; // half of what may pass between the centres of pixels
+  const float depth = camera.orthographic ? 1 : dot(shape.centre - camera.eye, camera.forward);
+  const Float3& half = shape.half_size;
+  const float thinnest = shape.kind == ShapeKind::capsule || shape.kind == ShapeKind::sphere
+                             ? half[0]
+                             : std::min({half[0], half[1], half[2]});
+  shape.thin = shape.kind != ShapeKind::plane && thinnest < kThinPixels * camera.du * depth;
   return true;
 }
 
@@ -258,6 +265,13 @@ RayFrame local_rays(const Shape& shape, const Float3& eye, const Float3& right, 
     for (Float3* vector : {&rays.origin, &rays.right, &rays.up, &rays.forward})
       *vector = times(*vector, shape.inverse_size);
   return rays;
+}
+
+void find_floor(Frame& frame) {
+  frame.floor = -2;
+  for (int i = frame.opaque - 1; i >= 0; --i)
+    if (frame.shapes[static_cast<std::size_t>(i)].kind == ShapeKind::plane)
+      frame.floor = i;
 }
 
 void find_mirror(Frame& frame) {
@@ -367,6 +381,7 @@ void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel
   }
   std::sort(frame.shapes.begin() + frame.opaque, frame.shapes.end(),
             [](const Shape& a, const Shape& b) { return a.distance < b.distance; });
+  find_floor(frame);
   find_mirror(frame);
   build_rays(frame);
   build_far_end(model, shared, frame);

@@ -23,10 +23,10 @@ void draw_picture(Frame& frame, Picture& picture) {
     draw_projected<false>(frame, picture);
 }
 
+/// What the first `count` shapes show at the pixels' centres.
 template <bool kOrthographic, class Write>
-void look(const Frame& frame, Picture& picture, Write&& write) {
+void look(const Frame& frame, Picture& picture, int count, Write&& write) {
   const Tracer<kOrthographic> tracer{frame};
-  const int all_shapes = static_cast<int>(frame.shapes.size());
   for (int row = 0; row < frame.block_rows; ++row) {
     RowCandidates& candidates = picture.rows[0];
     candidates.collect(frame, row);
@@ -35,7 +35,7 @@ void look(const Frame& frame, Picture& picture, Write&& write) {
         Seen<Real> seen;
         tracer.nearest(block_candidates(candidates, column),
                        block_packet<kOrthographic, Real>(frame.camera, column, row, lane), seen,
-                       all_shapes);
+                       count);
         alignas(64) float t[kLanes<Real>];
         alignas(64) std::int32_t shape[kLanes<Real>];
         store(seen.t, t);
@@ -53,20 +53,21 @@ void look(const Frame& frame, Picture& picture, Write&& write) {
 }
 
 template <class Write>
-void look_either_way(const Frame& frame, Picture& picture, Write&& write) {
+void look_either_way(const Frame& frame, Picture& picture, int count, Write&& write) {
   if (frame.camera.orthographic)
-    look<true>(frame, picture, write);
+    look<true>(frame, picture, count, write);
   else
-    look<false>(frame, picture, write);
+    look<false>(frame, picture, count, write);
 }
 
 void draw_depth(const Frame& frame, Picture& picture, float* out) {
-  look_either_way(frame, picture,
+  // MuJoCo draws what is transparent without writing depths.
+  look_either_way(frame, picture, frame.opaque,
                   [out](std::size_t pixel, float t, std::int32_t) { out[pixel] = t; });
 }
 
 void draw_shapes(const Frame& frame, Picture& picture, std::int32_t* out) {
-  look_either_way(frame, picture,
+  look_either_way(frame, picture, static_cast<int>(frame.shapes.size()),
                   [out](std::size_t pixel, float, std::int32_t shape) { out[pixel] = shape; });
 }
 

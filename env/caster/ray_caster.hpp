@@ -58,7 +58,8 @@ public:
   void draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out);
 
   /// [height, width] metres from the camera's plane, at pixel centres; the far plane where nothing
-  /// is. As dm_control's: MuJoCo's depth buffer, turned into metres. What is transparent counts.
+  /// is. As dm_control's: MuJoCo's depth buffer, turned into metres. Transparent things do not
+  /// count.
   void draw_depth(const mjModel& model, const mjData& data, std::span<float> out);
 
   /// [height, width, 2]: object id and mjtObj of what is seen at the pixel's centre; -1, -1 where
