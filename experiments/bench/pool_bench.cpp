@@ -58,7 +58,8 @@ public:
               make),
         synchronous_(setting.batch == setting.environments),
         rows_(pool_.spec(), static_cast<std::size_t>(setting.batch)),
-        actions_(random_actions(rows_.rewards.size() * pool_.spec().action.size())) {
+        size_(rows_.rewards.size() * pool_.spec().action.size()),
+        actions_(random_actions(kActions * size_)) {
     std::vector<std::int32_t> all;
     for (int i = 0; i < setting.environments; ++i)
       all.push_back(i);
@@ -69,11 +70,12 @@ public:
   }
 
   double play_batch() {
+    const auto actions = std::span(actions_).subspan(turn_++ % kActions * size_, size_);
     if (synchronous_) {
-      pool_.step(actions_, rows_.batch(), patience());
+      pool_.step(actions, rows_.batch(), patience());
     } else {
       pool_.receive(rows_.batch(), patience());
-      pool_.send(rows_.environments, actions_);
+      pool_.send(rows_.environments, actions);
     }
     return static_cast<double>(rows_.rewards.size());
   }
@@ -89,7 +91,10 @@ private:
   env::EnvironmentPool pool_;
   bool synchronous_;
   env::PoolRows rows_;
+  static constexpr std::size_t kActions = 61; // batches of them, others every step
+  std::size_t size_;                          // of one
   std::vector<double> actions_;
+  std::size_t turn_ = 0;
 };
 
 /// mj_step alone on one thread.

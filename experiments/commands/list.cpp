@@ -3,12 +3,13 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <stdexcept>
 
-#include "env/describe.hpp"
 #include "experiments/commands/bench_stages.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/list_environments.hpp"
 #include "experiments/config.hpp"
 #include "experiments/keys.hpp"
 
@@ -75,88 +76,27 @@ void list_experiments(bool json) {
   }
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape) {
-    if (text.size() > 1) {
-      text += ',';
-    }
-    text += std::to_string(size);
-  }
-  return text + "]";
-}
-
-Json environment_json(const env::Description& environment) {
-  const env::EnvironmentSpec& spec = environment.spec;
-  Json observations = Json::array();
-  for (const env::ArraySpec& array : spec.observations) {
-    observations.push_back(
-        {{"name", array.name}, {"type", env::element_name(array.type)}, {"shape", array.shape}});
-  }
-  Json all{{"name", environment.name},
-           {"tags", environment.tags},
-           {"observations", observations},
-           {"action_size", spec.action.size()},
-           {"control_timestep_seconds", spec.control_timestep_seconds},
-           {"episode_steps", spec.episode_steps}};
-  if (!environment.problem.empty()) {
-    all["problem"] = environment.problem;
-  }
-  return all;
-}
-
-void print_environment(const env::Description& environment) {
-  const env::EnvironmentSpec& spec = environment.spec;
-  std::string tags;
-  for (const std::string& tag : environment.tags) {
-    if (!tags.empty()) {
-      tags += ',';
-    }
-    tags += tag;
-  }
-  std::string arrays = environment.problem;
-  for (const env::ArraySpec& array : spec.observations) {
-    if (!arrays.empty()) {
-      arrays += ' ';
-    }
-    arrays += array.name + shape_text(array.shape);
-  }
-  const std::string steps =
-      spec.episode_steps > 0 ? std::to_string(spec.episode_steps) : "no limit";
-  std::printf("%-26s action [%zu]%s %6.4g s %8s steps  %-18s %s\n", environment.name.c_str(),
-              spec.action.size(), spec.action.size() < 10 ? " " : "", spec.control_timestep_seconds,
-              steps.c_str(), tags.empty() ? "-" : tags.c_str(), arrays.c_str());
-}
-
-/// Name, size of an action, seconds of a control step, episode length, dm_control's tags, arrays.
-void list_environments(bool json) {
-  Json all = Json::array();
-  for (const env::Description& environment : env::describe_environments()) {
-    if (json) {
-      all.push_back(environment_json(environment));
-    } else {
-      print_environment(environment);
-    }
-  }
-  if (json) {
-    print_json(all);
-  }
-}
-
 } // namespace
 
 void add_list(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("list", "Names what there is");
-  command->footer("Example: troupe list keys");
+  command->footer("Example: troupe list keys\n"
+                  "         troupe list environments Ant-v5");
   auto what = std::make_shared<std::string>();
+  auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command->add_option("what", *what, "environments, keys, experiments or benches")
       ->required()
       ->check(CLI::IsMember({"environments", "keys", "experiments", "benches"}));
+  command->add_option("name", *name,
+                      "of an environment: all that is known of it, options included");
   command->add_flag("--json", *json, "as JSON");
-  command->callback([what, json, &exit_code] {
+  command->callback([what, name, json, &exit_code] {
+    if (!name->empty() && *what != "environments") {
+      throw std::invalid_argument("list " + *what + ": takes no name; " + *name + " is given");
+    }
     if (*what == "environments") {
-      list_environments(*json);
+      list_environments(*name, *json);
     } else if (*what == "keys") {
       list_keys(*json);
     } else if (*what == "experiments") {

@@ -93,6 +93,11 @@ TEST_CASE("list names environments, keys, experiments and benches, for people an
   CHECK(has(environments, "\nwalker_walk "));
   CHECK(has(environments, " benchmarking "));
   CHECK(has(environments, " orientations[14] height[] velocity[9]\n"));
+  const std::string ant = run_troupe({"list", "environments", "Ant-v5"}).output;
+  CHECK(has(ant, "  option       healthy_z_range=0.2,1\n"));
+  CHECK(has(ant, "  action       7: -1 to 1\n"));
+  CHECK(has(run_troupe({"list", "environments", "Ant-v6"}).last_line, "Ant-v5"));
+  CHECK(run_troupe({"list", "keys", "seed"}).exit_code == 2);
   CHECK(has(run_troupe({"list", "keys"}).output, "replay.shards = 1\n"));
   CHECK(has(run_troupe({"list", "experiments"}).output, "quickstart "));
   const json tasks = json::parse(run_troupe({"list", "environments", "--json"}).output);
