@@ -221,6 +221,112 @@ HWY_INLINE MaskOf<R> field_between(const HeightFieldView& field, const Vec3<R>& 
   return met;
 }
 
+// ---- what a pixel's samples see of the surface
+//
+// OpenGL lights each sample by the triangle under it, but at the pixel's centre, where that
+// triangle's plane may lie above or below the surface. Far away, where triangles are smaller than
+// pixels, that decides what a height field looks like: colours are means of several triangles', and
+// where a plane is below the surface its light is shadowed (speckles around lamps).
+
+/// The plane of the surface's triangle over (x, y): z = height + slope_x * (x' - x) + slope_y *
+/// (y' - y).
+template <class R>
+struct FieldFacet {
+  R height;
+  R slope_x;
+  R slope_y;
+};
+
+template <class R>
+HWY_INLINE FieldFacet<R> field_facet(const HeightFieldView& field, R x, R y) {
+  const R zero(0.0F);
+  const R column = clamp((x + R(field.size[0])) * R(1.0F / field.step[0]), zero,
+                         R(static_cast<float>(field.columns - 1)));
+  const R row = clamp((y + R(field.size[1])) * R(1.0F / field.step[1]), zero,
+                      R(static_cast<float>(field.rows - 1)));
+  const R left = min(floor(column), R(static_cast<float>(field.columns - 2)));
+  const R low = min(floor(row), R(static_cast<float>(field.rows - 2)));
+  const R across = column - left;
+  const R up = row - low;
+  const IntOf<R> pitch(field.columns);
+  const IntOf<R> at = to_integer(low) * pitch + to_integer(left);
+  const MaskOf<R> right_half = across >= up;
+  const R corner = gather(field.heights, at);
+  const R opposite = gather(field.heights, at + pitch + IntOf<R>(1));
+  const R flank = gather(field.heights, at + select(right_half, IntOf<R>(1), pitch));
+  const R dx = select(right_half, flank - corner, opposite - flank);
+  const R dy = select(right_half, opposite - flank, flank - corner);
+  return {corner + dx * across + dy * up, dx * R(1.0F / field.step[0]),
+          dy * R(1.0F / field.step[1])};
+}
+
+/// Outward unit normal of the surface, or of the wall or floor that `point` is on.
+template <class R>
+HWY_INLINE Vec3<R> field_normal(const HeightFieldView& field, const Vec3<R>& point) {
+  const R zero(0.0F);
+  const R one(1.0F);
+  const FieldFacet<R> facet = field_facet(field, point.x, point.y);
+  const R scale = one / sqrt(one + facet.slope_x * facet.slope_x + facet.slope_y * facet.slope_y);
+  const Vec3<R> up{-facet.slope_x * scale, -facet.slope_y * scale, scale};
+  const R reach = (R(field.size[0]) + R(field.size[1]) + abs(point.z)) * R(1e-4F);
+  const MaskOf<R> beside = abs(point.z - facet.height) * scale > reach;
+  if (none(beside))
+    return up;
+  const R off_x = abs(R(field.size[0]) - abs(point.x));
+  const R off_y = abs(R(field.size[1]) - abs(point.y));
+  const R off_z = abs(point.z + R(field.bottom));
+  const MaskOf<R> on_floor = (off_z < off_x) & (off_z < off_y);
+  const MaskOf<R> on_x = andnot(off_x <= off_y, on_floor);
+  const Vec3<R> wall{select(on_x, copysign(one, point.x), zero),
+                     select(on_x | on_floor, zero, copysign(one, point.y)),
+                     select(on_floor, -one, zero)};
+  return select<R>(beside, wall, up);
+}
+
+template <class R>
+struct FieldSample {
+  Vec3<R> normal;
+  Vec3<R> point;    // of the pixel's centre ray on the sample's triangle's plane
+  R above;          // metres by which that is above the surface
+  MaskOf<R> inside; // false: nothing better is known than the centre itself
+};
+
+/// One sample of a pixel whose centre ray (o, centre) meets the surface at `point`, facing
+/// `normal`; `d` is the sample's ray.
+template <class R>
+HWY_INLINE FieldSample<R> field_sample(const HeightFieldView& field, const Vec3<R>& o,
+                                       const Vec3<R>& centre, const Vec3<R>& d,
+                                       const Vec3<R>& point, const Vec3<R>& normal) {
+  const R one(1.0F);
+  R slope = dot(normal, d);
+  MaskOf<R> inside = slope < R(-1e-4F);
+  R t = dot(normal, point - o) / select(inside, slope, -one);
+  Vec3<R> at = o + d * t;
+  FieldFacet<R> facet = field_facet(field, at.x, at.y);
+  // Toward the triangle that the sample's ray meets: from plane to plane.
+  for (int step = 0; step < 2; ++step) {
+    slope = d.z - facet.slope_x * d.x - facet.slope_y * d.y;
+    inside = inside & (slope < R(-1e-4F));
+    const R over = at.z - facet.height;
+    at = at - d * (over / select(inside, slope, -one));
+    if (step == 0)
+      facet = field_facet(field, at.x, at.y);
+    else
+      facet.height = at.z;
+  }
+  const R scale = one / sqrt(one + facet.slope_x * facet.slope_x + facet.slope_y * facet.slope_y);
+  FieldSample<R> sample;
+  sample.normal = {-facet.slope_x * scale, -facet.slope_y * scale, scale};
+  slope = dot(sample.normal, centre);
+  inside = inside & (slope < R(-1e-4F)) & (abs(at.x) <= R(field.size[0]))
+           & (abs(at.y) <= R(field.size[1]));
+  t = dot(sample.normal, at - o) / select(inside, slope, -one);
+  sample.point = o + centre * t;
+  sample.above = sample.point.z - field_facet(field, sample.point.x, sample.point.y).height;
+  sample.inside = inside;
+  return sample;
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace troupe::env::caster
 HWY_AFTER_NAMESPACE();

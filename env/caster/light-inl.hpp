@@ -153,18 +153,32 @@ HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const LightTable& 
   if (none(inside))
     return result;
   const MaskOf<R> upper = x + y > R(1.0F);
+  const R part_x = select(upper, R(1.0F) - x, x);
+  const R part_y = select(upper, R(1.0F) - y, y);
   const IntOf<R> base = select(inside, row * columns + column, IntOf<R>(0));
+  // Near the camera a packet is often in one cell.
+  alignas(64) std::int32_t cells[kLanes<R>];
+  store(base, cells);
+  const std::int32_t cell = cells[std::countr_zero(bits(inside))];
+  const bool one_cell = none(andnot(inside, base == IntOf<R>(cell)));
   // The corner of the right angle, and its neighbours along x and y.
   const IntOf<R> corner = select(upper, base + columns + IntOf<R>(1), base);
   const IntOf<R> along_x = select(upper, base + columns, base + IntOf<R>(1));
   const IntOf<R> along_y = select(upper, base + IntOf<R>(1), base + columns);
-  const R part_x = select(upper, R(1.0F) - x, x);
-  const R part_y = select(upper, R(1.0F) - y, y);
   const auto interpolate = [&](const std::vector<float>& values) HWY_ATTR {
-    const R at_corner = gather(values.data(), corner);
-    const R dx = gather(values.data(), along_x) - at_corner;
-    const R dy = gather(values.data(), along_y) - at_corner;
-    return keep_if(inside, at_corner + part_x * dx + part_y * dy);
+    R at_corner, at_x, at_y;
+    if (one_cell) {
+      const float* low = values.data() + cell;
+      const float* high = low + table.count[0];
+      at_corner = select(upper, R(high[1]), R(low[0]));
+      at_x = select(upper, R(high[0]), R(low[1]));
+      at_y = select(upper, R(low[1]), R(high[0]));
+    } else {
+      at_corner = gather(values.data(), corner);
+      at_x = gather(values.data(), along_x);
+      at_y = gather(values.data(), along_y);
+    }
+    return keep_if(inside, at_corner + part_x * (at_x - at_corner) + part_y * (at_y - at_corner));
   };
   result.diffuse = interpolate(table.diffuse);
   if (local.ambient[0] + local.ambient[1] + local.ambient[2] > 0)

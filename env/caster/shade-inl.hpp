@@ -115,7 +115,7 @@ struct Shader {
     }
     if (shape.texture == nullptr)
       return sum;
-    return apply_texture<kOrthographic>(frame, shape, surface, from, t, packet, given, sum);
+    return apply_texture<kOrthographic>(frame, shape, surface, from, t, packet, given, wanted, sum);
   }
 
   /// Calls visit(number, lanes) for each number that the lanes hold, negative ones excepted.

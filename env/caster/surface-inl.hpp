@@ -6,6 +6,7 @@
 #define TROUPE_ENV_CASTER_SURFACE_INL_HPP_
 #endif
 
+#include "env/caster/flat_texture-inl.hpp"
 #include "env/caster/light-inl.hpp"
 #include "env/caster/texture-inl.hpp"
 
@@ -17,12 +18,8 @@ namespace HWY_NAMESPACE {
 template <class R>
 HWY_NOINLINE Vec3<R> triangle_normal(const Shape& shape, const Ray<R>& ray, R t, MaskOf<R> wanted,
                                      TexturePlace<R>& given) {
-  if (shape.kind == ShapeKind::height_field) {
-    const R slack = abs(t) * R(1e-5F);
-    FieldHit<R> hit{t + slack, {R(0.0F), R(0.0F), R(1.0F)}};
-    intersect_field(*shape.field, ray.o, ray.d, t - slack, wanted, hit);
-    return hit.normal;
-  }
+  if (shape.kind == ShapeKind::height_field)
+    return field_normal(*shape.field, point_at(ray, t));
   const MeshHit<R> hit = mesh_hit_at(shape.mesh, ray.o, ray.d, t, wanted);
   const MeshSurface<R> surface = mesh_surface(shape.mesh, hit);
   given = {surface.u, surface.v, surface.du, surface.dv};
@@ -48,12 +45,46 @@ HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, R t,
   return surface;
 }
 
+/// A finite plane's texture of two colours, where the steps to the neighbouring pixels are simple.
+template <bool kOrthographic, class R>
+HWY_INLINE Vec3<R> plane_texture(const Frame& frame, const Shape& shape, const Surface<R>& surface,
+                                 const RayFrame& rays, R t, const Vec3<R>& direction,
+                                 MaskOf<R> wanted) {
+  const Texture& texture = *shape.texture;
+  const TextureMapping& mapping = shape.mapping;
+  const R half(.5F);
+  const R u = (surface.point.x * R(mapping.inverse_size[0]) + R(1.0F)) * half * R(mapping.scale[0]);
+  const R v = (R(1.0F) - surface.point.y * R(mapping.inverse_size[1])) * half * R(mapping.scale[1]);
+  // A step s of the ray's direction moves the point by (s - d s.z / d.z) t.
+  const R per_u(.5F * mapping.inverse_size[0] * mapping.scale[0] * texture.width_texels[0]);
+  const R per_v(.5F * mapping.inverse_size[1] * mapping.scale[1] * texture.height_texels[0]);
+  const R inverse = R(1.0F) / not_zero(direction.z);
+  const R across = direction.x * inverse;
+  const R along = direction.y * inverse;
+  const float* right = rays.right.data();
+  const float* up = rays.up.data();
+  const R du = max(abs(R(right[0]) - across * R(right[2])) * R(frame.camera.du),
+                   abs(R(up[0]) - across * R(up[2])) * R(frame.camera.dv));
+  const R dv = max(abs(R(right[1]) - along * R(right[2])) * R(frame.camera.du),
+                   abs(R(up[1]) - along * R(up[2])) * R(frame.camera.dv));
+  const R reach = kOrthographic ? R(1.0F) : t;
+  const R texels = max(du * per_u, dv * per_v) * reach;
+  return sample_two_colours(texture, u, v, log2(max(texels, R(1e-20F))), wanted);
+}
+
 /// The colour times the shape's texture; `rays` is the camera in the shape's frame.
 template <bool kOrthographic, class R>
 HWY_INLINE Vec3<R> apply_texture(const Frame& frame, const Shape& shape, const Surface<R>& surface,
                                  const RayFrame& rays, R t, const Packet<R>& packet,
-                                 const TexturePlace<R>& given, const Vec3<R>& colour) {
+                                 const TexturePlace<R>& given, MaskOf<R> wanted,
+                                 const Vec3<R>& colour) {
   const Vec3<R> direction = -surface.view * (R(1.0F) / packet.inverse_length);
+  if (shape.kind == ShapeKind::plane && shape.texture->two_colours
+      && shape.mapping.layout == TextureLayout::box) {
+    const Vec3<R> texel =
+        plane_texture<kOrthographic>(frame, shape, surface, rays, t, direction, wanted);
+    return {colour.x * texel.x, colour.y * texel.y, colour.z * texel.z};
+  }
   const R du(frame.camera.du);
   Vec3<R> right = broadcast<R>(rays.right.data()) * du;
   Vec3<R> down = broadcast<R>(rays.up.data()) * -R(frame.camera.dv);
