@@ -14,10 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-/// Where in a pixel the samples are, from its centre: to the right, up.
-inline constexpr float kSamples[4][2] = {
-    {-.125F, -.375F}, {.375F, -.125F}, {-.375F, .125F}, {.125F, .375F}};
-
 inline Candidates block_candidates(const RowCandidates& row, int column) {
   return {{&row.visible, row.visible.block(column)},
           {&row.mirrored, row.mirrored.block(column)},

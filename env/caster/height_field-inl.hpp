@@ -295,8 +295,9 @@ struct FieldSample {
 /// `normal`; `d` is the sample's ray.
 template <class R>
 HWY_INLINE FieldSample<R> field_sample(const HeightFieldView& field, const Vec3<R>& o,
-                                       const Vec3<R>& centre, const Vec3<R>& d,
-                                       const Vec3<R>& point, const Vec3<R>& normal) {
+                                       const Vec3<R>& d, const Vec3<R>& centre_o,
+                                       const Vec3<R>& centre_d, const Vec3<R>& normal,
+                                       const Vec3<R>& point) {
   const R one(1.0F);
   R slope = dot(normal, d);
   MaskOf<R> inside = slope < R(-1e-4F);
@@ -317,11 +318,11 @@ HWY_INLINE FieldSample<R> field_sample(const HeightFieldView& field, const Vec3<
   const R scale = one / sqrt(one + facet.slope_x * facet.slope_x + facet.slope_y * facet.slope_y);
   FieldSample<R> sample;
   sample.normal = {-facet.slope_x * scale, -facet.slope_y * scale, scale};
-  slope = dot(sample.normal, centre);
+  slope = dot(sample.normal, centre_d);
   inside = inside & (slope < R(-1e-4F)) & (abs(at.x) <= R(field.size[0]))
            & (abs(at.y) <= R(field.size[1]));
-  t = dot(sample.normal, at - o) / select(inside, slope, -one);
-  sample.point = o + centre * t;
+  t = dot(sample.normal, at - centre_o) / select(inside, slope, -one);
+  sample.point = centre_o + centre_d * t;
   sample.above = sample.point.z - field_facet(field, sample.point.x, sample.point.y).height;
   sample.inside = inside;
   return sample;

@@ -31,6 +31,13 @@ HWY_INLINE Vec3<R> unpack(IntOf<R> colour) {
           to_real(shift_right<16>(colour) & byte) * scale};
 }
 
+/// Where in a pixel the samples are, from its centre: to the right, up.
+inline constexpr float kSamples[4][2] = {
+    {-.125F, -.375F}, {.375F, -.125F}, {-.375F, .125F}, {.125F, .375F}};
+
+/// Metres that a height field's sample may be below its surface and not be in its shadow.
+inline constexpr float kFieldBias = 3e-3F;
+
 template <bool kOrthographic>
 struct Shader {
   const Frame& frame;
@@ -87,6 +94,62 @@ struct Shader {
     const Ray<R> ray = ray_in<kOrthographic>(from, packet);
     TexturePlace<R> given;
     const Surface<R> surface = surface_at(shape, ray, t, packet, wanted, given);
+    Vec3<R> sum;
+    if (kAs == As::opaque && frame.effects && shape.kind == ShapeKind::height_field)
+      sum = light_samples(candidates, number, packet, t, wanted, surface, ray);
+    else
+      sum = light_surface<kAs>(number, surface, wanted, [&](int l, MaskOf<R> lit) HWY_ATTR {
+        return unshadowed(candidates, number, l, packet, t, lit);
+      });
+    if (shape.texture == nullptr)
+      return sum;
+    return apply_texture<kOrthographic>(frame, shape, surface, from, t, packet, given, wanted, sum);
+  }
+
+  /// The mean of a pixel's four samples of a height field.
+  template <class R>
+  HWY_NOINLINE Vec3<R> light_samples(const Candidates& candidates, int number,
+                                     const Packet<R>& packet, R t, MaskOf<R> wanted,
+                                     const Surface<R>& centre, const Ray<R>& ray) const {
+    const Shape& shape = frame.shapes[static_cast<std::size_t>(number)];
+    const R zero(0.0F);
+    MaskOf<R> open[kMaxLights];
+    for (std::size_t l = 0; l < frame.lights.size(); ++l) {
+      open[l] = wanted;
+      if (!frame.lights[l].shadowed)
+        continue;
+      const Brightness<R> b = shine_on(shape, static_cast<int>(l), centre);
+      const MaskOf<R> lit = wanted & b.faces & (b.diffuse + b.ambient > zero);
+      open[l] =
+          any(lit) ? unshadowed(candidates, number, static_cast<int>(l), packet, t, lit) : lit;
+    }
+    const Vec3<R> right = broadcast<R>(shape.ray.right.data()) * R(frame.camera.du);
+    const Vec3<R> up = broadcast<R>(shape.ray.up.data()) * R(frame.camera.dv);
+    Vec3<R> sum{zero, zero, zero};
+    for (const auto& [across, above] : kSamples) {
+      const Vec3<R> off = right * R(across) + up * R(above);
+      const Vec3<R> o = kOrthographic ? ray.o + off : ray.o;
+      const Vec3<R> d = kOrthographic ? ray.d : ray.d + off;
+      const FieldSample<R> sample =
+          field_sample(*shape.field, o, d, ray.o, ray.d, centre.normal, centre.point);
+      Surface<R> surface = centre;
+      surface.point = select<R>(sample.inside, sample.point, centre.point);
+      surface.normal = select<R>(sample.inside, sample.normal, centre.normal);
+      const MaskOf<R> below = sample.inside & (sample.above < R(-kFieldBias));
+      sum =
+          sum
+          + light_surface<As::opaque>(number, surface, wanted, [&](int l, MaskOf<R> lit) HWY_ATTR {
+              return andnot(lit & open[static_cast<std::size_t>(l)], below);
+            });
+    }
+    return sum * R(0.25F);
+  }
+
+  /// All lights on a surface; `open(light, lit)` gives those of the lanes lit that no shadow is on.
+  template <As kAs, class R, class Open>
+  HWY_INLINE Vec3<R> light_surface(int number, const Surface<R>& surface, MaskOf<R> wanted,
+                                   const Open& open) const {
+    const Shape& shape = frame.shapes[static_cast<std::size_t>(number)];
     const R scale(kAs == As::mirrored ? frame.mirror.reflectance : 1.0F);
     Vec3<R> first = broadcast<R>(shape.glow.data()) * scale;
     const int lights = static_cast<int>(frame.lights.size());
@@ -103,7 +166,7 @@ struct Shader {
       MaskOf<R> lit = wanted & b.faces;
       if (none(lit))
         continue;
-      lit = unshadowed(candidates, number, l, packet, t, lit);
+      lit = open(l, lit);
       if (none(lit))
         continue;
       const R zero(0.0F);
@@ -113,9 +176,7 @@ struct Shader {
       sum = {sum.x + keep_if(lit, more.x), sum.y + keep_if(lit, more.y),
              sum.z + keep_if(lit, more.z)};
     }
-    if (shape.texture == nullptr)
-      return sum;
-    return apply_texture<kOrthographic>(frame, shape, surface, from, t, packet, given, wanted, sum);
+    return sum;
   }
 
   /// Calls visit(number, lanes) for each number that the lanes hold, negative ones excepted.
