@@ -9,10 +9,12 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 #include "env/compiled_model.hpp"
 #include "env/physics.hpp"
+#include "env/render/cast_renderer.hpp"
 #include "env/render/check_likeness.hpp"
 #include "env/render/renderer.hpp"
 
@@ -139,4 +141,32 @@ TEST_CASE("random states of tasks are drawn whole") {
     }
     CHECK(seen.size() == 5);
   }
+}
+
+TEST_CASE("the picture does not depend on the width of the processor's vectors") {
+  int widths = 0;
+  std::vector<Pictures> best;
+  for (const auto& vectors :
+       std::vector<std::string>{"AVX3_DL", "AVX3", "AVX2", "SSE4", "NEON", "EMU128"}) {
+    try {
+      draw_with_vectors(vectors);
+    } catch (const std::invalid_argument&) {
+      continue; // not this processor's
+    }
+    ++widths;
+    CAPTURE(vectors);
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+      CAPTURE(seed);
+      Physics physics(compile_model("random", RandomScene(seed).xml()));
+      physics.reset();
+      const Pictures pictures = draw(*make_renderer(
+          physics, {.height = 50, .width = 61, .camera = "1", .renderer = RendererKind::caster}));
+      if (best.size() < seed)
+        best.push_back(pictures);
+      check_equal(pictures, best[seed - 1]);
+    }
+  }
+  CHECK(widths >= 1);
+  CHECK_THROWS_WITH_AS(draw_with_vectors("MMX"), doctest::Contains("it has"),
+                       std::invalid_argument);
 }
