@@ -35,8 +35,13 @@ HWY_INLINE Vec3<R> unpack(IntOf<R> colour) {
 inline constexpr float kSamples[4][2] = {
     {-.125F, -.375F}, {.375F, -.125F}, {-.375F, .125F}, {.125F, .375F}};
 
-/// Metres that a height field's sample may be below its surface and not be in its shadow.
-inline constexpr float kFieldBias = 3e-3F;
+/// Metres that a height field's sample may be below its surface and not be in its shadow: the
+/// offset of MuJoCo's shadow map some metres below a lamp, which grows with the slope.
+template <class R>
+HWY_INLINE R field_bias(const Vec3<R>& normal) {
+  const R steep = sqrt(max(R(1.0F) - normal.z * normal.z, R(0.0F)));
+  return R(2e-5F) + R(3.5e-3F) * steep;
+}
 
 template <bool kOrthographic>
 struct Shader {
@@ -135,7 +140,7 @@ struct Shader {
       Surface<R> surface = centre;
       surface.point = select<R>(sample.inside, sample.point, centre.point);
       surface.normal = select<R>(sample.inside, sample.normal, centre.normal);
-      const MaskOf<R> below = sample.inside & (sample.above < R(-kFieldBias));
+      const MaskOf<R> below = sample.inside & (sample.above < -field_bias(surface.normal));
       sum =
           sum
           + light_surface<As::opaque>(number, surface, wanted, [&](int l, MaskOf<R> lit) HWY_ATTR {

@@ -263,17 +263,21 @@ TEST_CASE("corners sharper than MuJoCo smooths have the normal of their face") {
 
 namespace {
 
-const char* const kSkin = R"(
+/// Two bones, one skin, `inflate` metres thicker than its vertices.
+std::string skin_xml(const std::string& inflate) {
+  return R"(
   <mujoco><worldbody>
     <body name="a" pos="1 2 3"><joint type="ball"/><geom size=".1"/>
       <body name="b" pos=".5 0 0"><joint type="ball"/><geom size=".1"/></body></body>
   </worldbody><deformable>
-    <skin name="s" inflate="%s" vertex="0 0 0  1 0 0  1 1 0  0 1 0  .5 .5 1"
+    <skin name="s" inflate=")"
+         + inflate + R"(" vertex="0 0 0  1 0 0  1 1 0  0 1 0  .5 .5 1"
       face="0 1 4  1 2 4  2 3 4  3 0 4  0 3 1  1 3 2">
       <bone body="a" bindpos="0 .1 0" bindquat=".9 .1 0 0" vertid="0 1 4" vertweight="1 .5 .25"/>
       <bone body="b" bindpos=".6 0 0" bindquat="1 0 0 0" vertid="1 2 3 4" vertweight=".5 1 1 .75"/>
     </skin>
   </deformable></mujoco>)";
+}
 
 /// How far the skin is from where MuJoCo puts it: position, normal.
 std::array<double, 2> skin_errors(Physics& physics, Skin& skin) {
@@ -310,9 +314,7 @@ void turn_joints(Physics& physics, unsigned seed) {
 
 TEST_CASE("skins move as MuJoCo moves them, inflated or not") {
   for (const char* inflate : {"0", ".07"}) {
-    std::string xml = kSkin;
-    xml.replace(xml.find("%s"), 2, inflate);
-    Physics physics(compile_model("skin", xml));
+    Physics physics(compile_model("skin", skin_xml(inflate)));
     Skin skin(std::make_shared<const SkinModel>(physics.model(), 0));
     for (unsigned seed = 0; seed < 5; ++seed) {
       turn_joints(physics, seed);
@@ -341,9 +343,7 @@ TEST_CASE("the dog's skin moves as MuJoCo moves it and keeps its tree around it"
 }
 
 TEST_CASE("a skin whose bodies are nowhere is not seen") {
-  std::string xml = kSkin;
-  xml.replace(xml.find("%s"), 2, "0");
-  Physics physics(compile_model("skin", xml));
+  Physics physics(compile_model("skin", skin_xml("0")));
   Skin skin(std::make_shared<const SkinModel>(physics.model(), 0));
   physics.forward();
   physics.data().xpos[4] = kNan;

@@ -1,0 +1,286 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <thread>
+
+#include "env/caster/ray_caster.hpp"
+#include "env/physics.hpp"
+#include "env/random.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+constexpr const char* kScene = R"(<mujoco>
+  <visual><headlight ambient=".4 .4 .4" diffuse=".8 .8 .8" specular=".1 .1 .1"/></visual>
+  <worldbody>
+    <light pos="0 0 4"/>
+    <camera name="fixed" pos="0 -4 1.5" xyaxes="1 0 0 0 .3 1"/>
+    <geom name="floor" type="plane" size="5 5 .1" rgba=".3 .4 .5 1"/>
+    <body pos="0 0 .6"><freejoint/><geom name="ball" size=".4" rgba=".8 .3 .2 1"/></body>
+    <body pos="1 0 .5"><freejoint/><geom name="box" type="box" size=".2 .3 .4"/></body>
+  </worldbody>
+</mujoco>)";
+
+std::unique_ptr<Physics> simulate(const std::string& xml) {
+  auto physics = std::make_unique<Physics>(compile_model("scene", xml));
+  physics->reset();
+  return physics;
+}
+
+std::vector<std::uint8_t> draw(const Physics& physics, const CastOptions& options) {
+  RayCaster caster(caster_model(physics.compiled()), options);
+  std::vector<std::uint8_t> picture(caster.bytes(), 77);
+  caster.draw(physics.model(), physics.data(), picture);
+  return picture;
+}
+
+/// Sum of a pixel's colours.
+int brightness(const std::vector<std::uint8_t>& pixels, int width, int x, int y) {
+  const std::uint8_t* at = pixels.data() + 3 * (y * width + x);
+  return at[0] + at[1] + at[2];
+}
+
+std::string number(double value) {
+  return std::to_string(value) + " ";
+}
+
+/// Shapes of all kinds in all directions, and a few planes, before a camera.
+std::string random_shapes(Random& random, int count) {
+  std::string xml = "<mujoco><worldbody><camera pos='0 0 0'/>"
+                    "<geom type='plane' size='20 20 1' pos='0 -3 -8' euler='-80 20 0'/>";
+  const char* kinds[] = {"sphere", "capsule", "ellipsoid", "cylinder", "box"};
+  for (int i = 0; i < count; ++i) {
+    xml += std::string("<geom type='") + kinds[i % 5] + "' pos='";
+    xml += number(random.uniform(-4, 4)) + number(random.uniform(-4, 4))
+           + number(random.uniform(-14, -3));
+    xml += "' euler='" + number(random.uniform(0, 180)) + number(random.uniform(0, 180))
+           + number(random.uniform(0, 180)) + "' size='";
+    for (int k = 0; k < (i % 5 == 0 ? 1 : 3); ++k)
+      if (k < 2 || i % 5 == 2 || i % 5 == 4)
+        xml += number(random.uniform(.1, .5));
+    xml += "'/>";
+  }
+  return xml + "</worldbody></mujoco>";
+}
+
+/// Share of pixels at which depth and segmentation are what MuJoCo's own ray meets.
+double agreement(const Physics& physics) {
+  constexpr int kSide = 64;
+  RayCaster caster(caster_model(physics.compiled()), {.height = kSide, .width = kSide});
+  std::vector<float> depth(kSide * kSide);
+  std::vector<std::int32_t> objects(2 * kSide * kSide);
+  caster.draw_depth(physics.model(), physics.data(), depth);
+  caster.draw_segmentation(physics.model(), physics.data(), objects);
+  const double half = std::tan(physics.model().cam_fovy[0] * mjPI / 360);
+  int equal = 0;
+  for (int i = 0; i < kSide * kSide; ++i) {
+    // The camera is at the origin and looks along -z.
+    const double x = (2 * (i % kSide + .5) / kSide - 1) * half;
+    const double y = (1 - 2 * (i / kSide + .5) / kSide) * half;
+    const mjtNum origin[3] = {0, 0, 0};
+    const mjtNum direction[3] = {x, y, -1};
+    int geom = -1;
+    mjtNum normal[3];
+    const mjtNum distance =
+        mj_ray(&physics.model(), &physics.data(), origin, direction, nullptr, 1, -1, &geom, normal);
+    const auto pixel = static_cast<std::size_t>(i);
+    if (geom != objects[2 * pixel])
+      continue;
+    equal += geom < 0 || std::abs(depth[pixel] - distance) < 1e-3 * distance ? 1 : 0;
+  }
+  return static_cast<double>(equal) / (kSide * kSide);
+}
+
+} // namespace
+
+TEST_CASE("what cannot be drawn is refused with the key, the value and the rule") {
+  const auto physics = simulate(kScene);
+  const auto model = caster_model(physics->compiled());
+  const auto refused = [&](const CastOptions& options, const char* part) {
+    CHECK_THROWS_WITH_AS(RayCaster(model, options), doctest::Contains(part), std::invalid_argument);
+  };
+  refused({.height = 0}, "height: 0");
+  refused({.width = 0}, "width: 0");
+  refused({.height = 1000000, .width = 1000000}, "height: 1000000");
+  refused({.width = -5}, "from 1 to 4096");
+  refused({.camera = 1}, "camera: 1 is no camera");
+  refused({.camera = -2}, "-1, the free camera");
+  refused({.row_stride = 83}, "row_stride: 83");
+  CHECK_THROWS_AS(RayCaster(nullptr, {}), std::invalid_argument);
+  CHECK_THROWS_AS(caster_model(nullptr), std::invalid_argument);
+  RayCaster caster(model, {});
+  std::vector<std::uint8_t> small(caster.bytes() - 1);
+  CHECK_THROWS_WITH_AS(caster.draw(physics->model(), physics->data(), small),
+                       doctest::Contains("needs a buffer of 21168 bytes"), std::invalid_argument);
+  std::vector<float> few(5);
+  CHECK_THROWS_AS(caster.draw_depth(physics->model(), physics->data(), few), std::invalid_argument);
+  std::vector<std::int32_t> half(84 * 84);
+  CHECK_THROWS_AS(caster.draw_segmentation(physics->model(), physics->data(), half),
+                  std::invalid_argument);
+}
+
+TEST_CASE("a compiled model has one caster model while somebody holds it") {
+  const auto physics = simulate(kScene);
+  const auto one = caster_model(physics->compiled());
+  CHECK(one == caster_model(physics->compiled()));
+  CHECK(one != caster_model(simulate(kScene)->compiled()));
+}
+
+TEST_CASE("layouts, grey and row strides hold the same picture") {
+  const auto physics = simulate(kScene);
+  constexpr int kHeight = 37;
+  constexpr int kWidth = 53;
+  CastOptions options{.height = kHeight, .width = kWidth};
+  const auto planes = draw(*physics, options);
+  options.row_stride = 64;
+  const auto strided = draw(*physics, options);
+  options.layout = PixelLayout::channels_last;
+  options.row_stride = 200;
+  const auto pixels = draw(*physics, options);
+  options.grey = true;
+  options.row_stride = 0;
+  const auto grey = draw(*physics, options);
+  REQUIRE(planes.size() == 3 * kHeight * kWidth);
+  REQUIRE(strided.size() == 3 * kHeight * 64);
+  REQUIRE(pixels.size() == kHeight * 200);
+  REQUIRE(grey.size() == kHeight * kWidth);
+  for (int y = 0; y < kHeight; ++y)
+    for (int x = 0; x < kWidth; ++x) {
+      const int value[3] = {planes[static_cast<std::size_t>(y * kWidth + x)],
+                            planes[static_cast<std::size_t>((kHeight + y) * kWidth + x)],
+                            planes[static_cast<std::size_t>((2 * kHeight + y) * kWidth + x)]};
+      for (int c = 0; c < 3; ++c) {
+        REQUIRE(strided[static_cast<std::size_t>((c * kHeight + y) * 64 + x)] == value[c]);
+        REQUIRE(pixels[static_cast<std::size_t>(y * 200 + 3 * x + c)] == value[c]);
+      }
+      const double luma = .299 * value[0] + .587 * value[1] + .114 * value[2];
+      REQUIRE(std::abs(grey[static_cast<std::size_t>(y * kWidth + x)] - luma) <= 1.5);
+    }
+  CHECK(strided[60] == 77); // between rows nothing is written
+}
+
+TEST_CASE("pixels show what MuJoCo's own rays meet, as far away") {
+  Random random(7);
+  for (int scene = 0; scene < 12; ++scene) {
+    CAPTURE(scene);
+    CHECK(agreement(*simulate(random_shapes(random, 25))) > .995);
+  }
+}
+
+TEST_CASE("thousands of shapes are drawn, too") {
+  Random random(8);
+  const auto physics = simulate(random_shapes(random, 3000));
+  CHECK(agreement(*physics) > .98);
+  const auto picture = draw(*physics, {});
+  CHECK(std::set<std::uint8_t>(picture.begin(), picture.end()).size() > 20);
+}
+
+TEST_CASE("an odd size shows the same scene as an even one") {
+  const auto physics = simulate(kScene);
+  for (const int side : {1, 2, 3, 5, 17, 85}) {
+    CAPTURE(side);
+    const auto picture =
+        draw(*physics, {.height = side, .width = side, .layout = PixelLayout::channels_last});
+    CHECK(brightness(picture, side, side / 2, side / 2) > 100); // the ball
+  }
+  const auto wide = draw(*physics, {.height = 3, .width = 4096});
+  CHECK(wide.size() == 3 * 3 * 4096);
+}
+
+TEST_CASE("arrays of a simulation's own are seen: colours, positions, sizes, lights, cameras") {
+  const auto physics = simulate(kScene);
+  const CastOptions options{.layout = PixelLayout::channels_last};
+  RayCaster caster(caster_model(physics->compiled()), options);
+  std::vector<std::uint8_t> picture(caster.bytes());
+  std::vector<std::vector<std::uint8_t>> seen;
+  const auto is_new = [&] {
+    physics->forward();
+    caster.draw(physics->model(), physics->data(), picture);
+    bool found = false;
+    for (const auto& before : seen)
+      found = found || before == picture;
+    seen.push_back(picture);
+    return !found;
+  };
+  CHECK(is_new());
+  CHECK_FALSE(is_new());
+  physics->own_float_array("geom_rgba")[4] = .1F;
+  CHECK(is_new());
+  physics->own_array("geom_size")[0] = 1;
+  CHECK(is_new());
+  physics->own_float_array("light_diffuse")[0] = .1F;
+  CHECK(is_new());
+  physics->own_array("cam_pos")[2] = 2;
+  CHECK(is_new());
+  physics->own_array("cam_fovy")[0] = 30;
+  CHECK(is_new());
+  physics->own_array("geom_pos")[3 * 1] = .2;
+  CHECK(is_new());
+}
+
+TEST_CASE("bodies that are nowhere are not drawn, and nothing else changes") {
+  const auto physics = simulate(kScene);
+  constexpr int kSide = 64;
+  RayCaster caster(caster_model(physics->compiled()), {.height = kSide, .width = kSide});
+  std::vector<std::int32_t> before(2 * kSide * kSide);
+  std::vector<std::int32_t> after(before.size());
+  caster.draw_segmentation(physics->model(), physics->data(), before);
+  physics->data().geom_xpos[3] = std::numeric_limits<double>::quiet_NaN();
+  caster.draw_segmentation(physics->model(), physics->data(), after);
+  std::vector<std::uint8_t> picture(caster.bytes());
+  caster.draw(physics->model(), physics->data(), picture);
+  bool was_seen = false;
+  for (std::size_t i = 0; i < before.size(); i += 2) {
+    was_seen = was_seen || before[i] == 1;
+    REQUIRE(after[i] != 1);
+    if (before[i] != 1)
+      REQUIRE(after[i] == before[i]);
+  }
+  CHECK(was_seen);
+}
+
+TEST_CASE("a scene without lights is lit from everywhere, and one without anything is black") {
+  const auto dark = simulate("<mujoco><visual><headlight active='0'/></visual><worldbody>"
+                             "<camera pos='0 0 3'/><geom size='1' rgba='1 1 1 1'/>"
+                             "</worldbody></mujoco>");
+  const auto picture = draw(*dark, {.layout = PixelLayout::channels_last});
+  CHECK(brightness(picture, 84, 42, 42) > 100);
+  CHECK(brightness(picture, 84, 42, 42) < 300);
+  const auto empty = simulate("<mujoco><worldbody><camera/></worldbody></mujoco>");
+  for (const std::uint8_t value : draw(*empty, {}))
+    REQUIRE(value == 0);
+}
+
+TEST_CASE("casters on several threads share a model and draw the same") {
+  const auto physics = simulate(kScene);
+  const auto expected = draw(*physics, {});
+  std::vector<std::vector<std::uint8_t>> pictures(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& picture : pictures)
+      threads.emplace_back([&] {
+        Physics own(physics->compiled());
+        own.reset();
+        picture = draw(own, {});
+      });
+  }
+  for (const auto& picture : pictures)
+    CHECK((picture == expected));
+}
+
+TEST_CASE("shadows, mirrors and smooth edges come with effects alone") {
+  const auto physics = simulate(kScene);
+  const auto with = draw(*physics, {.height = 120, .width = 120});
+  const auto without = draw(*physics, {.height = 120, .width = 120, .effects = false});
+  CHECK((with != without));
+  double with_sum = 0;
+  double without_sum = 0;
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    with_sum += with[i];
+    without_sum += without[i];
+  }
+  CHECK(with_sum < without_sum); // shadows
+}

@@ -1,0 +1,71 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "env/caster/ray_caster.hpp"
+#include "env/golden.hpp"
+#include "env/golden_frames.hpp"
+#include "env/golden_replay.hpp"
+#include "env/render/likeness.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+struct Likeness {
+  int frames = 0;
+  double similarity = 0; // sums
+  double difference = 0;
+};
+
+Likeness compare(const std::string& task) {
+  GoldenReplay replay(TROUPE_GOLDEN_DIR, task, {});
+  const GoldenFrames frames = read_golden_frames(TROUPE_GOLDEN_DIR, task);
+  RayCaster caster(caster_model(replay.physics().compiled()),
+                   {.height = frames.height,
+                    .width = frames.width,
+                    .camera = frames.camera,
+                    .layout = PixelLayout::channels_last});
+  std::vector<std::uint8_t> drawn(caster.bytes());
+  Likeness likeness;
+  const auto at = [&](int step) {
+    const auto recorded = frames.at(step);
+    if (recorded.empty())
+      return;
+    caster.draw(replay.physics().model(), replay.physics().data(), drawn);
+    likeness.similarity += structural_similarity(recorded, drawn, {frames.height, frames.width, 3});
+    likeness.difference += mean_absolute_difference(recorded, drawn);
+    ++likeness.frames;
+  };
+  replay.begin();
+  at(0);
+  const RecordedTable actions = replay.get("actions", replay.spec().action.size());
+  for (std::size_t i = 0; i < actions.rows; ++i) {
+    replay.step(actions.row(i));
+    at(static_cast<int>(i) + 1);
+  }
+  return likeness;
+}
+
+} // namespace
+
+TEST_CASE("the caster's pictures are like dm_control's") {
+  if (!std::filesystem::exists(TROUPE_GOLDEN_DIR "/index.json")) {
+    MESSAGE("skipped: no recordings of dm_control in " TROUPE_GOLDEN_DIR);
+    return;
+  }
+  double sum = 0;
+  double tasks = 0;
+  for (const std::string& task : read_golden_index(TROUPE_GOLDEN_DIR).tasks) {
+    CAPTURE(task);
+    const Likeness likeness = compare(task);
+    if (likeness.frames == 0)
+      continue;
+    CHECK(likeness.similarity / likeness.frames >= .97);
+    CHECK(likeness.difference / likeness.frames <= 1.5);
+    sum += likeness.similarity / likeness.frames;
+    ++tasks;
+  }
+  CHECK(sum / tasks >= .988);
+}
