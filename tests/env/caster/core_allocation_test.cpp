@@ -6,6 +6,7 @@
 
 #include "env/caster/ray_caster.hpp"
 #include "env/make.hpp"
+#include "env/physics.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TROUPE_COUNTS_ALLOCATIONS 0

@@ -217,7 +217,7 @@ TEST_CASE("arrays of a simulation's own are seen: colours, positions, sizes, lig
   CHECK(is_new());
   physics->own_array("cam_fovy")[0] = 30;
   CHECK(is_new());
-  physics->own_array("geom_pos")[3 * 1] = .2;
+  physics->own_array("light_pos")[0] = 1;
   CHECK(is_new());
 }
 
