@@ -13,7 +13,7 @@
 namespace troupe::env {
 
 /// What RendererKind::automatic is.
-inline constexpr RendererKind kAutomaticRenderer = RendererKind::opengl;
+inline constexpr RendererKind kAutomaticRenderer = RendererKind::caster;
 
 /// Draws a Physics, into the caller's buffers, top row first. With effects the pictures are those
 /// of dm_control (shadows, reflections, 4 samples a pixel); without, none of the three. Two of

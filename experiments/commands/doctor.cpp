@@ -81,12 +81,12 @@ void find_gl(std::vector<Finding>& out) {
     const env::GlInfo info = env::gl_of_this_thread(env::GlBackend::automatic)->info();
     std::string text = info.backend + "; " + info.vendor + "; " + info.renderer;
     if (info.software) {
-      text += "; draws in software: training from pixels is slow here";
+      text += "; draws in software: slow; the ray caster draws without it";
     }
     out.push_back({"OpenGL", info.software ? Level::warning : Level::good, text});
   } catch (const std::exception& failure) {
     out.push_back({"OpenGL", Level::warning,
-                   std::string(failure.what()) + "; pixels and videos do not work"});
+                   std::string(failure.what()) + "; the ray caster draws without it"});
   }
 }
 

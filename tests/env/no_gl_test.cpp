@@ -2,7 +2,9 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "env/make.hpp"
 #include "env/render/gl_context.hpp"
@@ -30,6 +32,12 @@ TEST_CASE("without any OpenGL one line says what was tried and what to install")
     CHECK(text.find('\n') == std::string::npos);
   }
   CHECK_NOTHROW(make_environment({.task = "cartpole_balance"})); // states need none
+  // and neither does the ray caster, which draws unless another is asked for
+  const auto drawn = make_environment({.task = "cartpole_balance", .pixels = PixelOptions{}});
+  std::vector<std::byte> picture(drawn->spec().observation_bytes());
+  CHECK_NOTHROW(drawn->reset(1, picture));
+  CHECK(std::any_of(picture.begin(), picture.end(),
+                    [&](std::byte value) { return value != picture.front(); }));
   CHECK_THROWS_WITH_AS(gl_of_this_thread(GlBackend::egl), doctest::Contains("EGL"),
                        std::runtime_error);
 }
