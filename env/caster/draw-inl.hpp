@@ -210,44 +210,77 @@ private:
     batch.last_column = -1;
   }
 
-  /// The mean of four samples. A sample of what the pixel's centre shows has the centre's colour;
-  /// one of a plane or the sky that a neighbour shows has the neighbour's.
+  /// The samples of a packet of pixels.
+  struct Samples {
+    Packet<Real> packet[4];
+    Seen<Real> seen[4];
+    Mask pending[4]; // have no colour yet
+    Integer colour[4];
+  };
+
+  /// The mean of four samples. One of what the pixel's centre shows has the centre's colour; one of
+  /// the floor that a neighbour's centre shows has the neighbour's; others are shaded.
   HWY_INLINE Integer smooth_colours(const Candidates& candidates, Integer x, Integer y) {
     const Integer index = (y + Integer(1)) * Integer(picture_.stride) + x + Integer(Picture::kPad);
     const Integer key = gather(picture_.keys.data(), index);
     const Integer colour = gather(picture_.colours.data(), index);
     const Real u = pixel_u(frame_.camera, to_real(x));
     const Real v = pixel_v(frame_.camera, to_real(y));
-    Integer sample_keys[4];
-    Integer sample_colours[4];
-    Mask done[4];
+    Samples samples;
+    Mask pending = no_lanes<Real>();
+    for (int s = 0; s < 4; ++s) {
+      samples.packet[s] = make_packet<kOrthographic>(u + Real(kSamples[s][0] * frame_.camera.du),
+                                                     v + Real(kSamples[s][1] * frame_.camera.dv));
+      samples.seen[s] = shader_.tracer.trace(candidates, samples.packet[s]);
+      Mask found = samples.seen[s].key == key;
+      samples.colour[s] = colour;
+      if (!all(found))
+        from_neighbours(samples.seen[s], index, found, samples.colour[s]);
+      samples.pending[s] = !found;
+      pending = pending | !found;
+    }
+    if (any(pending))
+      shade_samples(candidates, gather(picture_.sky.data(), index), pending, samples);
     const Integer low(0x00ff00ff);
     Integer red_blue(0x00020002);
     Integer green(2);
-    for (int s = 0; s < 4; ++s) {
-      const Packet<Real> packet = make_packet<kOrthographic>(
-          u + Real(kSamples[s][0] * frame_.camera.du), v + Real(kSamples[s][1] * frame_.camera.dv));
-      const Seen<Real> seen = shader_.tracer.trace(candidates, packet);
-      sample_keys[s] = seen.key;
-      Mask found = seen.key == key;
-      Integer result = colour;
-      for (int before = 0; before < s; ++before) {
-        const Mask same = andnot((sample_keys[before] == seen.key) & done[before], found);
-        result = select(same, sample_colours[before], result);
-        found = found | same;
-      }
-      if (!all(found))
-        from_neighbours(seen, index, found, result);
-      if (!all(found))
-        result = select(
-            found, result,
-            shader_.colour(candidates, packet, seen, !found, gather(picture_.sky.data(), index)));
-      sample_colours[s] = result;
-      done[s] = seen.key == seen.key;
-      red_blue = red_blue + (result & low);
-      green = green + (shift_right<8>(result) & Integer(255));
+    for (const Integer& sample : samples.colour) {
+      red_blue = red_blue + (sample & low);
+      green = green + (shift_right<8>(sample) & Integer(255));
     }
     return (shift_right<2>(red_blue) & low) | shift_left<8>(shift_right<2>(green));
+  }
+
+  /// Shades the first sample of each pixel that has no colour, which is then that of all of the
+  /// pixel's samples of the same thing, until all have one.
+  HWY_INLINE void shade_samples(const Candidates& candidates, Integer sky, Mask pending,
+                                Samples& samples) {
+    while (any(pending)) {
+      Packet<Real> packet = samples.packet[3];
+      Seen<Real> seen = samples.seen[3];
+      for (int s = 2; s >= 0; --s) {
+        const Mask first = samples.pending[s];
+        const Seen<Real>& other = samples.seen[s];
+        packet.u = select(first, samples.packet[s].u, packet.u);
+        packet.v = select(first, samples.packet[s].v, packet.v);
+        seen.t = select(first, other.t, seen.t);
+        seen.shape = select(first, other.shape, seen.shape);
+        seen.mirrored_t = select(first, other.mirrored_t, seen.mirrored_t);
+        seen.mirrored = select(first, other.mirrored, seen.mirrored);
+        seen.key = select(first, other.key, seen.key);
+        seen.through = seen.through || other.through;
+      }
+      packet = make_packet<kOrthographic>(packet.u, packet.v);
+      const Integer colour = shader_.colour(candidates, packet, seen, pending, sky);
+      Mask left = no_lanes<Real>();
+      for (int s = 0; s < 4; ++s) {
+        const Mask same = samples.pending[s] & (samples.seen[s].key == seen.key);
+        samples.colour[s] = select(same, colour, samples.colour[s]);
+        samples.pending[s] = andnot(samples.pending[s], same);
+        left = left | samples.pending[s];
+      }
+      pending = left;
+    }
   }
 
   HWY_INLINE void from_neighbours(const Seen<Real>& seen, Integer index, Mask& found,

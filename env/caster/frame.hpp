@@ -86,6 +86,7 @@ struct LightTable {
   std::vector<float> ambient; // [count[1]][count[0]] attenuation x cone
   std::vector<float> diffuse; // that x N.L
   std::vector<float> specular;
+  bool shines = false; // enough to be seen
 };
 
 /// What is drawn as one: a geom, site, tendon segment or skin. Lengths in metres; its own frame is

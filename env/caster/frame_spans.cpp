@@ -106,6 +106,42 @@ std::array<std::array<float, 2>, 6> swept_rectangle(std::array<float, 2> a, std:
            {a[0] - half_x, a[1] + hy}}};
 }
 
+/// The part of one plane that another may darken.
+void add_plane_shadow(const SpanBuilder& spans, Frame& frame, const ShadowPair& pair) {
+  const Shape& receiver = frame.shapes[static_cast<std::size_t>(pair.receiver)];
+  const Shape& caster = frame.shapes[static_cast<std::size_t>(pair.caster)];
+  const LocalLight& local = receiver.lights[static_cast<std::size_t>(pair.light)];
+  const bool directional = frame.lights[static_cast<std::size_t>(pair.light)].directional;
+  const int item = static_cast<int>(frame.pairs.size());
+  std::array<CameraPoint, 4> corners;
+  float highest = -1e30F;
+  bool bounded = true;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const float x = caster.size[0] * ((i == 0 || i == 3) ? -1.0F : 1.0F);
+    const float y = caster.size[1] * (i < 2 ? -1.0F : 1.0F);
+    const Float3 at =
+        inward(receiver.rotation,
+               caster.position + outward(caster.rotation, {x, y, 0}) - receiver.position);
+    highest = std::max(highest, at[2]);
+    const float down = directional ? local.toward[2] : local.toward[2] - at[2];
+    bounded = bounded && down > 1e-3F;
+    const float reach = at[2] / std::max(down, 1e-3F); // along the way from the light
+    Float3 shadow{};
+    for (std::size_t k = 0; k < 2; ++k)
+      shadow[k] =
+          directional ? at[k] - reach * local.toward[k] : at[k] + reach * (at[k] - local.toward[k]);
+    const Float3 world = receiver.position + outward(receiver.rotation, shadow);
+    corners[i] = spans.to_camera(world.data());
+  }
+  if (highest <= 1e-5F)
+    return; // below or the same plane
+  frame.pairs.push_back(pair);
+  if (bounded)
+    spans.add_polygon(frame.shadowed, item, corners);
+  else
+    spans.add_everywhere(frame.shadowed, item);
+}
+
 /// The part of a plane that a caster may darken.
 void add_shadow(const SpanBuilder& spans, Frame& frame, int receiver_number, int caster_number,
                 int light_number) {
@@ -118,12 +154,7 @@ void add_shadow(const SpanBuilder& spans, Frame& frame, int receiver_number, int
   const int item = static_cast<int>(frame.pairs.size());
   const ShadowPair pair{receiver_number, light_number, caster_number};
   if (caster.kind == ShapeKind::plane) {
-    const Float3 normal = inward(receiver.rotation, column(caster.rotation, 2));
-    const Float3 at = inward(receiver.rotation, caster.position - receiver.position);
-    if (std::abs(normal[2]) > .999F && at[2] <= 1e-5F)
-      return; // below or the same plane
-    frame.pairs.push_back(pair);
-    spans.add_everywhere(frame.shadowed, item);
+    add_plane_shadow(spans, frame, pair);
     return;
   }
   const Float3 middle = inward(receiver.rotation, caster.centre - receiver.position);

@@ -71,8 +71,33 @@ void draw_shapes(const Frame& frame, Picture& picture, std::int32_t* out) {
                   [out](std::size_t pixel, float, std::int32_t shape) { out[pixel] = shape; });
 }
 
+using Bytes = hn::Rebind<std::uint8_t, IntegerTag>;
+
+/// One byte of each of `count` packed colours; `grey`: their luma (Rec. 601: .299, .587, .114).
+void write_bytes(const std::int32_t* colours, int count, int shift, bool grey, std::uint8_t* out) {
+  const Integer byte(255);
+  const auto one = [&](const std::int32_t* from) HWY_ATTR {
+    const Integer colour = load_int<Real>(from);
+    if (!grey)
+      return hn::ShiftRightSame(colour.v, shift);
+    const Integer sum = (colour & byte) * Integer(77)
+                        + (shift_right<8>(colour) & byte) * Integer(150)
+                        + (shift_right<16>(colour) & byte) * Integer(29) + Integer(128);
+    return shift_right<8>(sum).v;
+  };
+  int x = 0;
+  for (; x + kLanes<Real> <= count; x += kLanes<Real>)
+    hn::StoreU(hn::DemoteTo(Bytes(), hn::And(one(colours + x), byte.v)), Bytes(), out + x);
+  if (x < count) { // the picture has a margin
+    HWY_ALIGN std::uint8_t rest[kLanes<Real>];
+    hn::StoreU(hn::DemoteTo(Bytes(), hn::And(one(colours + x), byte.v)), Bytes(), rest);
+    std::copy_n(rest, count - x, out + x);
+  }
+}
+
 const Kernels* target_kernels() {
-  static constexpr Kernels kKernels{&draw_picture, &draw_depth, &draw_shapes, kLanes<Real>};
+  static constexpr Kernels kKernels{&draw_picture, &draw_depth, &draw_shapes, &write_bytes,
+                                    kLanes<Real>};
   return &kKernels;
 }
 

@@ -36,17 +36,25 @@ HWY_INLINE R whole_power(R base, int exponent) {
   return result;
 }
 
+/// N.a; kFlat: the normal is the shape's z axis.
+template <bool kFlat, class R>
+HWY_INLINE R along_normal(const Surface<R>& surface, const Vec3<R>& a) {
+  if constexpr (kFlat)
+    return a.z;
+  else
+    return dot(surface.normal, a);
+}
+
 /// (N.H)^(2 half_exponent) with H halfway between the light and the eye, without a square root.
-template <class R>
+template <bool kFlat, class R>
 HWY_INLINE R shine(const Shape& shape, const Surface<R>& surface, const Vec3<R>& toward, R facing) {
   const Vec3<R> halfway = toward + surface.view;
-  const R along = facing + dot(surface.normal, surface.view);
+  const R along = facing + along_normal<kFlat>(surface, surface.view);
   const R squared = max(dot(halfway, halfway), R(1e-12F));
-  R q = along * along / squared;
-  const MaskOf<R> bright = (along > R(0.0F)) & (q > R(shape.faintest));
+  const MaskOf<R> bright = (along > R(0.0F)) & (along * along > squared * R(shape.faintest));
   if (none(bright))
     return R(0.0F);
-  q = min(keep_if(bright, q), R(1.0F));
+  R q = min(keep_if(bright, along * along / squared), R(1.0F));
   if (shape.squarings >= 0) {
     for (int i = 0; i < shape.squarings; ++i)
       q = q * q;
@@ -66,7 +74,7 @@ HWY_INLINE R cone(const Light& light, const LocalLight& local, const Vec3<R>& to
                                                    : power(positive, R(light.exponent)));
 }
 
-template <class R>
+template <bool kFlat, class R>
 HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, const LocalLight& local,
                                     const Surface<R>& surface) {
   Vec3<R> toward = broadcast<R>(local.toward.data());
@@ -86,11 +94,11 @@ HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, cons
     if (light.spot)
       reach = reach * cone(light, local, toward);
   }
-  const R facing = dot(surface.normal, toward);
+  const R facing = along_normal<kFlat>(surface, toward);
   Brightness<R> result{reach, reach * max(facing, R(0.0F)), R(0.0F),
                        (facing > R(0.0F)) & (reach > R(0.0F))};
   if (local.shines && any(result.faces))
-    result.specular = keep_if(result.faces, reach * shine(shape, surface, toward, facing));
+    result.specular = keep_if(result.faces, reach * shine<kFlat>(shape, surface, toward, facing));
   return result;
 }
 
@@ -183,7 +191,7 @@ HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const LightTable& 
   result.diffuse = interpolate(table.diffuse);
   if (local.ambient[0] + local.ambient[1] + local.ambient[2] > 0)
     result.ambient = interpolate(table.ambient);
-  if (local.shines)
+  if (local.shines && table.shines)
     result.specular = interpolate(table.specular);
   result.faces = (result.diffuse > zero) | (result.ambient > zero);
   return result;

@@ -64,6 +64,8 @@ struct Kernels {
   void (*depth)(const Frame& frame, Picture& picture, float* out);
   /// [height, width] number of the shape, -1 where nothing is.
   void (*shapes)(const Frame& frame, Picture& picture, std::int32_t* out);
+  /// Byte `shift` / 8 of `count` colours, or their luma; the colours' row goes on for 16 more.
+  void (*write)(const std::int32_t* colours, int count, int shift, bool grey, std::uint8_t* out);
   int lanes;
 };
 

@@ -138,6 +138,10 @@ void fill_table(const Frame& frame, const Shape& plane, LightTable& table) {
       values->resize(size + kSpare);
   const Vec3<Real> eye = broadcast<Real>(plane.ray.origin.data());
   const Vec3<Real> backward = -broadcast<Real>(plane.ray.forward.data());
+  const auto& strength = plane.lights[l].specular;
+  // Below half a level of 255 nobody sees it.
+  const Real least(.5F / 255 / std::max({strength[0], strength[1], strength[2], 1e-6F}));
+  Mask shines = no_lanes<Real>();
   for (int row = 0; row < table.count[1]; ++row)
     for (int column = 0; column < table.count[0]; column += kLanes<Real>) {
       alignas(64) float x[kLanes<Real>];
@@ -147,7 +151,8 @@ void fill_table(const Frame& frame, const Shape& plane, LightTable& table) {
       surface.point = {load<Real>(x), Real(plane.axes[1].line(table.first[1] + row)), Real(0.0F)};
       surface.normal = {Real(0.0F), Real(0.0F), Real(1.0F)};
       surface.view = kOrthographic ? backward : normalized(eye - surface.point);
-      const Brightness<Real> b = brightness(plane, frame.lights[l], plane.lights[l], surface);
+      const Brightness<Real> b = brightness<true>(plane, frame.lights[l], plane.lights[l], surface);
+      shines = shines | (b.specular > least);
       const std::size_t at =
           static_cast<std::size_t>(row) * static_cast<std::size_t>(table.count[0])
           + static_cast<std::size_t>(column);
@@ -155,6 +160,7 @@ void fill_table(const Frame& frame, const Shape& plane, LightTable& table) {
       store(b.diffuse, table.diffuse.data() + at);
       store(b.specular, table.specular.data() + at);
     }
+  table.shines = any(shines);
 }
 
 /// MuJoCo lights planes at the vertices of a grid: where a spot light's cone is, that shows.

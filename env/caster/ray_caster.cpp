@@ -35,10 +35,6 @@ void check(const mjModel& model, const CastOptions& options) {
                                 + "; give at least that, or 0 for dense rows");
 }
 
-std::uint8_t luma(int red, int green, int blue) { // Rec. 601: .299, .587, .114 in 1/256
-  return static_cast<std::uint8_t>((77 * red + 150 * green + 29 * blue + 128) >> 8);
-}
-
 } // namespace
 
 struct RayCaster::Impl {
@@ -80,17 +76,15 @@ struct RayCaster::Impl {
       const std::int32_t* from = picture.smooth.data() + picture.at(0, y);
       std::uint8_t* to = out + static_cast<std::size_t>(y) * row;
       if (options.grey)
-        for (int x = 0; x < options.width; ++x)
-          to[x] = luma(from[x] & 255, from[x] >> 8 & 255, from[x] >> 16 & 255);
+        kernels.write(from, options.width, 0, true, to);
       else if (options.layout == PixelLayout::channels_last)
         for (int x = 0; x < options.width; ++x)
           for (int c = 0; c < 3; ++c)
             to[3 * x + c] = static_cast<std::uint8_t>(from[x] >> (8 * c) & 255);
       else
-        for (std::size_t c = 0; c < 3; ++c)
-          for (int x = 0; x < options.width; ++x)
-            to[c * plane + static_cast<std::size_t>(x)] =
-                static_cast<std::uint8_t>(from[x] >> (8 * c) & 255);
+        for (int c = 0; c < 3; ++c)
+          kernels.write(from, options.width, 8 * c, false,
+                        to + static_cast<std::size_t>(c) * plane);
     }
   }
 

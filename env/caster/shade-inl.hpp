@@ -85,7 +85,9 @@ struct Shader {
       if (table.light == light)
         return table_brightness(shape, table, shape.lights[l], surface.point);
     }
-    return brightness(shape, frame.lights[l], shape.lights[l], surface);
+    if (shape.kind == ShapeKind::plane)
+      return brightness<true>(shape, frame.lights[l], shape.lights[l], surface);
+    return brightness<false>(shape, frame.lights[l], shape.lights[l], surface);
   }
 
   enum class As { opaque, transparent, mirrored };
