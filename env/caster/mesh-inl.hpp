@@ -208,9 +208,11 @@ HWY_INLINE MaskOf<R> mesh_between(const MeshView& mesh, const Vec3<R>& o, const 
 /// What shading needs of a hit.
 template <class R>
 struct MeshSurface {
-  Vec3<R> normal; // unit, mixed from the corners'
-  Vec3<R> flat;   // unit, of the triangle
-  R u;            // texture coordinates, 0 when the mesh has none
+  // The corners' unit normals mixed and not made unit again: OpenGL lights corners and mixes
+  // colours, and a light's share is the mixed normal's product with its direction.
+  Vec3<R> normal;
+  Vec3<R> flat; // unit, of the triangle
+  R u;          // texture coordinates, 0 when the mesh has none
   R v;
   Vec3<R> du; // their change per metre
   Vec3<R> dv;
@@ -235,9 +237,9 @@ HWY_INLINE MeshSurface<R> mesh_surface(const MeshView& mesh, const MeshHit<R>& h
   const Vec3<R> e2 = fetch(mesh.vertices, corner(corners, 2)) - a;
   const R third = R(1.0F) - hit.first - hit.second;
   MeshSurface<R> surface;
-  surface.normal = normalized(fetch(mesh.normals, corner(mesh.normal_corners, 0)) * third
-                              + fetch(mesh.normals, corner(mesh.normal_corners, 1)) * hit.first
-                              + fetch(mesh.normals, corner(mesh.normal_corners, 2)) * hit.second);
+  surface.normal = fetch(mesh.normals, corner(mesh.normal_corners, 0)) * third
+                   + fetch(mesh.normals, corner(mesh.normal_corners, 1)) * hit.first
+                   + fetch(mesh.normals, corner(mesh.normal_corners, 2)) * hit.second;
   const Vec3<R> across = cross(e1, e2);
   surface.flat = normalized(across);
   const R zero(0.0F);

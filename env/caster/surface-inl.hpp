@@ -22,7 +22,7 @@ HWY_NOINLINE Vec3<R> triangle_normal(const Shape& shape, const Ray<R>& ray, R t,
     return field_normal(*shape.field, point_at(ray, t));
   const MeshHit<R> hit = mesh_hit_at(shape.mesh, ray.o, ray.d, t, wanted);
   const MeshSurface<R> surface = mesh_surface(shape.mesh, hit);
-  given = {surface.u, surface.v, surface.du, surface.dv};
+  given = {surface.u, surface.v, surface.du, surface.dv, surface.flat};
   return surface.normal;
 }
 
@@ -94,10 +94,12 @@ HWY_INLINE Vec3<R> apply_texture(const Frame& frame, const Shape& shape, const S
     down = {down.x * size.x, down.y * size.y, down.z * size.z};
   }
   const R reach = kOrthographic ? R(1.0F) : t;
+  const bool triangles = shape.kind == ShapeKind::mesh || shape.kind == ShapeKind::skin;
+  const Vec3<R> flat = triangles ? given.flat : surface.normal;
   const Texel<R> texel =
       sample_texture(*shape.texture, shape.mapping, surface.point, surface.normal,
-                     surface_step(surface.normal, direction, reach, right),
-                     surface_step(surface.normal, direction, reach, down), given);
+                     surface_step(flat, direction, reach, right),
+                     surface_step(flat, direction, reach, down), given);
   return {colour.x * texel.colour.x, colour.y * texel.colour.y, colour.z * texel.colour.z};
 }
 

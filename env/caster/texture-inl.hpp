@@ -256,6 +256,7 @@ struct TexturePlace {
   R v;
   Vec3<R> du;
   Vec3<R> dv;
+  Vec3<R> flat{}; // of meshes and skins: the triangle's unit normal, whatever it is lit by
 };
 
 /// Angle of (x, y) from the x axis in turns, [0, 1); to 1e-5. 0 for (0, 0).
