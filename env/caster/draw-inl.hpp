@@ -14,10 +14,14 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
+inline ItemSet items_of(const RowItems& row, const std::uint64_t* masks) {
+  return {row.items.data(), masks, row.words};
+}
+
 inline Candidates block_candidates(const RowCandidates& row, int column) {
-  return {{&row.visible, row.visible.block(column)},
-          {&row.mirrored, row.mirrored.block(column)},
-          {&row.shadowed, row.shadowed.block(column)}};
+  return {items_of(row.visible, row.visible.block(column)),
+          items_of(row.mirrored, row.mirrored.block(column)),
+          items_of(row.shadowed, row.shadowed.block(column))};
 }
 
 /// Pixel centres of lanes `first` and on of a block.
@@ -194,13 +198,17 @@ private:
       batch.y[i] = batch.y[count - 1];
     }
     const std::uint64_t* masks = picture_.merged.data();
-    const Candidates candidates{{&row.visible, masks},
-                                {&row.mirrored, masks + row.visible.words},
-                                {&row.shadowed, masks + row.visible.words + row.mirrored.words}};
+    const Candidates candidates{
+        items_of(row.visible, masks), items_of(row.mirrored, masks + row.visible.words),
+        items_of(row.shadowed, masks + row.visible.words + row.mirrored.words)};
+    const PixelGrid grid{picture_.keys.data(), picture_.colours.data(), picture_.stride};
     for (int lane = 0; lane < count; lane += kLanes<Real>) {
       alignas(64) std::int32_t colours[kLanes<Real>];
-      store(smooth_colours(candidates, load_int<Real>(batch.x + lane),
-                           load_int<Real>(batch.y + lane)),
+      const Integer x = load_int<Real>(batch.x + lane);
+      const Integer y = load_int<Real>(batch.y + lane);
+      const Integer index = (y + Integer(1)) * Integer(grid.stride) + x + Integer(Picture::kPad);
+      store(smooth_pixels<Real>(shader_, candidates, grid, x, y, index,
+                                [&]() HWY_ATTR { return gather(picture_.sky.data(), index); }),
             colours);
       for (int i = 0; i < kLanes<Real> && lane + i < count; ++i)
         picture_.smooth[picture_.at(batch.x[lane + i], batch.y[lane + i])] = colours[i];
@@ -208,92 +216,6 @@ private:
     std::fill(picture_.merged.begin(), picture_.merged.end(), 0);
     batch.count = 0;
     batch.last_column = -1;
-  }
-
-  /// The samples of a packet of pixels.
-  struct Samples {
-    Packet<Real> packet[4];
-    Seen<Real> seen[4];
-    Mask pending[4]; // have no colour yet
-    Integer colour[4];
-  };
-
-  /// The mean of four samples. One of what the pixel's centre shows has the centre's colour; one of
-  /// the floor that a neighbour's centre shows has the neighbour's; others are shaded.
-  HWY_INLINE Integer smooth_colours(const Candidates& candidates, Integer x, Integer y) {
-    const Integer index = (y + Integer(1)) * Integer(picture_.stride) + x + Integer(Picture::kPad);
-    const Integer key = gather(picture_.keys.data(), index);
-    const Integer colour = gather(picture_.colours.data(), index);
-    const Real u = pixel_u(frame_.camera, to_real(x));
-    const Real v = pixel_v(frame_.camera, to_real(y));
-    Samples samples;
-    Mask pending = no_lanes<Real>();
-    for (int s = 0; s < 4; ++s) {
-      samples.packet[s] = make_packet<kOrthographic>(u + Real(kSamples[s][0] * frame_.camera.du),
-                                                     v + Real(kSamples[s][1] * frame_.camera.dv));
-      samples.seen[s] = shader_.tracer.trace(candidates, samples.packet[s]);
-      Mask found = samples.seen[s].key == key;
-      samples.colour[s] = colour;
-      if (!all(found))
-        from_neighbours(samples.seen[s], index, found, samples.colour[s]);
-      samples.pending[s] = !found;
-      pending = pending | !found;
-    }
-    if (any(pending))
-      shade_samples(candidates, gather(picture_.sky.data(), index), pending, samples);
-    const Integer low(0x00ff00ff);
-    Integer red_blue(0x00020002);
-    Integer green(2);
-    for (const Integer& sample : samples.colour) {
-      red_blue = red_blue + (sample & low);
-      green = green + (shift_right<8>(sample) & Integer(255));
-    }
-    return (shift_right<2>(red_blue) & low) | shift_left<8>(shift_right<2>(green));
-  }
-
-  /// Shades the first sample of each pixel that has no colour, which is then that of all of the
-  /// pixel's samples of the same thing, until all have one.
-  HWY_INLINE void shade_samples(const Candidates& candidates, Integer sky, Mask pending,
-                                Samples& samples) {
-    while (any(pending)) {
-      Packet<Real> packet = samples.packet[3];
-      Seen<Real> seen = samples.seen[3];
-      for (int s = 2; s >= 0; --s) {
-        const Mask first = samples.pending[s];
-        const Seen<Real>& other = samples.seen[s];
-        packet.u = select(first, samples.packet[s].u, packet.u);
-        packet.v = select(first, samples.packet[s].v, packet.v);
-        seen.t = select(first, other.t, seen.t);
-        seen.shape = select(first, other.shape, seen.shape);
-        seen.mirrored_t = select(first, other.mirrored_t, seen.mirrored_t);
-        seen.mirrored = select(first, other.mirrored, seen.mirrored);
-        seen.key = select(first, other.key, seen.key);
-        seen.through = seen.through || other.through;
-      }
-      packet = make_packet<kOrthographic>(packet.u, packet.v);
-      const Integer colour = shader_.colour(candidates, packet, seen, pending, sky);
-      Mask left = no_lanes<Real>();
-      for (int s = 0; s < 4; ++s) {
-        const Mask same = samples.pending[s] & (samples.seen[s].key == seen.key);
-        samples.colour[s] = select(same, colour, samples.colour[s]);
-        samples.pending[s] = andnot(samples.pending[s], same);
-        left = left | samples.pending[s];
-      }
-      pending = left;
-    }
-  }
-
-  HWY_INLINE void from_neighbours(const Seen<Real>& seen, Integer index, Mask& found,
-                                  Integer& result) {
-    const Mask floor = seen.shape == Integer(frame_.floor);
-    if (none(andnot(floor, found)))
-      return;
-    for (const std::int32_t offset : {1, -1, picture_.stride, -picture_.stride}) {
-      const Integer beside = index + Integer(offset);
-      const Mask same = andnot(floor & (gather(picture_.keys.data(), beside) == seen.key), found);
-      result = select(same, gather(picture_.colours.data(), beside), result);
-      found = found | same;
-    }
   }
 
   const Frame& frame_;

@@ -13,28 +13,35 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
+/// The first of the two texels that a repeating coordinate lies between, and the second's weight.
+template <class R>
+HWY_INLINE R first_texel(R coordinate, R size, R& weight) {
+  const R place = (coordinate - floor(coordinate)) * size - R(0.5F);
+  const R low = clamp(floor(place), R(-1.0F), size - R(1.0F));
+  weight = clamp(place - low, R(0.0F), R(1.0F));
+  return select(low < R(0.0F), size - R(1.0F), low);
+}
+
 /// Bilinear on one level: the weight of the second of two colours, 0 to 255.
 template <class R>
-HWY_INLINE R sample_weight(const Texture& texture, R u, R v, int level) {
+HWY_INLINE R sample_weight(const TextureView& texture, R u, R v, int level) {
   const auto l = static_cast<std::size_t>(level);
-  const TexelPlace<R> x = place_texel(u, R(texture.width_texels[l]));
-  const TexelPlace<R> y = place_texel(v, R(texture.height_texels[l]));
-  const IntOf<R> zero(0);
-  const IntOf<R> left = select(x.first < zero, IntOf<R>(texture.width[l] - 1), x.first);
-  const IntOf<R> top = select(y.first < zero, IntOf<R>(texture.height[l] - 1), y.first);
-  const IntOf<R> four =
-      gather(texture.texels.data() + texture.offset[l], top * IntOf<R>(texture.width[l]) + left);
+  R x_weight, y_weight;
+  const R left = first_texel(u, R(texture.width_texels[l]), x_weight);
+  const R top = first_texel(v, R(texture.height_texels[l]), y_weight);
+  const IntOf<R> index = small_integer(top) * IntOf<R>(texture.width[l]) + small_integer(left);
+  const IntOf<R> four = gather(texture.first_texel + texture.offset[l], index);
   const IntOf<R> low(0xff);
   const R a = to_real(four & low);
   const R c = to_real(shift_right<16>(four) & low);
-  const R upper = a + (to_real(shift_right<8>(four) & low) - a) * x.weight;
-  const R lower = c + (to_real(shift_right<24>(four) & low) - c) * x.weight;
-  return upper + (lower - upper) * y.weight;
+  const R upper = a + (to_real(shift_right<8>(four) & low) - a) * x_weight;
+  const R lower = c + (to_real(shift_right<24>(four) & low) - c) * x_weight;
+  return upper + (lower - upper) * y_weight;
 }
 
 /// Trilinear, for the lanes of `wanted`; a texture of two colours.
 template <class R>
-HWY_INLINE Vec3<R> sample_two_colours(const Texture& texture, R u, R v, R level_of_detail,
+HWY_INLINE Vec3<R> sample_two_colours(const TextureView& texture, R u, R v, R level_of_detail,
                                       MaskOf<R> wanted) {
   const int last = texture.levels - 1;
   const R level = clamp(level_of_detail, R(0.0F), R(static_cast<float>(last)));
@@ -45,7 +52,7 @@ HWY_INLINE Vec3<R> sample_two_colours(const Texture& texture, R u, R v, R level_
   R weight(0.0F);
   std::uint32_t left = bits(wanted);
   while (left != 0) {
-    const int near = static_cast<int>(levels[std::countr_zero(left)]);
+    const int near = static_cast<int>(levels[lowest_bit(left)]);
     const MaskOf<R> lanes = wanted & (whole == R(static_cast<float>(near)));
     R here = sample_weight(texture, u, v, near);
     if (any(lanes & (between > R(0.0F)))) {

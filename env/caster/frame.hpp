@@ -44,6 +44,7 @@ struct LocalLight {
   std::array<float, 3> ambient{};
   std::array<float, 3> diffuse{};
   std::array<float, 3> specular{};
+  bool has_ambient = false;
   bool shines = false; // any specular at all
 };
 
@@ -72,21 +73,43 @@ struct PlaneAxis {
   float pad = 0;
   float step = 1;
   int cells = 1; // between -size + pad and size - pad
+  float inverse_pad = 0;
+  float inverse_step = 1;
 
   float line(int i) const { // 0 … cells + 2
     return i <= 0 ? -size : i >= cells + 2 ? size : -size + pad + static_cast<float>(i - 1) * step;
   }
 };
 
-/// Brightness of one spot light at the vertices of one plane, in a window around its cone.
-struct LightTable {
+/// A window of a plane's vertices around the cone of one spot light.
+struct LightWindow {
   int light = -1;
-  std::array<int, 2> first{}; // line numbers
-  std::array<int, 2> count{}; // 0: the light does not reach the plane
+  std::array<int, 2> first{};    // line numbers
+  std::array<int, 2> count{};    // 0: the light does not reach the plane
+  bool shines = false;           // enough to be seen
+  std::array<float, 2> middle{}; // of the window, metres
+  std::array<float, 2> half{};
+};
+
+/// Brightness of the spot light at the window's vertices.
+struct LightTable : LightWindow {
   std::vector<float> ambient; // [count[1]][count[0]] attenuation x cone
   std::vector<float> diffuse; // that x N.L
   std::vector<float> specular;
-  bool shines = false; // enough to be seen
+};
+
+/// How a plane's flat texture lies before the camera: u = u_scale x + u_offset, v likewise of y,
+/// and how many texels they change by per pixel to the right and up, as the x or y and the z part
+/// of that step.
+struct PlaneTexture {
+  float u_scale = 0;
+  float u_offset = 0;
+  float v_scale = 0;
+  float v_offset = 0;
+  std::array<float, 2> u_right{};
+  std::array<float, 2> u_up{};
+  std::array<float, 2> v_right{};
+  std::array<float, 2> v_up{};
 };
 
 /// What is drawn as one: a geom, site, tendon segment or skin. Lengths in metres; its own frame is
@@ -95,7 +118,7 @@ struct alignas(64) Shape {
   ShapeKind kind = ShapeKind::sphere;
   std::int32_t object_type = -1; // mjtObj
   std::int32_t object_id = -1;
-  const Texture* texture = nullptr; // null: none
+  const TextureView* texture = nullptr; // null: none
   TextureMapping mapping;
   MeshView mesh;                          // meshes and skins
   const HeightFieldView* field = nullptr; // height fields
@@ -126,7 +149,9 @@ struct alignas(64) Shape {
   float radius = 0;
   std::array<LocalLight, kMaxLights> lights{};
   std::array<PlaneAxis, 2> axes{}; // planes
-  std::array<float, 3> glow{};     // emission and the scene's ambient light, times the colour
+  PlaneTexture plane_texture;
+  bool plane_textured = false; // by plane_texture
+  std::array<float, 3> glow{}; // emission and the scene's ambient light, times the colour
 };
 
 struct Camera {
@@ -182,25 +207,29 @@ struct ShadowPair {
   std::int32_t caster = 0;
 };
 
-/// One picture's worth of numbers: what the kernels read.
-struct Frame {
+/// One picture's numbers, without what there is a list of.
+struct FrameNumbers {
   Camera camera;
   int width = 0;
   int height = 0;
   int block_columns = 0;
   int block_rows = 0;
   bool effects = true;
-  std::vector<Shape> shapes; // opaque ones first, then transparent ones, nearest first
   int opaque = 0;
-  int floor = -2;               // the first plane of the opaque shapes; -2: none
-  const Texture* sky = nullptr; // null: none, all is black
-  float sky_nearest = 0;        // t before which no ray of the picture meets the sky
-  const Shape* hazy = nullptr;  // the plane under the haze; null: none
+  int floor = -2;                   // the first plane of the opaque shapes; -2: none
+  const TextureView* sky = nullptr; // null: none, all is black
+  float sky_nearest = 0;            // t before which no ray of the picture meets the sky
+  const Shape* hazy = nullptr;      // the plane under the haze; null: none
   std::array<float, 3> haze_colour{};
   float map_haze = 0;
-  std::vector<Light> lights;
   std::array<float, 3> scene_ambient{};
   Mirror mirror;
+};
+
+/// One picture's worth of numbers: what the kernels read.
+struct Frame : FrameNumbers {
+  std::vector<Shape> shapes; // opaque ones first, then transparent ones, nearest first
+  std::vector<Light> lights;
   SpanSet visible;
   SpanSet mirrored;
   SpanSet shadowed; // items are numbers of `pairs`

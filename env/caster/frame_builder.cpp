@@ -183,6 +183,8 @@ PlaneAxis plane_axis(float size, float grid) {
   axis.cells = cells;
   axis.step = 2 * half_step;
   axis.pad = size - static_cast<float>(cells) * half_step;
+  axis.inverse_pad = axis.pad > 0 ? 1 / axis.pad : 0;
+  axis.inverse_step = axis.step > 0 ? 1 / axis.step : 0;
   return axis;
 }
 
@@ -296,6 +298,27 @@ void find_mirror(Frame& frame) {
   }
 }
 
+void set_plane_texture(const Camera& camera, Shape& shape) {
+  const TextureMapping& mapping = shape.mapping;
+  shape.plane_textured = shape.kind == ShapeKind::plane && shape.texture != nullptr
+                         && shape.texture->two_colours && mapping.layout == TextureLayout::box;
+  if (!shape.plane_textured)
+    return;
+  PlaneTexture& to = shape.plane_texture;
+  to.u_scale = .5F * mapping.inverse_size[0] * mapping.scale[0];
+  to.u_offset = .5F * mapping.scale[0];
+  to.v_scale = -.5F * mapping.inverse_size[1] * mapping.scale[1];
+  to.v_offset = .5F * mapping.scale[1];
+  const float u = to.u_scale * shape.texture->width_texels[0];
+  const float v = to.v_scale * shape.texture->height_texels[0];
+  const Float3 right = shape.ray.right * camera.du;
+  const Float3 up = shape.ray.up * camera.dv;
+  to.u_right = {right[0] * u, right[2] * u};
+  to.u_up = {up[0] * u, up[2] * u};
+  to.v_right = {right[1] * v, right[2] * v};
+  to.v_up = {up[1] * v, up[2] * v};
+}
+
 void build_rays(Frame& frame) {
   const Camera& camera = frame.camera;
   const Mirror& mirror = frame.mirror;
@@ -308,6 +331,7 @@ void build_rays(Frame& frame) {
       shape.mirrored =
           local_rays(shape, reflect(camera.eye, mirror.offset), reflect(camera.right, 0),
                      reflect(camera.up, 0), reflect(camera.forward, 0));
+    set_plane_texture(camera, shape);
     for (std::size_t i = 0; i < 3; ++i)
       shape.glow[i] = (shape.emission + frame.scene_ambient[i]) * shape.rgba[i];
     for (std::size_t l = 0; l < frame.lights.size(); ++l) {
@@ -322,6 +346,7 @@ void build_rays(Frame& frame) {
         local.diffuse[i] = light.diffuse[i] * shape.rgba[i];
         local.specular[i] = light.specular[i] * shape.specular;
       }
+      local.has_ambient = local.ambient[0] + local.ambient[1] + local.ambient[2] > 0;
       local.shines = local.specular[0] + local.specular[1] + local.specular[2] > 0;
     }
   }

@@ -44,8 +44,8 @@ HWY_INLINE void walk_field(const HeightFieldView& field, const BoxRays<R>& rays,
     alignas(64) float lines[2][kLanes<R>];
     store(rays.d.x, lines[0]);
     store(rays.d.y, lines[1]);
-    along_x = lines[0][std::countr_zero(lanes)];
-    along_y = lines[1][std::countr_zero(lanes)];
+    along_x = lines[0][lowest_bit(lanes)];
+    along_y = lines[1][lowest_bit(lanes)];
   }
   const int far_column = along_x >= 0 ? 1 : 0;
   const int far_row = along_y >= 0 ? 1 : 0;
@@ -91,7 +91,7 @@ struct FieldCell {
   float corner[4][3];
 };
 
-inline FieldCell field_cell(const HeightFieldView& field, int row, int column) {
+HWY_INLINE FieldCell field_cell(const HeightFieldView& field, int row, int column) {
   FieldCell cell;
   for (int i = 0; i < 4; ++i) {
     const int r = row + (i >> 1);

@@ -61,6 +61,7 @@ void HeightField::update(const mjModel& model) {
                 2 * half[1] / static_cast<float>(view_.rows - 1)};
   view_.heights = heights_.data();
   view_.ranges = ranges_.data();
+  ++version_;
   build();
 }
 

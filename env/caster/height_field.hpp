@@ -40,13 +40,16 @@ public:
   void update(const mjModel& model);
 
   const HeightFieldView& view() const { return view_; } // stays where it is
-  float lowest() const;                                 // metres, of the surface
+  /// Grows whenever heights or sizes change.
+  std::uint64_t version() const { return version_; }
+  float lowest() const; // metres, of the surface
   float highest() const;
 
 private:
   void build();
 
   int number_;
+  std::uint64_t version_ = 0;
   std::vector<float> known_;   // the model's, 0 to 1
   std::vector<float> heights_; // metres
   std::vector<float> ranges_;

@@ -48,7 +48,7 @@ struct Haze {
 };
 
 /// `above`: metres from the plane up to the camera; below it there is no haze (distance 0).
-inline Haze make_haze(float far, float above, float map_haze) {
+HWY_INLINE Haze make_haze(float far, float above, float map_haze) {
   Haze haze;
   if (!(above > 0) || !(map_haze > 0))
     return haze;

@@ -23,6 +23,13 @@ void draw_picture(Frame& frame, Picture& picture) {
     draw_projected<false>(frame, picture);
 }
 
+void fill_tables(Frame& frame) {
+  if (frame.camera.orthographic)
+    make_tables<true>(frame);
+  else
+    make_tables<false>(frame);
+}
+
 /// What the first `count` shapes show at the pixels' centres.
 template <bool kOrthographic, class Write>
 void look(const Frame& frame, Picture& picture, int count, Write&& write) {
@@ -80,10 +87,7 @@ void write_bytes(const std::int32_t* colours, int count, int shift, bool grey, s
     const Integer colour = load_int<Real>(from);
     if (!grey)
       return hn::ShiftRightSame(colour.v, shift);
-    const Integer sum = (colour & byte) * Integer(77)
-                        + (shift_right<8>(colour) & byte) * Integer(150)
-                        + (shift_right<16>(colour) & byte) * Integer(29) + Integer(128);
-    return shift_right<8>(sum).v;
+    return luma<Real>(colour).v;
   };
   int x = 0;
   for (; x + kLanes<Real> <= count; x += kLanes<Real>)
@@ -96,8 +100,8 @@ void write_bytes(const std::int32_t* colours, int count, int shift, bool grey, s
 }
 
 const Kernels* target_kernels() {
-  static constexpr Kernels kKernels{&draw_picture, &draw_depth, &draw_shapes, &write_bytes,
-                                    kLanes<Real>};
+  static constexpr Kernels kKernels{&draw_picture, &fill_tables, &draw_depth,
+                                    &draw_shapes,  &write_bytes, kLanes<Real>};
   return &kKernels;
 }
 

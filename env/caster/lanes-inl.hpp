@@ -8,9 +8,10 @@
 //   kLanes<R>  1          4, 8 or 16
 //
 // Every operation rounds as IEEE single precision does and none is fused, so that each lane
-// computes the same bits whatever the width; compile with -ffp-contract=off. min and max return
-// their second operand when one is NaN. Included once per instruction set, inside the translation
-// unit of hwy/foreach_target.h; no include guard but the toggle.
+// computes the same bits whatever the width; compile with -ffp-contract=off (nvcc: -fmad=false).
+// min and max return their second operand when one is NaN. Included once per instruction set,
+// inside the translation unit of hwy/foreach_target.h; no include guard but the toggle. Without
+// vectors and Highway, once, where TROUPE_CASTER_FLOATS is defined (floats.hpp): there, R is float.
 #if defined(TROUPE_ENV_CASTER_LANES_INL_HPP_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_ENV_CASTER_LANES_INL_HPP_
 #undef TROUPE_ENV_CASTER_LANES_INL_HPP_
@@ -18,7 +19,11 @@
 #define TROUPE_ENV_CASTER_LANES_INL_HPP_
 #endif
 
+#ifdef TROUPE_CASTER_FLOATS
+#include "env/caster/floats.hpp"
+#else
 #include <hwy/highway.h>
+#endif
 
 #include <bit>
 #include <cmath>
@@ -29,9 +34,8 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
+#ifndef TROUPE_CASTER_FLOATS
 namespace hn = hwy::HWY_NAMESPACE;
-
-// ---- vectors
 
 using RealTag = hn::CappedTag<float, 16>;
 using IntegerTag = hn::RebindToSigned<RealTag>;
@@ -54,6 +58,8 @@ struct Real {
   HWY_INLINE Real(float value) : v(hn::Set(RealTag(), value)) {}
 };
 
+#endif
+
 template <class R>
 struct LaneTraits;
 template <>
@@ -62,18 +68,23 @@ struct LaneTraits<float> {
   using IntType = std::int32_t;
   static constexpr int kCount = 1;
 };
+#ifndef TROUPE_CASTER_FLOATS
 template <>
 struct LaneTraits<Real> {
   using MaskType = Mask;
   using IntType = Integer;
   static constexpr int kCount = static_cast<int>(hn::MaxLanes(RealTag()));
 };
+#endif
 template <class R>
 using MaskOf = typename LaneTraits<R>::MaskType;
 template <class R>
 using IntOf = typename LaneTraits<R>::IntType;
 template <class R>
 inline constexpr int kLanes = LaneTraits<R>::kCount;
+
+#ifndef TROUPE_CASTER_FLOATS
+// ---- vectors
 
 HWY_INLINE Real operator+(Real a, Real b) {
   return hn::Add(a.v, b.v);
@@ -260,6 +271,8 @@ HWY_INLINE Integer gather(const std::int32_t* table, Integer index) {
   return hn::GatherIndex(IntegerTag(), table, index.v);
 }
 
+#endif
+
 // ---- the same for one float
 
 HWY_INLINE float min(float a, float b) {
@@ -345,6 +358,31 @@ HWY_INLINE std::int32_t gather(const std::int32_t* table, std::int32_t index) {
 
 // ---- memory: kLanes<R> consecutive numbers, any alignment
 
+HWY_INLINE void store(float value, float* to) {
+  *to = value;
+}
+HWY_INLINE void store(std::int32_t value, std::int32_t* to) {
+  *to = value;
+}
+
+#ifdef TROUPE_CASTER_FLOATS
+template <class R>
+HWY_INLINE R load(const float* from) {
+  return *from;
+}
+template <class R>
+HWY_INLINE IntOf<R> load_int(const std::int32_t* from) {
+  return *from;
+}
+template <class R>
+HWY_INLINE IntOf<R> lane_numbers() {
+  return 0;
+}
+template <class R>
+HWY_INLINE MaskOf<R> mask_of_bits(std::uint32_t lanes) {
+  return (lanes & 1) != 0;
+}
+#else
 template <class R>
 HWY_INLINE R load(const float* from) {
   if constexpr (kLanes<R> == 1 && std::is_same_v<R, float>)
@@ -365,12 +403,6 @@ HWY_INLINE void store(Real value, float* to) {
 HWY_INLINE void store(Integer value, std::int32_t* to) {
   hn::StoreU(value.v, IntegerTag(), to);
 }
-HWY_INLINE void store(float value, float* to) {
-  *to = value;
-}
-HWY_INLINE void store(std::int32_t value, std::int32_t* to) {
-  *to = value;
-}
 /// 0, 1, 2, … lane by lane.
 template <class R>
 HWY_INLINE IntOf<R> lane_numbers() {
@@ -390,6 +422,16 @@ HWY_INLINE MaskOf<R> mask_of_bits(std::uint32_t lanes) {
     return {hn::LoadMaskBits(RealTag(), bytes)};
   }
 }
+#endif
+
+/// Number of the lowest bit that is set; one must be.
+HWY_INLINE int lowest_bit(std::uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  return __ffsll(static_cast<long long>(bits)) - 1;
+#else
+  return std::countr_zero(bits);
+#endif
+}
 template <class R>
 HWY_INLINE MaskOf<R> no_lanes() {
   return mask_of_bits<R>(0);
@@ -404,6 +446,12 @@ HWY_INLINE R clamp(R value, R low, R high) {
 template <class R>
 HWY_INLINE R square(R a) {
   return a * a;
+}
+
+/// A whole number between -2^22 and 2^22 as an integer; others are rounded, to even.
+template <class R>
+HWY_INLINE IntOf<R> small_integer(R whole) {
+  return bits_of(whole + R(12582912.0F)) - IntOf<R>(0x4b400000);
 }
 
 /// log2 of a positive normal number, to 4e-6 absolute; others give some finite number.

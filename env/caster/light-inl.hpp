@@ -17,6 +17,7 @@ namespace HWY_NAMESPACE {
 template <class R>
 struct Surface {
   Vec3<R> point, normal, view; // view: unit, to the eye
+  Vec3<R> direction;           // of the ray, as long as its parameter asks
 };
 
 /// What one light gives there, before the colours: the share of its ambient, diffuse and specular
@@ -96,21 +97,25 @@ HWY_INLINE Brightness<R> brightness(const Shape& shape, const Light& light, cons
   }
   const R facing = along_normal<kFlat>(surface, toward);
   Brightness<R> result{reach, reach * max(facing, R(0.0F)), R(0.0F),
-                       (facing > R(0.0F)) & (reach > R(0.0F))};
+                       MaskOf<R>((facing > R(0.0F)) & (reach > R(0.0F)))};
   if (local.shines && any(result.faces))
     result.specular = keep_if(result.faces, reach * shine<kFlat>(shape, surface, toward, facing));
   return result;
 }
 
-/// Adds the light's colours; `diffuse_scale` is 1, or a mirror's reflectance.
-template <class R>
-HWY_INLINE void add_light(Vec3<R>& sum, const LocalLight& local, const Brightness<R>& b,
-                          R diffuse_scale) {
-  const R ambient = b.ambient * diffuse_scale;
-  const R diffuse = b.diffuse * diffuse_scale;
-  sum.x += R(local.ambient[0]) * ambient + R(local.diffuse[0]) * diffuse;
-  sum.y += R(local.ambient[1]) * ambient + R(local.diffuse[1]) * diffuse;
-  sum.z += R(local.ambient[2]) * ambient + R(local.diffuse[2]) * diffuse;
+/// Adds the light's colours; what a mirror shows has `scale` of the light that is not specular.
+template <bool kScaled, class R>
+HWY_INLINE void add_light(Vec3<R>& sum, const LocalLight& local, const Brightness<R>& b, R scale) {
+  const R diffuse = kScaled ? b.diffuse * scale : b.diffuse;
+  sum.x += R(local.diffuse[0]) * diffuse;
+  sum.y += R(local.diffuse[1]) * diffuse;
+  sum.z += R(local.diffuse[2]) * diffuse;
+  if (local.has_ambient) {
+    const R ambient = kScaled ? b.ambient * scale : b.ambient;
+    sum.x += R(local.ambient[0]) * ambient;
+    sum.y += R(local.ambient[1]) * ambient;
+    sum.z += R(local.ambient[2]) * ambient;
+  }
   if (local.shines) {
     sum.x += R(local.specular[0]) * b.specular;
     sum.y += R(local.specular[1]) * b.specular;
@@ -131,21 +136,26 @@ template <class R>
 HWY_INLINE void find_cell(const PlaneAxis& axis, R x, IntOf<R>& line, R& part) {
   const R start = R(-axis.size + axis.pad);
   const R cells(static_cast<float>(axis.cells));
-  const R inverse_step(1 / axis.step);
+  const R inverse_step(axis.inverse_step);
   const R cell = clamp(floor((x - start) * inverse_step), R(-1.0F), cells);
   const MaskOf<R> before = cell < R(0.0F);
   const MaskOf<R> outside = before | (cell >= cells);
   const R left = select(before, R(-axis.size), start + cell * R(axis.step));
-  const R inverse_width = select(outside, R(axis.pad > 0 ? 1 / axis.pad : 0), inverse_step);
+  const R inverse_width = select(outside, R(axis.inverse_pad), inverse_step);
   part = clamp((x - left) * inverse_width, R(0.0F), R(1.0F));
-  line = to_integer(cell) + IntOf<R>(1);
+  line = small_integer(cell + R(1.0F));
 }
 
 /// The brightness of a spot light on a plane from its table of vertices. Each quad is two triangles
 /// along the diagonal from right-bottom to left-top.
-template <class R>
-HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const LightTable& table,
+template <class R, class Table>
+HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const Table& table,
                                           const LocalLight& local, const Vec3<R>& point) {
+  const R zero(0.0F);
+  const MaskOf<R> near = (abs(point.x - R(table.middle[0])) <= R(table.half[0]))
+                         & (abs(point.y - R(table.middle[1])) <= R(table.half[1]));
+  if (none(near))
+    return {zero, zero, zero, near};
   IntOf<R> column, row;
   R x, y;
   find_cell(shape.axes[0], point.x, column, x);
@@ -156,7 +166,6 @@ HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const LightTable& 
   const IntOf<R> none_left(-1);
   const MaskOf<R> inside = (column > none_left) & (column < columns - IntOf<R>(1))
                            & (row > none_left) & (row < IntOf<R>(table.count[1] - 1));
-  const R zero(0.0F);
   Brightness<R> result{zero, zero, zero, inside};
   if (none(inside))
     return result;
@@ -167,13 +176,13 @@ HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const LightTable& 
   // Near the camera a packet is often in one cell.
   alignas(64) std::int32_t cells[kLanes<R>];
   store(base, cells);
-  const std::int32_t cell = cells[std::countr_zero(bits(inside))];
+  const std::int32_t cell = cells[lowest_bit(bits(inside))];
   const bool one_cell = none(andnot(inside, base == IntOf<R>(cell)));
   // The corner of the right angle, and its neighbours along x and y.
   const IntOf<R> corner = select(upper, base + columns + IntOf<R>(1), base);
   const IntOf<R> along_x = select(upper, base + columns, base + IntOf<R>(1));
   const IntOf<R> along_y = select(upper, base + IntOf<R>(1), base + columns);
-  const auto interpolate = [&](const std::vector<float>& values) HWY_ATTR {
+  const auto interpolate = [&](const auto& values) HWY_ATTR {
     R at_corner, at_x, at_y;
     if (one_cell) {
       const float* low = values.data() + cell;
@@ -189,7 +198,7 @@ HWY_INLINE Brightness<R> table_brightness(const Shape& shape, const LightTable& 
     return keep_if(inside, at_corner + part_x * (at_x - at_corner) + part_y * (at_y - at_corner));
   };
   result.diffuse = interpolate(table.diffuse);
-  if (local.ambient[0] + local.ambient[1] + local.ambient[2] > 0)
+  if (local.has_ambient)
     result.ambient = interpolate(table.ambient);
   if (local.shines && table.shines)
     result.specular = interpolate(table.specular);

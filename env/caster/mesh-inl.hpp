@@ -125,7 +125,7 @@ HWY_INLINE void walk_bvh(const MeshView& mesh, const BoxRays<R>& rays, R t_near,
   if constexpr (std::is_same_v<R, float>) {
     along[0] = rays.d.x, along[1] = rays.d.y, along[2] = rays.d.z;
   } else {
-    const int lane = std::countr_zero(lanes);
+    const int lane = lowest_bit(lanes);
     alignas(64) float lines[3][kLanes<R>];
     store(rays.d.x, lines[0]);
     store(rays.d.y, lines[1]);

@@ -99,6 +99,11 @@ MeshView Mesh::view() const {
     view.coordinates = coordinates_.data();
     view.coordinate_corners = coordinate_corners_.data();
   }
+  view.node_count = static_cast<std::int32_t>(nodes_.size());
+  view.triangle_count = static_cast<std::int32_t>(triangles_.size());
+  view.vertex_count = static_cast<std::int32_t>(vertices_.size() / 4);
+  view.normal_count = static_cast<std::int32_t>(normals_.size() / 4);
+  view.coordinate_count = static_cast<std::int32_t>(coordinates_.size() / 2);
   return view;
 }
 

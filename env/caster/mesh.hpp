@@ -24,6 +24,12 @@ struct MeshView {
   const std::int32_t* normal_corners = nullptr;
   const float* coordinates = nullptr; // [coordinates, 2]: u, v; null: none
   const std::int32_t* coordinate_corners = nullptr;
+  // How many there are of each.
+  std::int32_t node_count = 0;
+  std::int32_t triangle_count = 0;
+  std::int32_t vertex_count = 0;
+  std::int32_t normal_count = 0;
+  std::int32_t coordinate_count = 0;
 };
 
 /// One of the model's meshes, in its own frame. Immutable.

@@ -60,6 +60,8 @@ struct Picture {
 /// The kernels, one set for each instruction set; kernels() gives those of this processor.
 struct Kernels {
   void (*draw)(Frame& frame, Picture& picture);
+  /// Fills the tables of planes under spot lights; draw() does so itself.
+  void (*tables)(Frame& frame);
   /// [height, width] camera distance; `far` where nothing is.
   void (*depth)(const Frame& frame, Picture& picture, float* out);
   /// [height, width] number of the shape, -1 where nothing is.

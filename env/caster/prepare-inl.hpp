@@ -9,20 +9,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "env/caster/shade-inl.hpp"
+#include "env/caster/picture.hpp"
+#include "env/caster/pixel-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
-
-template <class R>
-HWY_INLINE R pixel_u(const Camera& camera, R x) {
-  return R(camera.u0) + (x + R(.5F)) * R(camera.du);
-}
-template <class R>
-HWY_INLINE R pixel_v(const Camera& camera, R y) {
-  return R(camera.v0) - (y + R(.5F)) * R(camera.dv);
-}
 
 inline std::array<float, 13> sky_camera(const Camera& camera) {
   std::array<float, 13> numbers{};
@@ -42,20 +34,12 @@ void draw_sky(const Frame& frame, Picture& picture) {
   const std::array<float, 13> now = sky_camera(frame.camera);
   if (frame.sky == nullptr || (picture.sky_known && now == picture.sky_camera))
     return;
-  const Camera& camera = frame.camera;
-  const Vec3<Real> right = broadcast<Real>(camera.right.data());
-  const Vec3<Real> up = broadcast<Real>(camera.up.data());
-  const Vec3<Real> forward = broadcast<Real>(camera.forward.data());
-  const Vec3<Real> dx = right * Real(camera.du);
-  const Vec3<Real> dy = -up * Real(camera.dv);
   for (int y = 0; y < frame.block_rows * kBlockSide; ++y)
     for (int x = 0; x < frame.block_columns * kBlockSide; x += kLanes<Real>) {
       const Real column = to_real(lane_numbers<Real>() + Integer(x));
-      const Real u = pixel_u(camera, column);
-      const Real v = pixel_v(camera, Real(static_cast<float>(y)));
-      const Vec3<Real> d = kOrthographic ? forward : forward + right * u + up * v;
-      const Vec3<Real> colour = sample_sky(*frame.sky, d, dx, dy);
-      store(pack(colour), picture.sky.data() + picture.at(x, y)); // the margin holds a vector
+      const Real row(static_cast<float>(y));
+      store(sky_colour<kOrthographic>(frame.camera, *frame.sky, column, row),
+            picture.sky.data() + picture.at(x, y)); // the margin holds a vector
     }
   picture.sky_camera = now;
   picture.sky_known = true;
@@ -123,6 +107,12 @@ inline bool set_window(const Shape& plane, const float low[2], const float high[
     table.count[k] = last - table.first[k] + 1;
     if (low[k] > axis.size || high[k] < -axis.size)
       table.count[k] = 0;
+  }
+  for (std::size_t k = 0; k < 2; ++k) {
+    const float from = plane.axes[k].line(table.first[k]);
+    const float to = plane.axes[k].line(table.first[k] + table.count[k] - 1);
+    table.middle[k] = .5F * (from + to);
+    table.half[k] = .5F * (to - from);
   }
   return table.count[0] * table.count[1] <= kMostVertices;
 }

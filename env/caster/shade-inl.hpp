@@ -16,10 +16,12 @@ namespace HWY_NAMESPACE {
 
 template <class R>
 HWY_INLINE IntOf<R> pack(const Vec3<R>& colour) {
-  const R one(1.0F), levels(255.0F);
-  const IntOf<R> red = to_nearest(min(colour.x, one) * levels);
-  const IntOf<R> green = to_nearest(min(colour.y, one) * levels);
-  const IntOf<R> blue = to_nearest(min(colour.z, one) * levels);
+  // Adding 2^23 rounds to the nearest level, which is then in the lowest byte.
+  const R one(1.0F), levels(255.0F), shift(8388608.0F);
+  const IntOf<R> byte(255);
+  const IntOf<R> red = bits_of(min(colour.x, one) * levels + shift) & byte;
+  const IntOf<R> green = bits_of(min(colour.y, one) * levels + shift) & byte;
+  const IntOf<R> blue = bits_of(min(colour.z, one) * levels + shift) & byte;
   return red | shift_left<8>(green) | shift_left<16>(blue);
 }
 
@@ -32,8 +34,16 @@ HWY_INLINE Vec3<R> unpack(IntOf<R> colour) {
 }
 
 /// Where in a pixel the samples are, from its centre: to the right, up.
-inline constexpr float kSamples[4][2] = {
-    {-.125F, -.375F}, {.375F, -.125F}, {-.375F, .125F}, {.125F, .375F}};
+struct SamplePlace {
+  float across;
+  float above;
+};
+
+HWY_INLINE SamplePlace sample_place(int sample) {
+  constexpr SamplePlace kPlaces[4] = {
+      {-.125F, -.375F}, {.375F, -.125F}, {-.375F, .125F}, {.125F, .375F}};
+  return kPlaces[sample];
+}
 
 /// Metres that a height field's sample may be below its surface and not be in its shadow: the
 /// offset of MuJoCo's shadow map some metres below a lamp, which grows with the slope.
@@ -43,10 +53,10 @@ HWY_INLINE R field_bias(const Vec3<R>& normal) {
   return R(2e-5F) + R(3.5e-3F) * steep;
 }
 
-template <bool kOrthographic>
+template <bool kOrthographic, class Scene = Frame>
 struct Shader {
-  const Frame& frame;
-  Tracer<kOrthographic> tracer{frame};
+  const Scene& frame;
+  Tracer<kOrthographic, Scene> tracer{frame};
 
   /// The lanes of `lit` that no caster is between.
   template <class R>
@@ -81,7 +91,7 @@ struct Shader {
                                     const Surface<R>& surface) const {
     const auto l = static_cast<std::size_t>(light);
     if (shape.first_table >= 0) {
-      const LightTable& table = frame.tables[static_cast<std::size_t>(shape.first_table) + l];
+      const auto& table = frame.tables[static_cast<std::size_t>(shape.first_table) + l];
       if (table.light == light)
         return table_brightness(shape, table, shape.lights[l], surface.point);
     }
@@ -110,7 +120,7 @@ struct Shader {
       });
     if (shape.texture == nullptr)
       return sum;
-    return apply_texture<kOrthographic>(frame, shape, surface, from, t, packet, given, wanted, sum);
+    return apply_texture<kOrthographic>(frame, shape, surface, from, t, given, wanted, sum);
   }
 
   /// The mean of a pixel's four samples of a height field.
@@ -133,7 +143,8 @@ struct Shader {
     const Vec3<R> right = broadcast<R>(shape.ray.right.data()) * R(frame.camera.du);
     const Vec3<R> up = broadcast<R>(shape.ray.up.data()) * R(frame.camera.dv);
     Vec3<R> sum{zero, zero, zero};
-    for (const auto& [across, above] : kSamples) {
+    for (int s = 0; s < 4; ++s) {
+      const auto [across, above] = sample_place(s);
       const Vec3<R> off = right * R(across) + up * R(above);
       const Vec3<R> o = kOrthographic ? ray.o + off : ray.o;
       const Vec3<R> d = kOrthographic ? ray.d : ray.d + off;
@@ -163,8 +174,8 @@ struct Shader {
     const bool passes = kAs == As::opaque && frame.effects;
     for (int l = 0; l < lights; ++l)
       if (!passes || !frame.lights[static_cast<std::size_t>(l)].shadowed)
-        add_light(first, shape.lights[static_cast<std::size_t>(l)], shine_on(shape, l, surface),
-                  scale);
+        add_light<kAs == As::mirrored>(first, shape.lights[static_cast<std::size_t>(l)],
+                                       shine_on(shape, l, surface), scale);
     Vec3<R> sum = at_most_one(first);
     for (int l = 0; passes && l < lights; ++l) {
       if (!frame.lights[static_cast<std::size_t>(l)].shadowed)
@@ -178,7 +189,7 @@ struct Shader {
         continue;
       const R zero(0.0F);
       Vec3<R> more{zero, zero, zero};
-      add_light(more, shape.lights[static_cast<std::size_t>(l)], b, scale);
+      add_light<false>(more, shape.lights[static_cast<std::size_t>(l)], b, scale);
       more = at_most_one(more);
       sum = {sum.x + keep_if(lit, more.x), sum.y + keep_if(lit, more.y),
              sum.z + keep_if(lit, more.z)};
@@ -193,7 +204,7 @@ struct Shader {
     store(numbers, each);
     std::uint32_t left = bits(wanted & (numbers > IntOf<R>(-1)));
     while (left != 0) {
-      const std::int32_t number = each[std::countr_zero(left)];
+      const std::int32_t number = each[lowest_bit(left)];
       const MaskOf<R> lanes = wanted & (numbers == IntOf<R>(number));
       visit(number, lanes);
       left &= ~bits(lanes);
@@ -204,7 +215,10 @@ struct Shader {
   template <class R>
   HWY_INLINE IntOf<R> colour(const Candidates& candidates, const Packet<R>& packet,
                              const Seen<R>& seen, MaskOf<R> wanted, IntOf<R> sky) const {
-    Vec3<R> result = unpack<R>(sky);
+    const R zero(0.0F);
+    Vec3<R> result{zero, zero, zero};
+    if (any(wanted & (seen.shape < IntOf<R>(0))))
+      result = unpack<R>(sky);
     for_each_number<R>(seen.shape, wanted, [&](std::int32_t number, MaskOf<R> lanes) HWY_ATTR {
       const Vec3<R> shaded = shade<As::opaque>(candidates, number, packet, seen.t, lanes);
       result = select<R>(lanes, shaded, result);

@@ -149,6 +149,11 @@ MeshView Skin::view() const {
     view.coordinates = model_->coordinates_.data();
     view.coordinate_corners = model_->corners_.data();
   }
+  view.node_count = static_cast<std::int32_t>(nodes_.size());
+  view.triangle_count = static_cast<std::int32_t>(model_->triangles_.size());
+  view.vertex_count = static_cast<std::int32_t>(vertices_.size() / 4);
+  view.normal_count = static_cast<std::int32_t>(normals_.size() / 4);
+  view.coordinate_count = static_cast<std::int32_t>(model_->coordinates_.size() / 2);
   return view;
 }
 

@@ -35,56 +35,46 @@ HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, R t,
   surface.point = point_at(ray, t);
   surface.normal = shape.kind > ShapeKind::box ? triangle_normal(shape, ray, t, wanted, given)
                                                : normal_at(shape, surface.point);
-  surface.view = -ray.d;
+  surface.direction = ray.d;
   if (shape.kind == ShapeKind::ellipsoid) {
     const Vec3<R> size = broadcast<R>(shape.size.data());
     surface.point = {surface.point.x * size.x, surface.point.y * size.y, surface.point.z * size.z};
-    surface.view = {surface.view.x * size.x, surface.view.y * size.y, surface.view.z * size.z};
+    surface.direction = {ray.d.x * size.x, ray.d.y * size.y, ray.d.z * size.z};
   }
-  surface.view = surface.view * packet.inverse_length;
+  surface.view = surface.direction * -packet.inverse_length;
   return surface;
 }
 
-/// A finite plane's texture of two colours, where the steps to the neighbouring pixels are simple.
+/// A finite plane's texture of two colours, where the steps to the neighbouring pixels are simple:
+/// a step s of the ray's direction d moves the point by (s - d s.z / d.z) t.
 template <bool kOrthographic, class R>
-HWY_INLINE Vec3<R> plane_texture(const Frame& frame, const Shape& shape, const Surface<R>& surface,
-                                 const RayFrame& rays, R t, const Vec3<R>& direction,
-                                 MaskOf<R> wanted) {
-  const Texture& texture = *shape.texture;
-  const TextureMapping& mapping = shape.mapping;
-  const R half(.5F);
-  const R u = (surface.point.x * R(mapping.inverse_size[0]) + R(1.0F)) * half * R(mapping.scale[0]);
-  const R v = (R(1.0F) - surface.point.y * R(mapping.inverse_size[1])) * half * R(mapping.scale[1]);
-  // A step s of the ray's direction moves the point by (s - d s.z / d.z) t.
-  const R per_u(.5F * mapping.inverse_size[0] * mapping.scale[0] * texture.width_texels[0]);
-  const R per_v(.5F * mapping.inverse_size[1] * mapping.scale[1] * texture.height_texels[0]);
-  const R inverse = R(1.0F) / not_zero(direction.z);
-  const R across = direction.x * inverse;
-  const R along = direction.y * inverse;
-  const float* right = rays.right.data();
-  const float* up = rays.up.data();
-  const R du = max(abs(R(right[0]) - across * R(right[2])) * R(frame.camera.du),
-                   abs(R(up[0]) - across * R(up[2])) * R(frame.camera.dv));
-  const R dv = max(abs(R(right[1]) - along * R(right[2])) * R(frame.camera.du),
-                   abs(R(up[1]) - along * R(up[2])) * R(frame.camera.dv));
+HWY_INLINE Vec3<R> sample_plane(const Shape& shape, const Surface<R>& surface, R t,
+                                MaskOf<R> wanted) {
+  const PlaneTexture& at = shape.plane_texture;
+  const R u = surface.point.x * R(at.u_scale) + R(at.u_offset);
+  const R v = surface.point.y * R(at.v_scale) + R(at.v_offset);
+  const R inverse = R(1.0F) / not_zero(surface.direction.z);
+  const R across = surface.direction.x * inverse;
+  const R along = surface.direction.y * inverse;
+  const R du = max(abs(R(at.u_right[0]) - across * R(at.u_right[1])),
+                   abs(R(at.u_up[0]) - across * R(at.u_up[1])));
+  const R dv = max(abs(R(at.v_right[0]) - along * R(at.v_right[1])),
+                   abs(R(at.v_up[0]) - along * R(at.v_up[1])));
   const R reach = kOrthographic ? R(1.0F) : t;
-  const R texels = max(du * per_u, dv * per_v) * reach;
-  return sample_two_colours(texture, u, v, log2(max(texels, R(1e-20F))), wanted);
+  const R texels = max(max(du, dv) * reach, R(1e-20F));
+  return sample_two_colours(*shape.texture, u, v, log2(texels), wanted);
 }
 
 /// The colour times the shape's texture; `rays` is the camera in the shape's frame.
-template <bool kOrthographic, class R>
-HWY_INLINE Vec3<R> apply_texture(const Frame& frame, const Shape& shape, const Surface<R>& surface,
-                                 const RayFrame& rays, R t, const Packet<R>& packet,
-                                 const TexturePlace<R>& given, MaskOf<R> wanted,
-                                 const Vec3<R>& colour) {
-  const Vec3<R> direction = -surface.view * (R(1.0F) / packet.inverse_length);
-  if (shape.kind == ShapeKind::plane && shape.texture->two_colours
-      && shape.mapping.layout == TextureLayout::box) {
-    const Vec3<R> texel =
-        plane_texture<kOrthographic>(frame, shape, surface, rays, t, direction, wanted);
+template <bool kOrthographic, class R, class Scene>
+HWY_INLINE Vec3<R> apply_texture(const Scene& frame, const Shape& shape, const Surface<R>& surface,
+                                 const RayFrame& rays, R t, const TexturePlace<R>& given,
+                                 MaskOf<R> wanted, const Vec3<R>& colour) {
+  if (shape.plane_textured && &rays == &shape.ray) {
+    const Vec3<R> texel = sample_plane<kOrthographic>(shape, surface, t, wanted);
     return {colour.x * texel.x, colour.y * texel.y, colour.z * texel.z};
   }
+  const Vec3<R>& direction = surface.direction;
   const R du(frame.camera.du);
   Vec3<R> right = broadcast<R>(rays.right.data()) * du;
   Vec3<R> down = broadcast<R>(rays.up.data()) * -R(frame.camera.dv);
@@ -96,10 +86,9 @@ HWY_INLINE Vec3<R> apply_texture(const Frame& frame, const Shape& shape, const S
   const R reach = kOrthographic ? R(1.0F) : t;
   const bool triangles = shape.kind == ShapeKind::mesh || shape.kind == ShapeKind::skin;
   const Vec3<R> flat = triangles ? given.flat : surface.normal;
-  const Texel<R> texel =
-      sample_texture(*shape.texture, shape.mapping, surface.point, surface.normal,
-                     surface_step(flat, direction, reach, right),
-                     surface_step(flat, direction, reach, down), given);
+  const Texel<R> texel = sample_texture(*shape.texture, shape.mapping, surface.point,
+                                        surface.normal, surface_step(flat, direction, reach, right),
+                                        surface_step(flat, direction, reach, down), given);
   return {colour.x * texel.colour.x, colour.y * texel.colour.y, colour.z * texel.colour.z};
 }
 

@@ -28,7 +28,7 @@ struct Texel {
 
 /// Level of detail from the change of u and v per pixel, to the right (x) and downward (y).
 template <class R>
-HWY_INLINE R texture_level(const Texture& texture, R du_dx, R dv_dx, R du_dy, R dv_dy) {
+HWY_INLINE R texture_level(const TextureView& texture, R du_dx, R dv_dx, R du_dy, R dv_dy) {
   const R along_u = max(abs(du_dx), abs(du_dy)) * R(texture.width_texels[0]);
   const R along_v = max(abs(dv_dx), abs(dv_dy)) * R(texture.height_texels[0]);
   return log2(max(max(along_u, along_v), R(1e-20F)));
@@ -72,7 +72,7 @@ HWY_INLINE TexelPlace<R> place_texel(R coordinate, R size) {
 /// Bilinear, on the given level of each lane: 0 to 255; the weight of the second colour, in all
 /// four numbers, when there are two.
 template <class R>
-HWY_INLINE Texel<R> sample_level(const Texture& texture, R u, R v, IntOf<R> level) {
+HWY_INLINE Texel<R> sample_level(const TextureView& texture, R u, R v, IntOf<R> level) {
   const R width = gather(texture.width_texels.data(), level);
   const R height = gather(texture.height_texels.data(), level);
   const IntOf<R> columns = gather(texture.width.data(), level);
@@ -85,7 +85,7 @@ HWY_INLINE Texel<R> sample_level(const Texture& texture, R u, R v, IntOf<R> leve
   const IntOf<R> left = select(x.first < zero, columns - one, x.first);
   const IntOf<R> top = select(y.first < zero, rows - one, y.first);
   const IntOf<R> row0 = offset + top * columns;
-  const std::int32_t* texels = texture.texels.data();
+  const std::int32_t* texels = texture.first_texel;
   if (texture.two_colours) {
     const IntOf<R> four = gather(texels, row0 + left);
     Texel<R> texel;
@@ -114,7 +114,7 @@ HWY_INLINE Texel<R> mix_levels(const Texel<R>& near, const Texel<R>& far, R weig
 
 /// From 0 to 255 to 0 to 1, and from a weight to a colour.
 template <class R>
-HWY_INLINE Texel<R> finish_texel(const Texture& texture, const Texel<R>& texel) {
+HWY_INLINE Texel<R> finish_texel(const TextureView& texture, const Texel<R>& texel) {
   const R unit(1.0F / 255.0F);
   if (!texture.two_colours)
     return {texel.colour * unit, texel.alpha * unit};
@@ -128,7 +128,7 @@ HWY_INLINE Texel<R> finish_texel(const Texture& texture, const Texel<R>& texel) 
 
 /// Trilinear; repeats in both directions.
 template <class R>
-HWY_INLINE Texel<R> sample_flat(const Texture& texture, R u, R v, R level_of_detail) {
+HWY_INLINE Texel<R> sample_flat(const TextureView& texture, R u, R v, R level_of_detail) {
   const R last(static_cast<float>(texture.levels - 1));
   const R level = clamp(level_of_detail, R(0.0F), last);
   const R whole = floor(level);
@@ -186,7 +186,7 @@ HWY_INLINE IntOf<R> cube_face(const Vec3<R>& d) {
 
 /// Level of detail of a lookup in direction `d` that changes by dd_dx and dd_dy per pixel.
 template <class R>
-HWY_INLINE R cube_level(const Texture& texture, const Vec3<R>& d, const Vec3<R>& dd_dx,
+HWY_INLINE R cube_level(const TextureView& texture, const Vec3<R>& d, const Vec3<R>& dd_dx,
                         const Vec3<R>& dd_dy) {
   const Vec3<R> at = cube_components(d, d);
   const R inverse = R(1.0F) / max(at.z, R(1e-20F));
@@ -201,7 +201,7 @@ HWY_INLINE R cube_level(const Texture& texture, const Vec3<R>& d, const Vec3<R>&
 }
 
 template <class R>
-HWY_INLINE Texel<R> sample_cube_level(const Texture& texture, IntOf<R> face, R u, R v,
+HWY_INLINE Texel<R> sample_cube_level(const TextureView& texture, IntOf<R> face, R u, R v,
                                       IntOf<R> level) {
   const R size = gather(texture.width_texels.data(), level);
   const IntOf<R> pitch = gather(texture.width.data(), level) + IntOf<R>(2);
@@ -213,14 +213,14 @@ HWY_INLINE Texel<R> sample_cube_level(const Texture& texture, IntOf<R> face, R u
   const R row = floor(y);
   const IntOf<R> one(1);
   const IntOf<R> at = base + (to_integer(row) + one) * pitch + to_integer(column) + one;
-  const std::int32_t* texels = texture.texels.data();
+  const std::int32_t* texels = texture.first_texel;
   return mix_texels<R>(gather(texels, at), gather(texels, at + one), gather(texels, at + pitch),
                        gather(texels, at + pitch + one), x - column, y - row);
 }
 
 /// Trilinear, filtered across the cube's edges. `d` need not have length 1.
 template <class R>
-HWY_INLINE Texel<R> sample_cube(const Texture& texture, const Vec3<R>& d, R level_of_detail) {
+HWY_INLINE Texel<R> sample_cube(const TextureView& texture, const Vec3<R>& d, R level_of_detail) {
   const Vec3<R> at = cube_components(d, d);
   const IntOf<R> face = cube_face(d);
   const R inverse = R(1.0F) / max(at.z, R(1e-20F));
@@ -240,7 +240,7 @@ HWY_INLINE Texel<R> sample_cube(const Texture& texture, const Vec3<R>& d, R leve
 
 /// The sky in a direction of the world that changes by dd_dx and dd_dy per pixel: 0 to 1.
 template <class R>
-HWY_INLINE Vec3<R> sample_sky(const Texture& sky, const Vec3<R>& d, const Vec3<R>& dd_dx,
+HWY_INLINE Vec3<R> sample_sky(const TextureView& sky, const Vec3<R>& d, const Vec3<R>& dd_dx,
                               const Vec3<R>& dd_dy) {
   const auto turned = [](const Vec3<R>& a) { return Vec3<R>{a.x, a.z, -a.y}; };
   const R level = cube_level(sky, turned(d), turned(dd_dx), turned(dd_dy));
@@ -439,7 +439,7 @@ HWY_INLINE Vec3<R> surface_step(const Vec3<R>& normal, const Vec3<R>& d, R t, co
 /// The texture of a shape at `point`, facing `normal`, of which the neighbouring pixels are dp_dx
 /// and dp_dy away (metres; surface_step()). `given` is read only for layout `given`.
 template <class R>
-HWY_INLINE Texel<R> sample_texture(const Texture& texture, const TextureMapping& mapping,
+HWY_INLINE Texel<R> sample_texture(const TextureView& texture, const TextureMapping& mapping,
                                    const Vec3<R>& point, const Vec3<R>& normal,
                                    const Vec3<R>& dp_dx, const Vec3<R>& dp_dy,
                                    const TexturePlace<R>& given) {

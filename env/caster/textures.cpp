@@ -278,6 +278,8 @@ std::vector<Texture> make_textures(const mjModel& model) {
     else
       textures.push_back(cube ? make_cube(model, i) : make_flat(model, i));
   }
+  for (Texture& texture : textures)
+    texture.first_texel = texture.texels.data();
   return textures;
 }
 

@@ -10,8 +10,8 @@ namespace troupe::env::caster {
 
 inline constexpr int kMaxTextureLevels = 16; // up to 32768 texels a side
 
-/// One texture of a model with all its smaller copies ("levels": each half the size of the one
-/// before, sizes rounded down, as OpenGL's mip maps). Immutable once made.
+/// What lookups need of a texture: a model's with all its smaller copies ("levels": each half the
+/// size of the one before, sizes rounded down, as OpenGL's mip maps). Immutable once made.
 ///
 /// Level l of a 2-D texture is [height[l], width[l]] texels from offset[l] on. A cube texture's
 /// level is six faces (+x -x +y -y +z -z) of [width[l] + 2, width[l] + 2] texels: a border of one
@@ -19,7 +19,7 @@ inline constexpr int kMaxTextureLevels = 16; // up to 32768 texels a side
 /// A texel is red | green << 8 | blue << 16 | alpha << 24; with `two_colours` it is the weight of
 /// colours[1] (0 to 255) of this texel | of the next column's << 8 | of the next row's << 16 | of
 /// both << 24, which is all that bilinear filtering needs.
-struct Texture {
+struct TextureView {
   bool cube = false;
   bool two_colours = false;
   int levels = 0; // 0: cannot be drawn (no pixels, or a number of channels that OpenGL lacks)
@@ -29,7 +29,19 @@ struct Texture {
   std::array<float, kMaxTextureLevels> width_texels{}; // the same as numbers to calculate with
   std::array<float, kMaxTextureLevels> height_texels{};
   std::array<std::array<float, 4>, 2> colours{}; // 0 to 1
-  std::vector<std::int32_t> texels;
+  const std::int32_t* first_texel = nullptr;
+};
+
+/// A texture with its texels.
+struct Texture : TextureView {
+  std::vector<std::int32_t> texels; // where first_texel is, once made
+
+  Texture() = default;
+  Texture(const Texture& other) : TextureView(other), texels(other.texels) {
+    first_texel = texels.data();
+  }
+  Texture(Texture&&) noexcept = default; // the texels stay where they are
+  Texture& operator=(Texture&&) noexcept = default;
 };
 
 /// Textures of `model`, in its order. Throws std::invalid_argument for sizes beyond 32768.

@@ -7,7 +7,6 @@
 #endif
 
 #include "env/caster/infinite_plane-inl.hpp"
-#include "env/caster/picture.hpp"
 #include "env/caster/rays-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,17 +15,18 @@ namespace HWY_NAMESPACE {
 
 /// The items whose bit is set, of one kind of candidates.
 struct ItemSet {
-  const RowItems* row;
-  const std::uint64_t* masks;
+  const std::int32_t* items;
+  const std::uint64_t* masks; // [words]; bit i is items[i]
+  int words;
 
   template <class Visit>
   HWY_INLINE void for_each(Visit&& visit) const {
-    for (int word = 0; word < row->words; ++word)
+    for (int word = 0; word < words; ++word)
       for (std::uint64_t left = masks[word]; left != 0; left &= left - 1)
-        visit(row->items[static_cast<std::size_t>(word * 64 + std::countr_zero(left))]);
+        visit(items[word * 64 + lowest_bit(left)]);
   }
-  bool empty() const {
-    for (int word = 0; word < row->words; ++word)
+  HWY_INLINE bool empty() const {
+    for (int word = 0; word < words; ++word)
       if (masks[word] != 0)
         return false;
     return true;
@@ -47,9 +47,9 @@ struct Seen {
   bool through = false; // something transparent is before it, somewhere in the packet
 };
 
-template <bool kOrthographic>
+template <bool kOrthographic, class Scene = Frame>
 struct Tracer {
-  const Frame& frame;
+  const Scene& frame;
 
   /// Opaque shapes nearest to the camera.
   template <class R>
