@@ -35,10 +35,12 @@ DrawList::~DrawList() {
 const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {
   // mjv_updateScene asks for a mutable mjData for its scratch stack; the state stays as it is.
   auto* mutable_data = const_cast<mjData*>(&data);
+  // First the camera: infinite planes and the order of transparent things follow it, and
+  // mjv_updateScene alone would take the camera of the picture before.
+  mjv_updateCamera(&model, mutable_data, &camera_, &scene_);
   if (model.nskin == 0) {
     mjv_updateScene(&model, mutable_data, &option_, &perturb_, &camera_, mjCAT_ALL, &scene_);
   } else { // the same without moving the skins, which Skin does faster
-    mjv_updateCamera(&model, mutable_data, &camera_, &scene_);
     scene_.ngeom = 0;
     mjv_addGeoms(&model, mutable_data, &option_, &perturb_, mjCAT_ALL, &scene_);
     mjv_makeLights(&model, mutable_data, &scene_);

@@ -33,7 +33,10 @@ void build_camera(const mjvScene& scene, Frame& frame) {
   const float scale = camera.orthographic ? 1 : 1 / middle.frustum_near;
   const float height = (middle.frustum_top - middle.frustum_bottom) * scale;
   camera.dv = height / static_cast<float>(frame.height);
-  camera.du = camera.dv;
+  // Pixels are square unless the camera has intrinsics.
+  camera.du = middle.frustum_width > 0
+                  ? 2 * middle.frustum_width * scale / static_cast<float>(frame.width)
+                  : camera.dv;
   camera.v0 = middle.frustum_top * scale;
   camera.u0 = middle.frustum_center * scale - .5F * camera.du * static_cast<float>(frame.width);
 }
