@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "env/caster/cuda/batch_caster.hpp"
 #include "env/make.hpp"
 #include "env/plugin/rollout.hpp"
 #include "env/render/cast_renderer.hpp"
@@ -13,8 +14,10 @@
 
 // Pictures per second, by the ray caster and by OpenGL. "picture alone": the time within draw() of
 // states that differ, each forwarded just before (not timed); several threads have a simulation and
-// a renderer each, and their rates are added. "step and picture": control steps with a picture
-// each, resets included, as dm_control's pixel wrapper makes them.
+// a renderer each, and their rates are added. "batch of 64 on a GPU" (where there is one): draw()
+// of a batch caster, which builds the frames, sends them and draws; the pictures stay there. "step
+// and picture": control steps with a picture each, resets included, as dm_control's pixel wrapper
+// makes them.
 
 namespace troupe::experiments {
 
@@ -145,6 +148,39 @@ void bench_stepping(const BenchOptions& options, const Report& report, const Set
   report(figure);
 }
 
+/// Pictures per second of batches on the first GPU; nothing where there is none.
+void bench_batches(const BenchOptions& options, const Report& report, const Setting& setting) {
+  constexpr int kEnvironments = 64;
+  if (!env::no_batch_caster().empty())
+    return;
+  std::vector<std::unique_ptr<env::Environment>> environments;
+  std::vector<const mjModel*> models;
+  std::vector<const mjData*> states;
+  for (int i = 0; i < kEnvironments; ++i) {
+    auto environment = env::make_task(setting.task, options.models);
+    std::vector<std::byte> observation(environment->spec().observation_bytes());
+    environment->reset(static_cast<std::uint64_t>(i) + 1, observation);
+    models.push_back(&environment->physics()->model());
+    states.push_back(&environment->physics()->data());
+    environments.push_back(std::move(environment));
+  }
+  const auto caster = env::make_batch_caster(
+      env::caster_model(environments[0]->physics()->compiled()), kEnvironments,
+      {.height = setting.side, .width = setting.side, .effects = setting.effects});
+  Figure figure =
+      measure_rate(options, "render", setting.metric("batch of 64 on a GPU"), "frames/s", [&] {
+        caster->draw(models, states);
+        return static_cast<double>(kEnvironments);
+      });
+  figure.config = {{"task", setting.task},
+                   {"size", setting.size()},
+                   {"effects", setting.effects ? "true" : "false"},
+                   {"renderer", "batch caster"},
+                   {"environments", std::to_string(kEnvironments)},
+                   {"threads", "1"}};
+  report(figure);
+}
+
 std::vector<std::string> tasks_of(const BenchOptions& options) {
   if (options.tasks.empty())
     return {"cheetah_run", "walker_walk", "cartpole_swingup", "humanoid_run", "quadruped_walk"};
@@ -166,6 +202,7 @@ void bench_render(const BenchOptions& options, const Report& report) {
         bench_alone(options, report, {.task = task, .side = side, .threads = threads});
       if (!options.vectors.empty())
         continue; // OpenGL chooses its own
+      bench_batches(options, report, {.task = task, .side = side});
       bench_alone(options, report, {.task = task, .side = side, .renderer = opengl});
       for (const bool effects : {true, false})
         for (const auto renderer : {caster, opengl})

@@ -1,0 +1,205 @@
+#include "env/caster/cuda/batch_frames.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "env/caster/cuda/arena.hpp"
+#include "env/caster/draw_list.hpp"
+#include "env/caster/frame_builder.hpp"
+#include "env/caster/picture.hpp"
+
+namespace troupe::env::caster {
+
+namespace {
+
+template <class T>
+std::span<const T> put(Arena& arena, const std::vector<T>& values) {
+  return arena.put(values.data(), values.size());
+}
+
+SpanSetView put_spans(Arena& arena, const SpanSet& set) {
+  SpanSetView view;
+  view.items = put(arena, set.items);
+  view.ranges = put(arena, set.ranges);
+  const auto numbers = arena.take<std::int32_t>(set.items.size());
+  for (std::size_t i = 0; i < set.items.size() && numbers.here != nullptr; ++i)
+    numbers.here[i] = set.items[i].item;
+  view.numbers = numbers.seen;
+  return view;
+}
+
+std::span<const LightTableView> put_tables(Arena& arena, const Frame& frame) {
+  const auto tables = arena.take<LightTableView>(frame.tables.size());
+  for (std::size_t i = 0; i < frame.tables.size(); ++i) {
+    const LightTable& from = frame.tables[i];
+    LightTableView view;
+    static_cast<LightWindow&>(view) = from;
+    const std::size_t size = from.light < 0 ? 0
+                                            : static_cast<std::size_t>(from.count[0])
+                                                  * static_cast<std::size_t>(from.count[1]);
+    view.ambient = arena.put(from.ambient.data(), size);
+    view.diffuse = arena.put(from.diffuse.data(), size);
+    view.specular = arena.put(from.specular.data(), size);
+    if (tables.here != nullptr)
+      tables.here[i] = view;
+  }
+  return tables.seen;
+}
+
+/// Marks the blocks in which something thin is visible.
+std::span<const std::uint8_t> put_thin(Arena& arena, const Frame& frame) {
+  const auto columns = static_cast<std::size_t>(frame.block_columns);
+  const std::size_t count = columns * static_cast<std::size_t>(frame.block_rows);
+  const auto thin = arena.take<std::uint8_t>(count);
+  if (thin.here == nullptr)
+    return thin.seen;
+  std::memset(thin.here, 0, count);
+  for (const SpanItem& item : frame.visible.items) {
+    if (!frame.shapes[static_cast<std::size_t>(item.item)].thin)
+      continue;
+    for (std::int32_t row = item.first_row; row <= item.last_row; ++row) {
+      const BlockRange& range =
+          frame.visible.ranges[item.ranges + static_cast<std::size_t>(row - item.first_row)];
+      for (std::size_t column = range.first; column <= range.last; ++column)
+        thin.here[static_cast<std::size_t>(row) * columns + column] = 1;
+    }
+  }
+  return thin.seen;
+}
+
+MeshView put_skin(Arena& arena, KeptScene& kept, const MeshView& skin) {
+  MeshView view = kept.still_parts(skin);
+  view.nodes = arena.put(skin.nodes, static_cast<std::size_t>(skin.node_count)).data();
+  view.vertices = arena.put(skin.vertices, 4 * static_cast<std::size_t>(skin.vertex_count)).data();
+  view.normals = arena.put(skin.normals, 4 * static_cast<std::size_t>(skin.normal_count)).data();
+  return view;
+}
+
+std::span<const Shape> put_shapes(Arena& arena, KeptScene& kept, const Frame& frame) {
+  const auto shapes = arena.take<Shape>(frame.shapes.size());
+  for (std::size_t i = 0; i < frame.shapes.size(); ++i) {
+    Shape shape = frame.shapes[i];
+    shape.texture = kept.texture(shape.texture);
+    shape.field = kept.field(shape.field);
+    if (shape.kind == ShapeKind::mesh)
+      shape.mesh = kept.mesh(shape.mesh);
+    else if (shape.kind == ShapeKind::skin)
+      shape.mesh = put_skin(arena, kept, shape.mesh);
+    if (shapes.here != nullptr)
+      shapes.here[i] = shape;
+  }
+  return shapes.seen;
+}
+
+FrameView put_frame(Arena& arena, KeptScene& kept, const Frame& frame) {
+  FrameView view;
+  static_cast<FrameNumbers&>(view) = frame;
+  view.sky = kept.texture(frame.sky);
+  view.shapes = put_shapes(arena, kept, frame);
+  if (frame.hazy != nullptr)
+    view.hazy = view.shapes.data() + (frame.hazy - frame.shapes.data());
+  view.lights = put(arena, frame.lights);
+  view.visible = put_spans(arena, frame.visible);
+  view.mirrored = put_spans(arena, frame.mirrored);
+  view.shadowed = put_spans(arena, frame.shadowed);
+  view.pairs = put(arena, frame.pairs);
+  view.caster_first = put(arena, frame.caster_first);
+  view.caster_list = put(arena, frame.caster_list);
+  view.tables = put_tables(arena, frame);
+  view.thin = put_thin(arena, frame);
+  return view;
+}
+
+std::size_t words(const SpanSet& set) {
+  return (set.items.size() + 63) / 64;
+}
+
+} // namespace
+
+struct BatchFrames::Environment {
+  Environment(const CasterModel& shared, const CastOptions& options)
+      : list(shared.model(), options.camera), parts(shared) {
+    frame.width = options.width;
+    frame.height = options.height;
+    frame.block_columns = (options.width + kBlockSide - 1) / kBlockSide;
+    frame.block_rows = (options.height + kBlockSide - 1) / kBlockSide;
+    frame.effects = options.effects;
+  }
+
+  DrawList list;
+  MovingParts parts;
+  Frame frame;
+};
+
+BatchFrames::BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
+                         const CastOptions& options, KeptMemory& memory)
+    : model_(std::move(model)) {
+  const RayCaster same_rules(model_, options); // throws
+  if (environments < 1)
+    throw std::invalid_argument("environments: " + std::to_string(environments)
+                                + " is out of range; a batch needs at least 1");
+  if (options.row_stride != 0)
+    throw std::invalid_argument("row_stride: " + std::to_string(options.row_stride)
+                                + " is set; pictures of a batch are dense: leave it at 0");
+  format_ = {.height = options.height,
+             .width = options.width,
+             .grey = options.grey,
+             .interleaved = options.layout == PixelLayout::channels_last};
+  kept_ = std::make_unique<KeptScene>(*model_, memory);
+  for (int i = 0; i < environments; ++i)
+    environments_.push_back(std::make_unique<Environment>(*model_, options));
+}
+
+BatchFrames::~BatchFrames() = default;
+
+void BatchFrames::build(std::span<const mjModel* const> models,
+                        std::span<const mjData* const> states) {
+  if (states.size() != environments_.size()
+      || (models.size() != environments_.size() && models.size() != 1))
+    throw std::invalid_argument("a batch of " + std::to_string(environments_.size())
+                                + " environments needs as many states and as many models (or one); "
+                                  "there are "
+                                + std::to_string(states.size()) + " and "
+                                + std::to_string(models.size()));
+  for (std::size_t i = 0; i < environments_.size(); ++i) {
+    const mjModel& model = *models[models.size() == 1 ? 0 : i];
+    Environment& environment = *environments_[i];
+    environment.parts.update(model, *states[i]);
+    build_shapes(model, environment.list.update(model, *states[i]), *model_, environment.parts,
+                 environment.frame);
+    build_spans(environment.frame);
+    build_casters(environment.frame);
+    kernels().tables(environment.frame);
+    for (const HeightField& field : environment.parts.fields)
+      kept_->update(field);
+  }
+}
+
+PackedFrames BatchFrames::pack_into(Arena& arena) {
+  PackedFrames packed;
+  const auto views = arena.take<FrameView>(environments_.size());
+  for (std::size_t i = 0; i < environments_.size(); ++i) {
+    const Frame& frame = environments_[i]->frame;
+    const FrameView view = put_frame(arena, *kept_, frame);
+    if (views.here != nullptr)
+      views.here[i] = view;
+    packed.most_words = std::max(packed.most_words, words(frame.visible) + words(frame.mirrored)
+                                                        + words(frame.shadowed));
+    (frame.camera.orthographic ? packed.any_orthographic : packed.any_perspective) = true;
+  }
+  packed.frames = views.seen.data();
+  return packed;
+}
+
+std::size_t BatchFrames::bytes() {
+  Arena arena(nullptr, nullptr);
+  pack_into(arena);
+  return arena.used();
+}
+
+PackedFrames BatchFrames::pack(std::byte* block, const std::byte* seen) {
+  Arena arena(block, seen);
+  return pack_into(arena);
+}
+
+} // namespace troupe::env::caster

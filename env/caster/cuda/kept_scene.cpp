@@ -1,0 +1,91 @@
+#include "env/caster/cuda/kept_scene.hpp"
+
+namespace troupe::env::caster {
+
+namespace {
+
+template <class T>
+std::span<const std::byte> bytes_of(const T* values, std::size_t count) {
+  return std::as_bytes(std::span<const T>(values, count));
+}
+
+std::size_t range_count(const HeightFieldView& field) {
+  return static_cast<std::size_t>(field.offset[static_cast<std::size_t>(field.levels - 1)]) + 2;
+}
+
+} // namespace
+
+KeptScene::KeptScene(const CasterModel& model, KeptMemory& memory) : memory_(memory) {
+  views_.reserve(model.textures().size()); // in-place readers keep pointers to them
+  for (const Texture& texture : model.textures()) {
+    TextureView view = texture;
+    view.first_texel = keep(texture.texels.data(), texture.texels.size());
+    views_.push_back(view);
+    textures_[&texture] =
+        reinterpret_cast<const TextureView*>(memory_.keep(bytes_of(&views_.back(), 1)));
+  }
+}
+
+template <class T>
+const T* KeptScene::keep(const T* values, std::size_t count) {
+  if (values == nullptr || count == 0)
+    return nullptr;
+  auto [entry, added] = kept_.try_emplace(values);
+  if (added)
+    entry->second = memory_.keep(bytes_of(values, count));
+  return reinterpret_cast<const T*>(entry->second);
+}
+
+const TextureView* KeptScene::texture(const TextureView* texture) const {
+  return texture == nullptr ? nullptr : textures_.at(texture);
+}
+
+MeshView KeptScene::still_parts(const MeshView& skin) {
+  MeshView view = skin;
+  const auto triangles = static_cast<std::size_t>(skin.triangle_count);
+  view.triangles = keep(skin.triangles, triangles);
+  view.normal_corners = keep(skin.normal_corners, 4 * triangles);
+  view.coordinates = keep(skin.coordinates, 2 * static_cast<std::size_t>(skin.coordinate_count));
+  view.coordinate_corners = keep(skin.coordinate_corners, 4 * triangles);
+  return view;
+}
+
+MeshView KeptScene::mesh(const MeshView& mesh) {
+  MeshView view = still_parts(mesh);
+  view.nodes = keep(mesh.nodes, static_cast<std::size_t>(mesh.node_count));
+  view.vertices = keep(mesh.vertices, 4 * static_cast<std::size_t>(mesh.vertex_count));
+  view.normals = keep(mesh.normals, 4 * static_cast<std::size_t>(mesh.normal_count));
+  return view;
+}
+
+void KeptScene::update(const HeightField& field) {
+  const HeightFieldView& from = field.view();
+  if (from.heights == nullptr)
+    return;
+  const std::size_t heights =
+      static_cast<std::size_t>(from.rows) * static_cast<std::size_t>(from.columns);
+  Field& to = fields_[&from];
+  if (to.at != nullptr && to.version == field.version())
+    return;
+  const auto old = to.view;
+  to.version = field.version();
+  to.view = from;
+  if (to.at == nullptr) {
+    to.view.heights = keep(from.heights, heights);
+    to.view.ranges = keep(from.ranges, range_count(from));
+    to.at = reinterpret_cast<const HeightFieldView*>(memory_.keep(bytes_of(&to.view, 1)));
+    return;
+  }
+  to.view.heights = old.heights;
+  to.view.ranges = old.ranges;
+  memory_.replace(reinterpret_cast<const std::byte*>(old.heights), bytes_of(from.heights, heights));
+  memory_.replace(reinterpret_cast<const std::byte*>(old.ranges),
+                  bytes_of(from.ranges, range_count(from)));
+  memory_.replace(reinterpret_cast<const std::byte*>(to.at), bytes_of(&to.view, 1));
+}
+
+const HeightFieldView* KeptScene::field(const HeightFieldView* field) const {
+  return field == nullptr ? nullptr : fields_.at(field).at;
+}
+
+} // namespace troupe::env::caster

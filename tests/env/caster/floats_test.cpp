@@ -1,0 +1,135 @@
+// The kernel's functions on the processor: no GPU is needed to see that the shared formulas, and
+// the block of memory in which frames travel, give the pictures of the vectors.
+#include <doctest/doctest.h>
+
+#include "env/caster/cuda/batch_caster.hpp"
+#include "env/caster/cuda/batch_frames.hpp"
+#include "tests/env/caster/simulations.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+struct alignas(64) Piece {
+  std::byte bytes[64];
+};
+
+/// The pictures of all states, by the functions that the kernel calls for its pixels.
+std::vector<std::uint8_t> draw_with_floats(std::shared_ptr<const CasterModel> model,
+                                           const std::vector<const mjModel*>& models,
+                                           const std::vector<const mjData*>& states,
+                                           const CastOptions& options, int repetitions = 1) {
+  caster::InPlace memory;
+  caster::BatchFrames frames(std::move(model), static_cast<int>(states.size()), options, memory);
+  const std::size_t bytes = frames.format().bytes();
+  std::vector<std::uint8_t> all(bytes * states.size());
+  for (int k = 0; k < repetitions; ++k) {
+    frames.build(models, states);
+    std::vector<Piece> block(frames.bytes() / sizeof(Piece) + 1);
+    auto* at = reinterpret_cast<std::byte*>(block.data());
+    const caster::PackedFrames packed = frames.pack(at, at);
+    for (std::size_t i = 0; i < states.size(); ++i)
+      caster::draw_with_floats(packed.frames[i], frames.format(),
+                               std::span(all).subspan(i * bytes, bytes));
+  }
+  return all;
+}
+
+std::vector<std::uint8_t> draw_with_floats(const test::Simulations& simulations,
+                                           const CastOptions& options, int repetitions = 1) {
+  return draw_with_floats(simulations.caster_model(), simulations.models(), simulations.states(),
+                          options, repetitions);
+}
+
+double differing(const test::Simulations& simulations, const CastOptions& options, int levels) {
+  return test::differing(simulations.cast(options), draw_with_floats(simulations, options), levels);
+}
+
+constexpr const char* kScene = R"(<mujoco>
+  <worldbody>
+    <light pos="0 0 4"/><light pos="1 -2 3" dir="0 .5 -1" directional="true"/>
+    <camera name="fixed" pos="0 -4 1.5" xyaxes="1 0 0 0 .3 1" KIND/>
+    <geom type="plane" size="5 5 .1" rgba=".3 .4 .5 1" material="mirror"/>
+    <body pos="0 0 .6"><geom size=".4" rgba=".8 .3 .2 .5"/></body>
+    <body pos="1 0 .5" euler="0 30 40"><geom type="box" size=".2 .3 .4" rgba=".2 .8 .2 .7"/></body>
+    <body pos="-1 0 .5" euler="50 30 40"><geom type="cylinder" size=".2 .3"/></body>
+    <body pos="-1 1 .9" euler="50 30 40"><geom type="ellipsoid" size=".2 .3 .5"/></body>
+    <body pos="-.3 -.4 .5" euler="50 30 40"><geom type="capsule" size=".01 .5"/></body>
+  </worldbody>
+  <asset><material name="mirror" reflectance=".3"/></asset>
+</mujoco>)";
+
+std::string replace(std::string text, const std::string& what, const std::string& by) {
+  return text.replace(text.find(what), what.size(), by);
+}
+
+} // namespace
+
+TEST_CASE("single floats draw the vectors' pictures of the main tasks") {
+  for (const char* task :
+       {"cartpole_swingup", "cheetah_run", "hopper_hop", "humanoid_run", "quadruped_walk",
+        "walker_walk", "quadruped_escape", "dog_run", "manipulator_bring_ball"}) {
+    CAPTURE(task);
+    const test::Simulations simulations(task, 2);
+    CHECK(differing(simulations, {}, 0) == 0);
+  }
+}
+
+TEST_CASE("single floats draw mirrors, transparent shapes and orthographic cameras as vectors do") {
+  for (const bool orthographic : {false, true}) {
+    CAPTURE(orthographic);
+    const std::string xml =
+        replace(kScene, "KIND", orthographic ? "projection='orthographic' fovy='4'" : "fovy='45'");
+    Physics physics(compile_model("scene", xml));
+    physics.reset();
+    const CastOptions options{.height = 61, .width = 83};
+    RayCaster caster(caster_model(physics.compiled()), options);
+    std::vector<std::uint8_t> expected(caster.bytes());
+    caster.draw(physics.model(), physics.data(), expected);
+    CHECK(test::differing(expected,
+                          draw_with_floats(caster_model(physics.compiled()), {&physics.model()},
+                                           {&physics.data()}, options),
+                          0)
+          == 0);
+  }
+}
+
+TEST_CASE("single floats draw without effects, in grey, channels last and in odd sizes") {
+  const test::Simulations simulations("walker_walk", 2);
+  CHECK(differing(simulations, {.effects = false}, 0) == 0);
+  CHECK(differing(simulations, {.grey = true}, 0) == 0);
+  CHECK(differing(simulations, {.height = 33, .width = 57, .layout = PixelLayout::channels_last}, 0)
+        == 0);
+  CHECK(differing(simulations, {.height = 1, .width = 5}, 0) == 0);
+}
+
+TEST_CASE("a batch's later pictures do not depend on its earlier ones") {
+  const test::Simulations simulations("quadruped_escape", 2);
+  CHECK(draw_with_floats(simulations, {}, 3) == draw_with_floats(simulations, {}));
+}
+
+TEST_CASE("a batch refuses what it cannot be made of, and says why") {
+  const test::Simulations simulations("cartpole_balance", 1);
+  caster::InPlace memory;
+  const auto make = [&](int environments, const CastOptions& options) {
+    caster::BatchFrames frames(simulations.caster_model(), environments, options, memory);
+  };
+  CHECK_THROWS_WITH_AS(make(0, {}), doctest::Contains("environments: 0"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(make(1, {.height = 0}), doctest::Contains("height"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(make(1, {.row_stride = 300}), doctest::Contains("row_stride"),
+                       std::invalid_argument);
+  caster::BatchFrames frames(simulations.caster_model(), 2, {}, memory);
+  CHECK_THROWS_AS(frames.build(simulations.models(), simulations.states()), std::invalid_argument);
+}
+
+TEST_CASE("where there is no GPU, making a batch caster says so and what to do") {
+  const std::string why = no_batch_caster();
+  if (why.empty()) {
+    MESSAGE("skipped: there is a GPU");
+    return;
+  }
+  CHECK(why.find("RayCaster") != std::string::npos);
+  const test::Simulations simulations("cartpole_balance", 1);
+  CHECK_THROWS_WITH_AS(make_batch_caster(simulations.caster_model(), 1, {}),
+                       doctest::Contains(why.c_str()), std::runtime_error);
+}
