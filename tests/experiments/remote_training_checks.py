@@ -11,8 +11,8 @@ import tempfile
 
 # task of ours, arguments of `python -m troupe_env serve`, return to reach, keys that are not those of COMMON
 CASES = [
-    ("InvertedPendulum-v5", ["gymnasium", "InvertedPendulum-v5"], 900, {"d4pg.value_maximum": 100, "stop.environment_steps": 16000}),
-    ("cartpole_balance", ["dm_control", "cartpole", "balance"], 900, {"d4pg.value_maximum": 100, "stop.environment_steps": 24000}),
+    ("InvertedPendulum-v5", ["gymnasium", "InvertedPendulum-v5"], 900, {"d4pg.value_maximum": 100, "stop.environment_steps": 60000}),
+    ("cartpole_balance", ["dm_control", "cartpole", "balance"], 900, {"d4pg.value_maximum": 100, "stop.environment_steps": 60000}),
 ]
 COMMON = {"replay.minimum_items": 500, "replay.samples_per_insert": 64, "replay.n_step": 3, "d4pg.policy_layers": "64,64",
           "d4pg.critic_layers": "128,128", "d4pg.batch_size": 128, "d4pg.policy_learning_rate": 1e-3, "d4pg.critic_learning_rate": 1e-3,
