@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "env/spec.hpp"
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
+namespace troupe::replay {
+
+enum class Compression : std::uint8_t { none, lz4, zstd, automatic };
+
+/// One row (time step) of one column of a chunk. Pictures name the distance of two lines and of two
+/// channels, so that a pixel can be told from its neighbours; elsewhere these are 0.
+struct ColumnShape {
+  std::size_t element_bytes = 1; // 1, 2, 4 or 8
+  std::size_t row_bytes = 0;     // 0 to kMostRowBytes, a multiple of element_bytes
+  std::size_t line_bytes = 0;    // divides plane_bytes
+  std::size_t plane_bytes = 0;   // divides row_bytes; 0 exactly if line_bytes is
+
+  bool operator==(const ColumnShape&) const = default;
+};
+inline constexpr std::size_t kMostRowBytes = std::size_t{1} << 30;
+
+/// uint8 [channels, height, width] is a picture; everything else is elements in a row.
+ColumnShape column_shape(const env::ArraySpec& array);
+
+/// How the rows of a column are encoded: a compressor, and what is done to the bytes before.
+struct ColumnPlan {
+  Compression compression = Compression::none; // not `automatic`
+  bool delta = false;                          // rows become differences to the row before
+  bool shuffle = false; // the first bytes of all elements, then the second ones, …
+  bool operator==(const ColumnPlan&) const = default;
+};
+
+/// Memory that encoding and decoding reuse; one for each thread. After the first call for a shape
+/// EncodedColumn::decode() allocates nothing.
+class CodecScratch {
+public:
+  CodecScratch();
+  ~CodecScratch();
+  CodecScratch(CodecScratch&&) noexcept;
+  CodecScratch& operator=(CodecScratch&&) noexcept;
+
+private:
+  friend class EncodedColumn;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Rows that are `stride` bytes apart.
+struct ColumnRows {
+  const std::byte* first = nullptr;
+  std::size_t stride = 0; // at least row_bytes
+  std::size_t count = 0;  // at most kMostColumnRows
+};
+inline constexpr std::size_t kMostColumnRows = std::size_t{1} << 20;
+
+/// What suits these rows, decided by sizes alone: the same rows give the same plan everywhere.
+/// `none` unless something else needs at most 80 % of the bytes; lz4 where it needs at most a
+/// quarter more than zstd. A `wanted` other than `automatic` only finds out delta and shuffle.
+ColumnPlan plan_column(const ColumnShape& shape, const ColumnRows& rows, Compression wanted,
+                       CodecScratch& scratch);
+
+/// The rows of one column of a full chunk, encoded once, decoded often and from any row on: a
+/// window costs its own rows and those back to the nearest key row, at most kKeyRows - 1.
+/// Immutable; any number of threads may decode, each with a scratch of its own.
+class EncodedColumn {
+public:
+  static constexpr std::size_t kKeyRows = 16; // of pictures and other large rows
+
+  EncodedColumn() = default; // no rows
+
+  /// Rows that the plan does not make smaller are stored as they are. Throws std::invalid_argument
+  /// naming the field of a shape, count or stride out of its range.
+  static EncodedColumn encode(const ColumnShape& shape, const ColumnRows& rows,
+                              const ColumnPlan& plan, CodecScratch& scratch);
+
+  /// With plan_column()'s plan for these rows.
+  static EncodedColumn encode(const ColumnShape& shape, const ColumnRows& rows, Compression wanted,
+                              CodecScratch& scratch);
+
+  /// A copy of what serialized() gave, here or elsewhere. Throws std::runtime_error when it is not
+  /// of this version and shape, has more than `most_rows` rows, or is damaged as far as its lengths
+  /// tell. Bytes carry no checksum: the file that holds them has one.
+  static EncodedColumn parse(std::span<const std::byte> bytes, const ColumnShape& shape,
+                             std::size_t most_rows);
+
+  const ColumnShape& shape() const { return shape_; }
+  std::size_t rows() const { return rows_; }
+  std::size_t bytes() const { return sizeof *this + bytes_.size(); } // of memory
+  Compression compression() const { return compression_; }
+
+  /// Writes rows [first, first + count) to `out`, `stride` (at least row_bytes) bytes apart; what
+  /// is between them is left alone. Rows written are read again for those that follow. Throws
+  /// std::out_of_range when there are no such rows, std::runtime_error when the bytes are damaged
+  /// (`out` then holds anything); never reads or writes beyond its buffers.
+  void decode(std::size_t first, std::size_t count, std::byte* out, std::size_t stride,
+              CodecScratch& scratch) const;
+
+  /// Little endian: [magic u32][version, compression, element bytes, 0: u8][rows, row bytes, line
+  /// bytes, plane bytes, rows per block, blocks per key: u32], the end of each block (u32, counted
+  /// from the first), the blocks. A block is [transform u8][compressed bytes]; without compression
+  /// there are no blocks and the rows follow the header. Empty for a column without rows.
+  std::span<const std::byte> serialized() const { return bytes_; }
+
+private:
+  class Blocks;
+
+  void read_header();
+  std::size_t block_rows(std::size_t block) const;
+  void decode_block(std::size_t block, const std::byte* before, std::byte* out,
+                    CodecScratch::State& scratch) const;
+
+  ColumnShape shape_;
+  std::size_t rows_ = 0;
+  Compression compression_ = Compression::none;
+  std::uint32_t rows_per_block_ = 0;
+  std::uint32_t blocks_per_key_ = 0;
+  std::vector<std::byte> bytes_;
+};
+
+} // namespace troupe::replay
