@@ -23,6 +23,7 @@ struct PixelOptions {
   std::string camera = "0"; // a name of the model's cameras, or its number; -1: the free camera
   bool grey = false;        // one channel of luma instead of three of RGB
   bool effects = true;      // dm_control's shadows, reflections and multisampling
+  bool fog = false; // the model's fog (visual/map, visual/rgba), which dm_control leaves out
   RendererKind renderer = RendererKind::automatic;
   GlBackend gl = GlBackend::automatic; // where OpenGL draws
   std::vector<std::string>

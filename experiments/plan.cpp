@@ -104,6 +104,7 @@ env::EnvironmentConfig plan_environment(const Environment& in) {
                                    .camera = pixels.camera(),
                                    .grey = pixels.grey(),
                                    .effects = pixels.effects(),
+                                   .fog = pixels.fog(),
                                    .renderer = kind_of(pixels.renderer()),
                                    .gl = backend_of(pixels.renderer()),
                                    .cameras = {pixels.cameras().begin(), pixels.cameras().end()}};

@@ -38,7 +38,7 @@ const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {
   // First the camera: infinite planes and the order of transparent things follow it, and
   // mjv_updateScene alone would take the camera of the picture before.
   mjv_updateCamera(&model, mutable_data, &camera_, &scene_);
-  if (model.nskin == 0) {
+  if (model.nskin == 0 || model.nflex > 0) {
     mjv_updateScene(&model, mutable_data, &option_, &perturb_, &camera_, mjCAT_ALL, &scene_);
   } else { // the same without moving the skins, which Skin does faster
     scene_.ngeom = 0;

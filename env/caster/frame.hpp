@@ -140,7 +140,8 @@ struct alignas(64) Shape {
   float specular = 0;
   float half_exponent = 0; // of (N.H)^2
   float reflectance = 0;
-  float distance = 0; // from the camera, orders what is transparent
+  float distance = 0; // from the camera to its bounding sphere, orders what is transparent
+  int order = 0;      // in MuJoCo's list, where distances are equal
   // Bounds: everything is in the box of half_size around `centre`, which is turned as the shape is,
   // and within `radius` of the segment centre ± half_segment.
   std::array<float, 3> centre{};
@@ -174,6 +175,14 @@ struct Mirror {
   std::array<float, 3> normal{};
   float offset = 0;
   float reflectance = 0;
+};
+
+/// Linear in the distance from the camera's plane: none up to `start` metres, all from `end` on.
+struct Fog {
+  bool thick = false; // there is fog
+  float end = 0;
+  float inverse_range = 0; // 1 / (end - start)
+  std::array<float, 3> colour{};
 };
 
 /// Which blocks of a row an item may touch, both ends included.
@@ -224,6 +233,7 @@ struct FrameNumbers {
   float map_haze = 0;
   std::array<float, 3> scene_ambient{};
   Mirror mirror;
+  Fog fog;
 };
 
 /// One picture's worth of numbers: what the kernels read.

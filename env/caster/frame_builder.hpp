@@ -2,23 +2,12 @@
 
 #include "env/caster/caster_model.hpp"
 #include "env/caster/frame.hpp"
-#include "env/caster/height_field.hpp"
-#include "env/caster/skin.hpp"
+#include "env/caster/shape_builder.hpp"
 
 namespace troupe::env::caster {
 
-/// What moves or changes and is not one formula: each caster's own.
-struct MovingParts {
-  std::vector<HeightField> fields; // one for each of the model's
-  std::vector<Skin> skins;
-
-  explicit MovingParts(const CasterModel& shared);
-  void update(const mjModel& model, const mjData& data);
-};
-
-/// Fills `frame` for a picture of frame.width x
-/// frame.height of MuJoCo's scene: cameras, lights and shapes into the shapes' own frames. Shapes
-/// that are not finite are left out.
+/// Fills `frame` for a picture of frame.width x frame.height of MuJoCo's scene: cameras, lights and
+/// shapes into the shapes' own frames. Shapes that are not finite are left out.
 void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel& shared,
                   const MovingParts& parts, Frame& frame);
 

@@ -60,10 +60,16 @@ HWY_INLINE Haze make_haze(float far, float above, float map_haze) {
   return haze;
 }
 
-/// How opaque the haze is (0 to 1) for a ray in direction `d` of the plane's frame (z is its
-/// normal) before something at parameter t (the sky included).
 template <class R>
-HWY_INLINE R haze_opacity(const Haze& haze, const Vec3<R>& d, R t) {
+struct HazeSeen {
+  R opacity; // 0 to 1
+  R t;       // of the ray, where the haze is
+};
+
+/// The haze on a ray in direction `d` of the plane's frame (z is its normal) before something at
+/// parameter t (the sky included).
+template <class R>
+HWY_INLINE HazeSeen<R> haze_before(const Haze& haze, const Vec3<R>& d, R t) {
   const R across = sqrt(d.x * d.x + d.y * d.y);
   // The cone at height h is 1 - slope * (1 - h) away; h = 1 + s * d.z / elevation at parameter s.
   const R down = d.z * R(1.0F / haze.elevation);
@@ -72,7 +78,7 @@ HWY_INLINE R haze_opacity(const Haze& haze, const Vec3<R>& d, R t) {
   const R ridge(haze.ridge);
   const R opacity = select(h < ridge, h / ridge, (R(1.0F) - h) / (R(1.0F) - ridge));
   const MaskOf<R> seen = (d.z < R(0.0F)) & (h >= R(0.0F)) & (s * R(haze.distance) <= t);
-  return keep_if(seen, clamp(opacity, R(0.0F), R(1.0F)));
+  return {keep_if(seen, clamp(opacity, R(0.0F), R(1.0F))), s * R(haze.distance)};
 }
 
 } // namespace HWY_NAMESPACE

@@ -432,6 +432,14 @@ HWY_INLINE int lowest_bit(std::uint64_t bits) {
   return std::countr_zero(bits);
 #endif
 }
+/// And of the highest.
+HWY_INLINE int highest_bit(std::uint64_t bits) {
+#ifdef __CUDA_ARCH__
+  return 63 - __clzll(static_cast<long long>(bits));
+#else
+  return 63 - std::countl_zero(bits);
+#endif
+}
 template <class R>
 HWY_INLINE MaskOf<R> no_lanes() {
   return mask_of_bits<R>(0);

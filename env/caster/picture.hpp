@@ -43,8 +43,8 @@ struct Picture {
   std::vector<std::int32_t> colours; // of the pixels' centres
   std::vector<std::int32_t> smooth;  // the picture
   std::vector<std::int32_t> sky;     // where nothing is
-  // Of which camera `sky` is: right, up, forward, u0, v0, du, dv.
-  std::array<float, 13> sky_camera{};
+  // What `sky` depends on: the camera's right, up, forward, u0, v0, du, dv, and fog.
+  std::array<float, 19> sky_numbers{};
   bool sky_known = false;
   RowCandidates rows[2];
   std::vector<std::uint64_t> merged; // masks of several blocks in one

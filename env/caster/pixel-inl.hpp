@@ -21,9 +21,10 @@ HWY_INLINE R pixel_v(const Camera& camera, R y) {
   return R(camera.v0) - (y + R(.5F)) * R(camera.dv);
 }
 
-/// Packed colours of the sky at the centres of pixels.
-template <bool kOrthographic, class R>
-HWY_INLINE IntOf<R> sky_colour(const Camera& camera, const TextureView& sky, R column, R row) {
+/// Packed colours of the sky of `shader`'s frame, which must have one, at the centres of pixels.
+template <class R, bool kOrthographic, class Scene>
+HWY_INLINE IntOf<R> sky_colour(const Shader<kOrthographic, Scene>& shader, R column, R row) {
+  const Camera& camera = shader.frame.camera;
   const Vec3<R> right = broadcast<R>(camera.right.data());
   const Vec3<R> up = broadcast<R>(camera.up.data());
   const Vec3<R> forward = broadcast<R>(camera.forward.data());
@@ -32,7 +33,8 @@ HWY_INLINE IntOf<R> sky_colour(const Camera& camera, const TextureView& sky, R c
   const R u = pixel_u(camera, column);
   const R v = pixel_v(camera, row);
   const Vec3<R> d = kOrthographic ? forward : forward + right * u + up * v;
-  return pack(sample_sky(sky, d, dx, dy));
+  const Vec3<R> colour = sample_sky(*shader.frame.sky, d, dx, dy);
+  return pack(shader.through_fog(colour, sky_distance(d, camera.far)));
 }
 
 /// Rec. 601 luma of packed colours: .299, .587, .114.
@@ -97,6 +99,7 @@ HWY_INLINE void shade_samples(const Shader<kOrthographic, Scene>& shader,
       seen.mirrored = select(first, other.mirrored, seen.mirrored);
       seen.key = select(first, other.key, seen.key);
       seen.through = seen.through || other.through;
+      seen.through_mirror = seen.through_mirror || other.through_mirror;
     }
     packet = make_packet<kOrthographic>(packet.u, packet.v);
     const IntOf<R> colour = shader.colour(candidates, packet, seen, pending, sky);

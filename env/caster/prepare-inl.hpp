@@ -16,8 +16,9 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {
 namespace HWY_NAMESPACE {
 
-inline std::array<float, 13> sky_camera(const Camera& camera) {
-  std::array<float, 13> numbers{};
+inline std::array<float, 19> sky_numbers(const Frame& frame) {
+  const Camera& camera = frame.camera;
+  std::array<float, 19> numbers{};
   std::copy_n(camera.right.data(), 3, numbers.data());
   std::copy_n(camera.up.data(), 3, numbers.data() + 3);
   std::copy_n(camera.forward.data(), 3, numbers.data() + 6);
@@ -25,23 +26,30 @@ inline std::array<float, 13> sky_camera(const Camera& camera) {
   numbers[10] = camera.v0;
   numbers[11] = camera.du;
   numbers[12] = camera.dv;
+  if (frame.fog.thick) {
+    std::copy_n(frame.fog.colour.data(), 3, numbers.data() + 13);
+    numbers[16] = frame.fog.end;
+    numbers[17] = frame.fog.inverse_range;
+    numbers[18] = camera.far;
+  }
   return numbers;
 }
 
 /// The sky of all pixels; kept as long as the camera does not turn.
 template <bool kOrthographic>
 void draw_sky(const Frame& frame, Picture& picture) {
-  const std::array<float, 13> now = sky_camera(frame.camera);
-  if (frame.sky == nullptr || (picture.sky_known && now == picture.sky_camera))
+  const std::array<float, 19> now = sky_numbers(frame);
+  if (frame.sky == nullptr || (picture.sky_known && now == picture.sky_numbers))
     return;
+  const Shader<kOrthographic> shader{frame};
   for (int y = 0; y < frame.block_rows * kBlockSide; ++y)
     for (int x = 0; x < frame.block_columns * kBlockSide; x += kLanes<Real>) {
       const Real column = to_real(lane_numbers<Real>() + Integer(x));
       const Real row(static_cast<float>(y));
-      store(sky_colour<kOrthographic>(frame.camera, *frame.sky, column, row),
+      store(sky_colour<Real>(shader, column, row),
             picture.sky.data() + picture.at(x, y)); // the margin holds a vector
     }
-  picture.sky_camera = now;
+  picture.sky_numbers = now;
   picture.sky_known = true;
 }
 

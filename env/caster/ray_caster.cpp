@@ -49,12 +49,14 @@ struct RayCaster::Impl {
     frame.block_columns = (options.width + caster::kBlockSide - 1) / caster::kBlockSide;
     frame.block_rows = (options.height + caster::kBlockSide - 1) / caster::kBlockSide;
     frame.effects = options.effects;
+    frame.fog.thick = options.fog;
     picture.resize(frame.block_columns, frame.block_rows);
   }
 
   void prepare(const mjModel& model, const mjData& data) {
-    parts.update(model, data);
-    caster::build_shapes(model, list.update(model, data), *shared, parts, frame);
+    const mjvScene& scene = list.update(model, data);
+    parts.update(model, data, scene);
+    caster::build_shapes(model, scene, *shared, parts, frame);
     caster::build_spans(frame);
     caster::build_casters(frame);
   }

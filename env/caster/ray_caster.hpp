@@ -24,6 +24,7 @@ struct CastOptions {
   int width = 84;
   int camera = 0;      // number of the model's camera; -1: the free camera
   bool effects = true; // shadows, mirrors, anti-aliasing
+  bool fog = false;    // the model's (visual/map, visual/rgba); MuJoCo's is off by default
   bool grey = false;   // one channel of Rec. 601 luma instead of three of RGB
   PixelLayout layout = PixelLayout::channels_first;
   /// Bytes from one row to the next (of one plane, with channels_first); 0: dense. With

@@ -221,19 +221,42 @@ struct Shader {
       result = unpack<R>(sky);
     for_each_number<R>(seen.shape, wanted, [&](std::int32_t number, MaskOf<R> lanes) HWY_ATTR {
       const Vec3<R> shaded = shade<As::opaque>(candidates, number, packet, seen.t, lanes);
-      result = select<R>(lanes, shaded, result);
+      result = select<R>(lanes, through_fog(shaded, seen.t), result);
     });
-    if (any(wanted & (seen.mirrored > IntOf<R>(-1))))
-      for_each_number<R>(seen.mirrored, wanted, [&](std::int32_t number, MaskOf<R> lanes) HWY_ATTR {
-        const Vec3<R> image =
-            shade<As::mirrored>(candidates, number, packet, seen.mirrored_t, lanes);
-        result = select<R>(lanes, at_most_one(result + image), result);
-      });
+    if (seen.through_mirror || any(wanted & (seen.mirrored > IntOf<R>(-1))))
+      add_image(candidates, packet, seen, wanted, result);
     if (frame.hazy != nullptr)
       blend_haze(packet, seen, result);
     if (seen.through)
-      blend_all(candidates, packet, seen, result);
+      blend_transparent<false>(candidates, packet, seen, result);
     return pack(result);
+  }
+
+  /// What remains of a colour at parameter t.
+  template <class R>
+  HWY_INLINE Vec3<R> through_fog(const Vec3<R>& colour, R t) const {
+    const Fog& fog = frame.fog;
+    if (!fog.thick)
+      return colour;
+    const R clear = clamp((R(fog.end) - t) * R(fog.inverse_range), R(0.0F), R(1.0F));
+    const Vec3<R> grey = broadcast<R>(fog.colour.data());
+    return grey + (colour - grey) * clear;
+  }
+
+  /// Adds what the mirror shows.
+  template <class R>
+  HWY_INLINE void add_image(const Candidates& candidates, const Packet<R>& packet,
+                            const Seen<R>& seen, MaskOf<R> wanted, Vec3<R>& result) const {
+    const R zero(0.0F);
+    Vec3<R> image{zero, zero, zero};
+    for_each_number<R>(seen.mirrored, wanted, [&](std::int32_t number, MaskOf<R> lanes) HWY_ATTR {
+      const Vec3<R> shaded =
+          shade<As::mirrored>(candidates, number, packet, seen.mirrored_t, lanes);
+      image = select<R>(lanes, through_fog(shaded, seen.mirrored_t), image);
+    });
+    if (seen.through_mirror)
+      blend_transparent<true>(candidates, packet, seen, image);
+    result = at_most_one(result + image);
   }
 
   template <class R>
@@ -242,33 +265,26 @@ struct Shader {
     const Haze haze = make_haze(frame.camera.far, rays.origin[2], frame.map_haze);
     if (!(haze.distance > 0))
       return;
-    const R opacity = haze_opacity(haze, ray_in<kOrthographic>(rays, packet).d,
-                                   select(seen.shape > IntOf<R>(-1), seen.t, R(kNowhere)));
-    const Vec3<R> colour = broadcast<R>(frame.haze_colour.data());
-    result = result + (colour - result) * opacity;
+    const HazeSeen<R> before = haze_before(haze, ray_in<kOrthographic>(rays, packet).d,
+                                           select(seen.shape > IntOf<R>(-1), seen.t, R(kNowhere)));
+    const Vec3<R> colour = through_fog(broadcast<R>(frame.haze_colour.data()), before.t);
+    result = result + (colour - result) * before.opacity;
   }
 
   /// Transparent shapes, nearest first and then once more, farthest first, as MuJoCo does.
-  template <class R>
-  HWY_INLINE void blend_all(const Candidates& candidates, const Packet<R>& packet,
-                            const Seen<R>& seen, Vec3<R>& result) const {
-    const int count = static_cast<int>(frame.shapes.size()) - frame.opaque;
-    const auto blend = [&](std::int32_t i) HWY_ATTR {
-      if (i < frame.opaque)
-        return;
-      const Shape& shape = frame.shapes[static_cast<std::size_t>(i)];
-      const R t = enter<kOrthographic>(shape, shape.ray, packet, seen.t);
-      const MaskOf<R> before = (t < seen.t) & (t >= R(frame.camera.near));
-      if (none(before))
-        return;
-      const Vec3<R> shaded = shade<As::transparent>(candidates, i, packet, t, before);
-      const R alpha(shape.rgba[3]);
-      const Vec3<R> mixed = at_most_one(shaded) * alpha + result * (R(1.0F) - alpha);
+  template <bool kMirrored, class R>
+  HWY_INLINE void blend_transparent(const Candidates& candidates, const Packet<R>& packet,
+                                    const Seen<R>& seen, Vec3<R>& result) const {
+    constexpr As kAs = kMirrored ? As::mirrored : As::transparent;
+    result = at_most_one(result);
+    const auto blend = [&](std::int32_t i, R t, MaskOf<R> before) HWY_ATTR {
+      const Vec3<R> shaded = at_most_one(shade<kAs>(candidates, i, packet, t, before));
+      const R alpha(frame.shapes[static_cast<std::size_t>(i)].rgba[3]);
+      const Vec3<R> mixed = through_fog(shaded, t) * alpha + result * (R(1.0F) - alpha);
       result = select<R>(before, mixed, result);
     };
-    candidates.visible.for_each(blend);
-    for (int i = count - 1; i >= 0; --i)
-      blend(frame.opaque + i);
+    tracer.template for_each_transparent<kMirrored>(candidates, packet, seen, blend);
+    tracer.template for_each_transparent<kMirrored, true>(candidates, packet, seen, blend);
   }
 };
 

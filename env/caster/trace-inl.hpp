@@ -25,6 +25,15 @@ struct ItemSet {
       for (std::uint64_t left = masks[word]; left != 0; left &= left - 1)
         visit(items[word * 64 + lowest_bit(left)]);
   }
+  template <class Visit>
+  HWY_INLINE void for_each_reversed(Visit&& visit) const {
+    for (int word = words - 1; word >= 0; --word)
+      for (std::uint64_t left = masks[word]; left != 0;) {
+        const int bit = highest_bit(left);
+        left ^= std::uint64_t{1} << bit;
+        visit(items[word * 64 + bit]);
+      }
+  }
   HWY_INLINE bool empty() const {
     for (int word = 0; word < words; ++word)
       if (masks[word] != 0)
@@ -39,12 +48,13 @@ struct Candidates {
 
 template <class R>
 struct Seen {
-  R t;                  // of the nearest opaque shape
-  IntOf<R> shape;       // its number, -1: none
-  R mirrored_t;         // of what its mirror shows
-  IntOf<R> mirrored;    // -1: none
-  IntOf<R> key;         // of all that is seen
-  bool through = false; // something transparent is before it, somewhere in the packet
+  R t;                         // of the nearest opaque shape
+  IntOf<R> shape;              // its number, -1: none
+  R mirrored_t;                // of what its mirror shows
+  IntOf<R> mirrored;           // -1: none
+  IntOf<R> key;                // of all that is seen
+  bool through = false;        // something transparent is before it, somewhere in the packet
+  bool through_mirror = false; // or in its mirror
 };
 
 template <bool kOrthographic, class Scene = Frame>
@@ -131,27 +141,55 @@ struct Tracer {
     mirror(candidates, packet, seen);
     seen.key = (seen.shape + IntOf<R>(1)) ^ shift_left<16>(seen.mirrored + IntOf<R>(1));
     seen.through = false;
-    if (frame.opaque < static_cast<int>(frame.shapes.size()))
-      transparent(candidates, packet, seen);
+    seen.through_mirror = false;
+    if (frame.opaque < static_cast<int>(frame.shapes.size())) {
+      if (frame.mirror.shape >= 0 && !candidates.mirrored.empty())
+        for_each_transparent<true>(candidates, packet, seen,
+                                   [&](std::int32_t i, R, MaskOf<R> before) HWY_ATTR {
+                                     seen.through_mirror = true;
+                                     mix_key<R>(before, -i - 1, seen.key);
+                                   });
+      for_each_transparent<false>(candidates, packet, seen,
+                                  [&](std::int32_t i, R, MaskOf<R> before) HWY_ATTR {
+                                    seen.through = true;
+                                    mix_key<R>(before, i + 1, seen.key);
+                                  });
+    }
     return seen;
   }
 
   template <class R>
-  HWY_INLINE void transparent(const Candidates& candidates, const Packet<R>& packet,
-                              Seen<R>& seen) const {
-    const R near(frame.camera.near);
-    candidates.visible.for_each([&](std::int32_t i) HWY_ATTR {
+  static HWY_INLINE void mix_key(MaskOf<R> lanes, std::int32_t number, IntOf<R>& key) {
+    key = select(lanes, (key * IntOf<R>(0x01000193)) ^ IntOf<R>(number), key);
+  }
+
+  /// Calls visit(number, t, lanes) for the transparent shapes before what is seen, or before what
+  /// its mirror shows, nearest first or farthest first.
+  template <bool kMirrored, bool kFarthestFirst = false, class R, class Visit>
+  HWY_INLINE void for_each_transparent(const Candidates& candidates, const Packet<R>& packet,
+                                       const Seen<R>& seen, Visit&& visit) const {
+    MaskOf<R> lanes = seen.t < R(3e38F);
+    if constexpr (kMirrored)
+      lanes = mirroring(packet, seen);
+    if (kMirrored && none(lanes))
+      return;
+    const R near = kMirrored ? seen.t : R(frame.camera.near);
+    const R limit = kMirrored ? seen.mirrored_t : seen.t;
+    const auto try_shape = [&](std::int32_t i) HWY_ATTR {
       if (i < frame.opaque)
         return;
       const Shape& tried = frame.shapes[static_cast<std::size_t>(i)];
-      const R t = enter<kOrthographic>(tried, tried.ray, packet, seen.t);
-      const MaskOf<R> before = (t < seen.t) & (t >= near);
-      if (none(before))
-        return;
-      seen.through = true;
-      const IntOf<R> mixed = (seen.key * IntOf<R>(0x01000193)) ^ IntOf<R>(i + 1);
-      seen.key = select(before, mixed, seen.key);
-    });
+      const R t =
+          enter<kOrthographic>(tried, kMirrored ? tried.mirrored : tried.ray, packet, limit);
+      const MaskOf<R> before = lanes & (t < limit) & (t >= near);
+      if (any(before))
+        visit(i, t, before);
+    };
+    const ItemSet& items = kMirrored ? candidates.mirrored : candidates.visible;
+    if constexpr (kFarthestFirst)
+      items.for_each_reversed(try_shape);
+    else
+      items.for_each(try_shape);
   }
 };
 

@@ -15,6 +15,7 @@ CastRenderer::CastRenderer(Physics& physics, const PixelOptions& options, PixelL
                                                  .width = options.width,
                                                  .camera = camera_,
                                                  .effects = options.effects,
+                                                 .fog = options.fog,
                                                  .grey = options.grey,
                                                  .layout = layout}) {}
 

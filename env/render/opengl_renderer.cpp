@@ -131,6 +131,7 @@ struct OpenglRenderer::Impl {
     mjv_defaultScene(&scene);
     const MujocoScope scope(physics.name());
     mjv_makeScene(&physics.model(), &scene, kSceneGeoms);
+    scene.flags[mjRND_FOG] = options.fog ? 1 : 0;
     if (!options.effects) {
       scene.flags[mjRND_SHADOW] = 0;
       scene.flags[mjRND_REFLECTION] = 0;

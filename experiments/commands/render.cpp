@@ -192,6 +192,7 @@ void add_view_flags(CLI::App& command, RenderOptions& options) {
   command.add_flag("--segmentation", options.segmentation, "a colour for each object")
       ->excludes(depth);
   command.add_flag("--grey", pixels.grey, "luma instead of colours");
+  command.add_flag("--fog", pixels.fog, "the model's fog, which dm_control leaves out");
   command.add_flag("--no-effects", options.no_effects,
                    "without shadows, reflections and anti-aliasing");
 }

@@ -124,6 +124,7 @@ struct BatchFrames::Environment {
     frame.block_columns = (options.width + kBlockSide - 1) / kBlockSide;
     frame.block_rows = (options.height + kBlockSide - 1) / kBlockSide;
     frame.effects = options.effects;
+    frame.fog.thick = options.fog;
   }
 
   DrawList list;
@@ -164,9 +165,9 @@ void BatchFrames::build(std::span<const mjModel* const> models,
   for (std::size_t i = 0; i < environments_.size(); ++i) {
     const mjModel& model = *models[models.size() == 1 ? 0 : i];
     Environment& environment = *environments_[i];
-    environment.parts.update(model, *states[i]);
-    build_shapes(model, environment.list.update(model, *states[i]), *model_, environment.parts,
-                 environment.frame);
+    const mjvScene& scene = environment.list.update(model, *states[i]);
+    environment.parts.update(model, *states[i], scene);
+    build_shapes(model, scene, *model_, environment.parts, environment.frame);
     build_spans(environment.frame);
     build_casters(environment.frame);
     kernels().tables(environment.frame);

@@ -89,10 +89,10 @@ HWY_INLINE Candidates group_candidates(const FrameView& frame, const std::uint64
 
 template <bool kOrthographic>
 HWY_INLINE std::int32_t sky_at(const FrameView& frame, TilePixel pixel) {
-  return frame.sky == nullptr ? 0
-                              : sky_colour<kOrthographic, float>(frame.camera, *frame.sky,
-                                                                 static_cast<float>(pixel.x),
-                                                                 static_cast<float>(pixel.y));
+  const Shader<kOrthographic, FrameView> shader{frame};
+  return frame.sky == nullptr
+             ? 0
+             : sky_colour<float>(shader, static_cast<float>(pixel.x), static_cast<float>(pixel.y));
 }
 
 struct Centre {

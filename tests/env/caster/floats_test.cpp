@@ -59,8 +59,39 @@ constexpr const char* kScene = R"(<mujoco>
   <asset><material name="mirror" reflectance=".3"/></asset>
 </mujoco>)";
 
+constexpr const char* kHazyScene = R"(<mujoco>
+  <visual><map haze=".6" fogstart=".5" fogend="3"/><rgba haze="1 .2 .2 1" fog=".3 .8 .4 1"/></visual>
+  <worldbody>
+    <light pos="0 0 4"/>
+    <camera name="fixed" pos="0 -4 1.5" xyaxes="1 0 0 0 .3 1" KIND/>
+    <geom type="plane" size="0 0 .1" rgba=".3 .4 .5 1" material="mirror"/>
+    <body pos="0 0 .6"><geom size=".4" rgba=".8 .3 .2 .5"/></body>
+    <body pos="1 1 .5"><geom type="box" size=".2 .3 .4" rgba=".2 .8 .2 .7"/></body>
+    <body pos="-1 3 .9"><geom type="ellipsoid" size=".2 .3 .5"/></body>
+  </worldbody>
+  <asset>
+    <texture type="skybox" builtin="gradient" rgb1=".4 .6 .9" rgb2=".1 0 .1" width="32" height="192"/>
+    <texture name="tiles" type="2d" builtin="checker" rgb1=".9 .8 .2" rgb2=".1 .2 .7" width="64" height="64"/>
+    <material name="mirror" reflectance=".3" texture="tiles" texrepeat=".5 .5" texuniform="true"/>
+  </asset>
+</mujoco>)";
+
 std::string replace(std::string text, const std::string& what, const std::string& by) {
   return text.replace(text.find(what), what.size(), by);
+}
+
+double differing(const char* scene, bool orthographic, const CastOptions& options) {
+  const std::string xml =
+      replace(scene, "KIND", orthographic ? "projection='orthographic' fovy='4'" : "fovy='45'");
+  Physics physics(compile_model("scene", xml));
+  physics.reset();
+  RayCaster caster(caster_model(physics.compiled()), options);
+  std::vector<std::uint8_t> expected(caster.bytes());
+  caster.draw(physics.model(), physics.data(), expected);
+  return test::differing(expected,
+                         draw_with_floats(caster_model(physics.compiled()), {&physics.model()},
+                                          {&physics.data()}, options),
+                         0);
 }
 
 } // namespace
@@ -78,20 +109,17 @@ TEST_CASE("single floats draw the vectors' pictures of the main tasks") {
 TEST_CASE("single floats draw mirrors, transparent shapes and orthographic cameras as vectors do") {
   for (const bool orthographic : {false, true}) {
     CAPTURE(orthographic);
-    const std::string xml =
-        replace(kScene, "KIND", orthographic ? "projection='orthographic' fovy='4'" : "fovy='45'");
-    Physics physics(compile_model("scene", xml));
-    physics.reset();
-    const CastOptions options{.height = 61, .width = 83};
-    RayCaster caster(caster_model(physics.compiled()), options);
-    std::vector<std::uint8_t> expected(caster.bytes());
-    caster.draw(physics.model(), physics.data(), expected);
-    CHECK(test::differing(expected,
-                          draw_with_floats(caster_model(physics.compiled()), {&physics.model()},
-                                           {&physics.data()}, options),
-                          0)
-          == 0);
+    CHECK(differing(kScene, orthographic, {.height = 61, .width = 83}) == 0);
   }
+}
+
+TEST_CASE("single floats draw haze, the sky and fog as vectors do") {
+  for (const bool orthographic : {false, true})
+    for (const bool fog : {false, true}) {
+      CAPTURE(orthographic);
+      CAPTURE(fog);
+      CHECK(differing(kHazyScene, orthographic, {.height = 61, .width = 83, .fog = fog}) == 0);
+    }
 }
 
 TEST_CASE("single floats draw without effects, in grey, channels last and in odd sizes") {

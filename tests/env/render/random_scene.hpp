@@ -43,8 +43,9 @@ public:
       world += "</body>";
     }
     return "<mujoco><visual><headlight active=\"" + std::string(chance(.8) ? "1" : "0")
-           + "\"/><quality shadowsize=\"1024\"/></visual><asset>" + assets_ + "</asset><worldbody>"
-           + world + "</worldbody></mujoco>";
+           + "\"/><quality shadowsize=\"1024\"/><map fogstart=\"" + number(-1, 2) + "\" fogend=\""
+           + number(0, 4) + "\"/><rgba fog=\"" + numbers(4, 0, 1) + "\"/></visual><asset>" + assets_
+           + "</asset><worldbody>" + world + "</worldbody></mujoco>";
   }
 
 private:

@@ -36,11 +36,14 @@ constexpr int kSide = 96; // pixels
 /// facets. Depth and segmentation of OpenGL are those of pixel centres, as the caster's.
 class TwoRenderers {
 public:
-  explicit TwoRenderers(const std::string& xml, const std::string& camera = "0")
+  explicit TwoRenderers(const std::string& xml, const std::string& camera = "0", bool fog = false)
       : physics_(compile_model("scene", xml)) {
     physics_.reset();
-    const PixelOptions opengl{
-        .height = kSide, .width = kSide, .camera = camera, .renderer = RendererKind::opengl};
+    const PixelOptions opengl{.height = kSide,
+                              .width = kSide,
+                              .camera = camera,
+                              .fog = fog,
+                              .renderer = RendererKind::opengl};
     PixelOptions caster = opengl;
     caster.renderer = RendererKind::caster;
     constexpr auto kLayout = PixelLayout::channels_last;

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "env/caster/flex.hpp"
+#include "env/caster/frame.hpp"
+#include "env/caster/height_field.hpp"
+#include "env/caster/skin.hpp"
+
+namespace troupe::env {
+class CasterModel;
+}
+
+namespace troupe::env::caster {
+
+/// What moves or changes and is not one formula: each caster's own.
+struct MovingParts {
+  std::vector<HeightField> fields; // one for each of the model's
+  std::vector<Skin> skins;
+  std::vector<Flex> flexes;
+
+  explicit MovingParts(const CasterModel& shared);
+  /// `scene` as MuJoCo lists the state that `data` is in.
+  void update(const mjModel& model, const mjData& data, const mjvScene& scene);
+};
+
+/// The geom as a shape, in the world: without rays and lights. False when it is none that is drawn,
+/// or not finite.
+bool build_shape(const mjvGeom& geom, const CasterModel& shared, const MovingParts& parts,
+                 const Camera& camera, Shape& shape);
+
+} // namespace troupe::env::caster
