@@ -15,6 +15,7 @@ namespace {
 
 struct Options {
   std::string run;
+  std::vector<std::string> overrides;
   std::int64_t step = -1;
   bool json = false;
   EvaluateOptions play;
@@ -25,7 +26,7 @@ struct Options {
 void evaluate(Options options) {
   check_is_run(options.run);
   const Experiment experiment =
-      load_experiment(std::filesystem::path(options.run) / "config.textproto");
+      load_experiment(std::filesystem::path(options.run) / "config.textproto", options.overrides);
   const CheckpointFolder checkpoint =
       find_checkpoint(options.run, options.step < 0 ? std::nullopt : std::optional(options.step));
   options.play.video = options.video;
@@ -72,6 +73,11 @@ void add_evaluate(CLI::App& app, int& exit_code) {
   command
       ->add_option("--step", options->step, "checkpoint of so many updates; the latest otherwise")
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--set", options->overrides,
+                   "key=value over the run's own, may be given again; e.g. "
+                   "environment.pixels.renderer=OPENGL for other pictures than it learnt from")
+      ->allow_extra_args(false);
   command->add_option("--video", options->video, "MP4 of the first episode");
   command->add_option("--picture", options->picture, "PNG from the first episode");
   command->add_option("--size", options->play.video_size, "of video and picture, in pixels")
