@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Writes the ray caster's tables of RESULTS.md from what `troupe bench render --json` printed.
+
+Usage: render_table.py WIDEST.jsonl [OTHER_VECTORS.jsonl…]
+
+One row per task and size: frames/s of the caster on one thread, OpenGL's and their ratio, two threads over one, and the caster with the other
+files' vectors (`--vectors AVX2`). "picture alone": the time within draw(), medians. Runs of the same task and size in one file: their medians'
+median, so that a file may hold several rounds.
+"""
+import json
+import math
+import statistics
+import sys
+
+
+def rates(path):
+    """{(task, size): {(renderer, threads): frames/s}} of the pictures alone."""
+    found = {}
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            figure = json.loads(line)
+            if "picture alone" not in figure["metric"]:
+                continue
+            config = figure["config"]
+            picture = found.setdefault((config["task"], config["size"]), {})
+            picture.setdefault((config["renderer"], int(config["threads"])), []).append(figure["value"])
+    return {picture: {who: statistics.median(values) for who, values in by.items()} for picture, by in found.items()}
+
+
+def text(value, form):
+    return "" if value is None else format(value, form)
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if len(sys.argv) > 1 else 2
+    widest, others = rates(sys.argv[1]), [rates(path) for path in sys.argv[2:]]
+    print("| task | size | caster | OpenGL | ratio | two threads / one |" + " ".join(f" {path} |" for path in sys.argv[2:]))
+    print("| --- | --- | --- | --- | --- | --- |" + " --- |" * len(others))
+    ratios = []
+    for (task, size), by in widest.items():
+        one, two, opengl = (by.get(who) for who in (("caster", 1), ("caster", 2), ("opengl", 1)))
+        ratio = one / opengl if one and opengl else None
+        ratios += [ratio] if ratio else []
+        row = [task, size, text(one, ",.0f"), text(opengl, ".1f"), text(ratio, ".0f"), text(two / one if one and two else None, ".2f")]
+        row += [text(other.get((task, size), {}).get(("caster", 1)), ",.0f") for other in others]
+        print("| " + " | ".join(row) + " |")
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"| geometric mean | | | | {mean:.0f} | |" + " |" * len(others))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
