@@ -5,6 +5,8 @@
 
 #include <zmq.h>
 
+#include "env/wire/gatekeeper.hpp"
+
 namespace troupe::env::wire {
 
 Context::Context(int io_threads) : handle_(zmq_ctx_new()) {
@@ -18,9 +20,17 @@ Context::Context(int io_threads) : handle_(zmq_ctx_new()) {
 }
 
 Context::~Context() {
+  gatekeeper_.reset(); // its sockets would keep the next lines waiting
   // Interrupted by a signal it would leave sockets half closed.
   while (zmq_ctx_term(handle_) != 0 && zmq_errno() == EINTR) {
   }
+}
+
+Gatekeeper& Context::gatekeeper() {
+  const std::lock_guard lock(mutex_);
+  if (!gatekeeper_)
+    gatekeeper_ = std::make_unique<Gatekeeper>(handle_);
+  return *gatekeeper_;
 }
 
 std::string zeromq_version() {

@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace troupe::env::wire {
 
 using Deadline = std::chrono::steady_clock::time_point;
+
+class Gatekeeper;
 
 /// Owns ZeroMQ's context (its I/O threads). One per process, made by main and handed down; outlives
 /// every socket made from it. Any thread.
@@ -18,9 +21,12 @@ public:
   Context& operator=(const Context&) = delete;
 
   void* handle() const { return handle_; } // for Socket
+  Gatekeeper& gatekeeper();                // for Socket; made at the first call
 
 private:
   void* handle_ = nullptr;
+  std::mutex mutex_; // of gatekeeper_
+  std::unique_ptr<Gatekeeper> gatekeeper_;
 };
 
 std::string zeromq_version(); // of the library that is loaded, "4.3.4"

@@ -2,8 +2,11 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <zmq.h>
+
+#include "env/wire/shared_heap.hpp"
 
 namespace troupe::env::wire {
 
@@ -47,30 +50,43 @@ Frame Frame::view(std::span<const std::byte> bytes, std::shared_ptr<const void> 
   return frame;
 }
 
+Frame Frame::shared(std::shared_ptr<SharedBlock> block) {
+  Frame frame;
+  frame.block_ = std::move(block);
+  return frame;
+}
+
 Frame::~Frame() {
   zmq_msg_close(message(*this));
 }
 
 Frame::Frame(Frame&& other) noexcept : Frame() {
   zmq_msg_move(message(*this), message(other));
+  block_ = std::move(other.block_);
 }
 
 Frame& Frame::operator=(Frame&& other) noexcept {
-  if (this != &other)
+  if (this != &other) {
     zmq_msg_move(message(*this), message(other));
+    block_ = std::exchange(other.block_, nullptr);
+  }
   return *this;
 }
 
 std::size_t Frame::size() const {
-  return zmq_msg_size(reinterpret_cast<const zmq_msg_t*>(&storage_));
+  return bytes().size();
 }
 
 std::span<const std::byte> Frame::bytes() const {
+  if (block_)
+    return block_->bytes();
   auto* raw = reinterpret_cast<zmq_msg_t*>(&storage_);
   return {static_cast<const std::byte*>(zmq_msg_data(raw)), zmq_msg_size(raw)};
 }
 
 std::span<std::byte> Frame::bytes() {
+  if (block_)
+    return block_->bytes();
   return {static_cast<std::byte*>(zmq_msg_data(message(*this))), zmq_msg_size(message(*this))};
 }
 

@@ -7,8 +7,12 @@
 
 namespace troupe::env::wire {
 
-/// One part of a message: a block of bytes that ZeroMQ sends without copying. Owned by one thread
-/// at a time.
+class SharedBlock;
+
+/// One part of a message: a block of bytes that ZeroMQ sends without copying, or that lies in
+/// memory shared with the peer. Owned by one thread at a time. The bytes of a received frame are
+/// only to be read: they may be the sender's memory (which a sender that breaks its own rules can
+/// change meanwhile: what is checked is checked in a copy).
 class Frame {
 public:
   Frame();                          // empty
@@ -16,6 +20,8 @@ public:
   explicit Frame(std::span<const std::byte> copied);
   /// Sends `bytes` in place; they stay alive and unchanged while `owner` lives.
   static Frame view(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+
+  static Frame shared(std::shared_ptr<SharedBlock> block); // for Socket
 
   ~Frame();
   Frame(Frame&& other) noexcept;
@@ -25,10 +31,12 @@ public:
   std::span<const std::byte> bytes() const;
   std::span<std::byte> bytes();
 
-  void* handle() { return &storage_; } // zmq_msg_t, for Socket
+  void* handle() { return &storage_; } // zmq_msg_t, for Socket; empty when there is a block
+  const std::shared_ptr<SharedBlock>& shared_block() const { return block_; } // for Socket
 
 private:
   alignas(8) mutable std::array<std::byte, 64> storage_;
+  std::shared_ptr<SharedBlock> block_;
 };
 
 } // namespace troupe::env::wire

@@ -24,17 +24,26 @@ Frame steady_copy(std::span<const std::byte> bytes) {
   return Frame::view(*copy, copy);
 }
 
-SocketOptions publication_options(std::size_t max_floats, bool allow_other_hosts) {
+SocketOptions publication_options(std::size_t max_floats) {
   return {.max_frame_bytes = sizeof(Head) + max_floats * sizeof(float),
           .max_frames = 1,
-          .keep_newest_only = true,
-          .allow_other_hosts = allow_other_hosts};
+          .keep_newest_only = true};
+}
+
+SocketOptions with(SocketOptions options, std::optional<ServerKeys> keys) {
+  options.server_keys = std::move(keys);
+  return options;
+}
+
+SocketOptions with(SocketOptions options, std::optional<ClientKeys> keys) {
+  options.client_keys = std::move(keys);
+  return options;
 }
 
 } // namespace
 
-Publisher::Publisher(Context& context, const std::string& endpoint, bool allow_other_hosts)
-    : socket_(context, SocketType::publisher, publication_options(0, allow_other_hosts)),
+Publisher::Publisher(Context& context, const std::string& endpoint, std::optional<ServerKeys> keys)
+    : socket_(context, SocketType::publisher, with(publication_options(0), std::move(keys))),
       endpoint_(socket_.bind(endpoint)) {}
 
 void Publisher::publish(std::uint64_t version, std::span<const float> values) {
@@ -55,8 +64,10 @@ void Publisher::repeat() {
   socket_.send(std::move(message), std::chrono::steady_clock::now());
 }
 
-Subscriber::Subscriber(Context& context, const std::string& endpoint, std::size_t max_floats)
-    : socket_(context, SocketType::subscriber, publication_options(max_floats, false)) {
+Subscriber::Subscriber(Context& context, const std::string& endpoint, std::size_t max_floats,
+                       std::optional<ClientKeys> keys)
+    : socket_(context, SocketType::subscriber,
+              with(publication_options(max_floats), std::move(keys))) {
   socket_.connect(endpoint);
 }
 

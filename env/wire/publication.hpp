@@ -19,7 +19,7 @@ namespace troupe::env::wire {
 class Publisher {
 public:
   /// Throws as Socket::bind() does.
-  Publisher(Context& context, const std::string& endpoint, bool allow_other_hosts = false);
+  Publisher(Context& context, const std::string& endpoint, std::optional<ServerKeys> keys = {});
 
   const std::string& endpoint() const { return endpoint_; } // with the port
 
@@ -48,7 +48,8 @@ struct Received {
 class Subscriber {
 public:
   /// `max_floats`: a publication of more is refused before it is allocated.
-  Subscriber(Context& context, const std::string& endpoint, std::size_t max_floats);
+  Subscriber(Context& context, const std::string& endpoint, std::size_t max_floats,
+             std::optional<ClientKeys> keys = {});
 
   /// The latest publication whose version is not that of the one given before; never waits.
   std::optional<Received> poll();

@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
 #include <zmq.h>
+
+#include "env/wire/gatekeeper.hpp"
+#include "env/wire/sharing.hpp"
 
 namespace troupe::env::wire {
 
 namespace {
 
 constexpr std::size_t kHandshakeBytes = 1024; // the limit holds for ZeroMQ's own commands too
+constexpr std::size_t kSealBytes = 64;        // of an encrypted part, beyond its own
 constexpr int kBacklogMessages = 1024;        // per peer, for sockets that may drop
 
 int zmq_type(SocketType type) {
@@ -32,6 +37,11 @@ int zmq_type(SocketType type) {
 
 [[noreturn]] void fail(const std::string& what, const std::string& way_out = "") {
   throw std::runtime_error(what + ": " + zmq_strerror(zmq_errno()) + way_out);
+}
+
+void set(void* socket, int option, const std::string& text) {
+  if (zmq_setsockopt(socket, option, text.data(), text.size()) != 0)
+    fail("socket option " + std::to_string(option));
 }
 
 template <typename T>
@@ -66,12 +76,18 @@ long milliseconds_until(Deadline deadline) {
   return std::clamp<long>(static_cast<long>(left.count()), 0, 60'000);
 }
 
+/// The frame as ZeroMQ sends it: what lies in shared memory is kept alive until it has gone.
+zmq_msg_t* sendable(Frame& frame) {
+  if (const auto block = frame.shared_block())
+    frame = Frame::view(block->bytes(), block);
+  return static_cast<zmq_msg_t*>(frame.handle());
+}
+
 /// Polls until one of `items` has its event; false at the deadline.
-template <std::size_t N>
-bool poll(std::array<zmq_pollitem_t, N>& items, int count, Deadline deadline) {
+bool poll(std::span<zmq_pollitem_t> items, Deadline deadline) {
   for (;;) {
     const long wait = milliseconds_until(deadline);
-    const int ready = zmq_poll(items.data(), count, wait);
+    const int ready = zmq_poll(items.data(), static_cast<int>(items.size()), wait);
     if (ready > 0)
       return true;
     if (ready < 0 && zmq_errno() != EINTR)
@@ -83,26 +99,71 @@ bool poll(std::array<zmq_pollitem_t, N>& items, int count, Deadline deadline) {
 
 } // namespace
 
+/// A message on its way in.
+struct Socket::Arrived {
+  Message message;
+  Received kind = Received::message;
+  std::string control; // the part in front of the header, if any
+  std::size_t parts = 0;
+};
+
 Socket::Socket(Context& context, SocketType type, const SocketOptions& options)
     : handle_(zmq_socket(context.handle(), zmq_type(type))), type_(type), options_(options) {
   if (handle_ == nullptr)
     fail("opening a socket");
-  set(handle_, ZMQ_LINGER, 0);
-  set(handle_, ZMQ_MAXMSGSIZE,
-      static_cast<std::int64_t>(std::max(options.max_frame_bytes, kHandshakeBytes)));
-  set(handle_, ZMQ_TCP_KEEPALIVE, 1);
-  // What a dealer sends is bounded by its own window; a router drops what a peer does not read.
-  set(handle_, ZMQ_SNDHWM, send_backlog(type));
-  set(handle_, ZMQ_RCVHWM, kBacklogMessages);
-  // Of a publisher it would hand every message to its first subscriber only (libzmq 4.3.4 moves it
-  // there).
-  if (options.keep_newest_only && type == SocketType::subscriber)
-    set(handle_, ZMQ_CONFLATE, 1);
-  if (type == SocketType::subscriber && zmq_setsockopt(handle_, ZMQ_SUBSCRIBE, "", 0) != 0)
-    fail("subscribing");
+  try {
+    set(handle_, ZMQ_LINGER, 0);
+    set(handle_, ZMQ_MAXMSGSIZE,
+        static_cast<std::int64_t>(std::max(options.max_frame_bytes, kHandshakeBytes)
+                                  + (is_encrypted() ? kSealBytes : 0)));
+    set(handle_, ZMQ_TCP_KEEPALIVE, 1);
+    // What a dealer sends is bounded by its own window; a router drops what a peer does not read.
+    set(handle_, ZMQ_SNDHWM, send_backlog(type));
+    set(handle_, ZMQ_RCVHWM, kBacklogMessages);
+    // Of a publisher it would hand every message to its first subscriber only (libzmq 4.3.4 moves
+    // it there).
+    if (options.keep_newest_only && type == SocketType::subscriber)
+      set(handle_, ZMQ_CONFLATE, 1);
+    if (type == SocketType::subscriber)
+      set(handle_, ZMQ_SUBSCRIBE, std::string());
+    if (options.shared_memory && is_headed())
+      sharing_ = std::make_unique<Sharing>(*options.shared_memory, is_routed());
+    set_keys(context);
+  } catch (...) {
+    zmq_close(handle_);
+    throw;
+  }
+}
+
+void Socket::set_keys(Context& context) {
+  if (options_.server_keys && options_.client_keys)
+    throw std::invalid_argument("a socket with server_keys and client_keys: a server binds, a "
+                                "client connects; give it one of them");
+  const auto set_own = [this](const KeyPair& own) {
+    check_key(own.public_key, "own public key");
+    check_key(own.secret_key, "own secret key");
+    set(handle_, ZMQ_CURVE_PUBLICKEY, own.public_key);
+    set(handle_, ZMQ_CURVE_SECRETKEY, own.secret_key);
+  };
+  if (options_.client_keys) {
+    check_key(options_.client_keys->server, "server's public key");
+    set_own(options_.client_keys->own);
+    set(handle_, ZMQ_CURVE_SERVERKEY, options_.client_keys->server);
+  }
+  if (!options_.server_keys)
+    return;
+  for (const std::string& key : options_.server_keys->allowed)
+    check_key(key, "allowed public key");
+  set(handle_, ZMQ_CURVE_SERVER, 1);
+  set_own(options_.server_keys->own);
+  admission_ =
+      context.gatekeeper().guard(handle_, options_.server_keys->allowed, options_.on_stranger);
+  set(handle_, ZMQ_ZAP_DOMAIN, admission_->domain);
 }
 
 Socket::~Socket() {
+  if (admission_)
+    admission_->forget();
   if (handle_ != nullptr)
     zmq_close(handle_);
 }
@@ -110,13 +171,23 @@ Socket::~Socket() {
 Socket::Socket(Socket&& other) noexcept
     : handle_(std::exchange(other.handle_, nullptr)),
       type_(other.type_),
-      options_(other.options_) {}
+      options_(std::move(other.options_)),
+      sharing_(std::move(other.sharing_)),
+      admission_(std::move(other.admission_)),
+      connections_(other.connections_),
+      waiting_(std::move(other.waiting_)) {}
 
 std::string Socket::bind(const std::string& endpoint) {
-  if (!options_.allow_other_hosts && !is_loopback(endpoint))
+  if (options_.client_keys)
+    throw std::invalid_argument("cannot bind " + endpoint
+                                + " with client_keys: a socket that binds takes server_keys");
+  if (!options_.allow_other_hosts && !options_.server_keys && !is_loopback(endpoint))
     throw std::invalid_argument("endpoint " + endpoint
-                                + " is not of this host's loopback interface; bind to "
-                                  "tcp://127.0.0.1:*, or allow other hosts explicitly");
+                                + " is not of this host's loopback interface and there are no keys "
+                                  "to encrypt with; bind to tcp://127.0.0.1:*, or make keys with "
+                                  "`troupe keys new DIR` and give them as server_keys");
+  if (!is_routed())
+    sharing_.reset(); // several peers, and no telling which one a message goes to
   if (zmq_bind(handle_, endpoint.c_str()) != 0)
     fail("cannot bind " + endpoint,
          zmq_errno() == EADDRINUSE
@@ -131,25 +202,65 @@ std::string Socket::bind(const std::string& endpoint) {
 }
 
 void Socket::connect(const std::string& endpoint) {
+  if (options_.server_keys)
+    throw std::invalid_argument("cannot connect to " + endpoint
+                                + " with server_keys: a socket that connects takes client_keys");
   if (zmq_connect(handle_, endpoint.c_str()) != 0)
     fail("cannot connect to " + endpoint, "; the form is tcp://<host>:<port>");
+  // Within a process frames travel as pointers; of several servers any may get a message.
+  if (++connections_ > 1 || endpoint.starts_with("inproc://"))
+    sharing_.reset();
+  greet();
+}
+
+void Socket::greet() {
+  const auto control = sharing_ ? sharing_->greeting(std::chrono::steady_clock::now())
+                                : std::optional<std::string>();
+  if (control)
+    say("", *control);
+}
+
+/// A control part alone; lost where it cannot be sent at once.
+void Socket::say(const std::string& peer, const std::string& control) {
+  std::vector<Frame> parts;
+  if (is_routed())
+    parts.emplace_back(std::as_bytes(std::span(peer)));
+  parts.emplace_back(std::as_bytes(std::span(control)));
+  send_parts(parts, {});
+}
+
+Frame Socket::frame(std::size_t size, const std::string& peer) {
+  if (sharing_)
+    if (auto block = sharing_->allocate(peer, size))
+      return Frame::shared(std::move(block));
+  return Frame(size);
 }
 
 bool Socket::send(Message&& message, Deadline deadline) {
+  greet();
+  const std::string shared = sharing_ ? sharing_->move_out(message.peer, message.frames) : "";
   std::vector<Frame> parts;
-  parts.reserve(2 + message.frames.size());
+  parts.reserve(3 + message.frames.size());
   const auto add = [&parts](const std::string& text) {
     parts.emplace_back(std::as_bytes(std::span(text)));
   };
-  if (type_ == SocketType::router)
+  if (is_routed())
     add(message.peer);
-  if (type_ == SocketType::router || type_ == SocketType::dealer)
+  if (!shared.empty())
+    add(shared);
+  else if (is_headed() && is_control(message.header))
+    add(encode(Control{}));
+  if (is_headed())
     add(message.header);
   for (Frame& frame : message.frames)
     parts.push_back(std::move(frame));
+  return send_parts(parts, deadline);
+}
+
+bool Socket::send_parts(std::vector<Frame>& parts, Deadline deadline) {
   for (std::size_t i = 0; i < parts.size();) {
     const int flags = ZMQ_DONTWAIT | (i + 1 < parts.size() ? ZMQ_SNDMORE : 0);
-    if (zmq_msg_send(static_cast<zmq_msg_t*>(parts[i].handle()), handle_, flags) >= 0) {
+    if (zmq_msg_send(sendable(parts[i]), handle_, flags) >= 0) {
       ++i;
       continue;
     }
@@ -160,53 +271,130 @@ bool Socket::send(Message&& message, Deadline deadline) {
     if (zmq_errno() != EAGAIN)
       fail("sending");
     std::array<zmq_pollitem_t, 1> items{{{handle_, 0, ZMQ_POLLOUT, 0}}};
-    if (i == 0 && !poll(items, 1, deadline))
+    if (i == 0 && !poll(items, deadline))
       return false;
   }
   return true;
 }
 
 Socket::Received Socket::try_receive(Message& message) {
-  message = {};
-  const bool routed = type_ == SocketType::router;
-  const bool headed = routed || type_ == SocketType::dealer;
-  bool oversized = false;
-  for (std::size_t i = 0;; ++i) {
+  if (!waiting_)
+    return receive(message);
+  const Received kind = waiting_->first;
+  message = std::move(waiting_->second);
+  waiting_.reset();
+  return kind;
+}
+
+/// The next message for the owner; what peers' sockets say to this one is dealt with on the way.
+Socket::Received Socket::receive(Message& message) {
+  for (;;) {
+    Arrived arrived;
+    if (!receive_parts(arrived)) {
+      if (sharing_) {
+        sharing_->sweep(std::chrono::steady_clock::now());
+        sharing_->pump();
+      }
+      message = {};
+      return Received::nothing;
+    }
+    if (!arrived.control.empty() && !unpack(arrived))
+      continue;
+    if (arrived.kind == Received::oversized)
+      arrived.message.frames.clear();
+    message = std::move(arrived.message);
+    return arrived.kind;
+  }
+}
+
+bool Socket::receive_parts(Arrived& arrived) {
+  Message& message = arrived.message;
+  std::size_t header = is_routed() ? 1 : 0; // its place among the parts
+  for (bool more = true; more; ++arrived.parts) {
     Frame frame;
     auto* part = static_cast<zmq_msg_t*>(frame.handle());
     while (zmq_msg_recv(part, handle_, ZMQ_DONTWAIT) < 0) {
-      if (zmq_errno() == EAGAIN && i == 0)
-        return Received::nothing;
+      if (zmq_errno() == EAGAIN && arrived.parts == 0)
+        return false;
       if (zmq_errno() != EINTR && zmq_errno() != EAGAIN)
         fail("receiving");
     }
-    const bool more = zmq_msg_more(part) != 0;
+    more = zmq_msg_more(part) != 0;
     const auto bytes = std::as_const(frame).bytes();
     const auto* text = reinterpret_cast<const char*>(bytes.data());
-    if (routed && i == 0)
+    if (is_routed() && arrived.parts == 0)
       message.peer.assign(text, bytes.size());
-    else if (headed && i == (routed ? 1U : 0U)) {
-      if (bytes.size() > options_.max_header_bytes)
-        oversized = true;
+    else if (is_headed() && arrived.parts == header) {
+      if (arrived.control.empty() && is_control(bytes)) {
+        arrived.control.assign(text, bytes.size());
+        ++header;
+      } else if (bytes.size() > options_.max_header_bytes)
+        arrived.kind = Received::oversized;
       else
         message.header.assign(text, bytes.size());
     } else if (message.frames.size() == options_.max_frames
                || bytes.size() > options_.max_frame_bytes)
-      oversized = true;
-    else if (!oversized)
+      arrived.kind = Received::oversized;
+    else if (arrived.kind == Received::message)
       message.frames.push_back(std::move(frame));
-    if (!more)
-      break;
   }
-  if (oversized)
-    message.frames.clear();
-  return oversized ? Received::oversized : Received::message;
+  return true;
+}
+
+/// Deals with the control part; false: there is no message behind it.
+bool Socket::unpack(Arrived& arrived) {
+  const auto control = decode_control(std::as_bytes(std::span(arrived.control)));
+  const bool alone = arrived.parts == (is_routed() ? 2U : 1U);
+  if (!control || alone != (control->kind != Control::Kind::frames))
+    return false;
+  if (alone) {
+    const auto answer =
+        sharing_ ? sharing_->answer(*control, arrived.message.peer) : std::optional<std::string>();
+    if (answer)
+      say(arrived.message.peer, *answer);
+    return false;
+  }
+  if (control->token == Token{})
+    return true;
+  std::vector<Frame>& frames = arrived.message.frames;
+  if (frames.size() + control->references.size() > options_.max_frames)
+    arrived.kind = Received::oversized;
+  for (const Reference& reference : control->references)
+    if (reference.size > options_.max_frame_bytes)
+      arrived.kind = Received::oversized;
+  return sharing_ && sharing_->move_in(*control, arrived.message.peer, frames);
 }
 
 bool Socket::wait(Deadline deadline, int wake_fd) {
-  std::array<zmq_pollitem_t, 2> items{
-      {{handle_, 0, ZMQ_POLLIN, 0}, {nullptr, wake_fd, ZMQ_POLLIN, 0}}};
-  return poll(items, wake_fd < 0 ? 1 : 2, deadline);
+  // Poll items of ZeroMQ's: itself, then descriptors; those that are not there are -1.
+  std::vector<zmq_pollitem_t> items{{handle_, 0, ZMQ_POLLIN, 0}};
+  if (wake_fd >= 0)
+    items.push_back({nullptr, wake_fd, ZMQ_POLLIN, 0});
+  if (sharing_)
+    items.push_back({nullptr, sharing_->descriptor(), ZMQ_POLLIN, 0});
+  while (!waiting_) {
+    if (!poll(items, deadline))
+      return false;
+    if (items[0].revents != 0) {
+      Message message;
+      const Received kind = receive(message);
+      if (kind != Received::nothing)
+        waiting_.emplace(kind, std::move(message));
+    }
+    if (wake_fd >= 0 && items[1].revents != 0)
+      return true;
+    if (sharing_ && items.back().revents != 0)
+      sharing_->pump();
+  }
+  return true;
+}
+
+SharedCounters Socket::shared_counters() const {
+  return sharing_ ? sharing_->counters() : SharedCounters{};
+}
+
+std::int64_t Socket::strangers() const {
+  return admission_ ? admission_->strangers.load() : 0;
 }
 
 } // namespace troupe::env::wire

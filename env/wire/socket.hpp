@@ -2,14 +2,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "env/wire/context.hpp"
 #include "env/wire/frame.hpp"
+#include "env/wire/keys.hpp"
+#include "env/wire/shared_memory.hpp"
 
 namespace troupe::env::wire {
+
+class Sharing;
+struct Admission;
 
 /// A message as it travels: the address of the peer (of a router; else empty), a header (encoded
 /// Protobuf) and any number of data frames.
@@ -26,11 +34,20 @@ struct SocketOptions {
   std::size_t max_frames = 1024;                       // data frames of a message
   std::size_t max_header_bytes = std::size_t{1} << 20;
   bool keep_newest_only = false;  // subscriber: the newest message, of one frame, is kept
-  bool allow_other_hosts = false; // bind something else than loopback
+  bool allow_other_hosts = false; // bind something else than loopback without keys
+  std::optional<SharedMemory> shared_memory{}; // with peers on this host (dealer and router)
+  std::optional<ServerKeys> server_keys{};     // of a socket that binds: only peers it allows
+  std::optional<ClientKeys> client_keys{};     // of a socket that connects to such a one
+  /// Called once, on a thread of the Context's, with what is known of the first peer refused.
+  std::function<void(const std::string&)> on_stranger{};
 };
 
 /// Owns one ZeroMQ socket. One thread at a time. Closing does not wait for messages still queued.
 /// Errors throw std::runtime_error naming the endpoint.
+///
+/// With shared_memory data frames between a router and the dealers of its host and user, which
+/// connect to it alone, lie in memory of the sender's that its receiver maps; the message carries
+/// the rest, in order. Peers elsewhere, and frames when the memory is full, do not notice.
 class Socket {
 public:
   Socket(Context& context, SocketType type, const SocketOptions& options = {});
@@ -44,6 +61,10 @@ public:
   std::string bind(const std::string& endpoint);
   void connect(const std::string& endpoint);
 
+  /// Memory for a frame that goes to `peer` (of a router): shared with it where that can be, so
+  /// that sending copies nothing. Uninitialised; throws std::bad_alloc.
+  Frame frame(std::size_t size, const std::string& peer = {});
+
   /// Queues the message whole. False at the deadline (or at once for a peer that is gone).
   bool send(Message&& message, Deadline deadline);
 
@@ -55,12 +76,29 @@ public:
   /// deadline.
   bool wait(Deadline deadline, int wake_fd = -1);
 
-  void* handle() const { return handle_; }
+  SharedCounters shared_counters() const; // zeros without shared_memory
+  std::int64_t strangers() const;         // connections refused for their keys, or lack of them
 
 private:
+  struct Arrived;
+  bool is_routed() const { return type_ == SocketType::router; }
+  bool is_headed() const { return is_routed() || type_ == SocketType::dealer; }
+  bool is_encrypted() const { return options_.server_keys || options_.client_keys; }
+  bool send_parts(std::vector<Frame>& parts, Deadline deadline);
+  void say(const std::string& peer, const std::string& control);
+  void greet();
+  void set_keys(Context& context);
+  Received receive(Message& message);
+  bool receive_parts(Arrived& arrived);
+  bool unpack(Arrived& arrived);
+
   void* handle_ = nullptr;
   SocketType type_;
   SocketOptions options_;
+  std::unique_ptr<Sharing> sharing_;
+  std::shared_ptr<Admission> admission_;
+  int connections_ = 0;
+  std::optional<std::pair<Received, Message>> waiting_; // taken in by wait()
 };
 
 } // namespace troupe::env::wire

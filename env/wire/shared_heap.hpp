@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "env/wire/control.hpp"
+#include "env/wire/ledger.hpp"
+
+namespace troupe::env::wire {
+
+class SharedHeap;
+
+/// A frame's bytes in shared memory; the last owner gives them back, on any thread.
+class SharedBlock {
+public:
+  explicit SharedBlock(std::span<std::byte> where) : bytes_(where) {}
+  virtual ~SharedBlock() = default;
+  SharedBlock(const SharedBlock&) = delete;
+  SharedBlock& operator=(const SharedBlock&) = delete;
+
+  std::span<std::byte> bytes() const { return bytes_; } // of a received one: only to be read
+  /// Where the block was allocated for sending; null of a received one.
+  virtual const SharedHeap* heap() const { return nullptr; }
+
+private:
+  std::span<std::byte> bytes_;
+};
+
+/// The memory of one sender for one receiver: frames are allocated here, written, and named to the
+/// receiver by references; the receiver's ledger says which it has done with. Lives in two sealed
+/// files without a name (frames, which only this process may write, and the ledger), so that
+/// nothing of it outlives its owners. One thread; blocks may end on any.
+class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
+public:
+  /// Of `bytes` of address space, of which memory is taken as it is needed. Null where the system
+  /// refuses.
+  static std::shared_ptr<SharedHeap> make(std::size_t bytes);
+
+  /// Null where there is no room (also: too many frames, no memory left in the system).
+  std::shared_ptr<SharedBlock> allocate(std::size_t size);
+
+  /// The block, allocated here, is the receiver's from now on: named by the message `sequence`.
+  Reference send(const SharedBlock& block, std::uint64_t sequence);
+
+  std::size_t size() const { return frames_.size(); }
+  std::size_t in_use(); // bytes, after taking back what the receiver has released
+  const Descriptor& frames() const { return frames_file_; }
+  const Descriptor& ledger() const { return ledger_file_; }
+
+private:
+  class Lease;
+  struct Range {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
+  enum class State : std::uint8_t { leased, sent, returned };
+  struct Slot {
+    Range range = {};
+    std::uint32_t generation = 0;
+    std::uint64_t sequence = 0;
+    std::atomic<State> state = State::returned;
+  };
+
+  SharedHeap() = default;
+  std::optional<std::size_t> place(std::size_t size);
+  bool commit(std::size_t end);
+  bool has_slot();
+  bool is_done(std::uint16_t slot, std::uint64_t seen) const;
+  void take_back_oldest();
+  void take_back_all();
+  void give(const Range& range);
+
+  Descriptor frames_file_;
+  Descriptor ledger_file_;
+  Mapped frames_;
+  Mapped ledger_map_;
+  const Ledger* ledger_ = nullptr;
+  std::size_t committed_ = 0; // bytes
+  std::size_t used_ = 0;
+  std::vector<Range> room_; // by offset, never adjacent
+  std::deque<Slot> slots_;  // grows; each stays where it is
+  std::vector<std::uint16_t> free_slots_;
+  std::deque<std::uint16_t> outstanding_; // in the order of allocation
+};
+
+} // namespace troupe::env::wire

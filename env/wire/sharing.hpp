@@ -1,0 +1,95 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "env/wire/context.hpp"
+#include "env/wire/control.hpp"
+#include "env/wire/frame.hpp"
+#include "env/wire/shared_heap.hpp"
+#include "env/wire/shared_mapping.hpp"
+#include "env/wire/shared_memory.hpp"
+#include "env/wire/unix_channel.hpp"
+
+namespace troupe::env::wire {
+
+/// The shared memory of one socket: makes links to peers and moves frames through them. A dealer
+/// says hello in a message; the router offers it a name to connect to in a message; over that
+/// connection, between processes of one user, each gives the other its heap. Where any step fails
+/// nothing happens: frames stay in messages. The end of the connection is the end of the link.
+/// One thread; never waits.
+class Sharing {
+public:
+  /// Throws std::invalid_argument on options out of range.
+  Sharing(const SharedMemory& options, bool routed);
+
+  /// Of a dealer: the control part to send now, if any: at first, and again while no router
+  /// answers, less and less often.
+  std::optional<std::string> greeting(Deadline now);
+  /// A hello or an offer has come; gives the control part to answer with, if any.
+  std::optional<std::string> answer(const Control& control, const std::string& peer);
+
+  /// Memory for a frame that goes to `peer`; null where there is none.
+  std::shared_ptr<SharedBlock> allocate(const std::string& peer, std::size_t size);
+  /// Takes frames that go through shared memory out of a message; gives the control part for its
+  /// front, empty where none was taken.
+  std::string move_out(const std::string& peer, std::vector<Frame>& frames);
+  /// Puts received frames in their places. False: the message cannot be had.
+  bool move_in(const Control& control, const std::string& peer, std::vector<Frame>& frames);
+
+  /// Readable when pump() has something to do.
+  int descriptor() const { return events_.number(); }
+  void pump();
+  /// Nothing is left to receive: lets go of the memory of peers that are gone for a second.
+  void sweep(Deadline now);
+
+  SharedCounters counters() const;
+
+private:
+  struct Link {
+    Descriptor connection;
+    Token token = {};
+    std::string peer; // of a router
+    std::shared_ptr<SharedHeap> out;
+    std::shared_ptr<SharedMapping> in;
+    bool can_send = false;                          // the peer has mapped `out`
+    std::optional<Deadline> gone_at = std::nullopt; // then `in` serves what is still on its way
+    std::uint64_t sequence = 0;
+    bool owes_sequence = false; // the peer has not heard of a sequence since frames were inline
+  };
+
+  Link* link_to(const std::string& peer);
+  Link* link_of(const Token& token, const std::string& peer);
+  std::optional<std::string> offer(const Token& token, const std::string& peer);
+  void connect(const Token& token, const std::string& name);
+  void accept_strangers();
+  void on_stranger(int number);
+  void on_link(Link& link);
+  bool join(Link& link, const Packet& packet);
+  bool send_join(const Link& link) const;
+  bool watch(int number) const;
+  void drop(Link& link);
+
+  SharedMemory options_;
+  bool routed_;
+  Descriptor events_;
+  Descriptor listener_;
+  std::string name_; // of the listener
+  std::map<Token, std::string> offered_;
+  std::map<int, Descriptor> strangers_; // connected, and have not said which token is theirs
+  std::map<Token, std::unique_ptr<Link>> links_;
+  std::unordered_map<int, Link*> by_number_;
+  std::unordered_map<std::string, Link*> by_peer_; // of a dealer: the one of ""
+  std::optional<Token> greeted_;                   // of a dealer: our hello
+  Deadline next_greeting_ = {};
+  std::chrono::seconds greeting_pause_{1};
+  bool some_gone_ = false;
+  SharedCounters counters_;
+};
+
+} // namespace troupe::env::wire

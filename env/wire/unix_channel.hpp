@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "env/wire/descriptor.hpp"
+
+/// Connections between processes of a host, through which descriptors travel. Their addresses are
+/// names without a file: they end with their owners. Nothing here waits.
+namespace troupe::env::wire {
+
+/// Empty where the system refuses.
+Descriptor listen_at(const std::string& name);
+Descriptor accept_from(const Descriptor& listener);
+Descriptor connect_to(const std::string& name);
+
+/// The other end belongs to this process's user.
+bool is_same_user(const Descriptor& connection);
+
+bool send_packet(const Descriptor& connection, std::span<const std::byte> bytes,
+                 std::span<const int> descriptors);
+
+struct Packet {
+  std::vector<std::byte> bytes;
+  std::vector<Descriptor> descriptors; // at most 2; more are closed
+};
+enum class Arrival { packet, nothing, end };
+/// A packet of more than `limit` bytes counts as the end of the connection.
+Arrival receive_packet(const Descriptor& connection, std::size_t limit, Packet& packet);
+
+} // namespace troupe::env::wire
