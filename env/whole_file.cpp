@@ -18,6 +18,8 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what + " " + path.string());
 }
 
+} // namespace
+
 void write_folder_to_disk(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
@@ -27,8 +29,6 @@ void write_folder_to_disk(const fs::path& folder) {
   if (status != 0)
     complain("cannot write to disk the folder", folder);
 }
-
-} // namespace
 
 WholeFileWriter::WholeFileWriter(fs::path path)
     : path_(std::move(path)),

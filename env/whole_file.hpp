@@ -29,6 +29,10 @@ private:
   int descriptor_ = -1;
 };
 
+/// Waits until the names in `folder` are on the disk: after a rename, for instance. Throws
+/// std::system_error naming it.
+void write_folder_to_disk(const std::filesystem::path& folder);
+
 /// Reads a file from its beginning to its end. Throws std::system_error naming the file and the
 /// system's reason.
 class FileReader {

@@ -49,6 +49,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_REPLAY
   stages.push_back({"replay", bench_replay});
 #endif
+#ifdef TROUPE_HAS_BENCH_STORAGE
+  stages.push_back({"storage", bench_storage});
+#endif
 #ifdef TROUPE_HAS_BENCH_COLLECTIVES
   stages.push_back({"collectives", bench_collectives});
 #endif

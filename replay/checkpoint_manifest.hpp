@@ -1,0 +1,57 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "replay/segment_file.hpp"
+
+namespace troupe::replay {
+
+/// What a blob of a checkpoint is. Bytes under the same key are the same bytes for ever: what
+/// changes gets another key.
+struct BlobKey {
+  std::uint64_t writer = 0;
+  std::uint64_t chunk = 0;
+  std::uint64_t part = 0; // of the chunk: a column, or how many rows it had
+
+  auto operator<=>(const BlobKey&) const = default;
+};
+
+struct CheckpointBlob {
+  BlobKey key;
+  std::uint64_t segment = 0; // index in CheckpointManifest::segments
+  BlobPlace place;
+
+  bool operator==(const CheckpointBlob&) const = default;
+};
+
+struct CheckpointSegment {
+  std::uint64_t id = 0; // also in the file's name
+  std::uint64_t bytes = 0;
+
+  bool operator==(const CheckpointSegment&) const = default;
+};
+
+/// What a checkpoint's folder holds; the file `manifest` in it.
+struct CheckpointManifest {
+  std::uint64_t next_segment = 1;          // above every id of it and of those before it
+  std::vector<CheckpointSegment> segments; // ids ascend
+  std::vector<CheckpointBlob> blobs;       // keys ascend
+  std::vector<std::byte> header;           // the caller's
+
+  bool operator==(const CheckpointManifest&) const = default;
+};
+
+/// "TRPCHECK", version u32, 0 u32, next_segment, the numbers of segments and blobs and the bytes of
+/// the header (u64 each); segments; blobs; header; the checksum u64 of all that.
+std::vector<std::byte> encode(const CheckpointManifest& manifest);
+
+/// Believes nothing: StorageError, which names `source`, unless every number is consistent with
+/// every other.
+CheckpointManifest parse_manifest(std::span<const std::byte> bytes, const std::string& source);
+
+} // namespace troupe::replay

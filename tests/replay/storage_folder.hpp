@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "env/random.hpp"
+
+namespace troupe::replay {
+
+/// An empty folder below the build's, for one test case; goes with it.
+struct StorageFolder {
+  explicit StorageFolder(const std::string& name)
+      : path(std::filesystem::path(TROUPE_BINARY_DIR) / ("storage_test_" + name)) {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path);
+  }
+  ~StorageFolder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+/// `size` bytes that depend on `seed`.
+inline std::vector<std::byte> blob_of(std::uint64_t seed, std::size_t size) {
+  env::Random random(seed);
+  std::vector<std::byte> bytes(size);
+  for (std::byte& byte : bytes)
+    byte = static_cast<std::byte>(random.bits());
+  return bytes;
+}
+
+inline std::string read_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  return files;
+}
+
+} // namespace troupe::replay
