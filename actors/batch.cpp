@@ -13,7 +13,7 @@ std::span<T> whole(at::Tensor& tensor) {
 
 } // namespace
 
-BatchBuffer::BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows)
+BatchBuffer::BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows, bool weighted)
     : keys_(static_cast<std::size_t>(rows)) {
   const env::ArraySpec observation = spec.observation();
   std::vector<std::int64_t> shape{rows};
@@ -30,6 +30,13 @@ BatchBuffer::BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows)
           .reward = whole<float>(tensors["reward"]),
           .discount = whole<float>(tensors["discount"]),
           .key = keys_};
+  if (!weighted)
+    return;
+  probabilities_.resize(static_cast<std::size_t>(rows));
+  table_items_.resize(static_cast<std::size_t>(rows));
+  view.probability = probabilities_;
+  view.table_items = table_items_;
+  tensors["weight"] = at::ones({rows}, at::dtype(at::kFloat));
 }
 
 } // namespace troupe::actors

@@ -33,7 +33,7 @@ bool Head::time_to_stop() const {
 }
 
 void Head::extend_grants() {
-  if (paused_ || progress_.replay_items < config_.replay.minimum_items)
+  if (paused_ || progress_.inserts < config_.replay.minimum_items)
     return;
   const auto window = static_cast<std::int64_t>(32 + progress_.updates_per_second);
   const std::int64_t wanted = progress_.updates + std::min<std::int64_t>(window, 10'000);

@@ -144,9 +144,15 @@ void Head::restore() {
                    path.string());
   };
   for (int i = 0; i < config_.replay.shards; ++i)
-    if (const auto path = part_path(resume_from_, Role::replay, i); std::filesystem::exists(path))
-      load(Role::replay, i, path);
-    else
+    if (const auto path = part_path(resume_from_, Role::replay, i); std::filesystem::exists(path)) {
+      const auto difference =
+          ask<std::string>(actor(Role::replay, i), kStartDeadline, "restoring " + path.string(),
+                           load_atom_v, path.string());
+      if (!difference.empty())
+        log("warning", "replay shard " + std::to_string(i)
+                           + " was saved with another configuration: " + difference
+                           + "; the new one applies");
+    } else
       log("warning", "the checkpoint has no items for replay shard " + std::to_string(i)
                          + "; it starts empty");
   for (int i = 0; i < config_.learner.replicas; ++i)

@@ -1,6 +1,7 @@
 #include "actors/learner_actor.hpp"
 
 #include <filesystem>
+#include <utility>
 
 #include "actors/batch.hpp"
 #include "actors/messages.pb.h"
@@ -34,11 +35,33 @@ void answer_flushes(Self self) {
   auto& state = self->state;
   if (state.updates < state.granted)
     return;
-  if (!state.flushing.empty())
-    publish(self);
-  for (auto& promise : state.flushing)
-    promise.deliver(state.updates);
-  state.flushing.clear();
+  if (state.flushing.empty())
+    return;
+  publish(self);
+  // All updates are made when the shards have their priorities, too.
+  auto answer = [promises = std::exchange(state.flushing, {}), updates = state.updates]() mutable {
+    for (auto& promise : promises)
+      promise.deliver(updates);
+  };
+  if (!state.prefetch || !state.options.feedback)
+    return answer();
+  self->request(*state.prefetch, kRequestDeadline, flush_atom_v)
+      .then([answer](done_atom) mutable { answer(); },
+            [self](caf::error& error) {
+              self->quit(caf::make_error(Fault::lost, "priorities were not delivered: "
+                                                          + explain(self->system(), error)));
+            });
+}
+
+void take_priorities(const LearnerState& state, BatchBuffer& batch) {
+  const at::Tensor priorities = state.replica->priorities();
+  if (!state.options.feedback || !priorities.defined())
+    return;
+  if (priorities.scalar_type() != at::kDouble || priorities.numel() != state.options.rows)
+    throw std::runtime_error("the replica's priorities() are not float64 [batch]");
+  const at::Tensor dense = priorities.contiguous();
+  const auto* values = dense.const_data_ptr<double>();
+  batch.priorities.assign(values, values + dense.numel());
 }
 
 void start_prefetch(Self self) {
@@ -50,7 +73,11 @@ void start_prefetch(Self self) {
                                       .shards = state.options.shards,
                                       .transitions = state.options.transitions,
                                       .learner = caf::actor_cast<caf::actor>(self),
-                                      .start = state.updates});
+                                      .start = state.updates,
+                                      .feedback = state.options.feedback,
+                                      .weighted = state.options.weighted,
+                                      .importance_exponent = state.options.importance_exponent,
+                                      .importance_updates = state.options.importance_updates});
 }
 
 void build(Self self) {
@@ -69,6 +96,7 @@ void update(Self self, BatchPtr& batch) {
   auto& state = self->state;
   state.watch.lap("learner.wait");
   state.metrics = state.replica->step_fn(*state.context, batch->tensors);
+  take_priorities(state, *batch);
   ++state.updates;
   state.watch.lap("learner.update");
   self->send(*state.prefetch, batch_atom_v, std::move(batch));

@@ -17,6 +17,10 @@ struct LearnerOptions {
   int publish_period = 10; // updates
   int prefetch = 2;
   std::int64_t rows = 0; // of this replica's batch
+  bool feedback = false; // replica's priorities() go to the shards, batches have a "weight"
+  bool weighted = false;
+  double importance_exponent = 1;
+  std::int64_t importance_updates = 0;
   std::uint64_t seed = 1;
   std::function<std::unique_ptr<learner::Replica>()> make; // called on the learner's thread
   std::function<std::shared_ptr<collectives::Communicator>()>

@@ -14,6 +14,7 @@
 #include <caf/all.hpp>
 
 #include "replay/insertion.hpp"
+#include "replay/limiter.hpp"
 
 namespace troupe::actors {
 
@@ -46,8 +47,19 @@ struct Sample {
   std::vector<std::byte> observation, next_observation;
   std::vector<float> action, reward, discount;
   std::vector<std::uint64_t> key;
+  std::vector<double> probability;        // of each row's choice, in its shard
+  std::vector<std::uint32_t> table_items; // that the shard held
 };
 using SamplePtr = std::shared_ptr<const Sample>; // local
+
+/// New priorities for items of one shard.
+struct Priorities {
+  std::vector<std::uint64_t> keys;
+  std::vector<double> values;
+};
+using PrioritiesPtr = std::shared_ptr<const Priorities>; // local
+
+using LimiterPtr = std::shared_ptr<const replay::LimiterConfig>; // local
 
 struct BatchBuffer;
 using BatchPtr = std::shared_ptr<BatchBuffer>; // local
@@ -72,6 +84,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::InsertionPtr))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::UpdatePtr))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::PortTaskPtr))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::PrioritiesPtr))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::LimiterPtr))
   CAF_ADD_ATOM(troupe, troupe::actors, insert_atom, "insert")
   CAF_ADD_ATOM(troupe, troupe::actors, sample_atom, "sample")
   CAF_ADD_ATOM(troupe, troupe::actors, report_atom, "report")
@@ -94,6 +108,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, stop_atom, "stop")
   CAF_ADD_ATOM(troupe, troupe::actors, done_atom, "done")
   CAF_ADD_ATOM(troupe, troupe::actors, tick_atom, "tick")
+  CAF_ADD_ATOM(troupe, troupe::actors, limit_atom, "limit")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -103,6 +118,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::BatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::InsertionPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::UpdatePtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::PortTaskPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::PrioritiesPtr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::LimiterPtr)
 CAF_ERROR_CODE_ENUM(troupe::actors::Fault, "fault")
 
 namespace troupe::actors {
@@ -133,11 +150,15 @@ using ReplayActor = caf::typed_actor<
     caf::replies_to<insert_atom, InsertionPtr>::with<done_atom>,
     // replica, number of the request in the replica's life, rows
     caf::replies_to<sample_atom, std::uint32_t, std::uint64_t, std::uint32_t>::with<SamplePtr>,
-    caf::replies_to<report_atom>::with<Encoded>,       // ShardReport
+    // replica, number of the sample that they are the answer to
+    caf::replies_to<update_atom, std::uint32_t, std::uint64_t, PrioritiesPtr>::with<done_atom>,
+    caf::replies_to<limit_atom, LimiterPtr>::with<done_atom>, // another limiter from now on
+    caf::replies_to<report_atom>::with<Encoded>,              // ShardReport
     caf::replies_to<open_atom, bool>::with<done_atom>, // true: samples no longer wait for the ratio
     caf::replies_to<save_atom, std::string>::with<done_atom>, // path of the file to write
-    caf::replies_to<load_atom, std::string>::with<done_atom>,
-    caf::reacts_to<tick_atom>>; // of a proxy to itself
+    // how the saved configuration differed from the one that applies, "" where it did not
+    caf::replies_to<load_atom, std::string>::with<std::string>,
+    caf::reacts_to<tick_atom>>; // to itself
 
 /// Holds the newest parameters and hands them to who subscribed.
 using ParameterActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
@@ -157,8 +178,10 @@ using EnvironmentActor = caf::typed_actor<
     caf::replies_to<load_atom, std::string>::with<done_atom>>;
 
 /// Gathers batches ahead of its learner, never more than granted.
-using PrefetchActor = caf::typed_actor<caf::reacts_to<grant_atom, std::int64_t>,
-                                       caf::reacts_to<batch_atom, BatchPtr>>; // a buffer comes back
+using PrefetchActor =
+    caf::typed_actor<caf::reacts_to<grant_atom, std::int64_t>,
+                     caf::reacts_to<batch_atom, BatchPtr>, // a buffer comes back, with priorities
+                     caf::replies_to<flush_atom>::with<done_atom>>; // the shards have them all
 
 /// One replica.
 using LearnerActor =

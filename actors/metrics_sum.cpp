@@ -68,6 +68,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     now.samples += report.sampled();
     now.replay_items += report.items();
     now.replay_bytes += report.bytes();
+    now.priorities += report.priorities();
   }
   now.frames = frames;
   now.episode_return = last_returns_.empty()

@@ -5,6 +5,7 @@
 
 #include "actors/system.hpp"
 #include "replay/gather.hpp"
+#include "replay/importance.hpp"
 
 namespace troupe::actors {
 
@@ -37,6 +38,23 @@ void fill(PrefetchState& state, BatchBuffer& buffer, std::int64_t first_row, std
   copy_rows(buffer.view.reward, sample.reward, first_row, rows, all);
   copy_rows(buffer.view.discount, sample.discount, first_row, rows, all);
   copy_rows(buffer.view.key, sample.key, first_row, rows, all);
+  if (!state.options.feedback)
+    return;
+  copy_rows(buffer.view.probability, sample.probability, first_row, rows, all);
+  copy_rows(buffer.view.table_items, sample.table_items, first_row, rows, all);
+}
+
+void weigh(const PrefetchOptions& options, BatchBuffer& buffer) {
+  std::vector<replay::ShardRows> parts;
+  for (const BatchPart& part : buffer.parts)
+    parts.push_back({part.rows, buffer.view.table_items[static_cast<std::size_t>(part.first_row)]});
+  at::Tensor& tensor = buffer.tensors.at("weight");
+  const std::span<float> weight(tensor.mutable_data_ptr<float>(),
+                                static_cast<std::size_t>(tensor.numel()));
+  const double exponent = replay::annealed_exponent(options.importance_exponent,
+                                                    options.importance_updates, buffer.number);
+  replay::importance_weights(buffer.view.probability, parts, exponent, weight);
+  replay::normalise_by_largest(weight);
 }
 
 void deliver_ready(Self self) {
@@ -56,21 +74,28 @@ void answered(Self self, std::int64_t number, std::int64_t first_row, std::int64
     return;
   try {
     fill(state, *at->buffer, first_row, rows, *sample);
+    if (--at->missing == 0 && state.options.weighted)
+      weigh(state.options, *at->buffer);
   } catch (const std::exception& e) {
     self->quit(failure(e));
     return;
   }
-  --at->missing;
   deliver_ready(self);
+}
+
+std::int64_t most_unacknowledged(const PrefetchState& state) {
+  return (state.options.ahead + 1) * std::ssize(state.options.shards);
 }
 
 void ask(Self self) {
   auto& state = self->state;
-  while (state.asked < state.granted && !state.free.empty()) {
+  while (state.asked < state.granted && !state.free.empty()
+         && state.unacknowledged <= most_unacknowledged(state)) {
     const std::int64_t number = state.asked++;
     BatchPtr buffer = std::move(state.free.back());
     state.free.pop_back();
     buffer->number = number;
+    buffer->parts.clear();
     const auto shards = static_cast<std::int64_t>(state.options.shards.size());
     state.pending.push_back({std::move(buffer), 0});
     std::int64_t first_row = 0;
@@ -82,6 +107,7 @@ void ask(Self self) {
       if (rows == 0)
         continue;
       ++state.pending.back().missing;
+      state.pending.back().buffer->parts.push_back({static_cast<std::size_t>(i), first_row, rows});
       self->request(state.options.shards[static_cast<std::size_t>(i)], kRequestDeadline,
                     sample_atom_v, static_cast<std::uint32_t>(state.options.replica),
                     static_cast<std::uint64_t>(number - state.options.start),
@@ -97,6 +123,44 @@ void ask(Self self) {
   }
 }
 
+void answer_flushes(PrefetchState& state) {
+  if (state.unacknowledged > 0)
+    return;
+  for (auto& promise : state.flushing)
+    promise.deliver(done_atom_v);
+  state.flushing.clear();
+}
+
+/// Each row's priority to the shard that gave it.
+void route_priorities(Self self, BatchBuffer& buffer) {
+  auto& state = self->state;
+  for (const BatchPart& part : buffer.parts) {
+    auto made = std::make_shared<Priorities>();
+    const auto first = static_cast<std::size_t>(part.first_row);
+    const auto count = static_cast<std::size_t>(part.rows);
+    const auto keys = buffer.view.key.subspan(first, count);
+    made->keys.assign(keys.begin(), keys.end());
+    made->values.assign(buffer.priorities.begin() + part.first_row,
+                        buffer.priorities.begin() + part.first_row + part.rows);
+    ++state.unacknowledged;
+    self->request(state.options.shards[part.shard], kRequestDeadline, update_atom_v,
+                  static_cast<std::uint32_t>(state.options.replica),
+                  static_cast<std::uint64_t>(buffer.number - state.options.start),
+                  PrioritiesPtr(std::move(made)))
+        .then(
+            [self](done_atom) {
+              --self->state.unacknowledged;
+              answer_flushes(self->state);
+              ask(self);
+            },
+            [self](caf::error& error) {
+              self->quit(caf::make_error(Fault::lost, "replay took no priorities: "
+                                                          + explain(self->system(), error)));
+            });
+  }
+  buffer.priorities.clear();
+}
+
 } // namespace
 
 PrefetchActor::behavior_type prefetch_actor(Self self, PrefetchOptions options) {
@@ -104,16 +168,24 @@ PrefetchActor::behavior_type prefetch_actor(Self self, PrefetchOptions options) 
   state.options = std::move(options);
   state.asked = state.granted = state.options.start;
   for (int i = 0; i <= state.options.ahead; ++i)
-    state.free.push_back(
-        std::make_shared<BatchBuffer>(state.options.transitions, state.options.rows));
+    state.free.push_back(std::make_shared<BatchBuffer>(state.options.transitions,
+                                                       state.options.rows, state.options.feedback));
   return {
       [self](grant_atom, std::int64_t updates) {
         self->state.granted = updates;
         ask(self);
       },
       [self](batch_atom, BatchPtr& buffer) {
+        if (!buffer->priorities.empty())
+          route_priorities(self, *buffer);
         self->state.free.push_back(std::move(buffer));
         ask(self);
+      },
+      [self](flush_atom) -> caf::result<done_atom> {
+        auto promise = self->make_response_promise<done_atom>();
+        self->state.flushing.push_back(promise);
+        answer_flushes(self->state);
+        return promise;
       },
   };
 }

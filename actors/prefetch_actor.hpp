@@ -16,7 +16,11 @@ struct PrefetchOptions {
   std::vector<ReplayActor> shards;
   replay::TransitionSpec transitions;
   caf::actor learner;
-  std::int64_t start = 0; // number of the first batch
+  std::int64_t start = 0;              // number of the first batch
+  bool feedback = false;               // the learner's priorities go back to the shards
+  bool weighted = false;               // rows get importance weights; else all 1
+  double importance_exponent = 1;      // at update 0, growing to 1 …
+  std::int64_t importance_updates = 0; // … over so many; 0: constant
 };
 
 struct PrefetchState {
@@ -29,11 +33,16 @@ struct PrefetchState {
   std::int64_t granted = 0;
   std::int64_t asked = 0;
   std::vector<BatchPtr> free;
-  std::deque<Pending> pending; // by number
+  std::deque<Pending> pending;     // by number
+  std::int64_t unacknowledged = 0; // priorities on their way to shards
+  std::vector<caf::typed_response_promise<done_atom>> flushing;
 };
 
 /// Asks the shards for equal parts of each batch, gathers them into a reused buffer and sends it to
-/// the learner in order. Detached: gathering runs beside the learner's update.
+/// the learner in order. Buffers come back with priorities, which go to the shards that the rows
+/// came from before anything new is asked for: they are late by `ahead` batches at most, and no
+/// more of them are on their way than there are buffers. Detached: gathering runs beside the
+/// learner's update.
 PrefetchActor::behavior_type prefetch_actor(PrefetchActor::stateful_pointer<PrefetchState> self,
                                             PrefetchOptions options);
 

@@ -11,6 +11,48 @@ namespace {
 
 using Self = ReplayActor::stateful_pointer<ReplayState>;
 
+constexpr std::chrono::seconds kPatience = kRequestDeadline - std::chrono::seconds(2);
+constexpr std::chrono::seconds kTick{1};
+
+/// The shard has no clock: it is told the time while somebody waits in it.
+void watch_deadlines(Self self) {
+  auto& state = self->state;
+  if (state.ticking || !state.shard->next_deadline())
+    return;
+  state.ticking = true;
+  self->delayed_send(self, kTick, tick_atom_v);
+}
+
+template <class Promise>
+replay::Patience patience(Self self, Promise promise, std::string who) {
+  return {.deadline = std::chrono::steady_clock::now() + kPatience,
+          .who = std::move(who),
+          .refused = [self, promise](const std::string& why) mutable {
+            promise.deliver(
+                caf::make_error(self->state.stopping ? Fault::stopping : Fault::late, why));
+          }};
+}
+
+/// Does it at once, or when all that come before it are done.
+void in_turn(ReplayState& state, std::uint64_t turn, std::function<void()> what) {
+  state.turns.emplace(turn, std::move(what));
+  while (!state.turns.empty() && state.turns.begin()->first == state.next_turn) {
+    auto next = std::move(state.turns.begin()->second);
+    state.turns.erase(state.turns.begin());
+    ++state.next_turn;
+    next();
+  }
+}
+
+/// Of request `number` of a replica; its update's turn comes after all samples of the number.
+std::uint64_t turn_of(const ReplayState& state, std::uint32_t replica, std::uint64_t number,
+                      bool update) {
+  const auto replicas = static_cast<std::uint64_t>(state.options.replicas);
+  const std::uint64_t rounds =
+      state.options.in_turn_updates ? 2 * number + (update ? 1 : 0) : number;
+  return rounds * replicas + replica;
+}
+
 caf::result<SamplePtr> sample(Self self, std::uint32_t replica, std::uint64_t number,
                               std::uint32_t rows) {
   auto& state = self->state;
@@ -20,30 +62,52 @@ caf::result<SamplePtr> sample(Self self, std::uint32_t replica, std::uint64_t nu
                                                    + ": at least 1 row, replica below "
                                                    + std::to_string(state.options.replicas));
   auto promise = self->make_response_promise<SamplePtr>();
-  auto serve = [self, rows, promise]() mutable {
-    self->state.shard->sample(rows, [promise](std::vector<replay::Item> items) mutable {
-      if (items.empty()) {
-        promise.deliver(caf::make_error(Fault::stopping,
-                                        std::string("the shard stopped before it could sample")));
-        return;
-      }
+  auto serve = [self, rows, replica, promise]() mutable {
+    const auto answer = [promise](std::vector<replay::Item> items) mutable {
       auto made = std::make_shared<Sample>();
       made->items = std::move(items);
       promise.deliver(SamplePtr(std::move(made)));
-    });
+    };
+    self->state.shard->sample(rows, answer,
+                              patience(self, promise, "learner " + std::to_string(replica)));
+    watch_deadlines(self);
   };
-  if (!state.options.in_turn) {
+  if (state.options.in_turn)
+    in_turn(state, turn_of(state, replica, number, false), std::move(serve));
+  else
     serve();
-    return promise;
+  return promise;
+}
+
+caf::result<done_atom> update(Self self, std::uint32_t replica, std::uint64_t number,
+                              const PrioritiesPtr& priorities) {
+  auto promise = self->make_response_promise<done_atom>();
+  auto serve = [self, priorities, promise]() mutable {
+    try {
+      self->state.shard->table().update_priorities(priorities->keys, priorities->values);
+      promise.deliver(done_atom_v);
+    } catch (const std::exception& e) {
+      promise.deliver(failure(e));
+    }
+  };
+  if (self->state.options.in_turn && self->state.options.in_turn_updates)
+    in_turn(self->state, turn_of(self->state, replica, number, true), std::move(serve));
+  else
+    serve();
+  return promise;
+}
+
+caf::result<done_atom> insert(Self self, const InsertionPtr& insertion) {
+  auto promise = self->make_response_promise<done_atom>();
+  try {
+    if (!self->state.shard->insert(
+            insertion, [promise]() mutable { promise.deliver(done_atom_v); },
+            patience(self, promise, {})))
+      return caf::make_error(Fault::late, std::string("too many insertions wait for this shard"));
+  } catch (const std::exception& e) {
+    return failure(e);
   }
-  state.turns.emplace(number * static_cast<std::uint64_t>(state.options.replicas) + replica,
-                      std::move(serve));
-  while (!state.turns.empty() && state.turns.begin()->first == state.next_turn) {
-    auto next = std::move(state.turns.begin()->second);
-    state.turns.erase(state.turns.begin());
-    ++state.next_turn;
-    next();
-  }
+  watch_deadlines(self);
   return promise;
 }
 
@@ -57,6 +121,8 @@ Encoded report(Self self) {
   made.set_sampled(stats.sampled);
   made.set_duplicates(stats.dropped_duplicates);
   made.set_waiting(self->state.shard->why_waiting());
+  made.set_priorities(stats.updated_priorities);
+  made.set_late_priorities(stats.late_priorities);
   return encode(made);
 }
 
@@ -67,21 +133,25 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
   self->state.shard =
       std::make_unique<replay::Shard>(options.table, options.transitions, options.seed);
   self->set_exit_handler([self](caf::exit_msg& why) {
+    self->state.stopping = true;
     self->state.turns.clear();
     self->state.shard->cancel_all();
     self->quit(std::move(why.reason));
   });
   return {
-      [self](insert_atom, const InsertionPtr& insertion) -> caf::result<done_atom> {
-        auto promise = self->make_response_promise<done_atom>();
-        if (!self->state.shard->insert(insertion,
-                                       [promise]() mutable { promise.deliver(done_atom_v); }))
-          return caf::make_error(Fault::late,
-                                 std::string("too many insertions wait for this shard"));
-        return promise;
-      },
+      [self](insert_atom, const InsertionPtr& insertion) { return insert(self, insertion); },
       [self](sample_atom, std::uint32_t replica, std::uint64_t number, std::uint32_t rows) {
         return sample(self, replica, number, rows);
+      },
+      [self](update_atom, std::uint32_t replica, std::uint64_t number,
+             const PrioritiesPtr& priorities) { return update(self, replica, number, priorities); },
+      [self](limit_atom, const LimiterPtr& limiter) -> caf::result<done_atom> {
+        try {
+          self->state.shard->set_limiter(*limiter);
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
+        return done_atom_v;
       },
       [self](report_atom) { return report(self); },
       [self](open_atom, bool open) {
@@ -96,15 +166,18 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
         }
         return done_atom_v;
       },
-      [self](load_atom, const std::string& path) -> caf::result<done_atom> {
+      [self](load_atom, const std::string& path) -> caf::result<std::string> {
         try {
-          self->state.shard->table().load(path);
+          return self->state.shard->table().load(path, replay::Table::ConfigChange::accept);
         } catch (const std::exception& e) {
           return failure(e);
         }
-        return done_atom_v;
       },
-      [](tick_atom) {},
+      [self](tick_atom) {
+        self->state.ticking = false;
+        self->state.shard->expire(std::chrono::steady_clock::now());
+        watch_deadlines(self);
+      },
   };
 }
 

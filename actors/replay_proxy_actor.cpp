@@ -39,12 +39,16 @@ SamplePtr sample(ReplayProxyState& state, std::uint32_t rows) {
   made->reward.resize(rows);
   made->discount.resize(rows);
   made->key.resize(rows);
+  made->probability.resize(rows);
+  made->table_items.resize(rows);
   const replay::BatchView view{.observation = made->observation,
                                .next_observation = made->next_observation,
                                .action = made->action,
                                .reward = made->reward,
                                .discount = made->discount,
-                               .key = made->key};
+                               .key = made->key,
+                               .probability = made->probability,
+                               .table_items = made->table_items};
   const auto deadline = Clock::now() + kRequestDeadline;
   if (!state.client->sample(rows, view, 0, deadline))
     throw std::runtime_error("the shard let no sample through within "
@@ -74,11 +78,30 @@ PortTaskPtr insert_task(const ReplayActor& shard, InsertionPtr insertion,
 }
 
 PortTaskPtr sample_task(const ReplayActor& shard, std::uint64_t number, std::uint32_t rows,
-                        std::function<void(std::vector<replay::Item>)> answer) {
+                        std::function<void(std::vector<replay::Item>)> answer,
+                        std::function<void(const std::string&)> refused) {
   return std::make_shared<PortTask>([=](caf::event_based_actor* self) {
     self->request(shard, kRequestDeadline, sample_atom_v, std::uint32_t{0}, number, rows)
         .then([answer](const SamplePtr& sample) { answer(sample->items); },
-              [answer](const caf::error&) { answer({}); });
+              [self, refused](const caf::error& e) { refused(explain(self->system(), e)); });
+  });
+}
+
+PortTaskPtr update_task(const ReplayActor& shard, std::uint64_t number, PrioritiesPtr priorities,
+                        std::function<void(const std::string&)> done) {
+  return std::make_shared<PortTask>([=](caf::event_based_actor* self) {
+    self->request(shard, kRequestDeadline, update_atom_v, std::uint32_t{0}, number, priorities)
+        .then([done](done_atom) { done(""); },
+              [self, done](const caf::error& e) { done(explain(self->system(), e)); });
+  });
+}
+
+PortTaskPtr limit_task(const ReplayActor& shard, LimiterPtr limiter,
+                       std::function<void(const std::string&)> done) {
+  return std::make_shared<PortTask>([=](caf::event_based_actor* self) {
+    self->request(shard, kRequestDeadline, limit_atom_v, limiter)
+        .then([done](done_atom) { done(""); },
+              [self, done](const caf::error& e) { done(explain(self->system(), e)); });
   });
 }
 
@@ -92,7 +115,9 @@ PortTaskPtr stats_task(const ReplayActor& shard, std::function<void(replay::Tabl
                       .bytes = report.bytes(),
                       .inserted = report.inserted(),
                       .sampled = report.sampled(),
-                      .dropped_duplicates = report.duplicates()});
+                      .dropped_duplicates = report.duplicates(),
+                      .updated_priorities = report.priorities(),
+                      .late_priorities = report.late_priorities()});
             },
             [](const caf::error&) {});
   });
@@ -135,10 +160,23 @@ ReplayActor::behavior_type replay_proxy_actor(Self self, env::wire::Context* con
           return failure(e);
         }
       },
+      [self](update_atom, std::uint32_t, std::uint64_t,
+             const PrioritiesPtr& priorities) -> caf::result<done_atom> {
+        try {
+          self->state.client->update_priorities(priorities->keys, priorities->values,
+                                                Clock::now() + kRequestDeadline);
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
+        return done_atom_v;
+      },
+      [](limit_atom, const LimiterPtr&) -> caf::result<done_atom> {
+        return not_here("another limiter");
+      },
       [](report_atom) -> caf::result<Encoded> { return not_here("a report"); },
       [](open_atom, bool) -> caf::result<done_atom> { return not_here("opening"); },
       [](save_atom, const std::string&) -> caf::result<done_atom> { return not_here("saving"); },
-      [](load_atom, const std::string&) -> caf::result<done_atom> { return not_here("loading"); },
+      [](load_atom, const std::string&) -> caf::result<std::string> { return not_here("loading"); },
       [self](tick_atom) {
         try {
           poll(self);
@@ -162,10 +200,27 @@ std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
                    insert_task(shard, std::move(insertion), std::move(accepted)));
   };
   handlers.sample = [port, shard, number](std::int64_t rows,
-                                          std::function<void(std::vector<replay::Item>)> answer) {
+                                          std::function<void(std::vector<replay::Item>)> answer,
+                                          replay::Patience patience) {
+    caf::anon_send(port, step_atom_v,
+                   sample_task(shard, (*number)++, static_cast<std::uint32_t>(rows),
+                               std::move(answer), std::move(patience.refused)));
+  };
+  auto updates = std::make_shared<std::uint64_t>(0); // likewise: one update for each sample
+  handlers.update = [port, shard, updates](std::vector<std::uint64_t> keys,
+                                           std::vector<double> values,
+                                           std::function<void(const std::string&)> done) {
+    auto priorities = std::make_shared<Priorities>();
+    priorities->keys = std::move(keys);
+    priorities->values = std::move(values);
+    caf::anon_send(port, step_atom_v,
+                   update_task(shard, (*updates)++, std::move(priorities), std::move(done)));
+  };
+  handlers.set_limiter = [port, shard](const replay::LimiterConfig& limiter,
+                                       std::function<void(const std::string&)> done) {
     caf::anon_send(
         port, step_atom_v,
-        sample_task(shard, (*number)++, static_cast<std::uint32_t>(rows), std::move(answer)));
+        limit_task(shard, std::make_shared<replay::LimiterConfig>(limiter), std::move(done)));
   };
   handlers.stats = [port, shard](std::function<void(replay::TableStats)> answer) {
     caf::anon_send(port, step_atom_v, stats_task(shard, std::move(answer)));

@@ -11,6 +11,8 @@ namespace troupe::actors {
 
 namespace {
 
+constexpr double kNoRatio = 1e15; // samples: a buffer that no run leaves
+
 /// Seeds are split from the run's seed by use; the collector takes 1 and 2.
 enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4 };
 
@@ -40,13 +42,27 @@ std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
       learner::make_d4pg_policy(config.agent, {wiring.transitions}), wiring.transitions);
 }
 
+bool takes_priorities(const RunConfig& config) {
+  return replay::uses_priorities(replay::selector_named(config.replay.sampler))
+         || replay::uses_priorities(replay::selector_named(config.replay.remover));
+}
+
+replay::SelectorConfig selector(const std::string& name, double exponent) {
+  return {.kind = replay::selector_named(name), .exponent = exponent};
+}
+
 LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring) {
   return {
       .replica = wiring.index,
       .threads = config.learner.threads,
       .publish_period = config.learner.publish_period,
-      .prefetch = config.learner.prefetch,
+      // One batch at a time where each depends on the priorities of the one before.
+      .prefetch = config.deterministic && takes_priorities(config) ? 0 : config.learner.prefetch,
       .rows = config.agent.batch_size / config.learner.replicas,
+      .feedback = takes_priorities(config),
+      .weighted = config.replay.sampler == "prioritized",
+      .importance_exponent = config.replay.importance_exponent,
+      .importance_updates = config.replay.importance_updates,
       .seed = learner::split_seed(config.seed,
                                   {kLearnerSeed, static_cast<std::uint64_t>(wiring.index)}),
       .make = [config,
@@ -89,10 +105,14 @@ replay::TableConfig shard_table(const RunConfig& config) {
           : std::max(least, 0.1 * static_cast<double>(r.minimum_items) * r.samples_per_insert);
   return {.max_items = std::max<std::int64_t>(1, r.capacity_items / r.shards),
           .max_bytes = std::max<std::int64_t>(1, r.capacity_bytes / r.shards),
-          .min_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
-          .samples_per_insert = r.samples_per_insert,
-          .error_buffer = buffer / r.shards,
-          .deterministic = config.deterministic};
+          .sampler = selector(r.sampler, r.priority_exponent),
+          .remover = selector(r.remover, r.priority_exponent),
+          .max_times_sampled = r.max_times_sampled,
+          .insert_at_maximum = takes_priorities(config),
+          .limiter = {.min_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
+                      .samples_per_insert = r.samples_per_insert,
+                      // The rounds keep the ratio of a deterministic run.
+                      .error_buffer = config.deterministic ? kNoRatio : buffer / r.shards}};
 }
 
 caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role role,
@@ -103,6 +123,7 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .shard = wiring.index,
         .replicas = config.learner.replicas,
         .in_turn = config.deterministic,
+        .in_turn_updates = takes_priorities(config),
         .table = shard_table(config),
         .transitions = wiring.transitions,
         .seed = learner::split_seed(config.seed,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "actors/head.hpp"
+#include "actors/roles.hpp"
 #include "actors/system.hpp"
 #include "env/render/renderer.hpp"
 #include "learner/collector.hpp"
@@ -39,6 +40,13 @@ void check(const RunConfig& config) {
         "replay.minimum_items " + std::to_string(config.replay.minimum_items)
         + " is above replay.capacity_items " + std::to_string(config.replay.capacity_items)
         + ": learning would never begin; lower it");
+  if (config.deterministic
+      && config.agent.batch_size / config.learner.replicas < config.replay.shards)
+    throw std::invalid_argument("deterministic: true with replay.shards "
+                                + std::to_string(config.replay.shards) + " and a batch of "
+                                + std::to_string(config.agent.batch_size / config.learner.replicas)
+                                + " per replica: each shard must give a row; use fewer shards");
+  check(shard_table(config)); // before anybody is started
 }
 
 } // namespace

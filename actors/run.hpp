@@ -29,6 +29,11 @@ struct RunConfig {
     double error_buffer = 0; // samples; 0: a tenth of minimum_items * samples_per_insert
     int n_step = 5;
     double discount = 0.99;
+    std::string sampler = "uniform", remover = "fifo"; // replay::SelectorKind by name
+    double priority_exponent = 0.6;
+    double importance_exponent = 0.4;          // of the weights at first; it grows to 1
+    std::int64_t importance_updates = 100'000; // while it grows; 0: it stays
+    std::int64_t max_times_sampled = 0;
   } replay;
 
   struct Learner {
@@ -81,6 +86,7 @@ struct Progress {
   std::int64_t frames = 0;  // rendered since the start or the resumption
   std::int64_t replay_items = 0;
   std::int64_t replay_bytes = 0;
+  std::int64_t priorities = 0; // given to items
   std::int64_t parameter_version = 0;
   double parameter_lag = 0; // updates, mean over the actors' last steps
   double training_seconds =

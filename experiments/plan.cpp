@@ -125,7 +125,13 @@ actors::RunConfig plan_run(const Experiment& in) {
                 .samples_per_insert = in.replay().samples_per_insert(),
                 .error_buffer = in.replay().error_buffer(),
                 .n_step = in.replay().n_step(),
-                .discount = in.replay().discount()};
+                .discount = in.replay().discount(),
+                .sampler = in.replay().sampler(),
+                .remover = in.replay().remover(),
+                .priority_exponent = in.replay().priority_exponent(),
+                .importance_exponent = in.replay().importance_exponent(),
+                .importance_updates = in.replay().importance_updates(),
+                .max_times_sampled = in.replay().max_times_sampled()};
   out.learner = {.replicas = in.learner().replicas(),
                  .threads = in.learner().threads(),
                  .publish_period = in.learner().publish_period(),

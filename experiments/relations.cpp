@@ -140,6 +140,19 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                      is(static_cast<double>(experiment.actors().random_steps())) + "be at most "
                          + std::to_string(length) + ", the agent steps of the run");
   }
+  const bool one_item = replay.sampler() != "uniform" && replay.sampler() != "prioritized";
+  if (one_item && replay.max_times_sampled() == 0) {
+    checker.complain("replay.max_times_sampled",
+                     is(0) + "be at least 1 with replay.sampler \"" + replay.sampler()
+                         + "\", which chooses the same item until it is removed");
+  }
+  if (replay.max_times_sampled() > 0
+      && replay.samples_per_insert() > static_cast<double>(replay.max_times_sampled())) {
+    checker.complain("replay.samples_per_insert",
+                     is(replay.samples_per_insert()) + "be at most replay.max_times_sampled, "
+                         + std::to_string(replay.max_times_sampled())
+                         + ", or items are gone before they were sampled so often");
+  }
   const double least =
       std::max(static_cast<double>(experiment.d4pg().batch_size()), replay.samples_per_insert());
   if (replay.error_buffer() > 0 && replay.error_buffer() < least) {

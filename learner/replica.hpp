@@ -86,6 +86,10 @@ public:
   virtual TensorMap optimizer_state() = 0;
   virtual void load(const TensorMap& parameters, const TensorMap& optimizer_state) = 0;
 
+  /// What each row of the last step_fn's batch is worth being sampled again: its error, float64
+  /// [batch] on the CPU, not negative. Empty when the workload has none.
+  virtual at::Tensor priorities() { return {}; }
+
   /// The acting policy as one flat float32 tensor, for publication; empty when the workload has
   /// none.
   virtual at::Tensor policy_parameters() { return {}; }

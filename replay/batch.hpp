@@ -17,6 +17,11 @@ struct BatchView {
   std::span<float> reward;               // [batch] n-step sums
   std::span<float> discount;             // [batch] products, 0 at a termination
   std::span<std::uint64_t> key;          // [batch] item keys
+  // Where a buffer for them is given (empty: left out), [batch]:
+  std::span<double> priority = {};
+  std::span<double> probability = {};          // of the choice, in its shard
+  std::span<std::uint32_t> times_sampled = {}; // this sample counts
+  std::span<std::uint32_t> table_items = {};   // that the shard held
 };
 
 } // namespace troupe::replay

@@ -25,6 +25,12 @@ void prefetch(const Item& item, std::size_t window_bytes) {
     __builtin_prefetch(row + at);
 }
 
+template <typename Value>
+void put(std::span<Value> column, std::size_t row, Value value) {
+  if (!column.empty())
+    column[row] = value;
+}
+
 /// The frames of steps [newest - stack + 1, newest] of the window, its first one repeated.
 void stack_frames(const Item& item, std::int64_t newest, int stack, std::size_t frame_bytes,
                   std::byte* out) {
@@ -48,6 +54,14 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
   need("reward", batch.reward.size(), rows);
   need("discount", batch.discount.size(), rows);
   need("key", batch.key.size(), rows);
+  const auto if_given = [&](const char* name, std::size_t have) {
+    if (have > 0)
+      need(name, have, rows);
+  };
+  if_given("priority", batch.priority.size());
+  if_given("probability", batch.probability.size());
+  if_given("times_sampled", batch.times_sampled.size());
+  if_given("table_items", batch.table_items.size());
 }
 
 NStep n_step(const TransitionSpec& spec, const Item& item) {
@@ -64,6 +78,13 @@ NStep n_step(const TransitionSpec& spec, const Item& item) {
     weight *= spec.discount * static_cast<double>(d);
   }
   return {static_cast<float>(reward), static_cast<float>(weight)};
+}
+
+void put_choice(const BatchView& batch, std::size_t row, const Item& item) {
+  put(batch.priority, row, item.priority);
+  put(batch.probability, row, item.probability);
+  put(batch.times_sampled, row, item.times_sampled);
+  put(batch.table_items, row, item.table_items);
 }
 
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
@@ -90,6 +111,7 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
     batch.reward[row] = sums.reward;
     batch.discount[row] = sums.discount;
     batch.key[row] = item.key;
+    put_choice(batch, row, item);
     stack_frames(item, std::int64_t{item.history} + item.steps, spec.stack, frame_bytes,
                  batch.next_observation.data() + row * observation_bytes);
   }

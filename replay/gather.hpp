@@ -22,6 +22,9 @@ struct NStep {
 /// The return of one item, summed in double precision.
 NStep n_step(const TransitionSpec& spec, const Item& item);
 
+/// Writes what a row says of its choice (priority and the like), where the batch has room for it.
+void put_choice(const BatchView& batch, std::size_t row, const Item& item);
+
 /// Writes `items` to rows [first_row, first_row + items.size()) of the batch: stacked observations,
 /// action, n-step reward and discount, key. Any thread; no allocation. Throws as check() does.
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,

@@ -68,8 +68,12 @@ struct Item {
   std::uint64_t key = 0; // in a table: counts its insertions, from 0; before: its writer's
   std::array<std::shared_ptr<const Chunk>, 2> chunks;
   std::uint32_t begin = 0;
-  std::uint16_t history = 0; // < stack; less than stack - 1 only where the episode is younger
-  std::uint16_t steps = 0;   // 1 to n_step
+  std::uint16_t history = 0;       // < stack; less than stack - 1 only where the episode is younger
+  std::uint16_t steps = 0;         // 1 to n_step
+  std::uint32_t times_sampled = 0; // the sample that gave it counts
+  std::uint32_t table_items = 0;   // how many the table held when it was sampled
+  double priority = 1;             // 0 to kMaxPriority of selector.hpp
+  double probability = 0;          // of this choice when it was sampled
 
   std::uint32_t rows() const { return std::uint32_t{history} + steps + 1; }
   const std::byte* row(std::uint32_t k) const { // k < rows()

@@ -12,13 +12,14 @@ namespace troupe::replay {
 
 /// An answer of the shard's owner on its way to the server's thread.
 struct Answer {
-  enum class Kind : std::uint8_t { accepted, refused_insertion, items, stats, refused_stats };
+  enum class Kind : std::uint8_t { accepted, refused_insertion, items, stats, done, refused };
   Kind kind = Kind::accepted;
   std::string peer = {};
   std::uint64_t writer_id = 0;
   std::uint64_t number = 0; // sequence or request
   std::vector<Item> items = {};
   TableStats stats = {};
+  std::string text = {}; // why it is refused
 };
 
 /// Where any thread leaves answers; wakes the server's thread through a file descriptor. Outlives

@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "env/wire/context.hpp"
 #include "replay/batch.hpp"
 #include "replay/insertion.hpp"
+#include "replay/patience.hpp"
 #include "replay/spec.hpp"
 #include "replay/table.hpp"
 
@@ -34,9 +36,19 @@ struct ShardHandlers {
   /// `accepted` when the insertion is in. Insertions of one writer are accepted in order. Destroyed
   /// uncalled: the client sends the insertion again.
   std::function<void(InsertionPtr, std::function<void()> accepted)> insert;
-  /// `answer` with `count` items, or with none: the client is told that the shard refused.
-  std::function<void(std::int64_t count, std::function<void(std::vector<Item>)> answer)> sample;
+  /// `answer` with `count` items, or with none: the client is told that the shard refused, with the
+  /// words given to patience.refused. The deadline is the client's.
+  std::function<void(std::int64_t count, std::function<void(std::vector<Item>)> answer,
+                     Patience patience)>
+      sample;
   std::function<void(std::function<void(TableStats)>)> stats;
+  /// Valid priorities for items by key; `done` with "" or why they are refused. May be missing, as
+  /// the next one: the client is told so.
+  std::function<void(std::vector<std::uint64_t> keys, std::vector<double> priorities,
+                     std::function<void(const std::string& error)> done)>
+      update;
+  std::function<void(LimiterConfig limiter, std::function<void(const std::string& error)> done)>
+      set_limiter;
   std::function<void(const std::string&)> log = [](const std::string&) {
   }; // first garbage of a kind
 };
@@ -103,9 +115,20 @@ public:
   /// Writes `count` sampled items to rows [first_row, first_row + count) of `batch` and returns
   /// `count`; nullopt when the limiter did not let it through before the deadline (the request
   /// stands: the next sample() of the same count takes its answer). Throws std::runtime_error when
-  /// the shard refuses.
+  /// the shard refuses: it stops, too many wait, or it lets nobody wait longer than `patience` (0:
+  /// for ever), and its words say who waits for what.
   std::optional<std::int64_t> sample(std::int64_t count, const BatchView& batch,
-                                     std::int64_t first_row, Deadline deadline);
+                                     std::int64_t first_row, Deadline deadline,
+                                     std::chrono::milliseconds patience = {});
+
+  /// Gives items new priorities; those that are gone are passed over. In order with the samples
+  /// that this client asks for. Throws std::invalid_argument on spans of different lengths, and
+  /// std::runtime_error when the shard refuses or does not answer before the deadline.
+  void update_priorities(std::span<const std::uint64_t> keys, std::span<const double> priorities,
+                         Deadline deadline);
+
+  /// Another limiter for the running shard. Throws as update_priorities().
+  void set_limiter(const LimiterConfig& limiter, Deadline deadline);
 
   TableStats stats(Deadline deadline);
 

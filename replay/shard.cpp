@@ -1,18 +1,58 @@
 #include "replay/shard.hpp"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace troupe::replay {
 
 namespace {
+
 constexpr std::int64_t kMostSampled = 1'000'000; // in one request
+constexpr std::size_t kMostNamed = 5;            // of those who wait
+
+using Time = std::chrono::steady_clock::time_point;
+
+void refuse_sample(const std::function<void(std::vector<Item>)>& answer, const Patience& patience,
+                   const std::string& why) {
+  if (patience.refused)
+    patience.refused(why);
+  else
+    answer({});
 }
+
+/// " (writers 1, 2 and 3 more)"
+std::string named(const char* what, const std::set<std::string>& names) {
+  std::string text;
+  std::size_t told = 0;
+  for (const std::string& name : names) {
+    if (told == kMostNamed)
+      break;
+    text += (told++ == 0 ? std::string(" (") + what : ", ") + name;
+  }
+  if (names.size() > kMostNamed)
+    text += " and " + std::to_string(names.size() - kMostNamed) + " more";
+  return text.empty() ? text : text + ")";
+}
+
+/// Takes those out of the queue whose deadline has come.
+template <class Waiting>
+std::deque<Waiting> take_late(std::deque<Waiting>& queue, Time now) {
+  std::deque<Waiting> late;
+  std::deque<Waiting> left;
+  for (Waiting& waiting : queue)
+    (waiting.patience.deadline <= now ? late : left).push_back(std::move(waiting));
+  queue = std::move(left);
+  return late;
+}
+
+} // namespace
 
 Shard::Shard(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed,
              const ShardLimits& limits)
     : table_(config, spec, seed), limits_(limits) {}
 
-bool Shard::insert(InsertionPtr insertion, std::function<void()> accepted) {
+bool Shard::insert(InsertionPtr insertion, std::function<void()> accepted, Patience patience) {
   if (insertions_.empty() && may_insert()) {
     table_.insert(*insertion);
     if (accepted)
@@ -20,15 +60,21 @@ bool Shard::insert(InsertionPtr insertion, std::function<void()> accepted) {
     move_on();
     return true;
   }
+  table_.check_priorities(*insertion);
   if (insertions_.size() >= limits_.waiting_insertions)
     return false;
-  insertions_.push_back({std::move(insertion), std::move(accepted)});
+  insertions_.push_back({std::move(insertion), std::move(accepted), std::move(patience)});
+  move_on(); // those who sample may wait for just this
   return true;
 }
 
-void Shard::sample(std::int64_t count, std::function<void(std::vector<Item>)> answer) {
-  if (count < 1 || count > kMostSampled) {
-    answer({});
+void Shard::sample(std::int64_t count, std::function<void(std::vector<Item>)> answer,
+                   Patience patience) {
+  const std::int64_t most = std::min(kMostSampled, table_.most_samples());
+  if (count < 1 || count > most) {
+    refuse_sample(answer, patience,
+                  "a sample of " + std::to_string(count) + " items: 1 to " + std::to_string(most)
+                      + " are possible here");
     return;
   }
   if (samples_.empty() && may_sample(count)) {
@@ -39,42 +85,84 @@ void Shard::sample(std::int64_t count, std::function<void(std::vector<Item>)> an
     return;
   }
   if (samples_.size() >= limits_.waiting_samples) {
-    answer({});
+    refuse_sample(answer, patience,
+                  std::to_string(samples_.size()) + " samples wait already; ask again later");
     return;
   }
-  samples_.push_back({count, std::move(answer)});
+  samples_.push_back({count, std::move(answer), std::move(patience)});
+  move_on();
+}
+
+void Shard::expire(Time now) {
+  const auto late = [now](const auto& waiting) { return waiting.patience.deadline <= now; };
+  if (std::none_of(insertions_.begin(), insertions_.end(), late)
+      && std::none_of(samples_.begin(), samples_.end(), late))
+    return;
+  const std::string why = "the deadline passed; " + why_waiting();
+  for (const WaitingInsertion& waiting : take_late(insertions_, now))
+    if (waiting.patience.refused)
+      waiting.patience.refused(why);
+  for (const WaitingSample& waiting : take_late(samples_, now))
+    refuse_sample(waiting.answer, waiting.patience, why);
+  move_on(); // a smaller sample may have stood behind a large one
+}
+
+std::optional<Time> Shard::next_deadline() const {
+  Time next = Time::max();
+  for (const WaitingInsertion& waiting : insertions_)
+    next = std::min(next, waiting.patience.deadline);
+  for (const WaitingSample& waiting : samples_)
+    next = std::min(next, waiting.patience.deadline);
+  return next == Time::max() ? std::nullopt : std::optional(next);
 }
 
 void Shard::cancel_all() {
   const auto samples = std::exchange(samples_, {});
   insertions_.clear();
   for (const WaitingSample& waiting : samples)
-    waiting.answer({});
+    refuse_sample(waiting.answer, waiting.patience, "the shard stops");
 }
 
 void Shard::set_open(bool open) {
   open_ = open;
+  table_.suspend_removal(open);
+  move_on();
+}
+
+void Shard::set_limiter(const LimiterConfig& limiter) {
+  table_.set_limiter(limiter);
   move_on();
 }
 
 std::string Shard::why_waiting() const {
   std::string text;
-  if (!insertions_.empty())
-    text = std::to_string(insertions_.size()) + " insertions wait";
-  if (!samples_.empty())
+  if (!insertions_.empty()) {
+    std::set<std::string> writers;
+    for (const WaitingInsertion& waiting : insertions_)
+      writers.insert(std::to_string(waiting.insertion->writer_id));
+    text = std::to_string(insertions_.size()) + " insertions wait"
+           + named(writers.size() == 1 ? "writer " : "writers ", writers);
+  }
+  if (!samples_.empty()) {
+    std::set<std::string> who;
+    for (const WaitingSample& waiting : samples_)
+      if (!waiting.patience.who.empty())
+        who.insert(waiting.patience.who);
     text += (text.empty() ? "" : " and ") + std::to_string(samples_.size()) + " samples of "
-            + std::to_string(samples_.front().count) + " wait";
+            + std::to_string(samples_.front().count) + " wait" + named("", who);
+  }
   if (text.empty())
     return text;
   return text + ": " + table_.why_blocked(samples_.empty() ? 1 : samples_.front().count);
 }
 
 bool Shard::may_insert() const {
-  return open_ || table_.can_insert();
+  return open_ || table_.can_insert()
+         || (!samples_.empty() && table_.lacks(samples_.front().count));
 }
 
 bool Shard::may_sample(std::int64_t count) const {
-  return open_ ? table_.has_min_items() : table_.can_sample(count);
+  return open_ ? table_.may_begin(count) : table_.can_sample(count);
 }
 
 void Shard::move_on() {

@@ -8,6 +8,7 @@
 #include "replay/gather.hpp"
 #include "replay/remote.hpp"
 #include "replay/spec_text.hpp"
+#include "replay/table_config_wire.hpp"
 #include "replay/wire_format.hpp"
 
 namespace troupe::replay {
@@ -55,13 +56,14 @@ struct ShardClient::Impl {
     send(encode_insertion(insertion, hash, complete));
   }
   void request_sample(std::int64_t count);
+  void ask(wire::Envelope head, Deadline deadline, const char* what);
   void take_pieces(const BatchView& batch, std::int64_t first_row);
 
   void drain(); // what has arrived
   void handle(Message&& message);
   void on_pong(const wire::Pong& pong);
   void ping(Clock::time_point now);
-  bool waits() const { return !in_flight.empty() || sample_request != 0 || stats_request != 0; }
+  bool waits() const { return !in_flight.empty() || sample_request != 0 || question != 0; }
 
   template <typename Done>
   bool wait_until(Done done, Deadline deadline, const char* what);
@@ -82,9 +84,12 @@ struct ShardClient::Impl {
   std::int64_t sample_received = 0; // rows of the pieces below
   std::deque<SamplePiece> pieces;
   std::string sample_refusal;
-  std::uint64_t stats_request = 0;
-  std::optional<TableStats> stats;
-  std::string stats_refusal;
+  std::chrono::milliseconds sample_patience{0};
+  std::uint64_t question = 0; // statistics, priorities or a limiter: one at a time
+  wire::Envelope question_head;
+  bool question_answered = false;
+  std::string question_refusal;
+  TableStats stats;
   std::string broken; // what the server says of our messages
 
   Clock::time_point heard = Clock::now();
@@ -144,19 +149,29 @@ void ShardClient::Impl::handle(Message&& message) {
       broken = head->refused().reason();
     else if (head->refused().request() == sample_request)
       sample_refusal = head->refused().reason();
-    else if (head->refused().request() == stats_request)
-      stats_refusal = head->refused().reason();
+    else if (head->refused().request() == question)
+      question_refusal = head->refused().reason();
     break;
   case wire::Envelope::kPong:
     on_pong(head->pong());
     break;
   case wire::Envelope::kStatsReply: {
     const wire::StatsReply& reply = head->stats_reply();
-    if (reply.request() == stats_request)
-      stats = TableStats{reply.items(), reply.bytes(), reply.inserted(), reply.sampled(),
-                         reply.dropped_duplicates()};
+    if (reply.request() != question)
+      break;
+    stats = {reply.items(),
+             reply.bytes(),
+             reply.inserted(),
+             reply.sampled(),
+             reply.dropped_duplicates(),
+             reply.updated_priorities(),
+             reply.late_priorities()};
+    question_answered = true;
     break;
   }
+  case wire::Envelope::kDone:
+    question_answered = question_answered || head->done().request() == question;
+    break;
   default:
     break;
   }
@@ -201,11 +216,8 @@ void ShardClient::Impl::ping(Clock::time_point now) {
   pinged = now;
   if (!unanswered)
     unanswered = now;
-  if (stats_request != 0 && !stats && stats_refusal.empty()) { // asked again: it changes nothing
-    wire::Envelope again = envelope(hash);
-    again.mutable_stats()->set_request(stats_request);
-    send(again);
-  }
+  if (question != 0 && !question_answered && question_refusal.empty())
+    send(question_head); // asked again: what was done once stays the same
   send(head);
 }
 
@@ -240,6 +252,7 @@ void ShardClient::Impl::request_sample(std::int64_t count) {
   wire::Envelope head = envelope(hash);
   head.mutable_sample()->set_request(sample_request);
   head.mutable_sample()->set_count(count);
+  head.mutable_sample()->set_patience_ms(static_cast<std::uint64_t>(sample_patience.count()));
   send(head);
 }
 
@@ -289,12 +302,14 @@ bool ShardClient::flush(Deadline deadline) {
 }
 
 std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchView& batch,
-                                                std::int64_t first_row, Deadline deadline) {
+                                                std::int64_t first_row, Deadline deadline,
+                                                std::chrono::milliseconds patience) {
   Impl& my = *impl_;
   check(my.spec, batch, first_row, count);
   if (count < 1)
     throw std::invalid_argument("a sample of " + std::to_string(count)
                                 + " items: at least 1 is needed");
+  my.sample_patience = std::max(patience, std::chrono::milliseconds(0));
   if (my.sample_request == 0 || my.sample_count != count)
     my.request_sample(count);
   // Parts are written while the later ones are on their way.
@@ -312,20 +327,48 @@ std::optional<std::int64_t> ShardClient::sample(std::int64_t count, const BatchV
   return answered ? std::optional(count) : std::nullopt;
 }
 
+/// Waits for the answer to a question, whose number it has.
+void ShardClient::Impl::ask(wire::Envelope head, Deadline deadline, const char* what) {
+  question = next_number;
+  question_head = std::move(head);
+  question_answered = false;
+  question_refusal.clear();
+  send(question_head);
+  const bool over =
+      wait_until([&] { return question_answered || !question_refusal.empty(); }, deadline, what);
+  question = 0;
+  if (!question_refusal.empty())
+    fail("refuses: " + question_refusal);
+  if (!over)
+    fail(std::string("gave no answer before the deadline: ") + what);
+}
+
 TableStats ShardClient::stats(Deadline deadline) {
-  Impl& my = *impl_;
-  my.stats_request = ++my.next_number;
-  my.stats.reset();
-  my.stats_refusal.clear();
-  wire::Envelope head = envelope(my.hash);
-  head.mutable_stats()->set_request(my.stats_request);
-  my.send(head);
-  const bool answered = my.wait_until([&] { return my.stats || !my.stats_refusal.empty(); },
-                                      deadline, "its statistics");
-  my.stats_request = 0;
-  if (!answered || !my.stats)
-    my.fail(answered ? my.stats_refusal : "gave no statistics before the deadline");
-  return *my.stats;
+  wire::Envelope head = envelope(impl_->hash);
+  head.mutable_stats()->set_request(++impl_->next_number);
+  impl_->ask(std::move(head), deadline, "its statistics");
+  return impl_->stats;
+}
+
+void ShardClient::update_priorities(std::span<const std::uint64_t> keys,
+                                    std::span<const double> priorities, Deadline deadline) {
+  if (keys.size() != priorities.size())
+    throw std::invalid_argument(std::to_string(keys.size()) + " keys and "
+                                + std::to_string(priorities.size())
+                                + " priorities: there must be one for each key");
+  wire::Envelope head = envelope(impl_->hash);
+  wire::UpdatePriorities& update = *head.mutable_update();
+  update.set_request(++impl_->next_number);
+  update.mutable_keys()->Add(keys.begin(), keys.end());
+  update.mutable_priorities()->Add(priorities.begin(), priorities.end());
+  impl_->ask(std::move(head), deadline, "priorities to be taken");
+}
+
+void ShardClient::set_limiter(const LimiterConfig& limiter, Deadline deadline) {
+  wire::Envelope head = envelope(impl_->hash);
+  head.mutable_set_limiter()->set_request(++impl_->next_number);
+  put(limiter, *head.mutable_set_limiter()->mutable_limiter());
+  impl_->ask(std::move(head), deadline, "a limiter to be taken");
 }
 
 } // namespace troupe::replay

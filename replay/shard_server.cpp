@@ -11,6 +11,7 @@
 #include "replay/outbox.hpp"
 #include "replay/remote.hpp"
 #include "replay/spec_text.hpp"
+#include "replay/table_config_wire.hpp"
 #include "replay/wire_format.hpp"
 
 namespace troupe::replay {
@@ -25,6 +26,7 @@ constexpr std::size_t kRememberedSequences = 1024; // per writer
 constexpr int kMessagesPerTurn = 256;              // before answers have their turn
 constexpr int kMostAsked = 4096;                   // sequences in one ping
 constexpr std::chrono::seconds kNap{1};
+constexpr std::uint64_t kMostPatienceMs = std::uint64_t{1} << 40;
 
 /// Calls back through the outbox once: with the answer, or, when all copies of the function that
 /// holds it are gone without one, with a refusal.
@@ -40,12 +42,14 @@ public:
   Reply& operator=(const Reply&) = delete;
 
   /// The answer with its address filled in, for the first caller only.
-  void answer(Answer::Kind kind, std::vector<Item> items, const TableStats& stats) {
+  void answer(Answer::Kind kind, std::vector<Item> items = {}, const TableStats& stats = {},
+              std::string text = {}) {
     if (answered_.exchange(true))
       return;
     refusal_.kind = kind;
     refusal_.items = std::move(items);
     refusal_.stats = stats;
+    refusal_.text = std::move(text);
     outbox_->put(std::move(refusal_));
   }
 
@@ -89,6 +93,10 @@ struct ShardServer::Impl {
   void on_insert(const wire::Insert& header, Message&& message);
   void on_sample(const wire::SampleRequest& request, const std::string& peer);
   void on_ping(const wire::Ping& ping, const std::string& peer);
+  void on_update(const wire::UpdatePriorities& update, const std::string& peer);
+  void on_set_limiter(const wire::SetLimiter& change, const std::string& peer);
+  std::shared_ptr<Reply> reply_to(const std::string& peer, std::uint64_t request,
+                                  const std::string& refusal);
   void on_stats(const wire::StatsRequest& request, const std::string& peer);
   void deliver(std::vector<Answer> answers);
   void send_items(const Answer& answer);
@@ -176,6 +184,10 @@ void ShardServer::Impl::handle(Message&& message) {
     on_ping(head->ping(), message.peer);
   else if (head->has_stats())
     on_stats(head->stats(), message.peer);
+  else if (head->has_update())
+    on_update(head->update(), message.peer);
+  else if (head->has_set_limiter())
+    on_set_limiter(head->set_limiter(), message.peer);
   else
     drop("a message that only a server sends");
 }
@@ -223,7 +235,7 @@ void ShardServer::Impl::on_insert(const wire::Insert& header, Message&& message)
   auto reply = std::make_shared<Reply>(outbox, Answer{.kind = Answer::Kind::refused_insertion,
                                                       .writer_id = header.writer(),
                                                       .number = header.sequence()});
-  handlers.insert(std::move(insertion), [reply] { reply->answer(Answer::Kind::accepted, {}, {}); });
+  handlers.insert(std::move(insertion), [reply] { reply->answer(Answer::Kind::accepted); });
 }
 
 void ShardServer::Impl::on_sample(const wire::SampleRequest& request, const std::string& peer) {
@@ -242,8 +254,54 @@ void ShardServer::Impl::on_sample(const wire::SampleRequest& request, const std:
     return;
   auto reply = std::make_shared<Reply>(
       outbox, Answer{.kind = Answer::Kind::items, .peer = peer, .number = request.request()});
-  handlers.sample(request.count(), [reply](std::vector<Item> items) {
-    reply->answer(Answer::Kind::items, std::move(items), {});
+  Patience patience;
+  patience.who = "a remote client";
+  patience.refused = [reply](const std::string& why) {
+    reply->answer(Answer::Kind::items, {}, {}, why);
+  };
+  if (request.patience_ms() > 0)
+    patience.deadline = std::chrono::steady_clock::now()
+                        + std::chrono::milliseconds(
+                            std::min<std::uint64_t>(request.patience_ms(), kMostPatienceMs));
+  handlers.sample(
+      request.count(),
+      [reply](std::vector<Item> items) { reply->answer(Answer::Kind::items, std::move(items)); },
+      std::move(patience));
+}
+
+/// An answer that is the given refusal unless the owner gives another.
+std::shared_ptr<Reply> ShardServer::Impl::reply_to(const std::string& peer, std::uint64_t request,
+                                                   const std::string& refusal) {
+  return std::make_shared<Reply>(
+      outbox,
+      Answer{.kind = Answer::Kind::refused, .peer = peer, .number = request, .text = refusal});
+}
+
+void ShardServer::Impl::on_update(const wire::UpdatePriorities& update, const std::string& peer) {
+  const auto& priorities = update.priorities();
+  if (!handlers.update)
+    return refuse(peer, update.request(), "this shard takes no priorities");
+  if (update.keys_size() != priorities.size() || priorities.size() > options.max_sample
+      || !std::all_of(priorities.begin(), priorities.end(), valid_priority))
+    return refuse(peer, update.request(),
+                  std::to_string(priorities.size()) + " priorities for "
+                      + std::to_string(update.keys_size())
+                      + " keys: one of 0 to 1e12 for each of at" + " most "
+                      + std::to_string(options.max_sample) + " is allowed");
+  const auto reply = reply_to(peer, update.request(), "the shard took no priorities: it stops");
+  handlers.update({update.keys().begin(), update.keys().end()},
+                  {priorities.begin(), priorities.end()}, [reply](const std::string& error) {
+                    reply->answer(error.empty() ? Answer::Kind::done : Answer::Kind::refused, {},
+                                  {}, error);
+                  });
+}
+
+void ShardServer::Impl::on_set_limiter(const wire::SetLimiter& change, const std::string& peer) {
+  if (!handlers.set_limiter)
+    return refuse(peer, change.request(), "this shard's limiter is not for clients to change");
+  const auto reply = reply_to(peer, change.request(), "the shard took no limiter: it stops");
+  handlers.set_limiter(limiter_of(change.limiter()), [reply](const std::string& error) {
+    reply->answer(error.empty() ? Answer::Kind::done : Answer::Kind::refused, {}, {}, error);
   });
 }
 
@@ -272,9 +330,7 @@ void ShardServer::Impl::on_ping(const wire::Ping& ping, const std::string& peer)
 }
 
 void ShardServer::Impl::on_stats(const wire::StatsRequest& request, const std::string& peer) {
-  auto reply = std::make_shared<Reply>(
-      outbox,
-      Answer{.kind = Answer::Kind::refused_stats, .peer = peer, .number = request.request()});
+  const auto reply = reply_to(peer, request.request(), "the shard gave no statistics");
   handlers.stats(
       [reply](const TableStats& stats) { reply->answer(Answer::Kind::stats, {}, stats); });
 }
@@ -310,11 +366,19 @@ void ShardServer::Impl::deliver(std::vector<Answer> answers) {
       reply.set_inserted(answer.stats.inserted);
       reply.set_sampled(answer.stats.sampled);
       reply.set_dropped_duplicates(answer.stats.dropped_duplicates);
+      reply.set_updated_priorities(answer.stats.updated_priorities);
+      reply.set_late_priorities(answer.stats.late_priorities);
       send(answer.peer, head);
       break;
     }
-    case Answer::Kind::refused_stats:
-      refuse(answer.peer, answer.number, "the shard gave no statistics");
+    case Answer::Kind::done: {
+      wire::Envelope head = envelope(hash);
+      head.mutable_done()->set_request(answer.number);
+      send(answer.peer, head);
+      break;
+    }
+    case Answer::Kind::refused:
+      refuse(answer.peer, answer.number, answer.text);
       break;
     }
   }
@@ -325,7 +389,8 @@ void ShardServer::Impl::deliver(std::vector<Answer> answers) {
 void ShardServer::Impl::send_items(const Answer& answer) {
   waiting_samples.erase({answer.peer, answer.number});
   if (answer.items.empty()) {
-    refuse(answer.peer, answer.number, "the shard gave no sample: it stops, or too many wait");
+    refuse(answer.peer, answer.number,
+           answer.text.empty() ? "the shard gave no sample: it stops" : answer.text);
     return;
   }
   ++samples;

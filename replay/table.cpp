@@ -1,13 +1,8 @@
 #include "replay/table.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
-#include <sstream>
 #include <stdexcept>
-
-#include "env/split_mix.hpp"
 
 namespace troupe::replay {
 
@@ -15,53 +10,58 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kMaxWriters = 65536; // remembered for duplicates
-constexpr std::int64_t kMaxItems = std::int64_t{1} << 31;
+constexpr std::size_t kFirstPlaces = 1024;
 
-template <typename T>
-void need(bool fine, const char* key, T value, const char* rule) {
-  if (fine)
-    return;
-  std::ostringstream text;
-  text << "replay." << key << " is " << value << " but must be " << rule;
-  throw std::invalid_argument(text.str());
-}
-
-void check_config(const TableConfig& config) {
-  need(config.max_items >= 1 && config.max_items <= kMaxItems, "max_items", config.max_items,
-       "1 to 2^31");
-  need(config.max_bytes >= 1, "max_bytes", config.max_bytes, "at least 1 byte");
-  need(config.min_items >= 1 && config.min_items <= config.max_items, "min_items", config.min_items,
-       "at least 1 and at most max_items, else no sample is ever let through");
-  need(config.samples_per_insert > 0 && std::isfinite(config.samples_per_insert),
-       "samples_per_insert", config.samples_per_insert, "above 0 and finite");
-  need(config.error_buffer >= std::max(1.0, config.samples_per_insert) || config.deterministic,
-       "error_buffer", config.error_buffer,
-       "at least max(1, samples_per_insert), else neither side may ever move; raise it");
+/// A ring chooses uniformly, and forgets the oldest, by its keys alone.
+bool by_keys(const TableConfig& config) {
+  return config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
 }
 
 } // namespace
 
 Table::Table(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed)
-    : config_(config), spec_(spec) {
-  check_config(config);
-  check(spec);
-  for (std::uint64_t& word : random_)
-    word = env::split_mix(seed);
+    : config_((check(config), config)),
+      spec_((check(spec), spec)),
+      limiter_(config.limiter),
+      random_(seed) {
+  const bool ring = by_keys(config_);
+  if (!ring)
+    remover_ = make_selector(config_.remover);
+  if (!ring || config_.sampler.kind != SelectorKind::uniform)
+    sampler_ = make_selector(config_.sampler);
+}
+
+bool Table::keeps_priorities() const {
+  return uses_priorities(config_.sampler.kind) || uses_priorities(config_.remover.kind);
+}
+
+void Table::check_priorities(const Insertion& insertion) const {
+  if (keeps_priorities() && !config_.insert_at_maximum)
+    for (const Item& item : insertion.items)
+      if (!valid_priority(item.priority))
+        check_priority(item.priority, "a new item");
 }
 
 void Table::insert(const Insertion& insertion) {
+  check_priorities(insertion);
   if (!take_sequence(insertion.writer_id, insertion.sequence)) {
     ++dropped_duplicates_;
     return;
   }
   for (const Item& item : insertion.items) {
-    if (end_ - begin_ == static_cast<std::uint64_t>(config_.max_items))
-      remove_oldest();
+    remove_above_limits(1);
     push(item);
   }
-  limiter_inserted_ += static_cast<std::int64_t>(insertion.items.size());
-  while (bytes_ > config_.max_bytes && end_ - begin_ > 1)
-    remove_oldest();
+  limiter_.note_inserted(static_cast<std::int64_t>(insertion.items.size()));
+  remove_above_limits(0);
+}
+
+void Table::remove_above_limits(std::int64_t coming) {
+  while (size() + coming > config_.max_items)
+    remove_one();
+  if (coming == 0)
+    while (bytes_ > config_.max_bytes && size() > 1)
+      remove_one();
 }
 
 bool Table::take_sequence(std::uint64_t writer_id, std::uint64_t sequence) {
@@ -84,6 +84,76 @@ bool Table::take_sequence(std::uint64_t writer_id, std::uint64_t sequence) {
   return true;
 }
 
+Table::Place Table::place_of(std::uint64_t key) const {
+  if (!is_ring())
+    return index_.find(key);
+  return key >= begin_ && key < end_ ? static_cast<Place>(key & (slots_.size() - 1))
+                                     : KeyIndex::kAbsent;
+}
+
+std::uint64_t Table::key_at(Place place) const {
+  return is_ring() ? begin_ + ((place - begin_) & (slots_.size() - 1)) : keys_[place];
+}
+
+Table::Place Table::new_place(std::uint64_t key) {
+  if (is_ring()) {
+    if (end_ - begin_ == slots_.size())
+      grow_ring();
+    return static_cast<Place>(key & (slots_.size() - 1));
+  }
+  Place place = static_cast<Place>(slots_.size());
+  if (free_places_.empty()) {
+    slots_.emplace_back();
+    times_.emplace_back();
+    keys_.emplace_back();
+    if (keeps_priorities())
+      priorities_.emplace_back();
+  } else {
+    place = free_places_.back();
+    free_places_.pop_back();
+  }
+  keys_[place] = key;
+  index_.insert(key, place);
+  return place;
+}
+
+std::vector<Table::Place> Table::places_by_key() const {
+  std::vector<Place> all;
+  if (is_ring()) {
+    for (std::uint64_t key = begin_; key < end_; ++key)
+      all.push_back(place_of(key));
+    return all;
+  }
+  remover_->order(all);
+  std::sort(all.begin(), all.end(), [this](Place a, Place b) { return keys_[a] < keys_[b]; });
+  return all;
+}
+
+/// Items of a ring get other places then; the sampler is told, in its own order.
+void Table::grow_ring() {
+  const std::size_t size = std::max(kFirstPlaces, 2 * slots_.size());
+  std::vector<Place> order;
+  if (sampler_)
+    sampler_->order(order);
+  for (Place& place : order)
+    place = static_cast<Place>(key_at(place) & (size - 1));
+  const auto spread = [&](auto& values) {
+    std::remove_reference_t<decltype(values)> larger(size);
+    for (std::uint64_t key = begin_; key < end_; ++key)
+      larger[key & (size - 1)] = values[key & (values.size() - 1)];
+    values = std::move(larger);
+  };
+  spread(slots_);
+  spread(times_);
+  if (keeps_priorities())
+    spread(priorities_);
+  if (!sampler_)
+    return;
+  sampler_->clear();
+  for (const Place place : order)
+    sampler_->insert(place, keeps_priorities() ? priorities_[place] : 1);
+}
+
 std::uint32_t Table::hold(const std::shared_ptr<const Chunk>& chunk, std::uint32_t low,
                           std::uint32_t high) {
   const auto [at, added] = held_of_.try_emplace(chunk.get(), kNone);
@@ -101,6 +171,19 @@ std::uint32_t Table::hold(const std::shared_ptr<const Chunk>& chunk, std::uint32
   return at->second;
 }
 
+std::uint32_t Table::cover(const std::shared_ptr<const Chunk>& chunk, std::uint32_t low,
+                           std::uint32_t high) {
+  // Consecutive items mostly lie in one chunk: look there before asking the map.
+  std::uint32_t index = newest_held_;
+  if (index >= held_.size() || held_[index].chunk != chunk)
+    index = newest_held_ = hold(chunk, low, high);
+  Held& held = held_[index];
+  ++held.items;
+  held.low = std::min(held.low, low);
+  held.high = std::max(held.high, high);
+  return index;
+}
+
 void Table::release(std::uint32_t index) {
   Held& held = held_[index];
   if (--held.items > 0)
@@ -112,136 +195,165 @@ void Table::release(std::uint32_t index) {
 }
 
 void Table::push(const Item& item) {
-  if (end_ - begin_ == ring_.size())
-    grow();
+  const Place place = new_place(end_);
   const std::uint32_t capacity = item.chunks[0]->capacity();
   const std::uint32_t end = item.begin + item.rows();
   Slot slot{kNone, kNone, item.begin, item.history, item.steps};
-  const auto cover = [&](const std::shared_ptr<const Chunk>& chunk, std::uint32_t low,
-                         std::uint32_t high) {
-    // Consecutive items mostly lie in one chunk: look there before asking the map.
-    std::uint32_t index = newest_held_;
-    if (index >= held_.size() || held_[index].chunk != chunk)
-      index = newest_held_ = hold(chunk, low, high);
-    Held& held = held_[index];
-    ++held.items;
-    held.low = std::min(held.low, low);
-    held.high = std::max(held.high, high);
-    return index;
-  };
   slot.chunk = cover(item.chunks[0], item.begin, std::min(end, capacity));
   if (end > capacity)
     slot.next_chunk = cover(item.chunks[1], 0, end - capacity);
-  ring_[end_ & (ring_.size() - 1)] = slot;
+  slots_[place] = slot;
+  times_[place] = 0;
   ++end_;
+  double priority = 1;
+  if (keeps_priorities()) {
+    priority = config_.insert_at_maximum ? greatest_priority_ : item.priority;
+    greatest_priority_ = std::max(greatest_priority_, priority);
+    priorities_[place] = priority;
+  }
+  if (sampler_)
+    sampler_->insert(place, priority);
+  if (remover_)
+    remover_->insert(place, priority);
+  for (const auto& extension : extensions_)
+    extension->on_insert(*this, this->item(end_ - 1));
 }
 
-void Table::grow() {
-  std::vector<Slot> larger(std::max<std::size_t>(1024, 2 * ring_.size()));
-  for (std::uint64_t key = begin_; key < end_; ++key)
-    larger[key & (larger.size() - 1)] = ring_[key & (ring_.size() - 1)];
-  ring_ = std::move(larger);
-}
-
-void Table::remove_oldest() {
-  const Slot slot = ring_[begin_ & (ring_.size() - 1)];
-  ++begin_;
+void Table::remove(Place place) {
+  const Slot slot = slots_[place];
+  const std::uint64_t key = key_at(place);
+  if (config_.max_times_sampled > 0)
+    used_samples_ -= times_[place];
+  if (sampler_)
+    sampler_->erase(place);
+  if (remover_) {
+    remover_->erase(place);
+    index_.erase(key);
+    free_places_.push_back(place);
+  } else {
+    ++begin_;
+  }
   release(slot.chunk);
   if (slot.next_chunk != kNone)
     release(slot.next_chunk);
+  for (const auto& extension : extensions_)
+    extension->on_remove(*this, key, times_[place]);
 }
 
-double Table::drift() const {
-  return config_.samples_per_insert * static_cast<double>(limiter_inserted_ - config_.min_items)
-         - static_cast<double>(limiter_sampled_);
+void Table::remove_one() {
+  remove(remover_ ? remover_->select(random_).place
+                  : static_cast<Place>(begin_ & (slots_.size() - 1)));
 }
 
-bool Table::has_min_items() const {
-  return limiter_inserted_ >= config_.min_items && end_ > begin_;
+std::int64_t Table::samples_left() const {
+  if (size() == 0)
+    return 0;
+  return config_.max_times_sampled == 0 ? std::numeric_limits<std::int64_t>::max()
+                                        : size() * config_.max_times_sampled - used_samples_;
 }
 
-bool Table::can_insert() const {
-  return config_.deterministic || limiter_inserted_ < config_.min_items
-         || drift() + config_.samples_per_insert <= config_.error_buffer;
+std::int64_t Table::most_samples() const {
+  return config_.max_times_sampled == 0
+             ? std::numeric_limits<std::int64_t>::max()
+             : config_.max_items
+                       * std::min(config_.max_times_sampled,
+                                  std::numeric_limits<std::int64_t>::max() / config_.max_items)
+                   - reserve();
 }
 
-double Table::least_drift(std::int64_t count) const {
-  return -std::max(config_.error_buffer,
-                   static_cast<double>(count) + config_.samples_per_insert - config_.error_buffer);
+/// Samples that stay in the table, so that it never runs empty; a queue may.
+std::int64_t Table::reserve() const {
+  return config_.max_times_sampled == 0 || is_queue(config_.limiter.kind) || config_.max_items == 1
+             ? 0
+             : 1;
+}
+
+/// Each sample brings an item nearer to its end.
+bool Table::wears() const {
+  return config_.max_times_sampled > 0 && (!removal_suspended_ || is_queue(config_.limiter.kind));
 }
 
 bool Table::can_sample(std::int64_t count) const {
-  return has_min_items()
-         && (config_.deterministic || drift() - static_cast<double>(count) >= least_drift(count));
+  return !lacks(count) && limiter_.can_sample(size(), count);
+}
+
+bool Table::may_begin(std::int64_t count) const {
+  return (wears() ? !lacks(count) : size() > 0) && limiter_.may_begin(size());
 }
 
 std::string Table::why_blocked(std::int64_t count) const {
-  std::ostringstream text;
-  if (!can_sample(count)) {
-    if (!has_min_items())
-      text << "samples wait for inserts: " << limiter_inserted_ << " of min_items "
-           << config_.min_items << " inserted";
-    else
-      text << "a sample of " << count << " waits for inserts: samples are "
-           << static_cast<double>(count) - drift() << " ahead of samples_per_insert "
-           << config_.samples_per_insert << ", at most " << -least_drift(count)
-           << " allowed (error_buffer " << config_.error_buffer << ")";
-  }
-  if (!can_insert())
-    text << "inserts wait for samples: samples are " << drift() + config_.samples_per_insert
-         << " behind samples_per_insert " << config_.samples_per_insert << ", at most error_buffer "
-         << config_.error_buffer << " allowed";
-  return text.str();
+  std::string sample = limiter_.why_no_sample(size(), count);
+  if (sample.empty() && lacks(count))
+    sample = "a sample of " + std::to_string(count)
+             + " waits for inserts: " + std::to_string(samples_left() - reserve())
+             + " samples are left in the table (max_times_sampled "
+             + std::to_string(config_.max_times_sampled) + ")";
+  const std::string insert = limiter_.why_no_insert(size());
+  return sample + (sample.empty() || insert.empty() ? "" : ", and ") + insert;
 }
 
-std::uint64_t Table::random_below(std::uint64_t bound) {
-  // xoshiro256++ (Blackman and Vigna); the product's high word is the index (Lemire), whose bias is
-  // below bound / 2^64.
-  auto& s = random_;
-  const std::uint64_t result = std::rotl(s[0] + s[3], 23) + s[0];
-  const std::uint64_t t = s[1] << 17U;
-  s[2] ^= s[0];
-  s[3] ^= s[1];
-  s[1] ^= s[2];
-  s[0] ^= s[3];
-  s[2] ^= t;
-  s[3] = std::rotl(s[3], 45);
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>(static_cast<Wide>(result) * bound >> 64U);
+void Table::set_limiter(const LimiterConfig& limiter) {
+  TableConfig changed = config_;
+  changed.limiter = limiter;
+  check(changed);
+  config_ = changed;
+  limiter_.reconfigure(limiter, size());
 }
 
-void Table::sample(std::int64_t count, std::vector<Item>& out) {
-  const std::uint64_t size = end_ - begin_;
-  out.resize(size == 0 ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(0, count)));
-  if (out.empty())
+void Table::add_extension(std::shared_ptr<TableExtension> extension) {
+  extensions_.push_back(std::move(extension));
+}
+
+void Table::give_priority(Place place, double priority) {
+  priorities_[place] = priority;
+  greatest_priority_ = std::max(greatest_priority_, priority);
+  if (sampler_)
+    sampler_->update(place, priority);
+  if (remover_)
+    remover_->update(place, priority);
+}
+
+bool Table::set_priority(std::uint64_t key, double priority) {
+  check_priority(priority, "item " + std::to_string(key));
+  const Place place = place_of(key);
+  if (place != KeyIndex::kAbsent && keeps_priorities())
+    give_priority(place, priority);
+  return place != KeyIndex::kAbsent;
+}
+
+void Table::update_priorities(std::span<const std::uint64_t> keys,
+                              std::span<const double> priorities) {
+  if (keys.size() != priorities.size())
+    throw std::invalid_argument(std::to_string(keys.size()) + " keys and "
+                                + std::to_string(priorities.size())
+                                + " priorities: there must be one for each key");
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (!valid_priority(priorities[i]))
+      check_priority(priorities[i], "item " + std::to_string(keys[i]));
+  if (!keeps_priorities())
     return;
-  const std::uint64_t mask = ring_.size() - 1;
-  for (Item& item : out) {
-    item.key = begin_ + random_below(size);
-    __builtin_prefetch(&ring_[item.key & mask]);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Place place = place_of(keys[i]);
+    if (place == KeyIndex::kAbsent) {
+      ++late_priorities_;
+      continue;
+    }
+    const double before = priorities_[place];
+    give_priority(place, priorities[i]);
+    ++updated_priorities_;
+    for (const auto& extension : extensions_)
+      extension->on_update(*this, keys[i], before, priorities[i]);
   }
-  for (Item& item : out) {
-    const Slot& slot = ring_[item.key & mask];
-    item.chunks[0] = held_[slot.chunk].chunk;
-    if (slot.next_chunk != kNone)
-      item.chunks[1] = held_[slot.next_chunk].chunk;
-    else if (item.chunks[1])
-      item.chunks[1].reset();
-    item.begin = slot.begin;
-    item.history = slot.history;
-    item.steps = slot.steps;
-    __builtin_prefetch(item.chunks[0]->row(slot.begin));
-  }
-  sampled_ += static_cast<std::int64_t>(out.size());
-  limiter_sampled_ += static_cast<std::int64_t>(out.size());
 }
 
 TableStats Table::stats() const {
-  return {.items = static_cast<std::int64_t>(end_ - begin_),
+  return {.items = size(),
           .bytes = bytes_,
           .inserted = static_cast<std::int64_t>(end_),
           .sampled = sampled_,
-          .dropped_duplicates = dropped_duplicates_};
+          .dropped_duplicates = dropped_duplicates_,
+          .updated_priorities = updated_priorities_,
+          .late_priorities = late_priorities_};
 }
 
 } // namespace troupe::replay

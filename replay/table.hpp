@@ -1,35 +1,41 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "replay/insertion.hpp"
+#include "replay/key_index.hpp"
+#include "replay/limiter.hpp"
+#include "replay/random.hpp"
+#include "replay/selector.hpp"
 #include "replay/spec.hpp"
 
 namespace troupe::replay {
 
-/// Configuration of one shard's table. The limiter is Reverb's SampleToInsertRatio: with
-///   drift = samples_per_insert * (inserted - min_items) - sampled
-/// an insertion of one more item may not bring drift above error_buffer and a sample of n not below
-/// -error_buffer, once min_items have been inserted; before that inserts are free and samples wait.
-/// Where 2 * error_buffer < n + samples_per_insert (neither side might ever move) samples of n may
-/// go down to error_buffer - n - samples_per_insert. An insertion is let in whole when its first
-/// item is.
+class Table;
+
+/// Configuration of one shard's table.
 struct TableConfig {
   std::int64_t max_items = 1'000'000;
   std::int64_t max_bytes = std::int64_t{4} << 30; // of chunks
-  std::int64_t min_items = 1;
-  double samples_per_insert = 1;
-  double error_buffer = 1024; // samples
-  bool deterministic = false; // the limiter enforces min_items only
+  SelectorConfig sampler{.kind = SelectorKind::uniform};
+  SelectorConfig remover{.kind = SelectorKind::fifo}; // chooses what leaves above the limits
+  std::int64_t max_times_sampled = 0; // an item sampled so often is removed; 0: no limit
+  /// Items enter with the greatest priority that any item was ever given (at first 1) and not with
+  /// their own, so that each is soon sampled once (Schaul et al. 2016).
+  bool insert_at_maximum = false;
+  LimiterConfig limiter = {};
 
   bool operator==(const TableConfig&) const = default;
 };
+
+/// Throws std::invalid_argument naming the key (replay.max_items …), the value and the rule.
+void check(const TableConfig& config);
 
 struct TableStats {
   std::int64_t items = 0;
@@ -37,54 +43,104 @@ struct TableStats {
   std::int64_t inserted = 0;
   std::int64_t sampled = 0;
   std::int64_t dropped_duplicates = 0; // insertions
+  std::int64_t updated_priorities = 0; // items given a new priority
+  std::int64_t late_priorities = 0;    // for items that were gone already
 
   bool operator==(const TableStats&) const = default;
 };
 
-/// The items of one shard: uniform sampling with replacement, FIFO removal by items and by bytes
-/// (bytes may exceed max_bytes by one chunk: the newest items stay). Data and decisions: no thread,
-/// clock or socket; one thread at a time. Hot paths neither lock nor throw.
+/// Sees what happens in a table, from within it. It may call set_priority() and read; nothing else.
+class TableExtension {
+public:
+  virtual ~TableExtension() = default;
+  virtual void on_insert(Table& /*table*/, const Item& /*item*/) {}
+  virtual void on_sample(Table& /*table*/, const Item& /*item*/) {}
+  virtual void on_update(Table& /*table*/, std::uint64_t /*key*/, double /*before*/,
+                         double /*after*/) {}
+  virtual void on_remove(Table& /*table*/, std::uint64_t /*key*/, std::int64_t /*times_sampled*/) {}
+};
+
+/// The items of one shard; sampler and remover choose among them, the limiter says when. Bytes may
+/// exceed max_bytes by one chunk (the newest item stays), and by more where the remover is not
+/// fifo: a chunk goes with the last of its items. Data and decisions: no thread, clock or socket;
+/// one thread at a time. Hot paths neither lock nor throw on valid priorities; they allocate to
+/// grow.
 class Table {
 public:
-  /// Throws std::invalid_argument naming the key (replay.max_items …), the value and the rule.
+  /// Throws std::invalid_argument as check() does.
   Table(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed);
 
-  /// Adds all items and removes the oldest above the limits, whatever can_insert() says. An
-  /// insertion whose sequence this writer has used before is dropped and counted; so is one that
-  /// is 64 or more below the writer's newest.
+  /// Adds all items and removes others above the limits, whatever can_insert() says. An insertion
+  /// whose sequence this writer has used before is dropped and counted; so is one that is 64 or
+  /// more below the writer's newest. Throws std::invalid_argument, with nothing added, on a
+  /// priority that is not 0 to kMaxPriority (where priorities count).
   void insert(const Insertion& insertion);
 
-  bool can_insert() const;
+  /// Throws std::invalid_argument on what insert() would refuse.
+  void check_priorities(const Insertion& insertion) const;
+
+  bool can_insert() const { return limiter_.can_insert(size()); }
   bool can_sample(std::int64_t count) const;
-  bool has_min_items() const; // inserted so far, and not empty
+  /// Samples may begin at all (min_items): what an open shard asks.
+  bool may_begin(std::int64_t count) const;
+  /// Samples no longer count for max_times_sampled and remove nothing, so that as many may be had
+  /// as are asked for; without effect on queues and stacks.
+  void suspend_removal(bool suspended) { removal_suspended_ = suspended; }
+  /// Fewer than `count` samples are left in it (max_times_sampled; one stays, unless it is a
+  /// queue): only inserts can help.
+  bool lacks(std::int64_t count) const { return samples_left() - reserve() < count; }
+  /// The most samples that it can ever give at once.
+  std::int64_t most_samples() const;
 
   /// Which side waits for what, in words with numbers; "" when both may move.
   std::string why_blocked(std::int64_t sample_count = 1) const;
 
-  /// `count` items, independent and uniform, into `out` (replaced). Nothing when empty. Does not
-  /// ask the limiter, but counts.
+  /// Items chosen by the sampler, with replacement, into `out` (replaced), `count` of them or, with
+  /// max_times_sampled, as many as there are. Does not ask the limiter, but counts.
   void sample(std::int64_t count, std::vector<Item>& out);
+
+  /// Gives items new priorities; those that are gone are counted. Spans of one length. Throws
+  /// std::invalid_argument naming key, value and rule before anything has changed. Without effect
+  /// where neither sampler nor remover asks for priorities.
+  void update_priorities(std::span<const std::uint64_t> keys, std::span<const double> priorities);
+
+  /// The same for one item and unseen by extensions; false when it is gone.
+  bool set_priority(std::uint64_t key, double priority);
+
+  bool contains(std::uint64_t key) const { return place_of(key) != KeyIndex::kAbsent; }
+  /// The item of a key that is there, as a sample would give it but for its probability (0).
+  Item item(std::uint64_t key) const;
+
+  /// Another limiter from now on, at drift 0. Throws std::invalid_argument as check() does; nothing
+  /// has changed then.
+  void set_limiter(const LimiterConfig& limiter);
+
+  void add_extension(std::shared_ptr<TableExtension> extension);
 
   TableStats stats() const;
   const TableConfig& config() const { return config_; }
   const TransitionSpec& spec() const { return spec_; }
 
-  /// Writes everything (items, rows, counters, random state) to a temporary file beside `path` and
-  /// renames it. Throws std::runtime_error naming the file and the cause; `path` is unharmed then.
+  /// Writes everything (items, rows, priorities, counters, random state; extensions keep theirs) to
+  /// a temporary file beside `path` and renames it. Throws std::runtime_error naming the file and
+  /// the cause; `path` is unharmed then.
   void save(const std::string& path) const;
 
   enum class ConfigChange { refuse, accept };
 
-  /// Replaces the contents; sampling then goes on exactly as it would have after save(). Throws
-  /// std::runtime_error (the table is unchanged) on a file that is missing, truncated, damaged or
-  /// foreign, whose TransitionSpec differs, or whose TableConfig differs (the message lists each
-  /// difference). With ConfigChange::accept another TableConfig is fine: this table's applies, the
-  /// limiter begins anew at drift 0, and the oldest items above the limits are removed.
-  void load(const std::string& path, ConfigChange change = ConfigChange::refuse);
+  /// Replaces the contents; sampling then goes on exactly as it would have after save(). Returns
+  /// how this table's configuration differs from the saved one, "" when it does not. Throws
+  /// std::runtime_error (the table is unchanged) on a file that is missing, truncated, damaged,
+  /// foreign or of another version, whose TransitionSpec differs, or whose TableConfig differs (the
+  /// message lists each difference). With ConfigChange::accept another TableConfig is fine: this
+  /// table's applies, the limiter begins anew at drift 0, items above the limits are removed.
+  std::string load(const std::string& path, ConfigChange change = ConfigChange::refuse);
 
 private:
   friend struct TableFile;
-  struct Slot { // an item of the ring
+  friend struct TableLoader;
+  using Place = std::uint32_t;
+  struct Slot { // an item
     std::uint32_t chunk = 0;
     std::uint32_t next_chunk = 0; // kNone: the window ends in the first
     std::uint32_t begin = 0;
@@ -103,34 +159,70 @@ private:
     std::uint32_t high = 0;
   };
 
+  // Items lie at places. Where the oldest is always the one that leaves they form a ring: key k at
+  // k & (places - 1), those of [begin_, end_) alive. Else any place may be free, and index_ knows.
+  bool is_ring() const { return remover_ == nullptr; }
+  std::int64_t size() const {
+    return static_cast<std::int64_t>(is_ring() ? end_ - begin_ : index_.size());
+  }
+  Place place_of(std::uint64_t key) const;
+  std::uint64_t key_at(Place place) const;
+  Place new_place(std::uint64_t key);
+  std::vector<Place> places_by_key() const;
+  void grow_ring();
+
   std::uint32_t hold(const std::shared_ptr<const Chunk>& chunk, std::uint32_t low,
                      std::uint32_t high);
+  std::uint32_t cover(const std::shared_ptr<const Chunk>& chunk, std::uint32_t low,
+                      std::uint32_t high);
   void release(std::uint32_t held);
-  void remove_oldest();
   void push(const Item& item);
-  void grow();
+  void remove(Place place);
+  void remove_one();
+  void remove_above_limits(std::int64_t coming);
   bool take_sequence(std::uint64_t writer_id, std::uint64_t sequence);
-  double drift() const;
-  double least_drift(std::int64_t count) const;
-  std::uint64_t random_below(std::uint64_t bound);
+  std::int64_t samples_left() const;
+  std::int64_t reserve() const;
+  bool wears() const;
+  void sample_ring(std::vector<Item>& out);
+  void sample_selected(std::vector<Item>& out);
+  void sample_to_the_last(std::int64_t count, std::vector<Item>& out);
+  void fill(Place place, Item& item) const;
+  bool keeps_priorities() const;
+  void give_priority(Place place, double priority);
 
   TableConfig config_;
   TransitionSpec spec_;
-  std::array<std::uint64_t, 4> random_;
-  std::vector<Slot> ring_;  // a power of two; item key k lies at k & (size - 1)
-  std::uint64_t begin_ = 0; // key of the oldest item
+  Limiter limiter_;
+  Random random_;
+  std::unique_ptr<Selector> sampler_; // null: uniform over a ring
+  std::unique_ptr<Selector> remover_; // null: fifo, a ring
+
+  std::vector<Slot> slots_;          // by place, as the three below
+  std::vector<std::uint32_t> times_; // sampled
+  std::vector<double> priorities_;   // where they count
+  std::vector<std::uint64_t> keys_;  // unless a ring
+  std::vector<Place> free_places_;
+  KeyIndex index_;
+  std::uint64_t begin_ = 0; // of a ring: the oldest item's key
   std::uint64_t end_ = 0;   // key of the next item
+
   std::vector<Held> held_;
   std::vector<std::uint32_t> free_held_;
   std::uint32_t newest_held_ = 0; // the chunk of the item pushed last
   std::unordered_map<const Chunk*, std::uint32_t> held_of_;
   std::unordered_map<std::uint64_t, Sequences> writers_;
+  std::vector<std::shared_ptr<TableExtension>> extensions_;
+  std::vector<Selected> selected_; // of one sample
+  bool removal_suspended_ = false;
+  double greatest_priority_ = 1;
   std::uint64_t insertions_ = 0;
   std::int64_t bytes_ = 0;
+  std::int64_t used_samples_ = 0; // times that the items held were sampled
   std::int64_t sampled_ = 0;
   std::int64_t dropped_duplicates_ = 0;
-  std::int64_t limiter_inserted_ = 0;
-  std::int64_t limiter_sampled_ = 0;
+  std::int64_t updated_priorities_ = 0;
+  std::int64_t late_priorities_ = 0;
 };
 
 } // namespace troupe::replay

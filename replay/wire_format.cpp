@@ -6,6 +6,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "replay/selector.hpp"
+
 namespace troupe::replay {
 
 namespace {
@@ -99,6 +101,10 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t spec, bool co
     records.push_back({place(*item.chunks[0]), item.chunks[1] ? place(*item.chunks[1]) : kNoChunk,
                        item.begin, item.history, item.steps});
   insert.set_first_key(insertion.items[0].key);
+  if (std::any_of(insertion.items.begin(), insertion.items.end(),
+                  [](const Item& item) { return item.priority != 1; }))
+    for (const Item& item : insertion.items)
+      insert.add_priorities(item.priority);
   insert.set_capacity(insertion.items[0].chunks[0]->capacity());
   message.frames.emplace_back(std::as_bytes(std::span(records)));
   Ranges ranges;
@@ -225,6 +231,12 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
     why = "an insertion whose parts do not fit its header";
     return Result::garbage;
   }
+  const auto& priorities = header.priorities();
+  if ((!priorities.empty() && static_cast<std::size_t>(priorities.size()) != items)
+      || !std::all_of(priorities.begin(), priorities.end(), valid_priority)) {
+    why = "an insertion whose priorities are not one of 0 to 1e12 for each item";
+    return Result::garbage;
+  }
   Writer& from = writer(header.writer());
   const Result result = build(from, header, frames, items, insertion, why);
   if (std::ssize(from.chunks) > kChunksPerWriter) {
@@ -253,6 +265,8 @@ InsertionDecoder::Result InsertionDecoder::build(Writer& from, const wire::Inser
     std::memcpy(&record, frames[0].bytes().data() + i * sizeof record, sizeof record);
     made->items[i].key = header.first_key() + i;
     const Result result = add_item(from, header, record, made->items[i]);
+    if (!header.priorities().empty())
+      made->items[i].priority = header.priorities(static_cast<int>(i));
     if (result == Result::garbage) {
       why = "an item outside its chunks";
       return Result::garbage;

@@ -18,7 +18,7 @@
 /// bad_alloc on any bytes, and allocate no more than the limits they are given.
 namespace troupe::replay {
 
-constexpr std::uint32_t kProtocol = 1;
+constexpr std::uint32_t kProtocol = 2;
 
 /// One item of an Insert message; `chunk` and `next_chunk` are places in Insert.chunks.
 struct ItemRecord {
@@ -37,7 +37,9 @@ struct SampleRecord {
   float discount = 0;
   std::uint16_t history = 0;
   std::uint16_t steps = 0;
-  std::uint32_t zero = 0;
+  std::uint32_t times_sampled = 0;
+  double priority = 1;
+  double probability = 0;
 };
 
 /// The message of an insertion. Complete: with every row its items need, also those of earlier

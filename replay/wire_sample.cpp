@@ -3,13 +3,14 @@
 #include <cstring>
 
 #include "replay/gather.hpp"
+#include "replay/selector.hpp"
 #include "replay/wire_format.hpp"
 
 namespace troupe::replay {
 
 namespace {
 
-static_assert(sizeof(SampleRecord) == 24);
+static_assert(sizeof(SampleRecord) == 40);
 
 using env::wire::Frame;
 using env::wire::Message;
@@ -58,6 +59,7 @@ Message encode_sample(const TransitionSpec& spec, std::uint64_t fingerprint, std
   part.set_request(request);
   part.set_first(first);
   part.set_count(static_cast<std::int64_t>(items.size()));
+  part.set_table_items(items.empty() ? 0 : items[0].table_items);
   const RowLayout layout(spec);
   const auto stack = static_cast<std::uint32_t>(spec.stack);
   const std::size_t action_bytes = layout.action_size * sizeof(float);
@@ -70,7 +72,8 @@ Message encode_sample(const TransitionSpec& spec, std::uint64_t fingerprint, std
   std::byte* picture = pictures.bytes().data();
   for (const Item& item : items) {
     const NStep sums = n_step(spec, item);
-    const SampleRecord record{item.key, sums.reward, sums.discount, item.history, item.steps, 0};
+    const SampleRecord record{item.key,   sums.reward,        sums.discount, item.history,
+                              item.steps, item.times_sampled, item.priority, item.probability};
     std::memcpy(scalar, &record, sizeof record);
     std::memcpy(scalar + sizeof record, item.row(item.history + 1U) + layout.action, action_bytes);
     scalar += sizeof record + action_bytes;
@@ -101,7 +104,9 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
     SampleRecord record;
     std::memcpy(&record, scalar, sizeof record);
-    if (record.history >= spec.stack || record.steps < 1 || record.steps > spec.n_step)
+    if (record.history >= spec.stack || record.steps < 1 || record.steps > spec.n_step
+        || !valid_priority(record.priority)
+        || !(record.probability >= 0 && record.probability <= 1))
       return false;
     const FramePlan plan(record.history, record.steps, stack);
     if (pictures.size() / layout.frame_bytes < plan.count)
@@ -121,6 +126,12 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
     batch.reward[row] = record.reward;
     batch.discount[row] = record.discount;
     batch.key[row] = record.key;
+    Item choice;
+    choice.priority = record.priority;
+    choice.probability = record.probability;
+    choice.times_sampled = record.times_sampled;
+    choice.table_items = header.table_items();
+    put_choice(batch, row, choice);
   }
   return pictures.empty();
 }

@@ -12,6 +12,7 @@
 
 #include "experiments/bench/bench.hpp"
 #include "replay/gather.hpp"
+#include "replay/importance.hpp"
 #include "replay/remote.hpp"
 #include "replay/shard.hpp"
 #include "replay/table.hpp"
@@ -49,7 +50,9 @@ std::vector<Kind> kinds() {
 }
 
 replay::TableConfig config_of(const Kind& kind) {
-  return {.max_items = kind.items, .max_bytes = std::int64_t{8} << 30, .error_buffer = 1e15};
+  return {.max_items = kind.items,
+          .max_bytes = std::int64_t{8} << 30,
+          .limiter = {.error_buffer = 1e15}};
 }
 
 /// A stream of time steps; frames are copied into their place as a renderer would write them.
@@ -143,6 +146,103 @@ void bench_in_process(const BenchOptions& options, const Report& report, const K
   });
 }
 
+replay::TableConfig prioritized(replay::TableConfig config) {
+  config.sampler = {.kind = replay::SelectorKind::prioritized, .exponent = 0.6};
+  return config;
+}
+
+/// As cpprb's and TorchRL's prioritized buffers do: a batch with its importance weights, and then
+/// new priorities for all of it.
+void bench_prioritized(const BenchOptions& options, const Report& report, const Kind& kind) {
+  const auto rate = [&](const std::string& metric, const std::string& unit, auto&& chunk) {
+    report_rate(options, report, kind, metric, unit, "pointer", chunk);
+  };
+  replay::Table table(prioritized(config_of(kind)), kind.spec, 1);
+  Stream stream(kind, 1);
+  while (table.stats().items < kind.items)
+    table.insert(*stream.next(kind.insert));
+  for (const int each : {1, kind.insert})
+    rate("prioritized append+take+insert, " + std::to_string(each) + " at a time", "items/s",
+         [&, each] {
+           double items = 0;
+           for (int i = 0; i < 1024 / each; ++i) {
+             const auto insertion = stream.next(each);
+             table.insert(*insertion);
+             items += static_cast<double>(insertion->items.size());
+           }
+           return items;
+         });
+  Batch batch(kind.spec);
+  std::vector<replay::Item> items;
+  std::vector<double> probability(kBatch), priority(kBatch);
+  std::vector<float> weight(kBatch);
+  replay::Random random(7);
+  const auto sample = [&] {
+    table.sample(kBatch, items);
+    auto view = batch.view();
+    view.probability = probability;
+    replay::gather(kind.spec, items, view, 0);
+    const replay::ShardRows part{.rows = kBatch, .table_items = kind.items};
+    replay::importance_weights(probability, {&part, 1}, 0.4, weight);
+    return 1.0;
+  };
+  const auto update = [&] {
+    for (double& one : priority)
+      one = 0.1 + random.unit();
+    table.update_priorities(batch.key, priority);
+    return 1.0;
+  };
+  for (std::int64_t i = 0; i < 4 * kind.items / kBatch; ++i) { // priorities of all sorts
+    table.sample(kBatch, items);
+    for (std::size_t k = 0; k < batch.key.size(); ++k)
+      batch.key[k] = items[k].key;
+    update();
+  }
+  rate("prioritized sample+gather of 256", "batches/s", sample);
+  rate("prioritized sample+gather+update of 256", "batches/s", [&] {
+    sample();
+    return update();
+  });
+}
+
+/// What a larger table costs: items of one float, so that 10^7 fit anywhere, in one chunk row each.
+void bench_sizes(const BenchOptions& options, const Report& report) {
+  for (const std::int64_t items : {10'000, 100'000, 1'000'000, 10'000'000}) {
+    const Kind kind{
+        "small", {.frame = {"state", env::ElementType::float32, {1}}, .action_size = 1}, items, 64};
+    for (const bool by_priority : {false, true}) {
+      const replay::TableConfig config = config_of(kind);
+      replay::Table table(by_priority ? prioritized(config) : config, kind.spec, 1);
+      Stream stream(kind, 1);
+      while (table.stats().items < items)
+        table.insert(*stream.next(1024));
+      std::vector<replay::Item> sampled;
+      const std::string name = by_priority ? "prioritized " : "";
+      const auto rate = [&](const std::string& metric, auto&& chunk) {
+        report_rate(options, report, kind, name + metric, "items/s", "pointer", chunk);
+      };
+      rate("sample of 256", [&] {
+        table.sample(kBatch, sampled);
+        return static_cast<double>(kBatch);
+      });
+      if (!by_priority)
+        continue;
+      std::vector<std::uint64_t> key(kBatch);
+      std::vector<double> priority(kBatch);
+      replay::Random random(7);
+      const auto first = static_cast<std::uint64_t>(table.stats().inserted - items);
+      rate("update of 256", [&] {
+        for (std::size_t i = 0; i < key.size(); ++i) {
+          key[i] = first + random.below(static_cast<std::uint64_t>(items));
+          priority[i] = 0.1 + random.unit();
+        }
+        table.update_priorities(key, priority);
+        return static_cast<double>(kBatch);
+      });
+    }
+  }
+}
+
 /// A shard with its data port in a process of its own, ended with this object.
 class ServerProcess {
 public:
@@ -183,9 +283,10 @@ private:
         shard.insert(std::move(insertion), std::move(accepted));
       };
       handlers.sample = [&](std::int64_t count,
-                            std::function<void(std::vector<replay::Item>)> answer) {
+                            std::function<void(std::vector<replay::Item>)> answer,
+                            replay::Patience patience) {
         const std::scoped_lock lock(mutex);
-        shard.sample(count, std::move(answer));
+        shard.sample(count, std::move(answer), std::move(patience));
       };
       handlers.stats = [&](const std::function<void(replay::TableStats)>& answer) {
         const std::scoped_lock lock(mutex);
@@ -242,8 +343,10 @@ void bench_remote(const BenchOptions& options, const Report& report, const Kind&
 void bench_replay(const BenchOptions& options, const Report& report) {
   for (const Kind& kind : kinds()) {
     bench_in_process(options, report, kind);
+    bench_prioritized(options, report, kind);
     bench_remote(options, report, kind);
   }
+  bench_sizes(options, report);
 }
 
 } // namespace troupe::experiments

@@ -40,6 +40,13 @@ STAGES = {
         (f"{kind}, batches of 256, same process", (f"{kind} sample+gather of 256", {"transport": "pointer"}), f"{kind} uniform sample(256)")
         for kind in ("state", "pixel")
     ] + [
+        (f"{kind}, prioritized, insert {n} at a time, same process", (f"{kind} prioritized append+take+insert, {n} at a time", {}), f"{kind} prioritized {theirs}")
+        for kind in ("state", "pixel") for n, theirs in ((1, "add single"), (64, "add batch 64"), (64, "extend batch 64"))
+    ] + [
+        (f"{kind}, prioritized, batches of 256{' and their new priorities' if more else ''}, same process",
+         (f"{kind} prioritized sample+gather{more and '+update'} of 256", {}), f"{kind} prioritized sample(256){more}")
+        for kind in ("state", "pixel") for more in ("", "+update_priorities")
+    ] + [
         (f"{kind}, insert, another process", (f"{kind} insert, {n} at a time", {}), f"{kind} uniform insert trajectory_writer, localhost 1 client proc")
         for kind in ("state", "pixel") for n in (1, 16)
     ] + [

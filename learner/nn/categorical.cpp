@@ -31,21 +31,32 @@ at::Tensor project(const Support& support, const at::Tensor& target_logits,
 
 double categorical_loss(const Support& support, const at::Tensor& target_logits,
                         const at::Tensor& reward, const at::Tensor& discount, double reward_scale,
-                        const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace) {
+                        const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace,
+                        const RowLosses& rows) {
   const std::int64_t batch = logits.size(0);
   if (uses_kernels(logits)) {
     const double total = kernel_table().categorical_loss(
         target_logits.const_data_ptr<float>(), reward.const_data_ptr<float>(),
-        discount.const_data_ptr<float>(), logits.const_data_ptr<float>(),
-        gradient.mutable_data_ptr<float>(), workspace.floats(2 * (support.atoms + 32)),
-        static_cast<float>(support.minimum), static_cast<float>(support.maximum),
-        static_cast<float>(reward_scale), batch, support.atoms);
+        discount.const_data_ptr<float>(),
+        rows.weight.defined() ? rows.weight.const_data_ptr<float>() : nullptr,
+        logits.const_data_ptr<float>(), gradient.mutable_data_ptr<float>(),
+        rows.losses.defined() ? rows.losses.mutable_data_ptr<float>() : nullptr,
+        workspace.floats(2 * (support.atoms + 32)), static_cast<float>(support.minimum),
+        static_cast<float>(support.maximum), static_cast<float>(reward_scale), batch,
+        support.atoms);
     return total / static_cast<double>(batch);
   }
   const at::Tensor projected = project(support, target_logits, reward * reward_scale, discount);
   const at::Tensor log_probability = at::log_softmax(logits, 1);
   gradient.copy_((log_probability.exp() - projected) / static_cast<double>(batch));
-  return -(projected * log_probability).sum(1).mean().item<double>();
+  at::Tensor losses = -(projected * log_probability).sum(1);
+  if (rows.losses.defined())
+    rows.losses.copy_(losses);
+  if (rows.weight.defined()) {
+    gradient.mul_(rows.weight.unsqueeze(1));
+    losses = losses * rows.weight;
+  }
+  return losses.mean().item<double>();
 }
 
 double expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient) {

@@ -22,11 +22,20 @@ struct Support {
 at::Tensor project(const Support& support, const at::Tensor& target_logits,
                    const at::Tensor& reward, const at::Tensor& discount);
 
-/// Mean cross entropy between the projected target and softmax(logits); `gradient` [batch, atoms]
-/// gets its derivative with respect to `logits`. Rewards are multiplied by reward_scale.
+/// What of a loss is each row's own: `weight` [batch] (undefined: all 1) is how much a row counts,
+/// `losses` [batch] (undefined: not wanted) gets their cross entropies, unweighted.
+struct RowLosses {
+  at::Tensor weight;
+  at::Tensor losses;
+};
+
+/// Mean of weight * cross entropy between the projected target and softmax(logits); `gradient`
+/// [batch, atoms] gets its derivative with respect to `logits`. Rewards are multiplied by
+/// reward_scale.
 double categorical_loss(const Support& support, const at::Tensor& target_logits,
                         const at::Tensor& reward, const at::Tensor& discount, double reward_scale,
-                        const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace);
+                        const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace,
+                        const RowLosses& rows = {});
 
 /// Mean of Q = sum softmax(logits) * atoms; `gradient` gets the derivative of -mean(Q).
 double expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient);

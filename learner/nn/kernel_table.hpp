@@ -41,11 +41,13 @@ struct KernelTable {
                              std::int64_t n);
 
   /// Categorical critic loss: gradient[m, atoms] of the mean cross entropy between the projected
-  /// target distribution and softmax(logits). scratch: 2 * (atoms + 32) floats. Returns the sum of
-  /// the row losses.
+  /// target distribution and softmax(logits). Row i counts weight[i] times (null: once); its own
+  /// loss, unweighted, goes to row_losses[i] (null: nowhere). scratch: 2 * (atoms + 32) floats.
+  /// Returns the weighted sum of the row losses.
   double (*categorical_loss)(const float* target_logits, const float* reward, const float* discount,
-                             const float* logits, float* gradient, float* scratch, float minimum,
-                             float maximum, float reward_scale, std::int64_t m, std::int64_t atoms);
+                             const float* weight, const float* logits, float* gradient,
+                             float* row_losses, float* scratch, float minimum, float maximum,
+                             float reward_scale, std::int64_t m, std::int64_t atoms);
   /// gradient[m, atoms] of -mean(Q), Q = sum softmax(logits) * atoms. Returns the sum of Q.
   double (*expected_value)(const float* logits, float* gradient, float minimum, float maximum,
                            std::int64_t m, std::int64_t atoms);

@@ -168,8 +168,9 @@ float exponentials(const float* x, float* weights, Index n, float* most) {
 }
 
 double categorical_loss(const float* target_logits, const float* reward, const float* discount,
-                        const float* logits, float* gradient, float* scratch, float minimum,
-                        float maximum, float reward_scale, Index m, Index atoms) {
+                        const float* weight, const float* logits, float* gradient,
+                        float* row_losses, float* scratch, float minimum, float maximum,
+                        float reward_scale, Index m, Index atoms) {
   float* weights = scratch;
   float* projected = scratch + atoms + kWidth;
   const float spacing = (maximum - minimum) / static_cast<float>(atoms - 1);
@@ -195,13 +196,18 @@ double categorical_loss(const float* target_logits, const float* reward, const f
     const float total = exponentials(logits, weights, atoms, &most);
     const float log_total = __builtin_logf(total) + most;
     const float normal = 1.0f / total;
+    const float importance = weight == nullptr ? 1.0f : weight[i];
+    const float row_scale = scale * importance;
     Vector row = {};
     each(atoms, [&](Index j, Index part) {
       const Vector p = get(projected + j, part);
       row += p * (log_total - get(logits + j, part));
-      put(gradient + j, (get(weights + j, part) * normal - p) * scale, part);
+      put(gradient + j, (get(weights + j, part) * normal - p) * row_scale, part);
     });
-    loss += static_cast<double>(sum(row));
+    const float row_loss = sum(row);
+    if (row_losses != nullptr)
+      row_losses[i] = row_loss;
+    loss += static_cast<double>(row_loss * importance);
   }
   return loss;
 }

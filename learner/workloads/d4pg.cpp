@@ -45,6 +45,7 @@ public:
   TensorMap optimizer_state() override;
   void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor policy_parameters() override;
+  at::Tensor priorities() override { return priorities_; }
 
 private:
   struct Inputs {
@@ -53,6 +54,7 @@ private:
     at::Tensor reward;
     at::Tensor discount;
     at::Tensor next_observation; // states, or features of the target encoder
+    at::Tensor weight;           // undefined: each row counts once
   };
 
   void build_group(ReplicaContext& context, Group& group, double learning_rate);
@@ -91,6 +93,8 @@ private:
   Tape target_policy_tape_;
   at::Tensor actions_;
   at::Tensor next_actions_;
+  at::Tensor row_losses_;
+  at::Tensor priorities_; // of the last weighted batch
   Workspace workspace_;
   Random random_{0};
   std::int64_t updates_ = 0;
@@ -190,6 +194,8 @@ D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
   in.action = checked(batch, "action", {networks_.action_size}, at::kFloat).to(options_);
   in.reward = checked(batch, "reward", {}, at::kFloat).to(options_);
   in.discount = checked(batch, "discount", {}, at::kFloat).to(options_);
+  if (batch.contains("weight"))
+    in.weight = checked(batch, "weight", {}, at::kFloat).to(options_);
   if (networks_.pixels) {
     in.observation = encode(online_tape_, encoder_parameters_, observation);
     in.next_observation = encode(target_tape_, encoder_target_, next);
@@ -227,9 +233,17 @@ double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
   const Mlp& critic = networks_.critic;
   const at::Tensor& logits =
       critic.forward(critic_parameters_, in.observation, in.action, critic_tape_, workspace_);
+  RowLosses rows{.weight = in.weight, .losses = {}};
+  if (in.weight.defined()) {
+    if (!row_losses_.defined() || row_losses_.size(0) != in.weight.size(0))
+      row_losses_ = at::empty_like(in.weight);
+    rows.losses = row_losses_;
+  }
   const double loss =
       categorical_loss(networks_.support, target_logits, in.reward, in.discount,
-                       config_.reward_scale, logits, critic_tape_.gradient(), workspace_);
+                       config_.reward_scale, logits, critic_tape_.gradient(), workspace_, rows);
+  priorities_ =
+      in.weight.defined() ? row_losses_.to(at::kCPU, at::kDouble).clamp_min_(0) : at::Tensor();
   critic.backward(critic_parameters_, critic_gradients_, critic_tape_, networks_.pixels,
                   workspace_);
   if (networks_.pixels)

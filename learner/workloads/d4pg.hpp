@@ -49,9 +49,11 @@ struct D4pgSpec {
 
 /// Names in a batch: "observation", "action", "reward", "discount", "next_observation" as in
 /// replay::BatchView, dense, on the CPU; the caller brings them (input_fn has none) and keeps them
-/// unchanged during step_fn. Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share
-/// of |a| > 0.95), "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a
-/// NaN or infinity in batch, loss or gradient.
+/// unchanged during step_fn. With a tensor "weight" [batch], float32, row i counts weight[i] times
+/// in the critic's loss (not in the policy's), and priorities() are the rows' cross entropies.
+/// Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share of |a| > 0.95),
+/// "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a NaN or infinity
+/// in batch, loss or gradient.
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec);
 std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpec& spec);
 

@@ -18,17 +18,28 @@ struct ReplayFixture : tests::ActorFixture {
   replay::TransitionWriter writer{kStates, 1};
   bool begun = false;
 
-  explicit ReplayFixture(bool in_turn = false, double samples_per_insert = 1)
-      : replay(system.spawn(replay_actor,
-                            ReplayOptions{.shard = 3,
-                                          .replicas = 2,
-                                          .in_turn = in_turn,
-                                          .table = {.min_items = 2,
-                                                    .samples_per_insert = samples_per_insert,
-                                                    .error_buffer = 4,
-                                                    .deterministic = in_turn},
-                                          .transitions = kStates,
-                                          .seed = 7})) {}
+  explicit ReplayFixture(bool in_turn = false, double samples_per_insert = 1,
+                         bool prioritized = false)
+      : replay(system.spawn(
+          replay_actor,
+          ReplayOptions{
+              .shard = 3,
+              .replicas = 2,
+              .in_turn = in_turn,
+              .in_turn_updates = prioritized,
+              .table = {.sampler = {.kind = prioritized ? replay::SelectorKind::prioritized
+                                                        : replay::SelectorKind::uniform},
+                        .insert_at_maximum = prioritized,
+                        .limiter = {.min_items = 2,
+                                    .samples_per_insert = samples_per_insert,
+                                    .error_buffer = in_turn ? 1e15 : 4}},
+              .transitions = kStates,
+              .seed = 7})) {}
+
+  ~ReplayFixture() { // a tick that it has sent itself would keep it
+    caf::anon_send_exit(replay, caf::exit_reason::user_shutdown);
+    deliver_all();
+  }
 
   InsertionPtr items(int count) {
     const float action = 0.5F;
@@ -121,6 +132,98 @@ TEST_CASE("in a deterministic run two replicas get the same samples whoever asks
     all.insert(all.end(), got[1].begin(), got[1].end());
   }
   CHECK(keys[0] == keys[1]);
+}
+
+struct Prioritized : ReplayFixture {
+  explicit Prioritized(bool in_turn = false) : ReplayFixture(in_turn, 1, true) {}
+
+  static PrioritiesPtr only(std::uint64_t key, std::uint64_t items) { // all others 0
+    auto made = std::make_shared<Priorities>();
+    for (std::uint64_t k = 0; k < items; ++k) {
+      made->keys.push_back(k);
+      made->values.push_back(k == key ? 2 : 0);
+    }
+    return made;
+  }
+};
+
+TEST_CASE("priorities reach the table, wrong ones are answered with what is wrong") {
+  Prioritized fixture;
+  fixture.ask<done_atom>(fixture.replay, insert_atom_v, fixture.items(50));
+  fixture.ask<done_atom>(fixture.replay, update_atom_v, std::uint32_t{0}, std::uint64_t{0},
+                         Prioritized::only(17, 60)); // ten of them were never there
+  const auto sample = fixture.ask<SamplePtr>(fixture.replay, sample_atom_v, std::uint32_t{0},
+                                             std::uint64_t{0}, std::uint32_t{4});
+  for (const replay::Item& item : sample->items) {
+    CHECK(item.key == 17);
+    CHECK(item.probability == 1);
+    CHECK(item.table_items == 50);
+  }
+  const auto report =
+      decode<wire::ShardReport>(fixture.ask<Encoded>(fixture.replay, report_atom_v));
+  CHECK(report.priorities() == 50);
+  CHECK(report.late_priorities() == 10);
+
+  auto bad = std::make_shared<Priorities>();
+  bad->keys = {1};
+  bad->values = {-1};
+  auto pending = fixture.self->request(fixture.replay, caf::infinite, update_atom_v,
+                                       std::uint32_t{0}, std::uint64_t{0}, PrioritiesPtr(bad));
+  fixture.deliver_all();
+  pending.receive([](done_atom) { FAIL("expected a fault"); },
+                  [&](caf::error& e) {
+                    CHECK(explain(fixture.system, e).find("item 1 is -1") != std::string::npos);
+                  });
+}
+
+TEST_CASE("in a deterministic run priorities come between the samples of one number and the next") {
+  Prioritized fixture(true);
+  fixture.ask<done_atom>(fixture.replay, insert_atom_v, fixture.items(50));
+  const auto ask_sample = [&](std::uint32_t replica, std::uint64_t number) {
+    fixture.self->send(fixture.replay, sample_atom_v, replica, number, std::uint32_t{8});
+  };
+  std::vector<std::vector<std::uint64_t>> got;
+  const auto take = [&] {
+    fixture.deliver_all();
+    while (fixture.self->has_next_message())
+      fixture.self->receive(
+          [&](SamplePtr& sample) {
+            got.emplace_back();
+            for (const auto& item : sample->items)
+              got.back().push_back(item.key);
+          },
+          [](done_atom) {});
+  };
+  ask_sample(1, 1); // far too early
+  ask_sample(1, 0);
+  take();
+  CHECK(got.empty());
+  ask_sample(0, 1);
+  ask_sample(0, 0);
+  take();
+  CHECK(got.size() == 2); // those of number 0; number 1 waits for both updates
+  fixture.self->send(fixture.replay, update_atom_v, std::uint32_t{1}, std::uint64_t{0},
+                     Prioritized::only(7, 50));
+  take();
+  CHECK(got.size() == 2);
+  fixture.self->send(fixture.replay, update_atom_v, std::uint32_t{0}, std::uint64_t{0},
+                     Prioritized::only(9, 50));
+  take();
+  REQUIRE(got.size() == 4);
+  CHECK(got[2] == std::vector<std::uint64_t>(8, 7)); // replica 1's came last
+  CHECK(got[3] == std::vector<std::uint64_t>(8, 7));
+}
+
+TEST_CASE_FIXTURE(ReplayFixture, "a limiter changed while the shard runs answers those it held") {
+  auto pending = self->request(replay, caf::infinite, sample_atom_v, std::uint32_t{0},
+                               std::uint64_t{0}, std::uint32_t{1});
+  ask<done_atom>(replay, insert_atom_v, items(1)); // of two
+  CHECK_FALSE(self->has_next_message());
+  ask<done_atom>(replay, limit_atom_v,
+                 LimiterPtr(std::make_shared<replay::LimiterConfig>(replay::LimiterConfig{
+                     .kind = replay::LimiterKind::minimum_size, .min_items = 1})));
+  pending.receive([](SamplePtr& sample) { CHECK(sample->items.size() == 1); },
+                  [this](caf::error& e) { FAIL(explain(system, e)); });
 }
 
 } // namespace

@@ -143,6 +143,98 @@ TEST_CASE(
   CHECK(more.progress.replay_items > result.progress.replay_items);
 }
 
+RunConfig small_prioritized(std::int64_t environment_steps) {
+  RunConfig config = small(environment_steps);
+  config.replay.sampler = "prioritized";
+  config.replay.importance_updates = 400;
+  return config;
+}
+
+TEST_CASE("a deterministic run with priorities repeats to the last bit, also when interrupted") {
+  const Folder first("prioritized1"), second("prioritized2"), parts("prioritized3");
+  const RunResult a = play(small_prioritized(4000), first.path);
+  const RunResult b = play(small_prioritized(4000), second.path);
+  REQUIRE(a.error == "");
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates > 100);
+  // Each row of each batch was given one, but for items that had left.
+  CHECK(a.progress.priorities == a.progress.updates * 32);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+
+  const RunResult half = play(small_prioritized(2400), parts.path);
+  REQUIRE(half.error == "");
+  CHECK(half.progress.updates < a.progress.updates);
+  const RunResult resumed = play(small_prioritized(4000), parts.path, half.checkpoint);
+  REQUIRE(resumed.error == "");
+  check_equal(a.checkpoint, resumed.checkpoint, "learner.safetensors");
+  check_equal(a.checkpoint, resumed.checkpoint, "optimizer.safetensors");
+
+  const Folder uniform("prioritized4");
+  const RunResult other = play(small(4000), uniform.path);
+  REQUIRE(other.error == "");
+  CHECK(other.progress.priorities == 0);
+  const auto tensors = learner::read_safetensors(a.checkpoint / "learner.safetensors").tensors;
+  const auto others = learner::read_safetensors(other.checkpoint / "learner.safetensors").tensors;
+  bool same = true;
+  for (const auto& [name, tensor] : tensors)
+    same = same && at::equal(tensor, others.at(name));
+  CHECK_FALSE(same); // priorities matter
+}
+
+TEST_CASE("two replicas with priorities make the same updates twice") {
+  auto config = small_prioritized(3000);
+  config.learner.replicas = 2;
+  const Folder first("prioritized_replicas1"), second("prioritized_replicas2");
+  const RunResult a = play(config, first.path);
+  const RunResult b = play(config, second.path);
+  REQUIRE(a.error == "");
+  REQUIRE(b.error == "");
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+}
+
+TEST_CASE("a free run with priorities trains, and resumes with another sampler and limiter") {
+  auto config = small_prioritized(6000);
+  config.deterministic = false;
+  const Folder folder("prioritized_free");
+  std::atomic<bool> stop = false;
+  const RunResult result = run(config, folder.path, {}, {}, {}, stop);
+  REQUIRE(result.error == "");
+  CHECK(result.progress.updates > 50);
+  CHECK(result.progress.priorities > 30 * result.progress.updates);
+
+  config.stop.environment_steps = 8000;
+  config.replay.sampler = "uniform";
+  config.replay.samples_per_insert = 4;
+  config.replay.max_times_sampled = 1000;
+  std::vector<std::string> warnings;
+  RunCallbacks callbacks;
+  callbacks.log = [&](const std::string& level, const std::string& text) {
+    if (level == "warning")
+      warnings.push_back(text);
+  };
+  const RunResult more = run(config, folder.path, result.checkpoint, {}, callbacks, stop);
+  REQUIRE(more.error == "");
+  CHECK(more.progress.updates > result.progress.updates);
+  REQUIRE(warnings.size() == 2); // one for each shard
+  CHECK(warnings[0].find("replay.sampler was prioritized (exponent 0.6) and is uniform, "
+                         "replay.max_times_sampled was 0 and is 1000")
+        != std::string::npos);
+  CHECK(warnings[0].find("replay.samples_per_insert was 8 and is 4") != std::string::npos);
+}
+
+TEST_CASE("items that are sampled so often leave, and the run goes on") {
+  auto config = small(6000);
+  config.deterministic = false;
+  config.replay.max_times_sampled = 8;
+  const Folder folder("times");
+  const std::atomic<bool> stop = false;
+  const RunResult result = run(config, folder.path, {}, {}, {}, stop);
+  REQUIRE(result.error == "");
+  CHECK(result.progress.updates > 50);
+  CHECK(result.progress.replay_items < result.progress.inserts);
+}
+
 TEST_CASE("a stop request ends the run with a checkpoint and without the final evaluation") {
   auto config = small(100'000'000);
   config.deterministic = false;

@@ -68,6 +68,12 @@ const std::vector<Bad> kBadFiles = {
     {kGood + "replay { discount: nan }", {"replay.discount is nan", "a finite number"}},
     {kGood + "d4pg { value_maximum: inf }", {"d4pg.value_maximum is inf", "a finite number"}},
     {kGood + "replay { samples_per_insert: 0 }", {"replay.samples_per_insert is 0", "above 0"}},
+    {kGood + "replay { sampler: \"priorized\" }",
+     {"replay.sampler is \"priorized\"", "did you mean \"prioritized\""}},
+    {kGood + "replay { sampler: \"lifo\" }",
+     {"replay.max_times_sampled is 0", "the same item until it is removed"}},
+    {kGood + "replay { max_times_sampled: 4 samples_per_insert: 8 }",
+     {"replay.samples_per_insert is 8", "at most replay.max_times_sampled, 4"}},
     {kGood + "d4pg { policy_layers: [256, 0] }", {"d4pg.policy_layers is 0", "from 1 to 65536"}},
     // syntax
     {kGood + "seed: 1\nseed: 2", {"bad.textproto:3:1: ", "seed is given a second time"}},

@@ -100,6 +100,36 @@ TEST_CASE("loss and gradient of the categorical critic: kernels, LibTorch and fi
   }
 }
 
+TEST_CASE("weighted rows count so often, and each row's own loss does not know of its weight") {
+  const Support support{51, 0, 100};
+  const Problem p = problem(support, -20, 120);
+  Workspace workspace;
+  const std::int64_t batch = p.logits.size(0);
+  const at::Tensor weight = at::rand({batch}) * 2;
+  RowLosses rows{.weight = weight, .losses = at::empty({batch})};
+  at::Tensor weighted = at::empty_like(p.logits);
+  const double loss = categorical_loss(support, p.target, p.reward, p.discount, 1, p.logits,
+                                       weighted, workspace, rows);
+  at::Tensor plain = at::empty_like(p.logits);
+  RowLosses only_losses{.weight = {}, .losses = at::empty({batch})};
+  const double mean = categorical_loss(support, p.target, p.reward, p.discount, 1, p.logits, plain,
+                                       workspace, only_losses);
+  CHECK(at::equal(rows.losses, only_losses.losses));
+  CHECK(mean == doctest::Approx(rows.losses.mean().item<double>()).epsilon(1e-5));
+  CHECK(loss == doctest::Approx((rows.losses * weight).mean().item<double>()).epsilon(1e-5));
+  CHECK((weighted - plain * weight.unsqueeze(1)).abs().max().item<double>() < 1e-7);
+
+  RowLosses exact{.weight = weight.to(at::kDouble), .losses = at::empty({batch}, at::kDouble)};
+  const at::Tensor logits = p.logits.to(at::kDouble);
+  at::Tensor gradient = at::empty_like(logits);
+  const double by_torch =
+      categorical_loss(support, p.target.to(at::kDouble), p.reward.to(at::kDouble),
+                       p.discount.to(at::kDouble), 1, logits, gradient, workspace, exact);
+  CHECK(by_torch == doctest::Approx(loss).epsilon(1e-5));
+  CHECK((exact.losses - rows.losses).abs().max().item<double>() < 1e-4);
+  CHECK((gradient - weighted).abs().max().item<double>() < 1e-6);
+}
+
 TEST_CASE("every kernel table gives the same loss and value") {
   const Support support{51, -10, 30};
   const Problem p = problem(support, -5, 5);
@@ -111,9 +141,9 @@ TEST_CASE("every kernel table gives the same loss and value") {
     if (const KernelTable* table = kernel_table(name)) {
       losses.push_back(table->categorical_loss(
           p.target.const_data_ptr<float>(), p.reward.const_data_ptr<float>(),
-          p.discount.const_data_ptr<float>(), p.logits.const_data_ptr<float>(),
-          gradient.mutable_data_ptr<float>(), scratch.mutable_data_ptr<float>(), -10, 30, 1, 40,
-          51));
+          p.discount.const_data_ptr<float>(), nullptr, p.logits.const_data_ptr<float>(),
+          gradient.mutable_data_ptr<float>(), nullptr, scratch.mutable_data_ptr<float>(), -10, 30,
+          1, 40, 51));
       values.push_back(table->expected_value(p.logits.const_data_ptr<float>(),
                                              gradient.mutable_data_ptr<float>(), -10, 30, 40, 51));
     }

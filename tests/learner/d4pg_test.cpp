@@ -54,6 +54,38 @@ bool contains(const std::string& text, const std::string& part) {
 
 } // namespace
 
+TEST_CASE("rows weighted by 1 learn as without weights; priorities are the rows' own losses") {
+  for (const Variant& v : variants()) {
+    CAPTURE(v.name);
+    ReplicaContext context(nullptr, 3);
+    const auto plain = built(v.config, v.spec, context);
+    const auto weighted = built(v.config, v.spec, context);
+    const auto other = built(v.config, v.spec, context);
+    for (int i = 0; i < 3; ++i) {
+      TensorMap batch = random_batch(v.spec, 6, 10 + static_cast<std::uint64_t>(i));
+      const double loss = plain->step_fn(context, batch).at("critic_loss");
+      CHECK_FALSE(plain->priorities().defined());
+      batch["weight"] = at::ones({6});
+      CHECK(weighted->step_fn(context, batch).at("critic_loss") == loss);
+      const at::Tensor priorities = weighted->priorities();
+      REQUIRE(priorities.dim() == 1);
+      REQUIRE(priorities.numel() == 6);
+      CHECK(priorities.scalar_type() == at::kDouble);
+      CHECK(priorities.min().item<double>() >= 0);
+      CHECK(priorities.mean().item<double>() == doctest::Approx(loss).epsilon(1e-5));
+      batch["weight"] = uniform({6}, 5, 0, 1);
+      CHECK(other->step_fn(context, batch).at("critic_loss") < loss);
+      if (i == 0)
+        CHECK(at::allclose(other->priorities(), priorities, 1e-5, 1e-6));
+    }
+    CHECK(equal(plain->parameters(), weighted->parameters()));
+    CHECK_FALSE(equal(plain->parameters(), other->parameters()));
+    TensorMap batch = random_batch(v.spec, 6, 10);
+    batch["weight"] = at::ones({5});
+    CHECK(contains(error_of([&] { plain->step_fn(context, batch); }), "'weight'"));
+  }
+}
+
 TEST_CASE("a step moves every parameter and reports finite metrics, for every kind of network") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);

@@ -34,9 +34,27 @@ struct Served {
       else
         shard.insert(std::move(insertion), std::move(accepted));
     };
-    made.sample = [this](std::int64_t count, std::function<void(std::vector<Item>)> answer) {
+    made.sample = [this](std::int64_t count, std::function<void(std::vector<Item>)> answer,
+                         Patience patience) {
       const std::scoped_lock lock(mutex);
-      shard.sample(count, std::move(answer));
+      shard.sample(count, std::move(answer), std::move(patience));
+    };
+    made.update = [this](const std::vector<std::uint64_t>& keys,
+                         const std::vector<double>& priorities,
+                         const std::function<void(const std::string&)>& done) {
+      const std::scoped_lock lock(mutex);
+      shard.table().update_priorities(keys, priorities);
+      done("");
+    };
+    made.set_limiter = [this](const LimiterConfig& limiter,
+                              const std::function<void(const std::string&)>& done) {
+      const std::scoped_lock lock(mutex);
+      try {
+        shard.set_limiter(limiter);
+        done("");
+      } catch (const std::invalid_argument& e) {
+        done(e.what());
+      }
     };
     made.stats = [this](const std::function<void(TableStats)>& answer) {
       const std::scoped_lock lock(mutex);
@@ -68,7 +86,7 @@ struct Source {
   Player player;
 };
 
-constexpr TableConfig kFree{.max_items = 100000, .min_items = 1, .error_buffer = 1e6};
+constexpr TableConfig kFree{.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}};
 
 TEST_CASE("what one process inserts another samples, bit for bit") {
   const TransitionSpec spec = pixel_spec(3, 3);
@@ -98,7 +116,7 @@ TEST_CASE("what one process inserts another samples, bit for bit") {
 TEST_CASE("the limiter holds a sample back until the deadline, and its answer is taken later") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  Served served(context, spec, {.min_items = 5});
+  Served served(context, spec, {.limiter = {.min_items = 5}});
   ShardClient client(context, served.server.endpoint(), spec, {.ping_interval = milliseconds(20)});
   Batch batch(spec, 8);
   CHECK_EQ(client.sample(8, batch.view(), 0, in(milliseconds(100))), std::nullopt);
@@ -106,6 +124,86 @@ TEST_CASE("the limiter holds a sample back until the deadline, and its answer is
   REQUIRE(client.insert(source.next(5), in(seconds(20))));
   REQUIRE_EQ(client.sample(8, batch.view(), 0, in(seconds(20))), 8);
   CHECK_EQ(client.stats(in(seconds(20))).sampled, 8);
+}
+
+TEST_CASE("priorities travel: with items, with samples, and back to the shard") {
+  const TransitionSpec spec = pixel_spec(2, 2);
+  env::wire::Context context;
+  Served served(context, spec,
+                {.sampler = {.kind = SelectorKind::prioritized},
+                 .limiter = {.kind = LimiterKind::minimum_size}});
+  ShardClient client(context, served.server.endpoint(), spec);
+  Source source(spec);
+  Insertion made = *source.next(20);
+  for (Item& item : made.items)
+    item.priority = 0;
+  made.items[3].priority = 2.5;
+  REQUIRE(client.insert(std::make_shared<Insertion>(made), in(seconds(20))));
+  REQUIRE(client.flush(in(seconds(20))));
+  Batch batch(spec, 8);
+  std::vector<double> priority(8), probability(8);
+  std::vector<std::uint32_t> times(8), items(8);
+  BatchView view = batch.view();
+  view.priority = priority;
+  view.probability = probability;
+  view.times_sampled = times;
+  view.table_items = items;
+  REQUIRE_EQ(client.sample(8, view, 0, in(seconds(20))), 8);
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK_EQ(batch.key[i], 3);
+    CHECK_EQ(priority[i], 2.5);
+    CHECK_EQ(probability[i], 1);
+    CHECK_EQ(times[i], i + 1);
+    CHECK_EQ(items[i], made.items.size());
+  }
+  const std::uint64_t keys[] = {3, 7, 123456};
+  const double values[] = {0, 0.125, 1};
+  client.update_priorities(keys, values, in(seconds(20)));
+  REQUIRE_EQ(client.sample(8, view, 0, in(seconds(20))), 8);
+  CHECK_EQ(batch.key[0], 7);
+  CHECK_EQ(priority[0], 0.125);
+  const TableStats stats = client.stats(in(seconds(20)));
+  CHECK_EQ(stats.updated_priorities, 2);
+  CHECK_EQ(stats.late_priorities, 1);
+  const double bad[] = {0, -3, 1};
+  CHECK_THROWS_WITH_AS(client.update_priorities(keys, bad, in(seconds(20))),
+                       doctest::Contains("one of 0 to 1e12 for each"), std::runtime_error);
+  CHECK_THROWS_AS(client.update_priorities(keys, std::span(bad).first(2), in(seconds(20))),
+                  std::invalid_argument);
+}
+
+TEST_CASE("a client changes the limiter of a running shard, and is told what is wrong with one") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  Served served(context, spec, {.limiter = {.min_items = 1000}});
+  ShardClient client(context, served.server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  Source source(spec);
+  REQUIRE(client.insert(source.next(5), in(seconds(20))));
+  Batch batch(spec, 4);
+  CHECK_EQ(client.sample(4, batch.view(), 0, in(milliseconds(60))), std::nullopt);
+  CHECK_THROWS_WITH_AS(client.set_limiter({.min_items = -4}, in(seconds(20))),
+                       doctest::Contains("replay.min_items is -4"), std::runtime_error);
+  client.set_limiter({.min_items = 2}, in(seconds(20)));
+  CHECK_EQ(client.sample(4, batch.view(), 0, in(seconds(20))), 4);
+}
+
+TEST_CASE("a sample that the shard lets wait no longer is refused with who waits for what") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  Served served(context, spec, {.limiter = {.min_items = 1000}});
+  ShardClient client(context, served.server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  Batch batch(spec, 4);
+  CHECK_EQ(client.sample(4, batch.view(), 0, in(milliseconds(60)), milliseconds(5)), std::nullopt);
+  {
+    const std::scoped_lock lock(served.mutex);
+    REQUIRE_EQ(served.shard.waiting_samples(), 1);
+    REQUIRE(served.shard.next_deadline());
+    served.shard.expire(*served.shard.next_deadline());
+  }
+  CHECK_THROWS_WITH_AS(client.sample(4, batch.view(), 0, in(seconds(20)), milliseconds(5)),
+                       doctest::Contains("the deadline passed; 1 samples of 4 wait (a remote "
+                                         "client): samples wait for inserts: 0 of min_items 1000"),
+                       std::runtime_error);
 }
 
 TEST_CASE("a full window holds insertions back") {
@@ -183,14 +281,15 @@ TEST_CASE("a sample asked of a server that goes away is answered by the next one
   env::wire::Context context;
   // A context of its own, as in a process of its own: ending it frees the port.
   auto there = std::make_unique<env::wire::Context>();
-  auto served = std::make_unique<Served>(*there, spec, TableConfig{.min_items = 1});
+  auto served = std::make_unique<Served>(*there, spec, TableConfig{.limiter = {.min_items = 1}});
   const std::string endpoint = served->server.endpoint();
   ShardClient client(context, endpoint, spec, {.ping_interval = milliseconds(20)});
   Batch batch(spec, 4);
   CHECK_EQ(client.sample(4, batch.view(), 0, in(milliseconds(100))), std::nullopt);
   served.reset();
   there = std::make_unique<env::wire::Context>();
-  served = std::make_unique<Served>(*there, spec, TableConfig{.min_items = 1}, endpoint);
+  served =
+      std::make_unique<Served>(*there, spec, TableConfig{.limiter = {.min_items = 1}}, endpoint);
   Source source(spec);
   ShardClient other(context, endpoint, spec);
   REQUIRE(other.insert(source.next(3), in(seconds(20))));

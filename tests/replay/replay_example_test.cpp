@@ -15,7 +15,8 @@ TEST_CASE("an environment's steps become batches of n-step transitions") {
                             .n_step = 3,
                             .discount = 0.99};
   TransitionWriter writer(spec, /*writer_id=*/7);
-  Shard shard({.max_items = 10'000, .min_items = 20, .samples_per_insert = 32, .error_buffer = 640},
+  Shard shard({.max_items = 10'000,
+               .limiter = {.min_items = 20, .samples_per_insert = 32, .error_buffer = 640}},
               spec, /*seed=*/1);
 
   bool answered = false;

@@ -22,7 +22,8 @@ struct Source {
 TEST_CASE(
     "a sample waits for min_items, an insertion for samples, and both come through in order") {
   Source source(state_spec(1, 2));
-  Shard shard({.min_items = 4, .samples_per_insert = 1, .error_buffer = 30}, source.spec, 1);
+  Shard shard({.limiter = {.min_items = 4, .samples_per_insert = 1, .error_buffer = 30}},
+              source.spec, 1);
   std::vector<int> answered;
   for (int i = 0; i < 3; ++i)
     shard.sample(2, [&answered, i](const std::vector<Item>& items) {
@@ -44,7 +45,7 @@ TEST_CASE(
     ++sent;
   }
   CHECK_EQ(accepted, sent - 2);
-  CHECK_EQ(shard.why_waiting().substr(0, 38), "2 insertions wait: inserts wait for sa");
+  CHECK_EQ(shard.why_waiting().substr(0, 38), "2 insertions wait (writer 1): inserts ");
   for (int i = 0; accepted < sent; ++i) {
     REQUIRE_LT(i, 100);
     shard.sample(4, [](const std::vector<Item>& items) { CHECK_EQ(items.size(), 4); });
@@ -54,8 +55,8 @@ TEST_CASE(
 
 TEST_CASE("full queues refuse, and cancelling answers those who wait") {
   Source source(state_spec(1, 2));
-  Shard shard({.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}, source.spec, 1,
-              {.waiting_insertions = 2, .waiting_samples = 2});
+  Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
+              source.spec, 1, {.waiting_insertions = 2, .waiting_samples = 2});
   int empty = 0;
   const auto count_empty = [&empty](const std::vector<Item>& items) {
     empty += items.empty() ? 1 : 0;
@@ -78,7 +79,8 @@ TEST_CASE("full queues refuse, and cancelling answers those who wait") {
 
 TEST_CASE("an open shard lets everything in, and still gives nothing before min_items") {
   Source source(state_spec(1, 2));
-  Shard shard({.min_items = 3, .samples_per_insert = 1, .error_buffer = 1}, source.spec, 1);
+  Shard shard({.limiter = {.min_items = 3, .samples_per_insert = 1, .error_buffer = 1}},
+              source.spec, 1);
   int accepted = 0;
   int sampled = 0;
   while (shard.waiting_insertions() < 5)
@@ -94,7 +96,7 @@ TEST_CASE("an open shard lets everything in, and still gives nothing before min_
   }
   CHECK_EQ(accepted, before + 55);
   CHECK_EQ(sampled, 50 * 256);
-  Shard fresh({.min_items = 3}, source.spec, 1);
+  Shard fresh({.limiter = {.min_items = 3}}, source.spec, 1);
   fresh.set_open(true);
   fresh.sample(1, [](const std::vector<Item>&) { FAIL("nothing was inserted"); });
 }

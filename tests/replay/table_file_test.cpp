@@ -62,7 +62,8 @@ Batch next_sample(Table& table, std::int64_t count) {
 
 TEST_CASE("a saved table goes on exactly: contents, counters, duplicates and the next samples") {
   const Folder folder("round_trip");
-  Filled from(pixel_spec(3, 3), {.max_items = 250, .min_items = 10, .samples_per_insert = 2});
+  Filled from(pixel_spec(3, 3),
+              {.max_items = 250, .limiter = {.min_items = 10, .samples_per_insert = 2}});
   from.table.save(folder.file("table"));
   Table restored(from.config, from.spec, 1);
   restored.load(folder.file("table"));
@@ -104,12 +105,12 @@ TEST_CASE("an empty table and one of a single item can be saved") {
 
 TEST_CASE("other transitions and another configuration are refused with the difference") {
   const Folder folder("differences");
-  Filled from(pixel_spec(3, 3), {.max_items = 250, .samples_per_insert = 2});
+  Filled from(pixel_spec(3, 3), {.max_items = 250, .limiter = {.samples_per_insert = 2}});
   from.table.save(folder.file("table"));
   Table other_spec(from.config, pixel_spec(3, 4), 1);
   CHECK_THROWS_WITH_AS(other_spec.load(folder.file("table")), doctest::Contains("n_step 4"),
                        std::runtime_error);
-  Table other_config({.max_items = 100, .samples_per_insert = 8}, from.spec, 1);
+  Table other_config({.max_items = 100, .limiter = {.samples_per_insert = 8}}, from.spec, 1);
   CHECK_THROWS_WITH_AS(other_config.load(folder.file("table")),
                        doctest::Contains("replay.max_items was 250 and is 100, "
                                          "replay.samples_per_insert was 2 and is 8"),
@@ -119,11 +120,13 @@ TEST_CASE("other transitions and another configuration are refused with the diff
 
 TEST_CASE("a configuration changed with consent applies, and the limiter does not block for ever") {
   const Folder folder("change");
-  Filled from(pixel_spec(3, 3), {.max_items = 250, .samples_per_insert = 0.5, .error_buffer = 5});
+  Filled from(pixel_spec(3, 3),
+              {.max_items = 250, .limiter = {.samples_per_insert = 0.5, .error_buffer = 5}});
   from.table.save(folder.file("table"));
   for (const double ratio : {0.01, 1000.0}) {
-    Table changed({.max_items = 100, .samples_per_insert = ratio, .error_buffer = 2000}, from.spec,
-                  1);
+    Table changed(
+        {.max_items = 100, .limiter = {.samples_per_insert = ratio, .error_buffer = 2000}},
+        from.spec, 1);
     changed.load(folder.file("table"), Table::ConfigChange::accept);
     CHECK_EQ(changed.stats().items, 100);
     CHECK(changed.can_insert());
@@ -171,6 +174,21 @@ TEST_CASE("a file that is missing, truncated, damaged or foreign is refused and 
     refused(damaged);
   }
   CHECK(from.table.stats() == before);
+}
+
+TEST_CASE("a file of an earlier or later format is refused in words") {
+  const Folder folder("versions");
+  Filled from(pixel_spec(2, 2), {}, 30);
+  from.table.save(folder.file("table"));
+  std::string bytes = read(folder.file("table"));
+  for (const char version : {1, 9}) {
+    bytes[8] = version; // behind the magic
+    write(folder.file("table"), bytes);
+    CHECK_THROWS_WITH_AS(from.table.load(folder.file("table")),
+                         doctest::Contains(version == 1 ? "saved by an earlier program"
+                                                        : "saved by a later program"),
+                         std::runtime_error);
+  }
 }
 
 TEST_CASE("a save that cannot be written names the file and leaves the former one") {

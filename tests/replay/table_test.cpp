@@ -129,9 +129,9 @@ TEST_CASE("one side may always move, and the drift stays within the buffer") {
         CAPTURE(batch);
         const double buffer = std::max(1.0, ratio) + 0.5;
         Table table({.max_items = 600,
-                     .min_items = min_items,
-                     .samples_per_insert = ratio,
-                     .error_buffer = buffer},
+                     .limiter = {.min_items = min_items,
+                                 .samples_per_insert = ratio,
+                                 .error_buffer = buffer}},
                     spec, 1);
         TransitionWriter writer(spec, 1);
         Player player(spec, 2);
@@ -159,9 +159,9 @@ TEST_CASE("one side may always move, and the drift stays within the buffer") {
       }
 }
 
-TEST_CASE("deterministic: the limiter asks for min_items and nothing else") {
+TEST_CASE("a limiter of minimum size asks for min_items and nothing else") {
   const TransitionSpec spec = state_spec(1, 2);
-  Table table({.min_items = 50, .error_buffer = 1, .deterministic = true}, spec, 1);
+  Table table({.limiter = {.kind = LimiterKind::minimum_size, .min_items = 50}}, spec, 1);
   TransitionWriter writer(spec, 1);
   Player player(spec, 2);
   std::vector<Item> items;
@@ -193,9 +193,9 @@ TEST_CASE("a configuration out of range is refused by its key") {
   };
   refused({.max_items = 0}, "replay.max_items is 0");
   refused({.max_bytes = 0}, "replay.max_bytes is 0");
-  refused({.max_items = 10, .min_items = 11}, "replay.min_items is 11");
-  refused({.samples_per_insert = std::nan("")}, "replay.samples_per_insert is nan");
-  refused({.samples_per_insert = 8, .error_buffer = 4}, "replay.error_buffer is 4");
+  refused({.max_items = 10, .limiter = {.min_items = 11}}, "replay.min_items is 11");
+  refused({.limiter = {.samples_per_insert = std::nan("")}}, "replay.samples_per_insert is nan");
+  refused({.limiter = {.samples_per_insert = 8, .error_buffer = 4}}, "replay.error_buffer is 4");
 }
 
 } // namespace

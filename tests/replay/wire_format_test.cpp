@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "replay/selector.hpp"
 #include "tests/replay/episodes.hpp"
 
 namespace troupe::replay {
@@ -145,7 +146,7 @@ TEST_CASE("another protocol, other transitions and noise are told apart") {
   wire::Envelope head = envelope(kSpec);
   head.set_protocol(99);
   CHECK_FALSE(decode_envelope(head.SerializeAsString(), kSpec, why));
-  CHECK_EQ(why, "protocol 99 where this side speaks 1; run the same version on both");
+  CHECK_EQ(why, "protocol 99 where this side speaks 2; run the same version on both");
   CHECK_FALSE(decode_envelope(envelope(kSpec + 1).SerializeAsString(), kSpec, why));
   CHECK(why.find("other transitions") != std::string::npos);
   CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
@@ -185,17 +186,23 @@ TEST_CASE("damaged insertions never crash the decoder, and what it accepts can b
   InsertionDecoder decoder(spec, kLimits);
   int accepted = 0;
   for (int i = 0; i < 6000; ++i) {
-    Message message = encode_insertion(*source.next(1 + i % 30), kSpec, random() % 2 == 0);
+    Insertion made = *source.next(1 + i % 30);
+    if (i % 3 == 0)
+      for (Item& item : made.items)
+        item.priority = static_cast<double>(random() % 100);
+    Message message = encode_insertion(made, kSpec, random() % 2 == 0);
     const int changes = static_cast<int>(random() % 4);
     for (int k = 0; k < changes; ++k)
       mutate(message, random);
     std::string why;
     const auto head = decode_envelope(message.header, kSpec, why);
     InsertionPtr got;
+    const auto wrong = [](const Item& item) { return !valid_priority(item.priority); };
     if (!head || !head->has_insert()
         || decoder.decode(head->insert(), message.frames, got, why) != Result::insertion)
       continue;
     ++accepted;
+    REQUIRE(std::none_of(got->items.begin(), got->items.end(), wrong));
     Batch batch(spec, std::ssize(got->items));
     gather(spec, got->items, batch.view(), 0);
   }

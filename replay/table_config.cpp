@@ -1,0 +1,55 @@
+#include <sstream>
+#include <stdexcept>
+
+#include "replay/table.hpp"
+
+namespace troupe::replay {
+
+namespace {
+
+constexpr std::int64_t kMaxItems = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxTimes = std::int64_t{1} << 31;
+
+template <typename T>
+void need(bool fine, const char* key, T value, const char* rule) {
+  if (fine)
+    return;
+  std::ostringstream text;
+  text << "replay." << key << " is " << value << " but must be " << rule;
+  throw std::invalid_argument(text.str());
+}
+
+/// What a queue or a stack is made of.
+void check_queue(const TableConfig& config, SelectorKind kind) {
+  need(config.sampler.kind == kind, "sampler", selector_name(config.sampler.kind),
+       kind == SelectorKind::fifo ? "fifo, the limiter being queue"
+                                  : "lifo, the limiter being stack");
+  need(config.remover.kind == kind, "remover", selector_name(config.remover.kind),
+       kind == SelectorKind::fifo ? "fifo, the limiter being queue"
+                                  : "lifo, the limiter being stack");
+  need(config.max_times_sampled == 1, "max_times_sampled", config.max_times_sampled,
+       "1, the limiter being queue or stack: each item is given once");
+}
+
+} // namespace
+
+void check(const TableConfig& config) {
+  need(config.max_items >= 1 && config.max_items <= kMaxItems, "max_items", config.max_items,
+       "1 to 2^31");
+  need(config.max_bytes >= 1, "max_bytes", config.max_bytes, "at least 1 byte");
+  need(config.max_times_sampled >= 0 && config.max_times_sampled <= kMaxTimes, "max_times_sampled",
+       config.max_times_sampled, "0 (no limit) to 2^31");
+  check(config.sampler, "replay.sampler");
+  check(config.remover, "replay.remover");
+  check(config.limiter, config.max_items);
+  if (config.limiter.kind == LimiterKind::queue)
+    check_queue(config, SelectorKind::fifo);
+  else if (config.limiter.kind == LimiterKind::stack)
+    check_queue(config, SelectorKind::lifo);
+  else if (config.limiter.kind == LimiterKind::samples_per_insert && config.max_times_sampled > 0)
+    need(config.limiter.samples_per_insert <= static_cast<double>(config.max_times_sampled),
+         "samples_per_insert", config.limiter.samples_per_insert,
+         "at most max_times_sampled, else items are gone before they were sampled so often");
+}
+
+} // namespace troupe::replay

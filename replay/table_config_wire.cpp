@@ -1,0 +1,110 @@
+#include "replay/table_config_wire.hpp"
+
+#include <sstream>
+
+namespace troupe::replay {
+
+TransitionSpec spec_of(const wire::Spec& from) {
+  TransitionSpec spec;
+  spec.frame = {from.frame_name(),
+                static_cast<env::ElementType>(from.frame_type()),
+                {from.frame_shape().begin(), from.frame_shape().end()}};
+  spec.stack = from.stack();
+  spec.action_size = from.action_size();
+  spec.n_step = from.n_step();
+  spec.discount = from.discount();
+  return spec;
+}
+
+void put(const TransitionSpec& spec, wire::Spec& to) {
+  to.set_frame_name(spec.frame.name);
+  to.set_frame_type(static_cast<std::uint32_t>(spec.frame.type));
+  for (const std::int64_t n : spec.frame.shape)
+    to.add_frame_shape(n);
+  to.set_stack(spec.stack);
+  to.set_action_size(spec.action_size);
+  to.set_n_step(spec.n_step);
+  to.set_discount(spec.discount);
+}
+
+namespace {
+
+SelectorConfig selector_of(const wire::Selector& from) {
+  return {.kind = static_cast<SelectorKind>(from.kind()), .exponent = from.exponent()};
+}
+
+void put(const SelectorConfig& selector, wire::Selector& to) {
+  to.set_kind(static_cast<std::uint32_t>(selector.kind));
+  to.set_exponent(selector.exponent);
+}
+
+std::string text_of(const SelectorConfig& selector) {
+  std::ostringstream text;
+  text << selector_name(selector.kind);
+  if (selector.kind == SelectorKind::prioritized)
+    text << " (exponent " << selector.exponent << ')';
+  return text.str();
+}
+
+} // namespace
+
+LimiterConfig limiter_of(const wire::Limiter& from) {
+  return {.kind = static_cast<LimiterKind>(from.kind()),
+          .min_items = from.min_items(),
+          .samples_per_insert = from.samples_per_insert(),
+          .error_buffer = from.error_buffer(),
+          .queue_items = from.queue_items()};
+}
+
+void put(const LimiterConfig& limiter, wire::Limiter& to) {
+  to.set_kind(static_cast<std::uint32_t>(limiter.kind));
+  to.set_min_items(limiter.min_items);
+  to.set_samples_per_insert(limiter.samples_per_insert);
+  to.set_error_buffer(limiter.error_buffer);
+  to.set_queue_items(limiter.queue_items);
+}
+
+TableConfig config_of(const wire::Config& from) {
+  return {.max_items = from.max_items(),
+          .max_bytes = from.max_bytes(),
+          .sampler = selector_of(from.sampler()),
+          .remover = selector_of(from.remover()),
+          .max_times_sampled = from.max_times_sampled(),
+          .insert_at_maximum = from.insert_at_maximum(),
+          .limiter = limiter_of(from.limiter())};
+}
+
+void put(const TableConfig& config, wire::Config& to) {
+  to.set_max_items(config.max_items);
+  to.set_max_bytes(config.max_bytes);
+  put(config.sampler, *to.mutable_sampler());
+  put(config.remover, *to.mutable_remover());
+  to.set_max_times_sampled(config.max_times_sampled);
+  to.set_insert_at_maximum(config.insert_at_maximum);
+  put(config.limiter, *to.mutable_limiter());
+}
+
+std::string difference(const TableConfig& before, const TableConfig& now) {
+  std::ostringstream text;
+  const auto compare = [&](const char* key, auto saved, auto mine) {
+    if (saved != mine)
+      text << (text.tellp() > 0 ? ", " : "") << "replay." << key << " was " << saved << " and is "
+           << mine;
+  };
+  compare("max_items", before.max_items, now.max_items);
+  compare("max_bytes", before.max_bytes, now.max_bytes);
+  compare("sampler", text_of(before.sampler), text_of(now.sampler));
+  compare("remover", text_of(before.remover), text_of(now.remover));
+  compare("max_times_sampled", before.max_times_sampled, now.max_times_sampled);
+  compare("insert_at_maximum", before.insert_at_maximum, now.insert_at_maximum);
+  const LimiterConfig& old = before.limiter;
+  const LimiterConfig& fresh = now.limiter;
+  compare("limiter", std::string(limiter_name(old.kind)), std::string(limiter_name(fresh.kind)));
+  compare("min_items", old.min_items, fresh.min_items);
+  compare("samples_per_insert", old.samples_per_insert, fresh.samples_per_insert);
+  compare("error_buffer", old.error_buffer, fresh.error_buffer);
+  compare("queue_items", old.queue_items, fresh.queue_items);
+  return text.str();
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "replay/replay.pb.h"
+#include "replay/table.hpp"
+
+/// Specs and configurations as Protobuf, for files and messages. What is read is not checked: a
+/// table's constructor does that.
+namespace troupe::replay {
+
+TransitionSpec spec_of(const wire::Spec& from);
+void put(const TransitionSpec& spec, wire::Spec& to);
+
+TableConfig config_of(const wire::Config& from);
+void put(const TableConfig& config, wire::Config& to);
+
+LimiterConfig limiter_of(const wire::Limiter& from);
+void put(const LimiterConfig& limiter, wire::Limiter& to);
+
+/// "replay.max_items was 250 and is 100, …"; empty for equal ones.
+std::string difference(const TableConfig& before, const TableConfig& now);
+
+} // namespace troupe::replay

@@ -1,0 +1,286 @@
+// Reads what table_file.cpp writes, and believes none of it.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "replay/block_file.hpp"
+#include "replay/replay.pb.h"
+#include "replay/spec_text.hpp"
+#include "replay/table.hpp"
+#include "replay/table_config_wire.hpp"
+#include "replay/table_file.hpp"
+
+namespace troupe::replay {
+
+namespace {
+constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxChunkBytes = std::uint64_t{2} << 30;
+} // namespace
+
+/// Reaches into a Table to build it again.
+struct TableLoader {
+  static std::size_t row_bytes(const Chunk& chunk) { return chunk.layout().row_bytes; }
+
+  template <class Value, class Take>
+  static void read(BlockReader& file, std::uint64_t items, Take&& take) {
+    std::vector<Value> block;
+    for (std::uint64_t i = 0; i < items;) {
+      block.resize(std::min(kItemsPerBlock, items - i));
+      file.block(block.data(), block.size() * sizeof(Value));
+      for (const Value& value : block)
+        take(i++, value);
+    }
+  }
+
+  static wire::SavedTable load_head(BlockReader& file) {
+    char magic[sizeof kTableMagic];
+    std::uint64_t version = 0;
+    file.raw(magic, sizeof magic);
+    if (std::memcmp(magic, kTableMagic, sizeof magic) != 0)
+      file.fail("is not a replay table");
+    file.raw(&version, sizeof version);
+    if (version != kTableVersion)
+      throw std::runtime_error(
+          file.path() + " has version " + std::to_string(version)
+          + " of the format and this program reads " + std::to_string(kTableVersion)
+          + (version < kTableVersion
+                 ? ": it was saved by an earlier program, which can still read it"
+                 : ": it was saved by a later program, or is damaged")
+          + "; resume with that program, or without the replay's items");
+    std::string bytes(file.begin_block(kMaxHeadBytes), '\0');
+    file.unpack(bytes.data(), bytes.size());
+    wire::SavedTable head;
+    if (!head.ParseFromString(bytes) || head.random_size() != 4
+        || head.items() > head.end() - std::min(head.end(), head.first_key())
+        || !valid_priority(head.greatest_priority())
+        || head.spec().frame_type() > static_cast<std::uint32_t>(env::ElementType::int64))
+      file.fail("is damaged: its head makes no sense");
+    return head;
+  }
+
+  /// Refuses other transitions, another configuration, and more memory than that allows.
+  static std::string compare(const BlockReader& file, const wire::SavedTable& head,
+                             const Table& table, Table::ConfigChange change) {
+    const TransitionSpec spec = spec_of(head.spec());
+    if (spec != table.spec_)
+      file.fail("holds other transitions: " + describe(spec) + "; this experiment has "
+                + describe(table.spec_));
+    const TableConfig config = config_of(head.config());
+    const std::string changed = difference(config, table.config_);
+    if (!changed.empty() && change == Table::ConfigChange::refuse)
+      throw std::runtime_error(file.path() + " was saved with another configuration: " + changed
+                               + "; resume with the former values, or accept the change");
+    std::uint64_t bytes = 0;
+    std::uint64_t largest = 0;
+    for (const wire::SavedChunk& chunk : head.chunks()) {
+      const std::uint64_t size = chunk.capacity() * RowLayout(spec).row_bytes;
+      if (size > kMaxChunkBytes || chunk.low() >= chunk.high() || chunk.high() > chunk.capacity())
+        file.fail("is damaged: a chunk makes no sense");
+      bytes += size;
+      largest = std::max(largest, size);
+    }
+    // The newest item stays whatever its size, and it may lie in two chunks.
+    // The newest item stays whatever its size, and it may lie in two chunks; of the other removers
+    // the bytes are not bounded so.
+    const bool ring = config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
+    if (head.items() > static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_items))
+        || static_cast<std::uint64_t>(head.chunks_size()) > 2 * head.items()
+        || (ring
+            && bytes
+                   > 2 * largest
+                         + static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes))))
+      file.fail("is damaged: it holds more than its limits");
+    return changed;
+  }
+
+  /// What the file says of each item, by key.
+  struct Items {
+    std::vector<Table::Slot> slots;
+    std::vector<std::uint32_t> times;
+    std::vector<double> priorities;
+    std::vector<std::uint64_t> keys;
+    std::vector<std::uint32_t> sampler, remover; // orders
+  };
+
+  static Items load_items(BlockReader& file, const wire::SavedTable& head, const Table& saved) {
+    const std::uint64_t count = head.items();
+    Items items;
+    items.slots.reserve(count);
+    read<Table::Slot>(file, count, [&](std::uint64_t, const Table::Slot& slot) {
+      items.slots.push_back(check_slot(file, head, saved.spec_, slot));
+    });
+    read<std::uint32_t>(file, count, [&](auto, std::uint32_t n) { items.times.push_back(n); });
+    if (saved.keeps_priorities())
+      read<double>(file, count, [&](auto, double priority) {
+        if (!valid_priority(priority))
+          file.fail("is damaged: a priority makes no sense");
+        items.priorities.push_back(priority);
+      });
+    std::uint64_t key = head.first_key();
+    if (saved.is_ring())
+      for (std::uint64_t i = 0; i < count; ++i)
+        items.keys.push_back(key++);
+    else
+      read<std::uint64_t>(file, count, [&](std::uint64_t i, std::uint64_t distance) {
+        if ((i == 0) != (distance == 0) || distance >= head.end() - key)
+          file.fail("is damaged: the keys make no sense");
+        items.keys.push_back(key += distance);
+      });
+    if (count > 0 && items.keys.back() >= head.end())
+      file.fail("is damaged: the keys make no sense");
+    if (saved.sampler_)
+      items.sampler = load_order(file, count);
+    if (saved.remover_)
+      items.remover = load_order(file, count);
+    return items;
+  }
+
+  static std::vector<std::uint32_t> load_order(BlockReader& file, std::uint64_t count) {
+    std::vector<std::uint32_t> order;
+    std::vector<bool> seen(count);
+    read<std::uint32_t>(file, count, [&](auto, std::uint32_t place) {
+      if (place >= count || seen[place])
+        file.fail("is damaged: an order of items makes no sense");
+      seen[place] = true;
+      order.push_back(place);
+    });
+    return order;
+  }
+
+  /// The items into an empty table; of one in a ring the keys follow one another.
+  static void place_items(const Items& items, const wire::SavedTable& head, bool same,
+                          Table& table) {
+    const std::size_t count = items.slots.size();
+    const bool ring = table.is_ring();
+    std::size_t size = count;
+    if (ring)
+      for (size = 1024; size < count;)
+        size *= 2;
+    table.end_ = head.end();
+    table.begin_ = head.end() - count;
+    table.slots_.resize(size);
+    table.times_.resize(size);
+    if (table.keeps_priorities())
+      table.priorities_.resize(size);
+    if (!ring)
+      table.keys_ = items.keys;
+    std::vector<std::uint32_t> places(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto place = static_cast<std::uint32_t>(ring ? (table.begin_ + i) & (size - 1) : i);
+      places[i] = place;
+      table.slots_[place] = items.slots[i];
+      table.times_[place] = items.times[i];
+      if (table.keeps_priorities())
+        table.priorities_[place] = items.priorities.empty() ? 1 : items.priorities[i];
+      if (!ring)
+        table.index_.insert(items.keys[i], place);
+      if (table.config_.max_times_sampled > 0)
+        table.used_samples_ += items.times[i];
+    }
+    const auto fill = [&](Selector* selector, const std::vector<std::uint32_t>& order) {
+      for (std::size_t i = 0; selector != nullptr && i < count; ++i) {
+        const std::uint32_t place = places[same ? order[i] : i];
+        selector->insert(place, table.keeps_priorities() ? table.priorities_[place] : 1);
+      }
+    };
+    fill(table.sampler_.get(), items.sampler);
+    fill(table.remover_.get(), items.remover);
+  }
+
+  static const Table::Slot& check_slot(const BlockReader& file, const wire::SavedTable& head,
+                                       const TransitionSpec& spec, const Table::Slot& slot) {
+    const auto chunks = static_cast<std::uint32_t>(head.chunks_size());
+    bool fine = slot.chunk < chunks && slot.history < spec.stack && slot.steps >= 1
+                && slot.steps <= spec.n_step
+                && (slot.next_chunk == kNoPlace || slot.next_chunk < chunks);
+    if (fine) {
+      const wire::SavedChunk& first = head.chunks(static_cast<int>(slot.chunk));
+      const std::uint64_t end = std::uint64_t{slot.begin} + slot.history + slot.steps + 1;
+      fine = slot.begin >= first.low() && slot.begin < first.high()
+             && (slot.next_chunk == kNoPlace) == (end <= first.capacity())
+             && std::min<std::uint64_t>(end, first.capacity()) <= first.high();
+      if (fine && slot.next_chunk != kNoPlace) {
+        const wire::SavedChunk& next = head.chunks(static_cast<int>(slot.next_chunk));
+        fine = next.low() == 0 && end - first.capacity() <= next.high();
+      }
+    }
+    if (!fine)
+      file.fail("is damaged: an item lies outside its chunks");
+    return slot;
+  }
+
+  static void load_chunks(BlockReader& file, const wire::SavedTable& head, Table& table) {
+    for (const wire::SavedChunk& saved : head.chunks()) {
+      const auto chunk = std::make_shared<Chunk>(table.spec_, saved.id(), saved.capacity());
+      const std::uint32_t rows = saved.high() - saved.low();
+      file.block(chunk->row(saved.low()), rows * row_bytes(*chunk));
+      file.block(chunk->flags() + saved.low(), rows);
+      table.held_of_[chunk.get()] = static_cast<std::uint32_t>(table.held_.size());
+      table.bytes_ += static_cast<std::int64_t>(chunk->bytes());
+      table.held_.push_back({chunk, 0, saved.low(), saved.high()});
+    }
+    for (const std::uint32_t place : table.places_by_key()) {
+      const Table::Slot& slot = table.slots_[place];
+      ++table.held_[slot.chunk].items;
+      if (slot.next_chunk != kNoPlace)
+        ++table.held_[slot.next_chunk].items;
+    }
+    for (const Table::Held& held : table.held_)
+      if (held.items == 0)
+        file.fail("is damaged: no item refers to one of its chunks");
+    file.end();
+  }
+
+  static void load_counters(const wire::SavedTable& head, Table& table) {
+    std::copy(head.random().begin(), head.random().end(), table.random_.state.begin());
+    table.sampled_ = head.sampled();
+    table.dropped_duplicates_ = head.dropped_duplicates();
+    table.limiter_.restore(head.limiter_inserted(), head.limiter_sampled());
+    table.greatest_priority_ = head.greatest_priority();
+    table.updated_priorities_ = head.updated_priorities();
+    table.late_priorities_ = head.late_priorities();
+    table.insertions_ = head.insertions();
+    for (const wire::SavedWriter& saved : head.writers())
+      table.writers_[saved.writer()] = {saved.newest(), saved.seen(), saved.used()};
+  }
+
+  /// An empty table of the saved configuration: which parts the file has follows from it.
+  static Table saved_table(const BlockReader& file, const wire::SavedTable& head,
+                           const TransitionSpec& spec) {
+    try {
+      return Table(config_of(head.config()), spec, 0);
+    } catch (const std::invalid_argument& e) {
+      file.fail("is damaged: " + std::string(e.what()));
+    }
+  }
+
+  static std::string load(Table& table, const std::string& path, Table::ConfigChange change) {
+    BlockReader file(path);
+    const wire::SavedTable head = load_head(file);
+    const std::string changed = compare(file, head, table, change);
+    const Items items = load_items(file, head, saved_table(file, head, table.spec_));
+    Table fresh(table.config_, table.spec_, 0);
+    fresh.extensions_ = table.extensions_;
+    place_items(items, head, changed.empty(), fresh);
+    load_chunks(file, head, fresh);
+    load_counters(head, fresh);
+    if (!changed.empty()) { // counters of another limiter mean nothing
+      if (fresh.config_.max_times_sampled > 0)
+        for (const std::uint32_t place : fresh.places_by_key())
+          if (fresh.times_[place] >= fresh.config_.max_times_sampled)
+            fresh.remove(place);
+      fresh.remove_above_limits(0);
+      fresh.limiter_.reconfigure(fresh.config_.limiter, fresh.size());
+    }
+    table = std::move(fresh);
+    return changed;
+  }
+};
+
+std::string Table::load(const std::string& path, ConfigChange change) {
+  return TableLoader::load(*this, path, change);
+}
+
+} // namespace troupe::replay
