@@ -54,7 +54,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 } // namespace
 
-TEST_CASE("rows weighted by 1 learn as without weights; priorities are the rows' own losses") {
+TEST_CASE("rows weighted by 1 learn as without weights, and priorities are the rows' own losses") {
   for (const Variant& v : variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
@@ -70,7 +70,7 @@ TEST_CASE("rows weighted by 1 learn as without weights; priorities are the rows'
       const at::Tensor priorities = weighted->priorities();
       REQUIRE(priorities.dim() == 1);
       REQUIRE(priorities.numel() == 6);
-      CHECK(priorities.scalar_type() == at::kDouble);
+      CHECK((priorities.scalar_type() == at::kDouble));
       CHECK(priorities.min().item<double>() >= 0);
       CHECK(priorities.mean().item<double>() == doctest::Approx(loss).epsilon(1e-5));
       batch["weight"] = uniform({6}, 5, 0, 1);
@@ -204,7 +204,7 @@ TEST_CASE("NaN and infinity in any tensor of a batch stop the update and are nam
       TensorMap batch = random_batch(spec, 8, 2);
       batch[name].view({-1})[3] = bad;
       const std::string error = error_of([&] { replica->step_fn(context, batch); });
-      CHECK(contains(error, "'" + std::string(name) + "'"));
+      CHECK(contains(error, std::string("'") + name + "'"));
       CHECK(contains(error, "update 2"));
     }
   CHECK(equal(before, replica->parameters()));
