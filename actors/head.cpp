@@ -273,8 +273,11 @@ void Head::take_messages(std::chrono::milliseconds at_most) {
 }
 
 void Head::on_update(const UpdatePtr& update) {
-  progress_ = update->progress;
-  counters_ = update->state;
+  if (update->number > newest_update_) { // one in the mailbox may be older than an answer
+    newest_update_ = update->number;
+    progress_ = update->progress;
+    counters_ = update->state;
+  }
   for (const std::string& words : update->failures)
     log("warning", words + "; its episode is given up");
   if (callbacks_.episode)

@@ -110,6 +110,7 @@ private:
   Clock::time_point last_checkpoint_ = Clock::now();
   Clock::time_point last_report_ = Clock::now();
   Clock::time_point last_movement_ = Clock::now();
+  std::uint64_t newest_update_ = 0;
   std::int64_t moved_ = -1;
   std::string last_checkpoint_path_;
 };

@@ -1,6 +1,7 @@
 #include "actors/metrics_actor.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "actors/system.hpp"
 
@@ -16,6 +17,7 @@ constexpr std::chrono::milliseconds kPeriod{100};
 UpdatePtr make_update(MetricsState& state) {
   const auto now = std::chrono::steady_clock::now();
   auto made = std::make_shared<Update>();
+  made->number = ++state.updates;
   made->progress =
       state.sum->progress(std::chrono::duration<double>(now - state.last).count(), state.training);
   made->state = state.sum->state(made->progress);
@@ -39,6 +41,14 @@ void add_report(MetricsState& state, Role role, const Encoded& report) {
   }
 }
 
+void answered(Self self, const caf::actor& who, const Encoded* report);
+
+void ask(Self self, const caf::actor& who) {
+  self->request(who, kRequestDeadline, report_atom_v)
+      .then([self, who](const Encoded& report) { answered(self, who, &report); },
+            [self, who](const caf::error&) { answered(self, who, nullptr); });
+}
+
 /// Somebody answered or died: those who wait for everybody's report may now have it.
 void answered(Self self, const caf::actor& who, const Encoded* report) {
   auto& state = self->state;
@@ -46,11 +56,13 @@ void answered(Self self, const caf::actor& who, const Encoded* report) {
                                [&](const auto& w) { return w.who == who; });
   if (at == state.watched.end())
     return;
-  at->asked = false;
+  at->asked = report != nullptr && std::exchange(at->again, false);
   if (report)
     add_report(state, at->role, *report);
   else
     state.watched.erase(at);
+  if (report && at->asked)
+    ask(self, who);
   if (std::none_of(state.watched.begin(), state.watched.end(),
                    [](const auto& w) { return w.asked; })
       && !state.waiting.empty()) {
@@ -61,15 +73,12 @@ void answered(Self self, const caf::actor& who, const Encoded* report) {
   }
 }
 
-void poll(Self self) {
+/// `anew`: an answer that is on its way may be older than the question.
+void poll(Self self, bool anew) {
   for (auto& watched : self->state.watched) {
-    if (watched.asked)
-      continue;
-    watched.asked = true;
-    const caf::actor who = watched.who;
-    self->request(who, kRequestDeadline, report_atom_v)
-        .then([self, who](const Encoded& report) { answered(self, who, &report); },
-              [self, who](const caf::error&) { answered(self, who, nullptr); });
+    watched.again = watched.asked && (watched.again || anew);
+    if (!std::exchange(watched.asked, true))
+      ask(self, watched.who);
   }
 }
 
@@ -84,7 +93,7 @@ MetricsActor::behavior_type metrics_actor(Self self, caf::actor listener, Encode
         std::erase_if(self->state.watched, [&](const auto& w) {
           return w.role == static_cast<Role>(role) && w.index == index;
         });
-        self->state.watched.push_back({static_cast<Role>(role), index, who, false});
+        self->state.watched.push_back({static_cast<Role>(role), index, who});
       },
       [self](grant_atom, bool training) {
         caf::anon_send(self->state.listener, update_atom_v,
@@ -94,11 +103,11 @@ MetricsActor::behavior_type metrics_actor(Self self, caf::actor listener, Encode
       [self](report_atom) -> caf::result<UpdatePtr> {
         auto promise = self->make_response_promise<UpdatePtr>();
         self->state.waiting.push_back(promise);
-        poll(self);
+        poll(self, true);
         return promise;
       },
       [self](tick_atom) {
-        poll(self);
+        poll(self, false);
         caf::anon_send(self->state.listener, update_atom_v, make_update(self->state));
         self->delayed_send(self, kPeriod, tick_atom_v);
       },

@@ -43,6 +43,7 @@ private:
 
 /// What the metrics actor tells the run.
 struct Update {
+  std::uint64_t number = 0; // counts up; one that arrives after a later one is old
   Progress progress;
   wire::RunState state;
   std::vector<std::pair<double, std::int64_t>>
@@ -58,6 +59,7 @@ struct MetricsState {
     std::int32_t index;
     caf::actor who;
     bool asked = false; // an answer is outstanding
+    bool again = false; // somebody came after it was asked for: only the next one is new enough
   };
   caf::actor listener;
   std::unique_ptr<MetricsSum> sum;
@@ -65,6 +67,7 @@ struct MetricsState {
   std::vector<std::pair<double, std::int64_t>> episodes;
   std::vector<std::string> failures;
   std::vector<caf::typed_response_promise<UpdatePtr>> waiting; // for all to have answered
+  std::uint64_t updates = 0;                                   // made
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   bool training = false;
 };
