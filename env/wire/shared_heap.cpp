@@ -10,7 +10,7 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::size_t kCommit = std::size_t{1} << 20;        // bytes of memory taken at a time
+constexpr std::size_t kCommit = std::size_t{256} << 10;      // bytes of memory taken at a time
 constexpr std::size_t kMostFrame = 0xffffffff - kOffsetUnit; // a reference has 32 bits for it
 
 std::size_t whole_units(std::size_t size) {
@@ -63,6 +63,8 @@ std::shared_ptr<SharedHeap> SharedHeap::make(std::size_t bytes) {
       || !seal(heap->ledger_file_, 0))
     return nullptr;
   heap->ledger_ = reinterpret_cast<const Ledger*>(heap->ledger_map_.bytes());
+  if (!heap->commit(1)) // a system too old for it
+    return nullptr;
   heap->room_.push_back({0, bytes / kOffsetUnit * kOffsetUnit});
   return heap;
 }
@@ -96,14 +98,19 @@ std::optional<std::size_t> SharedHeap::place(std::size_t size) {
 bool SharedHeap::commit(std::size_t end) {
   if (end <= committed_)
     return true;
-  const std::size_t upto = std::min(std::max(end, committed_ + kCommit), frames_.size());
-  while (::fallocate(frames_file_.number(), 0, static_cast<off_t>(committed_),
-                     static_cast<off_t>(upto - committed_))
-         != 0)
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t upto =
+      std::min(std::max((end + page - 1) / page * page, committed_ + kCommit), frames_.size());
+  while (::madvise(frames_.bytes() + committed_, upto - committed_, MADV_POPULATE_WRITE) != 0)
     if (errno != EINTR)
       return false;
   committed_ = upto;
   return true;
+}
+
+void SharedHeap::close_files() {
+  frames_file_ = {};
+  ledger_file_ = {};
 }
 
 std::shared_ptr<SharedBlock> SharedHeap::allocate(std::size_t size) {

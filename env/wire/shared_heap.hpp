@@ -50,6 +50,7 @@ public:
 
   std::size_t size() const { return frames_.size(); }
   std::size_t in_use(); // bytes, after taking back what the receiver has released
+  void close_files();   // the receiver has got them
   const Descriptor& frames() const { return frames_file_; }
   const Descriptor& ledger() const { return ledger_file_; }
 

@@ -9,10 +9,10 @@ namespace troupe::env::wire {
 /// not fit, is small, or goes elsewhere travels in the message. Between one dealer and the router
 /// it connects to, when both ask for it.
 struct SharedMemory {
-  std::size_t bytes_per_peer = std::size_t{64} << 20;    // sent and not yet released; taken lazily
-  std::size_t least_frame_bytes = std::size_t{16} << 10; // smaller frames travel in the message
-  std::size_t max_peers = 1024;                          // of a router; the others get messages
-  std::size_t max_peer_bytes = std::size_t{1} << 30;     // that a peer may let this side map
+  std::size_t bytes_per_peer = std::size_t{64} << 20;   // sent and not yet released; taken lazily
+  std::size_t least_frame_bytes = std::size_t{1} << 10; // smaller frames travel in the message
+  std::size_t max_peers = 256;                          // of a router; the others get messages
+  std::size_t max_peer_bytes = std::size_t{1} << 30;    // that a peer may let this side map
 };
 
 struct SharedCounters {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include <sys/epoll.h>
 
@@ -12,6 +13,7 @@ namespace troupe::env::wire {
 
 namespace {
 
+constexpr std::string_view kName = "troupe-"; // begins names to connect to, and no others
 constexpr std::size_t kMostStrangers = 64;
 constexpr std::chrono::seconds kLongestPause{64};
 constexpr std::chrono::seconds kStillUnderWay{1}; // messages of a peer that is gone
@@ -77,7 +79,7 @@ std::optional<std::string> Sharing::answer(const Control& control, const std::st
   if (routed_ && control.kind == Control::Kind::hello)
     return offer(control.token, peer);
   if (!routed_ && control.kind == Control::Kind::offer && greeted_ == control.token
-      && by_peer_.empty())
+      && by_peer_.empty() && control.address.starts_with(kName))
     connect(control.token, control.address);
   return std::nullopt;
 }
@@ -86,7 +88,7 @@ std::optional<std::string> Sharing::offer(const Token& token, const std::string&
   if (links_.contains(token) || links_.size() >= options_.max_peers)
     return std::nullopt;
   if (!listener_) {
-    name_ = "troupe-" + hexadecimal(make_token());
+    name_ = std::string(kName) + hexadecimal(make_token());
     listener_ = listen_at(name_);
     if (!listener_ || !watch(listener_.number())) {
       listener_ = {};
@@ -115,9 +117,11 @@ void Sharing::connect(const Token& token, const std::string& name) {
   links_[token] = std::move(link);
 }
 
-bool Sharing::send_join(const Link& link) const {
+bool Sharing::send_join(const Link& link) {
   const std::array<int, 2> files{link.out->frames().number(), link.out->ledger().number()};
-  return send(link.connection, {.token = link.token, .bytes = link.out->size()}, files);
+  const bool sent = send(link.connection, {.token = link.token, .bytes = link.out->size()}, files);
+  link.out->close_files();
+  return sent;
 }
 
 void Sharing::accept_strangers() {
@@ -192,6 +196,7 @@ void Sharing::on_link(Link& link) {
     return;
   }
   link.can_send = true;
+  ++counters_.links;
   greeting_pause_ = std::chrono::seconds(1);
 }
 
@@ -202,6 +207,7 @@ void Sharing::drop(Link& link) {
     by_peer_.erase(at);
   link.connection = {};
   link.out.reset();
+  counters_.links -= link.can_send ? 1 : 0;
   link.can_send = false;
   link.gone_at = std::chrono::steady_clock::now();
   some_gone_ = true;
@@ -334,13 +340,6 @@ bool Sharing::move_in(const Control& control, const std::string& peer, std::vect
   frames.swap(all);
   counters_.frames_received += std::ssize(control.references);
   return true;
-}
-
-SharedCounters Sharing::counters() const {
-  SharedCounters counters = counters_;
-  counters.links = std::count_if(links_.begin(), links_.end(),
-                                 [](const auto& entry) { return entry.second->can_send; });
-  return counters;
 }
 
 } // namespace troupe::env::wire

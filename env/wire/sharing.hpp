@@ -48,7 +48,7 @@ public:
   /// Nothing is left to receive: lets go of the memory of peers that are gone for a second.
   void sweep(Deadline now);
 
-  SharedCounters counters() const;
+  const SharedCounters& counters() const { return counters_; }
 
 private:
   struct Link {
@@ -71,7 +71,7 @@ private:
   void on_stranger(int number);
   void on_link(Link& link);
   bool join(Link& link, const Packet& packet);
-  bool send_join(const Link& link) const;
+  static bool send_join(const Link& link);
   bool watch(int number) const;
   void drop(Link& link);
 

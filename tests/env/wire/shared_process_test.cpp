@@ -77,11 +77,8 @@ void send_frame(Socket& socket, const std::string& peer, int value) {
 bool is_frame_of(const Message& message) {
   if (message.frames.size() != 1 || message.frames[0].size() != kFrame)
     return false;
-  const auto value = static_cast<std::byte>(std::stoi(message.header));
-  for (const std::byte byte : message.frames[0].bytes())
-    if (byte != value)
-      return false;
-  return true;
+  const std::vector<std::byte> expected(kFrame, static_cast<std::byte>(std::stoi(message.header)));
+  return std::memcmp(message.frames[0].bytes().data(), expected.data(), kFrame) == 0;
 }
 
 /// A dealer that sends frames for ever, a few unanswered at a time.

@@ -241,6 +241,20 @@ TEST_CASE("a dealer greets less and less often while nobody answers") {
   CHECK_LE(greetings, 25);
 }
 
+TEST_CASE("a dealer connects to nothing but what a router of ours may offer it") {
+  const std::string other = "other-" + hexadecimal(make_token());
+  const Descriptor listener = listen_at(other);
+  REQUIRE(listener);
+  Sharing dealer(kSmall, false);
+  const auto hello = decoded(dealer.greeting(kBegin + std::chrono::hours(1)));
+  for (const std::string& name : {other, std::string("troupe-nobody-has-this")})
+    dealer.answer({.kind = Control::Kind::offer, .token = hello.token, .address = name}, "");
+  dealer.answer({.kind = Control::Kind::offer, .token = make_token(), .address = "troupe-x"}, "");
+  CHECK_EQ(dealer.counters().refused, 1); // nobody has this
+  CHECK_EQ(dealer.counters().links, 0);
+  CHECK_FALSE(accept_from(listener));
+}
+
 TEST_CASE("options out of range are refused by name") {
   CHECK_THROWS_WITH_AS(Sharing({.bytes_per_peer = 1}, true),
                        doctest::Contains("bytes_per_peer is 1 but must be"), std::invalid_argument);
