@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "env/wire/context.hpp"
+#include "env/wire/keys.hpp"
+#include "env/wire/shared_memory.hpp"
 #include "replay/batch.hpp"
 #include "replay/insertion.hpp"
 #include "replay/patience.hpp"
@@ -22,12 +24,15 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 struct ShardServerOptions {
   std::string endpoint = "tcp://127.0.0.1:*";
-  bool allow_other_hosts = false;  // bind something else than loopback
   std::int64_t max_sample = 65536; // items per request
   std::size_t max_frame_bytes = std::size_t{64} << 20;
   std::size_t max_chunk_bytes = std::size_t{64} << 20;
   std::size_t max_writers = 1024;         // remembered; the one silent for longest is forgotten
   std::size_t max_waiting_samples = 1024; // over all clients
+  /// With clients on this host: batches and rows go through memory that both processes map.
+  std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
+  /// Only clients with these keys, encrypted; needed to bind something else than loopback.
+  std::optional<env::wire::ServerKeys> keys{};
 };
 
 /// What the owner of the shard does; called on the server's thread. Each reply function may be
@@ -58,6 +63,8 @@ struct ShardServerCounters {
   std::int64_t insertions = 0; // handed on
   std::int64_t duplicates = 0; // dropped before they were handed on
   std::int64_t samples = 0;    // batches sent
+  std::int64_t strangers = 0;  // connections refused for their keys
+  std::int64_t shared = 0;     // frames that went through shared memory, either way
 };
 
 /// The data port of one shard: a ROUTER socket and the thread that decodes, checks, rebuilds chunks
@@ -83,6 +90,8 @@ struct ShardClientOptions {
   std::size_t window = 64;                      // insertions sent and not yet accepted
   std::chrono::milliseconds ping_interval{200}; // while waiting; finds out what a server has lost
   std::chrono::milliseconds silence{30'000};    // over several calls, until the server is gone
+  std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
+  std::optional<env::wire::ClientKeys> keys{}; // of a server with keys
 };
 
 /// A client of one shard; one thread. Every waiting call ends at its deadline. Where the limiter

@@ -38,7 +38,8 @@ struct ShardClient::Impl {
         hash(fingerprint(transitions)),
         options(o),
         endpoint(std::move(where)),
-        socket(context, env::wire::SocketType::dealer) {
+        socket(context, env::wire::SocketType::dealer,
+               {.shared_memory = o.shared_memory, .client_keys = o.keys}) {
     if (options.window < 1 || options.window > kMostWindow)
       throw std::invalid_argument("replay client window is " + std::to_string(options.window)
                                   + " but must be 1 to " + std::to_string(kMostWindow)

@@ -75,7 +75,9 @@ struct ShardServer::Impl {
         handlers(std::move(h)),
         options(o),
         socket(context, env::wire::SocketType::router,
-               {.max_frame_bytes = o.max_frame_bytes, .allow_other_hosts = o.allow_other_hosts}),
+               {.max_frame_bytes = o.max_frame_bytes,
+                .shared_memory = o.shared_memory,
+                .server_keys = o.keys}),
         endpoint(socket.bind(o.endpoint)),
         decoder(spec, {.max_chunk_bytes = o.max_chunk_bytes, .max_writers = o.max_writers}),
         outbox(std::make_shared<Outbox>()),
@@ -121,6 +123,7 @@ struct ShardServer::Impl {
   std::atomic<std::int64_t> insertions = 0;
   std::atomic<std::int64_t> duplicates = 0;
   std::atomic<std::int64_t> samples = 0;
+  std::atomic<std::int64_t> shared = 0;
   std::jthread thread; // last: it uses all of the above
 };
 
@@ -143,6 +146,10 @@ void ShardServer::Impl::run(const std::stop_token& stop) {
       }
     }
     deliver(outbox->take());
+    const env::wire::SharedCounters through = socket.shared_counters();
+    shared = through.frames_sent + through.frames_received;
+    if (socket.strangers() > 0 && handlers.log && logged.insert("strangers").second)
+      handlers.log("replay data port " + endpoint + ": refused a client whose keys do not fit");
   }
 }
 
@@ -394,11 +401,12 @@ void ShardServer::Impl::send_items(const Answer& answer) {
     return;
   }
   ++samples;
+  const auto frame = [&](std::size_t bytes) { return socket.frame(bytes, answer.peer); };
   std::span<const Item> left(answer.items);
   std::int64_t first = 0;
   while (!left.empty()) {
     const std::size_t count = part_size(spec, left);
-    Message message = encode_sample(spec, hash, answer.number, first, left.first(count));
+    Message message = encode_sample(spec, hash, answer.number, first, left.first(count), frame);
     message.peer = answer.peer;
     socket.send(std::move(message), std::chrono::steady_clock::now());
     left = left.subspan(count);
@@ -420,7 +428,9 @@ ShardServerCounters ShardServer::counters() const {
   return {.garbage = impl_->garbage,
           .insertions = impl_->insertions,
           .duplicates = impl_->duplicates,
-          .samples = impl_->samples};
+          .samples = impl_->samples,
+          .strangers = impl_->socket.strangers(),
+          .shared = impl_->shared};
 }
 
 } // namespace troupe::replay

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -93,11 +94,14 @@ private:
 /// How many of the first of `items` fit one part of about a MiB; at least one.
 std::size_t part_size(const TransitionSpec& spec, std::span<const Item> items);
 
+/// Gives memory for a data frame of a number of bytes: where the message is gathered.
+using FrameMaker = std::function<env::wire::Frame(std::size_t)>;
+
 /// The message of rows [first, first + items.size()) of a sampled batch: every frame of an item
 /// travels once though observation and next observation may share it.
 env::wire::Message encode_sample(const TransitionSpec& spec, std::uint64_t fingerprint,
                                  std::uint64_t request, std::int64_t first,
-                                 std::span<const Item> items);
+                                 std::span<const Item> items, const FrameMaker& frame);
 
 /// Writes the part to rows [first_row, first_row + header.count()) of the batch, which are known to
 /// exist. False, with nothing or some rows written, on a message that is not such a part.

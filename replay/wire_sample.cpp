@@ -53,7 +53,7 @@ std::size_t part_size(const TransitionSpec& spec, std::span<const Item> items) {
 }
 
 Message encode_sample(const TransitionSpec& spec, std::uint64_t fingerprint, std::uint64_t request,
-                      std::int64_t first, std::span<const Item> items) {
+                      std::int64_t first, std::span<const Item> items, const FrameMaker& frame) {
   wire::Envelope head = envelope(fingerprint);
   wire::SamplePart& part = *head.mutable_sample_part();
   part.set_request(request);
@@ -66,8 +66,8 @@ Message encode_sample(const TransitionSpec& spec, std::uint64_t fingerprint, std
   std::size_t frames = 0;
   for (const Item& item : items)
     frames += FramePlan(item.history, item.steps, stack).count;
-  Frame scalars(items.size() * (sizeof(SampleRecord) + action_bytes));
-  Frame pictures(frames * layout.frame_bytes);
+  Frame scalars = frame(items.size() * (sizeof(SampleRecord) + action_bytes));
+  Frame pictures = frame(frames * layout.frame_bytes);
   std::byte* scalar = scalars.bytes().data();
   std::byte* picture = pictures.bytes().data();
   for (const Item& item : items) {

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <sys/prctl.h>
@@ -243,17 +244,19 @@ void bench_sizes(const BenchOptions& options, const Report& report) {
   }
 }
 
+using Sharing = std::optional<env::wire::SharedMemory>;
+
 /// A shard with its data port in a process of its own, ended with this object.
 class ServerProcess {
 public:
-  explicit ServerProcess(const Kind& kind) {
+  ServerProcess(const Kind& kind, const Sharing& sharing) {
     int ends[2] = {-1, -1};
     if (::pipe(ends) != 0 || (process_ = ::fork()) < 0)
       throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
     if (process_ == 0) {
       ::close(ends[0]);
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      serve(kind, ends[1]);
+      serve(kind, sharing, ends[1]);
     }
     ::close(ends[1]);
     char text[256] = {};
@@ -272,7 +275,7 @@ public:
   const std::string& endpoint() const { return endpoint_; }
 
 private:
-  [[noreturn]] static void serve(const Kind& kind, int out) {
+  [[noreturn]] static void serve(const Kind& kind, const Sharing& sharing, int out) {
     try {
       env::wire::Context context;
       replay::Shard shard(config_of(kind), kind.spec, 1);
@@ -292,7 +295,7 @@ private:
         const std::scoped_lock lock(mutex);
         answer(shard.table().stats());
       };
-      const replay::ShardServer server(context, kind.spec, handlers);
+      const replay::ShardServer server(context, kind.spec, handlers, {.shared_memory = sharing});
       if (::write(out, server.endpoint().data(), server.endpoint().size()) > 0)
         for (;;)
           ::pause();
@@ -305,14 +308,17 @@ private:
   std::string endpoint_;
 };
 
-void bench_remote(const BenchOptions& options, const Report& report, const Kind& kind) {
+void bench_remote(const BenchOptions& options, const Report& report, const Kind& kind,
+                  const Sharing& sharing) {
   const auto rate = [&](const std::string& metric, const std::string& unit, auto&& chunk) {
-    report_rate(options, report, kind, metric, unit, "ZeroMQ, tcp loopback, one client process",
+    report_rate(options, report, kind, metric, unit,
+                sharing ? "shared memory, one client process"
+                        : "ZeroMQ, tcp loopback, one client process",
                 chunk);
   };
-  const ServerProcess server(kind);
+  const ServerProcess server(kind, sharing);
   env::wire::Context context;
-  replay::ShardClient client(context, server.endpoint(), kind.spec);
+  replay::ShardClient client(context, server.endpoint(), kind.spec, {.shared_memory = sharing});
   Stream stream(kind, 1);
   const auto insert = [&](int each) {
     return [&, each] {
@@ -344,7 +350,8 @@ void bench_replay(const BenchOptions& options, const Report& report) {
   for (const Kind& kind : kinds()) {
     bench_in_process(options, report, kind);
     bench_prioritized(options, report, kind);
-    bench_remote(options, report, kind);
+    bench_remote(options, report, kind, std::nullopt);
+    bench_remote(options, report, kind, env::wire::SharedMemory{});
   }
   bench_sizes(options, report);
 }

@@ -8,6 +8,10 @@
 namespace troupe::replay {
 namespace {
 
+env::wire::Frame new_frame(std::size_t bytes) {
+  return env::wire::Frame(bytes);
+}
+
 using env::wire::Frame;
 using env::wire::Message;
 using Result = InsertionDecoder::Result;
@@ -115,7 +119,7 @@ TEST_CASE("sampled batches arrive as gather() would write them") {
       while (first < items.size()) {
         const std::size_t count = std::min<std::size_t>(37, items.size() - first);
         const Message message = encode_sample(spec, kSpec, 8, static_cast<std::int64_t>(first),
-                                              items.subspan(first, count));
+                                              items.subspan(first, count), new_frame);
         const wire::Envelope head = head_of(message);
         REQUIRE(head.has_sample_part());
         REQUIRE(decode_sample(spec, head.sample_part(), message.frames, sent.view(),
@@ -217,7 +221,7 @@ TEST_CASE("damaged batches never crash the decoder") {
   Batch batch(spec, 40);
   int refused = 0;
   for (int i = 0; i < 4000; ++i) {
-    Message message = encode_sample(spec, kSpec, 8, 0, std::span(made->items).first(20));
+    Message message = encode_sample(spec, kSpec, 8, 0, std::span(made->items).first(20), new_frame);
     mutate(message, random);
     std::string why;
     const auto head = decode_envelope(message.header, kSpec, why);
