@@ -242,8 +242,8 @@ struct Frame : FrameNumbers {
   std::vector<Light> lights;
   SpanSet visible;
   SpanSet mirrored;
-  SpanSet shadowed; // items are numbers of `pairs`
-  std::vector<ShadowPair> pairs;
+  SpanSet shadowed;              // items are numbers of `pairs`
+  std::vector<ShadowPair> pairs; // by receiver, then light
   // Casters for receivers that are no planes: of shape s and light l, caster_list from
   // caster_first[s * lights + l] to the next.
   std::vector<std::int32_t> caster_first;

@@ -63,6 +63,18 @@ struct TriangleMeeting {
   R second;
 };
 
+/// Whether a triangle turns its back on the point that all rays come from (null: they come from
+/// several): meet_triangle<false>() would find them to meet it at no t > 0, sixteen times as dear.
+HWY_INLINE bool turned_away(const float* eye, const float* pa, const float* pb, const float* pc) {
+  if (eye == nullptr)
+    return false;
+  const Vec3<float> e1{pb[0] - pa[0], pb[1] - pa[1], pb[2] - pa[2]};
+  const Vec3<float> e2{pc[0] - pa[0], pc[1] - pa[1], pc[2] - pa[2]};
+  const Vec3<float> n = cross(e1, e2);
+  const Vec3<float> c{pa[0] - eye[0], pa[1] - eye[1], pa[2] - eye[2]};
+  return -dot(c, n) <= 0;
+}
+
 /// With kBothSides the back counts, too; otherwise only the side from which the corners turn left.
 template <bool kBothSides, class R>
 HWY_INLINE TriangleMeeting<R> meet_triangle(const Vec3<R>& o, const Vec3<R>& d, const float* pa,
@@ -158,19 +170,23 @@ HWY_INLINE void walk_bvh(const MeshView& mesh, const BoxRays<R>& rays, R t_near,
   }
 }
 
-/// Nearest front face of each lane of `mask` with t_near < t < hit.t. Other lanes stay.
+/// Nearest front face of each lane of `mask` with t_near < t < hit.t; t_near is at least 0. Other
+/// lanes stay. `eye`: o, where it is the same for all lanes; null otherwise.
 template <class R>
 HWY_INLINE void intersect_mesh(const MeshView& mesh, const Vec3<R>& o, const Vec3<R>& d, R t_near,
-                               MaskOf<R> mask, MeshHit<R>& hit) {
+                               MaskOf<R> mask, MeshHit<R>& hit, const float* eye = nullptr) {
   const BoxRays<R> rays = make_box_rays(o, d);
   walk_bvh(
       mesh, rays, t_near, mask, [&]() HWY_ATTR { return hit.t; },
       [&](std::int32_t from, std::int32_t count) HWY_ATTR {
         for (std::int32_t i = from; i < from + count; ++i) {
           const std::int32_t* corner = mesh.triangles[i].corner;
-          const TriangleMeeting<R> meeting =
-              meet_triangle<false>(o, d, mesh.vertices + 4 * corner[0],
-                                   mesh.vertices + 4 * corner[1], mesh.vertices + 4 * corner[2]);
+          const float* a = mesh.vertices + 4 * corner[0];
+          const float* b = mesh.vertices + 4 * corner[1];
+          const float* c = mesh.vertices + 4 * corner[2];
+          if (turned_away(eye, a, b, c))
+            continue;
+          const TriangleMeeting<R> meeting = meet_triangle<false>(o, d, a, b, c);
           const MaskOf<R> closer =
               mask & meeting.inside & (meeting.t > t_near) & (meeting.t < hit.t);
           if (none(closer))
@@ -271,10 +287,10 @@ HWY_INLINE MeshSurface<R> mesh_surface(const MeshView& mesh, const MeshHit<R>& h
 /// within a hundred-thousandth of t.
 template <class R>
 HWY_INLINE MeshHit<R> mesh_hit_at(const MeshView& mesh, const Vec3<R>& o, const Vec3<R>& d, R t,
-                                  MaskOf<R> mask) {
+                                  MaskOf<R> mask, const float* eye = nullptr) {
   const R slack = abs(t) * R(1e-5F);
   MeshHit<R> hit = no_mesh_hit(t + slack);
-  intersect_mesh(mesh, o, d, t - slack, mask, hit);
+  intersect_mesh(mesh, o, d, t - slack, mask, hit, eye);
   return hit;
 }
 

@@ -149,9 +149,15 @@ HWY_INLINE R enter_plane(const Ray<R>& ray, const Shape& shape) {
   return select(inside, t, R(kNowhere));
 }
 
+/// Where all rays of the camera begin; null: each somewhere else.
+template <bool kOrthographic>
+HWY_INLINE const float* common_origin(const RayFrame& frame) {
+  return kOrthographic ? nullptr : frame.origin.data();
+}
+
 /// Meshes, skins and height fields: loops of their own, not worth copying to each place of use.
 template <class R>
-HWY_NOINLINE R enter_triangles(const Shape& shape, const Ray<R>& ray, R limit) {
+HWY_NOINLINE R enter_triangles(const Shape& shape, const Ray<R>& ray, R limit, const float* eye) {
   const R zero(0.0F);
   const MaskOf<R> everywhere = limit > zero;
   if (shape.kind == ShapeKind::height_field) {
@@ -160,7 +166,7 @@ HWY_NOINLINE R enter_triangles(const Shape& shape, const Ray<R>& ray, R limit) {
     return select(hit.t < limit, hit.t, R(kNowhere));
   }
   MeshHit<R> hit = no_mesh_hit(limit);
-  intersect_mesh(shape.mesh, ray.o, ray.d, zero, everywhere, hit);
+  intersect_mesh(shape.mesh, ray.o, ray.d, zero, everywhere, hit, eye);
   return select(hit.triangle < IntOf<R>(0), R(kNowhere), hit.t);
 }
 
@@ -190,7 +196,7 @@ HWY_INLINE R enter(const Shape& shape, const RayFrame& frame, const Packet<R>& p
     return select(in.from <= in.to, in.from, R(kNowhere));
   }
   default:
-    return enter_triangles(shape, ray, limit);
+    return enter_triangles(shape, ray, limit, common_origin<kOrthographic>(frame));
   }
 }
 

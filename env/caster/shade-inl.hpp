@@ -69,10 +69,11 @@ struct Shader {
       lit = andnot(lit, darkens(caster, point, light, directional, lit));
     };
     if (frame.shapes[static_cast<std::size_t>(receiver)].kind == ShapeKind::plane) {
-      candidates.shadowed.for_each([&](std::int32_t p) HWY_ATTR {
+      candidates.shadowed.for_each_until([&](std::int32_t p) HWY_ATTR {
         const ShadowPair& pair = frame.pairs[static_cast<std::size_t>(p)];
         if (pair.receiver == receiver && pair.light == light)
           try_caster(pair.caster);
+        return pair.receiver > receiver || (pair.receiver == receiver && pair.light > light);
       });
       return lit;
     }
@@ -110,7 +111,8 @@ struct Shader {
     const RayFrame& from = kAs == As::mirrored ? shape.mirrored : shape.ray;
     const Ray<R> ray = ray_in<kOrthographic>(from, packet);
     TexturePlace<R> given;
-    const Surface<R> surface = surface_at(shape, ray, t, packet, wanted, given);
+    const Surface<R> surface =
+        surface_at(shape, ray, common_origin<kOrthographic>(from), t, packet, wanted, given);
     Vec3<R> sum;
     if (kAs == As::opaque && frame.effects && shape.kind == ShapeKind::height_field)
       sum = light_samples(candidates, number, packet, t, wanted, surface, ray);

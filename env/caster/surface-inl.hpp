@@ -16,24 +16,25 @@ namespace HWY_NAMESPACE {
 
 /// Normals, and texture coordinates where the mesh has some, of the triangles at parameter t.
 template <class R>
-HWY_NOINLINE Vec3<R> triangle_normal(const Shape& shape, const Ray<R>& ray, R t, MaskOf<R> wanted,
-                                     TexturePlace<R>& given) {
+HWY_NOINLINE Vec3<R> triangle_normal(const Shape& shape, const Ray<R>& ray, const float* eye, R t,
+                                     MaskOf<R> wanted, TexturePlace<R>& given) {
   if (shape.kind == ShapeKind::height_field)
     return field_normal(*shape.field, point_at(ray, t));
-  const MeshHit<R> hit = mesh_hit_at(shape.mesh, ray.o, ray.d, t, wanted);
+  const MeshHit<R> hit = mesh_hit_at(shape.mesh, ray.o, ray.d, t, wanted, eye);
   const MeshSurface<R> surface = mesh_surface(shape.mesh, hit);
   given = {surface.u, surface.v, surface.du, surface.dv, surface.flat};
   return surface.normal;
 }
 
 /// What light falls on, for the lanes of `wanted`; `given` is set for meshes and skins alone.
+/// `eye`: common_origin() of the ray.
 template <class R>
-HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, R t,
+HWY_INLINE Surface<R> surface_at(const Shape& shape, const Ray<R>& ray, const float* eye, R t,
                                  const Packet<R>& packet, MaskOf<R> wanted,
                                  TexturePlace<R>& given) {
   Surface<R> surface;
   surface.point = point_at(ray, t);
-  surface.normal = shape.kind > ShapeKind::box ? triangle_normal(shape, ray, t, wanted, given)
+  surface.normal = shape.kind > ShapeKind::box ? triangle_normal(shape, ray, eye, t, wanted, given)
                                                : normal_at(shape, surface.point);
   surface.direction = ray.d;
   if (shape.kind == ShapeKind::ellipsoid) {

@@ -25,6 +25,14 @@ struct ItemSet {
       for (std::uint64_t left = masks[word]; left != 0; left &= left - 1)
         visit(items[word * 64 + lowest_bit(left)]);
   }
+  /// The same until a visit is true.
+  template <class Visit>
+  HWY_INLINE void for_each_until(Visit&& visit) const {
+    for (int word = 0; word < words; ++word)
+      for (std::uint64_t left = masks[word]; left != 0; left &= left - 1)
+        if (visit(items[word * 64 + lowest_bit(left)]))
+          return;
+  }
   template <class Visit>
   HWY_INLINE void for_each_reversed(Visit&& visit) const {
     for (int word = words - 1; word >= 0; --word)

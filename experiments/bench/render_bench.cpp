@@ -1,3 +1,5 @@
+#include <time.h>
+
 #include <chrono>
 #include <functional>
 #include <future>
@@ -12,12 +14,13 @@
 #include "env/render/cast_renderer.hpp"
 #include "experiments/bench/bench.hpp"
 
-// Pictures per second, by the ray caster and by OpenGL. "picture alone": the time within draw() of
-// states that differ, each forwarded just before (not timed); several threads have a simulation and
-// a renderer each, and their rates are added. "batch of 64 on a GPU" (where there is one): draw()
-// of a batch caster, which builds the frames, sends them and draws; the pictures stay there. "step
-// and picture": control steps with a picture each, resets included, as dm_control's pixel wrapper
-// makes them; of the five tasks that are measured when none is named.
+// Pictures per second, by the ray caster and by OpenGL. "picture alone": of the processor time that
+// the thread spends within draw() (software OpenGL draws on it, too), so that other programs on the
+// machine disturb little; of states that differ, each forwarded just before (not timed). Several
+// threads have a simulation and a renderer each, and their rates are added. "batch of 64 on a GPU"
+// (where there is one): draw() of a batch caster, which builds the frames, sends them and draws;
+// the pictures stay there. "step and picture": control steps with a picture each, resets included,
+// as dm_control's pixel wrapper makes them; of the five tasks that are measured when none is named.
 
 namespace troupe::experiments {
 
@@ -55,6 +58,13 @@ double seconds_since(SteadyClock::time_point begin) {
   return std::chrono::duration<double>(SteadyClock::now() - begin).count();
 }
 
+/// Seconds that this thread has had a processor.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 /// One thread's simulation, its renderer and states along an episode.
 class Drawer {
 public:
@@ -75,7 +85,7 @@ public:
     draw_next();
   }
 
-  /// Pictures per second of the time within draw(), over `seconds` of the clock.
+  /// Pictures per second of processor time within draw(), over `seconds` of the clock.
   double rate(double seconds) {
     const auto begin = SteadyClock::now();
     double drawing = 0;
@@ -94,9 +104,9 @@ private:
     const auto& position = positions_[next_++ % kStates];
     std::copy(position.begin(), position.end(), physics_.data().qpos);
     physics_.forward();
-    const auto begin = SteadyClock::now();
+    const double begin = processor_seconds();
     renderer_->draw(picture_);
-    return seconds_since(begin);
+    return processor_seconds() - begin;
   }
 
   std::unique_ptr<env::Environment> environment_;

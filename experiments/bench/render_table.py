@@ -4,7 +4,7 @@
 Usage: render_table.py WIDEST.jsonl [OTHER_VECTORS.jsonl…]
 
 One row per task and size: frames/s of the caster on one thread, OpenGL's and their ratio, two threads over one, and the caster with the other
-files' vectors (`--vectors AVX2`). "picture alone": the time within draw(), medians. Runs of the same task and size in one file: their medians'
+files' vectors (`--vectors AVX2`). "picture alone": the thread's processor time within draw(), medians. Runs of the same task and size in one file: their medians'
 median, so that a file may hold several rounds.
 """
 import json

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Trains an experiment from pixels by the ray caster and by OpenGL, and plays each agent on the pictures of both: does an agent notice who draws?
-# Usage: experiments/bench/renderers.sh EXPERIMENT [EPISODES] [KEY=VALUE…]     e.g. quickstart 20; TROUPE and RUNS name the program and a folder
+# Usage: experiments/bench/renderers.sh EXPERIMENT [EPISODES] [KEY=VALUE…]     e.g. quickstart 20 environment.task=cartpole_swingup
+# TROUPE and RUNS name the program and a folder; LEARN (CASTER OPENGL) whose pictures to learn from, one training each.
 # Exit code 1: a mean return on the other's pictures differs by more than 3% from that on those it learnt from.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-[ $# -gt 0 ] || { sed -n '2,4s/^# //p' "${BASH_SOURCE[0]}"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 2; }
 troupe=${TROUPE:-build/release/troupe}
 runs=${RUNS:-build/renderers}
 experiment=$1 episodes=${2:-10}
@@ -16,7 +17,7 @@ mean_return() { # RUN RENDERER
     python3 -c 'import json, sys; print(json.load(sys.stdin)["mean_return"])'
 }
 status=0
-for learns in CASTER OPENGL; do
+for learns in ${LEARN:-CASTER OPENGL}; do
   folder=$runs/$learns
   "$troupe" train "$experiment" --runs "$folder" --set evaluation.video=false "${sets[@]}" --set environment.pixels.renderer=$learns --quiet |
     grep -E '^(task|return|steps|updates|time|rates)' || true

@@ -66,16 +66,22 @@ std::vector<BenchStage> bench_stages() {
 
 void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("bench", "Measures one stage: median, least and greatest");
-  command->footer("Example: troupe bench replay --json\n`troupe list benches` names the stages.");
+  command->footer("Example: troupe bench replay --json\n"
+                  "         troupe bench render --task all --vectors AVX2\n"
+                  "`troupe list benches` names the stages. The stage render measures the caster on "
+                  "one and two threads and OpenGL, in turns; with --vectors the caster alone; "
+                  "without --task five tasks, and pictures along control steps, too.");
   auto options = std::make_shared<BenchOptions>();
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command->add_option("stage", *name, "which one, or \"all\"")->required();
   command->add_flag("--json", *json, "one JSON object per line");
   command->add_option("--seconds", options->seconds, "per repetition")
-      ->check(CLI::Range(0.001, 3600.0));
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
   command->add_option("--repetitions", options->repetitions, "the median is reported")
-      ->check(CLI::Range(1, 1000));
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   command->add_option("--models", options->models, "folder of the control suite's XML files");
   command
       ->add_option("--task", options->tasks,
