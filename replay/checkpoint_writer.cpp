@@ -66,7 +66,8 @@ std::vector<bool> choose_segments_to_move(std::span<const FormerSegment> segment
       continue; // neither linked nor moved
     const double share =
         static_cast<double>(segments[i].wanted_bytes) / static_cast<double>(segments[i].bytes);
-    if (share < config.move_below || left > config.max_segments)
+    const bool small = segments[i].wanted_bytes < config.segment_bytes / 2;
+    if (share < config.move_below || (small && left > config.max_segments))
       choose(i);
     left -= chosen[i] ? 1 : 0;
   }

@@ -13,10 +13,11 @@
 namespace troupe::replay {
 
 struct CheckpointConfig {
+  /// Each is a file that a reader has open: for above 100 GB choose larger ones.
   std::uint64_t segment_bytes = std::uint64_t{256} << 20;
   /// Blobs move out of a former segment of which a smaller share is still wanted...
   double move_below = 0.5;
-  /// ...and out of the smallest when there were more than this many...
+  /// ...and out of the smallest, below half of segment_bytes, of more segments than this...
   std::uint64_t max_segments = 64;
   /// ...but at most so many bytes in one checkpoint. Where links are not possible all move.
   std::uint64_t max_moved_bytes = std::uint64_t{256} << 20;

@@ -14,6 +14,9 @@
 #include <vector>
 
 #include <xxhash.h>
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h> // the same names for what the processor is best at
+#endif
 
 #include "replay/storage_error.hpp"
 

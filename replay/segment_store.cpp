@@ -1,5 +1,6 @@
 #include "replay/segment_store.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@ namespace troupe::replay {
 namespace {
 
 constexpr std::uint64_t kMinSegmentBytes = 4096;
+constexpr std::uint64_t kUsualSegments = 256;
+constexpr std::uint64_t kMaxSegments = 4096; // many systems allow a process 1024 open files unasked
 
 std::uint64_t record_bytes(std::uint64_t blob_bytes) {
   return SegmentFile::kRecordBytes + blob_bytes;
@@ -30,12 +33,20 @@ SegmentStoreConfig checked(SegmentStoreConfig config) {
   };
   if (config.folder.empty())
     complain("folder", "empty", "name a folder on a disk with room");
+  if (config.segment_bytes == 0)
+    config.segment_bytes =
+        std::min(std::max(config.max_disk_bytes / kUsualSegments, std::uint64_t{64} << 20),
+                 std::max(config.max_disk_bytes / 4, kMinSegmentBytes));
   if (config.segment_bytes < kMinSegmentBytes)
     complain("segment_bytes", std::to_string(config.segment_bytes), "it must be at least 4096");
   if (config.max_disk_bytes / 2 < config.segment_bytes)
     complain("max_disk_bytes", std::to_string(config.max_disk_bytes),
              "it must be at least twice segment_bytes, " + std::to_string(config.segment_bytes)
                  + "; raise it or lower that");
+  if (config.max_disk_bytes / config.segment_bytes > kMaxSegments)
+    complain("segment_bytes", std::to_string(config.segment_bytes),
+             "max_disk_bytes, " + std::to_string(config.max_disk_bytes) + ", would be more than "
+                 + std::to_string(kMaxSegments) + " open files; raise it, or let it be 0");
   if (!(config.compact_below >= 0 && config.compact_below < 1))
     complain("compact_below", std::to_string(config.compact_below),
              "it must be at least 0 and below 1");

@@ -32,7 +32,8 @@ struct BlobMove {
 
 struct SegmentStoreConfig {
   std::filesystem::path folder; // made if missing
-  std::uint64_t segment_bytes = std::uint64_t{256} << 20;
+  /// Each segment is a file that is open. 0: max_disk_bytes / 256, but at least 64 MiB.
+  std::uint64_t segment_bytes = 0;
   /// Of all segments, the dead parts included; one segment's worth of it is kept for compact().
   std::uint64_t max_disk_bytes = std::uint64_t{64} << 30;
   double compact_below = 0.5; // a full segment with a smaller share of living bytes is compacted
@@ -83,7 +84,7 @@ public:
   std::vector<BlobRef> adopt(const CheckpointReader& reader);
 
   SegmentStoreStats stats() const;
-  const SegmentStoreConfig& config() const { return config_; }
+  const SegmentStoreConfig& config() const { return config_; } // segment_bytes is not 0
 
 private:
   struct Blob {

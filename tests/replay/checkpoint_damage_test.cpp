@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -90,6 +91,41 @@ TEST_CASE("foreign files and other versions and segments under another's name ar
   fs::remove(folder / "segment-1");
   fs::create_directory(folder / "segment-1");
   CHECK_NE(damage_of(folder).find("is no file"), std::string::npos);
+}
+
+TEST_CASE("each inconsistency of a manifest is refused by name") {
+  const CheckpointManifest good{
+      3,
+      {{1, 500}, {2, 500}},
+      {{{1, 1, 0}, 0, {56, 100, 7}}, {{1, 2, 0}, 0, {180, 320, 7}}, {{2, 1, 0}, 1, {56, 0, 7}}},
+      blob_of(1, 3)};
+  const auto told = [&](auto&& change) -> std::string {
+    CheckpointManifest manifest = good;
+    change(manifest);
+    try {
+      parse_manifest(encode(manifest), "m");
+    } catch (const StorageError& error) {
+      return error.what();
+    }
+    return "fine";
+  };
+  using Manifest = CheckpointManifest;
+  CHECK(parse_manifest(encode(good), "m") == good);
+  const std::string no_order = "m is damaged: its segments have no order; use the checkpoint "
+                               "before it";
+  CHECK_EQ(told([](Manifest& m) { m.next_segment = 2; }), no_order);
+  CHECK_EQ(told([](Manifest& m) { m.segments[1].id = 1; }), no_order);
+  const auto names = [&](auto&& change, const char* what) {
+    return told(change).find(what) != std::string::npos;
+  };
+  CHECK(names([](Manifest& m) { std::swap(m.blobs[0], m.blobs[1]); }, "blobs have no order"));
+  CHECK(names([](Manifest& m) { m.blobs[1].key = m.blobs[0].key; }, "blobs have no order"));
+  CHECK(names([](Manifest& m) { m.blobs[2].segment = 2; }, "in no segment"));
+  CHECK(names([](Manifest& m) { m.blobs[0].place.offset = 55; }, "outside its segment"));
+  CHECK(names([](Manifest& m) { m.blobs[1].place.size = 321; }, "outside its segment"));
+  CHECK(names([](Manifest& m) { m.blobs[1].place.size = ~std::uint64_t{0}; }, "outside its"));
+  CHECK(names([](Manifest& m) { m.blobs[1].place.offset = ~std::uint64_t{0}; }, "outside its"));
+  CHECK(names([](Manifest& m) { m.blobs[0].place.size = 101; }, "two blobs lie in one place"));
 }
 
 std::string mutated(std::string bytes, env::Random& random) {

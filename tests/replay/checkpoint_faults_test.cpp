@@ -164,6 +164,51 @@ TEST_CASE("whichever call of a checkpoint fails it says so or does without and l
   }
 }
 
+TEST_CASE(
+    "a checkpoint is on the disk before it has its name and a store asks for no disk at all") {
+  const StorageFolder folder("fsync");
+  write(folder.path, 1, false);
+  int writes = 0; // after the last fsync
+  int before = 0, after = 0;
+  bool named = false;
+  const auto judge = [&](std::uint64_t call) {
+    if (call == SYS_rename && before >= 2) { // the manifest had its rename after one of a segment
+      CHECK_EQ(writes, 0);
+      named = true;
+    }
+    if (call == SYS_pwritev || call == SYS_pwrite64 || call == SYS_write)
+      ++writes;
+    if (call == SYS_fsync) {
+      ++(named ? after : before);
+      writes = 0;
+    }
+    return 0;
+  };
+  if (traced([&] { return write_in_child(folder.path); }, judge).ending == Ending::cannot_trace) {
+    MESSAGE("skipped: cannot trace a child here");
+    return;
+  }
+  CHECK(named);
+  CHECK_GE(before, 2); // a segment and the manifest
+  CHECK_GE(after, 2);  // the names in the folder and of the folder
+  int flushes = 0;
+  traced(
+      [&] {
+        SegmentStore store({folder.path, 4096, 1 << 20, 0.9});
+        std::vector<BlobRef> refs;
+        for (std::uint64_t i = 0; i < 20; ++i)
+          refs.push_back(store.append(blob_of(i, 1000)));
+        for (std::size_t i = 0; i < 20; i += 2)
+          store.release(refs[i]);
+        return static_cast<int>(store.compact(1 << 20).size());
+      },
+      [&](std::uint64_t call) {
+        flushes += call == SYS_fsync || call == SYS_fdatasync ? 1 : 0;
+        return 0;
+      });
+  CHECK_EQ(flushes, 0);
+}
+
 /// A disk of one megabyte at `folder`, for this process alone.
 bool mount_small_disk(const fs::path& folder) {
   const auto put = [](const char* path, const std::string& text) {
@@ -186,7 +231,7 @@ constexpr const char* kNoMount = "skipped: cannot mount a small disk here";
 
 /// Fills a store of segments of 256 kB until it refuses; says what is wrong.
 std::string fill_store(const fs::path& folder) {
-  SegmentStore store({folder, 256 << 10, 1 << 30});
+  SegmentStore store({folder, 256 << 10, 1 << 29});
   std::vector<BlobRef> refs;
   const auto wrong_blob = [&] {
     for (std::size_t i = 0; i < refs.size(); ++i) {

@@ -92,6 +92,10 @@ TEST_CASE("configurations without sense and buffers of another size are refused 
                        doctest::Contains("segment_bytes is 100"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(SegmentStore({folder.path, 1 << 20, 1 << 20}),
                        doctest::Contains("max_disk_bytes is 1048576"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(SegmentStore({folder.path, 4096, 1 << 30}),
+                       doctest::Contains("4096 open files"), std::invalid_argument);
+  CHECK_EQ(SegmentStore({folder.path, 0, 1 << 20}).config().segment_bytes, 1 << 18);
+  CHECK_EQ(SegmentStore({folder.path}).config().segment_bytes, 256 << 20);
   CHECK_THROWS_WITH_AS(SegmentStore({folder.path, 4096, 1 << 20, 1.0}),
                        doctest::Contains("compact_below"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(SegmentStore(SegmentStoreConfig{}), doctest::Contains("folder"),
