@@ -225,7 +225,9 @@ std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
   handlers.stats = [port, shard](std::function<void(replay::TableStats)> answer) {
     caf::anon_send(port, step_atom_v, stats_task(shard, std::move(answer)));
   };
-  return std::make_unique<replay::ShardServer>(context, transitions, std::move(handlers));
+  return std::make_unique<replay::ShardServer>(
+      context, transitions, std::move(handlers),
+      replay::ShardServerOptions{.transitions = transitions});
 }
 
 } // namespace troupe::actors

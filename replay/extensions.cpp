@@ -4,16 +4,14 @@
 #include <stdexcept>
 #include <string>
 
-#include "replay/spec_text.hpp"
-
 namespace troupe::replay {
 
 InsertOnSample::InsertOnSample(const Table& source, Table& target, std::uint64_t writer_id)
     : target_(&target) {
-  if (!(source.spec() == target.spec()))
-    throw std::invalid_argument("insert-on-sample: the source stores " + describe(source.spec())
-                                + " and the target " + describe(target.spec())
-                                + "; give both one TransitionSpec");
+  if (const std::string why = difference(target.signature(), source.signature()); !why.empty())
+    throw std::invalid_argument(
+        "insert-on-sample: the target does not store what the source gives: " + why
+        + "; give both one signature");
   if (&source == &target)
     throw std::invalid_argument("insert-on-sample: source and target are one table; name another");
   insertion_.writer_id = writer_id;

@@ -8,11 +8,11 @@
 namespace troupe::replay {
 
 /// Copies each sampled item into a second table, as Reverb's insert-on-sample: what was learnt from
-/// last, with its priority. The target is another table of the same TransitionSpec and thread, and
+/// last, with its priority. The target is another table of the same signature and thread, and
 /// outlives this; its limiter is not asked.
 class InsertOnSample : public TableExtension {
 public:
-  /// Throws std::invalid_argument where the specs differ.
+  /// Throws std::invalid_argument where the signatures differ.
   InsertOnSample(const Table& source, Table& target, std::uint64_t writer_id);
   void on_sample(Table& table, const Item& item) override;
 

@@ -64,20 +64,60 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
   if_given("table_items", batch.table_items.size());
 }
 
-NStep n_step(const TransitionSpec& spec, const Item& item) {
-  const RowLayout& layout = item.chunks[0]->layout();
-  double reward = 0;
-  double weight = 1;
-  for (std::uint32_t k = item.history + 1U; k <= std::uint32_t{item.history} + item.steps; ++k) {
-    const std::byte* row = item.row(k);
+namespace {
+
+/// Sums term by term: reward_k, discount_k from the first step on.
+class Return {
+public:
+  explicit Return(double discount) : discount_(discount) {}
+  void add(const std::byte* reward, const std::byte* discount) {
     float r = 0;
     float d = 0;
-    std::memcpy(&r, row + layout.reward, sizeof r);
-    std::memcpy(&d, row + layout.discount, sizeof d);
-    reward += weight * static_cast<double>(r);
-    weight *= spec.discount * static_cast<double>(d);
+    std::memcpy(&r, reward, sizeof r);
+    std::memcpy(&d, discount, sizeof d);
+    reward_ += weight_ * static_cast<double>(r);
+    weight_ *= discount_ * static_cast<double>(d);
   }
-  return {static_cast<float>(reward), static_cast<float>(weight)};
+  NStep sums() const { return {static_cast<float>(reward_), static_cast<float>(weight_)}; }
+
+private:
+  double discount_;
+  double reward_ = 0;
+  double weight_ = 1;
+};
+
+} // namespace
+
+NStep n_step(const TransitionSpec& spec, const Item& item) {
+  const RowLayout& layout = item.chunks[0]->layout();
+  Return sum(spec.discount);
+  for (std::uint32_t k = item.history + 1; k < item.rows; ++k) {
+    const std::byte* row = item.row(k);
+    sum.add(row + layout.columns[kReward].offset, row + layout.columns[kDiscount].offset);
+  }
+  return sum.sums();
+}
+
+NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
+             const std::byte* discount, std::size_t stride) {
+  Return sum(spec.discount);
+  for (std::uint32_t k = 0; k < steps; ++k)
+    sum.add(reward + k * stride, discount + k * stride);
+  return sum.sums();
+}
+
+ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack) {
+  const Slice after{history + 1, steps};
+  return {{{{0, history + 1}, {history + 1 + steps - stack, stack}},
+           {{history + 1, 1}},
+           {after},
+           {after}}};
+}
+
+bool is_transition(const TransitionSpec& spec, const Item& item) {
+  const auto stack = static_cast<std::uint32_t>(spec.stack);
+  return item.history < stack && item.rows > item.history + 1
+         && item.steps() <= static_cast<std::uint32_t>(spec.n_step);
 }
 
 void put_choice(const BatchView& batch, std::size_t row, const Item& item) {
@@ -93,8 +133,9 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
   if (items.empty())
     return;
   const RowLayout& layout = items[0].chunks[0]->layout();
-  const std::size_t frame_bytes = layout.frame_bytes;
-  const std::size_t action_bytes = layout.action_size * sizeof(float);
+  const std::size_t frame_bytes = layout.columns[kFrame].bytes;
+  const RowLayout::Column action = layout.columns[kAction];
+  const auto action_size = static_cast<std::size_t>(spec.action_size);
   const std::size_t observation_bytes = frame_bytes * static_cast<std::size_t>(spec.stack);
   const std::size_t prefetched = std::min(
       kMostPrefetched, layout.row_bytes * static_cast<std::size_t>(spec.stack + spec.n_step));
@@ -102,17 +143,23 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
     if (i + kAhead < items.size())
       prefetch(items[i + kAhead], prefetched);
     const Item& item = items[i];
+    if (!is_transition(spec, item))
+      throw std::invalid_argument(
+          "item " + std::to_string(item.key) + " of " + std::to_string(item.rows) + " rows, "
+          + std::to_string(item.history) + " of them history, is no transition of stack "
+          + std::to_string(spec.stack) + " and n_step " + std::to_string(spec.n_step)
+          + "; sample it by columns");
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
     stack_frames(item, item.history, spec.stack, frame_bytes,
                  batch.observation.data() + row * observation_bytes);
-    std::memcpy(batch.action.data() + row * layout.action_size,
-                item.row(item.history + 1U) + layout.action, action_bytes);
+    std::memcpy(batch.action.data() + row * action_size, item.row(item.history + 1) + action.offset,
+                action.bytes);
     const NStep sums = n_step(spec, item);
     batch.reward[row] = sums.reward;
     batch.discount[row] = sums.discount;
     batch.key[row] = item.key;
     put_choice(batch, row, item);
-    stack_frames(item, std::int64_t{item.history} + item.steps, spec.stack, frame_bytes,
+    stack_frames(item, std::int64_t{item.rows} - 1, spec.stack, frame_bytes,
                  batch.next_observation.data() + row * observation_bytes);
   }
 }

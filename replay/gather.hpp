@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -21,12 +22,23 @@ struct NStep {
 
 /// The return of one item, summed in double precision.
 NStep n_step(const TransitionSpec& spec, const Item& item);
+/// The same of `steps` rewards and discounts (floats) that lie `stride` bytes apart.
+NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
+             const std::byte* discount, std::size_t stride);
+
+/// What a transition of more steps than `stack` shows of its window: the frames of both
+/// observations, one action, and the steps' rewards and discounts.
+ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack);
 
 /// Writes what a row says of its choice (priority and the like), where the batch has room for it.
 void put_choice(const BatchView& batch, std::size_t row, const Item& item);
 
+/// The item is a window that this spec's transitions may have, whatever its columns hold.
+bool is_transition(const TransitionSpec& spec, const Item& item);
+
 /// Writes `items` to rows [first_row, first_row + items.size()) of the batch: stacked observations,
-/// action, n-step reward and discount, key. Any thread; no allocation. Throws as check() does.
+/// action, n-step reward and discount, key. Any thread; no allocation. Throws as check() does,
+/// and on an item that is no transition.
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
             std::int64_t first_row);
 

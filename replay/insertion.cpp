@@ -1,9 +1,8 @@
 #include "replay/insertion.hpp"
 
-#include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -12,11 +11,11 @@ namespace troupe::replay {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 28;
-constexpr int kMaxWindow = 4096; // steps; items count in 16 bits
+constexpr int kMaxWindow = 4096;                                // steps
+constexpr std::uint64_t kMaxRowsShown = std::uint64_t{1} << 30; // of all columns
 
-std::size_t round_up(std::size_t value, std::size_t unit) {
-  return (value + unit - 1) / unit * unit;
+std::size_t data_bytes(const RowLayout& layout, std::uint32_t capacity) {
+  return (capacity * layout.row_bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 [[noreturn]] void refuse(const std::string& field, const std::string& value,
@@ -35,61 +34,53 @@ void check_range(const char* field, int value, int least, int most) {
 void check(const TransitionSpec& spec) {
   if (spec.frame.shape.empty() || spec.frame.shape.size() > 8)
     refuse("frame.shape", "of rank " + std::to_string(spec.frame.shape.size()), "of rank 1 to 8");
-  std::size_t bytes = env::element_bytes(spec.frame.type);
-  for (const std::int64_t n : spec.frame.shape) {
-    if (n < 1 || static_cast<std::size_t>(n) > kMaxFrameBytes / bytes)
-      refuse("frame.shape", "with an extent of " + std::to_string(n),
-             "of positive extents and at most 256 MiB");
-    bytes *= static_cast<std::size_t>(n);
-  }
   check_range("stack", spec.stack, 1, kMaxWindow);
   check_range("n_step", spec.n_step, 1, kMaxWindow);
   check_range("action_size", spec.action_size, 1, 1 << 20);
   if (!(spec.discount >= 0 && spec.discount <= 1))
     refuse("discount", std::to_string(spec.discount), "0 to 1");
+  check(Signature(spec));
 }
 
-RowLayout::RowLayout(const TransitionSpec& spec)
-    : frame_bytes(spec.frame.bytes()),
-      action_size(static_cast<std::size_t>(spec.action_size)),
-      action(round_up(frame_bytes, sizeof(float))),
-      reward(action + action_size * sizeof(float)),
-      discount(reward + sizeof(float)),
-      row_bytes(round_up(discount + sizeof(float), 16)) {}
-
-Chunk::Chunk(const TransitionSpec& spec, std::uint64_t id, std::uint32_t capacity)
+Chunk::Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uint32_t capacity)
     : id_(id),
       capacity_(capacity),
-      layout_(spec),
-      data_(static_cast<std::byte*>(
-          std::aligned_alloc(kAlignment, round_up(capacity * layout_.row_bytes, kAlignment)))),
+      row_bytes_(layout->row_bytes),
+      layout_(std::move(layout)),
+      data_(
+          static_cast<std::byte*>(std::aligned_alloc(kAlignment, data_bytes(*layout_, capacity)))),
       flags_(std::make_unique<std::uint8_t[]>(capacity)) {
   if (!data_)
     throw std::bad_alloc();
 }
 
 std::size_t Chunk::bytes() const {
-  return round_up(capacity_ * layout_.row_bytes, kAlignment) + capacity_ + sizeof(Chunk);
-}
-
-const float* Chunk::action(std::size_t i) const {
-  return reinterpret_cast<const float*>(row(i) + layout_.action);
-}
-
-float Chunk::reward(std::size_t i) const {
-  float value = 0;
-  std::memcpy(&value, row(i) + layout_.reward, sizeof value);
-  return value;
-}
-
-float Chunk::discount(std::size_t i) const {
-  float value = 0;
-  std::memcpy(&value, row(i) + layout_.discount, sizeof value);
-  return value;
+  return data_bytes(*layout_, capacity_) + capacity_ + sizeof(Chunk);
 }
 
 void Chunk::Free::operator()(std::byte* memory) const {
   std::free(memory);
+}
+
+bool fits(const ItemShape& shape, std::size_t columns, std::uint32_t rows) {
+  if (shape.columns.size() != columns)
+    return false;
+  std::uint64_t shown = 0;
+  for (const std::vector<Slice>& slices : shape.columns)
+    for (const Slice& slice : slices) {
+      shown += slice.count;
+      if (std::uint64_t{slice.first} + slice.count > rows || shown > kMaxRowsShown)
+        return false;
+    }
+  return true;
+}
+
+std::uint32_t rows_shown(const ItemShape* shape, std::size_t column, std::uint32_t rows) {
+  if (shape == nullptr)
+    return rows;
+  const std::vector<Slice>& slices = shape->columns[column];
+  return std::accumulate(slices.begin(), slices.end(), std::uint32_t{0},
+                         [](std::uint32_t sum, const Slice& slice) { return sum + slice.count; });
 }
 
 } // namespace troupe::replay

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "replay/signature.hpp"
 #include "replay/spec.hpp"
 
 namespace troupe::replay {
@@ -13,38 +16,22 @@ namespace troupe::replay {
 /// Throws std::invalid_argument naming the field, its value and the rule.
 void check(const TransitionSpec& spec);
 
-/// Where the parts of one row lie, in bytes from its beginning. A row is one time step: the frame
-/// it shows and the action, reward and discount of the step that led to it (0, 0, 1 in the first
-/// row of an episode).
-struct RowLayout {
-  explicit RowLayout(const TransitionSpec& spec);
-
-  std::size_t frame_bytes = 0;
-  std::size_t action_size = 0; // floats
-  std::size_t action = 0;
-  std::size_t reward = 0;
-  std::size_t discount = 0;
-  std::size_t row_bytes = 0; // distance of two rows, a multiple of 16
-};
-
-/// A block of rows of one writer, allocated once. The writer fills it row by row; a row that an
-/// Insertion names never changes again, so any thread may read it without a lock.
+/// A block of rows (time steps) of one writer, allocated once. The writer fills it row by row; a
+/// row that an Insertion names never changes again, so any thread may read it without a lock.
 class Chunk {
 public:
-  enum Flag : std::uint8_t { kFirst = 1, kLast = 2 };
+  enum Flag : std::uint8_t { kFirst = 1, kLast = 2 }; // of an episode
 
-  Chunk(const TransitionSpec& spec, std::uint64_t id, std::uint32_t capacity);
+  Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uint32_t capacity);
 
   std::uint64_t id() const { return id_; } // counts up within its writer
   std::uint32_t capacity() const { return capacity_; }
-  const RowLayout& layout() const { return layout_; }
+  const RowLayout& layout() const { return *layout_; }
+  const std::shared_ptr<const RowLayout>& shared_layout() const { return layout_; }
   std::size_t bytes() const; // of memory, all of it
 
-  const std::byte* row(std::size_t i) const { return data_.get() + i * layout_.row_bytes; }
-  std::byte* row(std::size_t i) { return data_.get() + i * layout_.row_bytes; }
-  const float* action(std::size_t i) const;
-  float reward(std::size_t i) const;
-  float discount(std::size_t i) const;
+  const std::byte* row(std::size_t i) const { return data_.get() + i * row_bytes_; }
+  std::byte* row(std::size_t i) { return data_.get() + i * row_bytes_; }
   std::uint8_t flags(std::size_t i) const { return flags_[i]; }
   const std::uint8_t* flags() const { return flags_.get(); }
   std::uint8_t* flags() { return flags_.get(); }
@@ -56,35 +43,86 @@ private:
 
   std::uint64_t id_;
   std::uint32_t capacity_;
-  RowLayout layout_;
+  std::size_t row_bytes_;
+  std::shared_ptr<const RowLayout> layout_;
   std::unique_ptr<std::byte[], Free> data_;
   std::unique_ptr<std::uint8_t[]> flags_;
 };
+using ChunkPtr = std::shared_ptr<const Chunk>;
 
-/// One n-step transition as a window of rows: the frames of the observation (`history` older ones
-/// before the step it starts at) and `steps` further rows. The window begins in chunks[0] at row
-/// `begin`; where it runs past that chunk's end it goes on at row 0 of chunks[1].
+/// Consecutive chunks of one writer, of one capacity; up to two without an allocation.
+class ChunkRun {
+public:
+  std::size_t size() const { return size_; }
+  const ChunkPtr& operator[](std::size_t i) const {
+    return i < first_.size() ? first_[i] : more_[i - first_.size()];
+  }
+  void set(std::size_t i, const ChunkPtr& chunk) {
+    (i < first_.size() ? first_[i] : more_[i - first_.size()]) = chunk;
+  }
+  /// Those beyond the old size are null.
+  void resize(std::size_t size) {
+    for (std::size_t i = size; i < size_ && i < first_.size(); ++i)
+      first_[i].reset();
+    if (size > first_.size() || !more_.empty())
+      more_.resize(size > first_.size() ? size - first_.size() : 0);
+    size_ = size;
+  }
+
+private:
+  std::size_t size_ = 0;
+  std::array<ChunkPtr, 2> first_;
+  std::vector<ChunkPtr> more_;
+};
+
+/// Rows [first, first + count) of an item's window.
+struct Slice {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  auto operator<=>(const Slice&) const = default;
+};
+
+/// Which rows of its window an item shows of each column, where that is not all of them: any number
+/// of slices each.
+struct ItemShape {
+  std::vector<std::vector<Slice>> columns;
+  auto operator<=>(const ItemShape&) const = default;
+};
+using ShapePtr = std::shared_ptr<const ItemShape>;
+
+/// Every slice lies in a window of `rows`, and there is a list of them for each column.
+bool fits(const ItemShape& shape, std::size_t columns, std::uint32_t rows);
+
+/// How many rows of a window of `rows` an item of this shape shows of a column; `shape` may be
+/// null.
+std::uint32_t rows_shown(const ItemShape* shape, std::size_t column, std::uint32_t rows);
+
+/// What a table gives: a window of consecutive rows of one writer. A transition is the frames of
+/// its observation (`history` older ones before the step it starts at) and `steps()` further rows.
+/// The window begins in chunks[0] at row `begin` and goes on at row 0 of the next ones.
 struct Item {
   std::uint64_t key = 0; // in a table: counts its insertions, from 0; before: its writer's
-  std::array<std::shared_ptr<const Chunk>, 2> chunks;
+  ChunkRun chunks;
+  ShapePtr shape; // null: all rows of all columns
   std::uint32_t begin = 0;
-  std::uint16_t history = 0;       // < stack; less than stack - 1 only where the episode is younger
-  std::uint16_t steps = 0;         // 1 to n_step
+  std::uint32_t rows = 0;
+  std::uint32_t history = 0; // < rows; of a transition: < stack, less where the episode is young
   std::uint32_t times_sampled = 0; // the sample that gave it counts
   std::uint32_t table_items = 0;   // how many the table held when it was sampled
   double priority = 1;             // 0 to kMaxPriority of selector.hpp
   double probability = 0;          // of this choice when it was sampled
 
-  std::uint32_t rows() const { return std::uint32_t{history} + steps + 1; }
-  const std::byte* row(std::uint32_t k) const { // k < rows()
+  std::uint32_t steps() const { return rows - 1 - history; }
+  const std::byte* row(std::uint32_t k) const { // k < rows
     const std::uint32_t capacity = chunks[0]->capacity();
-    return begin + k < capacity ? chunks[0]->row(begin + k) : chunks[1]->row(begin + k - capacity);
+    const std::uint32_t at = begin + k;
+    return at < capacity ? chunks[0]->row(at) : chunks[at / capacity]->row(at % capacity);
   }
 };
 
 /// Rows [first, first + count) of a chunk, newly filled.
 struct ChunkRows {
-  std::shared_ptr<const Chunk> chunk;
+  ChunkPtr chunk;
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };

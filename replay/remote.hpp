@@ -33,6 +33,8 @@ struct ShardServerOptions {
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
   /// Only clients with these keys, encrypted; needed to bind something else than loopback.
   std::optional<env::wire::ServerKeys> keys{};
+  /// Only such items are let in: for owners who gather() them.
+  std::optional<TransitionSpec> transitions{};
 };
 
 /// What the owner of the shard does; called on the server's thread. Each reply function may be
@@ -72,7 +74,7 @@ struct ShardServerCounters {
 /// endpoint cannot be bound. The destructor ends the thread.
 class ShardServer {
 public:
-  ShardServer(env::wire::Context& context, const TransitionSpec& spec, ShardHandlers handlers,
+  ShardServer(env::wire::Context& context, const Signature& signature, ShardHandlers handlers,
               const ShardServerOptions& options = {});
   ~ShardServer();
   ShardServer(const ShardServer&) = delete;

@@ -48,9 +48,9 @@ std::deque<Waiting> take_late(std::deque<Waiting>& queue, Time now) {
 
 } // namespace
 
-Shard::Shard(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed,
+Shard::Shard(const TableConfig& config, const Signature& signature, std::uint64_t seed,
              const ShardLimits& limits)
-    : table_(config, spec, seed), limits_(limits) {}
+    : table_(config, signature, seed), limits_(limits) {}
 
 bool Shard::insert(InsertionPtr insertion, std::function<void()> accepted, Patience patience) {
   if (insertions_.empty() && may_insert()) {
@@ -60,7 +60,7 @@ bool Shard::insert(InsertionPtr insertion, std::function<void()> accepted, Patie
     move_on();
     return true;
   }
-  table_.check_priorities(*insertion);
+  table_.check_insertion(*insertion);
   if (insertions_.size() >= limits_.waiting_insertions)
     return false;
   insertions_.push_back({std::move(insertion), std::move(accepted), std::move(patience)});

@@ -26,13 +26,13 @@ struct ShardLimits {
 /// waits while a sample waits for items that the table does not have.
 class Shard {
 public:
-  Shard(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed,
+  Shard(const TableConfig& config, const Signature& signature, std::uint64_t seed,
         const ShardLimits& limits = {});
 
   /// Inserts now or when samples have made room, and then calls `accepted`. False: too many wait
   /// already; nothing was stored and `accepted` is destroyed uncalled: the caller keeps the
   /// insertion and comes again later. After its deadline it is refused and not stored. The clock is
-  /// the caller's: expire() says what time it is. Throws as Table::check_priorities() does.
+  /// the caller's: expire() says what time it is. Throws as Table::check_insertion() does.
   bool insert(InsertionPtr insertion, std::function<void()> accepted, Patience patience = {});
 
   /// Samples now or when inserts have made it possible, and then calls `answer` with `count` items.

@@ -7,7 +7,6 @@
 #include "env/wire/socket.hpp"
 #include "replay/gather.hpp"
 #include "replay/remote.hpp"
-#include "replay/spec_text.hpp"
 #include "replay/table_config_wire.hpp"
 #include "replay/wire_format.hpp"
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "env/wire/socket.hpp"
+#include "replay/gather.hpp"
 #include "replay/outbox.hpp"
 #include "replay/remote.hpp"
-#include "replay/spec_text.hpp"
 #include "replay/table_config_wire.hpp"
 #include "replay/wire_format.hpp"
 
@@ -68,10 +68,10 @@ struct WriterState {
 } // namespace
 
 struct ShardServer::Impl {
-  Impl(env::wire::Context& context, const TransitionSpec& transitions, ShardHandlers h,
+  Impl(env::wire::Context& context, const Signature& signature, ShardHandlers h,
        const ShardServerOptions& o)
-      : spec((check(transitions), transitions)),
-        hash(fingerprint(transitions)),
+      : layout(signature),
+        hash(fingerprint(signature)),
         handlers(std::move(h)),
         options(o),
         socket(context, env::wire::SocketType::router,
@@ -79,7 +79,7 @@ struct ShardServer::Impl {
                 .shared_memory = o.shared_memory,
                 .server_keys = o.keys}),
         endpoint(socket.bind(o.endpoint)),
-        decoder(spec, {.max_chunk_bytes = o.max_chunk_bytes, .max_writers = o.max_writers}),
+        decoder(signature, {.max_chunk_bytes = o.max_chunk_bytes, .max_writers = o.max_writers}),
         outbox(std::make_shared<Outbox>()),
         thread([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -107,7 +107,7 @@ struct ShardServer::Impl {
   void drop(const std::string& why);
   WriterState& writer(std::uint64_t id);
 
-  TransitionSpec spec;
+  RowLayout layout;
   std::uint64_t hash;
   ShardHandlers handlers;
   ShardServerOptions options;
@@ -180,7 +180,7 @@ void ShardServer::Impl::handle(Message&& message) {
   const auto head = decode_envelope(message.header, hash, why);
   if (!head) {
     drop(why);
-    refuse(message.peer, 0, why + "; the server stores " + describe(spec));
+    refuse(message.peer, 0, why + "; the server stores " + describe(layout.signature));
     return;
   }
   if (head->has_insert())
@@ -234,6 +234,14 @@ void ShardServer::Impl::on_insert(const wire::Insert& header, Message&& message)
   }
   case InsertionDecoder::Result::insertion:
     break;
+  }
+  if (options.transitions
+      && !std::all_of(insertion->items.begin(), insertion->items.end(), [&](const Item& item) {
+           return is_transition(*options.transitions, item);
+         })) {
+    drop("items that are not the transitions of " + layout.signature.items);
+    refuse(message.peer, 0, "its items are not " + layout.signature.items);
+    return;
   }
   from.accepted.emplace(header.sequence(), false);
   while (from.accepted.size() > kRememberedSequences)
@@ -405,8 +413,8 @@ void ShardServer::Impl::send_items(const Answer& answer) {
   std::span<const Item> left(answer.items);
   std::int64_t first = 0;
   while (!left.empty()) {
-    const std::size_t count = part_size(spec, left);
-    Message message = encode_sample(spec, hash, answer.number, first, left.first(count), frame);
+    const std::size_t count = part_size(layout, left);
+    Message message = encode_sample(layout, hash, answer.number, first, left.first(count), frame);
     message.peer = answer.peer;
     socket.send(std::move(message), std::chrono::steady_clock::now());
     left = left.subspan(count);
@@ -414,9 +422,9 @@ void ShardServer::Impl::send_items(const Answer& answer) {
   }
 }
 
-ShardServer::ShardServer(env::wire::Context& context, const TransitionSpec& spec,
+ShardServer::ShardServer(env::wire::Context& context, const Signature& signature,
                          ShardHandlers handlers, const ShardServerOptions& options)
-    : impl_(std::make_unique<Impl>(context, spec, std::move(handlers), options)) {}
+    : impl_(std::make_unique<Impl>(context, signature, std::move(handlers), options)) {}
 
 ShardServer::~ShardServer() = default;
 

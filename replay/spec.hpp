@@ -6,6 +6,8 @@
 
 namespace troupe::replay {
 
+struct Signature;
+
 /// What a table stores and how its n-step transitions are made. Steps are stored once; an
 /// observation is the last `stack` frames of one episode (the first frame repeated where the
 /// episode is younger), and a transition starts at every step:
@@ -21,6 +23,9 @@ struct TransitionSpec {
   double discount = 0.99;
 
   env::ArraySpec observation() const; // [stack*channels, height, width] or [stack*n]
+  /// The columns of its time steps: the frame that is seen and the action, reward and discount of
+  /// the step that led to it (0, 0, 1 in the first row of an episode); see TransitionColumn.
+  operator Signature() const;
   bool operator==(const TransitionSpec&) const = default;
 };
 

@@ -19,9 +19,9 @@ bool by_keys(const TableConfig& config) {
 
 } // namespace
 
-Table::Table(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed)
+Table::Table(const TableConfig& config, const Signature& signature, std::uint64_t seed)
     : config_((check(config), config)),
-      spec_((check(spec), spec)),
+      signature_((check(signature), signature)),
       limiter_(config.limiter),
       random_(seed) {
   const bool ring = by_keys(config_);
@@ -35,7 +35,23 @@ bool Table::keeps_priorities() const {
   return uses_priorities(config_.sampler.kind) || uses_priorities(config_.remover.kind);
 }
 
-void Table::check_priorities(const Insertion& insertion) const {
+void Table::check_insertion(const Insertion& insertion) const {
+  for (const Item& item : insertion.items) {
+    const std::shared_ptr<const RowLayout>& layout = item.chunks[0]->shared_layout();
+    if (layout == checked_)
+      continue;
+    if (const std::string why = difference(signature_, layout->signature); !why.empty())
+      throw std::invalid_argument("an insertion does not fit the table's signature: " + why
+                                  + "; give the writer the table's signature");
+    checked_ = layout;
+  }
+  if (shapes_.size() + insertion.items.size() > kMaxShapes)
+    for (const Item& item : insertion.items)
+      if (item.shape && !shape_numbers_.contains(*item.shape))
+        throw std::invalid_argument(
+            "the table holds items of " + std::to_string(shapes_.size())
+            + " shapes already; of variable lengths let only the window vary"
+              " and leave the shape out");
   if (keeps_priorities() && !config_.insert_at_maximum)
     for (const Item& item : insertion.items)
       if (!valid_priority(item.priority))
@@ -43,7 +59,7 @@ void Table::check_priorities(const Insertion& insertion) const {
 }
 
 void Table::insert(const Insertion& insertion) {
-  check_priorities(insertion);
+  check_insertion(insertion);
   if (!take_sequence(insertion.writer_id, insertion.sequence)) {
     ++dropped_duplicates_;
     return;
@@ -165,7 +181,7 @@ std::uint32_t Table::hold(const std::shared_ptr<const Chunk>& chunk, std::uint32
       at->second = free_held_.back();
       free_held_.pop_back();
     }
-    held_[at->second] = {chunk, 0, low, high};
+    held_[at->second] = {chunk, 0, low, high, kNone, kNone};
     bytes_ += static_cast<std::int64_t>(chunk->bytes());
   }
   return at->second;
@@ -188,20 +204,52 @@ void Table::release(std::uint32_t index) {
   Held& held = held_[index];
   if (--held.items > 0)
     return;
+  if (held.previous != kNone)
+    held_[held.previous].next = kNone;
+  if (held.next != kNone)
+    held_[held.next].previous = kNone;
   bytes_ -= static_cast<std::int64_t>(held.chunk->bytes());
   held_of_.erase(held.chunk.get());
   held.chunk.reset();
   free_held_.push_back(index);
 }
 
+void Table::cover_window(const Item& item, Slot& slot) {
+  const std::uint32_t capacity = item.chunks[0]->capacity();
+  const std::uint32_t end = item.begin + item.rows;
+  slot.chunk = cover(item.chunks[0], item.begin, std::min(end, capacity));
+  std::uint32_t last = slot.chunk;
+  for (std::uint32_t i = 1; i * capacity < end; ++i) {
+    const std::uint32_t next = cover(item.chunks[i], 0, std::min(end - i * capacity, capacity));
+    held_[last].next = next;
+    held_[next].previous = last;
+    last = next;
+  }
+}
+
+void Table::release_window(const Slot& slot) {
+  std::uint32_t at = slot.chunk;
+  for (std::uint32_t left = chunks_of(slot); left > 0; --left) {
+    const std::uint32_t next = held_[at].next;
+    release(at);
+    at = next;
+  }
+}
+
+std::uint32_t Table::shape_number(const ShapePtr& shape) {
+  if (!shape)
+    return 0;
+  const auto [at, added] =
+      shape_numbers_.try_emplace(*shape, static_cast<std::uint32_t>(shapes_.size()));
+  if (added)
+    shapes_.push_back(shape);
+  return at->second;
+}
+
 void Table::push(const Item& item) {
   const Place place = new_place(end_);
-  const std::uint32_t capacity = item.chunks[0]->capacity();
-  const std::uint32_t end = item.begin + item.rows();
-  Slot slot{kNone, kNone, item.begin, item.history, item.steps};
-  slot.chunk = cover(item.chunks[0], item.begin, std::min(end, capacity));
-  if (end > capacity)
-    slot.next_chunk = cover(item.chunks[1], 0, end - capacity);
+  Slot slot{kNone, item.begin, item.rows, item.history, shape_number(item.shape)};
+  cover_window(item, slot);
   slots_[place] = slot;
   times_[place] = 0;
   ++end_;
@@ -233,9 +281,7 @@ void Table::remove(Place place) {
   } else {
     ++begin_;
   }
-  release(slot.chunk);
-  if (slot.next_chunk != kNone)
-    release(slot.next_chunk);
+  release_window(slot);
   for (const auto& extension : extensions_)
     extension->on_remove(*this, key, times_[place]);
 }

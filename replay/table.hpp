@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,11 +14,13 @@
 #include "replay/limiter.hpp"
 #include "replay/random.hpp"
 #include "replay/selector.hpp"
-#include "replay/spec.hpp"
+#include "replay/signature.hpp"
 
 namespace troupe::replay {
 
 class Table;
+
+constexpr std::size_t kMaxShapes = 65'536;
 
 /// Configuration of one shard's table.
 struct TableConfig {
@@ -68,16 +71,18 @@ public:
 class Table {
 public:
   /// Throws std::invalid_argument as check() does.
-  Table(const TableConfig& config, const TransitionSpec& spec, std::uint64_t seed);
+  Table(const TableConfig& config, const Signature& signature, std::uint64_t seed);
 
   /// Adds all items and removes others above the limits, whatever can_insert() says. An insertion
   /// whose sequence this writer has used before is dropped and counted; so is one that is 64 or
-  /// more below the writer's newest. Throws std::invalid_argument, with nothing added, on a
-  /// priority that is not 0 to kMaxPriority (where priorities count).
+  /// more below the writer's newest. Throws std::invalid_argument, with nothing added, on steps of
+  /// another signature (column, expected, got), on more than kMaxShapes shapes of items, and on a
+  /// priority that is not 0 to kMaxPriority
+  /// (where priorities count).
   void insert(const Insertion& insertion);
 
   /// Throws std::invalid_argument on what insert() would refuse.
-  void check_priorities(const Insertion& insertion) const;
+  void check_insertion(const Insertion& insertion) const;
 
   bool can_insert() const { return limiter_.can_insert(size()); }
   bool can_sample(std::int64_t count) const;
@@ -119,7 +124,7 @@ public:
 
   TableStats stats() const;
   const TableConfig& config() const { return config_; }
-  const TransitionSpec& spec() const { return spec_; }
+  const Signature& signature() const { return signature_; }
 
   /// Writes everything (items, rows, priorities, counters, random state; extensions keep theirs) to
   /// a temporary file beside `path` and renames it. Throws std::runtime_error naming the file and
@@ -131,7 +136,7 @@ public:
   /// Replaces the contents; sampling then goes on exactly as it would have after save(). Returns
   /// how this table's configuration differs from the saved one, "" when it does not. Throws
   /// std::runtime_error (the table is unchanged) on a file that is missing, truncated, damaged,
-  /// foreign or of another version, whose TransitionSpec differs, or whose TableConfig differs (the
+  /// foreign or of another version, whose Signature differs, or whose TableConfig differs (the
   /// message lists each difference). With ConfigChange::accept another TableConfig is fine: this
   /// table's applies, the limiter begins anew at drift 0, items above the limits are removed.
   std::string load(const std::string& path, ConfigChange change = ConfigChange::refuse);
@@ -140,12 +145,12 @@ private:
   friend struct TableFile;
   friend struct TableLoader;
   using Place = std::uint32_t;
-  struct Slot { // an item
-    std::uint32_t chunk = 0;
-    std::uint32_t next_chunk = 0; // kNone: the window ends in the first
+  struct Slot {              // an item
+    std::uint32_t chunk = 0; // the first; the window goes on in those that follow it
     std::uint32_t begin = 0;
-    std::uint16_t history = 0;
-    std::uint16_t steps = 0;
+    std::uint32_t rows = 0;
+    std::uint32_t history = 0;
+    std::uint32_t shape = 0; // in shapes_
   };
   struct Sequences { // of one writer: the newest, and which of the 64 up to it were seen
     std::uint64_t newest = 0;
@@ -157,6 +162,8 @@ private:
     std::uint32_t items = 0;
     std::uint32_t low = 0;
     std::uint32_t high = 0;
+    std::uint32_t previous = 0; // its writer's neighbours, where an item spans both; or kNone
+    std::uint32_t next = 0;
   };
 
   // Items lie at places. Where the oldest is always the one that leaves they form a ring: key k at
@@ -175,7 +182,13 @@ private:
                      std::uint32_t high);
   std::uint32_t cover(const std::shared_ptr<const Chunk>& chunk, std::uint32_t low,
                       std::uint32_t high);
+  void cover_window(const Item& item, Slot& slot);
   void release(std::uint32_t held);
+  void release_window(const Slot& slot);
+  std::uint32_t shape_number(const ShapePtr& shape);
+  std::uint32_t chunks_of(const Slot& slot) const { // that its window lies in
+    return (slot.begin + slot.rows - 1) / held_[slot.chunk].chunk->capacity() + 1;
+  }
   void push(const Item& item);
   void remove(Place place);
   void remove_one();
@@ -192,7 +205,7 @@ private:
   void give_priority(Place place, double priority);
 
   TableConfig config_;
-  TransitionSpec spec_;
+  Signature signature_;
   Limiter limiter_;
   Random random_;
   std::unique_ptr<Selector> sampler_; // null: uniform over a ring
@@ -207,6 +220,9 @@ private:
   std::uint64_t begin_ = 0; // of a ring: the oldest item's key
   std::uint64_t end_ = 0;   // key of the next item
 
+  mutable std::shared_ptr<const RowLayout> checked_; // a layout that is known to fit
+  std::vector<ShapePtr> shapes_{nullptr};            // of items; at most kMaxShapes, kept for ever
+  std::map<ItemShape, std::uint32_t> shape_numbers_;
   std::vector<Held> held_;
   std::vector<std::uint32_t> free_held_;
   std::uint32_t newest_held_ = 0; // the chunk of the item pushed last

@@ -1,30 +1,50 @@
 #include "replay/table_config_wire.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 namespace troupe::replay {
 
-TransitionSpec spec_of(const wire::Spec& from) {
-  TransitionSpec spec;
-  spec.frame = {from.frame_name(),
-                static_cast<env::ElementType>(from.frame_type()),
-                {from.frame_shape().begin(), from.frame_shape().end()}};
-  spec.stack = from.stack();
-  spec.action_size = from.action_size();
-  spec.n_step = from.n_step();
-  spec.discount = from.discount();
-  return spec;
+Signature signature_of(const wire::Signature& from) {
+  Signature signature;
+  for (const wire::Column& column : from.columns())
+    signature.columns.push_back(
+        {column.name(),
+         static_cast<env::ElementType>(std::min<std::uint32_t>(column.type(), 255)),
+         {column.shape().begin(), column.shape().end()}});
+  signature.items = from.items();
+  return signature;
 }
 
-void put(const TransitionSpec& spec, wire::Spec& to) {
-  to.set_frame_name(spec.frame.name);
-  to.set_frame_type(static_cast<std::uint32_t>(spec.frame.type));
-  for (const std::int64_t n : spec.frame.shape)
-    to.add_frame_shape(n);
-  to.set_stack(spec.stack);
-  to.set_action_size(spec.action_size);
-  to.set_n_step(spec.n_step);
-  to.set_discount(spec.discount);
+void put(const Signature& signature, wire::Signature& to) {
+  for (const env::ArraySpec& column : signature.columns) {
+    wire::Column& made = *to.add_columns();
+    made.set_name(column.name);
+    made.set_type(static_cast<std::uint32_t>(column.type));
+    for (const std::int64_t n : column.shape)
+      made.add_shape(n);
+  }
+  to.set_items(signature.items);
+}
+
+ShapePtr shape_of(const wire::Shape& from) {
+  auto shape = std::make_shared<ItemShape>();
+  for (const wire::Slices& column : from.columns()) {
+    std::vector<Slice>& slices = shape->columns.emplace_back();
+    for (int i = 0; i + 1 < column.first_and_count_size(); i += 2)
+      slices.push_back({column.first_and_count(i), column.first_and_count(i + 1)});
+  }
+  return shape;
+}
+
+void put(const ItemShape& shape, wire::Shape& to) {
+  for (const std::vector<Slice>& slices : shape.columns) {
+    wire::Slices& made = *to.add_columns();
+    for (const Slice& slice : slices) {
+      made.add_first_and_count(slice.first);
+      made.add_first_and_count(slice.count);
+    }
+  }
 }
 
 namespace {

@@ -9,8 +9,11 @@
 /// table's constructor does that.
 namespace troupe::replay {
 
-TransitionSpec spec_of(const wire::Spec& from);
-void put(const TransitionSpec& spec, wire::Spec& to);
+Signature signature_of(const wire::Signature& from); // to be checked
+void put(const Signature& signature, wire::Signature& to);
+
+ShapePtr shape_of(const wire::Shape& from); // to be checked
+void put(const ItemShape& shape, wire::Shape& to);
 
 TableConfig config_of(const wire::Config& from);
 void put(const TableConfig& config, wire::Config& to);

@@ -16,7 +16,9 @@ namespace troupe::replay {
 struct TableFile {
   static wire::SavedTable head(const Table& table) {
     wire::SavedTable head;
-    put(table.spec_, *head.mutable_spec());
+    put(table.signature_, *head.mutable_signature());
+    for (std::size_t i = 1; i < table.shapes_.size(); ++i)
+      put(*table.shapes_[i], *head.add_shapes());
     put(table.config_, *head.mutable_config());
     for (const std::uint64_t word : table.random_.state)
       head.add_random(word);
@@ -60,8 +62,12 @@ struct TableFile {
       chunks.push_back(&table.held_[held]);
     };
     for (const std::uint32_t place : places) {
-      meet(table.slots_[place].chunk);
-      meet(table.slots_[place].next_chunk);
+      const Table::Slot& slot = table.slots_[place];
+      std::uint32_t held = slot.chunk;
+      for (std::uint32_t left = table.chunks_of(slot); left > 0; --left) {
+        meet(held);
+        held = table.held_[held].next;
+      }
     }
     return chunks;
   }
@@ -101,6 +107,8 @@ struct TableFile {
       saved.set_capacity(held->chunk->capacity());
       saved.set_low(held->low);
       saved.set_high(held->high);
+      if (held->next != kNoPlace)
+        saved.set_next(1 + position[held->next]);
     }
     BlockWriter file(path);
     file.raw(kTableMagic, sizeof kTableMagic);
@@ -110,7 +118,6 @@ struct TableFile {
     write(file, items, [&](std::size_t i) {
       Table::Slot slot = table.slots_[all[i]];
       slot.chunk = position[slot.chunk];
-      slot.next_chunk = slot.next_chunk == kNoPlace ? kNoPlace : position[slot.next_chunk];
       return slot;
     });
     write(file, items, [&](std::size_t i) { return table.times_[all[i]]; });

@@ -7,7 +7,7 @@
 namespace troupe::replay {
 
 constexpr char kTableMagic[8] = {'T', 'R', 'P', 'T', 'A', 'B', 'L', 'E'};
-constexpr std::uint64_t kTableVersion = 2;
+constexpr std::uint64_t kTableVersion = 3;
 constexpr std::uint64_t kItemsPerBlock = 1 << 20;
 constexpr std::uint32_t kNoPlace = std::numeric_limits<std::uint32_t>::max();
 

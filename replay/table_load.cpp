@@ -7,7 +7,6 @@
 
 #include "replay/block_file.hpp"
 #include "replay/replay.pb.h"
-#include "replay/spec_text.hpp"
 #include "replay/table.hpp"
 #include "replay/table_config_wire.hpp"
 #include "replay/table_file.hpp"
@@ -54,8 +53,7 @@ struct TableLoader {
     wire::SavedTable head;
     if (!head.ParseFromString(bytes) || head.random_size() != 4
         || head.items() > head.end() - std::min(head.end(), head.first_key())
-        || !valid_priority(head.greatest_priority())
-        || head.spec().frame_type() > static_cast<std::uint32_t>(env::ElementType::int64))
+        || !valid_priority(head.greatest_priority()))
       file.fail("is damaged: its head makes no sense");
     return head;
   }
@@ -63,10 +61,11 @@ struct TableLoader {
   /// Refuses other transitions, another configuration, and more memory than that allows.
   static std::string compare(const BlockReader& file, const wire::SavedTable& head,
                              const Table& table, Table::ConfigChange change) {
-    const TransitionSpec spec = spec_of(head.spec());
-    if (spec != table.spec_)
-      file.fail("holds other transitions: " + describe(spec) + "; this experiment has "
-                + describe(table.spec_));
+    if (const std::string why =
+            replay::difference(table.signature_, signature_of(head.signature()));
+        !why.empty())
+      file.fail("holds other steps or items: " + why + "; resume with the former ones");
+    const RowLayout layout(table.signature_);
     const TableConfig config = config_of(head.config());
     const std::string changed = difference(config, table.config_);
     if (!changed.empty() && change == Table::ConfigChange::refuse)
@@ -75,19 +74,17 @@ struct TableLoader {
     std::uint64_t bytes = 0;
     std::uint64_t largest = 0;
     for (const wire::SavedChunk& chunk : head.chunks()) {
-      const std::uint64_t size = chunk.capacity() * RowLayout(spec).row_bytes;
-      if (size > kMaxChunkBytes || chunk.low() >= chunk.high() || chunk.high() > chunk.capacity())
+      const std::uint64_t size = chunk.capacity() * layout.row_bytes;
+      if (size > kMaxChunkBytes || chunk.low() >= chunk.high() || chunk.high() > chunk.capacity()
+          || chunk.next() > static_cast<std::uint64_t>(head.chunks_size()))
         file.fail("is damaged: a chunk makes no sense");
       bytes += size;
       largest = std::max(largest, size);
     }
-    // The newest item stays whatever its size, and it may lie in two chunks.
-    // The newest item stays whatever its size, and it may lie in two chunks; of the other removers
-    // the bytes are not bounded so.
+    // The newest item stays whatever its size; of the other removers the bytes are not bounded so.
     const bool ring = config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
     if (head.items() > static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_items))
-        || static_cast<std::uint64_t>(head.chunks_size()) > 2 * head.items()
-        || (ring
+        || (ring && head.items() > 1
             && bytes
                    > 2 * largest
                          + static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes))))
@@ -97,6 +94,7 @@ struct TableLoader {
 
   /// What the file says of each item, by key.
   struct Items {
+    std::vector<ShapePtr> shapes{nullptr};
     std::vector<Table::Slot> slots;
     std::vector<std::uint32_t> times;
     std::vector<double> priorities;
@@ -108,8 +106,13 @@ struct TableLoader {
     const std::uint64_t count = head.items();
     Items items;
     items.slots.reserve(count);
+    for (const wire::Shape& shape : head.shapes()) {
+      items.shapes.push_back(shape_of(shape));
+      if (!fits(*items.shapes.back(), saved.signature_.columns.size(), kNoPlace))
+        file.fail("is damaged: a shape of items makes no sense");
+    }
     read<Table::Slot>(file, count, [&](std::uint64_t, const Table::Slot& slot) {
-      items.slots.push_back(check_slot(file, head, saved.spec_, slot));
+      items.slots.push_back(check_slot(file, head, items, slot));
     });
     read<std::uint32_t>(file, count, [&](auto, std::uint32_t n) { items.times.push_back(n); });
     if (saved.keeps_priorities())
@@ -158,6 +161,9 @@ struct TableLoader {
     if (ring)
       for (size = 1024; size < count;)
         size *= 2;
+    table.shapes_ = items.shapes;
+    for (std::size_t i = 1; i < items.shapes.size(); ++i)
+      table.shape_numbers_.emplace(*items.shapes[i], static_cast<std::uint32_t>(i));
     table.end_ = head.end();
     table.begin_ = head.end() - count;
     table.slots_.resize(size);
@@ -189,22 +195,28 @@ struct TableLoader {
     fill(table.remover_.get(), items.remover);
   }
 
+  /// Each chunk of the window follows from the one before, and all its rows are there.
   static const Table::Slot& check_slot(const BlockReader& file, const wire::SavedTable& head,
-                                       const TransitionSpec& spec, const Table::Slot& slot) {
+                                       const Items& items, const Table::Slot& slot) {
     const auto chunks = static_cast<std::uint32_t>(head.chunks_size());
-    bool fine = slot.chunk < chunks && slot.history < spec.stack && slot.steps >= 1
-                && slot.steps <= spec.n_step
-                && (slot.next_chunk == kNoPlace || slot.next_chunk < chunks);
-    if (fine) {
-      const wire::SavedChunk& first = head.chunks(static_cast<int>(slot.chunk));
-      const std::uint64_t end = std::uint64_t{slot.begin} + slot.history + slot.steps + 1;
-      fine = slot.begin >= first.low() && slot.begin < first.high()
-             && (slot.next_chunk == kNoPlace) == (end <= first.capacity())
-             && std::min<std::uint64_t>(end, first.capacity()) <= first.high();
-      if (fine && slot.next_chunk != kNoPlace) {
-        const wire::SavedChunk& next = head.chunks(static_cast<int>(slot.next_chunk));
-        fine = next.low() == 0 && end - first.capacity() <= next.high();
-      }
+    bool fine = slot.chunk < chunks && slot.rows >= 1 && slot.history < slot.rows
+                && slot.shape < items.shapes.size()
+                && (slot.shape == 0
+                    || fits(*items.shapes[slot.shape], items.shapes[slot.shape]->columns.size(),
+                            slot.rows));
+    const std::uint32_t capacity = fine ? head.chunks(static_cast<int>(slot.chunk)).capacity() : 1;
+    std::uint64_t left = std::uint64_t{slot.begin} + slot.rows; // in this chunk and those after it
+    std::uint32_t low = slot.begin;
+    for (std::uint32_t at = slot.chunk; fine; low = 0) {
+      const wire::SavedChunk& chunk = head.chunks(static_cast<int>(at));
+      const std::uint64_t end = std::min<std::uint64_t>(left, capacity);
+      fine = chunk.capacity() == capacity && low >= chunk.low() && low < capacity
+             && end <= chunk.high();
+      left -= end;
+      if (left == 0)
+        break;
+      fine = fine && chunk.next() > 0;
+      at = chunk.next() - 1;
     }
     if (!fine)
       file.fail("is damaged: an item lies outside its chunks");
@@ -212,25 +224,41 @@ struct TableLoader {
   }
 
   static void load_chunks(BlockReader& file, const wire::SavedTable& head, Table& table) {
+    const auto layout = std::make_shared<const RowLayout>(table.signature_);
     for (const wire::SavedChunk& saved : head.chunks()) {
-      const auto chunk = std::make_shared<Chunk>(table.spec_, saved.id(), saved.capacity());
+      const auto chunk = std::make_shared<Chunk>(layout, saved.id(), saved.capacity());
       const std::uint32_t rows = saved.high() - saved.low();
       file.block(chunk->row(saved.low()), rows * row_bytes(*chunk));
       file.block(chunk->flags() + saved.low(), rows);
       table.held_of_[chunk.get()] = static_cast<std::uint32_t>(table.held_.size());
       table.bytes_ += static_cast<std::int64_t>(chunk->bytes());
-      table.held_.push_back({chunk, 0, saved.low(), saved.high()});
+      table.held_.push_back({chunk, 0, saved.low(), saved.high(), kNoPlace, kNoPlace});
     }
+    link_chunks(file, head, table);
     for (const std::uint32_t place : table.places_by_key()) {
       const Table::Slot& slot = table.slots_[place];
-      ++table.held_[slot.chunk].items;
-      if (slot.next_chunk != kNoPlace)
-        ++table.held_[slot.next_chunk].items;
+      std::uint32_t at = slot.chunk;
+      for (std::uint32_t left = table.chunks_of(slot); left > 0; --left) {
+        ++table.held_[at].items;
+        at = table.held_[at].next;
+      }
     }
     for (const Table::Held& held : table.held_)
       if (held.items == 0)
         file.fail("is damaged: no item refers to one of its chunks");
     file.end();
+  }
+
+  static void link_chunks(const BlockReader& file, const wire::SavedTable& head, Table& table) {
+    for (int i = 0; i < head.chunks_size(); ++i) {
+      if (head.chunks(i).next() == 0)
+        continue;
+      const std::uint32_t next = head.chunks(i).next() - 1;
+      if (table.held_[next].previous != kNoPlace || next == static_cast<std::uint32_t>(i))
+        file.fail("is damaged: two chunks go on in one");
+      table.held_[static_cast<std::size_t>(i)].next = next;
+      table.held_[next].previous = static_cast<std::uint32_t>(i);
+    }
   }
 
   static void load_counters(const wire::SavedTable& head, Table& table) {
@@ -248,9 +276,9 @@ struct TableLoader {
 
   /// An empty table of the saved configuration: which parts the file has follows from it.
   static Table saved_table(const BlockReader& file, const wire::SavedTable& head,
-                           const TransitionSpec& spec) {
+                           const Signature& signature) {
     try {
-      return Table(config_of(head.config()), spec, 0);
+      return Table(config_of(head.config()), signature, 0);
     } catch (const std::invalid_argument& e) {
       file.fail("is damaged: " + std::string(e.what()));
     }
@@ -260,8 +288,8 @@ struct TableLoader {
     BlockReader file(path);
     const wire::SavedTable head = load_head(file);
     const std::string changed = compare(file, head, table, change);
-    const Items items = load_items(file, head, saved_table(file, head, table.spec_));
-    Table fresh(table.config_, table.spec_, 0);
+    const Items items = load_items(file, head, saved_table(file, head, table.signature_));
+    Table fresh(table.config_, table.signature_, 0);
     fresh.extensions_ = table.extensions_;
     place_items(items, head, changed.empty(), fresh);
     load_chunks(file, head, fresh);

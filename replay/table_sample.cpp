@@ -1,25 +1,25 @@
 #include <algorithm>
-#include <limits>
 
 #include "replay/table.hpp"
 
 namespace troupe::replay {
 
-namespace {
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-}
-
 /// All but the key and the probability.
 inline void Table::fill(Place place, Item& item) const {
   const Slot& slot = slots_[place];
-  item.chunks[0] = held_[slot.chunk].chunk;
-  if (slot.next_chunk != kNone)
-    item.chunks[1] = held_[slot.next_chunk].chunk;
-  else if (item.chunks[1])
-    item.chunks[1].reset();
+  const Held* held = &held_[slot.chunk];
+  const std::uint32_t capacity = held->chunk->capacity();
+  const std::uint32_t end = slot.begin + slot.rows;
+  item.chunks.resize(end <= capacity ? 1 : (end - 1) / capacity + 1);
+  item.chunks.set(0, held->chunk);
+  for (std::size_t i = 1; i < item.chunks.size(); ++i) {
+    held = &held_[held->next];
+    item.chunks.set(i, held->chunk);
+  }
   item.begin = slot.begin;
+  item.rows = slot.rows;
   item.history = slot.history;
-  item.steps = slot.steps;
+  item.shape = shapes_[slot.shape];
   item.priority = priorities_.empty() ? 1 : priorities_[place];
   item.times_sampled = times_[place];
   item.table_items = static_cast<std::uint32_t>(size());

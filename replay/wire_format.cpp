@@ -7,21 +7,24 @@
 #include <stdexcept>
 
 #include "replay/selector.hpp"
+#include "replay/table_config_wire.hpp"
 
 namespace troupe::replay {
 
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-static_assert(sizeof(ItemRecord) == 12);
+static_assert(sizeof(ItemRecord) == 20);
 
 using env::wire::Frame;
 using env::wire::Message;
 
-constexpr std::size_t kCopyBelow = 4096;       // bytes: smaller frames are copied
-constexpr std::ptrdiff_t kChunksPerWriter = 4; // rows of older ones are sent again if needed
-constexpr std::size_t kMostItems = 65536;      // in an insertion
-constexpr int kMostRows = 64;                  // chunks in an insertion
+constexpr std::size_t kCopyBelow = 4096;    // bytes: smaller frames are copied
+constexpr std::size_t kChunksPerWriter = 4; // and an item's; rows of older ones are sent again
+constexpr std::size_t kMostItems = 65536;   // in an insertion
+constexpr int kMostRows = 512;              // chunks in an insertion
+constexpr std::uint32_t kMostWindow = std::uint32_t{1} << 24; // rows
+constexpr int kMostShapes = 4096;                             // of an insertion's items
 
 struct Range {
   std::shared_ptr<const Chunk> chunk;
@@ -45,23 +48,34 @@ void add_rows_to_send(const Insertion& insertion, bool complete, Ranges& ranges)
     return;
   for (const Item& item : insertion.items) {
     const std::uint32_t capacity = item.chunks[0]->capacity();
-    const std::uint32_t end = item.begin + item.rows();
-    cover(ranges, item.chunks[0], item.begin, std::min(end, capacity));
-    if (end > capacity)
-      cover(ranges, item.chunks[1], 0, end - capacity);
+    std::uint32_t first = item.begin;
+    std::uint32_t left = item.begin + item.rows;
+    for (std::size_t i = 0; i < item.chunks.size(); ++i, first = 0, left -= capacity)
+      cover(ranges, item.chunks[i], first, std::min(left, capacity));
   }
 }
 
 } // namespace
 
-wire::Envelope envelope(std::uint64_t spec) {
+std::uint32_t ShapePlaces::of(const Item& item,
+                              google::protobuf::RepeatedPtrField<wire::Shape>& shapes) {
+  if (!item.shape)
+    return 0;
+  const auto [at, added] =
+      places_.try_emplace(item.shape.get(), static_cast<std::uint32_t>(shapes.size()) + 1);
+  if (added)
+    put(*item.shape, *shapes.Add());
+  return at->second;
+}
+
+wire::Envelope envelope(std::uint64_t signature) {
   wire::Envelope made;
   made.set_protocol(kProtocol);
-  made.set_spec(spec);
+  made.set_signature(signature);
   return made;
 }
 
-std::optional<wire::Envelope> decode_envelope(const std::string& header, std::uint64_t spec,
+std::optional<wire::Envelope> decode_envelope(const std::string& header, std::uint64_t signature,
                                               std::string& why) {
   wire::Envelope made;
   if (!made.ParseFromString(header))
@@ -69,37 +83,36 @@ std::optional<wire::Envelope> decode_envelope(const std::string& header, std::ui
   else if (made.protocol() != kProtocol)
     why = "protocol " + std::to_string(made.protocol()) + " where this side speaks "
           + std::to_string(kProtocol) + "; run the same version on both";
-  else if (made.spec() != spec)
-    why = "a message about other transitions; give both sides the same experiment";
+  else if (made.signature() != signature)
+    why = "a message about other steps or items; give both sides the same signature";
   else
     return made;
   return std::nullopt;
 }
 
-Message encode_insertion(const Insertion& insertion, std::uint64_t spec, bool complete) {
+Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bool complete) {
   if (insertion.items.empty() || insertion.items.size() > kMostItems)
     throw std::invalid_argument("an insertion of " + std::to_string(insertion.items.size())
                                 + " items cannot be sent: 1 to " + std::to_string(kMostItems)
                                 + "; take() them from the writer more often");
-  wire::Envelope head = envelope(spec);
+  wire::Envelope head = envelope(signature);
   wire::Insert& insert = *head.mutable_insert();
   insert.set_writer(insertion.writer_id);
   insert.set_sequence(insertion.sequence);
   insert.set_complete(complete);
   Message message;
-  std::map<std::uint64_t, std::uint16_t> places;
-  const auto place = [&](const Chunk& chunk) {
-    const auto [at, added] =
-        places.try_emplace(chunk.id(), static_cast<std::uint16_t>(places.size()));
-    if (added)
-      insert.add_chunks(chunk.id());
-    return at->second;
-  };
+  std::map<std::uint64_t, std::uint32_t> places;
+  ShapePlaces shapes;
   std::vector<ItemRecord> records;
   records.reserve(insertion.items.size());
-  for (const Item& item : insertion.items)
-    records.push_back({place(*item.chunks[0]), item.chunks[1] ? place(*item.chunks[1]) : kNoChunk,
-                       item.begin, item.history, item.steps});
+  for (const Item& item : insertion.items) {
+    const std::uint64_t id = item.chunks[0]->id();
+    const auto [at, added] = places.try_emplace(id, static_cast<std::uint32_t>(places.size()));
+    if (added)
+      insert.add_chunks(id);
+    records.push_back({at->second, item.begin, item.rows, item.history,
+                       shapes.of(item, *insert.mutable_shapes())});
+  }
   insert.set_first_key(insertion.items[0].key);
   if (std::any_of(insertion.items.begin(), insertion.items.end(),
                   [](const Item& item) { return item.priority != 1; }))
@@ -128,8 +141,8 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t spec, bool co
   return message;
 }
 
-InsertionDecoder::InsertionDecoder(const TransitionSpec& spec, const Limits& limits)
-    : spec_(spec), layout_(spec), limits_(limits) {}
+InsertionDecoder::InsertionDecoder(const Signature& signature, const Limits& limits)
+    : layout_(std::make_shared<const RowLayout>(signature)), limits_(limits) {}
 
 InsertionDecoder::Writer& InsertionDecoder::writer(std::uint64_t id) {
   if (writers_.size() >= limits_.max_writers && !writers_.contains(id))
@@ -153,7 +166,7 @@ bool InsertionDecoder::add_rows(Writer& writer, const wire::Rows& rows, std::uin
                                 std::string& why, bool& missing) {
   const std::uint64_t end = std::uint64_t{rows.first()} + rows.count();
   if (rows.count() == 0 || end > capacity || rows.flags().size() != rows.count()
-      || frame.size() != rows.count() * layout_.row_bytes) {
+      || frame.size() != rows.count() * layout_->row_bytes) {
     why = "rows that do not fit their chunk";
     return false;
   }
@@ -168,11 +181,11 @@ bool InsertionDecoder::add_rows(Writer& writer, const wire::Rows& rows, std::uin
       return true;
     }
     // What lies between was lost; items of the old rows keep the old chunk.
-    *known = {std::make_shared<Chunk>(spec_, rows.chunk(), capacity), rows.first(), rows.first()};
+    *known = {std::make_shared<Chunk>(layout_, rows.chunk(), capacity), rows.first(), rows.first()};
   }
   if (known == nullptr) {
     writer.chunks.push_back(
-        {std::make_shared<Chunk>(spec_, rows.chunk(), capacity), rows.first(), rows.first()});
+        {std::make_shared<Chunk>(layout_, rows.chunk(), capacity), rows.first(), rows.first()});
     known = &writer.chunks.back();
   }
   // Rows that are here already may be read by others at this moment: only new ones are written.
@@ -180,8 +193,8 @@ bool InsertionDecoder::add_rows(Writer& writer, const wire::Rows& rows, std::uin
     if (from >= to)
       return;
     const std::size_t skip = from - rows.first();
-    std::memcpy(known->chunk->row(from), frame.bytes().data() + skip * layout_.row_bytes,
-                (to - from) * layout_.row_bytes);
+    std::memcpy(known->chunk->row(from), frame.bytes().data() + skip * layout_->row_bytes,
+                (to - from) * layout_->row_bytes);
     std::memcpy(known->chunk->flags() + from, rows.flags().data() + skip, to - from);
   };
   write(rows.first(), std::min(known->low, static_cast<std::uint32_t>(end)));
@@ -193,30 +206,31 @@ bool InsertionDecoder::add_rows(Writer& writer, const wire::Rows& rows, std::uin
 }
 
 InsertionDecoder::Result InsertionDecoder::add_item(Writer& writer, const wire::Insert& header,
+                                                    std::span<const ShapePtr> shapes,
                                                     const ItemRecord& record, Item& item) const {
-  const auto chunks = static_cast<std::size_t>(header.chunks_size());
-  const std::uint64_t end = std::uint64_t{record.begin} + record.history + record.steps + 1;
-  const bool spans = end > header.capacity();
-  if (record.chunk >= chunks || (record.next_chunk != kNoChunk && record.next_chunk >= chunks)
-      || spans != (record.next_chunk != kNoChunk) || record.begin >= header.capacity()
-      || end > 2 * std::uint64_t{header.capacity()} || record.history >= spec_.stack
-      || record.steps < 1 || record.steps > spec_.n_step)
+  const std::uint32_t capacity = header.capacity();
+  const std::uint64_t end = std::uint64_t{record.begin} + record.rows;
+  if (record.chunk >= static_cast<std::size_t>(header.chunks_size()) || record.begin >= capacity
+      || record.rows < 1 || record.rows > kMostWindow || record.history >= record.rows
+      || (end - 1) / capacity >= kMostRows || record.shape >= shapes.size()
+      || (record.shape > 0 && !fits(*shapes[record.shape], layout_->columns.size(), record.rows)))
     return Result::garbage;
-  const Known* first = find(writer, header.chunks(record.chunk));
-  if (first == nullptr || first->chunk->capacity() != header.capacity() || record.begin < first->low
-      || std::min<std::uint64_t>(end, header.capacity()) > first->high)
-    return Result::missing;
-  item.chunks[0] = first->chunk;
-  if (spans) {
-    const Known* next = find(writer, header.chunks(record.next_chunk));
-    if (next == nullptr || next->chunk->capacity() != header.capacity() || next->low != 0
-        || end - header.capacity() > next->high)
+  const std::uint64_t id = header.chunks(static_cast<int>(record.chunk));
+  const std::uint64_t count = (end - 1) / capacity + 1;
+  item.chunks.resize(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Known* known = find(writer, id + i);
+    const std::uint64_t low = i == 0 ? record.begin : 0;
+    const std::uint64_t high = std::min<std::uint64_t>(end - i * capacity, capacity);
+    if (known == nullptr || known->chunk->capacity() != capacity || low < known->low
+        || high > known->high)
       return Result::missing;
-    item.chunks[1] = next->chunk;
+    item.chunks.set(i, known->chunk);
   }
   item.begin = record.begin;
+  item.rows = record.rows;
   item.history = record.history;
-  item.steps = record.steps;
+  item.shape = shapes[record.shape];
   return Result::insertion;
 }
 
@@ -226,8 +240,8 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
   const std::size_t items = frames.empty() ? 0 : frames[0].size() / sizeof(ItemRecord);
   if (frames.size() != 1 + static_cast<std::size_t>(header.rows_size()) || items == 0
       || frames[0].size() % sizeof(ItemRecord) != 0 || header.capacity() == 0
-      || header.capacity() > limits_.max_chunk_bytes / layout_.row_bytes || items > kMostItems
-      || header.rows_size() > kMostRows) {
+      || header.capacity() > limits_.max_chunk_bytes / layout_->row_bytes || items > kMostItems
+      || header.rows_size() > kMostRows || header.shapes_size() > kMostShapes) {
     why = "an insertion whose parts do not fit its header";
     return Result::garbage;
   }
@@ -239,10 +253,11 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
   }
   Writer& from = writer(header.writer());
   const Result result = build(from, header, frames, items, insertion, why);
-  if (std::ssize(from.chunks) > kChunksPerWriter) {
+  const std::size_t keep = kChunksPerWriter + from.keep;
+  if (from.chunks.size() > keep) {
     std::sort(from.chunks.begin(), from.chunks.end(),
               [](const Known& a, const Known& b) { return a.chunk->id() < b.chunk->id(); });
-    from.chunks.erase(from.chunks.begin(), from.chunks.end() - kChunksPerWriter);
+    from.chunks.erase(from.chunks.begin(), from.chunks.end() - static_cast<std::ptrdiff_t>(keep));
   }
   return result;
 }
@@ -259,12 +274,20 @@ InsertionDecoder::Result InsertionDecoder::build(Writer& from, const wire::Inser
     if (!add_rows(from, header.rows(i), header.capacity(), frames[static_cast<std::size_t>(i) + 1],
                   header.complete(), made->rows[static_cast<std::size_t>(i)], why, missing))
       return Result::garbage;
+  std::vector<ShapePtr> shapes{nullptr};
+  for (const wire::Shape& shape : header.shapes()) {
+    shapes.push_back(shape_of(shape));
+    if (!fits(*shapes.back(), layout_->columns.size(), kMostWindow)) {
+      why = "items of a shape that the columns do not have";
+      return Result::garbage;
+    }
+  }
   made->items.resize(items);
   for (std::size_t i = 0; i < items && !missing; ++i) {
     ItemRecord record;
     std::memcpy(&record, frames[0].bytes().data() + i * sizeof record, sizeof record);
     made->items[i].key = header.first_key() + i;
-    const Result result = add_item(from, header, record, made->items[i]);
+    const Result result = add_item(from, header, shapes, record, made->items[i]);
     if (!header.priorities().empty())
       made->items[i].priority = header.priorities(static_cast<int>(i));
     if (result == Result::garbage) {
@@ -272,6 +295,7 @@ InsertionDecoder::Result InsertionDecoder::build(Writer& from, const wire::Inser
       return Result::garbage;
     }
     missing = result == Result::missing;
+    from.keep = std::max(from.keep, made->items[i].chunks.size());
   }
   if (missing) {
     why = "a complete insertion that lacks rows of its items";

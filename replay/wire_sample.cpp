@@ -4,12 +4,14 @@
 
 #include "replay/gather.hpp"
 #include "replay/selector.hpp"
+#include "replay/table_config_wire.hpp"
 #include "replay/wire_format.hpp"
 
 namespace troupe::replay {
 
 namespace {
 
+static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(SampleRecord) == 40);
 
 using env::wire::Frame;
@@ -17,34 +19,108 @@ using env::wire::Message;
 
 constexpr std::size_t kPartBytes = std::size_t{1} << 20;
 
-/// Where the frames of an item lie when each is sent once: those of the observation, 0 to history,
-/// then those of the next one that are not among them.
-struct FramePlan {
-  FramePlan(std::uint32_t history, std::uint32_t steps, std::uint32_t stack)
-      : newest(history + steps),
-        next_first(newest + 1 > stack ? newest + 1 - stack : 0),
-        skip(std::max(next_first, history + 1) - (history + 1)),
-        count(newest + 1 - skip),
-        own(history + 1) {}
+std::size_t shown_bytes(const RowLayout& layout, std::size_t column, const Item& item) {
+  return rows_shown(item.shape.get(), column, item.rows) * layout.columns[column].bytes;
+}
 
-  std::uint32_t newest;     // row of the window
-  std::uint32_t next_first; // the next observation's oldest
-  std::uint32_t skip;       // rows between the two that neither shows
-  std::uint32_t count;      // frames sent
-  std::uint32_t own;        // frames of the observation
+/// Rows [first, first + count) of the item's window, one column of each; chunk by chunk.
+std::byte* copy_rows(const Item& item, const RowLayout::Column& column, const Slice& slice,
+                     std::byte* out) {
+  for (std::uint32_t k = 0; k < slice.count; ++k, out += column.bytes)
+    std::memcpy(out, item.row(slice.first + k) + column.offset, column.bytes);
+  return out;
+}
 
-  std::uint32_t row(std::uint32_t sent) const { return sent < own ? sent : sent + skip; }
-  std::uint32_t sent(std::uint32_t row) const { return row < own ? row : row - skip; }
+/// The rows of a transition that travelled, by where they lie in its window.
+struct TransitionRows {
+  const std::byte* frames = nullptr; // history + 1 of the observation, then those of the next one
+  std::uint32_t own = 0;             // of the observation
+  std::uint32_t skip = 0;            // rows in between that neither shows
+
+  const std::byte* frame(std::uint32_t row, std::size_t bytes) const {
+    return frames + (row < own ? row : row - skip) * bytes;
+  }
+};
+
+/// The next `bytes` of a column's frame; null when they are not there.
+const std::byte* take(std::span<const std::byte>& from, std::size_t bytes) {
+  if (from.size() < bytes)
+    return nullptr;
+  const std::byte* taken = from.data();
+  from = from.subspan(bytes);
+  return taken;
+}
+
+/// Reads the part's columns side by side, an item after the other.
+class TransitionReader {
+public:
+  TransitionReader(const TransitionSpec& spec, std::span<const Frame> columns) : spec_(spec) {
+    for (const Frame& column : columns)
+      columns_.push_back(column.bytes());
+  }
+
+  /// False on records and columns that are not this spec's transitions.
+  bool read(const SampleRecord& record, const ItemShape* shape, const BatchView& batch,
+            std::size_t row) {
+    const auto stack = static_cast<std::uint32_t>(spec_.stack);
+    const std::uint32_t steps = record.rows - record.history - 1;
+    if (record.rows < 2 || record.rows > stack + static_cast<std::uint32_t>(spec_.n_step)
+        || record.history >= stack || record.history + 1 >= record.rows
+        || steps > static_cast<std::uint32_t>(spec_.n_step))
+      return false;
+    TransitionRows rows{nullptr, record.history + 1, 0};
+    std::uint32_t after =
+        record.history + 1; // rows of action, reward and discount before the steps
+    if (shape != nullptr) {
+      if (steps <= stack || *shape != transition_shape(record.history, steps, stack))
+        return false;
+      rows.skip = record.rows - stack - rows.own;
+      after = 0;
+    }
+    const std::size_t frame_bytes = spec_.frame.bytes();
+    const std::size_t action_bytes = static_cast<std::size_t>(spec_.action_size) * sizeof(float);
+    const std::size_t actions = shape != nullptr ? 1 : record.rows;
+    rows.frames = take(columns_[kFrame], (record.rows - rows.skip) * frame_bytes);
+    const std::byte* action = take(columns_[kAction], actions * action_bytes);
+    const std::byte* reward = take(columns_[kReward], (after + steps) * sizeof(float));
+    const std::byte* discount = take(columns_[kDiscount], (after + steps) * sizeof(float));
+    if (rows.frames == nullptr || action == nullptr || reward == nullptr || discount == nullptr)
+      return false;
+    const auto expand = [&](std::uint32_t newest, std::byte* out) {
+      for (std::uint32_t k = 0; k < stack; ++k, out += frame_bytes)
+        std::memcpy(out,
+                    rows.frame(newest + k + 1 > stack ? newest + k + 1 - stack : 0, frame_bytes),
+                    frame_bytes);
+    };
+    expand(record.history, batch.observation.data() + row * stack * frame_bytes);
+    expand(record.rows - 1, batch.next_observation.data() + row * stack * frame_bytes);
+    std::memcpy(batch.action.data() + row * static_cast<std::size_t>(spec_.action_size),
+                action + (shape != nullptr ? 0 : after * action_bytes), action_bytes);
+    const NStep sums = n_step(spec_, steps, reward + after * sizeof(float),
+                              discount + after * sizeof(float), sizeof(float));
+    batch.reward[row] = sums.reward;
+    batch.discount[row] = sums.discount;
+    return true;
+  }
+
+  bool at_end() const {
+    return std::all_of(columns_.begin(), columns_.end(),
+                       [](auto column) { return column.empty(); });
+  }
+
+private:
+  const TransitionSpec& spec_;
+  std::vector<std::span<const std::byte>> columns_;
 };
 
 } // namespace
 
-std::size_t part_size(const TransitionSpec& spec, std::span<const Item> items) {
+std::size_t part_size(const RowLayout& layout, std::span<const Item> items) {
   std::size_t bytes = 0;
   std::size_t count = 0;
   for (const Item& item : items) {
-    const FramePlan plan(item.history, item.steps, static_cast<std::uint32_t>(spec.stack));
-    bytes += plan.count * spec.frame.bytes();
+    for (std::size_t column = 0; column < layout.columns.size(); ++column)
+      bytes += shown_bytes(layout, column, item);
     if (count > 0 && bytes > kPartBytes)
       break;
     ++count;
@@ -52,79 +128,65 @@ std::size_t part_size(const TransitionSpec& spec, std::span<const Item> items) {
   return count;
 }
 
-Message encode_sample(const TransitionSpec& spec, std::uint64_t fingerprint, std::uint64_t request,
+Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uint64_t request,
                       std::int64_t first, std::span<const Item> items, const FrameMaker& frame) {
-  wire::Envelope head = envelope(fingerprint);
+  wire::Envelope head = envelope(signature);
   wire::SamplePart& part = *head.mutable_sample_part();
   part.set_request(request);
   part.set_first(first);
   part.set_count(static_cast<std::int64_t>(items.size()));
   part.set_table_items(items.empty() ? 0 : items[0].table_items);
-  const RowLayout layout(spec);
-  const auto stack = static_cast<std::uint32_t>(spec.stack);
-  const std::size_t action_bytes = layout.action_size * sizeof(float);
-  std::size_t frames = 0;
-  for (const Item& item : items)
-    frames += FramePlan(item.history, item.steps, stack).count;
-  Frame scalars = frame(items.size() * (sizeof(SampleRecord) + action_bytes));
-  Frame pictures = frame(frames * layout.frame_bytes);
-  std::byte* scalar = scalars.bytes().data();
-  std::byte* picture = pictures.bytes().data();
-  for (const Item& item : items) {
-    const NStep sums = n_step(spec, item);
-    const SampleRecord record{item.key,   sums.reward,        sums.discount, item.history,
-                              item.steps, item.times_sampled, item.priority, item.probability};
-    std::memcpy(scalar, &record, sizeof record);
-    std::memcpy(scalar + sizeof record, item.row(item.history + 1U) + layout.action, action_bytes);
-    scalar += sizeof record + action_bytes;
-    const FramePlan plan(item.history, item.steps, stack);
-    for (std::uint32_t sent = 0; sent < plan.count; ++sent, picture += layout.frame_bytes)
-      std::memcpy(picture, item.row(plan.row(sent)), layout.frame_bytes);
-  }
   Message message;
+  ShapePlaces shapes;
+  Frame records = frame(items.size() * sizeof(SampleRecord));
+  std::byte* record_at = records.bytes().data();
+  for (const Item& item : items) {
+    const SampleRecord record{item.key,          item.priority,
+                              item.probability,  item.rows,
+                              item.history,      shapes.of(item, *part.mutable_shapes()),
+                              item.times_sampled};
+    std::memcpy(record_at, &record, sizeof record);
+    record_at += sizeof record;
+  }
+  message.frames.push_back(std::move(records));
+  for (std::size_t column = 0; column < layout.columns.size(); ++column) {
+    std::size_t bytes = 0;
+    for (const Item& item : items)
+      bytes += shown_bytes(layout, column, item);
+    Frame rows = frame(bytes);
+    std::byte* out = rows.bytes().data();
+    for (const Item& item : items)
+      if (!item.shape)
+        out = copy_rows(item, layout.columns[column], {0, item.rows}, out);
+      else
+        for (const Slice& slice : item.shape->columns[column])
+          out = copy_rows(item, layout.columns[column], slice, out);
+    message.frames.push_back(std::move(rows));
+  }
   message.header = head.SerializeAsString();
-  message.frames.push_back(std::move(scalars));
-  message.frames.push_back(std::move(pictures));
   return message;
 }
 
 bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
                    std::span<const Frame> frames, const BatchView& batch, std::int64_t first_row) {
-  const RowLayout layout(spec);
-  const auto stack = static_cast<std::uint32_t>(spec.stack);
-  const std::size_t action_bytes = layout.action_size * sizeof(float);
-  const std::size_t scalar_bytes = sizeof(SampleRecord) + action_bytes;
+  constexpr std::size_t kColumns = 4;
   const auto count = static_cast<std::size_t>(header.count());
-  if (header.count() < 1 || frames.size() != 2 || frames[0].size() / scalar_bytes != count
-      || frames[0].size() % scalar_bytes != 0)
+  if (header.count() < 1 || frames.size() != 1 + kColumns
+      || frames[0].size() / sizeof(SampleRecord) != count
+      || frames[0].size() % sizeof(SampleRecord) != 0)
     return false;
-  const std::byte* scalar = frames[0].bytes().data();
-  std::span<const std::byte> pictures = frames[1].bytes();
-  for (std::size_t i = 0; i < count; ++i, scalar += scalar_bytes) {
+  std::vector<ShapePtr> shapes{nullptr};
+  for (const wire::Shape& shape : header.shapes())
+    shapes.push_back(shape_of(shape));
+  TransitionReader reader(spec, frames.subspan(1));
+  for (std::size_t i = 0; i < count; ++i) {
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
     SampleRecord record;
-    std::memcpy(&record, scalar, sizeof record);
-    if (record.history >= spec.stack || record.steps < 1 || record.steps > spec.n_step
-        || !valid_priority(record.priority)
-        || !(record.probability >= 0 && record.probability <= 1))
+    std::memcpy(&record, frames[0].bytes().data() + i * sizeof record, sizeof record);
+    if (!valid_priority(record.priority) || !(record.probability >= 0 && record.probability <= 1)
+        || record.shape >= shapes.size()
+        || !reader.read(record, shapes[record.shape].get(), batch, row))
       return false;
-    const FramePlan plan(record.history, record.steps, stack);
-    if (pictures.size() / layout.frame_bytes < plan.count)
-      return false;
-    const auto expand = [&](std::uint32_t newest, std::byte* out) {
-      for (std::uint32_t k = 0; k < stack; ++k, out += layout.frame_bytes) {
-        const std::uint32_t frame = newest + k + 1 > stack ? newest + k + 1 - stack : 0;
-        std::memcpy(out, pictures.data() + plan.sent(frame) * layout.frame_bytes,
-                    layout.frame_bytes);
-      }
-    };
-    expand(record.history, batch.observation.data() + row * stack * layout.frame_bytes);
-    expand(plan.newest, batch.next_observation.data() + row * stack * layout.frame_bytes);
-    pictures = pictures.subspan(plan.count * layout.frame_bytes);
-    std::memcpy(batch.action.data() + row * layout.action_size, scalar + sizeof record,
-                action_bytes);
-    batch.reward[row] = record.reward;
-    batch.discount[row] = record.discount;
     batch.key[row] = record.key;
     Item choice;
     choice.priority = record.priority;
@@ -133,7 +195,7 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
     choice.table_items = header.table_items();
     put_choice(batch, row, choice);
   }
-  return pictures.empty();
+  return reader.at_end();
 }
 
 } // namespace troupe::replay

@@ -1,7 +1,6 @@
 #include "replay/writer.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -11,106 +10,111 @@ namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxChunkBytes = std::size_t{1} << 30;
+constexpr std::int64_t kMaxReach = std::int64_t{1} << 24; // rows
 
-std::uint32_t rows_per_chunk(const TransitionSpec& spec, const RowLayout& layout, int chunk_steps) {
-  const auto least = static_cast<std::size_t>(spec.stack + spec.n_step);
-  if (chunk_steps == 0)
-    return static_cast<std::uint32_t>(
-        std::max(least, std::clamp<std::size_t>(kChunkBytes / layout.row_bytes, 16, 1024)));
-  const auto steps = static_cast<std::size_t>(std::max(chunk_steps, 0));
-  if (steps < least || steps * layout.row_bytes > kMaxChunkBytes)
-    throw std::invalid_argument("replay chunk_steps is " + std::to_string(chunk_steps)
-                                + " but must be at least stack + n_step = " + std::to_string(least)
-                                + " and give a chunk of at most 1 GiB; 0 lets the writer choose");
-  return static_cast<std::uint32_t>(steps);
+std::int64_t rows_per_chunk(const RowLayout& layout, const WriterOptions& options) {
+  if (options.chunk_rows == 0)
+    return static_cast<std::int64_t>(
+        std::clamp<std::size_t>(kChunkBytes / layout.row_bytes, 16, 1024));
+  const auto most = static_cast<std::int64_t>(kMaxChunkBytes / layout.row_bytes);
+  if (options.chunk_rows < 1 || options.chunk_rows > most)
+    throw std::invalid_argument("replay writer: chunk_rows is " + std::to_string(options.chunk_rows)
+                                + " but must be 1 to " + std::to_string(most)
+                                + " (chunks of at most 1 GiB); 0 lets the writer choose");
+  return options.chunk_rows;
+}
+
+std::int64_t checked_reach(std::int64_t reach) {
+  if (reach < 1 || reach > kMaxReach)
+    throw std::invalid_argument("replay writer: reach is " + std::to_string(reach)
+                                + " but must be 1 to " + std::to_string(kMaxReach) + " rows");
+  return reach;
 }
 
 } // namespace
 
-TransitionWriter::TransitionWriter(const TransitionSpec& spec, std::uint64_t writer_id,
-                                   int chunk_steps)
-    : spec_((check(spec), spec)),
-      layout_(spec),
+Writer::Writer(const Signature& signature, std::uint64_t writer_id, const WriterOptions& options)
+    : layout_(std::make_shared<const RowLayout>(signature)),
       writer_id_(writer_id),
-      capacity_(rows_per_chunk(spec, layout_, chunk_steps)) {}
+      capacity_(rows_per_chunk(*layout_, options)),
+      reach_(checked_reach(options.reach)) {}
 
-void TransitionWriter::new_chunk() {
-  if (current_ && taken_ < filled_)
-    full_rows_.push_back({current_, taken_, filled_ - taken_});
-  auto chunk = std::make_shared<Chunk>(spec_, next_chunk_, capacity_);
-  ++next_chunk_;
-  previous_ = std::move(current_);
-  current_ = std::move(chunk);
+void Writer::new_chunk() {
+  if (current_ && taken_ < end_) { // else end_ is where it begins
+    const std::int64_t from = capacity_ - (end_ - taken_);
+    full_rows_.push_back(
+        {current_, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(end_ - taken_)});
+    taken_ = end_;
+  }
   filled_ = 0;
-  taken_ = 0;
+  current_ = std::make_shared<Chunk>(layout_, static_cast<std::uint64_t>(end_ / capacity_),
+                                     static_cast<std::uint32_t>(capacity_));
+  const std::int64_t oldest = std::max<std::int64_t>(0, end_ + 1 - reach_) / capacity_;
+  std::erase_if(recent_, [oldest](const ChunkPtr& chunk) {
+    return static_cast<std::int64_t>(chunk->id()) < oldest;
+  });
+  recent_.push_back(current_);
 }
 
-std::span<std::byte> TransitionWriter::next_frame() {
+std::span<std::byte> Writer::next(std::size_t column) {
   if (!current_ || filled_ == capacity_)
     new_chunk();
-  return {current_->row(filled_), layout_.frame_bytes};
+  const RowLayout::Column& at = layout_->columns[column];
+  return {current_->row(static_cast<std::size_t>(filled_)) + at.offset, at.bytes};
 }
 
-void TransitionWriter::finish_row(std::span<const float> action, float reward, float discount,
-                                  std::uint8_t flags) {
-  std::byte* row = next_frame().data();
+void Writer::append(std::uint8_t flags) {
+  std::byte* row = next(0).data();
   // The gaps are zero so that equal steps are equal bytes in checkpoints and messages.
-  std::memset(row + layout_.frame_bytes, 0, layout_.action - layout_.frame_bytes);
-  if (action.empty())
-    std::memset(row + layout_.action, 0, layout_.action_size * sizeof(float));
-  else
-    std::memcpy(row + layout_.action, action.data(), layout_.action_size * sizeof(float));
-  std::memcpy(row + layout_.reward, &reward, sizeof reward);
-  std::memcpy(row + layout_.discount, &discount, sizeof discount);
-  const std::size_t end = layout_.discount + sizeof discount;
-  std::memset(row + end, 0, layout_.row_bytes - end);
+  std::size_t at = 0;
+  for (const RowLayout::Column& column : layout_->columns) {
+    std::fill(row + at, row + column.offset, std::byte{0});
+    at = column.offset + column.bytes;
+  }
+  std::fill(row + at, row + layout_->row_bytes, std::byte{0});
   current_->flags()[filled_] = flags;
   ++filled_;
+  ++end_;
 }
 
-void TransitionWriter::begin() {
-  finish_row({}, 0, 1, Chunk::kFirst);
-  episode_step_ = 0;
+const ChunkPtr& Writer::chunk_of(std::int64_t row) const {
+  return recent_[static_cast<std::size_t>(row / capacity_)
+                 - static_cast<std::size_t>(recent_.front()->id())];
 }
 
-void TransitionWriter::append(std::span<const float> action, float reward, float discount,
-                              bool last) {
-  if (episode_step_ < 0)
-    throw std::logic_error("TransitionWriter: append() outside an episode; call begin() first");
-  if (action.size() != layout_.action_size)
-    throw std::invalid_argument("TransitionWriter: the action has " + std::to_string(action.size())
-                                + " floats, the spec " + std::to_string(layout_.action_size));
-  finish_row(action, reward, discount, last ? Chunk::kLast : 0);
-  ++episode_step_;
-  if (episode_step_ >= spec_.n_step)
-    add_item(episode_step_ - spec_.n_step, spec_.n_step);
-  if (!last)
-    return;
-  for (auto start = std::max<std::int64_t>(0, episode_step_ - spec_.n_step + 1);
-       start < episode_step_; ++start)
-    add_item(start, episode_step_ - start);
-  episode_step_ = -1;
-}
-
-void TransitionWriter::add_item(std::int64_t start, std::int64_t steps) {
-  const std::int64_t first = std::max<std::int64_t>(0, start - (spec_.stack - 1));
-  const std::int64_t begin = std::int64_t{filled_} - 1 - (episode_step_ - first);
+void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t history, ShapePtr shape,
+                      double priority) {
+  if (count < 1 || first < std::max(begin_, end_ - reach_) || first + count > end_
+      || history >= count)
+    throw std::invalid_argument("replay writer: an item of rows [" + std::to_string(first) + ", "
+                                + std::to_string(first + count) + "), " + std::to_string(history)
+                                + " of them history, is not of the newest " + std::to_string(reach_)
+                                + " rows (the next is " + std::to_string(end_)
+                                + "); give the writer a longer reach");
+  if (shape && !fits(*shape, layout_->columns.size(), static_cast<std::uint32_t>(count)))
+    throw std::invalid_argument(
+        "replay writer: an item's shape has slices of " + std::to_string(shape->columns.size())
+        + " columns, or rows outside its window of " + std::to_string(count));
   Item& item = items_.emplace_back();
   item.key = next_item_++;
-  item.history = static_cast<std::uint16_t>(start - first);
-  item.steps = static_cast<std::uint16_t>(steps);
-  if (begin >= 0) {
-    item.chunks[0] = current_;
+  item.rows = static_cast<std::uint32_t>(count);
+  item.history = history;
+  item.shape = std::move(shape);
+  item.priority = priority;
+  if (const std::int64_t begin = first - (end_ - filled_); begin >= 0) {
     item.begin = static_cast<std::uint32_t>(begin);
+    item.chunks.resize(1);
+    item.chunks.set(0, current_);
     return;
   }
-  item.chunks[0] = previous_;
-  item.begin = static_cast<std::uint32_t>(std::int64_t{capacity_} + begin);
-  if (item.begin + item.rows() > capacity_)
-    item.chunks[1] = current_;
+  item.begin = static_cast<std::uint32_t>(first % capacity_);
+  const std::int64_t chunks = (first + count - 1) / capacity_ - first / capacity_ + 1;
+  item.chunks.resize(static_cast<std::size_t>(chunks));
+  for (std::int64_t i = 0; i < chunks; ++i)
+    item.chunks.set(static_cast<std::size_t>(i), chunk_of(first + i * capacity_));
 }
 
-InsertionPtr TransitionWriter::take() {
+InsertionPtr Writer::take() {
   if (items_.empty())
     return nullptr;
   auto insertion = std::make_shared<Insertion>();
@@ -118,9 +122,11 @@ InsertionPtr TransitionWriter::take() {
   insertion->sequence = ++sequence_;
   insertion->rows = std::move(full_rows_);
   full_rows_.clear();
-  if (taken_ < filled_)
-    insertion->rows.push_back({current_, taken_, filled_ - taken_});
-  taken_ = filled_;
+  if (taken_ < end_) {
+    const auto count = static_cast<std::uint32_t>(end_ - taken_);
+    insertion->rows.push_back({current_, static_cast<std::uint32_t>(filled_) - count, count});
+  }
+  taken_ = end_;
   const std::size_t usual = items_.size();
   insertion->items = std::move(items_);
   items_ = {};

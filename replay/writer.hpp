@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,22 +13,89 @@
 
 namespace troupe::replay {
 
-/// Turns the time steps of one environment into items. The frame is rendered into next_frame(),
-/// that is, into its place in the chunk. One thread; items it has given out may be read by others
-/// meanwhile.
+struct WriterOptions {
+  int chunk_rows = 0;     // 0: chosen from the size of a row, about a MiB
+  std::int64_t reach = 1; // how many of the newest rows items may lie in
+};
+
+/// Stores time steps, row by row in place, and makes items of any windows of the newest ones. Rows
+/// are counted up (a state that is loaded counts on elsewhere). One thread; items it has given out
+/// may be read by others meanwhile.
+///
+///   fill(writer.next(0)); fill(writer.next(1)); writer.append();
+///   writer.add_item(writer.rows() - 4, 4);      // the last four steps
+///   if (auto insertion = writer.take()) shard.insert(insertion, …);
+class Writer {
+public:
+  /// Throws std::invalid_argument on a signature or an option out of range.
+  Writer(const Signature& signature, std::uint64_t writer_id, const WriterOptions& options = {});
+
+  /// Where a column of the coming step is written, aligned to its elements; the same memory until
+  /// append(). What is not written is undefined.
+  std::span<std::byte> next(std::size_t column);
+
+  /// The row of next() is a step now. `flags`: Chunk::Flag.
+  void append(std::uint8_t flags = 0);
+
+  std::int64_t rows() const { return end_; } // the number of the row to come
+  /// How many of the newest rows items may lie in: all of them, at most `reach`.
+  std::int64_t kept_rows() const { return std::min(reach_, end_ - begin_); }
+
+  /// An item of rows [first, first + count), the first `history` of them older than what it is
+  /// about, all of the newest `reach`. Throws std::invalid_argument on others, and on a shape that
+  /// does not fit.
+  void add_item(std::int64_t first, std::int64_t count, std::uint32_t history = 0,
+                ShapePtr shape = nullptr, double priority = 1);
+
+  std::int64_t pending_items() const { return static_cast<std::int64_t>(items_.size()); }
+
+  /// Everything since the last take(); nullptr when there is no item.
+  InsertionPtr take();
+
+  const RowLayout& layout() const { return *layout_; }
+
+  /// The newest `reach` rows and the items not yet taken, appended to `out`. load_state(), on a
+  /// writer of the same signature and options, reads them back into chunks of its own and returns
+  /// what is left; items made afterwards have the same content, keys and sequence numbers. Throws
+  /// std::runtime_error on bytes that are not such a state (the writer is unchanged then).
+  void save_state(std::vector<std::byte>& out) const;
+  std::span<const std::byte> load_state(std::span<const std::byte> in);
+
+private:
+  friend struct WriterState;
+  void new_chunk();
+  const ChunkPtr& chunk_of(std::int64_t row) const;
+
+  std::shared_ptr<const RowLayout> layout_;
+  std::uint64_t writer_id_;
+  std::int64_t capacity_; // rows of a chunk
+  std::int64_t reach_;
+  std::shared_ptr<Chunk> current_;
+  std::vector<ChunkPtr> recent_;     // those the newest rows lie in, current_ last
+  std::int64_t filled_ = 0;          // rows of current_
+  std::int64_t end_ = 0;             // row to come; row r lies in chunk r / capacity_
+  std::int64_t begin_ = 0;           // the oldest row there ever was
+  std::int64_t taken_ = 0;           // rows before it have been named by an insertion
+  std::vector<ChunkRows> full_rows_; // not yet taken, of chunks before current_
+  std::vector<Item> items_;
+  std::uint64_t next_item_ = 0;
+  std::uint64_t sequence_ = 0;
+};
+
+/// Turns the time steps of one environment into n-step transitions. The frame is rendered into
+/// next_frame(), that is, into its place in the chunk. As a Writer otherwise.
 ///
 ///   render(writer.next_frame()); writer.begin();
 ///   for (;;) { …; render(writer.next_frame()); writer.append(action, reward, discount, last); }
-///   if (auto insertion = writer.take()) shard.insert(insertion, …);
 class TransitionWriter {
 public:
-  /// `chunk_steps`: rows per chunk, at least stack + n_step; 0: chosen from the frame size. Throws
-  /// std::invalid_argument on a spec or a size out of range.
+  /// `chunk_steps`: rows per chunk; 0: chosen from the frame size. Throws std::invalid_argument on
+  /// a spec or a size out of range.
   TransitionWriter(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_steps = 0);
 
   /// spec.frame.bytes() bytes, 16-byte aligned, where the frame of the coming step is written; the
   /// same memory until begin() or append(), which make it a step.
-  std::span<std::byte> next_frame();
+  std::span<std::byte> next_frame() { return writer_.next(kFrame); }
 
   /// next_frame() holds the first frame of an episode. An episode left off without a last step
   /// gives no items for its final n_step - 1 steps.
@@ -36,42 +105,22 @@ public:
   /// std::logic_error outside an episode, std::invalid_argument on an action of another size.
   void append(std::span<const float> action, float reward, float discount, bool last);
 
-  std::int64_t pending_items() const { return static_cast<std::int64_t>(items_.size()); }
+  std::int64_t pending_items() const { return writer_.pending_items(); }
+  InsertionPtr take() { return writer_.take(); }
 
-  /// Everything since the last take(); nullptr when there is no item.
-  InsertionPtr take();
-
-  /// The open episode and the items not yet taken, appended to `out`. load_state(), on a writer of
-  /// the same spec, reads them back into chunks of its own and returns what is left; items made
-  /// afterwards have the same content, keys and sequence numbers. Throws std::runtime_error on
-  /// bytes that are not such a state (the writer is unchanged then).
+  /// As Writer's, with the open episode.
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 
 private:
-  struct Place {
-    std::shared_ptr<Chunk> chunk;
-    std::uint32_t row = 0;
-  };
-
   void finish_row(std::span<const float> action, float reward, float discount, std::uint8_t flags);
   void add_item(std::int64_t start, std::int64_t steps);
-  void new_chunk();
+  ShapePtr shape(std::uint32_t history, std::uint32_t steps);
 
   TransitionSpec spec_;
-  RowLayout layout_;
-  std::uint64_t writer_id_;
-  std::uint32_t capacity_;
-  std::shared_ptr<Chunk> previous_; // full
-  std::shared_ptr<Chunk> current_;
-  std::uint32_t filled_ = 0;         // rows of current_
-  std::uint32_t taken_ = 0;          // rows of current_ that an insertion has named
-  std::vector<ChunkRows> full_rows_; // not yet taken, of chunks before current_
-  std::vector<Item> items_;
+  Writer writer_;
   std::int64_t episode_step_ = -1; // of the newest row; -1: outside an episode
-  std::uint64_t next_chunk_ = 0;
-  std::uint64_t next_item_ = 0;
-  std::uint64_t sequence_ = 0;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ShapePtr> shapes_; // by history and steps
 };
 
 } // namespace troupe::replay

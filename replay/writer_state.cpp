@@ -1,43 +1,49 @@
-// The state of a TransitionWriter as bytes: a head, the items not yet taken, and every row that
-// they or the open episode still need, oldest first.
+// The state of a writer as bytes: a head, the shapes and items not yet taken, and every row that
+// they or coming items may need, oldest first.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 
-#include "replay/spec_text.hpp"
+#include "replay/selector.hpp"
 #include "replay/writer.hpp"
 
 namespace troupe::replay {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3130545257505254U; // "TRPWRT01"
+constexpr std::uint64_t kMagic = 0x3230545257505254U; // "TRPWRT02"
+constexpr std::uint32_t kNoShape = 0xffffffffU;
+constexpr std::uint64_t kMostRows = std::uint64_t{1} << 24;
+constexpr std::int64_t kLastRow = std::int64_t{1} << 60;
 
 struct Head {
   std::uint64_t magic = kMagic;
-  std::uint64_t spec = 0;
+  std::uint64_t signature = 0;
   std::uint64_t writer_id = 0;
-  std::uint64_t next_chunk = 0;
+  std::uint64_t capacity = 0;
+  std::int64_t end = 0;
   std::uint64_t next_item = 0;
   std::uint64_t sequence = 0;
-  std::int64_t episode_step = -1;
   std::uint64_t rows = 0;
   std::uint64_t items = 0;
+  std::uint64_t shapes = 0;
 };
 
 struct SavedItem {
   std::uint64_t key = 0;
   std::uint64_t first_row = 0; // counted from the first saved row
+  std::uint32_t rows = 0;
   std::uint32_t history = 0;
-  std::uint32_t steps = 0;
+  std::uint32_t shape = kNoShape;
+  std::uint32_t zero = 0;
+  double priority = 1;
 };
 
-static_assert(std::has_unique_object_representations_v<
-                  Head> && std::has_unique_object_representations_v<SavedItem>);
+static_assert(std::has_unique_object_representations_v<Head>);
+static_assert(sizeof(SavedItem) == 40); // no padding
 
 template <typename T>
 void put(std::vector<std::byte>& out, const T& value) {
@@ -46,7 +52,7 @@ void put(std::vector<std::byte>& out, const T& value) {
 }
 
 [[noreturn]] void refuse(const std::string& why) {
-  throw std::runtime_error("the state of a transition writer " + why);
+  throw std::runtime_error("the state of a replay writer " + why);
 }
 
 template <typename T>
@@ -59,100 +65,159 @@ T take_value(std::span<const std::byte>& in) {
   return value;
 }
 
-Head take_head(std::span<const std::byte>& in, const TransitionSpec& spec,
-               const RowLayout& layout) {
-  const auto head = take_value<Head>(in);
-  if (head.magic != kMagic)
-    refuse("is foreign: it does not begin as ours does");
-  if (head.spec != fingerprint(spec))
-    refuse("was saved for other transitions than these: " + describe(spec));
-  if (head.items > in.size() / sizeof(SavedItem)
-      || head.rows > (in.size() - head.items * sizeof(SavedItem)) / (layout.row_bytes + 1))
-    refuse("is truncated");
-  // Rows the next item of the open episode reaches back to.
-  const std::int64_t reach = std::int64_t{spec.stack} - 1 + spec.n_step;
-  if (head.episode_step < -1
-      || static_cast<std::int64_t>(head.rows) < std::min(head.episode_step + 1, reach))
-    refuse("is damaged: the open episode lacks rows");
-  return head;
+void put_shape(std::vector<std::byte>& out, const ItemShape& shape) {
+  for (const std::vector<Slice>& slices : shape.columns) {
+    put(out, static_cast<std::uint32_t>(slices.size()));
+    for (const Slice& slice : slices)
+      put(out, slice);
+  }
+}
+
+ShapePtr take_shape(std::span<const std::byte>& in, std::size_t columns) {
+  auto shape = std::make_shared<ItemShape>();
+  for (std::size_t column = 0; column < columns; ++column) {
+    const auto count = take_value<std::uint32_t>(in);
+    if (count > in.size() / sizeof(Slice))
+      refuse("is truncated");
+    std::vector<Slice>& slices = shape->columns.emplace_back();
+    for (std::uint32_t i = 0; i < count; ++i)
+      slices.push_back(take_value<Slice>(in));
+  }
+  return shape;
 }
 
 } // namespace
 
-void TransitionWriter::save_state(std::vector<std::byte>& out) const {
-  std::map<std::uint64_t, const Chunk*> chunks;
-  const auto place = [&](const Item& item) {
-    return item.chunks[0]->id() * capacity_ + item.begin;
-  };
-  const std::uint64_t end = current_ ? current_->id() * capacity_ + filled_ : 0;
-  const std::int64_t reach = std::int64_t{spec_.stack} - 1 + spec_.n_step;
-  std::uint64_t begin = end - static_cast<std::uint64_t>(std::min(episode_step_ + 1, reach));
-  for (const auto& chunk : {previous_, current_})
-    if (chunk)
+/// Reaches into a Writer to write it down and to build it again.
+struct WriterState {
+  static std::int64_t first_row(const Writer& writer, const Item& item) {
+    return static_cast<std::int64_t>(item.chunks[0]->id()) * writer.capacity_ + item.begin;
+  }
+
+  static void save(const Writer& writer, std::vector<std::byte>& out) {
+    std::map<std::uint64_t, const Chunk*> chunks;
+    for (const ChunkPtr& chunk : writer.recent_)
       chunks[chunk->id()] = chunk.get();
-  for (const ChunkRows& rows : full_rows_)
-    chunks[rows.chunk->id()] = rows.chunk.get();
-  for (const Item& item : items_) {
-    begin = std::min(begin, place(item));
-    chunks[item.chunks[0]->id()] = item.chunks[0].get();
+    std::int64_t begin = std::max(writer.begin_, writer.end_ - writer.reach_);
+    std::vector<const ItemShape*> shapes;
+    for (const Item& item : writer.items_) {
+      begin = std::min(begin, first_row(writer, item));
+      for (std::size_t i = 0; i < item.chunks.size(); ++i)
+        chunks[item.chunks[i]->id()] = item.chunks[i].get();
+      if (item.shape && std::find(shapes.begin(), shapes.end(), item.shape.get()) == shapes.end())
+        shapes.push_back(item.shape.get());
+    }
+    put(out, Head{.signature = fingerprint(writer.layout_->signature),
+                  .writer_id = writer.writer_id_,
+                  .capacity = static_cast<std::uint64_t>(writer.capacity_),
+                  .end = writer.end_,
+                  .next_item = writer.next_item_,
+                  .sequence = writer.sequence_,
+                  .rows = static_cast<std::uint64_t>(writer.end_ - begin),
+                  .items = writer.items_.size(),
+                  .shapes = shapes.size()});
+    for (const ItemShape* shape : shapes)
+      put_shape(out, *shape);
+    for (const Item& item : writer.items_) {
+      const auto shape = std::find(shapes.begin(), shapes.end(), item.shape.get());
+      put(out, SavedItem{.key = item.key,
+                         .first_row = static_cast<std::uint64_t>(first_row(writer, item) - begin),
+                         .rows = item.rows,
+                         .history = item.history,
+                         .shape = item.shape ? static_cast<std::uint32_t>(shape - shapes.begin())
+                                             : kNoShape,
+                         .priority = item.priority});
+    }
+    for (std::int64_t row = begin; row < writer.end_; ++row) {
+      const auto at = static_cast<std::size_t>(row % writer.capacity_);
+      const Chunk& chunk = *chunks.at(static_cast<std::uint64_t>(row / writer.capacity_));
+      out.push_back(static_cast<std::byte>(chunk.flags(at)));
+      out.insert(out.end(), chunk.row(at), chunk.row(at) + writer.layout_->row_bytes);
+    }
   }
-  put(out, Head{.magic = kMagic,
-                .spec = fingerprint(spec_),
-                .writer_id = writer_id_,
-                .next_chunk = next_chunk_,
-                .next_item = next_item_,
-                .sequence = sequence_,
-                .episode_step = episode_step_,
-                .rows = end - begin,
-                .items = items_.size()});
-  for (const Item& item : items_)
-    put(out, SavedItem{item.key, place(item) - begin, item.history, item.steps});
-  for (std::uint64_t at = begin; at < end; ++at) {
-    const Chunk& chunk = *chunks.at(at / capacity_);
-    out.push_back(static_cast<std::byte>(chunk.flags(at % capacity_)));
-    const std::byte* row = chunk.row(at % capacity_);
-    out.insert(out.end(), row, row + layout_.row_bytes);
+
+  static Head take_head(std::span<const std::byte>& in, const Writer& writer) {
+    const auto head = take_value<Head>(in);
+    if (head.magic != kMagic)
+      refuse("is foreign or of an earlier program: it does not begin as ours does");
+    if (head.signature != fingerprint(writer.layout_->signature))
+      refuse("was saved for other steps than these: " + describe(writer.layout_->signature));
+    if (head.capacity != static_cast<std::uint64_t>(writer.capacity_))
+      refuse("was saved with chunks of " + std::to_string(head.capacity) + " rows, not "
+             + std::to_string(writer.capacity_) + "; give both the same chunk_rows");
+    if (head.rows > kMostRows || head.end < 0 || head.end > kLastRow)
+      refuse("is damaged: its counts make no sense");
+    if (head.shapes > in.size() || head.items > in.size() / sizeof(SavedItem)
+        || head.rows > in.size() / (writer.layout_->row_bytes + 1))
+      refuse("is truncated");
+    return head;
   }
+
+  static std::span<const std::byte> load(Writer& writer, std::span<const std::byte> in) {
+    const Head head = take_head(in, writer);
+    const RowLayout& layout = *writer.layout_;
+    std::vector<ShapePtr> shapes;
+    for (std::uint64_t i = 0; i < head.shapes; ++i)
+      shapes.push_back(take_shape(in, layout.columns.size()));
+    std::vector<SavedItem> saved;
+    for (std::uint64_t i = 0; i < head.items; ++i) {
+      const auto item = take_value<SavedItem>(in);
+      if (item.rows < 1 || item.history >= item.rows || item.first_row >= head.rows
+          || item.rows > head.rows - item.first_row || !valid_priority(item.priority)
+          || (item.shape != kNoShape
+              && (item.shape >= shapes.size()
+                  || !fits(*shapes[item.shape], layout.columns.size(), item.rows))))
+        refuse("is damaged: an item lies outside its rows");
+      saved.push_back(item);
+    }
+    if (in.size() / (layout.row_bytes + 1) < head.rows)
+      refuse("is truncated");
+    Writer fresh(layout.signature, head.writer_id,
+                 {.chunk_rows = static_cast<int>(writer.capacity_),
+                  .reach = std::max<std::int64_t>(1, static_cast<std::int64_t>(head.rows))});
+    // Chunks of its own: rows are counted on from the next whole chunk.
+    const std::int64_t begin =
+        (head.end + writer.capacity_ - 1) / writer.capacity_ * writer.capacity_;
+    fresh.begin_ = fresh.end_ = fresh.taken_ = begin;
+    for (std::uint64_t i = 0; i < head.rows; ++i) {
+      std::memcpy(fresh.next(0).data(), in.data() + 1, layout.row_bytes);
+      fresh.append(static_cast<std::uint8_t>(in[0]));
+      in = in.subspan(1 + layout.row_bytes);
+    }
+    for (const SavedItem& item : saved) {
+      fresh.add_item(begin + static_cast<std::int64_t>(item.first_row), item.rows, item.history,
+                     item.shape == kNoShape ? nullptr : shapes[item.shape], item.priority);
+      fresh.items_.back().key = item.key;
+    }
+    fresh.reach_ = writer.reach_;
+    fresh.next_item_ = head.next_item;
+    fresh.sequence_ = head.sequence;
+    writer = std::move(fresh);
+    return in;
+  }
+};
+
+void Writer::save_state(std::vector<std::byte>& out) const {
+  WriterState::save(*this, out);
+}
+
+std::span<const std::byte> Writer::load_state(std::span<const std::byte> in) {
+  return WriterState::load(*this, in);
+}
+
+void TransitionWriter::save_state(std::vector<std::byte>& out) const {
+  put(out, episode_step_);
+  writer_.save_state(out);
 }
 
 std::span<const std::byte> TransitionWriter::load_state(std::span<const std::byte> in) {
-  const Head head = take_head(in, spec_, layout_);
-  std::vector<SavedItem> saved;
-  for (std::uint64_t i = 0; i < head.items; ++i) {
-    const auto item = take_value<SavedItem>(in);
-    if (item.history >= static_cast<std::uint32_t>(spec_.stack) || item.steps < 1
-        || item.steps > static_cast<std::uint32_t>(spec_.n_step) || item.first_row >= head.rows
-        || item.history + item.steps + 1 > head.rows - item.first_row)
-      refuse("is damaged: an item lies outside its rows");
-    saved.push_back(item);
-  }
-  TransitionWriter fresh(spec_, head.writer_id, static_cast<int>(capacity_));
-  fresh.next_chunk_ = head.next_chunk;
-  fresh.next_item_ = head.next_item;
-  fresh.sequence_ = head.sequence;
-  fresh.episode_step_ = head.episode_step;
-  std::vector<std::shared_ptr<const Chunk>> chunks;
-  for (std::uint64_t i = 0; i < head.rows; ++i) {
-    std::byte* row = fresh.next_frame().data();
-    if (fresh.filled_ == 0)
-      chunks.push_back(fresh.current_);
-    fresh.current_->flags()[fresh.filled_] = static_cast<std::uint8_t>(in[0]);
-    std::memcpy(row, in.data() + 1, layout_.row_bytes);
-    in = in.subspan(1 + layout_.row_bytes);
-    ++fresh.filled_;
-  }
-  for (const SavedItem& from : saved) {
-    Item& item = fresh.items_.emplace_back();
-    item.key = from.key;
-    item.begin = static_cast<std::uint32_t>(from.first_row % capacity_);
-    item.history = static_cast<std::uint16_t>(from.history);
-    item.steps = static_cast<std::uint16_t>(from.steps);
-    const std::size_t chunk = from.first_row / capacity_;
-    item.chunks[0] = chunks[chunk];
-    if (item.begin + item.rows() > capacity_)
-      item.chunks[1] = chunks[chunk + 1];
-  }
-  *this = std::move(fresh);
+  const auto step = take_value<std::int64_t>(in);
+  Writer fresh = writer_;
+  in = fresh.load_state(in);
+  if (step < -1 || std::min<std::int64_t>(step + 1, spec_.stack + spec_.n_step) > fresh.kept_rows())
+    refuse("is damaged: the open episode lacks rows");
+  writer_ = std::move(fresh);
+  episode_step_ = step;
   return in;
 }
 

@@ -52,11 +52,11 @@ struct Filled {
   Table table;
 };
 
-Batch next_sample(Table& table, std::int64_t count) {
+Batch next_sample(Table& table, const TransitionSpec& spec, std::int64_t count) {
   std::vector<Item> items;
   table.sample(count, items);
-  Batch batch(table.spec(), static_cast<std::int64_t>(items.size()));
-  gather(table.spec(), items, batch.view(), 0);
+  Batch batch(spec, static_cast<std::int64_t>(items.size()));
+  gather(spec, items, batch.view(), 0);
   return batch;
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a saved table goes on exactly: contents, counters, duplicates and the
   CHECK_EQ(restored.can_insert(), from.table.can_insert());
   CHECK_EQ(restored.why_blocked(64), from.table.why_blocked(64));
   for (int i = 0; i < 5; ++i)
-    CHECK(next_sample(restored, 64) == next_sample(from.table, 64));
+    CHECK(next_sample(restored, from.spec, 64) == next_sample(from.table, from.spec, 64));
   restored.save(folder.file("again"));
   from.table.save(folder.file("table"));
   CHECK_EQ(read(folder.file("again")), read(folder.file("table")));
@@ -85,8 +85,8 @@ TEST_CASE("a saved table goes on exactly: contents, counters, duplicates and the
   }
   CHECK_EQ(restored.stats().inserted, from.table.stats().inserted);
   CHECK_EQ(restored.stats().dropped_duplicates, from.table.stats().dropped_duplicates);
-  const Batch batch = next_sample(restored, 64);
-  CHECK(batch == next_sample(from.table, 64));
+  const Batch batch = next_sample(restored, from.spec, 64);
+  CHECK(batch == next_sample(from.table, from.spec, 64));
   for (std::size_t i = 0; i < batch.rows; ++i)
     from.player.check_row(batch, i);
 }
@@ -99,7 +99,7 @@ TEST_CASE("an empty table and one of a single item can be saved") {
     Table restored({}, from.spec, 1);
     restored.load(folder.file("table"));
     CHECK(restored.stats() == from.table.stats());
-    CHECK(next_sample(restored, 8) == next_sample(from.table, 8));
+    CHECK(next_sample(restored, from.spec, 8) == next_sample(from.table, from.spec, 8));
   }
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a configuration changed with consent applies, and the limiter does no
     CHECK_EQ(changed.stats().items, 100);
     CHECK(changed.can_insert());
     CHECK(changed.can_sample(64));
-    const Batch batch = next_sample(changed, 64);
+    const Batch batch = next_sample(changed, from.spec, 64);
     for (std::size_t i = 0; i < batch.rows; ++i)
       from.player.check_row(batch, i);
   }
@@ -164,7 +164,7 @@ TEST_CASE("a file that is missing, truncated, damaged or foreign is refused and 
       table.load(folder.file("bad"));
       Table same(from.config, from.spec, 1);
       same.load(folder.file("table"));
-      CHECK(next_sample(table, 64) == next_sample(same, 64));
+      CHECK(next_sample(table, from.spec, 64) == next_sample(same, from.spec, 64));
     } catch (const std::runtime_error&) {
     }
   }

@@ -43,7 +43,8 @@ TEST_CASE("the oldest items go first, and those sampled are the newest max_items
 
 TEST_CASE("bytes stay within the budget by all but one chunk, and memory goes with its items") {
   const TransitionSpec spec = pixel_spec(3, 2);
-  const std::int64_t chunk_bytes = static_cast<std::int64_t>(Chunk(spec, 0, 16).bytes());
+  const std::int64_t chunk_bytes =
+      static_cast<std::int64_t>(Chunk(std::make_shared<const RowLayout>(spec), 0, 16).bytes());
   Table table({.max_items = 100000, .max_bytes = 5 * chunk_bytes + 100}, spec, 1);
   TransitionWriter one(spec, 1, 16);
   TransitionWriter two(spec, 2, 16);
