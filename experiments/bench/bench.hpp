@@ -10,8 +10,8 @@ namespace troupe::experiments {
 /// One figure of a benchmark: median, least and greatest of the repetitions; printed as one JSON
 /// object per line.
 struct Figure {
-  std::string bench;  // "environment", "pool", "render", "replay", "storage", "learner",
-                      // "collectives", "agent"
+  std::string bench;  // "environment", "pool", "render", "wire", "replay", "storage",
+                      // "learner", "collectives", "agent"
   std::string metric; // what is counted, in words
   double value = 0;
   double minimum = 0;
@@ -51,6 +51,8 @@ void bench_replay(const BenchOptions& options,
                   const Report& report); // inserts/s, samples/s, in process and over ZeroMQ
 void bench_storage(const BenchOptions& options,
                    const Report& report); // MB/s of spill, ms of checkpoints, beside plain loops
+void bench_wire(const BenchOptions& options,
+                const Report& report); // messages/s between processes: tcp, ipc, shared memory
 void bench_collectives(const BenchOptions& options,
                        const Report& report);                          // all_reduce latency, GB/s
 void bench_learner(const BenchOptions& options, const Report& report); // D4PG updates/s

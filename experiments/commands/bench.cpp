@@ -46,6 +46,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_RENDER
   stages.push_back({"render", bench_render});
 #endif
+#ifdef TROUPE_HAS_BENCH_WIRE
+  stages.push_back({"wire", bench_wire});
+#endif
 #ifdef TROUPE_HAS_BENCH_REPLAY
   stages.push_back({"replay", bench_replay});
 #endif

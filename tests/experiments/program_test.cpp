@@ -32,6 +32,9 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"bench", "--help"},
                                              {"check", "golden", "--help"},
                                              {"check", "likeness", "--help"},
+                                             {"keys", "--help"},
+                                             {"keys", "new", "--help"},
+                                             {"keys", "show", "--help"},
                                              {"render", "--help"},
                                              {"node", "--help"}}) {
     CAPTURE(words[0]);
@@ -134,6 +137,23 @@ TEST_CASE("doctor names every version and the machine, and fails where runs cann
   CHECK(bad.exit_code == 1);
   CHECK(has(bad.last_line, "cannot be written"));
   CHECK(run_troupe({"doctor", "--models", "nowhere"}, folder.path()).exit_code == 1);
+}
+
+TEST_CASE("Keys are made for their owner's eyes, shown without the secret, and never replaced") {
+  const TemporaryFolder folder;
+  const Outcome made = run_troupe({"keys", "new", "here/keys"}, folder.path());
+  CHECK(made.exit_code == 0);
+  const auto secret = folder.path() / "here/keys/troupe.secret";
+  CHECK((std::filesystem::status(secret).permissions() & std::filesystem::perms(077))
+        == std::filesystem::perms::none);
+  const std::string shown =
+      run_troupe({"keys", "show", "here/keys/troupe.public"}, folder.path()).last_line;
+  CHECK(shown == made.last_line);
+  CHECK(run_troupe({"keys", "show", secret.string()}).last_line == shown);
+  const Outcome again = run_troupe({"keys", "new", "here/keys"}, folder.path());
+  CHECK(again.exit_code == 2);
+  CHECK(has(again.last_line, "is not replaced"));
+  CHECK(has(run_troupe({"keys", "show", "nowhere"}, folder.path()).last_line, "troupe keys new"));
 }
 
 TEST_CASE("A run without a checkpoint, or in use, is not resumed, and stays as it was") {

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env/wire/socket.hpp"
+#include "experiments/bench/bench.hpp"
+
+namespace troupe::experiments {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using env::wire::Message;
+using env::wire::Socket;
+
+constexpr std::chrono::seconds kPatience{20};
+constexpr std::size_t kInFlight = std::size_t{32} << 20; // bytes
+constexpr std::array<std::size_t, 7> kSizes{1 << 10,   4 << 10, 16 << 10, 64 << 10,
+                                            256 << 10, 1 << 20, 8 << 20};
+
+env::wire::SocketOptions options_of(bool shares) {
+  env::wire::SocketOptions options;
+  if (shares)
+    options.shared_memory = env::wire::SharedMemory{.least_frame_bytes = 1}; // also the small ones
+  return options;
+}
+
+/// A process that copies what it gets out of its messages, as a batch is filled, and answers those
+/// with a header. Ended with this object.
+class Sink {
+public:
+  Sink(const std::string& endpoint, bool shares) {
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe(ends.data()) != 0 || (process_ = ::fork()) < 0)
+      throw std::runtime_error(std::string("bench wire: ") + std::strerror(errno));
+    if (process_ == 0) {
+      ::close(ends[0]);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      serve(endpoint, shares, ends[1]);
+    }
+    ::close(ends[1]);
+    std::array<char, 256> text{};
+    const auto size = ::read(ends[0], text.data(), text.size() - 1);
+    ::close(ends[0]);
+    if (size <= 0)
+      throw std::runtime_error("bench wire: the receiving process did not start");
+    endpoint_ = text.data();
+  }
+  ~Sink() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    if (endpoint_.starts_with("ipc://"))
+      std::filesystem::remove(endpoint_.substr(6));
+  }
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  const std::string& endpoint() const { return endpoint_; }
+
+private:
+  [[noreturn]] static void serve(const std::string& endpoint, bool shares, int out) {
+    try {
+      env::wire::Context context;
+      Socket socket(context, env::wire::SocketType::router, options_of(shares));
+      const std::string bound = socket.bind(endpoint);
+      std::vector<std::byte> batch(kSizes.back());
+      for (auto left = ::write(out, bound.data(), bound.size()); left > 0;) {
+        socket.wait(Clock::now() + kPatience);
+        Message message;
+        while (socket.try_receive(message) == Socket::Received::message) {
+          for (const env::wire::Frame& frame : message.frames)
+            std::memcpy(batch.data(), frame.bytes().data(), std::min(frame.size(), batch.size()));
+          message.frames.clear();
+          if (!message.header.empty())
+            socket.send(std::move(message), Clock::now());
+        }
+      }
+    } catch (const std::exception&) { // the parent sees the closed pipe
+    }
+    ::_exit(1);
+  }
+
+  pid_t process_ = -1;
+  std::string endpoint_;
+};
+
+struct Transport {
+  Transport(env::wire::Context& context, std::string what, const std::string& endpoint, bool shares)
+      : name(std::move(what)),
+        sink(endpoint, shares),
+        socket(context, env::wire::SocketType::dealer, options_of(shares)) {
+    socket.connect(sink.endpoint());
+    const auto end = Clock::now() + kPatience;
+    while (shares && socket.shared_counters().links == 0) {
+      if (Clock::now() > end)
+        throw std::runtime_error("bench wire: no shared memory between two processes here");
+      socket.wait(Clock::now() + std::chrono::milliseconds(10));
+    }
+  }
+  std::string name;
+  Sink sink;
+  Socket socket;
+};
+
+/// Messages of one frame, each filled as a batch is gathered; gives messages per second.
+double rate(Transport& transport, const std::vector<std::byte>& source, double seconds) {
+  Socket& socket = transport.socket;
+  const auto window = std::clamp<std::size_t>(kInFlight / source.size(), 4, 512);
+  std::size_t sent = 0;
+  std::size_t answered = 0;
+  const auto begun = Clock::now();
+  const auto end = begun + std::chrono::duration<double>(seconds);
+  while (Clock::now() < end || answered < sent) {
+    const bool goes_on = Clock::now() < end || sent % (window / 2) != 0;
+    if (goes_on && sent - answered < window) {
+      Message message;
+      message.frames.push_back(socket.frame(source.size()));
+      std::memcpy(message.frames[0].bytes().data(), source.data(), source.size());
+      if (++sent % (window / 2) == 0)
+        message.header = "answer";
+      socket.send(std::move(message), Clock::now());
+      continue;
+    }
+    Message answer;
+    if (!socket.wait(Clock::now() + kPatience))
+      throw std::runtime_error("bench wire: no answer over " + transport.name);
+    while (socket.try_receive(answer) == Socket::Received::message)
+      answered += window / 2;
+  }
+  return static_cast<double>(sent) / std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+} // namespace
+
+void bench_wire(const BenchOptions& options, const Report& report) {
+  const auto folder = std::filesystem::temp_directory_path();
+  const std::string ipc =
+      "ipc://" + (folder / ("troupe-bench-wire-" + std::to_string(::getpid()))).string();
+  env::wire::Context context;
+  std::vector<std::unique_ptr<Transport>> transports;
+  const auto add = [&](const char* name, const std::string& endpoint, bool shares) {
+    transports.push_back(std::make_unique<Transport>(context, name, endpoint, shares));
+  };
+  add("tcp loopback", "tcp://127.0.0.1:*", false);
+  add("ipc", ipc, false);
+  add("shared memory", "tcp://127.0.0.1:*", true);
+  for (const std::size_t size : kSizes) {
+    const std::vector<std::byte> source(size, std::byte{7});
+    std::vector<std::vector<double>> rates(transports.size());
+    for (int repetition = 0; repetition < options.repetitions; ++repetition)
+      for (std::size_t i = 0; i < transports.size(); ++i) // in turns
+        rates[i].push_back(rate(*transports[i], source, options.seconds));
+    for (std::size_t i = 0; i < transports.size(); ++i) {
+      Figure figure = median_of(rates[i]);
+      figure.bench = "wire";
+      figure.metric = std::to_string(size) + " bytes";
+      figure.unit = "messages/s";
+      figure.config = {{"transport", transports[i]->name},
+                       {"GB/s", std::to_string(figure.value * static_cast<double>(size) * 1e-9)}};
+      report(figure);
+    }
+  }
+}
+
+} // namespace troupe::experiments
