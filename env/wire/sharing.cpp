@@ -211,7 +211,6 @@ void Sharing::drop(Link& link) {
   link.can_send = false;
   link.gone_at = std::chrono::steady_clock::now();
   some_gone_ = true;
-  next_greeting_ = {};
 }
 
 void Sharing::pump() {

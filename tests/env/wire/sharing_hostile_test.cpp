@@ -255,6 +255,30 @@ TEST_CASE("a dealer connects to nothing but what a router of ours may offer it")
   CHECK_FALSE(accept_from(listener));
 }
 
+TEST_CASE("a router that ends every link at once is greeted once a second at most") {
+  Sharing dealer(kSmall, false);
+  int greetings = 0;
+  for (int i = 0; i < 400; ++i) { // of 25 ms each
+    const auto hello = dealer.greeting(kBegin + std::chrono::milliseconds(3'600'000 + 25 * i));
+    if (!hello)
+      continue;
+    ++greetings;
+    {
+      Sharing router(kSmall, true);
+      dealer.answer(decoded(router.answer(decoded(hello), "peer")), "");
+      for (int turn = 0; turn < 3; ++turn) {
+        router.pump();
+        dealer.pump();
+      }
+      CHECK_EQ(dealer.counters().links, 1);
+    }
+    dealer.pump();
+    CHECK_EQ(dealer.counters().links, 0);
+  }
+  CHECK_GE(greetings, 5);
+  CHECK_LE(greetings, 10);
+}
+
 TEST_CASE("options out of range are refused by name") {
   CHECK_THROWS_WITH_AS(Sharing({.bytes_per_peer = 1}, true),
                        doctest::Contains("bytes_per_peer is 1 but must be"), std::invalid_argument);
