@@ -128,12 +128,22 @@ HWY_INLINE Mask operator==(Real a, Real b) {
 HWY_INLINE Mask operator!=(Real a, Real b) {
   return {hn::Ne(a.v, b.v)};
 }
+// b, where one of the two is NaN: everywhere what x86's instructions do.
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+HWY_INLINE Real min(Real a, Real b) {
+  return hn::Min(a.v, b.v);
+}
+HWY_INLINE Real max(Real a, Real b) {
+  return hn::Max(a.v, b.v);
+}
+#else
 HWY_INLINE Real min(Real a, Real b) {
   return hn::IfThenElse(hn::Lt(a.v, b.v), a.v, b.v);
 }
 HWY_INLINE Real max(Real a, Real b) {
   return hn::IfThenElse(hn::Gt(a.v, b.v), a.v, b.v);
 }
+#endif
 HWY_INLINE Real abs(Real a) {
   return hn::Abs(a.v);
 }
@@ -156,6 +166,10 @@ HWY_INLINE Integer operator-(Integer a, Integer b) {
 }
 HWY_INLINE Integer operator*(Integer a, Integer b) {
   return hn::Mul(a.v, b.v);
+}
+/// The lowest 32 bits of the product.
+HWY_INLINE Integer wrapped_product(Integer a, Integer b) {
+  return a * b;
 }
 HWY_INLINE Integer operator&(Integer a, Integer b) {
   return hn::And(a.v, b.v);
@@ -298,6 +312,9 @@ HWY_INLINE std::int32_t min(std::int32_t a, std::int32_t b) {
 }
 HWY_INLINE std::int32_t max(std::int32_t a, std::int32_t b) {
   return a > b ? a : b;
+}
+HWY_INLINE std::int32_t wrapped_product(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b));
 }
 template <int kBits>
 HWY_INLINE std::int32_t shift_left(std::int32_t a) {

@@ -168,7 +168,7 @@ struct Tracer {
 
   template <class R>
   static HWY_INLINE void mix_key(MaskOf<R> lanes, std::int32_t number, IntOf<R>& key) {
-    key = select(lanes, (key * IntOf<R>(0x01000193)) ^ IntOf<R>(number), key);
+    key = select(lanes, wrapped_product(key, IntOf<R>(0x01000193)) ^ IntOf<R>(number), key);
   }
 
   /// Calls visit(number, t, lanes) for the transparent shapes before what is seen, or before what

@@ -35,7 +35,8 @@ void CastRenderer::draw_objects(std::int32_t* out) {
 }
 
 std::string CastRenderer::cast_description() {
-  const std::int64_t targets = hwy::SupportedTargets();
+  const std::int64_t targets = hwy::SupportedTargets(); // forgets what draw_with_vectors() chose
+  hwy::GetChosenTarget().Update(targets);
   return std::string("ray caster, ") + hwy::TargetName(targets & -targets) + " vectors";
 }
 

@@ -44,4 +44,14 @@ stop { environment_steps: 3000 }
   REQUIRE(again.exit_code == 0);
   CHECK(read_video(folder.path() / "again.mp4").width == 64);
   CHECK(fs::file_size(folder.path() / "again.png") > 100);
+
+  const auto played_with = [&](const std::string& pair) {
+    return run_troupe({"evaluate", run.string(), "--episodes", "1", "--set", pair}, folder.path());
+  };
+  const Outcome other = played_with("environment.pixels.effects=true");
+  CAPTURE(other.output);
+  CHECK(other.exit_code == 0);
+  const Outcome refused = played_with("environment.pixels.renderer=CHALK");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.output.find("environment.pixels.renderer") != std::string::npos);
 }
