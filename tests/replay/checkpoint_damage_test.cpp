@@ -51,16 +51,20 @@ TEST_CASE("every single bit that flips in a checkpoint is detected and the one b
   CHECK_EQ(damage_of(small.folder.path / "2"), "");
 }
 
-TEST_CASE("a checkpoint cut at any length or longer than it was is detected") {
+TEST_CASE("a checkpoint cut at any length or longer than it was is detected even by a look at it") {
   const Small small("cut");
+  const auto check_seen = [&] {
+    small.check_damaged();
+    REQUIRE_FALSE(list_checkpoints(small.folder.path, "", CheckpointCheck::names)[0].valid());
+  };
   for (const auto& [file, bytes] : small.files) {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
       write_bytes(file, bytes.substr(0, size));
-      small.check_damaged();
+      check_seen();
     }
     for (const char* tail : {"x", "0123456789012345678901234567890123456789"}) {
       write_bytes(file, bytes + std::string(tail));
-      small.check_damaged();
+      check_seen();
     }
     write_bytes(file, bytes);
   }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "env/random.hpp"
@@ -39,7 +40,11 @@ inline std::string read_bytes(const std::filesystem::path& path) {
 }
 
 inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
+  std::error_code error;
+  const bool as_long = std::filesystem::file_size(path, error) == bytes.size();
+  // Truncating makes some file systems wait for the disk at the close.
+  std::ofstream(path, as_long && !error ? std::ios::binary | std::ios::in : std::ios::binary)
+      << bytes;
 }
 
 inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
