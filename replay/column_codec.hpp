@@ -13,7 +13,10 @@ struct ZSTD_DCtx_s;
 
 namespace troupe::replay {
 
-enum class Compression : std::uint8_t { none, lz4, zstd, automatic };
+/// `packed` is for pictures of at least 4 KiB (picture_pack.hpp): several times as quick to decode
+/// as `zstd` for up to twice the bytes; other columns stay as they are with it. lz4 and zstd
+/// compress pictures after packing them. `automatic` is for plan_column() to decide.
+enum class Compression : std::uint8_t { none, packed, lz4, zstd, automatic };
 
 /// One row (time step) of one column of a chunk. Pictures name the distance of two lines and of two
 /// channels, so that a pixel can be told from its neighbours; elsewhere these are 0.
@@ -61,20 +64,25 @@ struct ColumnRows {
 };
 inline constexpr std::size_t kMostColumnRows = std::size_t{1} << 20;
 
-/// What suits these rows, decided by sizes alone: the same rows give the same plan everywhere.
-/// `none` unless something else needs at most 80 % of the bytes; lz4 where it needs at most a
-/// quarter more than zstd. A `wanted` other than `automatic` only finds out delta and shuffle.
+/// What suits these rows, decided by sizes alone: the same rows give the same plan everywhere. Of
+/// packed, lz4 and zstd the first that needs at most a quarter more than the best of them; `none`
+/// where that is more than 80 % of the rows. A `wanted` other than `automatic` only finds out delta
+/// and shuffle.
 ColumnPlan plan_column(const ColumnShape& shape, const ColumnRows& rows, Compression wanted,
                        CodecScratch& scratch);
 
-/// The rows of one column of a full chunk, encoded once, decoded often and from any row on: a
-/// window costs its own rows and those back to the nearest key row, at most kKeyRows - 1.
-/// Immutable; any number of threads may decode, each with a scratch of its own.
+struct KeyGroup;
+
+/// The rows of one column of a full chunk, encoded once, decoded often, in windows. Small rows are
+/// compressed together, up to 16 KiB; of large ones (4 KiB and more) each is compressed alone, as
+/// the difference to its neighbour towards the key row in the middle of its group of about
+/// kKeyRows: a window costs its rows and those between it and the key. Immutable; any number of
+/// threads may decode, each with a scratch of its own.
 class EncodedColumn {
 public:
-  static constexpr std::size_t kKeyRows = 16; // of pictures and other large rows
+  static constexpr std::size_t kKeyRows = 16;
 
-  EncodedColumn() = default; // no rows
+  EncodedColumn() = default; // no rows, nothing serialized
 
   /// Rows that the plan does not make smaller are stored as they are. Throws std::invalid_argument
   /// naming the field of a shape, count or stride out of its range.
@@ -104,24 +112,37 @@ public:
               CodecScratch& scratch) const;
 
   /// Little endian: [magic u32][version, compression, element bytes, 0: u8][rows, row bytes, line
-  /// bytes, plane bytes, rows per block, blocks per key: u32], the end of each block (u32, counted
+  /// bytes, plane bytes, rows per block, groups: u32], the end of each block (u32, counted
   /// from the first), the blocks. A block is [transform u8][compressed bytes]; without compression
-  /// there are no blocks and the rows follow the header. Empty for a column without rows.
+  /// there are no blocks and the rows follow the header.
   std::span<const std::byte> serialized() const { return bytes_; }
 
 private:
   class Blocks;
+  struct Window { // rows [first, end) and where they are wanted
+    std::size_t first = 0;
+    std::size_t end = 0;
+    std::byte* out = nullptr;
+    std::size_t stride = 0;
+    std::byte* row(std::size_t i) const { return out + (i - first) * stride; }
+  };
 
-  void read_header();
+  void read_header(std::span<const std::byte> bytes);
+  void check_blocks(std::span<const std::byte> body) const;
+  void write_header();
+  std::size_t blocks() const;
   std::size_t block_rows(std::size_t block) const;
   void decode_block(std::size_t block, const std::byte* before, std::byte* out,
+                    CodecScratch::State& scratch) const;
+  void decode_blocks(const Window& window, CodecScratch::State& scratch) const;
+  void decode_group(const KeyGroup& group, const Window& window,
                     CodecScratch::State& scratch) const;
 
   ColumnShape shape_;
   std::size_t rows_ = 0;
   Compression compression_ = Compression::none;
-  std::uint32_t rows_per_block_ = 0;
-  std::uint32_t blocks_per_key_ = 0;
+  std::uint32_t rows_per_block_ = 0; // 0 without compression
+  std::uint32_t groups_ = 0;         // 0: every block stands alone
   std::vector<std::byte> bytes_;
 };
 

@@ -10,7 +10,7 @@ namespace troupe::experiments {
 /// One figure of a benchmark: median, least and greatest of the repetitions; printed as one JSON
 /// object per line.
 struct Figure {
-  std::string bench;  // "environment", "pool", "render", "wire", "replay", "storage",
+  std::string bench;  // "environment", "pool", "render", "wire", "replay", "storage", "codec",
                       // "learner", "collectives", "agent"
   std::string metric; // what is counted, in words
   double value = 0;
@@ -24,7 +24,7 @@ struct BenchOptions {
   double seconds = 1;               // per repetition
   int repetitions = 3;              // the median is reported
   std::string models;               // folder of the suite's XML files; empty: the build's
-  std::vector<std::string> tasks{}; // render: these, or "all"; empty: five
+  std::vector<std::string> tasks{}; // render, codec: these, or "all"; empty: some
   std::vector<int> sizes{};         // render: height and width in pixels; empty: 84
   std::string vectors{};            // render: the caster's, e.g. "AVX2"; empty: the widest
 };
@@ -53,6 +53,8 @@ void bench_storage(const BenchOptions& options,
                    const Report& report); // MB/s of spill, ms of checkpoints, beside plain loops
 void bench_wire(const BenchOptions& options,
                 const Report& report); // messages/s between processes: tcp, ipc, shared memory
+void bench_codec(const BenchOptions& options,
+                 const Report& report); // bytes per transition, encoding frames/s, decoding GB/s
 void bench_collectives(const BenchOptions& options,
                        const Report& report);                          // all_reduce latency, GB/s
 void bench_learner(const BenchOptions& options, const Report& report); // D4PG updates/s

@@ -55,6 +55,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_STORAGE
   stages.push_back({"storage", bench_storage});
 #endif
+#ifdef TROUPE_HAS_BENCH_CODEC
+  stages.push_back({"codec", bench_codec});
+#endif
 #ifdef TROUPE_HAS_BENCH_COLLECTIVES
   stages.push_back({"collectives", bench_collectives});
 #endif
@@ -88,7 +91,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--models", options->models, "folder of the control suite's XML files");
   command
       ->add_option("--task", options->tasks,
-                   "of the stage render, may be given again; \"all\": the control suite")
+                   "of the stages render and codec, may be given again; \"all\": the control suite")
       ->allow_extra_args(false);
   command
       ->add_option("--size", options->sizes,

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "replay/column_codec.hpp"
+
+/// What encoding and decoding of columns share; nobody else includes it.
+namespace troupe::replay {
+
+struct ColumnHeader {
+  static constexpr std::uint32_t kMagic = 0x4c4f4354; // "TCOL"
+  static constexpr std::uint8_t kVersion = 1;
+
+  std::uint32_t magic = kMagic;
+  std::uint8_t version = kVersion;
+  std::uint8_t compression = 0;
+  std::uint8_t element_bytes = 0;
+  std::uint8_t zero = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t row_bytes = 0;
+  std::uint32_t line_bytes = 0;
+  std::uint32_t plane_bytes = 0;
+  std::uint32_t rows_per_block = 0;
+  std::uint32_t groups = 0;
+};
+static_assert(sizeof(ColumnHeader) == 32);
+
+inline constexpr std::size_t kBlockBytes = 16384; // small rows are compressed together up to this
+inline constexpr std::size_t kLargeRow = 4096;    // larger rows are blocks of their own
+
+/// Whether rows are blocks that pack_picture() made.
+inline bool packs(const ColumnShape& shape) {
+  return shape.plane_bytes != 0 && shape.element_bytes == 1 && shape.row_bytes >= kLargeRow;
+}
+
+/// Rows of one group are differences towards its key row, which stands alone; the key is in the
+/// middle, so that few rows are far from it.
+struct KeyGroup {
+  std::size_t begin = 0;
+  std::size_t key = 0;
+  std::size_t end = 0;
+};
+KeyGroup key_group(std::size_t rows, std::size_t groups, std::size_t group);
+
+void check(const ColumnShape& shape, const ColumnRows& rows);
+[[noreturn]] void refuse(const std::string& field, std::size_t value, const std::string& rule);
+
+struct CodecScratch::State {
+  struct Free {
+    void operator()(ZSTD_CCtx_s* context) const;
+    void operator()(ZSTD_DCtx_s* context) const;
+  };
+  std::unique_ptr<ZSTD_CCtx_s, Free> compressor; // made when first needed
+  std::unique_ptr<ZSTD_DCtx_s, Free> decompressor;
+  std::vector<std::byte> rows, residual, packed, before;
+
+  static std::byte* room(std::vector<std::byte>& buffer, std::size_t size) {
+    if (buffer.size() < size)
+      buffer.resize(size);
+    return buffer.data();
+  }
+
+  /// `from` with lz4 or zstd, in `packed`.
+  std::span<const std::byte> compress(Compression compression, std::span<const std::byte> from);
+  /// The bytes written to `out`, or more than `most` when `from` is damaged.
+  std::size_t decompress(Compression compression, std::span<const std::byte> from, std::byte* out,
+                         std::size_t most);
+};
+
+} // namespace troupe::replay
