@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "replay/gather.hpp"
@@ -43,6 +45,32 @@ TEST_CASE("an environment's steps become batches of n-step transitions") {
       shard.insert(std::move(insertion), [] {});
   }
   CHECK(answered);
+}
+
+TEST_CASE("steps of any columns become sequences that overlap") {
+  Writer writer({.columns = {{"pixels", env::ElementType::uint8, {3, 8, 8}},
+                             {"action", env::ElementType::float32, {6}}},
+                 .items = "sequences of 80, burn-in 20"},
+                /*writer_id=*/7, {.reach = 80});
+  Table table({.max_items = 100}, writer.layout().signature, /*seed=*/1);
+  for (int step = 0; step < 400; ++step) {
+    std::ranges::fill(writer.next(0), static_cast<std::byte>(step % 256));
+    std::ranges::fill(writer.next(1), std::byte{0});
+    writer.append();
+    if (writer.rows() >= 80 && writer.rows() % 40 == 0)
+      writer.add_item(writer.rows() - 80, 80, /*history=*/20); // they overlap by half
+    if (const InsertionPtr insertion = writer.take())
+      table.insert(*insertion);
+  }
+  CHECK_EQ(table.stats().items, 9);
+  std::vector<Item> items;
+  table.sample(20, items);
+  for (const Item& item : items) {
+    CHECK_EQ(item.rows, 80);
+    CHECK_EQ(item.history, 20);
+    for (std::uint32_t k = 1; k < item.rows; ++k)
+      REQUIRE_EQ(static_cast<int>(*item.row(k)), (static_cast<int>(*item.row(k - 1)) + 1) % 256);
+  }
 }
 
 } // namespace
