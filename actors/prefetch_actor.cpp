@@ -28,7 +28,7 @@ void copy_rows(std::span<T> to, const std::vector<T>& from, std::int64_t first_r
 void fill(PrefetchState& state, BatchBuffer& buffer, std::int64_t first_row, std::int64_t rows,
           const Sample& sample) {
   if (!sample.items.empty()) {
-    replay::gather(state.options.transitions, sample.items, buffer.view, first_row);
+    replay::gather(state.options.transitions, sample.items, buffer.view, first_row, &state.reader);
     return;
   }
   const std::int64_t all = state.options.rows;

@@ -6,6 +6,7 @@
 
 #include "actors/batch.hpp"
 #include "actors/messages.hpp"
+#include "replay/window_reader.hpp"
 
 namespace troupe::actors {
 
@@ -34,6 +35,7 @@ struct PrefetchState {
   std::int64_t asked = 0;
   std::vector<BatchPtr> free;
   std::deque<Pending> pending;     // by number
+  replay::WindowReader reader;     // of encoded chunks
   std::int64_t unacknowledged = 0; // priorities on their way to shards
   std::vector<caf::typed_response_promise<done_atom>> flushing;
 };

@@ -109,6 +109,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
           .remover = selector(r.remover, r.priority_exponent),
           .max_times_sampled = r.max_times_sampled,
           .insert_at_maximum = takes_priorities(config),
+          .compression = replay::compression_named(r.compression),
           .limiter = {.min_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
                       .samples_per_insert = r.samples_per_insert,
                       // The rounds keep the ratio of a deterministic run.

@@ -34,6 +34,7 @@ struct RunConfig {
     double importance_exponent = 0.4;          // of the weights at first; it grows to 1
     std::int64_t importance_updates = 100'000; // while it grows; 0: it stays
     std::int64_t max_times_sampled = 0;
+    std::string compression = "none"; // replay::Compression by name
   } replay;
 
   struct Learner {

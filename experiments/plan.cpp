@@ -131,7 +131,8 @@ actors::RunConfig plan_run(const Experiment& in) {
                 .priority_exponent = in.replay().priority_exponent(),
                 .importance_exponent = in.replay().importance_exponent(),
                 .importance_updates = in.replay().importance_updates(),
-                .max_times_sampled = in.replay().max_times_sampled()};
+                .max_times_sampled = in.replay().max_times_sampled(),
+                .compression = in.replay().compression()};
   out.learner = {.replicas = in.learner().replicas(),
                  .threads = in.learner().threads(),
                  .publish_period = in.learner().publish_period(),

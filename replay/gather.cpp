@@ -20,6 +20,8 @@ void need(const char* name, std::size_t have, std::size_t wanted) {
 }
 
 void prefetch(const Item& item, std::size_t window_bytes) {
+  if (item.chunks[0]->encoded())
+    return;
   const std::byte* row = item.row(0);
   for (std::size_t at = 0; at < window_bytes; at += kCacheLine)
     __builtin_prefetch(row + at);
@@ -32,10 +34,10 @@ void put(std::span<Value> column, std::size_t row, Value value) {
 }
 
 /// The frames of steps [newest - stack + 1, newest] of the window, its first one repeated.
-void stack_frames(const Item& item, std::int64_t newest, int stack, std::size_t frame_bytes,
-                  std::byte* out) {
+void stack_frames(const WindowReader& window, std::int64_t newest, int stack,
+                  std::size_t frame_bytes, std::byte* out) {
   for (std::int64_t k = newest - stack + 1; k <= newest; ++k, out += frame_bytes)
-    std::memcpy(out, item.row(static_cast<std::uint32_t>(std::max<std::int64_t>(0, k))),
+    std::memcpy(out, window.row(static_cast<std::uint32_t>(std::max<std::int64_t>(0, k))),
                 frame_bytes);
 }
 
@@ -88,16 +90,6 @@ private:
 
 } // namespace
 
-NStep n_step(const TransitionSpec& spec, const Item& item) {
-  const RowLayout& layout = item.chunks[0]->layout();
-  Return sum(spec.discount);
-  for (std::uint32_t k = item.history + 1; k < item.rows; ++k) {
-    const std::byte* row = item.row(k);
-    sum.add(row + layout.columns[kReward].offset, row + layout.columns[kDiscount].offset);
-  }
-  return sum.sums();
-}
-
 NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
              const std::byte* discount, std::size_t stride) {
   Return sum(spec.discount);
@@ -128,10 +120,12 @@ void put_choice(const BatchView& batch, std::size_t row, const Item& item) {
 }
 
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
-            std::int64_t first_row) {
+            std::int64_t first_row, WindowReader* reader) {
   check(spec, batch, first_row, static_cast<std::int64_t>(items.size()));
   if (items.empty())
     return;
+  WindowReader own;
+  WindowReader& window = reader != nullptr ? *reader : own;
   const RowLayout& layout = items[0].chunks[0]->layout();
   const std::size_t frame_bytes = layout.columns[kFrame].bytes;
   const RowLayout::Column action = layout.columns[kAction];
@@ -150,16 +144,21 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
           + std::to_string(spec.stack) + " and n_step " + std::to_string(spec.n_step)
           + "; sample it by columns");
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
-    stack_frames(item, item.history, spec.stack, frame_bytes,
+    window.open(item);
+    stack_frames(window, item.history, spec.stack, frame_bytes,
                  batch.observation.data() + row * observation_bytes);
-    std::memcpy(batch.action.data() + row * action_size, item.row(item.history + 1) + action.offset,
-                action.bytes);
-    const NStep sums = n_step(spec, item);
+    std::memcpy(batch.action.data() + row * action_size,
+                window.row(item.history + 1) + action.offset, action.bytes);
+    Return sum(spec.discount);
+    for (std::uint32_t k = item.history + 1; k < item.rows; ++k)
+      sum.add(window.row(k) + layout.columns[kReward].offset,
+              window.row(k) + layout.columns[kDiscount].offset);
+    const NStep sums = sum.sums();
     batch.reward[row] = sums.reward;
     batch.discount[row] = sums.discount;
     batch.key[row] = item.key;
     put_choice(batch, row, item);
-    stack_frames(item, std::int64_t{item.rows} - 1, spec.stack, frame_bytes,
+    stack_frames(window, std::int64_t{item.rows} - 1, spec.stack, frame_bytes,
                  batch.next_observation.data() + row * observation_bytes);
   }
 }

@@ -7,6 +7,7 @@
 #include "replay/batch.hpp"
 #include "replay/insertion.hpp"
 #include "replay/spec.hpp"
+#include "replay/window_reader.hpp"
 
 namespace troupe::replay {
 
@@ -20,9 +21,8 @@ struct NStep {
   float discount = 0; // prod_{k<m} discount * d_k
 };
 
-/// The return of one item, summed in double precision.
-NStep n_step(const TransitionSpec& spec, const Item& item);
-/// The same of `steps` rewards and discounts (floats) that lie `stride` bytes apart.
+/// The return of `steps` rewards and discounts (floats) that lie `stride` bytes apart, summed in
+/// double precision.
 NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
              const std::byte* discount, std::size_t stride);
 
@@ -37,9 +37,10 @@ void put_choice(const BatchView& batch, std::size_t row, const Item& item);
 bool is_transition(const TransitionSpec& spec, const Item& item);
 
 /// Writes `items` to rows [first_row, first_row + items.size()) of the batch: stacked observations,
-/// action, n-step reward and discount, key. Any thread; no allocation. Throws as check() does,
+/// action, n-step reward and discount, key. Any thread; allocates for encoded chunks only, and
+/// with a `reader` that is used again not even then. Throws as check() does,
 /// and on an item that is no transition.
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
-            std::int64_t first_row);
+            std::int64_t first_row, WindowReader* reader = nullptr);
 
 } // namespace troupe::replay

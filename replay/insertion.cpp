@@ -1,6 +1,8 @@
 #include "replay/insertion.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <numeric>
 #include <stdexcept>
@@ -54,7 +56,38 @@ Chunk::Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uin
     throw std::bad_alloc();
 }
 
+Chunk::Chunk(const Chunk& raw, std::uint32_t low, std::uint32_t high,
+             std::span<const ColumnPlan> plans, CodecScratch& scratch)
+    : id_(raw.id_),
+      capacity_(raw.capacity_),
+      row_bytes_(raw.row_bytes_),
+      layout_(raw.layout_),
+      flags_(std::make_unique<std::uint8_t[]>(raw.capacity_)),
+      low_(low) {
+  std::copy_n(raw.flags(), capacity_, flags_.get());
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    columns_.push_back(EncodedColumn::encode(
+        column_shape(layout_->signature.columns[i]),
+        {raw.row(low) + layout_->columns[i].offset, row_bytes_, high - low}, plans[i], scratch));
+}
+
+void Chunk::decode(std::uint32_t first, std::uint32_t count, std::byte* out,
+                   CodecScratch& scratch) const {
+  if (!encoded()) {
+    std::memcpy(out, row(first), count * row_bytes_);
+    return;
+  }
+  if (first < low_)
+    throw std::out_of_range("row " + std::to_string(first) + " of a chunk that has those from "
+                            + std::to_string(low_) + " on");
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    columns_[i].decode(first - low_, count, out + layout_->columns[i].offset, row_bytes_, scratch);
+}
+
 std::size_t Chunk::bytes() const {
+  if (encoded())
+    return std::accumulate(columns_.begin(), columns_.end(), capacity_ + sizeof(Chunk),
+                           [](std::size_t sum, const EncodedColumn& c) { return sum + c.bytes(); });
   return data_bytes(*layout_, capacity_) + capacity_ + sizeof(Chunk);
 }
 

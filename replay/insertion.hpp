@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "replay/column_codec.hpp"
 #include "replay/signature.hpp"
 #include "replay/spec.hpp"
 
@@ -17,12 +19,24 @@ namespace troupe::replay {
 void check(const TransitionSpec& spec);
 
 /// A block of rows (time steps) of one writer, allocated once. The writer fills it row by row; a
-/// row that an Insertion names never changes again, so any thread may read it without a lock.
+/// row that an Insertion names never changes again, so any thread may read it without a lock. A
+/// table may put an encoded copy in its place: no rows to point at, but decode().
 class Chunk {
 public:
   enum Flag : std::uint8_t { kFirst = 1, kLast = 2 }; // of an episode
 
   Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uint32_t capacity);
+
+  /// Rows [low, high) of a chunk that is not encoded, column by column by these plans.
+  Chunk(const Chunk& raw, std::uint32_t low, std::uint32_t high, std::span<const ColumnPlan> plans,
+        CodecScratch& scratch);
+
+  bool encoded() const { return data_ == nullptr; }
+
+  /// Writes rows [first, first + count), as they lie in a chunk, to `out`; encoded or not. Throws
+  /// std::out_of_range where an encoded chunk does not have them.
+  void decode(std::uint32_t first, std::uint32_t count, std::byte* out,
+              CodecScratch& scratch) const;
 
   std::uint64_t id() const { return id_; } // counts up within its writer
   std::uint32_t capacity() const { return capacity_; }
@@ -30,6 +44,7 @@ public:
   const std::shared_ptr<const RowLayout>& shared_layout() const { return layout_; }
   std::size_t bytes() const; // of memory, all of it
 
+  // Not of an encoded one:
   const std::byte* row(std::size_t i) const { return data_.get() + i * row_bytes_; }
   std::byte* row(std::size_t i) { return data_.get() + i * row_bytes_; }
   std::uint8_t flags(std::size_t i) const { return flags_[i]; }
@@ -47,6 +62,8 @@ private:
   std::shared_ptr<const RowLayout> layout_;
   std::unique_ptr<std::byte[], Free> data_;
   std::unique_ptr<std::uint8_t[]> flags_;
+  std::vector<EncodedColumn> columns_; // of rows from low_ on
+  std::uint32_t low_ = 0;
 };
 using ChunkPtr = std::shared_ptr<const Chunk>;
 
@@ -113,7 +130,7 @@ struct Item {
   double probability = 0;          // of this choice when it was sampled
 
   std::uint32_t steps() const { return rows - 1 - history; }
-  const std::byte* row(std::uint32_t k) const { // k < rows
+  const std::byte* row(std::uint32_t k) const { // k < rows; of chunks that are not encoded
     const std::uint32_t capacity = chunks[0]->capacity();
     const std::uint32_t at = begin + k;
     return at < capacity ? chunks[0]->row(at) : chunks[at / capacity]->row(at % capacity);

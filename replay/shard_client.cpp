@@ -159,13 +159,14 @@ void ShardClient::Impl::handle(Message&& message) {
     const wire::StatsReply& reply = head->stats_reply();
     if (reply.request() != question)
       break;
-    stats = {reply.items(),
-             reply.bytes(),
-             reply.inserted(),
-             reply.sampled(),
-             reply.dropped_duplicates(),
-             reply.updated_priorities(),
-             reply.late_priorities()};
+    stats = {.items = reply.items(),
+             .bytes = reply.bytes(),
+             .encoded_chunks = reply.encoded_chunks(),
+             .inserted = reply.inserted(),
+             .sampled = reply.sampled(),
+             .dropped_duplicates = reply.dropped_duplicates(),
+             .updated_priorities = reply.updated_priorities(),
+             .late_priorities = reply.late_priorities()};
     question_answered = true;
     break;
   }

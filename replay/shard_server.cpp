@@ -378,6 +378,7 @@ void ShardServer::Impl::deliver(std::vector<Answer> answers) {
       reply.set_request(answer.number);
       reply.set_items(answer.stats.items);
       reply.set_bytes(answer.stats.bytes);
+      reply.set_encoded_chunks(answer.stats.encoded_chunks);
       reply.set_inserted(answer.stats.inserted);
       reply.set_sampled(answer.stats.sampled);
       reply.set_dropped_duplicates(answer.stats.dropped_duplicates);

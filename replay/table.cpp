@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kMaxWriters = 65536; // remembered for duplicates
 constexpr std::size_t kFirstPlaces = 1024;
+constexpr std::int64_t kChunksPerPlan = 256; // what suits is looked at again
+constexpr int kEncodeTries = 4;              // chunks looked at in one insertion
 
 /// A ring chooses uniformly, and forgets the oldest, by its keys alone.
 bool by_keys(const TableConfig& config) {
@@ -69,6 +71,7 @@ void Table::insert(const Insertion& insertion) {
     push(item);
   }
   limiter_.note_inserted(static_cast<std::int64_t>(insertion.items.size()));
+  encode_one();
   remove_above_limits(0);
 }
 
@@ -183,6 +186,10 @@ std::uint32_t Table::hold(const std::shared_ptr<const Chunk>& chunk, std::uint32
     }
     held_[at->second] = {chunk, 0, low, high, kNone, kNone};
     bytes_ += static_cast<std::int64_t>(chunk->bytes());
+    if (chunk->encoded())
+      ++encoded_chunks_;
+    else if (config_.compression != Compression::none)
+      raw_.emplace_back(at->second, chunk.get());
   }
   return at->second;
 }
@@ -209,9 +216,46 @@ void Table::release(std::uint32_t index) {
   if (held.next != kNone)
     held_[held.next].previous = kNone;
   bytes_ -= static_cast<std::int64_t>(held.chunk->bytes());
+  encoded_chunks_ -= held.chunk->encoded() ? 1 : 0;
   held_of_.erase(held.chunk.get());
   held.chunk.reset();
   free_held_.push_back(index);
+}
+
+ChunkPtr Table::encode(const Chunk& chunk, std::uint32_t low, std::uint32_t high) {
+  if (encoded_++ % kChunksPerPlan == 0) {
+    plans_.clear();
+    const RowLayout& layout = chunk.layout();
+    for (std::size_t i = 0; i < layout.columns.size(); ++i)
+      plans_.push_back(
+          plan_column(column_shape(signature_.columns[i]),
+                      {chunk.row(low) + layout.columns[i].offset, layout.row_bytes, high - low},
+                      config_.compression, scratch_));
+  }
+  return std::make_shared<const Chunk>(chunk, low, high, plans_, scratch_);
+}
+
+/// Nobody can come by a chunk again that only this table holds: no writer, no sample, no insertion
+/// on its way. Others wait for the next insertion.
+void Table::encode_one() {
+  for (int tries = kEncodeTries; tries > 0 && !raw_.empty(); --tries) {
+    const auto [index, chunk] = raw_.front();
+    raw_.pop_front();
+    Held& held = held_[index];
+    if (held.chunk.get() != chunk)
+      continue; // gone
+    if (held.chunk.use_count() > 1) {
+      raw_.emplace_back(index, chunk);
+      continue;
+    }
+    bytes_ -= static_cast<std::int64_t>(chunk->bytes());
+    held_of_.erase(chunk);
+    held.chunk = encode(*chunk, held.low, held.high);
+    held_of_.emplace(held.chunk.get(), index);
+    bytes_ += static_cast<std::int64_t>(held.chunk->bytes());
+    ++encoded_chunks_;
+    return;
+  }
 }
 
 void Table::cover_window(const Item& item, Slot& slot) {
@@ -395,6 +439,7 @@ void Table::update_priorities(std::span<const std::uint64_t> keys,
 TableStats Table::stats() const {
   return {.items = size(),
           .bytes = bytes_,
+          .encoded_chunks = encoded_chunks_,
           .inserted = static_cast<std::int64_t>(end_),
           .sampled = sampled_,
           .dropped_duplicates = dropped_duplicates_,

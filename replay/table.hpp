@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "replay/insertion.hpp"
@@ -32,17 +34,24 @@ struct TableConfig {
   /// Items enter with the greatest priority that any item was ever given (at first 1) and not with
   /// their own, so that each is soon sampled once (Schaul et al. 2016).
   bool insert_at_maximum = false;
+  /// Full chunks that nobody else holds any more are encoded, one with each insertion at most.
+  Compression compression = Compression::none;
   LimiterConfig limiter = {};
 
   bool operator==(const TableConfig&) const = default;
 };
+
+const char* compression_name(Compression compression); // "none", "packed", …
+/// Throws std::invalid_argument with the list of names.
+Compression compression_named(const std::string& name);
 
 /// Throws std::invalid_argument naming the key (replay.max_items …), the value and the rule.
 void check(const TableConfig& config);
 
 struct TableStats {
   std::int64_t items = 0;
-  std::int64_t bytes = 0; // memory of the chunks held; a frame shared by items counts once
+  std::int64_t bytes = 0;          // memory of the chunks held; a frame shared by items counts once
+  std::int64_t encoded_chunks = 0; // of those held
   std::int64_t inserted = 0;
   std::int64_t sampled = 0;
   std::int64_t dropped_duplicates = 0; // insertions
@@ -185,6 +194,8 @@ private:
   void cover_window(const Item& item, Slot& slot);
   void release(std::uint32_t held);
   void release_window(const Slot& slot);
+  void encode_one();
+  ChunkPtr encode(const Chunk& chunk, std::uint32_t low, std::uint32_t high);
   std::uint32_t shape_number(const ShapePtr& shape);
   std::uint32_t chunks_of(const Slot& slot) const { // that its window lies in
     return (slot.begin + slot.rows - 1) / held_[slot.chunk].chunk->capacity() + 1;
@@ -225,6 +236,11 @@ private:
   std::map<ItemShape, std::uint32_t> shape_numbers_;
   std::vector<Held> held_;
   std::vector<std::uint32_t> free_held_;
+  std::deque<std::pair<std::uint32_t, const Chunk*>> raw_; // of held_, to be encoded
+  std::vector<ColumnPlan> plans_;
+  std::int64_t encoded_ = 0; // chunks ever
+  std::int64_t encoded_chunks_ = 0;
+  CodecScratch scratch_;
   std::uint32_t newest_held_ = 0; // the chunk of the item pushed last
   std::unordered_map<const Chunk*, std::uint32_t> held_of_;
   std::unordered_map<std::uint64_t, Sequences> writers_;

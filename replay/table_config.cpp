@@ -1,3 +1,4 @@
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 
@@ -31,7 +32,22 @@ void check_queue(const TableConfig& config, SelectorKind kind) {
        "1, the limiter being queue or stack: each item is given once");
 }
 
+constexpr const char* kCompressions[] = {"none", "packed", "lz4", "zstd", "automatic"};
+
 } // namespace
+
+const char* compression_name(Compression compression) {
+  const auto at = static_cast<std::size_t>(compression);
+  return at < std::size(kCompressions) ? kCompressions[at] : "unknown";
+}
+
+Compression compression_named(const std::string& name) {
+  for (std::size_t i = 0; i < std::size(kCompressions); ++i)
+    if (name == kCompressions[i])
+      return static_cast<Compression>(i);
+  throw std::invalid_argument("replay.compression is \"" + name
+                              + "\" but must be none, packed, lz4, zstd or automatic");
+}
 
 void check(const TableConfig& config) {
   need(config.max_items >= 1 && config.max_items <= kMaxItems, "max_items", config.max_items,
@@ -39,6 +55,8 @@ void check(const TableConfig& config) {
   need(config.max_bytes >= 1, "max_bytes", config.max_bytes, "at least 1 byte");
   need(config.max_times_sampled >= 0 && config.max_times_sampled <= kMaxTimes, "max_times_sampled",
        config.max_times_sampled, "0 (no limit) to 2^31");
+  need(config.compression <= Compression::automatic, "compression",
+       static_cast<int>(config.compression), "none, packed, lz4, zstd or automatic");
   check(config.sampler, "replay.sampler");
   check(config.remover, "replay.remover");
   check(config.limiter, config.max_items);

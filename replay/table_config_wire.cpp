@@ -91,6 +91,7 @@ TableConfig config_of(const wire::Config& from) {
           .remover = selector_of(from.remover()),
           .max_times_sampled = from.max_times_sampled(),
           .insert_at_maximum = from.insert_at_maximum(),
+          .compression = static_cast<Compression>(std::min<std::uint32_t>(from.compression(), 255)),
           .limiter = limiter_of(from.limiter())};
 }
 
@@ -101,6 +102,7 @@ void put(const TableConfig& config, wire::Config& to) {
   put(config.remover, *to.mutable_remover());
   to.set_max_times_sampled(config.max_times_sampled);
   to.set_insert_at_maximum(config.insert_at_maximum);
+  to.set_compression(static_cast<std::uint32_t>(config.compression));
   put(config.limiter, *to.mutable_limiter());
 }
 
@@ -117,6 +119,8 @@ std::string difference(const TableConfig& before, const TableConfig& now) {
   compare("remover", text_of(before.remover), text_of(now.remover));
   compare("max_times_sampled", before.max_times_sampled, now.max_times_sampled);
   compare("insert_at_maximum", before.insert_at_maximum, now.insert_at_maximum);
+  compare("compression", std::string(compression_name(before.compression)),
+          std::string(compression_name(now.compression)));
   const LimiterConfig& old = before.limiter;
   const LimiterConfig& fresh = now.limiter;
   compare("limiter", std::string(limiter_name(old.kind)), std::string(limiter_name(fresh.kind)));

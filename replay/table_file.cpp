@@ -130,8 +130,12 @@ struct TableFile {
       at_place[all[i]] = static_cast<std::uint32_t>(i);
     write_order(file, table.sampler_.get(), at_place);
     write_order(file, table.remover_.get(), at_place);
+    CodecScratch scratch;
+    std::vector<std::byte> rows;
     for (const Table::Held* held : chunks) {
-      file.block(held->chunk->row(held->low), (held->high - held->low) * row_bytes(*held->chunk));
+      rows.resize((held->high - held->low) * row_bytes(*held->chunk));
+      held->chunk->decode(held->low, held->high - held->low, rows.data(), scratch);
+      file.block(rows.data(), rows.size());
       file.block(held->chunk->flags() + held->low, held->high - held->low);
     }
     file.commit();

@@ -84,7 +84,7 @@ struct TableLoader {
     // The newest item stays whatever its size; of the other removers the bytes are not bounded so.
     const bool ring = config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
     if (head.items() > static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_items))
-        || (ring && head.items() > 1
+        || (ring && head.items() > 1 && config.compression == Compression::none
             && bytes
                    > 2 * largest
                          + static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes))))
@@ -226,10 +226,15 @@ struct TableLoader {
   static void load_chunks(BlockReader& file, const wire::SavedTable& head, Table& table) {
     const auto layout = std::make_shared<const RowLayout>(table.signature_);
     for (const wire::SavedChunk& saved : head.chunks()) {
-      const auto chunk = std::make_shared<Chunk>(layout, saved.id(), saved.capacity());
+      auto raw = std::make_shared<Chunk>(layout, saved.id(), saved.capacity());
       const std::uint32_t rows = saved.high() - saved.low();
-      file.block(chunk->row(saved.low()), rows * row_bytes(*chunk));
-      file.block(chunk->flags() + saved.low(), rows);
+      file.block(raw->row(saved.low()), rows * row_bytes(*raw));
+      file.block(raw->flags() + saved.low(), rows);
+      // At once: as they were they might not fit into memory.
+      const bool encode = table.config_.compression != Compression::none;
+      const ChunkPtr chunk =
+          encode ? table.encode(*raw, saved.low(), saved.high()) : std::move(raw);
+      table.encoded_chunks_ += encode ? 1 : 0;
       table.held_of_[chunk.get()] = static_cast<std::uint32_t>(table.held_.size());
       table.bytes_ += static_cast<std::int64_t>(chunk->bytes());
       table.held_.push_back({chunk, 0, saved.low(), saved.high(), kNoPlace, kNoPlace});

@@ -4,6 +4,13 @@
 
 namespace troupe::replay {
 
+namespace {
+void prefetch(const Item& item) {
+  if (!item.chunks[0]->encoded())
+    __builtin_prefetch(item.chunks[0]->row(item.begin));
+}
+} // namespace
+
 /// All but the key and the probability.
 inline void Table::fill(Place place, Item& item) const {
   const Slot& slot = slots_[place];
@@ -46,7 +53,7 @@ void Table::sample_ring(std::vector<Item>& out) {
     ++times_[place];
     fill(place, item);
     item.probability = probability;
-    __builtin_prefetch(item.chunks[0]->row(item.begin));
+    prefetch(item);
   }
 }
 
@@ -66,7 +73,7 @@ void Table::sample_selected(std::vector<Item>& out) {
     fill(place, out[i]);
     out[i].key = key_at(place);
     out[i].probability = selected_[i].probability;
-    __builtin_prefetch(out[i].chunks[0]->row(out[i].begin));
+    prefetch(out[i]);
   }
 }
 

@@ -24,11 +24,10 @@ std::size_t shown_bytes(const RowLayout& layout, std::size_t column, const Item&
 }
 
 /// Rows [first, first + count) of the item's window, one column of each; chunk by chunk.
-std::byte* copy_rows(const Item& item, const RowLayout::Column& column, const Slice& slice,
-                     std::byte* out) {
+void copy_rows(const WindowReader& window, const RowLayout::Column& column, const Slice& slice,
+               std::byte*& out) {
   for (std::uint32_t k = 0; k < slice.count; ++k, out += column.bytes)
-    std::memcpy(out, item.row(slice.first + k) + column.offset, column.bytes);
-  return out;
+    std::memcpy(out, window.row(slice.first + k) + column.offset, column.bytes);
 }
 
 /// The rows of a transition that travelled, by where they lie in its window.
@@ -148,20 +147,25 @@ Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uin
     std::memcpy(record_at, &record, sizeof record);
     record_at += sizeof record;
   }
+  message.frames.reserve(1 + layout.columns.size()); // small frames hold their bytes themselves
   message.frames.push_back(std::move(records));
+  std::vector<std::byte*> out;
   for (std::size_t column = 0; column < layout.columns.size(); ++column) {
     std::size_t bytes = 0;
     for (const Item& item : items)
       bytes += shown_bytes(layout, column, item);
-    Frame rows = frame(bytes);
-    std::byte* out = rows.bytes().data();
-    for (const Item& item : items)
+    message.frames.push_back(frame(bytes));
+    out.push_back(message.frames.back().bytes().data());
+  }
+  WindowReader window;
+  for (const Item& item : items) {
+    window.open(item);
+    for (std::size_t column = 0; column < layout.columns.size(); ++column)
       if (!item.shape)
-        out = copy_rows(item, layout.columns[column], {0, item.rows}, out);
+        copy_rows(window, layout.columns[column], {0, item.rows}, out[column]);
       else
         for (const Slice& slice : item.shape->columns[column])
-          out = copy_rows(item, layout.columns[column], slice, out);
-    message.frames.push_back(std::move(rows));
+          copy_rows(window, layout.columns[column], slice, out[column]);
   }
   message.header = head.SerializeAsString();
   return message;

@@ -99,6 +99,19 @@ TEST_CASE("a deterministic run that was interrupted and resumed equals one that 
   check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
 }
 
+TEST_CASE("compression changes no bit of a deterministic run, also of one that was resumed") {
+  const Folder plain("plain"), encoded("encoded");
+  const RunResult a = play(small(4000), plain.path);
+  auto config = small(2400);
+  config.replay.compression = "zstd";
+  const RunResult half = play(config, encoded.path);
+  REQUIRE(half.error == "");
+  config.stop.environment_steps = 4000;
+  const RunResult b = play(config, encoded.path, half.checkpoint);
+  REQUIRE(b.error == "");
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+}
+
 TEST_CASE("two replicas of a deterministic run make the same updates twice") {
   auto config = small(3000);
   config.learner.replicas = 2;

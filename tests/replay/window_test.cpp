@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "replay/replay.pb.h"
 #include "replay/table.hpp"
+#include "replay/window_reader.hpp"
 #include "replay/wire_format.hpp"
 #include "replay/writer.hpp"
 
@@ -95,32 +97,42 @@ private:
 
 /// Every row of the window holds what its number says.
 bool right(const Item& item) {
+  WindowReader window;
+  window.open(item);
   const RowLayout& layout = item.chunks[0]->layout();
   std::int64_t first = 0;
-  std::memcpy(&first, item.row(0) + layout.columns[2].offset, sizeof first);
+  std::memcpy(&first, window.row(0) + layout.columns[2].offset, sizeof first);
   for (std::uint32_t k = 0; k < item.rows; ++k)
     for (std::size_t column = 0; column < layout.columns.size(); ++column)
       for (std::size_t byte = 0; column != 2 && byte < layout.columns[column].bytes; ++byte)
-        if (item.row(k)[layout.columns[column].offset + byte] != content(first + k, column, byte))
+        if (window.row(k)[layout.columns[column].offset + byte] != content(first + k, column, byte))
           return false;
   return true;
 }
 
 TEST_CASE("windows of any length over any number of chunks hold their rows while others leave") {
   for (const SelectorKind remover : {SelectorKind::fifo, SelectorKind::uniform, SelectorKind::lifo})
-    for (const int chunk_rows : {1, 3, 16}) {
-      CAPTURE(std::string(selector_name(remover)));
-      CAPTURE(chunk_rows);
-      WindowSource source(1, chunk_rows, 40, 5);
-      Table table({.max_items = 50, .remover = {.kind = remover}}, kSignature, 3);
-      std::vector<Item> items;
-      for (int i = 0; i < 600; ++i) {
-        table.insert(*source.next(1 + i % 4, 1 + i % 3));
-        table.sample(5, items);
-        for (const Item& item : items)
-          REQUIRE(right(item));
+    for (const int chunk_rows : {1, 3, 16})
+      for (const Compression compression :
+           {Compression::none, Compression::zstd, Compression::automatic}) {
+        CAPTURE(std::string(selector_name(remover)));
+        CAPTURE(chunk_rows);
+        CAPTURE(std::string(compression_name(compression)));
+        WindowSource source(1, chunk_rows, 40, 5);
+        Table table({.max_items = 50, .remover = {.kind = remover}, .compression = compression},
+                    kSignature, 3);
+        std::vector<Item> items;
+        std::int64_t most_encoded = 0;
+        for (int i = 0; i < 600; ++i) {
+          table.insert(*source.next(1 + i % 4, 1 + i % 3));
+          table.sample(5, items);
+          for (const Item& item : items)
+            REQUIRE(right(item));
+          items.clear(); // what is held cannot be encoded
+          most_encoded = std::max(most_encoded, table.stats().encoded_chunks);
+        }
+        CHECK_EQ(most_encoded > 0, compression != Compression::none);
       }
-    }
 }
 
 TEST_CASE("chunks are held as long as a window lies in them and counted once") {
