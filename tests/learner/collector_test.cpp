@@ -56,10 +56,14 @@ std::vector<float> written(Collector& collector, int lane) {
     return all;
   for (const auto& rows : insertion->rows)
     for (std::uint32_t r = rows.first; r < rows.first + rows.count; ++r) {
-      const auto* frame = reinterpret_cast<const float*>(rows.chunk->row(r));
-      all.insert(all.end(), frame, frame + 3);
-      all.insert(all.end(), rows.chunk->action(r), rows.chunk->action(r) + 2);
-      all.push_back(rows.chunk->reward(r));
+      const auto add = [&](replay::TransitionColumn column, std::size_t count) {
+        const std::byte* at = rows.chunk->row(r) + rows.chunk->layout().columns[column].offset;
+        const auto* values = reinterpret_cast<const float*>(at);
+        all.insert(all.end(), values, values + count);
+      };
+      add(replay::kFrame, 3);
+      add(replay::kAction, 2);
+      add(replay::kReward, 1);
       all.push_back(rows.chunk->flags(r));
     }
   return all;
