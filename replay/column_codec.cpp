@@ -116,12 +116,13 @@ void EncodedColumn::decode_block(std::size_t block, const std::byte* before, std
     if (compression_ != Compression::packed) {
       const std::size_t most = packed_bound(size);
       std::byte* unpacked = scratch.room(scratch.residual, most);
-      const std::size_t got = scratch.decompress(compression_, packed, unpacked, most);
+      const std::size_t got =
+          scratch.decompress(compression_, packed, unpacked, most, groups_ != 0);
       packed = {unpacked, got <= most ? got : 0};
     }
     right = transform == 0 && unpack_picture(shape_, before, packed, out);
   } else if (transform <= (kTime | kShuffle)
-             && scratch.decompress(compression_, packed, out, size) == size) {
+             && scratch.decompress(compression_, packed, out, size, groups_ != 0) == size) {
     std::byte* spare = scratch.room(scratch.residual, size);
     undo_transform(shape_, transform, before, out, block_rows(block), spare);
     right = true;
@@ -180,17 +181,19 @@ void EncodedColumn::decode_group(const KeyGroup& group, const Window& window,
                                    : spare + (1 + i % 2) * row_bytes;
   };
   std::byte* key = place(group.key);
-  decode_block(group.key, nullptr, key, scratch);
+  scratch.begin_chain();
+  decode_block(group.block(group.key), nullptr, key, scratch);
   const std::byte* before = key;
   for (std::size_t i = group.key + 1; i <= last; ++i) {
     std::byte* row = place(i);
-    decode_block(i, before, row, scratch);
+    decode_block(group.block(i), before, row, scratch);
     before = row;
   }
   before = key;
+  scratch.begin_chain();
   for (std::size_t i = group.key; i > first; --i) {
     std::byte* row = place(i - 1);
-    decode_block(i - 1, before, row, scratch);
+    decode_block(group.block(i - 1), before, row, scratch);
     before = row;
   }
 }

@@ -36,24 +36,33 @@ public:
     column.bytes_.resize(begin_);
     if (column.groups_ == 0) {
       for (std::size_t block = 0; block < column.blocks(); ++block)
-        if (!append(column, block, nullptr))
+        if (!append(column, block, block * column.rows_per_block_, nullptr))
           return false;
       return true;
     }
-    for (std::size_t group = 0; group < column.groups_; ++group) {
-      const KeyGroup g = key_group(rows_.count, column.groups_, group);
-      for (std::size_t i = g.begin; i < g.end; ++i)
-        if (!append(column, i, i == g.key ? nullptr : row(i < g.key ? i + 1 : i - 1)))
-          return false;
-    }
+    for (std::size_t group = 0; group < column.groups_; ++group)
+      if (!append_group(column, key_group(rows_.count, column.groups_, group)))
+        return false;
     return true;
   }
 
 private:
   const std::byte* row(std::size_t i) const { return rows_.first + i * rows_.stride; }
 
-  bool append(EncodedColumn& column, std::size_t block, const std::byte* before) {
-    const std::size_t first = block * column.rows_per_block_;
+  bool append_group(EncodedColumn& column, const KeyGroup& group) {
+    scratch_.begin_chain();
+    for (std::size_t i = group.key; i < group.end; ++i)
+      if (!append(column, group.block(i), i, i == group.key ? nullptr : row(i - 1)))
+        return false;
+    scratch_.begin_chain();
+    for (std::size_t i = group.key; i > group.begin; --i)
+      if (!append(column, group.block(i - 1), i - 1, row(i)))
+        return false;
+    return true;
+  }
+
+  bool append(EncodedColumn& column, std::size_t block, std::size_t first,
+              const std::byte* before) {
     const std::size_t count = column.block_rows(block);
     const std::byte* rows = row(first);
     if (count > 1) {
@@ -62,7 +71,7 @@ private:
         std::memcpy(together + i * shape_.row_bytes, row(first + i), shape_.row_bytes);
       rows = together;
     }
-    const auto [transform, packed] = pack(rows, count, before);
+    const auto [transform, packed] = pack(rows, count, before, column.groups_ != 0);
     std::vector<std::byte>& out = column.bytes_;
     const std::size_t end = out.size() - begin_ + 1 + packed.size();
     if (begin_ + end >= index_ + rows_.count * shape_.row_bytes
@@ -76,20 +85,20 @@ private:
   }
 
   std::pair<std::uint8_t, std::span<const std::byte>> pack(const std::byte* rows, std::size_t count,
-                                                           const std::byte* before) {
+                                                           const std::byte* before, bool chained) {
     if (packs(shape_)) {
       std::byte* out = scratch_.room(scratch_.residual, packed_bound(shape_.row_bytes));
       const std::span<const std::byte> packed{out, pack_picture(shape_, before, rows, out)};
       return {0, plan_.compression == Compression::packed
                      ? packed
-                     : scratch_.compress(plan_.compression, packed)};
+                     : scratch_.compress(plan_.compression, packed, chained)};
     }
     const auto transform =
         static_cast<std::uint8_t>((plan_.delta ? kTime : 0) | (plan_.shuffle ? kShuffle : 0));
     const std::size_t size = count * shape_.row_bytes;
     std::byte* out = scratch_.room(scratch_.residual, size);
     apply_transform(shape_, transform, before, rows, count, out);
-    return {transform, scratch_.compress(plan_.compression, {out, size})};
+    return {transform, scratch_.compress(plan_.compression, {out, size}, chained)};
   }
 
   const ColumnShape& shape_;

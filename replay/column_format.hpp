@@ -39,11 +39,16 @@ inline bool packs(const ColumnShape& shape) {
 }
 
 /// Rows of one group are differences towards its key row, which stands alone; the key is in the
-/// middle, so that few rows are far from it.
+/// middle, so that few rows are far from it. Blocks lie as they are decoded: two chains, from the
+/// key on to the end, and from the row before the key back to the beginning.
 struct KeyGroup {
   std::size_t begin = 0;
   std::size_t key = 0;
   std::size_t end = 0;
+
+  std::size_t block(std::size_t row) const {
+    return row >= key ? begin + (row - key) : begin + (end - 1 - row);
+  }
 };
 KeyGroup key_group(std::size_t rows, std::size_t groups, std::size_t group);
 
@@ -65,11 +70,21 @@ struct CodecScratch::State {
     return buffer.data();
   }
 
+  /// The next block is the first of a chain: with zstd one stream, of which each block is flushed,
+  /// so that blocks use the tables and the bytes of those before.
+  void begin_chain();
   /// `from` with lz4 or zstd, in `packed`.
-  std::span<const std::byte> compress(Compression compression, std::span<const std::byte> from);
+  std::span<const std::byte> compress(Compression compression, std::span<const std::byte> from,
+                                      bool chained);
   /// The bytes written to `out`, or more than `most` when `from` is damaged.
   std::size_t decompress(Compression compression, std::span<const std::byte> from, std::byte* out,
-                         std::size_t most);
+                         std::size_t most, bool chained);
+
+private:
+  ZSTD_CCtx_s& writer();
+  ZSTD_DCtx_s& reader();
+  std::span<const std::byte> compress_next(std::span<const std::byte> from);
+  std::size_t decompress_next(std::span<const std::byte> from, std::byte* out, std::size_t most);
 };
 
 } // namespace troupe::replay
