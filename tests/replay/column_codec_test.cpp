@@ -1,5 +1,3 @@
-// Counts what is allocated while a flag is set: malloc is defined here, in the program, and so is
-// called by every library in the process.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,33 +9,9 @@
 #include <vector>
 
 #include "replay/column_codec.hpp"
+#include "tests/allocation_counter.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROUPE_COUNTS_ALLOCATIONS 0
-#else
-#define TROUPE_COUNTS_ALLOCATIONS 1
-#endif
-
-namespace {
-[[maybe_unused]] thread_local bool counting = false;
-[[maybe_unused]] thread_local int allocations = 0;
-} // namespace
-
-#if TROUPE_COUNTS_ALLOCATIONS
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* malloc(std::size_t size) {
-  allocations += counting ? 1 : 0;
-  return __libc_malloc(size);
-}
-void* realloc(void* old, std::size_t size) {
-  allocations += counting ? 1 : 0;
-  return __libc_realloc(old, size);
-}
-}
-#endif
-
+using namespace troupe;
 using namespace troupe::replay;
 
 namespace {
@@ -303,14 +277,8 @@ TEST_CASE("damaged bytes are refused or give some rows but never reach beyond a 
 }
 
 TEST_CASE("decoding with a used scratch allocates nothing") {
-#if !TROUPE_COUNTS_ALLOCATIONS
-  MESSAGE("skipped: the sanitizer has its own allocator");
-#else
-  counting = true;
-  void* volatile kept = malloc(8);
-  counting = false;
-  free(kept);
-  REQUIRE(allocations >= 1);
+  if (!counts_allocations())
+    return;
   CodecScratch scratch;
   for (const ColumnShape& shape : shapes())
     for (const Compression choice : kChoices) {
@@ -318,14 +286,12 @@ TEST_CASE("decoding with a used scratch allocates nothing") {
       const auto column = EncodedColumn::encode(shape, rows.view, choice, scratch);
       std::vector<std::byte> out(6 * shape.row_bytes + 1);
       column.decode(5, 6, out.data(), shape.row_bytes, scratch);
-      allocations = 0;
-      counting = true;
-      for (std::size_t first = 0; first + 6 <= 40; ++first)
-        column.decode(first, 6, out.data(), shape.row_bytes, scratch);
-      counting = false;
-      CHECK(allocations == 0);
+      CHECK(allocations_of([&] {
+              for (std::size_t first = 0; first + 6 <= 40; ++first)
+                column.decode(first, 6, out.data(), shape.row_bytes, scratch);
+            })
+            == 0);
     }
-#endif
 }
 
 TEST_CASE("threads decode one column at the same time") {

@@ -1,4 +1,3 @@
-// Counts what is allocated while a flag is set: malloc is defined here, for all libraries.
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -7,39 +6,14 @@
 #include "env/caster/ray_caster.hpp"
 #include "env/make.hpp"
 #include "env/physics.hpp"
+#include "tests/allocation_counter.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TROUPE_COUNTS_ALLOCATIONS 0
-#else
-#define TROUPE_COUNTS_ALLOCATIONS 1
-#endif
-
-namespace {
-[[maybe_unused]] thread_local bool counting = false;
-[[maybe_unused]] thread_local int allocations = 0;
-} // namespace
-
-#if TROUPE_COUNTS_ALLOCATIONS
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-void* malloc(std::size_t size) {
-  allocations += counting ? 1 : 0;
-  return __libc_malloc(size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  allocations += counting ? 1 : 0;
-  return __libc_memalign(alignment, size);
-}
-}
-#endif
-
+using namespace troupe;
 using namespace troupe::env;
 
 TEST_CASE("pictures of states like those drawn before allocate nothing") {
-#if !TROUPE_COUNTS_ALLOCATIONS
-  MESSAGE("skipped: the sanitizer has its own allocator");
-#else
+  if (!counts_allocations())
+    return;
   for (const char* task : {"humanoid_run", "quadruped_escape", "dog_run", "reacher_easy"}) {
     CAPTURE(task);
     const auto environment = make_task(task);
@@ -56,11 +30,6 @@ TEST_CASE("pictures of states like those drawn before allocate nothing") {
       caster.draw_segmentation(physics.model(), physics.data(), objects);
     };
     draw_all();
-    allocations = 0;
-    counting = true;
-    draw_all();
-    counting = false;
-    CHECK(allocations == 0);
+    CHECK(allocations_of([&] { draw_all(); }) == 0);
   }
-#endif
 }
