@@ -91,10 +91,10 @@ private:
 } // namespace
 
 NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
-             const std::byte* discount, std::size_t stride) {
+             const std::byte* discount) {
   Return sum(spec.discount);
   for (std::uint32_t k = 0; k < steps; ++k)
-    sum.add(reward + k * stride, discount + k * stride);
+    sum.add(reward + k * sizeof(float), discount + k * sizeof(float));
   return sum.sums();
 }
 

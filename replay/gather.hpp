@@ -21,10 +21,10 @@ struct NStep {
   float discount = 0; // prod_{k<m} discount * d_k
 };
 
-/// The return of `steps` rewards and discounts (floats) that lie `stride` bytes apart, summed in
-/// double precision.
+/// The return of `steps` rewards and discounts (floats, one after another), summed in double
+/// precision.
 NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
-             const std::byte* discount, std::size_t stride);
+             const std::byte* discount);
 
 /// What a transition of more steps than `stack` shows of its window: the frames of both
 /// observations, one action, and the steps' rewards and discounts.

@@ -5,21 +5,14 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "replay/config_rule.hpp"
+
 namespace troupe::replay {
 
 namespace {
 
 constexpr LimiterKind kKinds[] = {LimiterKind::minimum_size, LimiterKind::samples_per_insert,
                                   LimiterKind::queue, LimiterKind::stack};
-
-template <typename T>
-void need(bool fine, const char* key, T value, const char* rule) {
-  if (fine)
-    return;
-  std::ostringstream text;
-  text << "replay." << key << " is " << value << " but must be " << rule;
-  throw std::invalid_argument(text.str());
-}
 
 } // namespace
 

@@ -50,4 +50,23 @@ void Outbox::close() {
   answers_.clear();
 }
 
+Reply::Reply(std::shared_ptr<Outbox> outbox, Answer refusal)
+    : outbox_(std::move(outbox)), refusal_(std::move(refusal)) {}
+
+Reply::~Reply() {
+  if (!answered_.exchange(true))
+    outbox_->put(std::move(refusal_));
+}
+
+void Reply::answer(Answer::Kind kind, std::vector<Item> items, const TableStats& stats,
+                   std::string text) {
+  if (answered_.exchange(true))
+    return;
+  refusal_.kind = kind;
+  refusal_.items = std::move(items);
+  refusal_.stats = stats;
+  refusal_.text = std::move(text);
+  outbox_->put(std::move(refusal_));
+}
+
 } // namespace troupe::replay

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -42,6 +44,25 @@ private:
   std::vector<Answer> answers_;
   bool closed_ = false;
   int wake_fd_ = -1;
+};
+
+/// Calls back through the outbox once: with the answer, or, when all copies of the function that
+/// holds it are gone without one, with a refusal. Any thread.
+class Reply {
+public:
+  Reply(std::shared_ptr<Outbox> outbox, Answer refusal);
+  ~Reply();
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
+
+  /// The answer with the refusal's address filled in, for the first caller only.
+  void answer(Answer::Kind kind, std::vector<Item> items = {}, const TableStats& stats = {},
+              std::string text = {});
+
+private:
+  std::shared_ptr<Outbox> outbox_;
+  Answer refusal_;
+  std::atomic<bool> answered_ = false;
 };
 
 } // namespace troupe::replay

@@ -159,14 +159,7 @@ void ShardClient::Impl::handle(Message&& message) {
     const wire::StatsReply& reply = head->stats_reply();
     if (reply.request() != question)
       break;
-    stats = {.items = reply.items(),
-             .bytes = reply.bytes(),
-             .encoded_chunks = reply.encoded_chunks(),
-             .inserted = reply.inserted(),
-             .sampled = reply.sampled(),
-             .dropped_duplicates = reply.dropped_duplicates(),
-             .updated_priorities = reply.updated_priorities(),
-             .late_priorities = reply.late_priorities()};
+    stats = stats_of(reply);
     question_answered = true;
     break;
   }

@@ -10,6 +10,7 @@
 #include "env/wire/socket.hpp"
 #include "replay/gather.hpp"
 #include "replay/outbox.hpp"
+#include "replay/remembered.hpp"
 #include "replay/remote.hpp"
 #include "replay/table_config_wire.hpp"
 #include "replay/wire_format.hpp"
@@ -27,37 +28,6 @@ constexpr int kMessagesPerTurn = 256;              // before answers have their 
 constexpr int kMostAsked = 4096;                   // sequences in one ping
 constexpr std::chrono::seconds kNap{1};
 constexpr std::uint64_t kMostPatienceMs = std::uint64_t{1} << 40;
-
-/// Calls back through the outbox once: with the answer, or, when all copies of the function that
-/// holds it are gone without one, with a refusal.
-class Reply {
-public:
-  Reply(std::shared_ptr<Outbox> outbox, Answer refusal)
-      : outbox_(std::move(outbox)), refusal_(std::move(refusal)) {}
-  ~Reply() {
-    if (!answered_.exchange(true))
-      outbox_->put(std::move(refusal_));
-  }
-  Reply(const Reply&) = delete;
-  Reply& operator=(const Reply&) = delete;
-
-  /// The answer with its address filled in, for the first caller only.
-  void answer(Answer::Kind kind, std::vector<Item> items = {}, const TableStats& stats = {},
-              std::string text = {}) {
-    if (answered_.exchange(true))
-      return;
-    refusal_.kind = kind;
-    refusal_.items = std::move(items);
-    refusal_.stats = stats;
-    refusal_.text = std::move(text);
-    outbox_->put(std::move(refusal_));
-  }
-
-private:
-  std::shared_ptr<Outbox> outbox_;
-  Answer refusal_;
-  std::atomic<bool> answered_ = false;
-};
 
 struct WriterState {
   std::string peer;
@@ -105,7 +75,6 @@ struct ShardServer::Impl {
   void send(const std::string& peer, const wire::Envelope& head);
   void refuse(const std::string& peer, std::uint64_t request, const std::string& reason);
   void drop(const std::string& why);
-  WriterState& writer(std::uint64_t id);
 
   RowLayout layout;
   std::uint64_t hash;
@@ -199,17 +168,8 @@ void ShardServer::Impl::handle(Message&& message) {
     drop("a message that only a server sends");
 }
 
-WriterState& ShardServer::Impl::writer(std::uint64_t id) {
-  if (writers.size() >= options.max_writers && !writers.contains(id))
-    writers.erase(std::min_element(writers.begin(), writers.end(),
-                                   [](auto& a, auto& b) { return a.second.used < b.second.used; }));
-  WriterState& found = writers[id];
-  found.used = ++used;
-  return found;
-}
-
 void ShardServer::Impl::on_insert(const wire::Insert& header, Message&& message) {
-  WriterState& from = writer(header.writer());
+  WriterState& from = remember(writers, header.writer(), options.max_writers, ++used);
   from.peer = message.peer;
   const auto known = from.accepted.find(header.sequence());
   if (known != from.accepted.end()) {
@@ -374,16 +334,8 @@ void ShardServer::Impl::deliver(std::vector<Answer> answers) {
       break;
     case Answer::Kind::stats: {
       wire::Envelope head = envelope(hash);
-      wire::StatsReply& reply = *head.mutable_stats_reply();
-      reply.set_request(answer.number);
-      reply.set_items(answer.stats.items);
-      reply.set_bytes(answer.stats.bytes);
-      reply.set_encoded_chunks(answer.stats.encoded_chunks);
-      reply.set_inserted(answer.stats.inserted);
-      reply.set_sampled(answer.stats.sampled);
-      reply.set_dropped_duplicates(answer.stats.dropped_duplicates);
-      reply.set_updated_priorities(answer.stats.updated_priorities);
-      reply.set_late_priorities(answer.stats.late_priorities);
+      head.mutable_stats_reply()->set_request(answer.number);
+      put(answer.stats, *head.mutable_stats_reply());
       send(answer.peer, head);
       break;
     }

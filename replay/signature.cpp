@@ -102,12 +102,18 @@ std::uint64_t fingerprint(const Signature& signature) {
 
 RowLayout::RowLayout(const Signature& of) : signature((check(of), of)) {
   std::size_t at = 0;
+  const auto skip_to = [&](std::size_t next) {
+    if (next > at)
+      gaps.push_back({at, next - at});
+    at = next;
+  };
   for (const env::ArraySpec& column : of.columns) {
-    at = round_up(at, env::element_bytes(column.type));
+    skip_to(round_up(at, env::element_bytes(column.type)));
     columns.push_back({at, column.bytes()});
     at += column.bytes();
   }
-  row_bytes = round_up(at, 16);
+  skip_to(round_up(at, 16));
+  row_bytes = at;
 }
 
 } // namespace troupe::replay

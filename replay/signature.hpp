@@ -50,6 +50,7 @@ struct RowLayout {
 
   Signature signature;
   std::vector<Column> columns;
+  std::vector<Column> gaps;  // what lies between them and behind the last, where anything does
   std::size_t row_bytes = 0; // distance of two rows, a multiple of 16
 };
 

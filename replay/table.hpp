@@ -23,6 +23,7 @@ namespace troupe::replay {
 class Table;
 
 constexpr std::size_t kMaxShapes = 65'536;
+constexpr std::uint32_t kNoPlace = 0xffffffffU; // of an item or a chunk: there is none
 
 /// Configuration of one shard's table.
 struct TableConfig {
@@ -34,7 +35,8 @@ struct TableConfig {
   /// Items enter with the greatest priority that any item was ever given (at first 1) and not with
   /// their own, so that each is soon sampled once (Schaul et al. 2016).
   bool insert_at_maximum = false;
-  /// Full chunks that nobody else holds any more are encoded, one with each insertion at most.
+  /// Full chunks that nobody else holds any more are encoded, with each insertion at most one more
+  /// than it brought.
   Compression compression = Compression::none;
   LimiterConfig limiter = {};
 
@@ -171,7 +173,7 @@ private:
     std::uint32_t items = 0;
     std::uint32_t low = 0;
     std::uint32_t high = 0;
-    std::uint32_t previous = 0; // its writer's neighbours, where an item spans both; or kNone
+    std::uint32_t previous = 0; // its writer's neighbours, where an item spans both; or kNoPlace
     std::uint32_t next = 0;
   };
 
@@ -194,7 +196,7 @@ private:
   void cover_window(const Item& item, Slot& slot);
   void release(std::uint32_t held);
   void release_window(const Slot& slot);
-  void encode_one();
+  void encode_some(std::size_t added);
   ChunkPtr encode(const Chunk& chunk, std::uint32_t low, std::uint32_t high);
   std::uint32_t shape_number(const ShapePtr& shape);
   std::uint32_t chunks_of(const Slot& slot) const { // that its window lies in

@@ -1,7 +1,7 @@
 #include <iterator>
-#include <sstream>
 #include <stdexcept>
 
+#include "replay/config_rule.hpp"
 #include "replay/table.hpp"
 
 namespace troupe::replay {
@@ -10,15 +10,6 @@ namespace {
 
 constexpr std::int64_t kMaxItems = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxTimes = std::int64_t{1} << 31;
-
-template <typename T>
-void need(bool fine, const char* key, T value, const char* rule) {
-  if (fine)
-    return;
-  std::ostringstream text;
-  text << "replay." << key << " is " << value << " but must be " << rule;
-  throw std::invalid_argument(text.str());
-}
 
 /// What a queue or a stack is made of.
 void check_queue(const TableConfig& config, SelectorKind kind) {

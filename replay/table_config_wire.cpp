@@ -106,6 +106,28 @@ void put(const TableConfig& config, wire::Config& to) {
   put(config.limiter, *to.mutable_limiter());
 }
 
+TableStats stats_of(const wire::StatsReply& from) {
+  return {.items = from.items(),
+          .bytes = from.bytes(),
+          .encoded_chunks = from.encoded_chunks(),
+          .inserted = from.inserted(),
+          .sampled = from.sampled(),
+          .dropped_duplicates = from.dropped_duplicates(),
+          .updated_priorities = from.updated_priorities(),
+          .late_priorities = from.late_priorities()};
+}
+
+void put(const TableStats& stats, wire::StatsReply& to) {
+  to.set_items(stats.items);
+  to.set_bytes(stats.bytes);
+  to.set_encoded_chunks(stats.encoded_chunks);
+  to.set_inserted(stats.inserted);
+  to.set_sampled(stats.sampled);
+  to.set_dropped_duplicates(stats.dropped_duplicates);
+  to.set_updated_priorities(stats.updated_priorities);
+  to.set_late_priorities(stats.late_priorities);
+}
+
 std::string difference(const TableConfig& before, const TableConfig& now) {
   std::ostringstream text;
   const auto compare = [&](const char* key, auto saved, auto mine) {

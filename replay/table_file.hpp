@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 /// What writing and reading a table's file share.
 namespace troupe::replay {
@@ -9,6 +8,5 @@ namespace troupe::replay {
 constexpr char kTableMagic[8] = {'T', 'R', 'P', 'T', 'A', 'B', 'L', 'E'};
 constexpr std::uint64_t kTableVersion = 3;
 constexpr std::uint64_t kItemsPerBlock = 1 << 20;
-constexpr std::uint32_t kNoPlace = std::numeric_limits<std::uint32_t>::max();
 
 } // namespace troupe::replay

@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "replay/remembered.hpp"
 #include "replay/selector.hpp"
 #include "replay/table_config_wire.hpp"
 
@@ -144,16 +145,6 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bo
 InsertionDecoder::InsertionDecoder(const Signature& signature, const Limits& limits)
     : layout_(std::make_shared<const RowLayout>(signature)), limits_(limits) {}
 
-InsertionDecoder::Writer& InsertionDecoder::writer(std::uint64_t id) {
-  if (writers_.size() >= limits_.max_writers && !writers_.contains(id))
-    writers_.erase(std::min_element(writers_.begin(), writers_.end(), [](auto& a, auto& b) {
-      return a.second.used < b.second.used;
-    }));
-  Writer& found = writers_[id];
-  found.used = ++used_;
-  return found;
-}
-
 InsertionDecoder::Known* InsertionDecoder::find(Writer& writer, std::uint64_t chunk) {
   for (Known& known : writer.chunks)
     if (known.chunk->id() == chunk)
@@ -251,7 +242,7 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
     why = "an insertion whose priorities are not one of 0 to 1e12 for each item";
     return Result::garbage;
   }
-  Writer& from = writer(header.writer());
+  Writer& from = remember(writers_, header.writer(), limits_.max_writers, ++used_);
   const Result result = build(from, header, frames, items, insertion, why);
   const std::size_t keep = kChunksPerWriter + from.keep;
   if (from.chunks.size() > keep) {

@@ -87,7 +87,6 @@ private:
 
   Result build(Writer& from, const wire::Insert& header, std::span<const env::wire::Frame> frames,
                std::size_t items, InsertionPtr& insertion, std::string& why);
-  Writer& writer(std::uint64_t id);
   static Known* find(Writer& writer, std::uint64_t chunk);
   bool add_rows(Writer& writer, const wire::Rows& rows, std::uint32_t capacity,
                 const env::wire::Frame& frame, bool complete, ChunkRows& made, std::string& why,

@@ -53,14 +53,19 @@ const std::byte* take(std::span<const std::byte>& from, std::size_t bytes) {
 /// Reads the part's columns side by side, an item after the other.
 class TransitionReader {
 public:
+  struct Shape {
+    ShapePtr shape;
+    std::uint32_t history = 0;
+    std::uint32_t steps = 0; // that it is known to be the shape of; 0: not yet
+  };
+
   TransitionReader(const TransitionSpec& spec, std::span<const Frame> columns) : spec_(spec) {
     for (const Frame& column : columns)
       columns_.push_back(column.bytes());
   }
 
   /// False on records and columns that are not this spec's transitions.
-  bool read(const SampleRecord& record, const ItemShape* shape, const BatchView& batch,
-            std::size_t row) {
+  bool read(const SampleRecord& record, Shape* shape, const BatchView& batch, std::size_t row) {
     const auto stack = static_cast<std::uint32_t>(spec_.stack);
     const std::uint32_t steps = record.rows - record.history - 1;
     if (record.rows < 2 || record.rows > stack + static_cast<std::uint32_t>(spec_.n_step)
@@ -71,7 +76,7 @@ public:
     std::uint32_t after =
         record.history + 1; // rows of action, reward and discount before the steps
     if (shape != nullptr) {
-      if (steps <= stack || *shape != transition_shape(record.history, steps, stack))
+      if (!fits(*shape, record.history, steps))
         return false;
       rows.skip = record.rows - stack - rows.own;
       after = 0;
@@ -95,11 +100,22 @@ public:
     expand(record.rows - 1, batch.next_observation.data() + row * stack * frame_bytes);
     std::memcpy(batch.action.data() + row * static_cast<std::size_t>(spec_.action_size),
                 action + (shape != nullptr ? 0 : after * action_bytes), action_bytes);
-    const NStep sums = n_step(spec_, steps, reward + after * sizeof(float),
-                              discount + after * sizeof(float), sizeof(float));
+    const NStep sums =
+        n_step(spec_, steps, reward + after * sizeof(float), discount + after * sizeof(float));
     batch.reward[row] = sums.reward;
     batch.discount[row] = sums.discount;
     return true;
+  }
+
+  /// The shape is that of a transition of so many steps; looked at once, as items share shapes.
+  bool fits(Shape& shape, std::uint32_t history, std::uint32_t steps) const {
+    const auto stack = static_cast<std::uint32_t>(spec_.stack);
+    if (shape.steps == 0 && steps > stack
+        && *shape.shape == transition_shape(history, steps, stack)) {
+      shape.history = history;
+      shape.steps = steps;
+    }
+    return shape.steps == steps && shape.history == history;
   }
 
   bool at_end() const {
@@ -179,9 +195,9 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
       || frames[0].size() / sizeof(SampleRecord) != count
       || frames[0].size() % sizeof(SampleRecord) != 0)
     return false;
-  std::vector<ShapePtr> shapes{nullptr};
+  std::vector<TransitionReader::Shape> shapes(1); // the first: all rows
   for (const wire::Shape& shape : header.shapes())
-    shapes.push_back(shape_of(shape));
+    shapes.push_back({shape_of(shape)});
   TransitionReader reader(spec, frames.subspan(1));
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
@@ -189,7 +205,7 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
     std::memcpy(&record, frames[0].bytes().data() + i * sizeof record, sizeof record);
     if (!valid_priority(record.priority) || !(record.probability >= 0 && record.probability <= 1)
         || record.shape >= shapes.size()
-        || !reader.read(record, shapes[record.shape].get(), batch, row))
+        || !reader.read(record, record.shape == 0 ? nullptr : &shapes[record.shape], batch, row))
       return false;
     batch.key[row] = record.key;
     Item choice;

@@ -66,12 +66,8 @@ std::span<std::byte> Writer::next(std::size_t column) {
 void Writer::append(std::uint8_t flags) {
   std::byte* row = next(0).data();
   // The gaps are zero so that equal steps are equal bytes in checkpoints and messages.
-  std::size_t at = 0;
-  for (const RowLayout::Column& column : layout_->columns) {
-    std::fill(row + at, row + column.offset, std::byte{0});
-    at = column.offset + column.bytes;
-  }
-  std::fill(row + at, row + layout_->row_bytes, std::byte{0});
+  for (const RowLayout::Column& gap : layout_->gaps)
+    std::fill_n(row + gap.offset, gap.bytes, std::byte{0});
   current_->flags()[filled_] = flags;
   ++filled_;
   ++end_;

@@ -35,9 +35,7 @@ std::byte content(std::int64_t row, std::size_t column, std::size_t byte) {
 class WindowSource {
 public:
   WindowSource(std::uint64_t id, int chunk_rows, std::int64_t reach, std::uint64_t seed)
-      : writer(kSignature, id, {.chunk_rows = chunk_rows, .reach = reach}),
-        random(seed),
-        reach_(reach) {}
+      : writer(kSignature, id, {.chunk_rows = chunk_rows, .reach = reach}), random(seed) {}
 
   void step() {
     for (std::size_t column = 0; column < kSignature.columns.size(); ++column) {
@@ -90,9 +88,6 @@ public:
   Writer writer;
   std::mt19937_64 random;
   std::int64_t row = 0;
-
-private:
-  std::int64_t reach_;
 };
 
 /// Every row of the window holds what its number says.
