@@ -69,22 +69,7 @@ void Flex::update(const mjvScene& scene, int number) {
 }
 
 MeshView Flex::view() const {
-  MeshView view;
-  if (nodes_.empty())
-    return view;
-  view.nodes = nodes_.data();
-  view.triangles = triangles_.data();
-  view.vertices = vertices_.data();
-  view.normals = normals_.data();
-  view.normal_corners = corners_.data();
-  view.coordinates = coordinates_.data();
-  view.coordinate_corners = corners_.data();
-  view.node_count = static_cast<std::int32_t>(nodes_.size());
-  view.triangle_count = static_cast<std::int32_t>(triangles_.size());
-  view.vertex_count = static_cast<std::int32_t>(vertices_.size() / 4);
-  view.normal_count = static_cast<std::int32_t>(normals_.size() / 4);
-  view.coordinate_count = static_cast<std::int32_t>(coordinates_.size() / 2);
-  return view;
+  return view_of({nodes_, triangles_, vertices_, normals_, corners_, coordinates_, corners_});
 }
 
 bool has_faces(const mjvScene& scene, const mjvGeom& flex) {

@@ -86,25 +86,30 @@ Mesh::Mesh(const mjModel& model, int number) {
   }
 }
 
-MeshView Mesh::view() const {
+MeshView view_of(const MeshArrays& arrays) {
   MeshView view;
-  if (nodes_.empty())
+  if (arrays.nodes.empty())
     return view;
-  view.nodes = nodes_.data();
-  view.triangles = triangles_.data();
-  view.vertices = vertices_.data();
-  view.normals = normals_.data();
-  view.normal_corners = normal_corners_.data();
-  if (!coordinates_.empty()) {
-    view.coordinates = coordinates_.data();
-    view.coordinate_corners = coordinate_corners_.data();
+  view.nodes = arrays.nodes.data();
+  view.triangles = arrays.triangles.data();
+  view.vertices = arrays.vertices.data();
+  view.normals = arrays.normals.data();
+  view.normal_corners = arrays.normal_corners.data();
+  if (!arrays.coordinates.empty()) {
+    view.coordinates = arrays.coordinates.data();
+    view.coordinate_corners = arrays.coordinate_corners.data();
   }
-  view.node_count = static_cast<std::int32_t>(nodes_.size());
-  view.triangle_count = static_cast<std::int32_t>(triangles_.size());
-  view.vertex_count = static_cast<std::int32_t>(vertices_.size() / 4);
-  view.normal_count = static_cast<std::int32_t>(normals_.size() / 4);
-  view.coordinate_count = static_cast<std::int32_t>(coordinates_.size() / 2);
+  view.node_count = static_cast<std::int32_t>(arrays.nodes.size());
+  view.triangle_count = static_cast<std::int32_t>(arrays.triangles.size());
+  view.vertex_count = static_cast<std::int32_t>(arrays.vertices.size() / 4);
+  view.normal_count = static_cast<std::int32_t>(arrays.normals.size() / 4);
+  view.coordinate_count = static_cast<std::int32_t>(arrays.coordinates.size() / 2);
   return view;
+}
+
+MeshView Mesh::view() const {
+  return view_of({nodes_, triangles_, vertices_, normals_, normal_corners_, coordinates_,
+                  coordinate_corners_});
 }
 
 struct Meshes::Entry {

@@ -32,6 +32,18 @@ struct MeshView {
   std::int32_t coordinate_count = 0;
 };
 
+/// The arrays of a view's owner, by the names of the view.
+struct MeshArrays {
+  const std::vector<BvhNode>& nodes;
+  const std::vector<BvhTriangle>& triangles;
+  const std::vector<float>& vertices;
+  const std::vector<float>& normals;
+  const std::vector<std::int32_t>& normal_corners;
+  const std::vector<float>& coordinates; // empty: none
+  const std::vector<std::int32_t>& coordinate_corners;
+};
+MeshView view_of(const MeshArrays& arrays); // without nodes: of nothing
+
 /// One of the model's meshes, in its own frame. Immutable.
 ///
 /// Normals are MuJoCo's: of the vertices; where a mesh has no texture coordinates, that of the face

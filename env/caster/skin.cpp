@@ -137,24 +137,8 @@ void Skin::make_normals() {
 }
 
 MeshView Skin::view() const {
-  MeshView view;
-  if (nodes_.empty())
-    return view;
-  view.nodes = nodes_.data();
-  view.triangles = model_->triangles_.data();
-  view.vertices = vertices_.data();
-  view.normals = normals_.data();
-  view.normal_corners = model_->corners_.data();
-  if (!model_->coordinates_.empty()) {
-    view.coordinates = model_->coordinates_.data();
-    view.coordinate_corners = model_->corners_.data();
-  }
-  view.node_count = static_cast<std::int32_t>(nodes_.size());
-  view.triangle_count = static_cast<std::int32_t>(model_->triangles_.size());
-  view.vertex_count = static_cast<std::int32_t>(vertices_.size() / 4);
-  view.normal_count = static_cast<std::int32_t>(normals_.size() / 4);
-  view.coordinate_count = static_cast<std::int32_t>(model_->coordinates_.size() / 2);
-  return view;
+  return view_of({nodes_, model_->triangles_, vertices_, normals_, model_->corners_,
+                  model_->coordinates_, model_->corners_});
 }
 
 SkinBounds Skin::bounds() const {

@@ -8,17 +8,12 @@
 
 #include "actors/checkpointer_actor.hpp"
 #include "actors/files.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::actors {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("troupe_files_test_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::vector<std::byte> some_bytes() {
   std::vector<std::byte> bytes;
@@ -32,16 +27,16 @@ void overwrite(const fs::path& path, const std::string& text) {
 }
 
 TEST_CASE("a file comes back as it was written") {
-  const Folder folder;
-  write_file(folder.path / "state", some_bytes());
-  CHECK((read_file(folder.path / "state")
+  const TemporaryFolder folder;
+  write_file(folder / "state", some_bytes());
+  CHECK((read_file(folder / "state")
          == some_bytes())); // not taken apart: LibTorch's operator<< would be chosen
-  CHECK_FALSE(fs::exists(folder.path / "state.partial"));
+  CHECK_FALSE(fs::exists(folder / "state.partial"));
 }
 
 TEST_CASE("a file cut short or changed by one bit is refused by name") {
-  const Folder folder;
-  const fs::path path = folder.path / "state";
+  const TemporaryFolder folder;
+  const fs::path path = folder / "state";
   write_file(path, some_bytes());
   std::ifstream in(path, std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(in)), {});
@@ -62,10 +57,10 @@ TEST_CASE("a full disk is reported and leaves the old file as it was") {
     MESSAGE("skipped: no /dev/full here");
     return;
   }
-  const Folder folder;
-  const fs::path path = folder.path / "state";
+  const TemporaryFolder folder;
+  const fs::path path = folder / "state";
   write_file(path, some_bytes());
-  fs::create_symlink("/dev/full", folder.path / "state.partial");
+  fs::create_symlink("/dev/full", folder / "state.partial");
   CHECK_THROWS_WITH_AS(write_file(path, std::vector<std::byte>(1 << 20)),
                        doctest::Contains("No space left"), std::runtime_error);
   CHECK(
@@ -73,35 +68,36 @@ TEST_CASE("a full disk is reported and leaves the old file as it was") {
 }
 
 TEST_CASE("the latest checkpoint is the complete one with the most updates") {
-  const Folder folder;
-  CHECK(latest_checkpoint(folder.path).empty());
+  const TemporaryFolder folder;
+  CHECK(latest_checkpoint(folder.path()).empty());
   for (const char* name : {"900", "1000", "2000", "junk", ".3000.partial"})
-    fs::create_directories(folder.path / "checkpoints" / name);
+    fs::create_directories(folder / "checkpoints" / name);
   for (const char* name : {"900", "1000", "junk"})
-    overwrite(folder.path / "checkpoints" / name / "manifest.json", "{}");
-  CHECK(latest_checkpoint(folder.path) == folder.path / "checkpoints" / "1000");
+    overwrite(folder / "checkpoints" / name / "manifest.json", "{}");
+  CHECK(latest_checkpoint(folder.path()) == folder / "checkpoints" / "1000");
 }
 
 TEST_CASE(
     "a manifest that is foreign, of another version or names a file of another size is refused") {
-  const Folder folder;
-  const fs::path manifest = folder.path / "manifest.json";
-  CHECK_THROWS_WITH_AS(read_manifest(folder.path), doctest::Contains("no complete checkpoint"),
+  const TemporaryFolder folder;
+  const fs::path manifest = folder / "manifest.json";
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("no complete checkpoint"),
                        std::runtime_error);
   overwrite(manifest, "not JSON");
-  CHECK_THROWS_WITH_AS(read_manifest(folder.path), doctest::Contains("no manifest"),
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("no manifest"),
                        std::runtime_error);
   overwrite(manifest, R"({"version": 99})");
-  CHECK_THROWS_WITH_AS(read_manifest(folder.path), doctest::Contains("version 99"),
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("version 99"),
                        std::runtime_error);
   overwrite(manifest,
             R"({"version": 1, "files": [{"name": "learner.safetensors", "bytes": "10"}]})");
-  CHECK_THROWS_WITH_AS(read_manifest(folder.path), doctest::Contains("is missing"),
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("is missing"),
                        std::runtime_error);
-  overwrite(folder.path / "learner.safetensors", "short");
-  CHECK_THROWS_WITH_AS(read_manifest(folder.path), doctest::Contains("has 5"), std::runtime_error);
-  overwrite(folder.path / "learner.safetensors", "0123456789");
-  CHECK(read_manifest(folder.path).files_size() == 1);
+  overwrite(folder / "learner.safetensors", "short");
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("has 5"),
+                       std::runtime_error);
+  overwrite(folder / "learner.safetensors", "0123456789");
+  CHECK(read_manifest(folder.path()).files_size() == 1);
 }
 
 } // namespace

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <stdlib.h>
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -16,23 +14,13 @@
 #include "env/wrappers/normalize.hpp"
 #include "env/wrappers/time_limit.hpp"
 #include "tests/env/fake_environment.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::env;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  Folder() : path((fs::temp_directory_path() / "troupe_wrappers_XXXXXX").string()) {
-    REQUIRE(::mkdtemp(path.data()) != nullptr);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path operator/(const char* name) const { return fs::path(path) / name; }
-  std::string path;
-};
 
 std::unique_ptr<Environment> flat() {
   return std::make_unique<FlatState>(std::make_unique<Counting>());
@@ -125,7 +113,7 @@ TEST_CASE("large offsets do not cost the variance its digits") {
 }
 
 TEST_CASE("frozen statistics stay, come from a file exactly, and clip") {
-  const Folder folder;
+  const TemporaryFolder folder;
   Played running(std::make_unique<Normalize>(flat(), NormalizeOptions{}));
   running.reset(1).step({.1, 0}).step({.7, 0});
   const ObservationStatistics saved = static_cast<Normalize&>(*running.environment).statistics();
@@ -145,7 +133,7 @@ TEST_CASE("frozen statistics stay, come from a file exactly, and clip") {
 }
 
 TEST_CASE("statistics that do not fit, or a file that is none, are refused by name") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto refuse = [&](const std::string& text, const char* part) {
     std::ofstream(folder / "bad.json") << text;
     CAPTURE(text);
@@ -209,7 +197,7 @@ TEST_CASE("episode statistics add up what the episode paid, and tell its end onc
 }
 
 TEST_CASE("an episode log has a line per episode, of any number of environments") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const auto make = [&] {
     return Played(std::make_unique<EpisodeStatistics>(std::make_unique<Counting>(),
                                                       append_to_log(folder / "log", "counting")));

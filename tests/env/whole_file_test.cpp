@@ -1,4 +1,5 @@
 #include "env/whole_file.hpp"
+#include "tests/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <fstream>
@@ -10,13 +11,6 @@ namespace troupe::env {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  fs::path path =
-      fs::temp_directory_path() / ("troupe_whole_file_test_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-};
 
 std::string text_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -30,44 +24,44 @@ void write_whole(const fs::path& path, const std::string& text) {
 }
 
 TEST_CASE("a committed file replaces the old one and leaves nothing beside it") {
-  const Folder folder;
-  write_whole(folder.path / "f", "old");
-  write_whole(folder.path / "f", "new and longer");
-  CHECK(text_of(folder.path / "f") == "new and longer");
-  CHECK_FALSE(fs::exists(folder.path / "f.partial"));
+  const TemporaryFolder folder;
+  write_whole(folder / "f", "old");
+  write_whole(folder / "f", "new and longer");
+  CHECK(text_of(folder / "f") == "new and longer");
+  CHECK_FALSE(fs::exists(folder / "f.partial"));
 }
 
 TEST_CASE("a file that is not committed leaves the old one and nothing of itself") {
-  const Folder folder;
-  write_whole(folder.path / "f", "old");
+  const TemporaryFolder folder;
+  write_whole(folder / "f", "old");
   {
-    WholeFileWriter file(folder.path / "f");
+    WholeFileWriter file(folder / "f");
     file.write("half", 4);
     CHECK(fs::exists(file.partial()));
   }
-  CHECK(text_of(folder.path / "f") == "old");
-  CHECK_FALSE(fs::exists(folder.path / "f.partial"));
+  CHECK(text_of(folder / "f") == "old");
+  CHECK_FALSE(fs::exists(folder / "f.partial"));
 }
 
 TEST_CASE("a full disk and a missing folder are named with the system's reason") {
-  const Folder folder;
-  CHECK_THROWS_WITH_AS(WholeFileWriter(folder.path / "none" / "f"),
-                       doctest::Contains("No such file"), std::runtime_error);
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(WholeFileWriter(folder / "none" / "f"), doctest::Contains("No such file"),
+                       std::runtime_error);
   if (!fs::exists("/dev/full")) {
     MESSAGE("skipped: no /dev/full here");
     return;
   }
-  write_whole(folder.path / "f", "old");
-  fs::create_symlink("/dev/full", folder.path / "f.partial");
-  CHECK_THROWS_WITH_AS(write_whole(folder.path / "f", "new"), doctest::Contains("No space left"),
+  write_whole(folder / "f", "old");
+  fs::create_symlink("/dev/full", folder / "f.partial");
+  CHECK_THROWS_WITH_AS(write_whole(folder / "f", "new"), doctest::Contains("No space left"),
                        std::runtime_error);
-  CHECK(text_of(folder.path / "f") == "old");
+  CHECK(text_of(folder / "f") == "old");
 }
 
 TEST_CASE("a reader counts what is left and refuses to read past the end") {
-  const Folder folder;
-  write_whole(folder.path / "f", "0123456789");
-  FileReader file(folder.path / "f");
+  const TemporaryFolder folder;
+  write_whole(folder / "f", "0123456789");
+  FileReader file(folder / "f");
   char bytes[8] = {};
   CHECK(file.left() == 10);
   REQUIRE(file.read(bytes, 8));
@@ -79,19 +73,18 @@ TEST_CASE("a reader counts what is left and refuses to read past the end") {
 }
 
 TEST_CASE("a file that shrinks while it is read is short, not garbage") {
-  const Folder folder;
-  write_whole(folder.path / "f", "0123456789");
-  FileReader file(folder.path / "f");
-  fs::resize_file(folder.path / "f", 4);
+  const TemporaryFolder folder;
+  write_whole(folder / "f", "0123456789");
+  FileReader file(folder / "f");
+  fs::resize_file(folder / "f", 4);
   char bytes[10] = {};
   CHECK_FALSE(file.read(bytes, 10));
 }
 
 TEST_CASE("what is no file cannot be read") {
-  const Folder folder;
-  CHECK_THROWS_WITH_AS(FileReader(folder.path / "none"), doctest::Contains("none"),
-                       std::runtime_error);
-  CHECK_THROWS_WITH_AS(FileReader(folder.path), doctest::Contains("Is a directory"),
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(FileReader(folder / "none"), doctest::Contains("none"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(FileReader(folder.path()), doctest::Contains("Is a directory"),
                        std::runtime_error);
 }
 

@@ -10,6 +10,7 @@
 #include "tests/experiments/program.hpp"
 #include "tests/experiments/small_run.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 

@@ -2,8 +2,9 @@
 
 #include "experiments/config.hpp"
 #include "experiments/plan.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 

@@ -4,8 +4,9 @@
 
 #include "env/random.hpp"
 #include "experiments/config.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 
 namespace {

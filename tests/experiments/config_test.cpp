@@ -10,8 +10,9 @@
 
 #include "env/make.hpp"
 #include "experiments/keys.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 
 namespace {

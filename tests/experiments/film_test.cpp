@@ -5,8 +5,9 @@
 #include <fstream>
 
 #include "experiments/video.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 

@@ -12,8 +12,9 @@
 #include "experiments/events.pb.h"
 #include "experiments/metrics_file.hpp"
 #include "experiments/recorder.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 namespace actors = troupe::actors;

@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/run_folder.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;

@@ -4,8 +4,9 @@
 
 #include <sstream>
 
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 
 namespace {

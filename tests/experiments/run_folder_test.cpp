@@ -8,8 +8,9 @@
 #include <chrono>
 #include <functional>
 
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 

@@ -9,8 +9,9 @@
 #include "experiments/curve.hpp"
 #include "experiments/progress_line.hpp"
 #include "experiments/summary.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 namespace actors = troupe::actors;
 

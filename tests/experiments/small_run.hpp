@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::experiments {
 

@@ -9,6 +9,7 @@
 #include "experiments/video.hpp"
 #include "tests/experiments/small_run.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;

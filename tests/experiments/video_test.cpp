@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "experiments/picture.hpp"
-#include "tests/experiments/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 

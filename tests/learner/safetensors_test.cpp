@@ -14,22 +14,13 @@
 #include "learner/nn/random_shift.hpp"
 #include "learner/safetensors.hpp"
 #include "tests/learner/d4pg_fixture.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace fs = std::filesystem;
 using namespace troupe::learner;
 using namespace troupe::tests;
 
 namespace {
-
-struct Folder {
-  Folder()
-      : path(fs::temp_directory_path() / ("troupe_safetensors_" + std::to_string(::getpid()))) {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
 
 TensorMap every_kind() {
   return {{"a.weight", uniform({3, 4}, 1)},
@@ -68,8 +59,8 @@ std::string error_of(const fs::path& path) {
 } // namespace
 
 TEST_CASE("tensors of every type, shape and stride come back, with the metadata") {
-  const Folder folder;
-  const fs::path path = folder.path / "all.safetensors";
+  const troupe::TemporaryFolder folder;
+  const fs::path path = folder / "all.safetensors";
   write_safetensors(path, every_kind(), {{"step", "12"}, {"quote", "\"\n"}});
   const Safetensors back = read_safetensors(path);
   CHECK(equal(back.tensors, every_kind()));
@@ -77,12 +68,12 @@ TEST_CASE("tensors of every type, shape and stride come back, with the metadata"
     CHECK((back.tensors.at(name).scalar_type() == tensor.scalar_type()));
   CHECK(back.metadata.at("step") == "12");
   CHECK(back.metadata.at("quote") == "\"\n");
-  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1); // no partial file is left
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1); // no partial file is left
 }
 
 TEST_CASE("a full disk or a missing folder leaves the old file as it was") {
-  const Folder folder;
-  const fs::path path = folder.path / "model.safetensors";
+  const troupe::TemporaryFolder folder;
+  const fs::path path = folder / "model.safetensors";
   write_safetensors(path, every_kind());
   const std::string before = bytes_of_file(path);
   struct rlimit kept {};
@@ -101,16 +92,16 @@ TEST_CASE("a full disk or a missing folder leaves the old file as it was") {
   std::signal(SIGXFSZ, handler);
   CHECK(error.find("model.safetensors") != std::string::npos);
   CHECK(bytes_of_file(path) == before);
-  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
-  CHECK_THROWS_AS(write_safetensors(folder.path / "none" / "x", every_kind()), std::runtime_error);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+  CHECK_THROWS_AS(write_safetensors(folder / "none" / "x", every_kind()), std::runtime_error);
   CHECK_THROWS_AS(write_safetensors(path, {{"bad", at::zeros({2}, at::kHalf)}}),
                   std::invalid_argument);
   CHECK(bytes_of_file(path) == before);
 }
 
 TEST_CASE("foreign and damaged files are refused by name and rule") {
-  const Folder folder;
-  const fs::path path = folder.path / "bad.safetensors";
+  const troupe::TemporaryFolder folder;
+  const fs::path path = folder / "bad.safetensors";
   const auto tensor = [](const std::string& dtype, const std::string& shape,
                          const std::string& offsets) {
     return "{\"t\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets
@@ -147,13 +138,13 @@ TEST_CASE("foreign and damaged files are refused by name and rule") {
     CHECK(error.find("bad.safetensors") != std::string::npos);
     CHECK(error.find(rule) != std::string::npos);
   }
-  CHECK(error_of(folder.path / "absent").find("absent") != std::string::npos);
-  CHECK_FALSE(error_of(folder.path).empty()); // a folder
+  CHECK(error_of(folder / "absent").find("absent") != std::string::npos);
+  CHECK_FALSE(error_of(folder.path()).empty()); // a folder
 }
 
 TEST_CASE("three thousand damaged copies of a file are read right or refused, never worse") {
-  const Folder folder;
-  const fs::path path = folder.path / "fuzz.safetensors";
+  const troupe::TemporaryFolder folder;
+  const fs::path path = folder / "fuzz.safetensors";
   write_safetensors(path, every_kind(), {{"step", "12"}});
   const std::string whole = bytes_of_file(path);
   Random random(11);
@@ -186,9 +177,9 @@ TEST_CASE("three thousand damaged copies of a file are read right or refused, ne
 }
 
 TEST_CASE("the official Python package reads our file, and we read its") {
-  const Folder folder;
-  const fs::path ours = folder.path / "ours.safetensors";
-  const fs::path theirs = folder.path / "theirs.safetensors";
+  const troupe::TemporaryFolder folder;
+  const fs::path ours = folder / "ours.safetensors";
+  const fs::path theirs = folder / "theirs.safetensors";
   at::Tensor values = at::arange(12, at::kFloat).view({3, 4}) / 8;
   write_safetensors(ours,
                     {{"f32", values},

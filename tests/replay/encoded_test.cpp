@@ -10,6 +10,7 @@
 #include "replay/table.hpp"
 #include "replay/wire_format.hpp"
 #include "tests/replay/episodes.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -135,8 +136,7 @@ TEST_CASE("the byte budget counts what is encoded as encoded") {
 }
 
 TEST_CASE("a table of encoded chunks is saved and loaded, with or without compression") {
-  const auto folder = std::filesystem::path(TROUPE_BINARY_DIR) / "encoded_test";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   Stored encoded(config_with(Compression::automatic));
   Steps steps;
@@ -153,7 +153,6 @@ TEST_CASE("a table of encoded chunks is saved and loaded, with or without compre
   plain.load(path, Table::ConfigChange::accept);
   CHECK_EQ(plain.stats().encoded_chunks, 0);
   CHECK_EQ(plain.stats().items, 300);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("names of compressions are told where one is wrong") {

@@ -10,6 +10,7 @@
 #include "replay/extensions.hpp"
 #include "replay/table.hpp"
 #include "tests/replay/episodes.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -164,8 +165,7 @@ TEST_CASE("every sampler with every remover does what the slow model allows") {
 }
 
 TEST_CASE("a saved table with any selectors goes on exactly, and saves to the same bytes") {
-  const fs::path folder = fs::path(TROUPE_BINARY_DIR) / "prioritized_test";
-  fs::create_directories(folder);
+  const TemporaryFolder folder;
   const auto read = [](const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return std::string(std::istreambuf_iterator<char>(file), {});
@@ -220,13 +220,11 @@ TEST_CASE("a saved table with any selectors goes on exactly, and saves to the sa
         CHECK((read(folder / "one") == read(folder / "two")));
         play(table, &restored, 100);
       }
-  fs::remove_all(folder);
 }
 
 TEST_CASE(
     "a table restored with other selectors and limiter says the difference and uses its own") {
-  const fs::path folder = fs::path(TROUPE_BINARY_DIR) / "prioritized_test_change";
-  fs::create_directories(folder);
+  const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   std::mt19937_64 random(7);
   Source source;
@@ -266,7 +264,6 @@ TEST_CASE(
   gather(pixel_spec(2, 2), items, batch.view(), 0);
   for (std::size_t row = 0; row < batch.rows; ++row)
     source.player.check_row(batch, row);
-  fs::remove_all(folder);
 }
 
 TEST_CASE("new items enter with the greatest priority yet, and sampled ones lose theirs") {

@@ -13,6 +13,7 @@
 #include "replay/window_reader.hpp"
 #include "replay/wire_format.hpp"
 #include "replay/writer.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -151,8 +152,7 @@ TEST_CASE("chunks are held as long as a window lies in them and counted once") {
 }
 
 TEST_CASE("a saved table of long windows is loaded whole, and damage is refused") {
-  const auto folder = std::filesystem::path(TROUPE_BINARY_DIR) / "window_test";
-  std::filesystem::create_directories(folder);
+  const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   WindowSource source(1, 3, 30, 5);
   const TableConfig config{.max_items = 60, .remover = {.kind = SelectorKind::uniform}};
@@ -186,7 +186,6 @@ TEST_CASE("a saved table of long windows is loaded whole, and damage is refused"
   CHECK_THROWS_WITH_AS(wrong.load(path),
                        doctest::Contains("column 1: expected state float64 [3], got state"),
                        std::runtime_error);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a writer's state brings back its newest rows and its items of any shape") {

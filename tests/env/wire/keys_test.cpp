@@ -1,4 +1,5 @@
 #include "env/wire/keys.hpp"
+#include "tests/temporary_folder.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,20 +14,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "troupe-keys-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path file(const std::string& name, const std::string& text, mode_t mode = 0600) const {
-    std::ofstream(path / name) << text;
-    REQUIRE_EQ(::chmod((path / name).c_str(), mode), 0);
-    return path / name;
-  }
-  fs::path path;
-};
+fs::path written(const TemporaryFolder& folder, const std::string& name, const std::string& text,
+                 mode_t mode = 0600) {
+  std::ofstream(folder / name) << text;
+  REQUIRE_EQ(::chmod((folder / name).c_str(), mode), 0);
+  return folder / name;
+}
 
 template <typename Call>
 std::string complaint(Call call) {
@@ -39,11 +32,11 @@ std::string complaint(Call call) {
 }
 
 TEST_CASE("a pair comes back from its files and the secret is its owner's alone") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const KeyPair made = make_key_pair();
-  write_key_pair(made, folder.path / "a" / "b");
-  const fs::path secret = folder.path / "a" / "b" / "troupe.secret";
-  const fs::path publics = folder.path / "a" / "b" / "troupe.public";
+  write_key_pair(made, folder / "a" / "b");
+  const fs::path secret = folder / "a" / "b" / "troupe.secret";
+  const fs::path publics = folder / "a" / "b" / "troupe.public";
   struct stat status {};
   REQUIRE_EQ(::stat(secret.c_str(), &status), 0);
   CHECK_EQ(status.st_mode & 0777U, 0600U);
@@ -53,13 +46,12 @@ TEST_CASE("a pair comes back from its files and the secret is its owner's alone"
   CHECK_EQ(read_public_keys(publics), std::set<std::string>{made.public_key});
   CHECK_EQ(read_public_keys(secret), std::set<std::string>{made.public_key});
   CHECK_EQ(read_client_keys(secret, publics).server, made.public_key);
-  CHECK_NE(
-      complaint([&] { write_key_pair(made, folder.path / "a" / "b"); }).find("is not replaced"),
-      std::string::npos);
+  CHECK_NE(complaint([&] { write_key_pair(made, folder / "a" / "b"); }).find("is not replaced"),
+           std::string::npos);
 }
 
 TEST_CASE("files that are missing, open to others or damaged are refused with the reason") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const KeyPair a = make_key_pair();
   const KeyPair b = make_key_pair();
   const auto secret_of = [](const fs::path& file) {
@@ -69,28 +61,29 @@ TEST_CASE("files that are missing, open to others or damaged are refused with th
     CAPTURE(text);
     CHECK_NE(text.find(part), std::string::npos);
   };
-  has(secret_of(folder.path / "none"), "No such file");
-  has(secret_of(folder.path / "none"), "troupe keys new DIR");
-  has(secret_of(folder.path), "no file of keys");
-  has(secret_of(folder.file("open", "secret " + a.secret_key + "\n", 0644)), "mode 0644");
-  has(secret_of(folder.file("group", "secret " + a.secret_key + "\n", 0640)), "chmod 600");
-  has(secret_of(folder.file("word", "hidden " + a.secret_key + "\n")), "line 1 is neither");
-  has(secret_of(folder.file("short", "# x\nsecret abc\n")), "short:2: a key has 40");
-  has(secret_of(folder.file("odd", "secret " + std::string(40, '"') + "\n")), "a key has 40");
-  has(secret_of(folder.file("empty", "")), "has 0 secret keys");
-  has(secret_of(folder.file("two", "secret " + a.secret_key + "\nsecret " + b.secret_key + "\n")),
+  has(secret_of(folder / "none"), "No such file");
+  has(secret_of(folder / "none"), "troupe keys new DIR");
+  has(secret_of(folder.path()), "no file of keys");
+  has(secret_of(written(folder, "open", "secret " + a.secret_key + "\n", 0644)), "mode 0644");
+  has(secret_of(written(folder, "group", "secret " + a.secret_key + "\n", 0640)), "chmod 600");
+  has(secret_of(written(folder, "word", "hidden " + a.secret_key + "\n")), "line 1 is neither");
+  has(secret_of(written(folder, "short", "# x\nsecret abc\n")), "short:2: a key has 40");
+  has(secret_of(written(folder, "odd", "secret " + std::string(40, '"') + "\n")), "a key has 40");
+  has(secret_of(written(folder, "empty", "")), "has 0 secret keys");
+  has(secret_of(
+          written(folder, "two", "secret " + a.secret_key + "\nsecret " + b.secret_key + "\n")),
       "has 2 secret keys");
-  has(complaint([&] { read_public_keys(folder.file("no", "# none\n")); }), "has no key");
-  const fs::path both = folder.file(
-      "both", "public " + a.public_key + "\n\n# b\npublic " + b.public_key + "\n", 0644);
+  has(complaint([&] { read_public_keys(written(folder, "no", "# none\n")); }), "has no key");
+  const fs::path both = written(
+      folder, "both", "public " + a.public_key + "\n\n# b\npublic " + b.public_key + "\n", 0644);
   CHECK_EQ(read_public_keys(both).size(), 2);
-  const fs::path own = folder.file("own", "secret " + a.secret_key + "\n");
+  const fs::path own = written(folder, "own", "secret " + a.secret_key + "\n");
   has(complaint([&] { read_client_keys(own, both); }), "has 2 keys; a server has one");
   CHECK_EQ(read_server_keys(own, both).allowed.size(), 2);
 }
 
 TEST_CASE("no file of keys ends in anything but keys or a complaint") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const KeyPair pair = make_key_pair();
   const std::string text =
       "# note\npublic " + pair.public_key + "\nsecret " + pair.secret_key + "\n";
@@ -101,7 +94,7 @@ TEST_CASE("no file of keys ends in anything but keys or a complaint") {
     for (auto flips = random() % 3; flips > 0; --flips)
       altered[random() % altered.size()] = static_cast<char>(random());
     altered.resize(altered.size() - random() % 3);
-    const fs::path file = folder.file("altered", altered);
+    const fs::path file = written(folder, "altered", altered);
     if (complaint([&] { read_secret_key(file); }).empty())
       ++read;
   }

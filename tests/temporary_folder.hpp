@@ -8,16 +8,15 @@
 #include <stdexcept>
 #include <string>
 
-namespace troupe::experiments {
+namespace troupe {
 
 /// An empty folder that goes with the object.
 class TemporaryFolder {
 public:
   TemporaryFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
+    if (::mkdtemp(name.data()) == nullptr)
       throw std::runtime_error("mkdtemp failed");
-    }
     path_ = name;
   }
   ~TemporaryFolder() {
@@ -28,6 +27,7 @@ public:
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
 
 private:
   std::filesystem::path path_;
@@ -40,4 +40,4 @@ inline std::string read_text(const std::filesystem::path& path) {
   return out.str();
 }
 
-} // namespace troupe::experiments
+} // namespace troupe
