@@ -56,6 +56,9 @@ struct ShardHandlers {
       update;
   std::function<void(LimiterConfig limiter, std::function<void(const std::string& error)> done)>
       set_limiter;
+  /// Called in every turn of the server's thread; gives when to call it again at the latest. May be
+  /// missing.
+  std::function<Deadline(Deadline now)> tick;
   std::function<void(const std::string&)> log = [](const std::string&) {
   }; // first garbage of a kind
 };

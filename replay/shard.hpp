@@ -59,6 +59,9 @@ public:
   /// Table::set_limiter() does; nothing has changed then.
   void set_limiter(const LimiterConfig& limiter);
 
+  /// Lets those through who may go: for an owner who has changed the table itself.
+  void move_on();
+
   std::size_t waiting_insertions() const { return insertions_.size(); }
   std::size_t waiting_samples() const { return samples_.size(); }
 
@@ -82,7 +85,6 @@ private:
 
   bool may_insert() const;
   bool may_sample(std::int64_t count) const;
-  void move_on();
 
   Table table_;
   ShardLimits limits_;

@@ -97,8 +97,9 @@ struct ShardServer::Impl {
 };
 
 void ShardServer::Impl::run(const std::stop_token& stop) {
+  Deadline due = Deadline::max();
   while (!stop.stop_requested()) {
-    socket.wait(std::chrono::steady_clock::now() + kNap, outbox->wake_fd());
+    socket.wait(std::min(due, std::chrono::steady_clock::now() + kNap), outbox->wake_fd());
     for (int i = 0; i < kMessagesPerTurn; ++i) {
       Message message;
       const Socket::Received got = socket.try_receive(message);
@@ -114,6 +115,8 @@ void ShardServer::Impl::run(const std::stop_token& stop) {
         drop(e.what());
       }
     }
+    if (handlers.tick)
+      due = handlers.tick(std::chrono::steady_clock::now());
     deliver(outbox->take());
     const env::wire::SharedCounters through = socket.shared_counters();
     shared = through.frames_sent + through.frames_received;

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -14,8 +13,7 @@
 #include "experiments/bench/bench.hpp"
 #include "replay/gather.hpp"
 #include "replay/importance.hpp"
-#include "replay/remote.hpp"
-#include "replay/shard.hpp"
+#include "replay/shard_host.hpp"
 #include "replay/table.hpp"
 #include "replay/writer.hpp"
 
@@ -278,25 +276,9 @@ private:
   [[noreturn]] static void serve(const Kind& kind, const Sharing& sharing, int out) {
     try {
       env::wire::Context context;
-      replay::Shard shard(config_of(kind), kind.spec, 1);
-      std::mutex mutex; // handlers run on the server's thread only; the lock is what an owner pays
-      replay::ShardHandlers handlers;
-      handlers.insert = [&](replay::InsertionPtr insertion, std::function<void()> accepted) {
-        const std::scoped_lock lock(mutex);
-        shard.insert(std::move(insertion), std::move(accepted));
-      };
-      handlers.sample = [&](std::int64_t count,
-                            std::function<void(std::vector<replay::Item>)> answer,
-                            replay::Patience patience) {
-        const std::scoped_lock lock(mutex);
-        shard.sample(count, std::move(answer), std::move(patience));
-      };
-      handlers.stats = [&](const std::function<void(replay::TableStats)>& answer) {
-        const std::scoped_lock lock(mutex);
-        answer(shard.table().stats());
-      };
-      const replay::ShardServer server(context, kind.spec, handlers, {.shared_memory = sharing});
-      if (::write(out, server.endpoint().data(), server.endpoint().size()) > 0)
+      const replay::ShardHost host(context, config_of(kind), kind.spec, 1,
+                                   {.server = {.shared_memory = sharing}});
+      if (::write(out, host.endpoint().data(), host.endpoint().size()) > 0)
         for (;;)
           ::pause();
     } catch (const std::exception&) { // the parent sees the closed pipe

@@ -156,4 +156,17 @@ private:
   int open_ = 0; // steps left in the open episode
 };
 
+/// A player's insertions, of so many items and more.
+struct Source {
+  explicit Source(const TransitionSpec& spec, std::uint64_t id = 1)
+      : writer(spec, id, 12), player(spec, 5) {}
+  InsertionPtr next(std::int64_t least) {
+    while (writer.pending_items() < least)
+      player.step(writer);
+    return writer.take();
+  }
+  TransitionWriter writer;
+  Player player;
+};
+
 } // namespace troupe::replay

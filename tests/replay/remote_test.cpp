@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "env/wire/socket.hpp"
-#include "replay/shard.hpp"
+#include "replay/shard_host.hpp"
 #include "tests/replay/episodes.hpp"
 
 namespace troupe::replay {
@@ -19,81 +19,18 @@ Deadline in(milliseconds time) {
   return Clock::now() + time;
 }
 
-/// A shard with its server; the handlers run on the server's thread and take the shard's lock.
-struct Served {
-  Served(env::wire::Context& context, const TransitionSpec& spec, const TableConfig& config,
-         const std::string& endpoint = "tcp://127.0.0.1:*", bool deaf = false)
-      : shard(config, spec, 4), server(context, spec, handlers(deaf), {.endpoint = endpoint}) {}
-
-  ShardHandlers handlers(bool deaf) {
-    ShardHandlers made;
-    made.insert = [this, deaf](InsertionPtr insertion, std::function<void()> accepted) {
-      const std::scoped_lock lock(mutex);
-      if (deaf)
-        kept.push_back(std::move(accepted)); // never called while this lives
-      else
-        shard.insert(std::move(insertion), std::move(accepted));
-    };
-    made.sample = [this](std::int64_t count, std::function<void(std::vector<Item>)> answer,
-                         Patience patience) {
-      const std::scoped_lock lock(mutex);
-      shard.sample(count, std::move(answer), std::move(patience));
-    };
-    made.update = [this](const std::vector<std::uint64_t>& keys,
-                         const std::vector<double>& priorities,
-                         const std::function<void(const std::string&)>& done) {
-      const std::scoped_lock lock(mutex);
-      shard.table().update_priorities(keys, priorities);
-      done("");
-    };
-    made.set_limiter = [this](const LimiterConfig& limiter,
-                              const std::function<void(const std::string&)>& done) {
-      const std::scoped_lock lock(mutex);
-      try {
-        shard.set_limiter(limiter);
-        done("");
-      } catch (const std::invalid_argument& e) {
-        done(e.what());
-      }
-    };
-    made.stats = [this](const std::function<void(TableStats)>& answer) {
-      const std::scoped_lock lock(mutex);
-      answer(shard.table().stats());
-    };
-    made.log = [this](const std::string& text) {
-      const std::scoped_lock lock(mutex);
-      log.push_back(text);
-    };
-    return made;
-  }
-
-  std::mutex mutex;
-  Shard shard;
-  std::vector<std::function<void()>> kept;
-  std::vector<std::string> log;
-  ShardServer server;
-};
-
-struct Source {
-  explicit Source(const TransitionSpec& spec, std::uint64_t id = 1)
-      : writer(spec, id, 12), player(spec, 5) {}
-  InsertionPtr next(std::int64_t least) {
-    while (writer.pending_items() < least)
-      player.step(writer);
-    return writer.take();
-  }
-  TransitionWriter writer;
-  Player player;
-};
+ShardHostOptions at(const std::string& endpoint) {
+  return {.server = {.endpoint = endpoint}};
+}
 
 constexpr TableConfig kFree{.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}};
 
 TEST_CASE("what one process inserts another samples, bit for bit") {
   const TransitionSpec spec = pixel_spec(3, 3);
   env::wire::Context context;
-  Served served(context, spec, kFree);
-  ShardClient writer(context, served.server.endpoint(), spec);
-  ShardClient reader(context, served.server.endpoint(), spec);
+  ShardHost served(context, kFree, spec, 4);
+  ShardClient writer(context, served.endpoint(), spec);
+  ShardClient reader(context, served.endpoint(), spec);
   Source source(spec);
   std::int64_t items = 0;
   for (int i = 0; i < 200; ++i) {
@@ -110,14 +47,14 @@ TEST_CASE("what one process inserts another samples, bit for bit") {
   REQUIRE_EQ(reader.sample(64, batch.view(), 36, in(seconds(20))), 64);
   for (std::size_t row = 36; row < 100; ++row)
     source.player.check_row(batch, row);
-  CHECK_EQ(served.server.counters().garbage, 0);
+  CHECK_EQ(served.counters().garbage, 0);
 }
 
 TEST_CASE("the limiter holds a sample back until the deadline, and its answer is taken later") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  Served served(context, spec, {.limiter = {.min_items = 5}});
-  ShardClient client(context, served.server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardHost served(context, {.limiter = {.min_items = 5}}, spec, 4);
+  ShardClient client(context, served.endpoint(), spec, {.ping_interval = milliseconds(20)});
   Batch batch(spec, 8);
   CHECK_EQ(client.sample(8, batch.view(), 0, in(milliseconds(100))), std::nullopt);
   Source source(spec);
@@ -129,10 +66,11 @@ TEST_CASE("the limiter holds a sample back until the deadline, and its answer is
 TEST_CASE("priorities travel: with items, with samples, and back to the shard") {
   const TransitionSpec spec = pixel_spec(2, 2);
   env::wire::Context context;
-  Served served(context, spec,
-                {.sampler = {.kind = SelectorKind::prioritized},
-                 .limiter = {.kind = LimiterKind::minimum_size}});
-  ShardClient client(context, served.server.endpoint(), spec);
+  ShardHost served(context,
+                   {.sampler = {.kind = SelectorKind::prioritized},
+                    .limiter = {.kind = LimiterKind::minimum_size}},
+                   spec, 4);
+  ShardClient client(context, served.endpoint(), spec);
   Source source(spec);
   Insertion made = *source.next(20);
   for (Item& item : made.items)
@@ -175,8 +113,8 @@ TEST_CASE("priorities travel: with items, with samples, and back to the shard") 
 TEST_CASE("a client changes the limiter of a running shard, and is told what is wrong with one") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  Served served(context, spec, {.limiter = {.min_items = 1000}});
-  ShardClient client(context, served.server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
+  ShardClient client(context, served.endpoint(), spec, {.ping_interval = milliseconds(20)});
   Source source(spec);
   REQUIRE(client.insert(source.next(5), in(seconds(20))));
   Batch batch(spec, 4);
@@ -190,16 +128,9 @@ TEST_CASE("a client changes the limiter of a running shard, and is told what is 
 TEST_CASE("a sample that the shard lets wait no longer is refused with who waits for what") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  Served served(context, spec, {.limiter = {.min_items = 1000}});
-  ShardClient client(context, served.server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
+  ShardClient client(context, served.endpoint(), spec, {.ping_interval = milliseconds(20)});
   Batch batch(spec, 4);
-  CHECK_EQ(client.sample(4, batch.view(), 0, in(milliseconds(60)), milliseconds(5)), std::nullopt);
-  {
-    const std::scoped_lock lock(served.mutex);
-    REQUIRE_EQ(served.shard.waiting_samples(), 1);
-    REQUIRE(served.shard.next_deadline());
-    served.shard.expire(*served.shard.next_deadline());
-  }
   CHECK_THROWS_WITH_AS(client.sample(4, batch.view(), 0, in(seconds(20)), milliseconds(5)),
                        doctest::Contains("the deadline passed; 1 samples of 4 wait (a remote "
                                          "client): samples wait for inserts: 0 of min_items 1000"),
@@ -209,8 +140,13 @@ TEST_CASE("a sample that the shard lets wait no longer is refused with who waits
 TEST_CASE("a full window holds insertions back") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  Served served(context, spec, kFree, "tcp://127.0.0.1:*", true);
-  ShardClient client(context, served.server.endpoint(), spec,
+  std::vector<std::function<void()>> kept; // answers that are never given
+  ShardHandlers handlers;
+  handlers.insert = [&](const InsertionPtr&, std::function<void()> accepted) {
+    kept.push_back(std::move(accepted));
+  };
+  ShardServer server(context, spec, handlers);
+  ShardClient client(context, server.endpoint(), spec,
                      {.window = 3, .ping_interval = milliseconds(20)});
   Source source(spec);
   for (int i = 0; i < 3; ++i)
@@ -250,8 +186,8 @@ TEST_CASE("a server that comes again at its port gets what it has not accepted, 
   env::wire::Context context;
   // A context of its own, as in a process of its own: ending it frees the port.
   auto there = std::make_unique<env::wire::Context>();
-  auto served = std::make_unique<Served>(*there, spec, kFree);
-  const std::string endpoint = served->server.endpoint();
+  auto served = std::make_unique<ShardHost>(*there, kFree, spec, 4);
+  const std::string endpoint = served->endpoint();
   ShardClient client(context, endpoint, spec, {.ping_interval = milliseconds(20)});
   Source source(spec);
   for (int i = 0; i < 30; ++i)
@@ -266,7 +202,7 @@ TEST_CASE("a server that comes again at its port gets what it has not accepted, 
     REQUIRE(client.insert(made, in(seconds(20))));
   }
   CHECK_GT(client.in_flight(), 0);
-  served = std::make_unique<Served>(*there, spec, kFree, endpoint);
+  served = std::make_unique<ShardHost>(*there, kFree, spec, 4, at(endpoint));
   REQUIRE(client.flush(in(seconds(30))));
   const TableStats stats = client.stats(in(seconds(20)));
   CHECK_EQ(stats.inserted, items);
@@ -281,15 +217,15 @@ TEST_CASE("a sample asked of a server that goes away is answered by the next one
   env::wire::Context context;
   // A context of its own, as in a process of its own: ending it frees the port.
   auto there = std::make_unique<env::wire::Context>();
-  auto served = std::make_unique<Served>(*there, spec, TableConfig{.limiter = {.min_items = 1}});
-  const std::string endpoint = served->server.endpoint();
+  constexpr TableConfig kConfig{.limiter = {.min_items = 1}};
+  auto served = std::make_unique<ShardHost>(*there, kConfig, spec, 4);
+  const std::string endpoint = served->endpoint();
   ShardClient client(context, endpoint, spec, {.ping_interval = milliseconds(20)});
   Batch batch(spec, 4);
   CHECK_EQ(client.sample(4, batch.view(), 0, in(milliseconds(100))), std::nullopt);
   served.reset();
   there = std::make_unique<env::wire::Context>();
-  served =
-      std::make_unique<Served>(*there, spec, TableConfig{.limiter = {.min_items = 1}}, endpoint);
+  served = std::make_unique<ShardHost>(*there, kConfig, spec, 4, at(endpoint));
   Source source(spec);
   ShardClient other(context, endpoint, spec);
   REQUIRE(other.insert(source.next(3), in(seconds(20))));
@@ -318,8 +254,8 @@ TEST_CASE("a server that is not there is named after the deadline") {
 
 TEST_CASE("another experiment's client is refused in words") {
   env::wire::Context context;
-  Served served(context, pixel_spec(3, 3), kFree);
-  ShardClient client(context, served.server.endpoint(), pixel_spec(3, 4));
+  ShardHost served(context, kFree, pixel_spec(3, 3), 4);
+  ShardClient client(context, served.endpoint(), pixel_spec(3, 4));
   Batch batch(pixel_spec(3, 4), 4);
   CHECK_THROWS_WITH_AS(client.sample(4, batch.view(), 0, in(seconds(20))),
                        doctest::Contains("n_step 3"), std::runtime_error);
@@ -328,9 +264,14 @@ TEST_CASE("another experiment's client is refused in words") {
 TEST_CASE("garbage is counted and logged once, and the server goes on") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
-  Served served(context, spec, kFree);
+  std::vector<std::string> log;
+  std::mutex mutex;
+  ShardHost served(context, kFree, spec, 4, {.log = [&](const std::string& text) {
+                     const std::scoped_lock lock(mutex);
+                     log.push_back(text);
+                   }});
   env::wire::Socket stranger(context, env::wire::SocketType::dealer);
-  stranger.connect(served.server.endpoint());
+  stranger.connect(served.endpoint());
   std::mt19937_64 random(3);
   constexpr int kMessages = 300;
   for (int i = 0; i < kMessages; ++i) {
@@ -349,14 +290,14 @@ TEST_CASE("garbage is counted and logged once, and the server goes on") {
     while (stranger.try_receive(answer) != env::wire::Socket::Received::nothing)
       ++answers;
   }
-  CHECK_EQ(served.server.counters().garbage, kMessages);
-  ShardClient client(context, served.server.endpoint(), spec);
+  CHECK_EQ(served.counters().garbage, kMessages);
+  ShardClient client(context, served.endpoint(), spec);
   Source source(spec);
   REQUIRE(client.insert(source.next(3), in(seconds(20))));
   CHECK(client.flush(in(seconds(20))));
-  const std::scoped_lock lock(served.mutex);
-  CHECK_LE(served.log.size(), 3);
-  CHECK_GE(served.log.size(), 1);
+  const std::scoped_lock lock(mutex);
+  CHECK_LE(log.size(), 3);
+  CHECK_GE(log.size(), 1);
 }
 
 } // namespace

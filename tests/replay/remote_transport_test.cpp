@@ -1,9 +1,6 @@
-#include <mutex>
-
 #include <doctest/doctest.h>
 
-#include "replay/remote.hpp"
-#include "replay/shard.hpp"
+#include "replay/shard_host.hpp"
 #include "tests/replay/episodes.hpp"
 
 namespace troupe::replay {
@@ -16,33 +13,11 @@ Deadline soon() {
   return Clock::now() + seconds(20);
 }
 
-struct Served {
-  Served(env::wire::Context& context, const TransitionSpec& spec, const ShardServerOptions& options)
-      : shard({.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}}, spec, 4),
-        server(context, spec, handlers(), options) {}
-
-  ShardHandlers handlers() {
-    ShardHandlers made;
-    made.insert = [this](InsertionPtr insertion, std::function<void()> accepted) {
-      shard.insert(std::move(insertion), std::move(accepted));
-    };
-    made.sample = [this](std::int64_t count, std::function<void(std::vector<Item>)> answer,
-                         Patience patience) {
-      shard.sample(count, std::move(answer), std::move(patience));
-    };
-    made.stats = [this](const std::function<void(TableStats)>& answer) {
-      answer(shard.table().stats());
-    };
-    return made;
-  }
-
-  Shard shard; // on the server's thread only
-  ShardServer server;
-};
+constexpr TableConfig kFree{.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}};
 
 /// Writes and samples until `done`, checking every row; gives the number of batches.
 template <typename Done>
-int play(Served& served, ShardClient& client, const TransitionSpec& spec, Done done) {
+int play(ShardHost& served, ShardClient& client, const TransitionSpec& spec, Done done) {
   TransitionWriter writer(spec, 1, 12);
   Player player(spec, 5);
   Batch batch(spec, 64);
@@ -56,7 +31,7 @@ int play(Served& served, ShardClient& client, const TransitionSpec& spec, Done d
     for (std::size_t row = 0; row < batch.rows; ++row)
       player.check_row(batch, row);
   }
-  CHECK_EQ(served.server.counters().garbage, 0);
+  CHECK_EQ(served.counters().garbage, 0);
   return batches;
 }
 
@@ -65,10 +40,10 @@ TEST_CASE("clients of the same host share memory and a full one changes no batch
   for (const std::size_t bytes : {std::size_t{64} << 20, std::size_t{8192}}) {
     const env::wire::SharedMemory memory{.bytes_per_peer = bytes, .least_frame_bytes = 1};
     env::wire::Context context;
-    Served served(context, spec, {.shared_memory = memory});
-    ShardClient client(context, served.server.endpoint(), spec, {.shared_memory = memory});
-    play(served, client, spec, [&] { return served.server.counters().shared >= 100; });
-    CHECK_GE(served.server.counters().shared, 100);
+    ShardHost served(context, kFree, spec, 4, {.server = {.shared_memory = memory}});
+    ShardClient client(context, served.endpoint(), spec, {.shared_memory = memory});
+    play(served, client, spec, [&] { return served.counters().shared >= 100; });
+    CHECK_GE(served.counters().shared, 100);
   }
 }
 
@@ -77,18 +52,20 @@ TEST_CASE("keys on both sides encrypt a data port and strangers get nothing") {
   const auto server_keys = env::wire::make_key_pair();
   const auto client_keys = env::wire::make_key_pair();
   env::wire::Context context;
-  Served served(context, spec,
-                {.keys = env::wire::ServerKeys{server_keys, {client_keys.public_key}}});
-  ShardClient stranger(context, served.server.endpoint(), spec);
+  ShardHost served(
+      context, kFree, spec, 4,
+      {.server = {.keys = env::wire::ServerKeys{server_keys, {client_keys.public_key}}}});
+  ShardClient stranger(context, served.endpoint(), spec);
   CHECK_THROWS_WITH_AS(stranger.stats(Clock::now() + seconds(1)),
                        doctest::Contains("does not answer"), std::runtime_error);
-  CHECK_GE(served.server.counters().strangers, 1);
-  ShardClient client(context, served.server.endpoint(), spec,
+  CHECK_GE(served.counters().strangers, 1);
+  ShardClient client(context, served.endpoint(), spec,
                      {.keys = env::wire::ClientKeys{client_keys, server_keys.public_key}});
   int left = 3;
   CHECK_EQ(play(served, client, spec, [&] { return left-- == 0; }), 3);
-  CHECK_THROWS_WITH_AS(Served(context, spec, {.endpoint = "tcp://0.0.0.0:*"}),
-                       doctest::Contains("troupe keys new"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      ShardHost(context, kFree, spec, 4, {.server = {.endpoint = "tcp://0.0.0.0:*"}}),
+      doctest::Contains("troupe keys new"), std::invalid_argument);
 }
 
 } // namespace
