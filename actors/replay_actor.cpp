@@ -123,6 +123,7 @@ Encoded report(Self self) {
   made.set_waiting(self->state.shard->why_waiting());
   made.set_priorities(stats.updated_priorities);
   made.set_late_priorities(stats.late_priorities);
+  made.set_sampling_weight(stats.sampling_weight);
   return encode(made);
 }
 

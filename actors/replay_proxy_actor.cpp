@@ -117,7 +117,8 @@ PortTaskPtr stats_task(const ReplayActor& shard, std::function<void(replay::Tabl
                       .sampled = report.sampled(),
                       .dropped_duplicates = report.duplicates(),
                       .updated_priorities = report.priorities(),
-                      .late_priorities = report.late_priorities()});
+                      .late_priorities = report.late_priorities(),
+                      .sampling_weight = report.sampling_weight()});
             },
             [](const caf::error&) {});
   });

@@ -124,6 +124,10 @@ public:
     }
   }
   std::size_t size() const override { return set_.size(); }
+  double total() const override {
+    constexpr double kNothing = 1e-300; // of one: next to any other weight as good as none
+    return tree_.total() > 0 ? tree_.total() : kNothing * static_cast<double>(size());
+  }
   void clear() override {
     set_.clear();
     tree_.clear();

@@ -62,6 +62,8 @@ public:
   virtual void select(Random& random, std::span<Selected> out) const;
 
   virtual std::size_t size() const = 0;
+  /// The sum of what places are chosen in proportion to: how many there are, or their weights.
+  virtual double total() const { return static_cast<double>(size()); }
   virtual void clear() = 0;
 
   /// All places in an order of which this holds: inserted so into an empty selector of the same

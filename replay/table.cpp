@@ -322,7 +322,10 @@ TableStats Table::stats() const {
           .sampled = sampled_,
           .dropped_duplicates = dropped_duplicates_,
           .updated_priorities = updated_priorities_,
-          .late_priorities = late_priorities_};
+          .late_priorities = late_priorities_,
+          .sampling_weight = !may_begin(1) ? 0
+                             : sampler_    ? sampler_->total()
+                                           : static_cast<double>(size())};
 }
 
 } // namespace troupe::replay

@@ -59,6 +59,9 @@ struct TableStats {
   std::int64_t dropped_duplicates = 0; // insertions
   std::int64_t updated_priorities = 0; // items given a new priority
   std::int64_t late_priorities = 0;    // for items that were gone already
+  /// Of several shards each is sampled in proportion to it: its items, or the sum of their weights
+  /// where the sampler has such; 0 before the limiter lets samples begin.
+  double sampling_weight = 0;
 
   bool operator==(const TableStats&) const = default;
 };

@@ -114,7 +114,8 @@ TableStats stats_of(const wire::StatsReply& from) {
           .sampled = from.sampled(),
           .dropped_duplicates = from.dropped_duplicates(),
           .updated_priorities = from.updated_priorities(),
-          .late_priorities = from.late_priorities()};
+          .late_priorities = from.late_priorities(),
+          .sampling_weight = from.sampling_weight()};
 }
 
 void put(const TableStats& stats, wire::StatsReply& to) {
@@ -126,6 +127,7 @@ void put(const TableStats& stats, wire::StatsReply& to) {
   to.set_dropped_duplicates(stats.dropped_duplicates);
   to.set_updated_priorities(stats.updated_priorities);
   to.set_late_priorities(stats.late_priorities);
+  to.set_sampling_weight(stats.sampling_weight);
 }
 
 std::string difference(const TableConfig& before, const TableConfig& now) {

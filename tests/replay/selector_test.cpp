@@ -105,6 +105,14 @@ TEST_CASE("each kind chooses as a list that is looked through, after any operati
       if (model.entries.empty())
         continue;
       const auto probabilities = model.probabilities();
+      double total = static_cast<double>(model.entries.size());
+      if (kind == SelectorKind::prioritized) {
+        total = 0;
+        for (const Model::Entry& e : model.entries)
+          total += model.weight(e);
+        CHECK_GT(selector->total(), 0); // however little: there is something to choose from
+      }
+      REQUIRE_EQ(selector->total(), doctest::Approx(total).epsilon(1e-12));
       for (int i = 0; i < 3; ++i) {
         const Selected chosen = selector->select(draws);
         REQUIRE(probabilities.contains(chosen.place));

@@ -67,12 +67,14 @@ TEST_CASE("a host's owner uses the table between requests and those it lets thro
                  {.restore = [&](Table& table) { table.insert(*source.next(5)); }});
   ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(20)});
   CHECK_GE(client.stats(soon()).items, 5);
+  CHECK_EQ(client.stats(soon()).sampling_weight, 0); // nothing may be sampled yet
   Batch batch(spec, 4);
   CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now() + milliseconds(60)), std::nullopt);
   CHECK_NE(host.why_waiting().find("samples of 4 wait"), std::string::npos);
   host.with_table([](Table& table) { table.set_limiter({.min_items = 2}); });
   CHECK_EQ(host.why_waiting(), "");
   CHECK_EQ(host.stats().sampled, 4);
+  CHECK_EQ(client.stats(soon()).sampling_weight, static_cast<double>(host.stats().items));
   REQUIRE_EQ(client.sample(4, batch.view(), 0, soon()), 4);
   for (std::size_t row = 0; row < 4; ++row)
     source.player.check_row(batch, row);
