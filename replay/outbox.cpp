@@ -58,15 +58,15 @@ Reply::~Reply() {
     outbox_->put(std::move(refusal_));
 }
 
-void Reply::answer(Answer::Kind kind, std::vector<Item> items, const TableStats& stats,
-                   std::string text) {
+void Reply::answer(Answer given) {
   if (answered_.exchange(true))
     return;
-  refusal_.kind = kind;
-  refusal_.items = std::move(items);
-  refusal_.stats = stats;
-  refusal_.text = std::move(text);
-  outbox_->put(std::move(refusal_));
+  given.peer = std::move(refusal_.peer);
+  given.table = refusal_.table;
+  given.writer_id = refusal_.writer_id;
+  given.number = refusal_.number;
+  given.part_bytes = refusal_.part_bytes;
+  outbox_->put(std::move(given));
 }
 
 } // namespace troupe::replay

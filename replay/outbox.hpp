@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,14 +15,17 @@ namespace troupe::replay {
 
 /// An answer of the shard's owner on its way to the server's thread.
 struct Answer {
-  enum class Kind : std::uint8_t { accepted, refused_insertion, items, stats, done, refused };
+  enum class Kind : std::uint8_t { accepted, refused_insertion, items, stats, info, done, refused };
   Kind kind = Kind::accepted;
+  std::size_t table = 0; // whose answer it is
   std::string peer = {};
   std::uint64_t writer_id = 0;
   std::uint64_t number = 0; // sequence or request
   std::vector<Item> items = {};
+  std::size_t part_bytes = 0; // of the messages that the items travel in
   TableStats stats = {};
-  std::string text = {}; // why it is refused
+  std::optional<TableConfig> config = {};
+  std::string text = {}; // why it is refused; of info: who waits
 };
 
 /// Where any thread leaves answers; wakes the server's thread through a file descriptor. Outlives
@@ -56,8 +60,7 @@ public:
   Reply& operator=(const Reply&) = delete;
 
   /// The answer with the refusal's address filled in, for the first caller only.
-  void answer(Answer::Kind kind, std::vector<Item> items = {}, const TableStats& stats = {},
-              std::string text = {});
+  void answer(Answer given);
 
 private:
   std::shared_ptr<Outbox> outbox_;

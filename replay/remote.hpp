@@ -13,6 +13,7 @@
 #include "env/wire/keys.hpp"
 #include "env/wire/shared_memory.hpp"
 #include "replay/batch.hpp"
+#include "replay/column_batch.hpp"
 #include "replay/insertion.hpp"
 #include "replay/patience.hpp"
 #include "replay/spec.hpp"
@@ -33,8 +34,15 @@ struct ShardServerOptions {
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
   /// Only clients with these keys, encrypted; needed to bind something else than loopback.
   std::optional<env::wire::ServerKeys> keys{};
-  /// Only such items are let in: for owners who gather() them.
+  /// Only such items are let in: for owners of the one table who gather() them.
   std::optional<TransitionSpec> transitions{};
+};
+
+/// What the owner of a shard tells of it, for people and for clients that have yet to learn.
+struct ShardReport {
+  std::optional<TableConfig> config{};
+  TableStats stats{};
+  std::string why_waiting{}; // Shard::why_waiting()
 };
 
 /// What the owner of the shard does; called on the server's thread. Each reply function may be
@@ -49,6 +57,8 @@ struct ShardHandlers {
                      Patience patience)>
       sample;
   std::function<void(std::function<void(TableStats)>)> stats;
+  /// May be missing: clients are told the statistics alone.
+  std::function<void(std::function<void(ShardReport)>)> info;
   /// Valid priorities for items by key; `done` with "" or why they are refused. May be missing, as
   /// the next one: the client is told so.
   std::function<void(std::vector<std::uint64_t> keys, std::vector<double> priorities,
@@ -72,12 +82,26 @@ struct ShardServerCounters {
   std::int64_t shared = 0;     // frames that went through shared memory, either way
 };
 
-/// The data port of one shard: a ROUTER socket and the thread that decodes, checks, rebuilds chunks
-/// and gathers sampled batches into messages. The constructor throws std::runtime_error when the
-/// endpoint cannot be bound. The destructor ends the thread.
+/// One of the tables behind a port.
+struct ServedTable {
+  std::string name; // 1 to 256 bytes; "" where it is the only one
+  Signature signature;
+  ShardHandlers handlers;                      // `log` of the first serves all
+  std::optional<TransitionSpec> transitions{}; // as in ShardServerOptions
+};
+
+/// The data port of shards: a ROUTER socket and the thread that decodes, checks, rebuilds chunks
+/// and gathers sampled batches into messages. The constructor throws std::invalid_argument on names
+/// of tables that are not unique, std::runtime_error when the endpoint cannot be bound. The
+/// destructor ends the thread.
+///
+/// Tables of the same signature share the chunks of a writer: rows that two insertions (one to each
+/// table) name are sent once and held once, until all items of either are gone.
 class ShardServer {
 public:
   ShardServer(env::wire::Context& context, const Signature& signature, ShardHandlers handlers,
+              const ShardServerOptions& options = {});
+  ShardServer(env::wire::Context& context, std::vector<ServedTable> tables,
               const ShardServerOptions& options = {});
   ~ShardServer();
   ShardServer(const ShardServer&) = delete;
@@ -96,7 +120,19 @@ struct ShardClientOptions {
   std::chrono::milliseconds ping_interval{200}; // while waiting; finds out what a server has lost
   std::chrono::milliseconds silence{30'000};    // over several calls, until the server is gone
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
-  std::optional<env::wire::ClientKeys> keys{}; // of a server with keys
+  std::optional<env::wire::ClientKeys> keys{};   // of a server with keys
+  std::string table{};                           // of those behind the port; "": the only one
+  std::size_t part_bytes = std::size_t{8} << 20; // of the messages of a ColumnBatch
+};
+
+/// What a server tells of a table.
+struct ShardInfo {
+  std::uint32_t protocol = 0;
+  std::vector<std::string> tables{};   // behind its port
+  Signature signature{};               // no columns: there are several tables and none was named
+  std::optional<TableConfig> config{}; // where its owner tells
+  TableStats stats{};
+  std::string why_waiting{}; // who waits for what; "": nobody
 };
 
 /// A client of one shard; one thread. Every waiting call ends at its deadline. Where the limiter
@@ -106,15 +142,27 @@ struct ShardClientOptions {
 /// found again and gets what has not been accepted.
 class ShardClient {
 public:
+  /// Of transitions: samples may go into a BatchView.
   ShardClient(env::wire::Context& context, const std::string& endpoint, const TransitionSpec& spec,
               const ShardClientOptions& options = {});
+  ShardClient(env::wire::Context& context, const std::string& endpoint, const Signature& signature,
+              const ShardClientOptions& options = {});
+  /// Learns the signature from the server. Throws as info(), and std::invalid_argument where the
+  /// port has several tables and options.table names none of them.
+  static ShardClient connect(env::wire::Context& context, const std::string& endpoint,
+                             Deadline deadline, const ShardClientOptions& options = {});
   ~ShardClient(); // what is in flight is lost: flush() first
-  ShardClient(const ShardClient&) = delete;
-  ShardClient& operator=(const ShardClient&) = delete;
+  ShardClient(ShardClient&& other) noexcept;
+  ShardClient& operator=(ShardClient&& other) noexcept;
+
+  const Signature& signature() const;
 
   /// Sends and returns; waits only while the window is full. False: still full at the deadline
   /// (nothing was sent; the caller keeps the insertion). Insertions of a writer go in order.
-  bool insert(InsertionPtr insertion, Deadline deadline);
+  /// `table`: another one of the same signature behind the port ("": this client's); rows that were
+  /// sent to one are known to the other, so its insertion need not name them (split() in
+  /// insertion_split.hpp makes such).
+  bool insert(InsertionPtr insertion, Deadline deadline, const std::string& table = {});
   /// The same with a deadline 10 s from now; throws std::runtime_error where that returns false.
   void insert(InsertionPtr insertion);
 
@@ -126,14 +174,19 @@ public:
   /// True when the server has accepted everything, false at the deadline.
   bool flush(Deadline deadline);
 
-  /// Writes `count` sampled items to rows [first_row, first_row + count) of `batch` and returns
-  /// `count`; nullopt when the limiter did not let it through before the deadline (the request
-  /// stands: the next sample() of the same count takes its answer). Throws std::runtime_error when
-  /// the shard refuses: it stops, too many wait, or it lets nobody wait longer than `patience` (0:
-  /// for ever), and its words say who waits for what.
+  /// Of transitions: writes `count` sampled items to rows [first_row, first_row + count) of `batch`
+  /// and returns `count`; nullopt when the limiter did not let it through before the deadline (the
+  /// request stands: the next sample() of the same count takes its answer). Throws
+  /// std::runtime_error when the shard refuses: it stops, too many wait, or it lets nobody wait
+  /// longer than `patience` (0: for ever), and its words say who waits for what.
   std::optional<std::int64_t> sample(std::int64_t count, const BatchView& batch,
                                      std::int64_t first_row, Deadline deadline,
                                      std::chrono::milliseconds patience = {});
+
+  /// The same with items of any windows, which stay in the memory they arrived in; nothing is lost
+  /// at the deadline.
+  std::optional<ColumnBatch> sample(std::int64_t count, Deadline deadline,
+                                    std::chrono::milliseconds patience = {});
 
   /// Gives items new priorities; those that are gone are passed over. In order with the samples
   /// that this client asks for. Throws std::invalid_argument on spans of different lengths, and
@@ -146,8 +199,12 @@ public:
 
   TableStats stats(Deadline deadline);
 
+  /// What the port has, and what this client's table is. Throws as update_priorities().
+  ShardInfo info(Deadline deadline);
+
 private:
   struct Impl;
+  explicit ShardClient(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,8 +1,11 @@
 #include "replay/shard_host.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
+
+#include "replay/stall_watch.hpp"
 
 namespace troupe::replay {
 
@@ -19,23 +22,51 @@ std::string refusal_of(Change change) {
   }
 }
 
-const ShardHostOptions& restored(const ShardHostOptions& options, Table& table) {
-  if (options.restore)
-    options.restore(table);
-  return options;
-}
-
 } // namespace
 
-ShardHost::ShardHost(env::wire::Context& context, const TableConfig& config,
-                     const Signature& signature, std::uint64_t seed,
-                     const ShardHostOptions& options)
-    : options_(options),
-      shard_(config, signature, seed, options.limits),
-      watch_(options.report_after),
-      server_(context, signature, handlers(), restored(options, shard_.table()).server) {}
+/// One of the shards behind its lock.
+class ShardHost::Hosted {
+public:
+  Hosted(const HostedTable& table, const ShardHostOptions& options)
+      : name_(table.name.empty() ? "replay shard" : "replay table \"" + table.name + "\""),
+        options_(options),
+        shard_(table.config, table.signature, table.seed, options.limits),
+        watch_(options.report_after) {
+    if (options.restore)
+      options.restore(shard_.table());
+  }
 
-ShardHandlers ShardHost::handlers() {
+  ShardHandlers handlers();
+
+  TableStats stats() const {
+    const std::scoped_lock lock(mutex_);
+    return shard_.table().stats();
+  }
+  ShardReport report() const {
+    const std::scoped_lock lock(mutex_);
+    return {shard_.table().config(), shard_.table().stats(), shard_.why_waiting()};
+  }
+  void set_limiter(const LimiterConfig& limiter) {
+    const std::scoped_lock lock(mutex_);
+    shard_.set_limiter(limiter);
+  }
+  void with_table(const std::function<void(Table&)>& use) {
+    const std::scoped_lock lock(mutex_);
+    use(shard_.table());
+    shard_.move_on();
+  }
+
+private:
+  Deadline tick(Deadline now);
+
+  std::string name_;
+  const ShardHostOptions& options_;
+  mutable std::mutex mutex_; // of shard_
+  Shard shard_;
+  StallWatch watch_; // the server's thread's
+};
+
+ShardHandlers ShardHost::Hosted::handlers() {
   ShardHandlers made;
   made.insert = [this](InsertionPtr insertion, std::function<void()> accepted) {
     const std::scoped_lock lock(mutex_);
@@ -47,6 +78,7 @@ ShardHandlers ShardHost::handlers() {
     shard_.sample(count, std::move(answer), std::move(patience));
   };
   made.stats = [this](const std::function<void(TableStats)>& answer) { answer(stats()); };
+  made.info = [this](const std::function<void(ShardReport)>& answer) { answer(report()); };
   made.update = [this](const std::vector<std::uint64_t>& keys,
                        const std::vector<double>& priorities,
                        const std::function<void(const std::string&)>& done) {
@@ -64,7 +96,7 @@ ShardHandlers ShardHost::handlers() {
   return made;
 }
 
-Deadline ShardHost::tick(Deadline now) {
+Deadline ShardHost::Hosted::tick(Deadline now) {
   std::string stalled;
   Deadline next = Deadline::max();
   {
@@ -78,32 +110,53 @@ Deadline ShardHost::tick(Deadline now) {
   }
   if (!stalled.empty() && options_.log)
     options_.log(
-        "replay shard: no progress for "
+        name_ + ": no progress for "
         + std::to_string(
             std::chrono::duration_cast<std::chrono::seconds>(options_.report_after).count())
         + " s: " + stalled);
   return std::min(next, watch_.due());
 }
 
-TableStats ShardHost::stats() const {
-  const std::scoped_lock lock(mutex_);
-  return shard_.table().stats();
+ShardHost::ShardHost(env::wire::Context& context, const TableConfig& config,
+                     const Signature& signature, std::uint64_t seed,
+                     const ShardHostOptions& options)
+    : ShardHost(context,
+                {HostedTable{.name = "", .config = config, .signature = signature, .seed = seed}},
+                options) {}
+
+ShardHost::ShardHost(env::wire::Context& context, const std::vector<HostedTable>& tables,
+                     const ShardHostOptions& options)
+    : options_(options), server_(context, served(tables), options.server) {}
+
+ShardHost::~ShardHost() = default;
+
+std::vector<ServedTable> ShardHost::served(const std::vector<HostedTable>& tables) {
+  std::vector<ServedTable> made;
+  for (const HostedTable& table : tables) {
+    shards_.push_back(std::make_unique<Hosted>(table, options_));
+    made.push_back(
+        {.name = table.name,
+         .signature = table.signature,
+         .handlers = shards_.back()->handlers(),
+         .transitions = tables.size() == 1 ? options_.server.transitions : std::nullopt});
+  }
+  return made;
 }
 
-std::string ShardHost::why_waiting() const {
-  const std::scoped_lock lock(mutex_);
-  return shard_.why_waiting();
+TableStats ShardHost::stats(std::size_t table) const {
+  return shards_.at(table)->stats();
 }
 
-void ShardHost::set_limiter(const LimiterConfig& limiter) {
-  const std::scoped_lock lock(mutex_);
-  shard_.set_limiter(limiter);
+std::string ShardHost::why_waiting(std::size_t table) const {
+  return shards_.at(table)->report().why_waiting;
 }
 
-void ShardHost::with_table(const std::function<void(Table&)>& use) {
-  const std::scoped_lock lock(mutex_);
-  use(shard_.table());
-  shard_.move_on();
+void ShardHost::set_limiter(const LimiterConfig& limiter, std::size_t table) {
+  shards_.at(table)->set_limiter(limiter);
+}
+
+void ShardHost::with_table(const std::function<void(Table&)>& use, std::size_t table) {
+  shards_.at(table)->with_table(use);
 }
 
 } // namespace troupe::replay

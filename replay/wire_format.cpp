@@ -6,6 +6,9 @@
 #include <map>
 #include <stdexcept>
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/unknown_field_set.h>
+
 #include "replay/remembered.hpp"
 #include "replay/selector.hpp"
 #include "replay/table_config_wire.hpp"
@@ -24,8 +27,7 @@ constexpr std::size_t kCopyBelow = 4096;    // bytes: smaller frames are copied
 constexpr std::size_t kChunksPerWriter = 4; // and an item's; rows of older ones are sent again
 constexpr std::size_t kMostItems = 65536;   // in an insertion
 constexpr int kMostRows = 512;              // chunks in an insertion
-constexpr std::uint32_t kMostWindow = std::uint32_t{1} << 24; // rows
-constexpr int kMostShapes = 4096;                             // of an insertion's items
+constexpr int kMostShapes = 4096;           // of an insertion's items
 
 struct Range {
   std::shared_ptr<const Chunk> chunk;
@@ -56,6 +58,19 @@ void add_rows_to_send(const Insertion& insertion, bool complete, Ranges& ranges)
   }
 }
 
+/// The number of a field that the envelope or its body has and this side does not know; 0: none.
+int unknown_field(const wire::Envelope& head) {
+  const auto& unknown_here = head.GetReflection()->GetUnknownFields(head);
+  if (!unknown_here.empty())
+    return unknown_here.field(0).number();
+  if (head.body_case() == wire::Envelope::BODY_NOT_SET)
+    return 0;
+  const auto* field = wire::Envelope::descriptor()->FindFieldByNumber(head.body_case());
+  const google::protobuf::Message& body = head.GetReflection()->GetMessage(head, field);
+  const auto& unknown = body.GetReflection()->GetUnknownFields(body);
+  return unknown.empty() ? 0 : unknown.field(0).number();
+}
+
 } // namespace
 
 std::uint32_t ShapePlaces::of(const Item& item,
@@ -69,34 +84,51 @@ std::uint32_t ShapePlaces::of(const Item& item,
   return at->second;
 }
 
-wire::Envelope envelope(std::uint64_t signature) {
+wire::Envelope envelope(std::uint64_t signature, const std::string& table) {
   wire::Envelope made;
   made.set_protocol(kProtocol);
   made.set_signature(signature);
+  made.set_table(table);
   return made;
 }
 
-std::optional<wire::Envelope> decode_envelope(const std::string& header, std::uint64_t signature,
-                                              std::string& why) {
-  wire::Envelope made;
-  if (!made.ParseFromString(header))
-    why = "a header that is no Protobuf message of ours";
-  else if (made.protocol() != kProtocol)
-    why = "protocol " + std::to_string(made.protocol()) + " where this side speaks "
-          + std::to_string(kProtocol) + "; run the same version on both";
-  else if (made.signature() != signature)
-    why = "a message about other steps or items; give both sides the same signature";
-  else
-    return made;
-  return std::nullopt;
+bool has_signature(const wire::Envelope& head, std::uint64_t signature, std::string& why) {
+  if (head.signature() == signature)
+    return true;
+  why = "a message about other steps or items; give both sides the same signature";
+  return false;
 }
 
-Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bool complete) {
+std::optional<wire::Envelope> decode_envelope(const std::string& header,
+                                              std::optional<std::uint64_t> signature,
+                                              std::string& why) {
+  wire::Envelope made;
+  if (!made.ParseFromString(header)) {
+    why = "a header that is no Protobuf message of ours";
+    return std::nullopt;
+  }
+  if (made.protocol() != kProtocol) {
+    why = "protocol " + std::to_string(made.protocol()) + " where this side speaks "
+          + std::to_string(kProtocol) + "; run the same version on both";
+    return std::nullopt;
+  }
+  if (const int field = unknown_field(made); field != 0) {
+    why = "a message with a field, number " + std::to_string(field) + ", that protocol "
+          + std::to_string(kProtocol) + " does not have; run the same version on both";
+    return std::nullopt;
+  }
+  if (signature && !has_signature(made, *signature, why))
+    return std::nullopt;
+  return made;
+}
+
+Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bool complete,
+                         const std::string& table) {
   if (insertion.items.empty() || insertion.items.size() > kMostItems)
     throw std::invalid_argument("an insertion of " + std::to_string(insertion.items.size())
                                 + " items cannot be sent: 1 to " + std::to_string(kMostItems)
                                 + "; take() them from the writer more often");
-  wire::Envelope head = envelope(signature);
+  wire::Envelope head = envelope(signature, table);
   wire::Insert& insert = *head.mutable_insert();
   insert.set_writer(insertion.writer_id);
   insert.set_sequence(insertion.sequence);

@@ -11,6 +11,7 @@
 
 #include "env/wire/socket.hpp"
 #include "replay/batch.hpp"
+#include "replay/column_batch.hpp"
 #include "replay/insertion.hpp"
 #include "replay/replay.pb.h"
 #include "replay/signature.hpp"
@@ -20,7 +21,9 @@
 /// bad_alloc on any bytes, and allocate no more than the limits they are given.
 namespace troupe::replay {
 
-constexpr std::uint32_t kProtocol = 3;
+constexpr std::uint32_t kProtocol = 4;
+constexpr std::uint32_t kMostWindow = std::uint32_t{1} << 24; // rows of an item
+constexpr std::size_t kPartBytes = std::size_t{1} << 20;      // of a sample, where nobody says
 
 /// One item of an Insert message. Its window begins in the chunk with the id Insert.chunks[chunk]
 /// and goes on in those with the ids that follow.
@@ -56,7 +59,7 @@ private:
 /// insertions. Rows travel from their chunks without a copy where they are many. Throws
 /// std::invalid_argument on more items or chunks than a message may have.
 env::wire::Message encode_insertion(const Insertion& insertion, std::uint64_t signature,
-                                    bool complete);
+                                    bool complete, const std::string& table = {});
 
 /// Builds insertions of remote writers again, in chunks of its own. One thread.
 class InsertionDecoder {
@@ -100,8 +103,9 @@ private:
   std::uint64_t used_ = 0;
 };
 
-/// How many of the first of `items` fit one part of about a MiB; at least one.
-std::size_t part_size(const RowLayout& layout, std::span<const Item> items);
+/// How many of the first of `items` fit one part of about so many bytes; at least one.
+std::size_t part_size(const RowLayout& layout, std::span<const Item> items,
+                      std::size_t part_bytes = kPartBytes);
 
 /// Gives memory for a data frame of a number of bytes: where the message is gathered.
 using FrameMaker = std::function<env::wire::Frame(std::size_t)>;
@@ -119,9 +123,18 @@ bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
                    std::span<const env::wire::Frame> frames, const BatchView& batch,
                    std::int64_t first_row);
 
-/// The header of any message with its protocol and signature checked; nullopt and `why` otherwise.
-std::optional<wire::Envelope> decode_envelope(const std::string& header, std::uint64_t signature,
+/// The part's items of any windows, whose columns stay where they are. False, with `part` in any
+/// state, on a message that is not such a part.
+bool decode_columns(const RowLayout& layout, const wire::SamplePart& header,
+                    std::vector<env::wire::Frame> frames, ColumnPart& part);
+
+/// The header of any message, with its protocol, its fields and, where one is given, its signature
+/// checked; nullopt and `why` otherwise.
+std::optional<wire::Envelope> decode_envelope(const std::string& header,
+                                              std::optional<std::uint64_t> signature,
                                               std::string& why);
-wire::Envelope envelope(std::uint64_t signature);
+bool has_signature(const wire::Envelope& head, std::uint64_t signature, std::string& why);
+/// `table`: "" where there is but one.
+wire::Envelope envelope(std::uint64_t signature, const std::string& table = {});
 
 } // namespace troupe::replay

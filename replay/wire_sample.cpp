@@ -17,8 +17,6 @@ static_assert(sizeof(SampleRecord) == 40);
 using env::wire::Frame;
 using env::wire::Message;
 
-constexpr std::size_t kPartBytes = std::size_t{1} << 20;
-
 std::size_t shown_bytes(const RowLayout& layout, std::size_t column, const Item& item) {
   return rows_shown(item.shape.get(), column, item.rows) * layout.columns[column].bytes;
 }
@@ -130,13 +128,14 @@ private:
 
 } // namespace
 
-std::size_t part_size(const RowLayout& layout, std::span<const Item> items) {
+std::size_t part_size(const RowLayout& layout, std::span<const Item> items,
+                      std::size_t part_bytes) {
   std::size_t bytes = 0;
   std::size_t count = 0;
   for (const Item& item : items) {
     for (std::size_t column = 0; column < layout.columns.size(); ++column)
       bytes += shown_bytes(layout, column, item);
-    if (count > 0 && bytes > kPartBytes)
+    if (count > 0 && bytes > part_bytes)
       break;
     ++count;
   }

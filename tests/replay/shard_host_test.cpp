@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "replay/stall_watch.hpp"
 #include "tests/replay/episodes.hpp"
 
 namespace troupe::replay {

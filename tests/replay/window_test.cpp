@@ -13,83 +13,11 @@
 #include "replay/window_reader.hpp"
 #include "replay/wire_format.hpp"
 #include "replay/writer.hpp"
+#include "tests/replay/windows.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
 namespace {
-
-using env::ElementType;
-
-const Signature kSignature{.columns = {{"picture", ElementType::uint8, {3, 5}},
-                                       {"state", ElementType::float64, {2}},
-                                       {"count", ElementType::int64, {}},
-                                       {"reward", ElementType::float32, {}}},
-                           .items = "windows"};
-
-/// The byte at a place of a column of the row with this number: what every window is checked by.
-std::byte content(std::int64_t row, std::size_t column, std::size_t byte) {
-  return static_cast<std::byte>((static_cast<std::size_t>(row) * 31 + column * 7 + byte * 3) % 251);
-}
-
-/// A writer of rows whose content is known, and random windows of the newest of them. Rows carry
-/// their own number in column 2, counted over the writer's lives.
-class WindowSource {
-public:
-  WindowSource(std::uint64_t id, int chunk_rows, std::int64_t reach, std::uint64_t seed)
-      : writer(kSignature, id, {.chunk_rows = chunk_rows, .reach = reach}), random(seed) {}
-
-  void step() {
-    for (std::size_t column = 0; column < kSignature.columns.size(); ++column) {
-      const std::span<std::byte> place = writer.next(column);
-      if (column == 2) {
-        std::memcpy(place.data(), &row, sizeof row);
-        continue;
-      }
-      for (std::size_t byte = 0; byte < place.size(); ++byte)
-        place[byte] = content(row, column, byte);
-    }
-    writer.append();
-    ++row;
-  }
-
-  void add_item() {
-    const std::int64_t kept = writer.kept_rows();
-    const auto count = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kept));
-    const std::int64_t first =
-        writer.rows() - kept
-        + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(kept - count + 1));
-    const auto history = static_cast<std::uint32_t>(random() % static_cast<std::uint64_t>(count));
-    ShapePtr shape;
-    if (random() % 3 == 0) {
-      auto made = std::make_shared<ItemShape>();
-      for (std::size_t column = 0; column < kSignature.columns.size(); ++column) {
-        std::vector<Slice>& slices = made->columns.emplace_back();
-        for (std::uint32_t i = 0; column != 2 && i < random() % 3; ++i) {
-          const auto begin =
-              static_cast<std::uint32_t>(random() % static_cast<std::uint64_t>(count));
-          slices.push_back(
-              {begin, static_cast<std::uint32_t>(
-                          random() % (static_cast<std::uint64_t>(count) - begin + 1))});
-        }
-      }
-      made->columns[2] = {{0, 1}};
-      shape = std::move(made);
-    }
-    writer.add_item(first, count, history, shape, 1 + static_cast<double>(random() % 5));
-  }
-
-  InsertionPtr next(int steps, int items) {
-    for (int i = 0; i < steps; ++i)
-      step();
-    for (int i = 0; i < items; ++i)
-      add_item();
-    return writer.take();
-  }
-
-  Writer writer;
-  std::mt19937_64 random;
-  std::int64_t row = 0;
-};
 
 /// Every row of the window holds what its number says.
 bool right(const Item& item) {
@@ -289,7 +217,7 @@ TEST_CASE("a sample sends of each column just the rows that its items show") {
 TEST_CASE("what does not fit is refused with column, expected and got") {
   Table table({}, kSignature, 1);
   Signature other = kSignature;
-  other.columns[3].type = ElementType::float64;
+  other.columns[3].type = env::ElementType::float64;
   Writer writer(other, 1);
   writer.append();
   writer.add_item(0, 1);
@@ -322,12 +250,13 @@ TEST_CASE("what does not fit is refused with column, expected and got") {
     CHECK_THROWS_WITH_AS(Writer(signature, 1), doctest::Contains(words), std::invalid_argument);
   };
   refused({}, "must have 1 to 256");
-  refused({.columns = {{"a", ElementType::uint8, {0}}}, .items = ""}, "extent of 0");
-  refused(
-      {.columns = {{"a", ElementType::uint8, {1}}, {"a", ElementType::uint8, {1}}}, .items = ""},
-      "there twice");
-  refused({.columns = {{"", ElementType::uint8, {1}}}, .items = ""}, "name of 0");
-  refused({.columns = {{"a", ElementType::float64, {1 << 28}}}, .items = ""}, "at most 256 MiB");
+  refused({.columns = {{"a", env::ElementType::uint8, {0}}}, .items = ""}, "extent of 0");
+  refused({.columns = {{"a", env::ElementType::uint8, {1}}, {"a", env::ElementType::uint8, {1}}},
+           .items = ""},
+          "there twice");
+  refused({.columns = {{"", env::ElementType::uint8, {1}}}, .items = ""}, "name of 0");
+  refused({.columns = {{"a", env::ElementType::float64, {1 << 28}}}, .items = ""},
+          "at most 256 MiB");
 }
 
 } // namespace

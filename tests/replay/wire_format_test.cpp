@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "replay/selector.hpp"
+#include "replay/window_reader.hpp"
 #include "tests/replay/episodes.hpp"
+#include "tests/replay/windows.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -146,17 +148,6 @@ TEST_CASE("parts are of about a mebibyte") {
   CHECK_EQ(part_size(RowLayout(spec), std::span(made->items).first(1)), 1);
 }
 
-TEST_CASE("another protocol, other transitions and noise are told apart") {
-  std::string why;
-  wire::Envelope head = envelope(kSpec);
-  head.set_protocol(99);
-  CHECK_FALSE(decode_envelope(head.SerializeAsString(), kSpec, why));
-  CHECK_EQ(why, "protocol 99 where this side speaks 3; run the same version on both");
-  CHECK_FALSE(decode_envelope(envelope(kSpec + 1).SerializeAsString(), kSpec, why));
-  CHECK(why.find("other steps") != std::string::npos);
-  CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
-}
-
 /// One random change to a message: a bit or a length of its header or of a frame.
 void mutate(Message& message, std::mt19937_64& random) {
   const std::size_t which = random() % (message.frames.size() + 2);
@@ -182,6 +173,111 @@ void mutate(Message& message, std::mt19937_64& random) {
     if (frame.size() > 0)
       frame.bytes()[random() % frame.size()] ^= static_cast<std::byte>(1U << random() % 8);
   }
+}
+
+TEST_CASE("another protocol, other transitions and noise are told apart") {
+  std::string why;
+  wire::Envelope head = envelope(kSpec);
+  head.set_protocol(99);
+  CHECK_FALSE(decode_envelope(head.SerializeAsString(), kSpec, why));
+  CHECK_EQ(why, "protocol 99 where this side speaks 4; run the same version on both");
+  CHECK_FALSE(decode_envelope(envelope(kSpec + 1).SerializeAsString(), kSpec, why));
+  CHECK(why.find("other steps") != std::string::npos);
+  CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
+}
+
+/// The rows that an item shows of a column, one after another.
+std::vector<std::byte> shown(const Item& item, std::size_t column) {
+  WindowReader window;
+  window.open(item);
+  const RowLayout::Column& at = item.chunks[0]->layout().columns[column];
+  std::vector<std::byte> bytes;
+  const std::vector<Slice> all{{0, item.rows}};
+  for (const Slice& slice : item.shape ? item.shape->columns[column] : all)
+    for (std::uint32_t k = slice.first; k < slice.first + slice.count; ++k)
+      bytes.insert(bytes.end(), window.row(k) + at.offset, window.row(k) + at.offset + at.bytes);
+  return bytes;
+}
+
+Message some_windows(WindowSource& source, InsertionPtr& made, int items) {
+  made = source.next(7, items);
+  return encode_sample(RowLayout(kSignature), kSpec, 8, 0, made->items, new_frame);
+}
+
+TEST_CASE("items of any window and shape arrive as columns that point into the message") {
+  WindowSource source(1, 5, 30, 4);
+  for (int round = 0; round < 60; ++round) {
+    InsertionPtr made;
+    Message message = some_windows(source, made, 1 + round % 23);
+    const wire::Envelope head = head_of(message);
+    std::vector<const std::byte*> before;
+    for (const Frame& frame : message.frames)
+      before.push_back(frame.bytes().data());
+    ColumnPart part;
+    REQUIRE(
+        decode_columns(RowLayout(kSignature), head.sample_part(), std::move(message.frames), part));
+    REQUIRE_EQ(part.items.size(), made->items.size());
+    for (std::size_t column = 0; column < kSignature.columns.size(); ++column) {
+      if (part.columns[column].bytes.size() > 64) // smaller ones lie in the frame itself
+        CHECK_EQ(part.columns[column].bytes.data(), before[column + 1]);
+      for (std::size_t i = 0; i < part.items.size(); ++i) {
+        const std::span<const std::byte> got = part.rows(column, i);
+        CHECK(std::vector<std::byte>(got.begin(), got.end()) == shown(made->items[i], column));
+      }
+    }
+    for (std::size_t i = 0; i < part.items.size(); ++i) {
+      CHECK_EQ(part.items[i].key, made->items[i].key);
+      CHECK_EQ(part.items[i].rows, made->items[i].rows);
+      CHECK_EQ(part.items[i].history, made->items[i].history);
+      CHECK_EQ(part.items[i].priority, made->items[i].priority);
+    }
+  }
+}
+
+TEST_CASE("damaged parts are refused or have all the rows they speak of") {
+  WindowSource source(1, 5, 30, 4);
+  std::mt19937_64 random(11);
+  const RowLayout layout(kSignature);
+  int refused = 0;
+  int accepted = 0;
+  for (int round = 0; round < 6000; ++round) {
+    InsertionPtr made;
+    Message message = some_windows(source, made, 1 + round % 9);
+    for (std::uint64_t k = 0; k < 1 + random() % 3 && !message.frames.empty(); ++k)
+      mutate(message, random);
+    std::string why;
+    const auto head = decode_envelope(message.header, kSpec, why);
+    ColumnPart part;
+    if (!head || !head->has_sample_part()
+        || !decode_columns(layout, head->sample_part(), std::move(message.frames), part)) {
+      ++refused;
+      continue;
+    }
+    ++accepted;
+    std::size_t sum = 0;
+    for (std::size_t column = 0; column < layout.columns.size(); ++column)
+      for (std::size_t i = 0; i < part.items.size(); ++i)
+        for (const std::byte b : part.rows(column, i))
+          sum += static_cast<std::size_t>(b);
+    CHECK_GT(sum, 0);
+  }
+  CHECK_GT(refused, 1000);
+  CHECK_GT(accepted, 500);
+}
+
+TEST_CASE("a message with fields of a later version is refused by the field's number") {
+  std::string why;
+  std::string later = envelope(kSpec).SerializeAsString();
+  later += "\xf0\x07\x01"; // field 126, the number 1
+  CHECK_FALSE(decode_envelope(later, kSpec, why));
+  CHECK(why.find("number 126") != std::string::npos);
+  wire::Envelope head = envelope(kSpec);
+  head.mutable_sample()->set_count(3);
+  std::string inside = head.sample().SerializeAsString() + "\xf0\x07\x01";
+  wire::Envelope other = envelope(kSpec);
+  REQUIRE(other.mutable_sample()->ParseFromString(inside));
+  CHECK_FALSE(decode_envelope(other.SerializeAsString(), kSpec, why));
+  CHECK(why.find("number 126") != std::string::npos);
 }
 
 TEST_CASE("damaged insertions never crash the decoder, and what it accepts can be gathered") {
