@@ -116,7 +116,8 @@ private:
 };
 
 struct ShardClientOptions {
-  std::size_t window = 64;                      // insertions sent and not yet accepted
+  /// Insertions sent and not yet accepted; of a writer these lie within 64 of its sequence.
+  std::size_t window = 64;
   std::chrono::milliseconds ping_interval{200}; // while waiting; finds out what a server has lost
   std::chrono::milliseconds silence{30'000};    // over several calls, until the server is gone
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
@@ -137,8 +138,9 @@ struct ShardInfo {
 
 /// A client of one shard; one thread. Every waiting call ends at its deadline. Where the limiter
 /// (or the window) holds this side back the result says so; where the server gave no sign of life
-/// during the whole call (of at least two ping intervals) or for `silence` over several calls it
-/// throws std::runtime_error, which names the endpoint. A restarted server at the same endpoint is
+/// during the whole call (of at least two ping intervals), or as soon as it is silent for `silence`
+/// over several calls, it throws std::runtime_error, which names the endpoint. Pings that nobody
+/// answers become rarer, up to ten intervals apart. A restarted server at the same endpoint is
 /// found again and gets what has not been accepted.
 class ShardClient {
 public:
@@ -201,6 +203,21 @@ public:
 
   /// What the port has, and what this client's table is. Throws as update_priorities().
   ShardInfo info(Deadline deadline);
+
+  // The same without waiting, for who has several shards:
+
+  /// Asks for what the next sample() of this count, of `columns` or not, takes.
+  void request_sample(std::int64_t count, bool columns, std::chrono::milliseconds patience = {});
+  /// One question at a time: another one takes its place.
+  void ask_stats();
+  void ask_update(std::span<const std::uint64_t> keys, std::span<const double> priorities);
+  /// True once, when the question is answered. Throws std::runtime_error where it is refused.
+  bool answered();
+  const TableStats& last_stats() const; // that a question got
+  /// How long the oldest ping without an answer is ago; 0 where none is.
+  std::chrono::milliseconds silent() const;
+  /// Returns when something comes from the server, or at the deadline.
+  void wait(Deadline deadline);
 
 private:
   struct Impl;

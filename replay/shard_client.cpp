@@ -49,11 +49,11 @@ const Signature& ShardClient::signature() const {
 
 bool ShardClient::insert(InsertionPtr insertion, Deadline deadline, const std::string& table) {
   Impl& my = *impl_;
-  const auto has_room = [&] { return my.in_flight.size() < my.options.window; };
-  if (!my.wait_until(has_room, deadline, "room in the window of insertions"))
-    return false;
   const Impl::Key key{table.empty() ? my.options.table : table, insertion->writer_id,
                       insertion->sequence};
+  if (!my.wait_until([&] { return my.has_room(key); }, deadline,
+                     "room in the window of insertions"))
+    return false;
   my.send_insertion(key, *insertion, false);
   my.in_flight.insert_or_assign(key, std::move(insertion));
   return true;
@@ -127,13 +127,6 @@ std::optional<ColumnBatch> ShardClient::sample(std::int64_t count, Deadline dead
   return batch;
 }
 
-TableStats ShardClient::stats(Deadline deadline) {
-  wire::Envelope head = impl_->head();
-  head.mutable_stats()->set_request(++impl_->next_number);
-  impl_->ask(std::move(head), deadline, "its statistics");
-  return impl_->stats;
-}
-
 ShardInfo ShardClient::info(Deadline deadline) {
   wire::Envelope head = impl_->head();
   head.mutable_info()->set_request(++impl_->next_number);
@@ -141,25 +134,73 @@ ShardInfo ShardClient::info(Deadline deadline) {
   return impl_->info;
 }
 
-void ShardClient::update_priorities(std::span<const std::uint64_t> keys,
-                                    std::span<const double> priorities, Deadline deadline) {
-  if (keys.size() != priorities.size())
-    throw std::invalid_argument(std::to_string(keys.size()) + " keys and "
-                                + std::to_string(priorities.size())
-                                + " priorities: there must be one for each key");
-  wire::Envelope head = impl_->head();
-  wire::UpdatePriorities& update = *head.mutable_update();
-  update.set_request(++impl_->next_number);
-  update.mutable_keys()->Add(keys.begin(), keys.end());
-  update.mutable_priorities()->Add(priorities.begin(), priorities.end());
-  impl_->ask(std::move(head), deadline, "priorities to be taken");
-}
-
 void ShardClient::set_limiter(const LimiterConfig& limiter, Deadline deadline) {
   wire::Envelope head = impl_->head();
   head.mutable_set_limiter()->set_request(++impl_->next_number);
   put(limiter, *head.mutable_set_limiter()->mutable_limiter());
   impl_->ask(std::move(head), deadline, "a limiter to be taken");
+}
+
+wire::Envelope ShardClient::Impl::stats_question() {
+  wire::Envelope asking = head();
+  asking.mutable_stats()->set_request(++next_number);
+  return asking;
+}
+
+wire::Envelope ShardClient::Impl::update_question(std::span<const std::uint64_t> keys,
+                                                  std::span<const double> priorities) {
+  if (keys.size() != priorities.size())
+    throw std::invalid_argument(std::to_string(keys.size()) + " keys and "
+                                + std::to_string(priorities.size())
+                                + " priorities: there must be one for each key");
+  wire::Envelope asking = head();
+  wire::UpdatePriorities& update = *asking.mutable_update();
+  update.set_request(++next_number);
+  update.mutable_keys()->Add(keys.begin(), keys.end());
+  update.mutable_priorities()->Add(priorities.begin(), priorities.end());
+  return asking;
+}
+
+TableStats ShardClient::stats(Deadline deadline) {
+  impl_->ask(impl_->stats_question(), deadline, "its statistics");
+  return impl_->stats;
+}
+
+void ShardClient::update_priorities(std::span<const std::uint64_t> keys,
+                                    std::span<const double> priorities, Deadline deadline) {
+  impl_->ask(impl_->update_question(keys, priorities), deadline, "priorities to be taken");
+}
+
+void ShardClient::request_sample(std::int64_t count, bool columns,
+                                 std::chrono::milliseconds patience) {
+  impl_->sample_request = 0;
+  impl_->want_sample(count, patience, columns ? impl_->options.part_bytes : kPartBytes);
+}
+
+void ShardClient::ask_stats() {
+  impl_->ask(impl_->stats_question());
+}
+
+void ShardClient::ask_update(std::span<const std::uint64_t> keys,
+                             std::span<const double> priorities) {
+  impl_->ask(impl_->update_question(keys, priorities));
+}
+
+bool ShardClient::answered() {
+  poll();
+  return impl_->answered();
+}
+
+const TableStats& ShardClient::last_stats() const {
+  return impl_->stats;
+}
+
+std::chrono::milliseconds ShardClient::silent() const {
+  return impl_->silent(Clock::now());
+}
+
+void ShardClient::wait(Deadline deadline) {
+  impl_->socket.wait(deadline);
 }
 
 } // namespace troupe::replay

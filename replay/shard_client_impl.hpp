@@ -37,6 +37,7 @@ struct ShardClient::Impl {
 
   wire::Envelope head() const { return envelope(hash, options.table); }
   void send(const wire::Envelope& head);
+  bool has_room(const Key& key) const; // for one more insertion
   void send_insertion(const Key& key, const Insertion& insertion, bool complete);
 
   /// Asks for a sample unless the one asked for before is of as many items.
@@ -45,8 +46,14 @@ struct ShardClient::Impl {
   /// After an answer, or the deadline.
   void end_sample();
 
-  /// Waits for the answer to a question, which has the number `next_number`.
-  void ask(wire::Envelope head, Deadline deadline, const char* what);
+  wire::Envelope stats_question();
+  wire::Envelope update_question(std::span<const std::uint64_t> keys,
+                                 std::span<const double> priorities);
+  /// Begins a question, which has the number `next_number`.
+  void ask(wire::Envelope head);
+  /// True once, when its answer is here.
+  bool answered();
+  void ask(wire::Envelope head, Deadline deadline, const char* what); // and waits
 
   void drain(); // what has arrived
   void handle(env::wire::Message&& message);
@@ -56,12 +63,16 @@ struct ShardClient::Impl {
   void erase(const std::string& table, std::uint64_t writer, std::uint64_t sequence);
   void ping(Clock::time_point now);
   void put_asked(wire::Ping& ping);
+  std::chrono::milliseconds silent(Clock::time_point now) const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now - unanswered.value_or(now));
+  }
   bool waits() const { return !in_flight.empty() || sample_request != 0 || question != 0; }
 
   template <typename Done>
   bool wait_until(Done done, Deadline deadline, const char* what);
-  /// The end of a wait at its deadline: throws where the server gave no sign of life.
-  void check_alive(Clock::time_point begun, Clock::time_point now, const char* what) const;
+  /// During a wait and, `over`, at its end: throws where the server gave no sign of life.
+  void check_alive(Clock::time_point begun, Clock::time_point now, bool over,
+                   const char* what) const;
   [[noreturn]] void fail(const std::string& why) const;
 
   std::optional<TransitionSpec> spec; // of a client of transitions
@@ -105,10 +116,9 @@ bool ShardClient::Impl::wait_until(Done done, Deadline deadline, const char* wha
       return true;
     const Clock::time_point now = Clock::now();
     ping(now);
-    if (now >= deadline) {
-      check_alive(begun, now, what);
+    check_alive(begun, now, now >= deadline, what);
+    if (now >= deadline)
       return false;
-    }
     socket.wait(std::min(deadline, now + options.ping_interval));
   }
 }

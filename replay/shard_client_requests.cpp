@@ -14,6 +14,7 @@ using env::wire::Socket;
 
 constexpr std::size_t kMostInFlight = 64; // a table tells duplicates apart over so many sequences
 constexpr int kMostAsked = 4096;          // sequences in one ping
+constexpr int kMostIntervals = 10;        // between pings that nobody answers
 
 } // namespace
 
@@ -46,6 +47,16 @@ void ShardClient::Impl::send(const wire::Envelope& head) {
 
 void ShardClient::Impl::send_insertion(const Key& key, const Insertion& insertion, bool complete) {
   socket.send(encode_insertion(insertion, hash, complete, key.table), Clock::now());
+}
+
+bool ShardClient::Impl::has_room(const Key& key) const {
+  if (in_flight.size() >= options.window)
+    return false;
+  // A table would take an older one that comes behind this for a duplicate.
+  const auto oldest = in_flight.lower_bound({key.table, key.writer, 0});
+  return oldest == in_flight.end() || oldest->first.table != key.table
+         || oldest->first.writer != key.writer
+         || oldest->first.sequence + kMostInFlight > key.sequence;
 }
 
 void ShardClient::Impl::drain() {
@@ -199,7 +210,9 @@ void ShardClient::Impl::put_asked(wire::Ping& ping) {
 }
 
 void ShardClient::Impl::ping(Clock::time_point now) {
-  if (!waits() || now - std::max(pinged, heard) < options.ping_interval)
+  const auto interval =
+      std::clamp(silent(now), options.ping_interval, kMostIntervals * options.ping_interval);
+  if (!waits() || now - std::max(pinged, heard) < interval)
     return;
   if (question != 0 && !question_answered && question_refusal.empty())
     send(question_head); // asked again: what was done once stays the same
@@ -218,10 +231,10 @@ void ShardClient::Impl::ping(Clock::time_point now) {
   send(asking);
 }
 
-void ShardClient::Impl::check_alive(Clock::time_point begun, Clock::time_point now,
+void ShardClient::Impl::check_alive(Clock::time_point begun, Clock::time_point now, bool over,
                                     const char* what) const {
-  const bool silent = heard < begun && now - begun >= 2 * options.ping_interval;
-  if (silent || (unanswered && now - *unanswered >= options.silence))
+  const bool unheard = heard < begun && now - begun >= 2 * options.ping_interval;
+  if ((over && unheard) || (unanswered && silent(now) >= options.silence))
     fail(
         std::string("does not answer: waited ")
         + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(now - begun).count())
@@ -262,19 +275,29 @@ void ShardClient::Impl::end_sample() {
     fail("refuses a sample: " + std::exchange(sample_refusal, {}));
 }
 
-void ShardClient::Impl::ask(wire::Envelope asking, Deadline deadline, const char* what) {
+void ShardClient::Impl::ask(wire::Envelope asking) {
   question = next_number;
   question_head = std::move(asking);
   question_answered = false;
   question_refusal.clear();
   send(question_head);
-  const bool over =
-      wait_until([&] { return question_answered || !question_refusal.empty(); }, deadline, what);
+}
+
+bool ShardClient::Impl::answered() {
+  if (question == 0 || (!question_answered && question_refusal.empty()))
+    return false;
   question = 0;
   if (!question_refusal.empty())
-    fail("refuses: " + question_refusal);
-  if (!over)
+    fail("refuses: " + std::exchange(question_refusal, {}));
+  return true;
+}
+
+void ShardClient::Impl::ask(wire::Envelope asking, Deadline deadline, const char* what) {
+  ask(std::move(asking));
+  if (!wait_until([this] { return answered(); }, deadline, what)) {
+    question = 0;
     fail(std::string("gave no answer before the deadline: ") + what);
+  }
 }
 
 } // namespace troupe::replay

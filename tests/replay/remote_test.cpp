@@ -154,6 +154,20 @@ TEST_CASE("a full window holds insertions back") {
   CHECK_FALSE(client.insert(source.next(1), in(milliseconds(100))));
   CHECK_FALSE(client.flush(in(milliseconds(100))));
   CHECK_EQ(client.in_flight(), 3);
+
+  // A table drops what comes 64 sequences late as a duplicate, so nothing may come so late.
+  ShardClient wide(context, server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  Insertion made = *source.next(1);
+  const auto insert = [&](std::uint64_t writer, std::uint64_t sequence) {
+    made.writer_id = writer;
+    made.sequence = sequence;
+    return wide.insert(std::make_shared<Insertion>(made), in(milliseconds(30)));
+  };
+  CHECK(insert(8, 1));
+  CHECK(insert(8, 64));
+  CHECK_FALSE(insert(8, 65));
+  CHECK(insert(9, 65)); // another writer's are counted apart
+  CHECK(insert(7, 1000));
 }
 
 TEST_CASE("an insertion that the owner refused is sent again") {
