@@ -5,12 +5,14 @@
 
 #include "replay/gather.hpp"
 #include "replay/writer.hpp"
+#include "replay/writer_state.hpp"
 
 namespace troupe::replay {
 
 TransitionWriter::TransitionWriter(const TransitionSpec& spec, std::uint64_t writer_id,
-                                   int chunk_steps)
+                                   int chunk_steps, ItemPriority priority)
     : spec_((check(spec), spec)),
+      priority_(std::move(priority)),
       writer_(spec, writer_id,
               {.chunk_rows = chunk_steps, .reach = std::int64_t{spec.stack} + spec.n_step}) {}
 
@@ -54,8 +56,10 @@ void TransitionWriter::add_item(std::int64_t start, std::int64_t steps) {
   const std::int64_t first = std::max<std::int64_t>(0, start - (spec_.stack - 1));
   const auto history = static_cast<std::uint32_t>(start - first);
   const std::int64_t episode = writer_.rows() - 1 - episode_step_; // its first row
-  writer_.add_item(episode + first, history + steps + 1, history,
-                   shape(history, static_cast<std::uint32_t>(steps)));
+  const Window window{episode + first, history + steps + 1, history};
+  writer_.add_item(window.first, window.count, history,
+                   shape(history, static_cast<std::uint32_t>(steps)),
+                   priority_ ? priority_(writer_, window) : 1);
 }
 
 /// Of a long n-step return the frames in between are shown by neither observation.
@@ -67,6 +71,15 @@ ShapePtr TransitionWriter::shape(std::uint32_t history, std::uint32_t steps) {
   if (!made)
     made = std::make_shared<const ItemShape>(transition_shape(history, steps, stack));
   return made;
+}
+
+void TransitionWriter::save_state(std::vector<std::byte>& out) const {
+  save_episode(out, episode_step_ + 1, writer_);
+}
+
+std::span<const std::byte> TransitionWriter::load_state(std::span<const std::byte> in) {
+  episode_step_ = load_episode(in, writer_, std::int64_t{spec_.stack} + spec_.n_step) - 1;
+  return in;
 }
 
 } // namespace troupe::replay

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "replay/selector.hpp"
+
 namespace troupe::replay {
 
 namespace {
@@ -49,7 +51,7 @@ void Writer::new_chunk() {
   filled_ = 0;
   current_ = std::make_shared<Chunk>(layout_, static_cast<std::uint64_t>(end_ / capacity_),
                                      static_cast<std::uint32_t>(capacity_));
-  const std::int64_t oldest = std::max<std::int64_t>(0, end_ + 1 - reach_) / capacity_;
+  const std::int64_t oldest = std::max<std::int64_t>(0, end_ - reach_) / capacity_;
   std::erase_if(recent_, [oldest](const ChunkPtr& chunk) {
     return static_cast<std::int64_t>(chunk->id()) < oldest;
   });
@@ -73,9 +75,30 @@ void Writer::append(std::uint8_t flags) {
   ++end_;
 }
 
-const ChunkPtr& Writer::chunk_of(std::int64_t row) const {
+const std::shared_ptr<Chunk>& Writer::chunk_of(std::int64_t row) const {
   return recent_[static_cast<std::size_t>(row / capacity_)
                  - static_cast<std::size_t>(recent_.front()->id())];
+}
+
+void Writer::check_kept(std::int64_t row, std::int64_t least) const {
+  if (row < std::max({begin_, end_ - reach_, least}) || row >= end_)
+    throw std::out_of_range("replay writer: row " + std::to_string(row) + " is not one of ["
+                            + std::to_string(std::max({begin_, end_ - reach_, least})) + ", "
+                            + std::to_string(end_) + "); give the writer a longer reach");
+}
+
+std::span<const std::byte> Writer::at(std::int64_t row, std::size_t column) const {
+  check_kept(row, begin_);
+  const RowLayout::Column& place = layout_->columns.at(column);
+  return {chunk_of(row)->row(static_cast<std::size_t>(row % capacity_)) + place.offset,
+          place.bytes};
+}
+
+std::span<std::byte> Writer::rewrite(std::int64_t row, std::size_t column) {
+  check_kept(row, named_);
+  const RowLayout::Column& place = layout_->columns.at(column);
+  return {chunk_of(row)->row(static_cast<std::size_t>(row % capacity_)) + place.offset,
+          place.bytes};
 }
 
 void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t history, ShapePtr shape,
@@ -91,6 +114,8 @@ void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t hist
     throw std::invalid_argument(
         "replay writer: an item's shape has slices of " + std::to_string(shape->columns.size())
         + " columns, or rows outside its window of " + std::to_string(count));
+  if (!valid_priority(priority))
+    check_priority(priority, "a new item");
   Item& item = items_.emplace_back();
   item.key = next_item_++;
   item.rows = static_cast<std::uint32_t>(count);
@@ -110,19 +135,36 @@ void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t hist
     item.chunks.set(static_cast<std::size_t>(i), chunk_of(first + i * capacity_));
 }
 
-InsertionPtr Writer::take() {
+InsertionPtr Writer::take(std::int64_t before) {
   if (items_.empty())
     return nullptr;
+  before = std::min(before, end_);
   auto insertion = std::make_shared<Insertion>();
   insertion->writer_id = writer_id_;
   insertion->sequence = ++sequence_;
-  insertion->rows = std::move(full_rows_);
-  full_rows_.clear();
-  if (taken_ < end_) {
-    const auto count = static_cast<std::uint32_t>(end_ - taken_);
-    insertion->rows.push_back({current_, static_cast<std::uint32_t>(filled_) - count, count});
+  while (!full_rows_.empty()) { // of which those from `before` on stay
+    ChunkRows& part = full_rows_.front();
+    const std::int64_t left =
+        before - static_cast<std::int64_t>(part.chunk->id()) * capacity_ - part.first;
+    if (left < part.count) {
+      if (left > 0) {
+        const auto count = static_cast<std::uint32_t>(left);
+        insertion->rows.push_back({part.chunk, part.first, count});
+        part.first += count;
+        part.count -= count;
+      }
+      break;
+    }
+    insertion->rows.push_back(std::move(part));
+    full_rows_.erase(full_rows_.begin());
   }
-  taken_ = end_;
+  if (taken_ < before) {
+    const std::int64_t from = taken_ - (end_ - filled_);
+    insertion->rows.push_back(
+        {current_, static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(before - taken_)});
+    taken_ = before;
+  }
+  named_ = before;
   const std::size_t usual = items_.size();
   insertion->items = std::move(items_);
   items_ = {};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -12,6 +14,18 @@
 #include "replay/spec.hpp"
 
 namespace troupe::replay {
+
+class Writer;
+
+/// Rows of a writer that an item is about to be made of.
+struct Window {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::uint32_t history = 0; // of these, older than what the item is about
+};
+
+/// The priority (0 to kMaxPriority) of an item that is made; may read its rows by Writer::at().
+using ItemPriority = std::function<double(const Writer& rows, const Window& window)>;
 
 struct WriterOptions {
   int chunk_rows = 0;     // 0: chosen from the size of a row, about a MiB
@@ -41,16 +55,24 @@ public:
   /// How many of the newest rows items may lie in: all of them, at most `reach`.
   std::int64_t kept_rows() const { return std::min(reach_, end_ - begin_); }
 
+  /// A column of one of the newest `reach` rows. Throws std::out_of_range on others.
+  std::span<const std::byte> at(std::int64_t row, std::size_t column) const;
+
+  /// The same to be written anew, of a row that no insertion has named yet: nobody has seen it.
+  /// Throws std::out_of_range on others.
+  std::span<std::byte> rewrite(std::int64_t row, std::size_t column);
+
   /// An item of rows [first, first + count), the first `history` of them older than what it is
-  /// about, all of the newest `reach`. Throws std::invalid_argument on others, and on a shape that
-  /// does not fit.
+  /// about, all of the newest `reach`. Throws std::invalid_argument on others, on a shape that does
+  /// not fit and on a priority that is not 0 to kMaxPriority.
   void add_item(std::int64_t first, std::int64_t count, std::uint32_t history = 0,
                 ShapePtr shape = nullptr, double priority = 1);
 
   std::int64_t pending_items() const { return static_cast<std::int64_t>(items_.size()); }
 
-  /// Everything since the last take(); nullptr when there is no item.
-  InsertionPtr take();
+  /// All items since the last take(), which may not lie in rows from `before` on, and the new rows
+  /// before that; the others may still be written anew. nullptr when there is no item.
+  InsertionPtr take(std::int64_t before = std::numeric_limits<std::int64_t>::max());
 
   const RowLayout& layout() const { return *layout_; }
 
@@ -64,19 +86,21 @@ public:
 private:
   friend struct WriterState;
   void new_chunk();
-  const ChunkPtr& chunk_of(std::int64_t row) const;
+  const std::shared_ptr<Chunk>& chunk_of(std::int64_t row) const;
+  void check_kept(std::int64_t row, std::int64_t least) const;
 
   std::shared_ptr<const RowLayout> layout_;
   std::uint64_t writer_id_;
   std::int64_t capacity_; // rows of a chunk
   std::int64_t reach_;
   std::shared_ptr<Chunk> current_;
-  std::vector<ChunkPtr> recent_;     // those the newest rows lie in, current_ last
-  std::int64_t filled_ = 0;          // rows of current_
-  std::int64_t end_ = 0;             // row to come; row r lies in chunk r / capacity_
-  std::int64_t begin_ = 0;           // the oldest row there ever was
-  std::int64_t taken_ = 0;           // rows before it have been named by an insertion
-  std::vector<ChunkRows> full_rows_; // not yet taken, of chunks before current_
+  std::vector<std::shared_ptr<Chunk>> recent_; // those the newest rows lie in, current_ last
+  std::int64_t filled_ = 0;                    // rows of current_
+  std::int64_t end_ = 0;                       // row to come; row r lies in chunk r / capacity_
+  std::int64_t begin_ = 0;                     // the oldest row there ever was
+  std::int64_t named_ = 0;                     // rows before it have been named by an insertion
+  std::int64_t taken_ = 0;                     // and before this, or are in full_rows_
+  std::vector<ChunkRows> full_rows_;           // not yet taken, of chunks before current_
   std::vector<Item> items_;
   std::uint64_t next_item_ = 0;
   std::uint64_t sequence_ = 0;
@@ -89,9 +113,10 @@ private:
 ///   for (;;) { …; render(writer.next_frame()); writer.append(action, reward, discount, last); }
 class TransitionWriter {
 public:
-  /// `chunk_steps`: rows per chunk; 0: chosen from the frame size. Throws std::invalid_argument on
-  /// a spec or a size out of range.
-  TransitionWriter(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_steps = 0);
+  /// `chunk_steps`: rows per chunk; 0: chosen from the frame size. `priority`: of each item; 1
+  /// without it. Throws std::invalid_argument on a spec or a size out of range.
+  TransitionWriter(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_steps = 0,
+                   ItemPriority priority = {});
 
   /// spec.frame.bytes() bytes, 16-byte aligned, where the frame of the coming step is written; the
   /// same memory until begin() or append(), which make it a step.
@@ -118,6 +143,7 @@ private:
   ShapePtr shape(std::uint32_t history, std::uint32_t steps);
 
   TransitionSpec spec_;
+  ItemPriority priority_;
   Writer writer_;
   std::int64_t episode_step_ = -1; // of the newest row; -1: outside an episode
   std::map<std::pair<std::uint32_t, std::uint32_t>, ShapePtr> shapes_; // by history and steps

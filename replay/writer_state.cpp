@@ -9,6 +9,7 @@
 
 #include "replay/selector.hpp"
 #include "replay/writer.hpp"
+#include "replay/writer_state.hpp"
 
 namespace troupe::replay {
 
@@ -45,26 +46,6 @@ struct SavedItem {
 static_assert(std::has_unique_object_representations_v<Head>);
 static_assert(sizeof(SavedItem) == 40); // no padding
 
-template <typename T>
-void put(std::vector<std::byte>& out, const T& value) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-  out.insert(out.end(), bytes, bytes + sizeof value);
-}
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw std::runtime_error("the state of a replay writer " + why);
-}
-
-template <typename T>
-T take_value(std::span<const std::byte>& in) {
-  if (in.size() < sizeof(T))
-    refuse("is truncated");
-  T value;
-  std::memcpy(&value, in.data(), sizeof value);
-  in = in.subspan(sizeof value);
-  return value;
-}
-
 void put_shape(std::vector<std::byte>& out, const ItemShape& shape) {
   for (const std::vector<Slice>& slices : shape.columns) {
     put(out, static_cast<std::uint32_t>(slices.size()));
@@ -96,7 +77,7 @@ struct WriterState {
 
   static void save(const Writer& writer, std::vector<std::byte>& out) {
     std::map<std::uint64_t, const Chunk*> chunks;
-    for (const ChunkPtr& chunk : writer.recent_)
+    for (const auto& chunk : writer.recent_)
       chunks[chunk->id()] = chunk.get();
     std::int64_t begin = std::max(writer.begin_, writer.end_ - writer.reach_);
     std::vector<const ItemShape*> shapes;
@@ -178,7 +159,7 @@ struct WriterState {
     // Chunks of its own: rows are counted on from the next whole chunk.
     const std::int64_t begin =
         (head.end + writer.capacity_ - 1) / writer.capacity_ * writer.capacity_;
-    fresh.begin_ = fresh.end_ = fresh.taken_ = begin;
+    fresh.begin_ = fresh.end_ = fresh.taken_ = fresh.named_ = begin;
     for (std::uint64_t i = 0; i < head.rows; ++i) {
       std::memcpy(fresh.next(0).data(), in.data() + 1, layout.row_bytes);
       fresh.append(static_cast<std::uint8_t>(in[0]));
@@ -205,20 +186,21 @@ std::span<const std::byte> Writer::load_state(std::span<const std::byte> in) {
   return WriterState::load(*this, in);
 }
 
-void TransitionWriter::save_state(std::vector<std::byte>& out) const {
-  put(out, episode_step_);
-  writer_.save_state(out);
+void save_episode(std::vector<std::byte>& out, std::int64_t rows, const Writer& writer) {
+  put(out, rows - 1);
+  writer.save_state(out);
 }
 
-std::span<const std::byte> TransitionWriter::load_state(std::span<const std::byte> in) {
-  const auto step = take_value<std::int64_t>(in);
-  Writer fresh = writer_;
-  in = fresh.load_state(in);
-  if (step < -1 || std::min<std::int64_t>(step + 1, spec_.stack + spec_.n_step) > fresh.kept_rows())
+std::int64_t load_episode(std::span<const std::byte>& in, Writer& writer, std::int64_t needed) {
+  std::span<const std::byte> rest = in;
+  const auto rows = take_value<std::int64_t>(rest);
+  Writer fresh = writer;
+  rest = fresh.load_state(rest);
+  if (rows < -1 || rows > kLastRow || std::min(rows + 1, needed) > fresh.kept_rows())
     refuse("is damaged: the open episode lacks rows");
-  writer_ = std::move(fresh);
-  episode_step_ = step;
-  return in;
+  writer = std::move(fresh);
+  in = rest;
+  return rows + 1;
 }
 
 } // namespace troupe::replay

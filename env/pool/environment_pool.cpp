@@ -95,6 +95,18 @@ std::size_t EnvironmentPool::in_flight() const {
   return in_flight_;
 }
 
+void EnvironmentPool::observe_in(std::span<std::byte* const> places) {
+  check_nothing_in_flight("observe_in()");
+  if (!places.empty())
+    check_rows("places of observations", places, engine_->size());
+  places_ = places;
+}
+
+/// Where the coming observation of an environment goes.
+void EnvironmentPool::direct(std::size_t environment, std::byte* otherwise) {
+  engine_->write_to(environment, places_.empty() ? otherwise : places_[environment]);
+}
+
 void EnvironmentPool::check_environments(std::span<const std::int32_t> environments) {
   // Marked as they are looked at, so that one named twice is found; unmarked if one is refused.
   for (std::size_t i = 0; i < environments.size(); ++i) {
@@ -117,7 +129,8 @@ void EnvironmentPool::check_environments(std::span<const std::int32_t> environme
 
 void EnvironmentPool::check_batch(const PoolBatch& batch) const {
   const std::size_t rows = batch.rows();
-  check_rows("observations", batch.observations, rows * spec().observation_bytes());
+  if (places_.empty())
+    check_rows("observations", batch.observations, rows * spec().observation_bytes());
   check_rows("discounts", batch.discounts, rows);
   check_rows("step_types", batch.step_types, rows);
   check_rows("statuses", batch.statuses, rows);
@@ -173,8 +186,8 @@ bool EnvironmentPool::step_all(std::span<const T> actions, const PoolBatch& all,
       std::copy(row.begin(), row.end(), engine_->action(i).begin());
     } else {
       const auto bytes = spec().observation_bytes();
-      const auto row = all.observations.subspan(i * bytes, bytes);
-      std::fill(row.begin(), row.end(), std::byte{0});
+      std::byte* row = places_.empty() ? all.observations.data() + i * bytes : places_[i];
+      std::fill_n(row, bytes, std::byte{0});
       write_row(all, i, id);
     }
   }
@@ -195,7 +208,7 @@ bool EnvironmentPool::play_in_place(std::span<const std::int32_t> environments,
   const std::size_t bytes = spec().observation_bytes();
   for (const std::int32_t id : environments) {
     const auto i = static_cast<std::size_t>(id);
-    engine_->write_to(i, all.observations.data() + i * bytes);
+    direct(i, all.observations.data() + i * bytes);
     engine_->push(i);
   }
   in_flight_ = waited_for_ = environments.size();
@@ -223,7 +236,7 @@ void EnvironmentPool::send_reset(std::span<const std::int32_t> environments) {
   for (const std::int32_t id : environments) {
     const auto i = static_cast<std::size_t>(id);
     engine_->slot(i).phase = PoolPhase::ended;
-    engine_->write_to(i, engine_->own_observation(i));
+    direct(i, engine_->own_observation(i));
     engine_->push(i);
   }
   in_flight_ += environments.size();
@@ -240,7 +253,7 @@ void EnvironmentPool::send_actions(std::span<const std::int32_t> environments,
   put_actions(environments, actions);
   for (const std::int32_t id : environments) {
     const auto i = static_cast<std::size_t>(id);
-    engine_->write_to(i, engine_->own_observation(i));
+    direct(i, engine_->own_observation(i));
     engine_->push(i);
   }
   in_flight_ += environments.size();
@@ -270,7 +283,8 @@ bool EnvironmentPool::receive(const PoolBatch& batch, Clock::time_point deadline
   for (std::size_t row = 0; row < batch.rows(); ++row) {
     const std::size_t i = engine_->take();
     on_its_way_[i] = 0;
-    std::memcpy(batch.observations.data() + row * bytes, engine_->own_observation(i), bytes);
+    if (places_.empty())
+      std::memcpy(batch.observations.data() + row * bytes, engine_->own_observation(i), bytes);
     write_row(batch, row, static_cast<std::int32_t>(i));
   }
   in_flight_ -= batch.rows();

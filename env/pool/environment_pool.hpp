@@ -88,7 +88,8 @@ public:
 /// Synchronous: reset(), then step() for all at once; row i is environment i, observations are
 /// written straight into the caller's rows. Asynchronous: send() for some, receive() the first ones
 /// that are ready, in any order; which they are is only known then, so each observation is copied
-/// once. The two do not mix while something is on its way.
+/// once, unless observe_in() has given each environment a place. The two do not mix while something
+/// is on its way.
 ///
 /// What an environment gives depends on its episodes' seeds and its actions alone, never on the
 /// number of threads or their order. An environment that throws, or is given an action that is not
@@ -115,6 +116,13 @@ public:
   int environments() const;
   bool bound() const;
   bool spares() const;
+
+  /// From now on environment i writes its observation of spec().observation_bytes() to places[i]
+  /// and no batch's observations are used (they may be empty); nothing is copied. The pointers are
+  /// read when a reset or step of the environment is asked for, so that the caller may exchange
+  /// them in between; the memory of both stays while they are used. Empty: as before. Throws
+  /// std::invalid_argument on another number of places, or while something is on its way.
+  void observe_in(std::span<std::byte* const> places);
 
   /// New episodes in `environments`, whatever they were doing. False when the deadline passes
   /// first: then finish() goes on waiting, and the rows must stay where they are until it is true.
@@ -154,6 +162,7 @@ private:
   void check_environments(std::span<const std::int32_t> environments);
   void check_batch(const PoolBatch& batch) const;
   void check_nothing_in_flight(const char* what) const;
+  void direct(std::size_t environment, std::byte* otherwise);
   void write_row(const PoolBatch& batch, std::size_t row, std::int32_t environment);
   void check_exists(int environment) const;
 
@@ -164,6 +173,7 @@ private:
   std::vector<std::int32_t> in_service_; // of the present step()
   std::size_t waited_for_ = 0;           // rows of an unfinished reset() or step()
   PoolBatch in_place_;
+  std::span<std::byte* const> places_; // of each environment's observation, where given
 };
 
 } // namespace troupe::env

@@ -154,6 +154,30 @@ TEST_CASE("a writer's state brings back its newest rows and its items of any sha
     CHECK_THROWS_AS(other.writer.load_state(std::span(state).first(length)), std::runtime_error);
 }
 
+TEST_CASE("the newest rows stay within reach while the next one is being written") {
+  for (const int chunk_rows : {1, 2, 3}) {
+    WindowSource source(1, chunk_rows, 3, 5);
+    for (int rows = 0; rows < 20; ++rows) {
+      const std::int64_t kept = source.writer.kept_rows();
+      source.writer.next(0);
+      std::vector<std::byte> state;
+      source.writer.save_state(state);
+      CHECK(WindowSource(2, chunk_rows, 3, 5).writer.load_state(state).empty());
+      if (kept > 0) {
+        std::int64_t number = 0;
+        std::memcpy(&number, source.writer.at(source.writer.rows() - kept, 2).data(), 8);
+        CHECK_EQ(number, source.row - kept);
+        source.writer.add_item(source.writer.rows() - kept, kept);
+        CHECK(right(source.writer.take()->items[0]));
+        CHECK_THROWS_AS(source.writer.rewrite(source.writer.rows() - 1, 0), std::out_of_range);
+      }
+      CHECK_THROWS_AS(source.writer.at(source.writer.rows() - kept - 1, 0), std::out_of_range);
+      CHECK_THROWS_AS(source.writer.at(source.writer.rows(), 0), std::out_of_range);
+      source.step();
+    }
+  }
+}
+
 TEST_CASE("windows over many chunks travel, and again complete after what came before was lost") {
   WindowSource source(1, 4, 60, 5);
   const InsertionDecoder::Limits limits{.max_chunk_bytes = 1 << 20, .max_writers = 4};
