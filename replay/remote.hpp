@@ -30,6 +30,8 @@ struct ShardServerOptions {
   std::size_t max_chunk_bytes = std::size_t{64} << 20;
   std::size_t max_writers = 1024;         // remembered; the one silent for longest is forgotten
   std::size_t max_waiting_samples = 1024; // over all clients
+  /// Of samples on their way to one client; while it does not read them it gets no others.
+  std::size_t max_unread_bytes = std::size_t{1} << 30;
   /// With clients on this host: batches and rows go through memory that both processes map.
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
   /// Only clients with these keys, encrypted; needed to bind something else than loopback.
@@ -121,9 +123,10 @@ struct ShardClientOptions {
   std::chrono::milliseconds ping_interval{200}; // while waiting; finds out what a server has lost
   std::chrono::milliseconds silence{30'000};    // over several calls, until the server is gone
   std::optional<env::wire::SharedMemory> shared_memory = env::wire::SharedMemory{};
-  std::optional<env::wire::ClientKeys> keys{};   // of a server with keys
-  std::string table{};                           // of those behind the port; "": the only one
-  std::size_t part_bytes = std::size_t{8} << 20; // of the messages of a ColumnBatch
+  std::optional<env::wire::ClientKeys> keys{};         // of a server with keys
+  std::string table{};                                 // of those behind the port; "": the only one
+  std::size_t part_bytes = std::size_t{8} << 20;       // of the messages of a ColumnBatch
+  std::size_t max_frame_bytes = std::size_t{64} << 20; // as the server's: of a column of one item
 };
 
 /// What a server tells of a table.
@@ -159,7 +162,8 @@ public:
 
   const Signature& signature() const;
 
-  /// Sends and returns; waits only while the window is full. False: still full at the deadline
+  /// Sends and returns; waits only while the window is full. Throws std::invalid_argument on items
+  /// and chunks above max_frame_bytes. False: still full at the deadline
   /// (nothing was sent; the caller keeps the insertion). Insertions of a writer go in order.
   /// `table`: another one of the same signature behind the port ("": this client's); rows that were
   /// sent to one are known to the other, so its insertion need not name them (split() in

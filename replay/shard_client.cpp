@@ -49,6 +49,10 @@ const Signature& ShardClient::signature() const {
 
 bool ShardClient::insert(InsertionPtr insertion, Deadline deadline, const std::string& table) {
   Impl& my = *impl_;
+  if (const std::string why = too_large(*my.layout, *insertion, my.options.max_frame_bytes);
+      !why.empty())
+    throw std::invalid_argument("an insertion into the replay shard at " + my.endpoint + ": "
+                                + why);
   const Impl::Key key{table.empty() ? my.options.table : table, insertion->writer_id,
                       insertion->sequence};
   if (!my.wait_until([&] { return my.has_room(key); }, deadline,

@@ -22,7 +22,9 @@ ShardClient::Impl::Impl(env::wire::Context& context, std::string where, const Sh
     : options(o),
       endpoint(std::move(where)),
       socket(context, env::wire::SocketType::dealer,
-             {.shared_memory = o.shared_memory, .client_keys = o.keys}) {
+             {.max_frame_bytes = o.max_frame_bytes,
+              .shared_memory = o.shared_memory,
+              .client_keys = o.keys}) {
   if (options.window < 1 || options.window > kMostInFlight)
     throw std::invalid_argument("replay client window is " + std::to_string(options.window)
                                 + " but must be 1 to " + std::to_string(kMostInFlight)

@@ -5,7 +5,29 @@
 
 namespace troupe::replay {
 
+using env::wire::Frame;
 using env::wire::Message;
+
+namespace {
+
+/// Memory that is part of `sum` while it lives: until ZeroMQ has given it to the system.
+struct Counted {
+  Counted(std::size_t bytes, std::shared_ptr<std::atomic<std::size_t>> of)
+      : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)),
+        size(bytes),
+        sum(std::move(of)) {
+    *sum += size;
+  }
+  ~Counted() { *sum -= size; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t size;
+  std::shared_ptr<std::atomic<std::size_t>> sum;
+};
+
+} // namespace
 
 void ShardServer::Impl::deliver(std::vector<Answer> answers) {
   using WriterOfTable = std::pair<std::size_t, std::uint64_t>;
@@ -64,12 +86,39 @@ void ShardServer::Impl::send_items(const Answer& answer) {
            answer.text.empty() ? "the shard gave no sample: it stops" : answer.text);
     return;
   }
-  ++samples;
+  std::string why;
+  if (send_parts(answer, why))
+    ++samples;
+  else
+    refuse(answer.peer, answer.number, why);
+}
+
+Frame ShardServer::Impl::frame_to(const std::string& peer, std::size_t bytes) {
+  Frame frame = socket.frame(bytes, peer);
+  if (frame.shared_block())
+    return frame; // bounded by the memory shared
+  auto& sum = unread[peer];
+  if (!sum)
+    sum = std::make_shared<std::atomic<std::size_t>>(0);
+  const auto counted = std::make_shared<Counted>(bytes, sum);
+  return Frame::view(std::span<const std::byte>(counted->memory.get(), bytes), counted);
+}
+
+/// False, with why, where the rest of the batch does not go to this peer.
+bool ShardServer::Impl::send_parts(const Answer& answer, std::string& why) {
   const ServedState& table = tables[answer.table];
-  const auto frame = [&](std::size_t bytes) { return socket.frame(bytes, answer.peer); };
+  std::erase_if(unread, [](const auto& peer) { return *peer.second == 0; });
+  const auto frame = [&](std::size_t bytes) { return frame_to(answer.peer, bytes); };
   std::span<const Item> left(answer.items);
   std::int64_t first = 0;
   while (!left.empty()) {
+    if (const auto sum = unread.find(answer.peer);
+        sum != unread.end() && *sum->second > options.max_unread_bytes) {
+      why = std::to_string(*sum->second)
+            + " bytes of samples wait for this client to read them, max_unread_bytes is "
+            + std::to_string(options.max_unread_bytes) + ": read them, or ask for fewer items";
+      return false;
+    }
     const std::size_t count = part_size(table.layout, left, answer.part_bytes);
     Message message =
         encode_sample(table.layout, table.hash, answer.number, first, left.first(count), frame);
@@ -78,6 +127,7 @@ void ShardServer::Impl::send_items(const Answer& answer) {
     left = left.subspan(count);
     first += static_cast<std::int64_t>(count);
   }
+  return true;
 }
 
 void ShardServer::Impl::put_tables(wire::InfoReply& reply) const {

@@ -66,6 +66,8 @@ struct ShardServer::Impl {
   // What owners answer: shard_server_answers.cpp.
   void deliver(std::vector<Answer> answers);
   void send_items(const Answer& answer);
+  bool send_parts(const Answer& answer, std::string& why);
+  env::wire::Frame frame_to(const std::string& peer, std::size_t bytes);
   void send_info(const Answer& answer);
   void put_tables(wire::InfoReply& reply) const;
 
@@ -76,6 +78,8 @@ struct ShardServer::Impl {
   std::shared_ptr<Outbox> outbox;
   std::uint64_t used = 0;
   std::set<std::pair<std::string, std::uint64_t>> waiting_samples; // peer, request
+  /// Bytes of samples that are on their way to a peer in memory of their own.
+  std::unordered_map<std::string, std::shared_ptr<std::atomic<std::size_t>>> unread;
   std::set<std::string> logged;
   std::atomic<std::int64_t> garbage = 0;
   std::atomic<std::int64_t> insertions = 0;

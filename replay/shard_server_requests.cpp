@@ -56,6 +56,11 @@ void ShardServer::Impl::on_insert(std::size_t table, const wire::Insert& header,
   case InsertionDecoder::Result::insertion:
     break;
   }
+  if (why = too_large(to.layout, *insertion, options.max_frame_bytes); !why.empty()) {
+    drop(why);
+    refuse(message.peer, 0, why);
+    return;
+  }
   if (to.transitions
       && !std::all_of(insertion->items.begin(), insertion->items.end(),
                       [&](const Item& item) { return is_transition(*to.transitions, item); })) {

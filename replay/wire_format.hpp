@@ -107,6 +107,9 @@ private:
 std::size_t part_size(const RowLayout& layout, std::span<const Item> items,
                       std::size_t part_bytes = kPartBytes);
 
+/// What is above `most` bytes: a chunk, or what an item shows of a column; "" where nothing is.
+std::string too_large(const RowLayout& layout, const Insertion& insertion, std::size_t most);
+
 /// Gives memory for a data frame of a number of bytes: where the message is gathered.
 using FrameMaker = std::function<env::wire::Frame(std::size_t)>;
 

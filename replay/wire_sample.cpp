@@ -142,6 +142,25 @@ std::size_t part_size(const RowLayout& layout, std::span<const Item> items,
   return count;
 }
 
+std::string too_large(const RowLayout& layout, const Insertion& insertion, std::size_t most) {
+  const auto worded = [most](const std::string& what, std::size_t bytes) {
+    return what + " has " + std::to_string(bytes) + " bytes, max_frame_bytes is "
+           + std::to_string(most) + ": cut it shorter, or raise that of server and clients"
+           + " (and max_chunk_bytes)";
+  };
+  for (const ChunkRows& rows : insertion.rows)
+    if (const std::size_t bytes = rows.chunk->capacity() * layout.row_bytes; bytes > most)
+      return worded("a chunk of " + std::to_string(rows.chunk->capacity()) + " rows", bytes);
+  for (const Item& item : insertion.items)
+    for (std::size_t column = 0; column < layout.columns.size(); ++column) {
+      if (item.rows * layout.row_bytes <= most)
+        break; // that is all of it
+      if (const std::size_t bytes = shown_bytes(layout, column, item); bytes > most)
+        return worded("an item's column " + layout.signature.columns[column].name, bytes);
+    }
+  return "";
+}
+
 Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uint64_t request,
                       std::int64_t first, std::span<const Item> items, const FrameMaker& frame) {
   wire::Envelope head = envelope(signature);
