@@ -17,61 +17,10 @@
 namespace troupe::experiments {
 namespace {
 
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestFileBytes = 1 << 20;
 constexpr const char* kSuffix = ".textproto";
-
-/// Sets every field that is not, so that the text is complete.
-void fill_defaults(Message& message) {
-  const auto* type = message.GetDescriptor();
-  const auto& view = *message.GetReflection();
-  for (int i = 0; i < type->field_count(); ++i) {
-    const FieldDescriptor* field = type->field(i);
-    if (field->is_repeated()) {
-      if (view.FieldSize(message, field) == 0) {
-        std::stringstream values(rule_of(*field).when_empty());
-        for (std::string value; std::getline(values, value, ',');) {
-          google::protobuf::TextFormat::ParseFieldValueFromString(value, field, &message);
-        }
-      }
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      if (view.HasField(message, field) || !rule_of(*field).optional_block()) {
-        fill_defaults(*view.MutableMessage(&message, field));
-      }
-    } else if (!view.HasField(message, field)) {
-      std::string text = default_text(*field);
-      if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-        view.SetString(&message, field, text);
-      } else {
-        google::protobuf::TextFormat::ParseFieldValueFromString(text, field, &message);
-      }
-    }
-  }
-}
-
-void check_rules(const Message& message, const std::string& prefix, const Origins& origins,
-                 const std::string& source, std::vector<std::string>& complaints) {
-  std::vector<const FieldDescriptor*> fields;
-  message.GetReflection()->ListFields(message, &fields);
-  for (const FieldDescriptor* field : fields) {
-    const std::string key = prefix + field->name();
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      check_rules(message.GetReflection()->GetMessage(message, field), key + ".", origins, source,
-                  complaints);
-      continue;
-    }
-    const int count = field->is_repeated() ? message.GetReflection()->FieldSize(message, field) : 1;
-    for (int i = 0; i < count; ++i) {
-      if (const auto text = violation(message, *field, i)) {
-        complaints.push_back(origin_of(origins, key, source) + key + " " + *text);
-        break;
-      }
-    }
-  }
-}
 
 } // namespace
 
@@ -117,10 +66,10 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
   return experiment;
 }
 
-Experiment load_experiment(const fs::path& file, const std::vector<std::string>& overrides) {
+std::string read_config_file(const fs::path& file) {
   std::error_code ignored;
   if (fs::is_directory(file, ignored)) {
-    throw ConfigError({file.string() + ": is a folder; name an experiment file"});
+    throw ConfigError({file.string() + ": is a folder; name a file"});
   }
   errno = 0;
   std::ifstream in(file, std::ios::binary);
@@ -131,9 +80,13 @@ Experiment load_experiment(const fs::path& file, const std::vector<std::string>&
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > kLargestFileBytes) {
-    throw ConfigError({file.string() + ": is larger than 1 MiB; that is no experiment file"});
+    throw ConfigError({file.string() + ": is larger than 1 MiB; that is no such file"});
   }
-  return parse_experiment(text, file.string(), overrides);
+  return text;
+}
+
+Experiment load_experiment(const fs::path& file, const std::vector<std::string>& overrides) {
+  return parse_experiment(read_config_file(file), file.string(), overrides);
 }
 
 std::string resolved_text(const Experiment& experiment) {

@@ -28,6 +28,9 @@ private:
 Experiment parse_experiment(const std::string& text, const std::string& source,
                             const std::vector<std::string>& overrides = {});
 
+/// The text of a file of at most 1 MiB. Throws ConfigError.
+std::string read_config_file(const std::filesystem::path& file);
+
 /// The same from a file. Throws ConfigError also when the file cannot be read.
 Experiment load_experiment(const std::filesystem::path& file,
                            const std::vector<std::string>& overrides = {});

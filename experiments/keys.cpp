@@ -94,14 +94,14 @@ std::string number_text(double value) {
   return text;
 }
 
-std::vector<Key> all_keys() {
+std::vector<Key> all_keys(const Schema& schema) {
   std::vector<Key> out;
-  collect(*Experiment::descriptor(), "", out);
+  collect(schema, "", out);
   return out;
 }
 
-const FieldDescriptor* find_key(const std::string& name) {
-  const Descriptor* type = Experiment::descriptor();
+const FieldDescriptor* find_key(const std::string& name, const Schema& schema) {
+  const Descriptor* type = &schema;
   const FieldDescriptor* field = nullptr;
   std::size_t begin = 0;
   while (begin <= name.size()) {
@@ -221,21 +221,27 @@ std::optional<std::string> violation(const Message& message, const FieldDescript
          + (rules.has_help() ? " (" + rules.help() + ")" : "");
 }
 
-std::string did_you_mean(const std::string& block, const std::string& name) {
+std::string where_keys_are(const Schema& schema) {
+  const bool experiment = &schema == Experiment::descriptor();
+  return std::string(" (`troupe list ") + (experiment ? "keys" : "table-keys")
+         + "` names them all)";
+}
+
+std::string did_you_mean(const std::string& block, const std::string& name, const Schema& schema) {
   std::vector<std::string> found;
   std::vector<std::string> siblings;
   std::vector<std::string> dotted;
   const std::string prefix = block.empty() ? "" : block + ".";
   const std::string leaf =
       name.substr(name.rfind('.') == std::string::npos ? 0 : name.rfind('.') + 1);
-  for (const Key& key : all_keys()) {
+  for (const Key& key : all_keys(schema)) {
     dotted.push_back(key.name);
     if (key.field->name() == leaf) {
       found.push_back(key.name); // the right name in the wrong block
     }
   }
-  const FieldDescriptor* parent = block.empty() ? nullptr : find_key(block);
-  const Descriptor* type = parent == nullptr ? Experiment::descriptor() : parent->message_type();
+  const FieldDescriptor* parent = block.empty() ? nullptr : find_key(block, schema);
+  const Descriptor* type = parent == nullptr ? &schema : parent->message_type();
   for (int i = 0; type != nullptr && i < type->field_count(); ++i) {
     siblings.push_back(type->field(i)->name());
   }

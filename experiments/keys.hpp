@@ -15,11 +15,15 @@ struct Key {
   const google::protobuf::FieldDescriptor* field = nullptr;
 };
 
+/// The schema of a file: of an experiment, unless another is named.
+using Schema = google::protobuf::Descriptor;
+
 /// Every key that has a value (no blocks), in the order of the schema.
-std::vector<Key> all_keys();
+std::vector<Key> all_keys(const Schema& schema = *Experiment::descriptor());
 
 /// The field behind a dotted name, block or value; nullptr when there is none.
-const google::protobuf::FieldDescriptor* find_key(const std::string& name);
+const google::protobuf::FieldDescriptor* find_key(const std::string& name,
+                                                  const Schema& schema = *Experiment::descriptor());
 
 const Rule& rule_of(const google::protobuf::FieldDescriptor& field);
 
@@ -39,7 +43,11 @@ std::optional<std::string> violation(const google::protobuf::Message& message,
 
 /// "; did you mean replay.shards or replay.n_step?" for a key that does not exist; `block` is the
 /// dotted block it stood in. Empty when nothing is near.
-std::string did_you_mean(const std::string& block, const std::string& name);
+std::string did_you_mean(const std::string& block, const std::string& name,
+                         const Schema& schema = *Experiment::descriptor());
+
+/// " (`troupe list keys` names them all)"
+std::string where_keys_are(const Schema& schema);
 
 /// A number as people write it: 1000000000, 0.0003, 1e+13 from 1e15 on.
 std::string number_text(double value);

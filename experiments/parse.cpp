@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 #include <utility>
 
 #include <google/protobuf/descriptor.h>
@@ -130,18 +131,19 @@ std::string bad_value_text(const FieldDescriptor& field, const std::string& valu
   return help.empty() ? out : out + " (" + help + ")";
 }
 
-std::string complaint(const std::string& text, const std::string& source, const FirstError& error) {
+std::string complaint(const std::string& text, const std::string& source, const FirstError& error,
+                      const Schema& schema) {
   const Place place = find_place(text, error.position);
   const std::string unknown = quoted_part(error.message, "has no field named ");
   if (!unknown.empty()) {
     return at_text(source, place.key_at) + ": " + place.dotted() + " is not a key"
-           + did_you_mean(place.block(), unknown) + " (`troupe list keys` names them all)";
+           + did_you_mean(place.block(), unknown, schema) + where_keys_are(schema);
   }
   if (error.message.find("specified multiple times") != std::string::npos) {
     return at_text(source, place.key_at) + ": " + place.dotted()
            + " is given a second time; give it once";
   }
-  const FieldDescriptor* field = place.key.empty() ? nullptr : find_key(place.dotted());
+  const FieldDescriptor* field = place.key.empty() ? nullptr : find_key(place.dotted(), schema);
   const bool syntax = error.message.starts_with("Expected identifier")
                       || error.message.starts_with("Expected \"")
                       || error.message.starts_with("Already saw");
@@ -154,28 +156,58 @@ std::string complaint(const std::string& text, const std::string& source, const 
          + "; lines read `key: value` or `block { … }`";
 }
 
+/// One of the blocks of a field, which may be given once or several times.
+const Message& block_of(const Message& message, const FieldDescriptor& field, int index) {
+  return field.is_repeated() ? message.GetReflection()->GetRepeatedMessage(message, &field, index)
+                             : message.GetReflection()->GetMessage(message, &field);
+}
+
+/// "replay", "table[1]"
+std::string block_name(const FieldDescriptor& field, int index) {
+  return field.is_repeated() ? field.name() + '[' + std::to_string(index) + ']' : field.name();
+}
+
 void note_origins(const Message& message, const TextFormat::ParseInfoTree& tree,
                   const std::string& prefix, const std::string& source, Origins& origins) {
   std::vector<const FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
-    const auto at = tree.GetLocation(field, field->is_repeated() ? 0 : -1);
-    if (at.line >= 0) {
-      origins[prefix + field->name()] = at_text(source, {at.line, at.column});
+    const bool many = field->is_repeated();
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+      const auto at = tree.GetLocation(field, many ? 0 : -1);
+      if (at.line >= 0) {
+        origins[prefix + field->name()] = at_text(source, {at.line, at.column});
+      }
+      continue;
     }
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      const auto* nested = tree.GetTreeForNested(field, -1);
+    for (int i = 0; i < (many ? message.GetReflection()->FieldSize(message, field) : 1); ++i) {
+      const auto place = tree.GetLocation(field, many ? i : -1);
+      origins[prefix + block_name(*field, i)] = at_text(source, {place.line, place.column});
+      const auto* nested = tree.GetTreeForNested(field, many ? i : -1);
       if (nested != nullptr) {
-        note_origins(message.GetReflection()->GetMessage(message, field), *nested,
-                     prefix + field->name() + ".", source, origins);
+        note_origins(block_of(message, *field, i), *nested, prefix + block_name(*field, i) + ".",
+                     source, origins);
       }
     }
   }
 }
 
+/// The first block of a key that exists of which there may be several; "" when there is none.
+std::string several_times(const Schema& schema, const std::string& key) {
+  for (std::size_t dot = key.find('.');; dot = key.find('.', dot + 1)) {
+    const FieldDescriptor* field = find_key(key.substr(0, dot), schema);
+    if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      return key.substr(0, dot);
+    }
+    if (dot == std::string::npos) {
+      return "";
+    }
+  }
+}
+
 /// The message that holds `key`'s field, made where it is not there yet.
-Message* holder_of(Experiment& experiment, const std::string& key) {
-  Message* message = &experiment;
+Message* holder_of(Message& root, const std::string& key) {
+  Message* message = &root;
   std::size_t begin = 0;
   for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', begin)) {
     const auto* field = message->GetDescriptor()->FindFieldByName(key.substr(begin, dot - begin));
@@ -220,40 +252,43 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 } // namespace
 
-std::string parse_text(const std::string& text, const std::string& source, Experiment& experiment,
+std::string parse_text(const std::string& text, const std::string& source, Message& message,
                        Origins& origins) {
   FirstError error;
   TextFormat::ParseInfoTree tree;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&tree);
-  if (!parser.ParseFromString(text, &experiment) || !error.message.empty()) {
-    return complaint(text, source, error);
+  if (!parser.ParseFromString(text, &message) || !error.message.empty()) {
+    return complaint(text, source, error, *message.GetDescriptor());
   }
-  note_origins(experiment, tree, "", source, origins);
+  note_origins(message, tree, "", source, origins);
   return "";
 }
 
-std::string apply_override(const std::string& assignment, Experiment& experiment,
-                           Origins& origins) {
+std::string apply_override(const std::string& assignment, Message& root, Origins& origins) {
+  const Schema& schema = *root.GetDescriptor();
   const std::string origin = "--set " + assignment;
   const std::size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
-    return origin + ": has no `=`; write --set key=value, e.g. --set replay.shards=4";
+    return origin + ": has no `=`; write --set key=value";
   }
   const std::string key = assignment.substr(0, equals);
   const std::string value = assignment.substr(equals + 1);
-  const FieldDescriptor* field = find_key(key);
+  const FieldDescriptor* field = find_key(key, schema);
   if (field == nullptr) {
     const std::size_t dot = key.rfind('.');
     const std::string block = dot == std::string::npos ? "" : key.substr(0, dot);
-    const auto* parent = find_key(block);
+    const auto* parent = find_key(block, schema);
     const bool known = parent != nullptr && parent->message_type() != nullptr;
     return origin + ": " + key + " is not a key"
-           + did_you_mean(known ? block : "", known ? key.substr(dot + 1) : key)
-           + " (`troupe list keys` names them all)";
+           + did_you_mean(known ? block : "", known ? key.substr(dot + 1) : key, schema)
+           + where_keys_are(schema);
   }
-  Message* message = holder_of(experiment, key);
+  if (const std::string block = several_times(schema, key); !block.empty()) {
+    return origin + ": " + block + " may be given several times; write it in a file";
+  }
+  Message* message = holder_of(root, key);
   message->GetReflection()->ClearField(message, field);
   const std::string inner = key + ".";
   std::erase_if(origins, [&](const auto& entry) { return entry.first.starts_with(inner); });
@@ -280,6 +315,60 @@ std::string origin_of(const Origins& origins, const std::string& key, const std:
     name.resize(dot == std::string::npos ? 0 : dot);
   }
   return source.empty() ? "" : source + ": ";
+}
+
+void fill_defaults(Message& message) {
+  const auto* type = message.GetDescriptor();
+  const auto& view = *message.GetReflection();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    if (field->is_repeated() && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      for (int k = 0; k < view.FieldSize(message, field); ++k) {
+        fill_defaults(*view.MutableRepeatedMessage(&message, field, k));
+      }
+    } else if (field->is_repeated()) {
+      if (view.FieldSize(message, field) == 0) {
+        std::stringstream values(rule_of(*field).when_empty());
+        for (std::string value; std::getline(values, value, ',');) {
+          google::protobuf::TextFormat::ParseFieldValueFromString(value, field, &message);
+        }
+      }
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (view.HasField(message, field) || !rule_of(*field).optional_block()) {
+        fill_defaults(*view.MutableMessage(&message, field));
+      }
+    } else if (!view.HasField(message, field)) {
+      std::string text = default_text(*field);
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+        view.SetString(&message, field, text);
+      } else {
+        google::protobuf::TextFormat::ParseFieldValueFromString(text, field, &message);
+      }
+    }
+  }
+}
+
+void check_rules(const Message& message, const std::string& prefix, const Origins& origins,
+                 const std::string& source, std::vector<std::string>& complaints) {
+  std::vector<const FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const std::string key = prefix + field->name();
+    const int count = field->is_repeated() ? message.GetReflection()->FieldSize(message, field) : 1;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      for (int i = 0; i < count; ++i) {
+        check_rules(block_of(message, *field, i), prefix + block_name(*field, i) + ".", origins,
+                    source, complaints);
+      }
+      continue;
+    }
+    for (int i = 0; i < count; ++i) {
+      if (const auto text = violation(message, *field, i)) {
+        complaints.push_back(origin_of(origins, key, source) + key + " " + *text);
+        break;
+      }
+    }
+  }
 }
 
 } // namespace troupe::experiments

@@ -12,13 +12,23 @@ namespace troupe::experiments {
 /// key=value".
 using Origins = std::map<std::string, std::string>;
 
-/// Text format into `experiment`; returns the complaint about the first thing that is wrong, empty
-/// when nothing is. Rules are not checked here.
-std::string parse_text(const std::string& text, const std::string& source, Experiment& experiment,
-                       Origins& origins);
+/// Text format into `message` (an Experiment, ReplayTables); returns the complaint about the first
+/// thing that is wrong, empty when nothing is. Rules are not checked here. The keys of a block that
+/// may be given several times have its place: "table[1].name".
+std::string parse_text(const std::string& text, const std::string& source,
+                       google::protobuf::Message& message, Origins& origins);
 
 /// Applies one "key=value"; returns the complaint, empty when there is none.
-std::string apply_override(const std::string& assignment, Experiment& experiment, Origins& origins);
+std::string apply_override(const std::string& assignment, google::protobuf::Message& message,
+                           Origins& origins);
+
+/// Sets every field that is not, so that the text is complete.
+void fill_defaults(google::protobuf::Message& message);
+
+/// Complaints about values that break their rules; `prefix` of their keys is "" or "block.".
+void check_rules(const google::protobuf::Message& message, const std::string& prefix,
+                 const Origins& origins, const std::string& source,
+                 std::vector<std::string>& complaints);
 
 /// Complaints about the relations between keys; every key is set. `origins` may lack keys.
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,11 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// The server gave no sign of life.
+struct ShardSilence : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 struct ShardClientOptions {
   /// Insertions sent and not yet accepted; of a writer these lie within 64 of its sequence.
   std::size_t window = 64;
@@ -142,7 +148,7 @@ struct ShardInfo {
 /// A client of one shard; one thread. Every waiting call ends at its deadline. Where the limiter
 /// (or the window) holds this side back the result says so; where the server gave no sign of life
 /// during the whole call (of at least two ping intervals), or as soon as it is silent for `silence`
-/// over several calls, it throws std::runtime_error, which names the endpoint. Pings that nobody
+/// over several calls, it throws ShardSilence, which names the endpoint. Pings that nobody
 /// answers become rarer, up to ten intervals apart. A restarted server at the same endpoint is
 /// found again and gets what has not been accepted.
 class ShardClient {
@@ -156,6 +162,9 @@ public:
   /// port has several tables and options.table names none of them.
   static ShardClient connect(env::wire::Context& context, const std::string& endpoint,
                              Deadline deadline, const ShardClientOptions& options = {});
+  /// What a port tells to anybody. Throws as info().
+  static ShardInfo ask(env::wire::Context& context, const std::string& endpoint, Deadline deadline,
+                       const ShardClientOptions& options = {});
   ~ShardClient(); // what is in flight is lost: flush() first
   ShardClient(ShardClient&& other) noexcept;
   ShardClient& operator=(ShardClient&& other) noexcept;

@@ -39,6 +39,11 @@ ShardClient ShardClient::connect(env::wire::Context& context, const std::string&
                               + names);
 }
 
+ShardInfo ShardClient::ask(env::wire::Context& context, const std::string& endpoint,
+                           Deadline deadline, const ShardClientOptions& options) {
+  return ShardClient(std::make_unique<Impl>(context, endpoint, options)).info(deadline);
+}
+
 ShardClient::~ShardClient() = default;
 ShardClient::ShardClient(ShardClient&& other) noexcept = default;
 ShardClient& ShardClient::operator=(ShardClient&& other) noexcept = default;

@@ -237,8 +237,8 @@ void ShardClient::Impl::check_alive(Clock::time_point begun, Clock::time_point n
                                     const char* what) const {
   const bool unheard = heard < begun && now - begun >= 2 * options.ping_interval;
   if ((over && unheard) || (unanswered && silent(now) >= options.silence))
-    fail(
-        std::string("does not answer: waited ")
+    throw ShardSilence(
+        "replay shard at " + endpoint + " does not answer: waited "
         + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(now - begun).count())
         + " ms for " + what + "; is its process alive, and the endpoint right?");
 }

@@ -26,6 +26,9 @@ void add_check_environment(CLI::App& check, int& exit_code); // below `check`
 void add_check_likeness(CLI::App& check, int& exit_code);    // below `check`
 void add_render(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
+void add_replay_serve(CLI::App& replay, int& exit_code); // below `replay`
+void add_replay_info(CLI::App& replay, int& exit_code);  // below `replay`
 void add_keys(CLI::App& app, int& exit_code);
 void add_node(CLI::App& app, int& exit_code);
 

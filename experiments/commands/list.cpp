@@ -12,6 +12,7 @@
 #include "experiments/commands/list_environments.hpp"
 #include "experiments/config.hpp"
 #include "experiments/keys.hpp"
+#include "experiments/replay_tables.pb.h"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -26,9 +27,9 @@ void print_names(const std::vector<std::string>& names, bool json) {
   }
 }
 
-void list_keys(bool json) {
+void list_keys(const Schema& schema, bool json) {
   Json all = Json::array();
-  for (const Key& key : all_keys()) {
+  for (const Key& key : all_keys(schema)) {
     const Rule& rules = rule_of(*key.field);
     const std::string rule = rule_text(*key.field);
     if (json) {
@@ -85,9 +86,12 @@ void add_list(CLI::App& app, int& exit_code) {
   auto what = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("what", *what, "environments, keys, experiments or benches")
+  command
+      ->add_option(
+          "what", *what,
+          "environments, keys, table-keys (of `troupe replay serve`), experiments or benches")
       ->required()
-      ->check(CLI::IsMember({"environments", "keys", "experiments", "benches"}));
+      ->check(CLI::IsMember({"environments", "keys", "table-keys", "experiments", "benches"}));
   command->add_option("name", *name,
                       "of an environment: all that is known of it, options included");
   command->add_flag("--json", *json, "as JSON");
@@ -98,7 +102,9 @@ void add_list(CLI::App& app, int& exit_code) {
     if (*what == "environments") {
       list_environments(*name, *json);
     } else if (*what == "keys") {
-      list_keys(*json);
+      list_keys(*Experiment::descriptor(), *json);
+    } else if (*what == "table-keys") {
+      list_keys(*ReplayTable::descriptor(), *json);
     } else if (*what == "experiments") {
       list_experiments(*json);
     } else {

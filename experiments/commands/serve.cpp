@@ -1,16 +1,11 @@
 #include <cstdio>
 #include <memory>
-#include <stdexcept>
-
-#include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "env/make.hpp"
 #include "env/remote/environment_server.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/wait_for_signal.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -24,52 +19,6 @@ struct ServeOptions {
   double silence_seconds = 10;
   bool end_with_input = false;
   bool json = false;
-};
-
-/// From here on SIGINT and SIGTERM wait to be asked for; made before other threads, which inherit
-/// it. After the first they are as before, so that a second one ends the program at once.
-class Signals {
-public:
-  Signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, &before_);
-    descriptor_ = signalfd(-1, &set, SFD_CLOEXEC);
-    if (descriptor_ < 0) {
-      throw std::runtime_error("cannot open a signalfd; raise the limit of open files (ulimit -n)");
-    }
-  }
-  ~Signals() {
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    close(descriptor_);
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-
-  /// Returns at a signal, or when standard input ends and `input` says that it matters.
-  void wait(bool input) const {
-    pollfd watched[] = {{.fd = descriptor_, .events = POLLIN, .revents = 0},
-                        {.fd = input ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
-    for (;;) {
-      if (poll(watched, 2, -1) < 0) {
-        continue; // interrupted
-      }
-      signalfd_siginfo signal{};
-      if (watched[0].revents != 0 && read(descriptor_, &signal, sizeof signal) > 0) {
-        return;
-      }
-      char ignored[4096];
-      if (watched[1].revents != 0 && read(STDIN_FILENO, ignored, sizeof ignored) <= 0) {
-        return;
-      }
-    }
-  }
-
-private:
-  sigset_t before_{};
-  int descriptor_ = -1;
 };
 
 std::unique_ptr<env::Environment> make_served(const ServeOptions& options) {
@@ -87,7 +36,7 @@ std::unique_ptr<env::Environment> make_served(const ServeOptions& options) {
 }
 
 void serve(ServeOptions options, int& exit_code) {
-  auto signals = std::make_unique<Signals>();
+  auto signals = std::make_unique<EndSignals>();
   options.server.silence =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.silence_seconds * 1000));
   options.server.log = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <signal.h>
+
+namespace troupe::experiments::commands {
+
+/// From here on SIGINT and SIGTERM wait to be asked for; made before other threads, which inherit
+/// it. When it is gone they are as before, so that a second one ends the program at once. Throws
+/// std::runtime_error.
+class EndSignals {
+public:
+  EndSignals();
+  ~EndSignals();
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+
+  /// Returns at a signal, or when standard input ends and `input` says that it matters.
+  void wait(bool input) const;
+
+private:
+  sigset_t before_{};
+  int descriptor_ = -1;
+};
+
+} // namespace troupe::experiments::commands

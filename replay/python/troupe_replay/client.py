@@ -1,0 +1,136 @@
+"""A client of one table of a replay server."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from troupe_replay import _native
+from troupe_replay.batch import Batch
+from troupe_replay.writer import Writer
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a step holds of one kind: rows of `dtype` and `shape` (() is one number)."""
+
+    name: str
+    dtype: np.dtype
+    shape: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a server tells of a table. `waiting` says who waits for what ("": nobody); `config` is None where the owner does not tell."""
+
+    protocol: int
+    tables: List[str]
+    items: int
+    bytes: int
+    inserted: int
+    sampled: int
+    updated_priorities: int
+    late_priorities: int
+    waiting: str
+    config: Optional[Dict[str, Any]]
+
+
+class Client:
+    """Connects to the table `table` ("": the only one) behind `endpoint`, "tcp://…" or "ipc://…", and learns what it stores.
+
+    Times are in seconds. Any thread may call; calls take turns, and others run while one waits. On one host rows and samples go through
+    shared memory unless `shared_memory` is False. `secret_key` and `server_key` are files of `troupe keys new`, for a server with keys.
+    `window`: insertions sent and not yet accepted, 1 to 64. `part_bytes`: how large the parts of a batch may be.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        table: str = "",
+        *,
+        deadline: float = 10.0,
+        secret_key: str = "",
+        server_key: str = "",
+        shared_memory: bool = True,
+        window: int = 64,
+        part_bytes: int = 48 << 20,
+    ):
+        self.endpoint, self.table = endpoint, table
+        self._native = _native.Client(
+            endpoint=endpoint,
+            table=table,
+            deadline=deadline,
+            secret_key=str(secret_key),
+            server_key=str(server_key),
+            shared_memory=shared_memory,
+            window=window,
+            part_bytes=part_bytes,
+        )
+        self.columns: Tuple[Column, ...] = tuple(
+            Column(name, np.dtype(kind), tuple(shape)) for name, kind, shape in self._native.columns
+        )
+        self._names = tuple(column.name for column in self.columns)
+
+    @property
+    def items_are(self) -> str:
+        """How items are made of steps, in words; "" where the table does not say."""
+        return self._native.items_are
+
+    def writer(self, reach: int = 1, *, id: Optional[int] = None, chunk_rows: int = 0) -> Writer:
+        """A writer of steps, of whose newest `reach` items may be made. `id`: a number that no other writer to this port has (None: a random
+        one). `chunk_rows`: steps stored together; 0: about a MiB."""
+        return Writer(self, secrets.randbits(64) if id is None else id, reach, chunk_rows)
+
+    def sample(self, count: int, *, deadline: float = 10.0, patience: float = 0.0) -> Batch:
+        """A batch of `count` items. Raises TimeoutError where the limiter lets it not through before the deadline (the next sample() of as
+        many then takes the answer). With `patience` the server refuses a sample that has waited so long and says why: RuntimeError."""
+        parts = self._native.sample(count, deadline, patience)
+        if parts is None:
+            raise TimeoutError(f"no sample of {count} items from {self.endpoint} within {deadline} s; info().waiting says who waits for what")
+        return Batch(parts, self._names)
+
+    def update_priorities(self, keys: Sequence[int], priorities: Sequence[float], *, deadline: float = 10.0) -> None:
+        """Gives items, by `keys` [n] of a batch, new priorities [n] of 0 to 1e12; items that have left are passed over."""
+        self._native.update_priorities(np.ascontiguousarray(keys, np.uint64), np.ascontiguousarray(priorities, np.float64), deadline)
+
+    def set_limiter(
+        self,
+        limiter: str,
+        *,
+        min_items: int = 1,
+        samples_per_insert: float = 1.0,
+        error_buffer: float = 1024.0,
+        queue_items: int = 1,
+        deadline: float = 10.0,
+    ) -> None:
+        """Another limiter for the running table: "minimum_size", "samples_per_insert", "queue" or "stack"."""
+        self._native.set_limiter(limiter, min_items, samples_per_insert, error_buffer, queue_items, deadline)
+
+    def info(self, *, deadline: float = 10.0) -> Info:
+        """What the table holds and who waits for what."""
+        return Info(**self._native.info(deadline))
+
+    @property
+    def in_flight(self) -> int:
+        """Insertions sent and not yet accepted."""
+        return self._native.in_flight()
+
+    def flush(self, *, deadline: float = 10.0) -> None:
+        """Returns when the server has accepted all that was sent; raises TimeoutError."""
+        if not self._native.flush(deadline):
+            raise TimeoutError(
+                f"{self.endpoint} has not accepted all insertions within {deadline} s: {self.in_flight} are in flight; info().waiting says why"
+            )
+
+    def close(self) -> None:
+        """Ends the connection; what is in flight is lost: flush() first. Batches stay readable."""
+        self._native.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
