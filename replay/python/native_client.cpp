@@ -31,6 +31,12 @@ Deadline in(double seconds) {
              std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
 }
 
+/// The end of a wait after which to look; the last one is never too short to tell who is silent.
+Deadline next_look(Deadline end) {
+  const Deadline now = Clock::now();
+  return end - now < 2 * kLook ? end : now + kLook;
+}
+
 /// Throws Python's KeyboardInterrupt, or whatever a signal's handler raised.
 void look_for_interrupts() {
   const py::gil_scoped_acquire lock;
@@ -127,7 +133,7 @@ Client::Client(const ClientSettings& settings) : endpoint_(settings.endpoint) {
   context_.emplace();
   const Deadline deadline = in(settings.deadline);
   for (;;) {
-    const Deadline look = std::min(deadline, Clock::now() + kLook);
+    const Deadline look = next_look(deadline);
     try {
       client_.emplace(ShardClient::connect(*context_, settings.endpoint, look, options));
       break;
@@ -144,7 +150,7 @@ template <typename Wait>
 bool Client::patiently(double deadline, Wait wait) {
   const Deadline end = in(deadline);
   for (;;) {
-    const Deadline look = std::min(end, Clock::now() + kLook);
+    const Deadline look = next_look(end);
     try {
       const std::scoped_lock lock(mutex_);
       if (!client_)

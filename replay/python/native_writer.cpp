@@ -144,9 +144,10 @@ private:
 
 std::size_t StepWriter::place_of(const std::string& table) {
   const auto at = std::find(tables_.begin(), tables_.end(), table);
-  if (at == tables_.end())
+  const auto place = static_cast<std::size_t>(at - tables_.begin());
+  if (place == tables_.size())
     tables_.push_back(table);
-  return static_cast<std::size_t>(at - tables_.begin());
+  return place;
 }
 
 /// Opens all columns, those that do not fit as they are converted, before any row is written.

@@ -200,6 +200,7 @@ class Checks(unittest.TestCase):
         self.assertEqual(again.priorities[again.keys == batch.keys[0]][0], 1e6)
         self.assertGreater(again.times_sampled.max(), 90)
         self.assertEqual(again.table_items[0], client.info().items)
+        client.update_priorities(batch.keys[:1], [0])
         with self.assertRaisesRegex(ValueError, "one for each key"):
             client.update_priorities([1, 2], [3])
         with self.assertRaisesRegex(RuntimeError, "one of 0 to 1e12"):
