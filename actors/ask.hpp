@@ -16,6 +16,12 @@ inline std::uint64_t evaluation_seed(const RunConfig& config) {
 void ask_later(caf::actor_system& system, const caf::actor& listener, const caf::actor& evaluator,
                const RunConfig& config, int episodes, std::uint64_t minimum_version);
 
+/// The listener gets (written_atom, path, "") when the checkpoint is written, or what failed.
+void tell_when_written(caf::actor_system& system, const caf::actor& listener,
+                       const CheckpointerActor& checkpointer);
+
+constexpr std::chrono::minutes kWriteDeadline{120}; // of a checkpoint
+
 /// Request and answer on the head's thread. Throws RunFailed with `what` and why; an actor's death
 /// that came in meanwhile is the cause.
 template <class Answer, class... Args>

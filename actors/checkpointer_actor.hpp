@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "actors/messages.hpp"
 #include "actors/messages.pb.h"
@@ -16,12 +17,16 @@ struct CheckpointerState {
   bool with_replay = true;
   int keep = 2;
   std::map<std::pair<Role, std::int32_t>, caf::actor> parts;
+  std::filesystem::path last; // complete, of this line of the run; or empty
   // the one being written
   std::filesystem::path partial, complete;
+  bool captured = false;
   wire::Manifest manifest;
   std::size_t missing = 0;
   std::uint64_t serial = 0;
-  std::optional<caf::typed_response_promise<std::string>> promise;
+  std::optional<caf::typed_response_promise<done_atom>> capturing;
+  std::vector<caf::typed_response_promise<std::string>> waiting; // for the complete one
+  caf::error failure;                                            // of the last one
 };
 
 CheckpointerActor::behavior_type

@@ -167,20 +167,36 @@ void Head::maybe_checkpoint() {
       || Clock::now() - last_checkpoint_
              < std::chrono::duration<double, std::ratio<60>>(config_.checkpoint.minutes))
     return;
+  if (writing_) {
+    log("warning", "no checkpoint is begun: the one before it is still being written; raise "
+                   "checkpoint.minutes or use a faster disk");
+    last_checkpoint_ = Clock::now();
+    return;
+  }
   if (!config_.deterministic)
     pause();
   try {
-    checkpoint();
+    capture_checkpoint();
+    writing_ = true;
+    tell_when_written(system_, self_, *checkpointer_);
   } catch (const RunFailed& e) {
-    log("error", std::string(e.what()) + "; training goes on, the last complete checkpoint is "
-                     + (last_checkpoint_path_.empty() ? "none" : last_checkpoint_path_));
+    on_written("", e.what());
   }
   last_checkpoint_ = Clock::now();
   if (!config_.deterministic)
     unpause();
 }
 
-std::string Head::checkpoint() {
+void Head::on_written(const std::string& path, const std::string& problem) {
+  writing_ = false;
+  if (problem.empty())
+    last_checkpoint_path_ = path;
+  else
+    log("error", problem + "; training goes on, the last complete checkpoint is "
+                     + (last_checkpoint_path_.empty() ? "none" : last_checkpoint_path_));
+}
+
+void Head::capture_checkpoint() {
   refresh();
   wire::RunState state = counters_;
   state.set_updates(config_.deterministic ? updates_granted_ : state.updates());
@@ -188,9 +204,14 @@ std::string Head::checkpoint() {
   state.set_lane_steps(lane_steps_);
   for (int i = 0; i < config_.actors.environment; ++i)
     state.add_incarnations(incarnations_[i]);
-  last_checkpoint_path_ = ask<std::string>(
-      caf::actor_cast<caf::actor>(*checkpointer_), 4 * kRequestDeadline, "writing a checkpoint",
-      save_atom_v, (folder_ / "checkpoints").string(), encode(state));
+  ask<done_atom>(caf::actor_cast<caf::actor>(*checkpointer_), 4 * kRequestDeadline,
+                 "writing a checkpoint", save_atom_v, (folder_ / "checkpoints").string(),
+                 encode(state));
+}
+
+std::string Head::written_checkpoint() {
+  last_checkpoint_path_ = ask<std::string>(caf::actor_cast<caf::actor>(*checkpointer_),
+                                           kWriteDeadline, "writing a checkpoint", written_atom_v);
   return last_checkpoint_path_;
 }
 
@@ -211,7 +232,10 @@ Evaluated Head::evaluate(int episodes, std::uint64_t minimum_version, bool final
 
 void Head::finish(RunResult& result) {
   result.interrupted = stop_;
-  result.checkpoint = checkpoint();
+  while (writing_) // the last but one, which the run did not wait for
+    take_messages(kPoll);
+  capture_checkpoint();
+  result.checkpoint = written_checkpoint();
   if (!result.interrupted) {
     result.evaluation =
         evaluate(config_.evaluation.final_episodes,
@@ -256,6 +280,9 @@ void Head::take_messages(std::chrono::milliseconds at_most) {
         },
         [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
             bool may_restart) { on_lost(static_cast<Role>(role), index, reason, may_restart); },
+        [&](written_atom, const std::string& path, const std::string& problem) {
+          on_written(path, problem);
+        },
         [&](evaluate_atom, const Encoded& encoded) {
           evaluating_ = false;
           const auto result = decode<wire::EvaluationResult>(encoded);

@@ -62,7 +62,8 @@ private:
   void maybe_evaluate();
   bool reached_goal(); // confirms with the final episodes; true: finished
   void maybe_checkpoint();
-  std::string checkpoint();
+  void capture_checkpoint();
+  std::string written_checkpoint(); // waits for it
   Evaluated evaluate(int episodes, std::uint64_t minimum_version, bool final);
   void finish(RunResult& result);
 
@@ -70,6 +71,7 @@ private:
   void
   take_messages(std::chrono::milliseconds at_most); // handles one message, or none in that time
   void on_update(const UpdatePtr& update);
+  void on_written(const std::string& path, const std::string& problem);
   void on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart);
   void refresh(); // asks everybody for their counters anew
   void log(const std::string& level, const std::string& text) const;
@@ -113,6 +115,7 @@ private:
   std::uint64_t newest_update_ = 0;
   std::int64_t moved_ = -1;
   std::string last_checkpoint_path_;
+  bool writing_ = false; // a checkpoint, while the run goes on
 };
 
 } // namespace troupe::actors

@@ -30,6 +30,22 @@ void ask_later(caf::actor_system& system, const caf::actor& listener, const caf:
   system.spawn(relay_answer, encode(request)); // CAF 0.17 dereferences null without an argument
 }
 
+void tell_when_written(caf::actor_system& system, const caf::actor& listener,
+                       const CheckpointerActor& checkpointer) {
+  const auto relay_answer = [&system, listener](caf::event_based_actor* relay,
+                                                const CheckpointerActor& asked) {
+    relay->request(asked, kWriteDeadline, written_atom_v)
+        .then(
+            [=](const std::string& path) {
+              relay->send(listener, written_atom_v, path, std::string());
+            },
+            [=, &system](const caf::error& error) {
+              relay->send(listener, written_atom_v, std::string(), explain(system, error));
+            });
+  };
+  system.spawn(relay_answer, checkpointer);
+}
+
 Head::Head(caf::actor_system& system, const RunConfig& config,
            const replay::TransitionSpec& transitions, std::filesystem::path folder,
            std::filesystem::path resume_from, const Placement& placement,
@@ -161,6 +177,7 @@ void Head::restore() {
     if (const auto path = part_path(resume_from_, Role::environment, i);
         std::filesystem::exists(path))
       load(Role::environment, i, path);
+  self_->send(*checkpointer_, load_atom_v, resume_from_.string());
   updates_granted_ = before_.updates();
   lane_steps_ = before_.lane_steps();
   next_evaluation_ = before_.next_evaluation();

@@ -109,6 +109,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, done_atom, "done")
   CAF_ADD_ATOM(troupe, troupe::actors, tick_atom, "tick")
   CAF_ADD_ATOM(troupe, troupe::actors, limit_atom, "limit")
+  CAF_ADD_ATOM(troupe, troupe::actors, written_atom, "written")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -155,10 +156,14 @@ using ReplayActor = caf::typed_actor<
     caf::replies_to<limit_atom, LimiterPtr>::with<done_atom>, // another limiter from now on
     caf::replies_to<report_atom>::with<Encoded>,              // ShardReport
     caf::replies_to<open_atom, bool>::with<done_atom>, // true: samples no longer wait for the ratio
-    caf::replies_to<save_atom, std::string>::with<done_atom>, // path of the file to write
+    // checkpoint to write, and the one before it or "": the answer comes when everything is
+    // captured, the writing goes on beside what else the shard does
+    caf::replies_to<save_atom, std::string, std::string>::with<done_atom>,
+    caf::replies_to<written_atom>::with<done_atom>, // when it is written
     // how the saved configuration differed from the one that applies, "" where it did not
     caf::replies_to<load_atom, std::string>::with<std::string>,
-    caf::reacts_to<tick_atom>>; // to itself
+    caf::reacts_to<written_atom, std::string>, // to itself: what failed, or ""
+    caf::reacts_to<tick_atom>>;                // to itself
 
 /// Holds the newest parameters and hands them to who subscribed.
 using ParameterActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
@@ -214,10 +219,12 @@ using MetricsActor = caf::typed_actor<
 
 /// Writes one checkpoint at a time: every actor its part, then the manifest, then the rename that
 /// makes it complete.
-using CheckpointerActor =
-    caf::typed_actor<caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
-                     caf::replies_to<save_atom, std::string, Encoded>::with<
-                         std::string>>; // runs folder, RunState -> its path
+using CheckpointerActor = caf::typed_actor<
+    caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
+    caf::reacts_to<load_atom, std::string>, // the run goes on from this checkpoint
+    // runs folder, RunState; answered when everything is captured and the run may go on
+    caf::replies_to<save_atom, std::string, Encoded>::with<done_atom>,
+    caf::replies_to<written_atom>::with<std::string>>; // its path, when it is complete
 
 /// Starts the actors of a run here or in processes of their own, watches them and tells its
 /// listener

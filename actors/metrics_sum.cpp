@@ -68,6 +68,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     now.samples += report.sampled();
     now.replay_items += report.items();
     now.replay_bytes += report.bytes();
+    now.replay_disk_bytes += report.disk_bytes();
     now.priorities += report.priorities();
   }
   now.frames = frames;

@@ -2,6 +2,7 @@
 
 #include "actors/messages.pb.h"
 #include "actors/system.hpp"
+#include "replay/table_checkpoint.hpp"
 
 namespace troupe::actors {
 
@@ -117,6 +118,7 @@ Encoded report(Self self) {
   made.set_shard(self->state.options.shard);
   made.set_items(stats.items);
   made.set_bytes(stats.bytes);
+  made.set_disk_bytes(stats.disk_bytes);
   made.set_inserted(stats.inserted);
   made.set_sampled(stats.sampled);
   made.set_duplicates(stats.dropped_duplicates);
@@ -127,12 +129,76 @@ Encoded report(Self self) {
   return encode(made);
 }
 
+/// What is captured is written on a thread of its own, which then is gone.
+void write_beside(Self self, replay::TableSnapshot snapshot, std::string folder,
+                  std::string previous) {
+  self->state.writing = true;
+  self->state.write_failure = {};
+  auto work = [shard = ReplayActor(self), snapshot = std::move(snapshot)](
+                  caf::event_based_actor* thread, const std::string& to, const std::string& from) {
+    std::string problem;
+    try {
+      replay::write_checkpoint(snapshot, to, from);
+    } catch (const std::exception& e) {
+      problem = e.what();
+    }
+    thread->send(shard, written_atom_v, problem);
+  };
+  self->spawn<caf::detached>(std::move(work), std::move(folder), std::move(previous));
+}
+
+caf::result<done_atom> save(Self self, const std::string& folder, const std::string& previous) {
+  if (self->state.writing)
+    return caf::make_error(Fault::bad_request,
+                           std::string("a checkpoint of this shard is being written already"));
+  try {
+    write_beside(self, self->state.shard->table().snapshot(), folder, previous);
+  } catch (const std::exception& e) {
+    return failure(e);
+  }
+  return done_atom_v;
+}
+
+caf::result<done_atom> written(Self self) {
+  auto& state = self->state;
+  if (!state.writing && state.write_failure)
+    return state.write_failure;
+  if (!state.writing)
+    return done_atom_v;
+  auto promise = self->make_response_promise<done_atom>();
+  state.waiting_for_write.push_back(promise);
+  return promise;
+}
+
+void on_written(ReplayState& state, const std::string& problem) {
+  state.writing = false;
+  if (!problem.empty())
+    state.write_failure = caf::make_error(Fault::failed, problem);
+  for (auto& promise : std::exchange(state.waiting_for_write, {}))
+    if (problem.empty())
+      promise.deliver(done_atom_v);
+    else
+      promise.deliver(state.write_failure);
+}
+
+void start_table(ReplayState& state) {
+  const ReplayOptions& options = state.options;
+  state.shard = std::make_unique<replay::Shard>(options.table, options.transitions, options.seed);
+  if (!options.spill_folder.empty())
+    state.shard->table().spill_to(std::make_shared<replay::SegmentStore>(replay::SegmentStoreConfig{
+        .folder = options.spill_folder, .max_disk_bytes = options.spill_bytes}));
+}
+
 } // namespace
 
 ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
-  self->state.options = options;
-  self->state.shard =
-      std::make_unique<replay::Shard>(options.table, options.transitions, options.seed);
+  self->state.options = std::move(options);
+  try {
+    start_table(self->state);
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+    return ReplayActor::behavior_type::make_empty_behavior();
+  }
   self->set_exit_handler([self](caf::exit_msg& why) {
     self->state.stopping = true;
     self->state.turns.clear();
@@ -159,14 +225,11 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
         self->state.shard->set_open(open);
         return done_atom_v;
       },
-      [self](save_atom, const std::string& path) -> caf::result<done_atom> {
-        try {
-          self->state.shard->table().save(path);
-        } catch (const std::exception& e) {
-          return failure(e);
-        }
-        return done_atom_v;
+      [self](save_atom, const std::string& folder, const std::string& previous) {
+        return save(self, folder, previous);
       },
+      [self](written_atom) { return written(self); },
+      [self](written_atom, const std::string& problem) { on_written(self->state, problem); },
       [self](load_atom, const std::string& path) -> caf::result<std::string> {
         try {
           return self->state.shard->table().load(path, replay::Table::ConfigChange::accept);

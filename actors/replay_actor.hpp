@@ -1,8 +1,10 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/messages.hpp"
 #include "replay/shard.hpp"
@@ -18,6 +20,8 @@ struct ReplayOptions {
   replay::TableConfig table;
   replay::TransitionSpec transitions;
   std::uint64_t seed = 1;
+  std::filesystem::path spill_folder = {}; // of what does not fit into memory; empty: none
+  std::uint64_t spill_bytes = 0;           // at most, on disk
 };
 
 struct ReplayState {
@@ -28,7 +32,10 @@ struct ReplayState {
   bool ticking = false;  // somebody waits with a deadline
   bool stopping = false; // those who wait are told so
   std::map<std::uint64_t, std::function<void()>>
-      turns; // deterministic: requests that came before their turn
+      turns;            // deterministic: requests that came before their turn
+  bool writing = false; // a checkpoint
+  caf::error write_failure;
+  std::vector<caf::typed_response_promise<done_atom>> waiting_for_write;
 };
 
 /// Owns one shard of the table. Inserts and samples wait in it for the rate limiter, at most until

@@ -176,7 +176,11 @@ ReplayActor::behavior_type replay_proxy_actor(Self self, env::wire::Context* con
       },
       [](report_atom) -> caf::result<Encoded> { return not_here("a report"); },
       [](open_atom, bool) -> caf::result<done_atom> { return not_here("opening"); },
-      [](save_atom, const std::string&) -> caf::result<done_atom> { return not_here("saving"); },
+      [](save_atom, const std::string&, const std::string&) -> caf::result<done_atom> {
+        return not_here("saving");
+      },
+      [](written_atom) -> caf::result<done_atom> { return not_here("saving"); },
+      [](written_atom, const std::string&) {},
       [](load_atom, const std::string&) -> caf::result<std::string> { return not_here("loading"); },
       [self](tick_atom) {
         try {

@@ -128,7 +128,9 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .table = shard_table(config),
         .transitions = wiring.transitions,
         .seed = learner::split_seed(config.seed,
-                                    {kShardSeed, static_cast<std::uint64_t>(wiring.index)})};
+                                    {kShardSeed, static_cast<std::uint64_t>(wiring.index)}),
+        .spill_folder = config.replay.disk_bytes > 0 ? config.replay.disk_folder : "",
+        .spill_bytes = static_cast<std::uint64_t>(config.replay.disk_bytes / config.replay.shards)};
     return caf::actor_cast<caf::actor>(system.spawn(replay_actor, options));
   }
   case Role::learner:

@@ -34,7 +34,9 @@ struct RunConfig {
     double importance_exponent = 0.4;          // of the weights at first; it grows to 1
     std::int64_t importance_updates = 100'000; // while it grows; 0: it stays
     std::int64_t max_times_sampled = 0;
-    std::string compression = "none"; // replay::Compression by name
+    std::string compression = "none";  // replay::Compression by name
+    std::int64_t disk_bytes = 0;       // of steps that memory has no room for; 0: none
+    std::filesystem::path disk_folder; // for them; needed where disk_bytes is not 0
   } replay;
 
   struct Learner {
@@ -86,8 +88,9 @@ struct Progress {
   std::int64_t samples = 0; // items
   std::int64_t frames = 0;  // rendered since the start or the resumption
   std::int64_t replay_items = 0;
-  std::int64_t replay_bytes = 0;
-  std::int64_t priorities = 0; // given to items
+  std::int64_t replay_bytes = 0;      // of memory
+  std::int64_t replay_disk_bytes = 0; // of steps that memory has no room for
+  std::int64_t priorities = 0;        // given to items
   std::int64_t parameter_version = 0;
   double parameter_lag = 0; // updates, mean over the actors' last steps
   double training_seconds =
@@ -135,6 +138,10 @@ struct RunResult {
   std::string error;                // first cause; empty when the run did what it should
   std::filesystem::path checkpoint; // the last complete one; empty when there is none
 };
+
+/// Reads and checks every byte of a checkpoint. Throws std::runtime_error naming the file and what
+/// is wrong with it.
+void verify_checkpoint(const std::filesystem::path& checkpoint);
 
 /// Trains until config.stop says so or `stop` becomes true; then evaluates, writes a checkpoint
 /// under folder/checkpoints/<updates> and returns. `resume_from` is a checkpoint's folder or empty.

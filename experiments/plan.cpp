@@ -112,7 +112,7 @@ env::EnvironmentConfig plan_environment(const Environment& in) {
   return out;
 }
 
-actors::RunConfig plan_run(const Experiment& in) {
+actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& run_folder) {
   actors::RunConfig out;
   out.seed = in.seed();
   out.deterministic = in.deterministic();
@@ -132,7 +132,11 @@ actors::RunConfig plan_run(const Experiment& in) {
                 .importance_exponent = in.replay().importance_exponent(),
                 .importance_updates = in.replay().importance_updates(),
                 .max_times_sampled = in.replay().max_times_sampled(),
-                .compression = in.replay().compression()};
+                .compression = in.replay().compression(),
+                .disk_bytes = in.replay().disk_bytes(),
+                .disk_folder = in.replay().disk_folder().empty()
+                                   ? run_folder / "spill"
+                                   : std::filesystem::path(in.replay().disk_folder())};
   out.learner = {.replicas = in.learner().replicas(),
                  .threads = in.learner().threads(),
                  .publish_period = in.learner().publish_period(),

@@ -6,8 +6,9 @@
 namespace troupe::experiments {
 
 /// The run that a complete experiment (config.hpp) asks for. Only copies: every rule was checked
-/// when the experiment was read.
-actors::RunConfig plan_run(const Experiment& experiment);
+/// when the experiment was read. `run_folder`: where replay spills that is told no other folder.
+actors::RunConfig plan_run(const Experiment& experiment,
+                           const std::filesystem::path& run_folder = {});
 
 /// The environment of the experiment alone.
 env::EnvironmentConfig plan_environment(const Environment& environment);

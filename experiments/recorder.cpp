@@ -49,6 +49,7 @@ void Recorder::progress(const actors::Progress& p) {
         {"rate/frames_per_second", p.frames_per_second},
         {"replay/items", static_cast<double>(p.replay_items)},
         {"replay/bytes", static_cast<double>(p.replay_bytes)},
+        {"replay/disk_bytes", static_cast<double>(p.replay_disk_bytes)},
         {"actors/parameter_lag", p.parameter_lag},
         {"learner/updates", static_cast<double>(p.updates)}};
     for (const auto& [name, value] : p.learner) {

@@ -189,4 +189,26 @@ CheckpointFolder find_checkpoint(const fs::path& run, std::optional<std::int64_t
                               + std::to_string(*updates) + "; there are " + names);
 }
 
+CheckpointFolder find_sound_checkpoint(const fs::path& run,
+                                       const std::function<void(const fs::path&)>& check,
+                                       const std::function<void(const std::string&)>& damaged) {
+  find_checkpoint(run); // there is one
+  std::vector<std::string> words;
+  for (auto found = complete_checkpoints(run); !found.empty(); found.pop_back()) {
+    try {
+      check(found.back().path);
+    } catch (const std::exception& e) {
+      words.emplace_back(e.what());
+      continue;
+    }
+    std::for_each(words.begin(), words.end(), damaged);
+    return found.back();
+  }
+  std::string all = run.string() + ": has no sound checkpoint";
+  for (const std::string& what : words) {
+    all += "; " + what;
+  }
+  throw std::runtime_error(all);
+}
+
 } // namespace troupe::experiments

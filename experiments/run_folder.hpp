@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,13 @@ std::vector<CheckpointFolder> complete_checkpoints(const std::filesystem::path& 
 /// are.
 CheckpointFolder find_checkpoint(const std::filesystem::path& run,
                                  std::optional<std::int64_t> updates = {});
+
+/// The newest checkpoint at which `check` does not throw; `damaged` is told the words of newer
+/// ones. Throws std::invalid_argument when there is none, std::runtime_error when all are damaged.
+CheckpointFolder
+find_sound_checkpoint(const std::filesystem::path& run,
+                      const std::function<void(const std::filesystem::path&)>& check,
+                      const std::function<void(const std::string&)>& damaged);
 
 /// Throws std::invalid_argument when `path` has no config.textproto; says what it is instead.
 void check_is_run(const std::filesystem::path& path);

@@ -14,9 +14,9 @@ namespace troupe::replay {
 /// What a blob of a checkpoint is. Bytes under the same key are the same bytes for ever: what
 /// changes gets another key.
 struct BlobKey {
-  std::uint64_t writer = 0;
-  std::uint64_t chunk = 0;
-  std::uint64_t part = 0; // of the chunk: a column, or how many rows it had
+  std::uint64_t chunk = 0; // its number in the table
+  std::uint64_t low = 0;   // rows [low, high) of it
+  std::uint64_t high = 0;
 
   auto operator<=>(const BlobKey&) const = default;
 };

@@ -214,9 +214,10 @@ CheckpointManifest CheckpointWriter::manifest(std::span<const std::byte> header)
       made.blobs.begin(), made.blobs.end(),
       [](const CheckpointBlob& a, const CheckpointBlob& b) { return a.key == b.key; });
   if (twice != made.blobs.end())
-    throw std::invalid_argument("a blob of chunk " + std::to_string(twice->key.chunk)
-                                + " of writer " + std::to_string(twice->key.writer)
-                                + " is in the checkpoint twice; keep() it or add() it, once");
+    throw std::invalid_argument("rows " + std::to_string(twice->key.low) + " to "
+                                + std::to_string(twice->key.high) + " of chunk "
+                                + std::to_string(twice->key.chunk)
+                                + " are in the checkpoint twice; keep() it or add() it, once");
   made.header.assign(header.begin(), header.end());
   return made;
 }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "replay/column_codec.hpp"
+#include "replay/chunk.hpp"
 #include "replay/signature.hpp"
 #include "replay/spec.hpp"
 
@@ -17,55 +17,6 @@ namespace troupe::replay {
 
 /// Throws std::invalid_argument naming the field, its value and the rule.
 void check(const TransitionSpec& spec);
-
-/// A block of rows (time steps) of one writer, allocated once. The writer fills it row by row; a
-/// row that an Insertion names never changes again, so any thread may read it without a lock. A
-/// table may put an encoded copy in its place: no rows to point at, but decode().
-class Chunk {
-public:
-  enum Flag : std::uint8_t { kFirst = 1, kLast = 2 }; // of an episode
-
-  Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uint32_t capacity);
-
-  /// Rows [low, high) of a chunk that is not encoded, column by column by these plans.
-  Chunk(const Chunk& raw, std::uint32_t low, std::uint32_t high, std::span<const ColumnPlan> plans,
-        CodecScratch& scratch);
-
-  bool encoded() const { return data_ == nullptr; }
-
-  /// Writes rows [first, first + count), as they lie in a chunk, to `out`; encoded or not. Throws
-  /// std::out_of_range where an encoded chunk does not have them.
-  void decode(std::uint32_t first, std::uint32_t count, std::byte* out,
-              CodecScratch& scratch) const;
-
-  std::uint64_t id() const { return id_; } // counts up within its writer
-  std::uint32_t capacity() const { return capacity_; }
-  const RowLayout& layout() const { return *layout_; }
-  const std::shared_ptr<const RowLayout>& shared_layout() const { return layout_; }
-  std::size_t bytes() const; // of memory, all of it
-
-  // Not of an encoded one:
-  const std::byte* row(std::size_t i) const { return data_.get() + i * row_bytes_; }
-  std::byte* row(std::size_t i) { return data_.get() + i * row_bytes_; }
-  std::uint8_t flags(std::size_t i) const { return flags_[i]; }
-  const std::uint8_t* flags() const { return flags_.get(); }
-  std::uint8_t* flags() { return flags_.get(); }
-
-private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-
-  std::uint64_t id_;
-  std::uint32_t capacity_;
-  std::size_t row_bytes_;
-  std::shared_ptr<const RowLayout> layout_;
-  std::unique_ptr<std::byte[], Free> data_;
-  std::unique_ptr<std::uint8_t[]> flags_;
-  std::vector<EncodedColumn> columns_; // of rows from low_ on
-  std::uint32_t low_ = 0;
-};
-using ChunkPtr = std::shared_ptr<const Chunk>;
 
 /// Consecutive chunks of one writer, of one capacity; up to two without an allocation.
 class ChunkRun {
@@ -152,6 +103,7 @@ struct Insertion {
   std::uint64_t sequence = 0; // per writer, from 1; a table takes each once
   std::vector<ChunkRows> rows;
   std::vector<Item> items;
+  std::vector<ChunkPtr> closed; // chunks that no later insertion of this writer refers to
 };
 using InsertionPtr = std::shared_ptr<const Insertion>;
 

@@ -21,6 +21,7 @@ std::vector<InsertionPtr> split(const Insertion& insertion,
       part = std::make_shared<Insertion>();
       part->writer_id = insertion.writer_id;
       part->sequence = insertion.sequence;
+      part->closed = insertion.closed;
     }
     part->items.push_back(insertion.items[i]);
   }

@@ -24,7 +24,8 @@ Table::Table(const TableConfig& config, const Signature& signature, std::uint64_
     : config_((check(config), config)),
       signature_((check(signature), signature)),
       limiter_(config.limiter),
-      random_(seed) {
+      random_(seed),
+      encoder_(config.compression) {
   const bool ring = by_keys(config_);
   if (!ring)
     remover_ = make_selector(config_.remover);
@@ -71,6 +72,7 @@ void Table::insert(const Insertion& insertion) {
     push(item);
   }
   limiter_.note_inserted(static_cast<std::int64_t>(insertion.items.size()));
+  close(insertion.closed);
   encode_some(raw_.size() - raw);
   remove_above_limits(0);
 }
@@ -78,9 +80,16 @@ void Table::insert(const Insertion& insertion) {
 void Table::remove_above_limits(std::int64_t coming) {
   while (size() + coming > config_.max_items)
     remove_one();
-  if (coming == 0)
-    while (bytes_ > config_.max_bytes && size() > 1)
+  if (coming > 0)
+    return;
+  failed_at_ = -1;
+  while (bytes_ > config_.max_bytes && size() > 1) {
+    const Spilled spilled = store_ ? spill_one() : Spilled::failed;
+    if (spilled == Spilled::nothing)
+      return;
+    if (spilled == Spilled::failed)
       remove_one();
+  }
 }
 
 bool Table::take_sequence(std::uint64_t writer_id, std::uint64_t sequence) {
@@ -318,6 +327,9 @@ TableStats Table::stats() const {
   return {.items = size(),
           .bytes = bytes_,
           .encoded_chunks = encoded_chunks_,
+          .chunks_on_disk = static_cast<std::int64_t>(on_disk_.size()),
+          .disk_bytes = disk_bytes_,
+          .failed_spills = failed_spills_,
           .inserted = static_cast<std::int64_t>(end_),
           .sampled = sampled_,
           .dropped_duplicates = dropped_duplicates_,

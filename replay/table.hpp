@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
@@ -21,6 +22,7 @@
 namespace troupe::replay {
 
 class Table;
+struct TableSnapshot; // table_checkpoint.hpp
 
 constexpr std::size_t kMaxShapes = 65'536;
 constexpr std::uint32_t kNoPlace = 0xffffffffU; // of an item or a chunk: there is none
@@ -28,7 +30,7 @@ constexpr std::uint32_t kNoPlace = 0xffffffffU; // of an item or a chunk: there 
 /// Configuration of one shard's table.
 struct TableConfig {
   std::int64_t max_items = 1'000'000;
-  std::int64_t max_bytes = std::int64_t{4} << 30; // of chunks
+  std::int64_t max_bytes = std::int64_t{4} << 30; // of chunks in memory
   SelectorConfig sampler{.kind = SelectorKind::uniform};
   SelectorConfig remover{.kind = SelectorKind::fifo}; // chooses what leaves above the limits
   std::int64_t max_times_sampled = 0; // an item sampled so often is removed; 0: no limit
@@ -53,7 +55,10 @@ void check(const TableConfig& config);
 struct TableStats {
   std::int64_t items = 0;
   std::int64_t bytes = 0;          // memory of the chunks held; a frame shared by items counts once
-  std::int64_t encoded_chunks = 0; // of those held
+  std::int64_t encoded_chunks = 0; // of those
+  std::int64_t chunks_on_disk = 0;
+  std::int64_t disk_bytes = 0;    // of these
+  std::int64_t failed_spills = 0; // the disk was full, or failed: items left instead
   std::int64_t inserted = 0;
   std::int64_t sampled = 0;
   std::int64_t dropped_duplicates = 0; // insertions
@@ -79,9 +84,11 @@ public:
 
 /// The items of one shard; sampler and remover choose among them, the limiter says when. Bytes may
 /// exceed max_bytes by one chunk (the newest item stays), and by more where the remover is not
-/// fifo: a chunk goes with the last of its items. Data and decisions: no thread, clock or socket;
-/// one thread at a time. Hot paths neither lock nor throw on valid priorities; they allocate to
-/// grow.
+/// fifo: a chunk goes with the last of its items. With a store (spill_to()) chunks go to disk,
+/// the oldest first, and items leave only when that is full; chunks that writers still fill stay
+/// in memory whatever its limit. Data and decisions: no thread, clock or
+/// socket; one thread at a time. Hot paths neither lock nor throw on valid priorities; they
+/// allocate to grow.
 class Table {
 public:
   /// Throws std::invalid_argument as check() does.
@@ -130,6 +137,14 @@ public:
   /// The item of a key that is there, as a sample would give it but for its probability (0).
   Item item(std::uint64_t key) const;
 
+  /// Chunks above max_bytes go to this store from now on: insert() then waits for the disk, and a
+  /// sampled item may be read from it by whoever gathers. Items leave when the store is full. The
+  /// store is this table's alone, and outlives the items that were sampled.
+  void spill_to(std::shared_ptr<SegmentStore> store);
+  const std::string& spill_error() const {
+    return spill_error_;
+  } // the last; "" when there was none
+
   /// Another limiter from now on, at drift 0. Throws std::invalid_argument as check() does; nothing
   /// has changed then.
   void set_limiter(const LimiterConfig& limiter);
@@ -140,26 +155,28 @@ public:
   const TableConfig& config() const { return config_; }
   const Signature& signature() const { return signature_; }
 
-  /// Writes everything (items, rows, priorities, counters, random state; extensions keep theirs) to
-  /// a temporary file beside `path` and renames it. Throws std::runtime_error naming the file and
-  /// the cause; `path` is unharmed then.
-  void save(const std::string& path) const;
+  /// Everything as it is now (items, rows, priorities, counters, random state; extensions keep
+  /// theirs) for a checkpoint, which another thread may write while the table goes on. Copies some
+  /// 30 bytes an item; chunks are shared.
+  TableSnapshot snapshot() const;
 
   enum class ConfigChange { refuse, accept };
 
-  /// Replaces the contents; sampling then goes on exactly as it would have after save(). Returns
-  /// how this table's configuration differs from the saved one, "" when it does not. Throws
-  /// std::runtime_error (the table is unchanged) on a file that is missing, truncated, damaged,
+  /// Replaces the contents by a checkpoint's; sampling then goes on exactly as it would have after
+  /// snapshot(). Returns how this table's configuration differs from the saved one, "" when it does
+  /// not. With a store, what does not fit into max_bytes stays on disk, where the checkpoint has
+  /// it. Throws std::runtime_error (the table is unchanged) on a folder that is missing, damaged,
   /// foreign or of another version, whose Signature differs, or whose TableConfig differs (the
   /// message lists each difference). With ConfigChange::accept another TableConfig is fine: this
   /// table's applies, the limiter begins anew at drift 0, items above the limits are removed.
-  std::string load(const std::string& path, ConfigChange change = ConfigChange::refuse);
+  std::string load(const std::filesystem::path& folder, ConfigChange change = ConfigChange::refuse);
 
 private:
-  friend struct TableFile;
+  friend struct TableSaver;
   friend struct TableLoader;
   using Place = std::uint32_t;
-  struct Slot {              // an item
+  using BlobPosition = std::pair<std::uint64_t, std::uint64_t>; // segment, offset
+  struct Slot {                                                 // an item
     std::uint32_t chunk = 0; // the first; the window goes on in those that follow it
     std::uint32_t begin = 0;
     std::uint32_t rows = 0;
@@ -176,8 +193,10 @@ private:
     std::uint32_t items = 0;
     std::uint32_t low = 0;
     std::uint32_t high = 0;
-    std::uint32_t previous = 0; // its writer's neighbours, where an item spans both; or kNoPlace
-    std::uint32_t next = 0;
+    std::uint32_t previous = kNoPlace; // its writer's neighbours, where an item spans both
+    std::uint32_t next = kNoPlace;
+    std::uint64_t number = 0; // counts up
+    bool closed = false;      // no item will refer to it any more
   };
 
   // Items lie at places. Where the oldest is always the one that leaves they form a ring: key k at
@@ -199,8 +218,18 @@ private:
   void cover_window(const Item& item, Slot& slot);
   void release(std::uint32_t held);
   void release_window(const Slot& slot);
+  void close(std::span<const ChunkPtr> chunks);
+  bool is_cold(const Held& held) const;
+  void count(const Chunk& chunk, int sign);
+  void exchange(std::uint32_t index, ChunkPtr chunk);
   void encode_some(std::size_t added);
-  ChunkPtr encode(const Chunk& chunk, std::uint32_t low, std::uint32_t high);
+  enum class Spilled { one, nothing, failed };
+  Spilled spill_one();
+  bool is_on_disk(const Chunk& chunk) const { // in this table's store
+    return store_ && chunk.store() == store_.get();
+  }
+  bool spill(std::uint32_t index);
+  void compact(std::uint64_t bytes);
   std::uint32_t shape_number(const ShapePtr& shape);
   std::uint32_t chunks_of(const Slot& slot) const { // that its window lies in
     return (slot.begin + slot.rows - 1) / held_[slot.chunk].chunk->capacity() + 1;
@@ -241,11 +270,18 @@ private:
   std::map<ItemShape, std::uint32_t> shape_numbers_;
   std::vector<Held> held_;
   std::vector<std::uint32_t> free_held_;
-  std::deque<std::pair<std::uint32_t, const Chunk*>> raw_; // of held_, to be encoded
-  std::vector<ColumnPlan> plans_;
-  std::int64_t encoded_ = 0; // chunks ever
+  // Of held_, in the order in which they came; some are gone.
+  std::deque<std::pair<std::uint32_t, const Chunk*>> raw_;     // to be encoded
+  std::deque<std::pair<std::uint32_t, const Chunk*>> to_disk_; // in memory; with a store
+  std::shared_ptr<SegmentStore> store_;
+  std::map<BlobPosition, std::uint32_t> on_disk_; // of held_
+  ChunkEncoder encoder_;
+  std::uint64_t next_chunk_ = 0;
   std::int64_t encoded_chunks_ = 0;
-  CodecScratch scratch_;
+  std::int64_t disk_bytes_ = 0;
+  std::int64_t failed_spills_ = 0;
+  std::int64_t failed_at_ = -1; // disk_bytes_, in the insertion that goes on
+  std::string spill_error_;
   std::uint32_t newest_held_ = 0; // the chunk of the item pushed last
   std::unordered_map<const Chunk*, std::uint32_t> held_of_;
   std::unordered_map<std::uint64_t, Sequences> writers_;

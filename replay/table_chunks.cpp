@@ -1,14 +1,18 @@
-// Which chunks a table holds, how items lie in them, and which of them are encoded.
+// Which chunks a table holds, how items lie in them, and which of them are encoded or on disk.
 #include <algorithm>
 
+#include "replay/storage_error.hpp"
 #include "replay/table.hpp"
 
 namespace troupe::replay {
 
 namespace {
 
-constexpr std::int64_t kChunksPerPlan = 256; // what suits is looked at again
-constexpr std::size_t kEncodeTries = 4;      // chunks looked at in one insertion, and its own
+constexpr std::size_t kEncodeTries = 4; // chunks looked at in one insertion, and its own
+
+std::pair<std::uint64_t, std::uint64_t> position(const BlobRef& ref) {
+  return {ref.segment, ref.place.offset};
+}
 
 } // namespace
 
@@ -23,12 +27,12 @@ std::uint32_t Table::hold(const std::shared_ptr<const Chunk>& chunk, std::uint32
       at->second = free_held_.back();
       free_held_.pop_back();
     }
-    held_[at->second] = {chunk, 0, low, high, kNoPlace, kNoPlace};
-    bytes_ += static_cast<std::int64_t>(chunk->bytes());
-    if (chunk->encoded())
-      ++encoded_chunks_;
-    else if (config_.compression != Compression::none)
+    held_[at->second] = {.chunk = chunk, .low = low, .high = high, .number = next_chunk_++};
+    count(*chunk, 1);
+    if (!chunk->encoded() && config_.compression != Compression::none)
       raw_.emplace_back(at->second, chunk.get());
+    else if (store_)
+      to_disk_.emplace_back(at->second, chunk.get());
   }
   return at->second;
 }
@@ -50,52 +54,135 @@ void Table::release(std::uint32_t index) {
   Held& held = held_[index];
   if (--held.items > 0)
     return;
+  if (is_on_disk(*held.chunk))
+    on_disk_.erase(position(held.chunk->ref()));
   if (held.previous != kNoPlace)
     held_[held.previous].next = kNoPlace;
   if (held.next != kNoPlace)
     held_[held.next].previous = kNoPlace;
-  bytes_ -= static_cast<std::int64_t>(held.chunk->bytes());
-  encoded_chunks_ -= held.chunk->encoded() ? 1 : 0;
+  count(*held.chunk, -1);
   held_of_.erase(held.chunk.get());
   held.chunk.reset();
   free_held_.push_back(index);
 }
 
-ChunkPtr Table::encode(const Chunk& chunk, std::uint32_t low, std::uint32_t high) {
-  if (encoded_++ % kChunksPerPlan == 0) {
-    plans_.clear();
-    const RowLayout& layout = chunk.layout();
-    for (std::size_t i = 0; i < layout.columns.size(); ++i)
-      plans_.push_back(
-          plan_column(column_shape(signature_.columns[i]),
-                      {chunk.row(low) + layout.columns[i].offset, layout.row_bytes, high - low},
-                      config_.compression, scratch_));
-  }
-  return std::make_shared<const Chunk>(chunk, low, high, plans_, scratch_);
+/// Into what is held, or out of it.
+void Table::count(const Chunk& chunk, int sign) {
+  bytes_ += sign * static_cast<std::int64_t>(chunk.bytes());
+  if (is_on_disk(chunk))
+    disk_bytes_ += sign * static_cast<std::int64_t>(chunk.ref().size());
+  else if (chunk.encoded())
+    encoded_chunks_ += sign;
 }
 
-/// Nobody can come by a chunk again that only this table holds: no writer, no sample, no insertion
-/// on its way. Others wait for the next insertion.
+/// The same rows in another form.
+void Table::exchange(std::uint32_t index, ChunkPtr chunk) {
+  Held& held = held_[index];
+  count(*held.chunk, -1);
+  held_of_.erase(held.chunk.get());
+  held.chunk = std::move(chunk);
+  held_of_.emplace(held.chunk.get(), index);
+  count(*held.chunk, 1);
+}
+
+void Table::close(std::span<const ChunkPtr> chunks) {
+  for (const ChunkPtr& chunk : chunks)
+    if (const auto at = held_of_.find(chunk.get()); at != held_of_.end())
+      held_[at->second].closed = true;
+}
+
+/// Nobody will come by it with a new item: its writer said so, or is gone.
+bool Table::is_cold(const Held& held) const {
+  return held.closed || held.chunk.use_count() == 1;
+}
+
+/// Others wait for the next insertion.
 void Table::encode_some(std::size_t added) {
   std::size_t encoded = 0;
   for (std::size_t tries = kEncodeTries + added; tries > 0 && !raw_.empty() && encoded <= added;
        --tries) {
     const auto [index, chunk] = raw_.front();
     raw_.pop_front();
-    Held& held = held_[index];
+    const Held& held = held_[index];
     if (held.chunk.get() != chunk)
       continue; // gone
-    if (held.chunk.use_count() > 1) {
+    if (!is_cold(held)) {
       raw_.emplace_back(index, chunk);
       continue;
     }
-    bytes_ -= static_cast<std::int64_t>(chunk->bytes());
-    held_of_.erase(chunk);
-    held.chunk = encode(*chunk, held.low, held.high);
-    held_of_.emplace(held.chunk.get(), index);
-    bytes_ += static_cast<std::int64_t>(held.chunk->bytes());
-    ++encoded_chunks_;
+    exchange(index, encoder_.encode(*chunk, held.low, held.high));
+    if (store_)
+      to_disk_.emplace_back(index, held.chunk.get());
     ++encoded;
+  }
+}
+
+void Table::spill_to(std::shared_ptr<SegmentStore> store) {
+  store_ = std::move(store);
+  to_disk_.clear();
+  for (const auto& [chunk, index] : held_of_)
+    if (!is_on_disk(*chunk) && (chunk->encoded() || config_.compression == Compression::none))
+      to_disk_.emplace_back(index, chunk);
+  std::sort(to_disk_.begin(), to_disk_.end(), [this](const auto& a, const auto& b) {
+    return held_[a.first].number < held_[b.first].number;
+  });
+}
+
+/// The oldest chunk that may go to disk goes there.
+Table::Spilled Table::spill_one() {
+  if (failed_at_ == disk_bytes_)
+    return Spilled::failed; // nothing has left the disk since
+  for (std::size_t tries = to_disk_.size(); tries > 0; --tries) {
+    const auto [index, chunk] = to_disk_.front();
+    to_disk_.pop_front();
+    if (held_[index].chunk.get() != chunk)
+      continue; // gone
+    if (!is_cold(held_[index])) {
+      to_disk_.emplace_back(index, chunk);
+      continue;
+    }
+    if (spill(index))
+      return Spilled::one;
+    to_disk_.emplace_front(index, chunk);
+    failed_at_ = disk_bytes_;
+    return Spilled::failed;
+  }
+  return Spilled::nothing;
+}
+
+bool Table::spill(std::uint32_t index) {
+  const Held& held = held_[index];
+  try {
+    const ChunkPtr encoded =
+        held.chunk->encoded() ? held.chunk : encoder_.encode(*held.chunk, held.low, held.high);
+    const std::vector<std::byte> bytes = encoded->packed();
+    const BlobRef ref = store_->append(bytes);
+    exchange(index,
+             std::make_shared<const Chunk>(encoded->range(held.low, held.high), store_, ref));
+    on_disk_.emplace(position(ref), index);
+    compact(2 * bytes.size());
+    return true;
+  } catch (const StorageError& error) {
+    ++failed_spills_;
+    spill_error_ = error.what();
+    return false;
+  }
+}
+
+/// What samples still read stays where they read it until they are done.
+void Table::compact(std::uint64_t bytes) {
+  for (const BlobMove& move : store_->compact(bytes)) {
+    const auto at = on_disk_.find(position(move.from));
+    if (at == on_disk_.end()) { // held by samples alone
+      store_->release(move.to);
+      continue;
+    }
+    const std::uint32_t index = at->second;
+    on_disk_.erase(at);
+    const Held& held = held_[index];
+    exchange(index, std::make_shared<const Chunk>(held.chunk->range(held.low, held.high), store_,
+                                                  move.to));
+    on_disk_.emplace(position(move.to), index);
   }
 }
 

@@ -110,6 +110,9 @@ TableStats stats_of(const wire::StatsReply& from) {
   return {.items = from.items(),
           .bytes = from.bytes(),
           .encoded_chunks = from.encoded_chunks(),
+          .chunks_on_disk = from.chunks_on_disk(),
+          .disk_bytes = from.disk_bytes(),
+          .failed_spills = from.failed_spills(),
           .inserted = from.inserted(),
           .sampled = from.sampled(),
           .dropped_duplicates = from.dropped_duplicates(),
@@ -122,6 +125,9 @@ void put(const TableStats& stats, wire::StatsReply& to) {
   to.set_items(stats.items);
   to.set_bytes(stats.bytes);
   to.set_encoded_chunks(stats.encoded_chunks);
+  to.set_chunks_on_disk(stats.chunks_on_disk);
+  to.set_disk_bytes(stats.disk_bytes);
+  to.set_failed_spills(stats.failed_spills);
   to.set_inserted(stats.inserted);
   to.set_sampled(stats.sampled);
   to.set_dropped_duplicates(stats.dropped_duplicates);

@@ -1,36 +1,35 @@
-// Reads what table_file.cpp writes, and believes none of it.
+// Reads what table_snapshot.cpp and table_checkpoint.cpp write, and believes none of it.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <vector>
 
-#include "replay/block_file.hpp"
+#include "replay/blocks.hpp"
+#include "replay/checkpoint_reader.hpp"
 #include "replay/replay.pb.h"
 #include "replay/table.hpp"
+#include "replay/table_checkpoint.hpp"
 #include "replay/table_config_wire.hpp"
-#include "replay/table_file.hpp"
 
 namespace troupe::replay {
 
 namespace {
 constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kMaxChunkBytes = std::uint64_t{2} << 30;
+constexpr std::uint64_t kMaxItems = std::uint64_t{1} << 31;
 } // namespace
 
 /// Reaches into a Table to build it again.
 struct TableLoader {
-  static std::size_t row_bytes(const Chunk& chunk) { return chunk.layout().row_bytes; }
-
-  template <class Value, class Take>
-  static void read(BlockReader& file, std::uint64_t items, Take&& take) {
-    std::vector<Value> block;
-    for (std::uint64_t i = 0; i < items;) {
-      block.resize(std::min(kItemsPerBlock, items - i));
-      file.block(block.data(), block.size() * sizeof(Value));
-      for (const Value& value : block)
-        take(i++, value);
-    }
+  /// A value of each item.
+  template <class Value>
+  static std::vector<Value> values(BlockReader& file, std::uint64_t items) {
+    if (items > kMaxItems)
+      file.fail("is damaged: it claims " + std::to_string(items) + " items");
+    std::vector<Value> all(items);
+    file.block(all.data(), items * sizeof(Value));
+    return all;
   }
 
   static wire::SavedTable load_head(BlockReader& file) {
@@ -42,7 +41,7 @@ struct TableLoader {
     file.raw(&version, sizeof version);
     if (version != kTableVersion)
       throw std::runtime_error(
-          file.path() + " has version " + std::to_string(version)
+          file.source() + " has version " + std::to_string(version)
           + " of the format and this program reads " + std::to_string(kTableVersion)
           + (version < kTableVersion
                  ? ": it was saved by an earlier program, which can still read it"
@@ -69,7 +68,7 @@ struct TableLoader {
     const TableConfig config = config_of(head.config());
     const std::string changed = difference(config, table.config_);
     if (!changed.empty() && change == Table::ConfigChange::refuse)
-      throw std::runtime_error(file.path() + " was saved with another configuration: " + changed
+      throw std::runtime_error(file.source() + " was saved with another configuration: " + changed
                                + "; resume with the former values, or accept the change");
     std::uint64_t bytes = 0;
     std::uint64_t largest = 0;
@@ -83,12 +82,18 @@ struct TableLoader {
     }
     // The newest item stays whatever its size; of the other removers the bytes are not bounded so.
     const bool ring = config.remover.kind == SelectorKind::fifo && config.max_times_sampled == 0;
+    const auto room = static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes));
+    const bool too_much = ring && head.items() > 1 && config.compression == Compression::none
+                          && bytes > 2 * largest + room;
     if (head.items() > static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_items))
-        || (ring && head.items() > 1 && config.compression == Compression::none
-            && bytes
-                   > 2 * largest
-                         + static_cast<std::uint64_t>(std::max<std::int64_t>(0, config.max_bytes))))
+        || (too_much && !head.on_disk()))
       file.fail("is damaged: it holds more than its limits");
+    if (head.on_disk() && !table.store_
+        && bytes > static_cast<std::uint64_t>(table.config_.max_bytes))
+      throw std::runtime_error(file.source() + " holds " + std::to_string(bytes)
+                               + " bytes of steps, some of them on disk, and replay.max_bytes is "
+                               + std::to_string(table.config_.max_bytes)
+                               + ": raise it, or give the table a folder to spill to");
     return changed;
   }
 
@@ -105,50 +110,48 @@ struct TableLoader {
   static Items load_items(BlockReader& file, const wire::SavedTable& head, const Table& saved) {
     const std::uint64_t count = head.items();
     Items items;
-    items.slots.reserve(count);
     for (const wire::Shape& shape : head.shapes()) {
       items.shapes.push_back(shape_of(shape));
       if (!fits(*items.shapes.back(), saved.signature_.columns.size(), kNoPlace))
         file.fail("is damaged: a shape of items makes no sense");
     }
-    read<Table::Slot>(file, count, [&](std::uint64_t, const Table::Slot& slot) {
-      items.slots.push_back(check_slot(file, head, items, slot));
-    });
-    read<std::uint32_t>(file, count, [&](auto, std::uint32_t n) { items.times.push_back(n); });
-    if (saved.keeps_priorities())
-      read<double>(file, count, [&](auto, double priority) {
-        if (!valid_priority(priority))
-          file.fail("is damaged: a priority makes no sense");
-        items.priorities.push_back(priority);
-      });
+    items.slots = values<Table::Slot>(file, count);
+    for (const Table::Slot& slot : items.slots)
+      check_slot(file, head, items, slot);
+    items.times = values<std::uint32_t>(file, count);
+    if (saved.keeps_priorities()) {
+      items.priorities = values<double>(file, count);
+      if (!std::all_of(items.priorities.begin(), items.priorities.end(), valid_priority))
+        file.fail("is damaged: a priority makes no sense");
+    }
     std::uint64_t key = head.first_key();
     if (saved.is_ring())
       for (std::uint64_t i = 0; i < count; ++i)
         items.keys.push_back(key++);
     else
-      read<std::uint64_t>(file, count, [&](std::uint64_t i, std::uint64_t distance) {
-        if ((i == 0) != (distance == 0) || distance >= head.end() - key)
+      for (const std::uint64_t distance : values<std::uint64_t>(file, count)) {
+        if (items.keys.empty() != (distance == 0) || distance >= head.end() - key)
           file.fail("is damaged: the keys make no sense");
         items.keys.push_back(key += distance);
-      });
+      }
     if (count > 0 && items.keys.back() >= head.end())
       file.fail("is damaged: the keys make no sense");
     if (saved.sampler_)
       items.sampler = load_order(file, count);
     if (saved.remover_)
       items.remover = load_order(file, count);
+    file.end();
     return items;
   }
 
   static std::vector<std::uint32_t> load_order(BlockReader& file, std::uint64_t count) {
-    std::vector<std::uint32_t> order;
+    std::vector<std::uint32_t> order = values<std::uint32_t>(file, count);
     std::vector<bool> seen(count);
-    read<std::uint32_t>(file, count, [&](auto, std::uint32_t place) {
+    for (const std::uint32_t place : order) {
       if (place >= count || seen[place])
         file.fail("is damaged: an order of items makes no sense");
       seen[place] = true;
-      order.push_back(place);
-    });
+    }
     return order;
   }
 
@@ -196,8 +199,8 @@ struct TableLoader {
   }
 
   /// Each chunk of the window follows from the one before, and all its rows are there.
-  static const Table::Slot& check_slot(const BlockReader& file, const wire::SavedTable& head,
-                                       const Items& items, const Table::Slot& slot) {
+  static void check_slot(const BlockReader& file, const wire::SavedTable& head, const Items& items,
+                         const Table::Slot& slot) {
     const auto chunks = static_cast<std::uint32_t>(head.chunks_size());
     bool fine = slot.chunk < chunks && slot.rows >= 1 && slot.history < slot.rows
                 && slot.shape < items.shapes.size()
@@ -220,25 +223,50 @@ struct TableLoader {
     }
     if (!fine)
       file.fail("is damaged: an item lies outside its chunks");
-    return slot;
   }
 
-  static void load_chunks(BlockReader& file, const wire::SavedTable& head, Table& table) {
+  /// The newest chunks into memory, as much as there may be, the others where they lie.
+  static void load_chunks(const CheckpointReader& from, const BlockReader& file,
+                          const wire::SavedTable& head, Table& table) {
     const auto layout = std::make_shared<const RowLayout>(table.signature_);
-    for (const wire::SavedChunk& saved : head.chunks()) {
-      auto raw = std::make_shared<Chunk>(layout, saved.id(), saved.capacity());
-      const std::uint32_t rows = saved.high() - saved.low();
-      file.block(raw->row(saved.low()), rows * row_bytes(*raw));
-      file.block(raw->flags() + saved.low(), rows);
-      // At once: as they were they might not fit into memory.
-      const bool encode = table.config_.compression != Compression::none;
-      const ChunkPtr chunk =
-          encode ? table.encode(*raw, saved.low(), saved.high()) : std::move(raw);
-      table.encoded_chunks_ += encode ? 1 : 0;
-      table.held_of_[chunk.get()] = static_cast<std::uint32_t>(table.held_.size());
-      table.bytes_ += static_cast<std::int64_t>(chunk->bytes());
-      table.held_.push_back({chunk, 0, saved.low(), saved.high(), kNoPlace, kNoPlace});
+    const auto count = static_cast<std::size_t>(head.chunks_size());
+    if (from.blobs().size() != count)
+      file.fail("is damaged: it has " + std::to_string(from.blobs().size()) + " blobs of "
+                + std::to_string(count) + " chunks");
+    std::vector<BlobRef> refs; // of from.blobs()
+    if (table.store_)
+      refs = table.store_->adopt(from);
+    table.held_.resize(count);
+    for (std::size_t i = count; i-- > 0;) {
+      const wire::SavedChunk& saved = head.chunks(static_cast<int>(i));
+      const BlobKey key{saved.number(), saved.low(), saved.high()};
+      const CheckpointBlob* blob = from.find(key);
+      if (blob == nullptr || saved.number() >= head.next_chunk())
+        file.fail("is damaged: a chunk is missing");
+      const ChunkRange range{layout, saved.id(), saved.capacity(), saved.low(), saved.high()};
+      std::shared_ptr<const Chunk> chunk;
+      const auto older = static_cast<std::int64_t>(i * sizeof(Chunk)); // if all are on disk
+      if (table.store_ && table.bytes_ + older >= table.config_.max_bytes) {
+        const BlobRef& ref = refs[static_cast<std::size_t>(blob - from.blobs().data())];
+        chunk = std::make_shared<const Chunk>(range, table.store_, ref);
+        if (!table.on_disk_.emplace(std::pair(ref.segment, ref.place.offset), i).second)
+          file.fail("is damaged: two chunks lie at one place");
+      } else {
+        chunk = read_chunk(from, *blob, range, table);
+      }
+      table.held_of_[chunk.get()] = static_cast<std::uint32_t>(i);
+      table.held_[i] = {.chunk = chunk,
+                        .low = saved.low(),
+                        .high = saved.high(),
+                        .number = saved.number(),
+                        .closed = true};
+      table.count(*chunk, 1);
     }
+    for (std::size_t i = 0; i < refs.size(); ++i)
+      if (const auto at = table.on_disk_.find({refs[i].segment, refs[i].place.offset});
+          at == table.on_disk_.end())
+        table.store_->release(refs[i]);
+    table.next_chunk_ = head.next_chunk();
     link_chunks(file, head, table);
     for (const std::uint32_t place : table.places_by_key()) {
       const Table::Slot& slot = table.slots_[place];
@@ -251,7 +279,19 @@ struct TableLoader {
     for (const Table::Held& held : table.held_)
       if (held.items == 0)
         file.fail("is damaged: no item refers to one of its chunks");
-    file.end();
+    if (table.store_)
+      table.spill_to(table.store_);
+  }
+
+  static std::shared_ptr<const Chunk> read_chunk(const CheckpointReader& from,
+                                                 const CheckpointBlob& blob,
+                                                 const ChunkRange& range, Table& table) {
+    std::vector<std::byte> bytes(blob.place.size);
+    from.read(blob, bytes);
+    auto encoded = std::make_shared<const Chunk>(range, bytes);
+    if (table.config_.compression != Compression::none)
+      return encoded;
+    return table.encoder_.decode(*encoded, range.low, range.high);
   }
 
   static void link_chunks(const BlockReader& file, const wire::SavedTable& head, Table& table) {
@@ -259,8 +299,8 @@ struct TableLoader {
       if (head.chunks(i).next() == 0)
         continue;
       const std::uint32_t next = head.chunks(i).next() - 1;
-      if (table.held_[next].previous != kNoPlace || next == static_cast<std::uint32_t>(i))
-        file.fail("is damaged: two chunks go on in one");
+      if (next == static_cast<std::uint32_t>(i))
+        file.fail("is damaged: a chunk goes on in itself");
       table.held_[static_cast<std::size_t>(i)].next = next;
       table.held_[next].previous = static_cast<std::uint32_t>(i);
     }
@@ -289,15 +329,18 @@ struct TableLoader {
     }
   }
 
-  static std::string load(Table& table, const std::string& path, Table::ConfigChange change) {
-    BlockReader file(path);
+  static std::string load(Table& table, const std::filesystem::path& folder,
+                          Table::ConfigChange change) {
+    const CheckpointReader from(folder);
+    BlockReader file(from.header(), folder.string());
     const wire::SavedTable head = load_head(file);
     const std::string changed = compare(file, head, table, change);
     const Items items = load_items(file, head, saved_table(file, head, table.signature_));
     Table fresh(table.config_, table.signature_, 0);
     fresh.extensions_ = table.extensions_;
+    fresh.store_ = table.store_;
     place_items(items, head, changed.empty(), fresh);
-    load_chunks(file, head, fresh);
+    load_chunks(from, file, head, fresh);
     load_counters(head, fresh);
     if (!changed.empty()) { // counters of another limiter mean nothing
       if (fresh.config_.max_times_sampled > 0)
@@ -312,8 +355,8 @@ struct TableLoader {
   }
 };
 
-std::string Table::load(const std::string& path, ConfigChange change) {
-  return TableLoader::load(*this, path, change);
+std::string Table::load(const std::filesystem::path& folder, ConfigChange change) {
+  return TableLoader::load(*this, folder, change);
 }
 
 } // namespace troupe::replay

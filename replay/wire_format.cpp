@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <utility>
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/unknown_field_set.h>
@@ -204,6 +205,7 @@ bool InsertionDecoder::add_rows(Writer& writer, const wire::Rows& rows, std::uin
       return true;
     }
     // What lies between was lost; items of the old rows keep the old chunk.
+    writer.closed.push_back(known->chunk);
     *known = {std::make_shared<Chunk>(layout_, rows.chunk(), capacity), rows.first(), rows.first()};
   }
   if (known == nullptr) {
@@ -280,7 +282,10 @@ InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
   if (from.chunks.size() > keep) {
     std::sort(from.chunks.begin(), from.chunks.end(),
               [](const Known& a, const Known& b) { return a.chunk->id() < b.chunk->id(); });
-    from.chunks.erase(from.chunks.begin(), from.chunks.end() - static_cast<std::ptrdiff_t>(keep));
+    const auto kept = from.chunks.end() - static_cast<std::ptrdiff_t>(keep);
+    for (auto at = from.chunks.begin(); at != kept; ++at)
+      from.closed.push_back(std::move(at->chunk));
+    from.chunks.erase(from.chunks.begin(), kept);
   }
   return result;
 }
@@ -324,6 +329,7 @@ InsertionDecoder::Result InsertionDecoder::build(Writer& from, const wire::Inser
     why = "a complete insertion that lacks rows of its items";
     return header.complete() ? Result::garbage : Result::missing;
   }
+  made->closed = std::exchange(from.closed, {}); // those that this one closes go with the next
   insertion = std::move(made);
   return Result::insertion;
 }

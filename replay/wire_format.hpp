@@ -83,8 +83,9 @@ private:
     std::uint32_t high = 0;
   };
   struct Writer {
-    std::vector<Known> chunks; // newest last
-    std::size_t keep = 0;      // chunks: as many as its longest item spans, and a few
+    std::vector<Known> chunks;    // newest last
+    std::size_t keep = 0;         // chunks: as many as its longest item spans, and a few
+    std::vector<ChunkPtr> closed; // since its last insertion: no longer in chunks
     std::uint64_t used = 0;
   };
 

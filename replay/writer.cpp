@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "replay/selector.hpp"
 
@@ -52,9 +53,11 @@ void Writer::new_chunk() {
   current_ = std::make_shared<Chunk>(layout_, static_cast<std::uint64_t>(end_ / capacity_),
                                      static_cast<std::uint32_t>(capacity_));
   const std::int64_t oldest = std::max<std::int64_t>(0, end_ - reach_) / capacity_;
-  std::erase_if(recent_, [oldest](const ChunkPtr& chunk) {
-    return static_cast<std::int64_t>(chunk->id()) < oldest;
+  const auto kept = std::find_if(recent_.begin(), recent_.end(), [oldest](const ChunkPtr& chunk) {
+    return static_cast<std::int64_t>(chunk->id()) >= oldest;
   });
+  closed_.insert(closed_.end(), recent_.begin(), kept);
+  recent_.erase(recent_.begin(), kept);
   recent_.push_back(current_);
 }
 
@@ -165,6 +168,7 @@ InsertionPtr Writer::take(std::int64_t before) {
     taken_ = before;
   }
   named_ = before;
+  insertion->closed = std::exchange(closed_, {});
   const std::size_t usual = items_.size();
   insertion->items = std::move(items_);
   items_ = {};

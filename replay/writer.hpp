@@ -101,6 +101,7 @@ private:
   std::int64_t named_ = 0;                     // rows before it have been named by an insertion
   std::int64_t taken_ = 0;                     // and before this, or are in full_rows_
   std::vector<ChunkRows> full_rows_;           // not yet taken, of chunks before current_
+  std::vector<ChunkPtr> closed_;               // since the last take(): no longer in recent_
   std::vector<Item> items_;
   std::uint64_t next_item_ = 0;
   std::uint64_t sequence_ = 0;

@@ -29,7 +29,8 @@ void add_node(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 65535));
   command->add_option("--config", options->config, "the run's config.textproto")->required();
   command->callback([options, &exit_code] {
-    const auto config = plan_run(load_experiment(options->config));
+    const auto config = plan_run(load_experiment(options->config),
+                                 std::filesystem::path(options->config).parent_path());
 #ifdef TROUPE_HAS_ACTORS
     exit_code = actors::run_node(config, options->role, options->index,
                                  static_cast<std::uint16_t>(options->head_port));

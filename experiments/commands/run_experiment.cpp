@@ -95,10 +95,18 @@ void check_environment(const Experiment& experiment) {
                            experiment.replay().discount()); // refuses what no agent takes
 }
 
+#ifdef TROUPE_HAS_ACTORS
+void verify_checkpoint(const std::filesystem::path& checkpoint) {
+  actors::verify_checkpoint(checkpoint);
+}
+#else
+void verify_checkpoint(const std::filesystem::path&) {}
+#endif
+
 int run_experiment(const Experiment& experiment, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const actors::RunConfig config = plan_run(experiment);
+  const actors::RunConfig config = plan_run(experiment, folder.path());
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
   std::FILE* screen = options.json ? stderr : stdout;

@@ -19,6 +19,9 @@ struct RunOptions {
 /// wrong with them is told before a run's folder exists. Throws what env::make_environment throws.
 void check_environment(const Experiment& experiment);
 
+/// As actors::verify_checkpoint(); without the actors nothing is checked.
+void verify_checkpoint(const std::filesystem::path& checkpoint);
+
 /// Trains in `folder`, from a checkpoint's folder or from the start: progress, metrics, signals, a
 /// video of the trained agent, report and summary. Returns the exit code; the last line on standard
 /// error is the first cause of a failure.

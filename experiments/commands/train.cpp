@@ -44,7 +44,10 @@ void resume(const std::string& run, const RunOptions& options, int& exit_code) {
   const Experiment experiment = load_experiment(std::filesystem::path(run) / "config.textproto");
   check_environment(experiment);
   const RunFolder folder = RunFolder::open(run);
-  const CheckpointFolder checkpoint = find_checkpoint(folder.path());
+  const CheckpointFolder checkpoint =
+      find_sound_checkpoint(folder.path(), verify_checkpoint, [](const std::string& what) {
+        std::fprintf(stderr, "troupe: %s; going on from the one before it\n", what.c_str());
+      });
   exit_code = run_experiment(experiment, folder, checkpoint.path, options);
 }
 

@@ -90,7 +90,7 @@ TEST_CASE(
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("version 99"),
                        std::runtime_error);
   overwrite(manifest,
-            R"({"version": 1, "files": [{"name": "learner.safetensors", "bytes": "10"}]})");
+            R"({"version": 2, "files": [{"name": "learner.safetensors", "bytes": "10"}]})");
   CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("is missing"),
                        std::runtime_error);
   overwrite(folder / "learner.safetensors", "short");

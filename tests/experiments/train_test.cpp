@@ -107,6 +107,28 @@ TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as i
   }
 }
 
+TEST_CASE("A run goes on from the checkpoint before one of which a bit is wrong, and says so") {
+  const SmallRun place;
+  Program program(train_small({}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  const fs::path sound = find_checkpoint(place.only_run()).path;
+  for (const char* part : {"learner.safetensors", "replay/shard-0/segment-1"}) {
+    const std::string name = part;
+    CAPTURE(name);
+    const fs::path newer = sound.parent_path() / "999999";
+    fs::copy(sound, newer, fs::copy_options::recursive);
+    std::string bytes = read_text(newer / part);
+    bytes[bytes.size() / 2] ^= 1;
+    std::ofstream(newer / part, std::ios::binary) << bytes;
+    const Outcome outcome = run_troupe({"resume", place.only_run().string()});
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 0);
+    CHECK(has(outcome.output, part));
+    CHECK(has(outcome.output, "going on from the one before it"));
+    fs::remove_all(newer);
+  }
+}
+
 TEST_CASE("With --processes the same run does the same work, and no process outlives it") {
   const SmallRun place;
   Program program(train_small({"--processes", "--json"}), place.folder.path());

@@ -10,6 +10,7 @@
 #include "replay/table.hpp"
 #include "replay/wire_format.hpp"
 #include "tests/replay/episodes.hpp"
+#include "tests/replay/saved_table.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
@@ -141,7 +142,7 @@ TEST_CASE("a table of encoded chunks is saved and loaded, with or without compre
   Stored encoded(config_with(Compression::automatic));
   Steps steps;
   steps.play({&encoded}, 500);
-  encoded.table.save(path);
+  save(encoded.table, path);
   Table restored(config_with(Compression::automatic), picture_spec(), 9);
   CHECK_EQ(restored.load(path), "");
   CHECK_GE(restored.stats().encoded_chunks, encoded.table.stats().encoded_chunks);

@@ -13,6 +13,7 @@
 #include "replay/window_reader.hpp"
 #include "replay/wire_format.hpp"
 #include "replay/writer.hpp"
+#include "tests/replay/saved_table.hpp"
 #include "tests/replay/windows.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -87,7 +88,7 @@ TEST_CASE("a saved table of long windows is loaded whole, and damage is refused"
   Table table(config, kSignature, 3);
   for (int i = 0; i < 200; ++i)
     table.insert(*source.next(2, 1));
-  table.save(path);
+  save(table, path);
   Table restored(config, kSignature, 9);
   restored.load(path);
   CHECK(restored.stats() == table.stats());

@@ -1,5 +1,6 @@
-#include "replay/block_file.hpp"
+#include "replay/blocks.hpp"
 
+#include <cstring>
 #include <stdexcept>
 
 #include <zstd.h>
@@ -10,44 +11,53 @@ namespace {
 constexpr int kLevel = 1;
 }
 
-BlockWriter::BlockWriter(const std::string& path) : file_(path), context_(ZSTD_createCCtx()) {
+BlockWriter::BlockWriter() : context_(ZSTD_createCCtx()) {
   ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, kLevel);
-  ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
 }
 
 void BlockWriter::FreeContext::operator()(ZSTD_CCtx_s* context) const {
   ZSTD_freeCCtx(context);
 }
 
-void BlockWriter::block(const void* data, std::size_t size) {
-  compressed_.resize(ZSTD_compressBound(size));
+void BlockWriter::raw(const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const std::byte*>(data);
+  bytes_.insert(bytes_.end(), bytes, bytes + size);
+}
+
+void BlockWriter::block(std::span<const std::byte> data) {
+  const std::size_t at = bytes_.size();
+  std::uint64_t sizes[2] = {data.size(), 0};
+  bytes_.resize(at + sizeof sizes + ZSTD_compressBound(data.size()));
   const std::size_t written =
-      ZSTD_compress2(context_.get(), compressed_.data(), compressed_.size(), data, size);
+      ZSTD_compress2(context_.get(), bytes_.data() + at + sizeof sizes,
+                     bytes_.size() - at - sizeof sizes, data.data(), data.size());
   if (ZSTD_isError(written) != 0)
-    throw std::runtime_error(file_.partial().string() + ": zstd: " + ZSTD_getErrorName(written));
-  const std::uint64_t sizes[2] = {size, written};
-  raw(sizes, sizeof sizes);
-  raw(compressed_.data(), written);
+    throw std::runtime_error(std::string("zstd: ") + ZSTD_getErrorName(written));
+  sizes[1] = written;
+  std::memcpy(bytes_.data() + at, sizes, sizeof sizes);
+  bytes_.resize(at + sizeof sizes + written);
 }
 
 void BlockReader::fail(const std::string& why) const {
-  throw std::runtime_error(path() + " " + why + "; resume from another checkpoint");
+  throw std::runtime_error(source_ + " " + why + "; resume from another checkpoint");
 }
 
 void BlockReader::raw(void* data, std::uint64_t size) {
-  if (!file_.read(data, size))
+  if (size > left_.size())
     fail("is truncated");
+  std::memcpy(data, left_.data(), size);
+  left_ = left_.subspan(size);
 }
 
 std::uint64_t BlockReader::begin_block(std::uint64_t most) {
   std::uint64_t sizes[2] = {0, 0};
   raw(sizes, sizeof sizes);
-  if (sizes[0] > most || sizes[1] > ZSTD_compressBound(sizes[0]))
+  if (sizes[0] > most)
     fail("is damaged: it claims a block of " + std::to_string(sizes[0]) + " bytes");
-  if (sizes[1] > file_.left())
+  if (sizes[1] > left_.size())
     fail("is truncated");
-  compressed_.resize(sizes[1]);
-  raw(compressed_.data(), sizes[1]);
+  compressed_ = left_.first(sizes[1]);
+  left_ = left_.subspan(sizes[1]);
   return sizes[0];
 }
 
@@ -66,8 +76,8 @@ void BlockReader::block(void* data, std::uint64_t size) {
 }
 
 void BlockReader::end() const {
-  if (file_.left() != 0)
-    fail("is damaged: " + std::to_string(file_.left()) + " bytes follow its end");
+  if (!left_.empty())
+    fail("is damaged: " + std::to_string(left_.size()) + " bytes follow its end");
 }
 
 } // namespace troupe::replay

@@ -1,19 +1,19 @@
-// A table as a file: magic, version, then blocks (block_file.hpp): the head, and what SavedTable in
-// replay.proto says follows it.
+// A table as blocks (blocks.hpp): the head, and what SavedTable in replay.proto says follows it.
 #include <algorithm>
+#include <cstring>
+#include <string>
 #include <type_traits>
 #include <vector>
 
-#include "replay/block_file.hpp"
 #include "replay/replay.pb.h"
 #include "replay/table.hpp"
+#include "replay/table_checkpoint.hpp"
 #include "replay/table_config_wire.hpp"
-#include "replay/table_file.hpp"
 
 namespace troupe::replay {
 
 /// Reaches into a Table to write it down.
-struct TableFile {
+struct TableSaver {
   static wire::SavedTable head(const Table& table) {
     wire::SavedTable head;
     put(table.signature_, *head.mutable_signature());
@@ -32,6 +32,8 @@ struct TableFile {
     head.set_greatest_priority(table.greatest_priority_);
     head.set_updated_priorities(table.updated_priorities_);
     head.set_late_priorities(table.late_priorities_);
+    head.set_next_chunk(table.next_chunk_);
+    head.set_on_disk(table.store_ != nullptr);
     std::vector<std::uint64_t> ids; // sorted: the same table gives the same file
     for (const auto& [id, sequences] : table.writers_)
       ids.push_back(id);
@@ -46,8 +48,6 @@ struct TableFile {
     }
     return head;
   }
-
-  static std::size_t row_bytes(const Chunk& chunk) { return chunk.layout().row_bytes; }
 
   /// The chunks in the order in which the items at these places come to them, and where in it each
   /// of table.held_ lies: the same for equal tables, whatever their past.
@@ -72,78 +72,73 @@ struct TableFile {
     return chunks;
   }
 
-  /// Writes a value of each item, block by block.
+  /// A value of each item.
   template <class Value>
-  static void write(BlockWriter& file, std::uint64_t items, Value&& value) {
-    std::vector<std::decay_t<decltype(value(std::size_t{}))>> block;
-    for (std::uint64_t i = 0; i < items;) {
-      block.clear();
-      for (; i < items && block.size() < kItemsPerBlock; ++i)
-        block.push_back(value(i));
-      file.block(block.data(), block.size() * sizeof block[0]);
+  static std::vector<std::byte> values(std::uint64_t items, Value&& value) {
+    using One = std::decay_t<decltype(value(std::size_t{}))>;
+    std::vector<std::byte> bytes(items * sizeof(One));
+    for (std::uint64_t i = 0; i < items; ++i) {
+      const One one = value(i);
+      std::memcpy(bytes.data() + i * sizeof one, &one, sizeof one);
     }
+    return bytes;
   }
 
-  static void write_order(BlockWriter& file, const Selector* selector,
-                          const std::vector<std::uint32_t>& at_place) {
+  static void add_order(TableSnapshot& made, const Selector* selector,
+                        const std::vector<std::uint32_t>& at_place) {
     if (selector == nullptr)
       return;
     std::vector<std::uint32_t> order;
     selector->order(order);
-    write(file, order.size(), [&](std::size_t i) { return at_place[order[i]]; });
+    made.header.push_back(values(order.size(), [&](std::size_t i) { return at_place[order[i]]; }));
   }
 
-  static void save(const Table& table, const std::string& path) {
-    wire::SavedTable head = TableFile::head(table);
+  static TableSnapshot snapshot(const Table& table) {
+    TableSnapshot made;
+    made.compression = table.config_.compression;
+    wire::SavedTable head = TableSaver::head(table);
     const std::vector<std::uint32_t> all = table.places_by_key();
     const std::uint64_t items = all.size();
     const auto key = [&](std::size_t i) { return table.key_at(all[i]); };
     head.set_first_key(all.empty() ? table.end_ : key(0));
     std::vector<std::uint32_t> position(table.held_.size(), kNoPlace); // in the file
-    const std::vector<const Table::Held*> chunks = chunks_of(table, all, position);
-    for (const Table::Held* held : chunks) {
+    for (const Table::Held* held : chunks_of(table, all, position)) {
       wire::SavedChunk& saved = *head.add_chunks();
       saved.set_id(held->chunk->id());
       saved.set_capacity(held->chunk->capacity());
       saved.set_low(held->low);
       saved.set_high(held->high);
-      if (held->next != kNoPlace)
+      saved.set_number(held->number);
+      if (held->next != kNoPlace && position[held->next] != kNoPlace)
         saved.set_next(1 + position[held->next]);
+      made.chunks.push_back({{held->number, held->low, held->high}, held->chunk});
     }
-    BlockWriter file(path);
-    file.raw(kTableMagic, sizeof kTableMagic);
-    file.raw(&kTableVersion, sizeof kTableVersion);
     const std::string bytes = head.SerializeAsString();
-    file.block(bytes.data(), bytes.size());
-    write(file, items, [&](std::size_t i) {
+    const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
+    made.header.emplace_back(first, first + bytes.size());
+    made.header.push_back(values(items, [&](std::size_t i) {
       Table::Slot slot = table.slots_[all[i]];
       slot.chunk = position[slot.chunk];
       return slot;
-    });
-    write(file, items, [&](std::size_t i) { return table.times_[all[i]]; });
+    }));
+    made.header.push_back(values(items, [&](std::size_t i) { return table.times_[all[i]]; }));
     if (table.keeps_priorities())
-      write(file, items, [&](std::size_t i) { return table.priorities_[all[i]]; });
+      made.header.push_back(
+          values(items, [&](std::size_t i) { return table.priorities_[all[i]]; }));
     if (!table.is_ring())
-      write(file, items, [&](std::size_t i) { return i == 0 ? 0 : key(i) - key(i - 1); });
+      made.header.push_back(
+          values(items, [&](std::size_t i) { return i == 0 ? 0 : key(i) - key(i - 1); }));
     std::vector<std::uint32_t> at_place(table.slots_.size());
     for (std::size_t i = 0; i < all.size(); ++i)
       at_place[all[i]] = static_cast<std::uint32_t>(i);
-    write_order(file, table.sampler_.get(), at_place);
-    write_order(file, table.remover_.get(), at_place);
-    CodecScratch scratch;
-    std::vector<std::byte> rows;
-    for (const Table::Held* held : chunks) {
-      rows.resize((held->high - held->low) * row_bytes(*held->chunk));
-      held->chunk->decode(held->low, held->high - held->low, rows.data(), scratch);
-      file.block(rows.data(), rows.size());
-      file.block(held->chunk->flags() + held->low, held->high - held->low);
-    }
-    file.commit();
+    add_order(made, table.sampler_.get(), at_place);
+    add_order(made, table.remover_.get(), at_place);
+    return made;
   }
 };
 
-void Table::save(const std::string& path) const {
-  TableFile::save(*this, path);
+TableSnapshot Table::snapshot() const {
+  return TableSaver::snapshot(*this);
 }
 
 } // namespace troupe::replay
