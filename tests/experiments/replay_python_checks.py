@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ table { name: "more" column { name: "pixels" type: "uint8" shape: [3, 21, 21] } 
         column { name: "step" type: "int64" } column { name: "exact" type: "float64" shape: 2 } items: "windows" }
 table { name: "states" column { name: "state" shape: 3 } min_items: 3 }
 table { name: "queue" column { name: "state" shape: 3 } sampler: "fifo" limiter: "queue" queue_items: 2 max_times_sampled: 1 }
+table { name: "empty" column { name: "state" shape: 3 } }
 """
 
 
@@ -278,6 +280,21 @@ class Checks(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertFalse(wrong)
+
+    def test_a_signal_interrupts_a_wait(self):
+        class Interrupt(Exception):
+            pass
+
+        def interrupt(*_):
+            raise Interrupt
+
+        client = troupe_replay.Client(self.endpoint, "empty")
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with self.assertRaises(Interrupt):
+            client.sample(7, deadline=60)
+            self.fail("was answered")
+        signal.signal(signal.SIGALRM, before)
 
     def test_who_is_not_there_is_named(self):
         with self.assertRaisesRegex(troupe_replay.ShardSilent, "ipc:///nowhere/at/all does not answer"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
+
+from troupe_replay import _native
 
 
 class Part:
@@ -14,7 +16,7 @@ class Part:
     server, which has 64 MiB of it for each client: what is kept for long is better copied.
     """
 
-    def __init__(self, native: Any, names: Tuple[str, ...]):
+    def __init__(self, native: _native.Part, names: Tuple[str, ...]):
         self._native = native
         self._places = {name: place for place, name in enumerate(names)}
 
@@ -52,7 +54,7 @@ class Batch:
     `batch.rows("pixels", i)` is [rows, *shape] of one item and always a view.
     """
 
-    def __init__(self, parts: Sequence[Any], names: Tuple[str, ...]):
+    def __init__(self, parts: Sequence[_native.Part], names: Tuple[str, ...]):
         self.parts: List[Part] = [Part(part, names) for part in parts]
         self.columns: Tuple[str, ...] = names
         self._begins = np.cumsum([0] + [len(part) for part in self.parts])

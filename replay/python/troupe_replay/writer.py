@@ -11,7 +11,7 @@ from troupe_replay import _native
 if TYPE_CHECKING:
     from troupe_replay.client import Client
 
-Shape = Any  # of Writer.shape()
+Shape = _native.Shape
 
 
 class Writer:
