@@ -27,6 +27,14 @@ void check_names(const std::vector<ServedTable>& tables) {
     throw std::invalid_argument("a replay data port without tables; give it at least one");
 }
 
+/// A stranger's words for people: the beginning, with ? for what is not plain ASCII.
+std::string legible(const std::string& words) {
+  std::string text = words.substr(0, kMostNameBytes);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
 std::vector<ServedState> served_by(std::vector<ServedTable> tables,
                                    const ShardServerOptions& options) {
   check_names(tables);
@@ -155,10 +163,10 @@ std::optional<std::size_t> ShardServer::Impl::find_table(const std::string& name
                             : std::optional(static_cast<std::size_t>(at - tables.begin()));
 }
 
-std::string ShardServer::Impl::table_names() const {
-  std::string text;
+std::string ShardServer::Impl::no_table(const std::string& name) const {
+  std::string text = "there is no table \"" + legible(name) + "\" behind this port; name one of ";
   for (const ServedState& table : tables)
-    text += (text.empty() ? "\"" : ", \"") + table.name + "\"";
+    text += (&table == &tables.front() ? "\"" : ", \"") + table.name + "\"";
   return text;
 }
 
@@ -177,9 +185,7 @@ void ShardServer::Impl::handle(Message&& message) {
   const auto table = find_table(head->table());
   if (!table) {
     drop("a message about a table that is not here");
-    refuse(message.peer, 0,
-           "there is no table \"" + head->table() + "\" behind this port; name one of "
-               + table_names());
+    refuse(message.peer, 0, no_table(head->table()));
     return;
   }
   if (!has_signature(*head, tables[*table].hash, why)) {

@@ -46,7 +46,7 @@ struct ShardServer::Impl {
   void handle(env::wire::Message&& message);
   void dispatch(const wire::Envelope& head, std::size_t table, env::wire::Message&& message);
   std::optional<std::size_t> find_table(const std::string& name) const;
-  std::string table_names() const;
+  std::string no_table(const std::string& name) const; // in words
   wire::Envelope head_of(const ServedState& table) const;
   void send(const std::string& peer, const wire::Envelope& head);
   void refuse(const std::string& peer, std::uint64_t request, const std::string& reason);

@@ -208,9 +208,7 @@ void ShardServer::Impl::on_info(const wire::Envelope& head, const std::string& p
   const std::uint64_t request = head.info().request();
   const auto table = find_table(head.table());
   if (!table && !head.table().empty())
-    return refuse(peer, request,
-                  "there is no table \"" + head.table() + "\" behind this port; name one of "
-                      + table_names());
+    return refuse(peer, request, no_table(head.table()));
   if (!table) {
     wire::Envelope names = envelope(0);
     names.mutable_info_reply()->set_request(request);

@@ -59,9 +59,8 @@ struct Crowd {
   std::map<std::pair<std::uint64_t, float>, std::uint64_t> key_of; // shard and number
 
   ShardedClientOptions options(std::uint64_t seed) const {
-    return {
-        .client = {.window = 16, .ping_interval = milliseconds(50), .silence = milliseconds(500)},
-        .seed = seed};
+    return {.client = {.ping_interval = milliseconds(50), .silence = milliseconds(500)},
+            .seed = seed};
   }
   void follow(const ShardedClient& client, Progress& progress) {
     ++progress.done;
