@@ -1,4 +1,5 @@
 #include <chrono>
+#include <exception>
 
 #include "replay/shard_server_impl.hpp"
 #include "replay/table_config_wire.hpp"
@@ -87,7 +88,13 @@ void ShardServer::Impl::send_items(const Answer& answer) {
     return;
   }
   std::string why;
-  if (send_parts(answer, why))
+  bool sent = false;
+  try {
+    sent = send_parts(answer, why);
+  } catch (const std::exception& e) { // the disk, or no memory
+    why = std::string("its items cannot be read: ") + e.what();
+  }
+  if (sent)
     ++samples;
   else
     refuse(answer.peer, answer.number, why);

@@ -99,6 +99,11 @@ void print(const Seen& seen) {
   if (info.config) {
     std::printf(" of %lld", static_cast<long long>(info.config->max_bytes));
   }
+  if (stats.disk_bytes > 0 || stats.failed_spills > 0) {
+    std::printf("\n  on disk    %lld bytes, %lld times full or failing",
+                static_cast<long long>(stats.disk_bytes),
+                static_cast<long long>(stats.failed_spills));
+  }
   std::printf("\n  inserted   %lld, %.4g/s\n  sampled    %lld, %.4g/s\n",
               static_cast<long long>(stats.inserted), seen.inserts_per_second,
               static_cast<long long>(stats.sampled), seen.samples_per_second);
@@ -129,6 +134,9 @@ Json json_of(const Seen& seen) {
                {"items", stats.items},
                {"bytes", stats.bytes},
                {"encoded_chunks", stats.encoded_chunks},
+               {"chunks_on_disk", stats.chunks_on_disk},
+               {"disk_bytes", stats.disk_bytes},
+               {"failed_spills", stats.failed_spills},
                {"inserted", stats.inserted},
                {"inserts_per_second", seen.inserts_per_second},
                {"sampled", stats.sampled},

@@ -271,6 +271,9 @@ py::dict info_dict(const ShardInfo& info) {
   made["sampled"] = info.stats.sampled;
   made["updated_priorities"] = info.stats.updated_priorities;
   made["late_priorities"] = info.stats.late_priorities;
+  made["chunks_on_disk"] = info.stats.chunks_on_disk;
+  made["disk_bytes"] = info.stats.disk_bytes;
+  made["failed_spills"] = info.stats.failed_spills;
   made["waiting"] = info.why_waiting;
   made["config"] = info.config ? py::object(config_dict(*info.config)) : py::object(py::none());
   return made;

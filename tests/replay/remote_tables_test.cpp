@@ -211,6 +211,27 @@ TEST_CASE("two tables share a writer's rows: sent once, and held once") {
   }
 }
 
+TEST_CASE("items that cannot be read are a refusal in words, and the port goes on") {
+  env::wire::Context context;
+  ShardHandlers handlers;
+  handlers.stats = [](const std::function<void(TableStats)>& answer) { answer({.items = 1}); };
+  handlers.sample = [](std::int64_t, const std::function<void(std::vector<Item>)>& answer,
+                       const Patience&) {
+    Writer writer(kOther, 1, {.reach = 4});
+    for (int i = 0; i < 4; ++i)
+      writer.append();
+    writer.add_item(0, 4);
+    Item item = writer.take()->items[0];
+    item.chunks.set(0, ChunkEncoder(Compression::lz4).encode(*item.chunks[0], 0, 2)); // of 4 rows
+    answer({item});
+  };
+  const ShardServer server(context, kOther, handlers);
+  ShardClient client(context, server.endpoint(), kOther);
+  CHECK_THROWS_WITH_AS(client.sample(1, soon()), doctest::Contains("its items cannot be read: "),
+                       std::runtime_error);
+  CHECK_EQ(client.stats(soon()).items, 1);
+}
+
 TEST_CASE("tables of one port need names of their own, and items a part") {
   env::wire::Context context;
   const auto serve = [&](std::vector<HostedTable> tables) { ShardHost(context, tables); };

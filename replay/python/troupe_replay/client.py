@@ -24,7 +24,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Info:
-    """What a server tells of a table. `waiting` says who waits for what ("": nobody); `config` is None where the owner does not tell."""
+    """What a server tells of a table. `bytes` are of memory. `waiting` says who waits for what ("": nobody); `config` is None where the owner does not tell."""
 
     protocol: int
     tables: List[str]
@@ -34,6 +34,9 @@ class Info:
     sampled: int
     updated_priorities: int
     late_priorities: int
+    chunks_on_disk: int
+    disk_bytes: int
+    failed_spills: int
     waiting: str
     config: Optional[Dict[str, Any]]
 
