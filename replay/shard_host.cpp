@@ -27,13 +27,15 @@ std::string refusal_of(Change change) {
 /// One of the shards behind its lock.
 class ShardHost::Hosted {
 public:
-  Hosted(const HostedTable& table, const ShardHostOptions& options)
+  Hosted(const HostedTable& table, std::size_t number, const ShardHostOptions& options)
       : name_(table.name.empty() ? "replay shard" : "replay table \"" + table.name + "\""),
         options_(options),
         shard_(table.config, table.signature, table.seed, options.limits),
         watch_(options.report_after) {
+    if (!table.spill.folder.empty())
+      shard_.table().spill_to(std::make_shared<SegmentStore>(table.spill));
     if (options.restore)
-      options.restore(shard_.table());
+      options.restore(number, shard_.table());
   }
 
   ShardHandlers handlers();
@@ -133,7 +135,7 @@ ShardHost::~ShardHost() = default;
 std::vector<ServedTable> ShardHost::served(const std::vector<HostedTable>& tables) {
   std::vector<ServedTable> made;
   for (const HostedTable& table : tables) {
-    shards_.push_back(std::make_unique<Hosted>(table, options_));
+    shards_.push_back(std::make_unique<Hosted>(table, shards_.size(), options_));
     made.push_back(
         {.name = table.name,
          .signature = table.signature,

@@ -18,9 +18,9 @@ struct ShardHostOptions {
   std::chrono::milliseconds report_after{30'000}; // without progress while somebody waits
   /// For people: garbage, strangers, and why nothing moves. Called on the server's thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
-  /// Fills the tables before the port opens: from a checkpoint. What it throws ends the
-  /// constructor.
-  std::function<void(Table&)> restore = {};
+  /// Fills each table before the port opens, from a checkpoint; `table` is its place in the list.
+  /// What it throws ends the constructor.
+  std::function<void(std::size_t table, Table& into)> restore = {};
 };
 
 /// A table to be served.
@@ -29,6 +29,8 @@ struct HostedTable {
   TableConfig config = {};
   Signature signature = {};
   std::uint64_t seed = 0;
+  /// What config.max_bytes of memory has no room for goes here; without a folder it leaves.
+  SegmentStoreConfig spill = {};
 };
 
 /// Shards served to other processes behind one port, without actors: owns the tables and their

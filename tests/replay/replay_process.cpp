@@ -1,16 +1,17 @@
 // The other process of the fault tests; runs until it is killed, or its parent is gone.
-//   replay_process shard ENDPOINT       serves kProcessSpec, and says where
+//   replay_process shard ENDPOINT [FOLDER]   serves kProcessSpec, and says where; with checkpoints
 //   replay_process write ENDPOINT tcp|shared   writes items of kLargeSpec without end
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "replay/shard_host.hpp"
+#include "replay/host_checkpoints.hpp"
 #include "tests/replay/replay_process.hpp"
 
 namespace troupe::replay {
@@ -21,10 +22,20 @@ void say(const std::string& text) {
     ::_exit(1);
 }
 
-[[noreturn]] void serve(const std::string& endpoint) {
+[[noreturn]] void serve(const std::string& endpoint, const std::string& folder) {
   env::wire::Context context;
-  const ShardHost host(context, kProcessConfig, process_spec(), 1,
-                       {.server = {.endpoint = endpoint}});
+  const std::vector<HostedTable> tables{
+      {.name = "", .config = kProcessConfig, .signature = process_spec(), .seed = 1}};
+  std::unique_ptr<HostCheckpoints> checkpoints;
+  ShardHostOptions options{.server = {.endpoint = endpoint}};
+  if (!folder.empty()) {
+    checkpoints = std::make_unique<HostCheckpoints>(
+        tables, HostCheckpointOptions{.folder = folder, .period = std::chrono::milliseconds(20)});
+    options.restore = [&](std::size_t table, Table& into) { checkpoints->restore(table, into); };
+  }
+  ShardHost host(context, tables, options);
+  if (checkpoints)
+    checkpoints->start(host);
   say(host.endpoint() + "\n");
   for (;;)
     ::pause();
@@ -53,7 +64,7 @@ int main(int count, char** arguments) {
   try {
     const std::string mode = count > 2 ? arguments[1] : "";
     if (mode == "shard")
-      troupe::replay::serve(arguments[2]);
+      troupe::replay::serve(arguments[2], count > 3 ? arguments[3] : "");
     if (mode == "write" && count > 3)
       troupe::replay::write_on(arguments[2], std::strcmp(arguments[3], "shared") == 0);
     std::fprintf(stderr, "replay_process: 'shard ENDPOINT' or 'write ENDPOINT tcp|shared'\n");

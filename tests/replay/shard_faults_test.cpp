@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -9,11 +11,13 @@
 #include <doctest/doctest.h>
 
 #include "env/wire/socket.hpp"
-#include "replay/shard_host.hpp"
+#include "replay/checkpoint_reader.hpp"
+#include "replay/host_checkpoints.hpp"
 #include "replay/sharded_client.hpp"
 #include "replay/wire_format.hpp"
 #include "tests/replay/episodes.hpp"
 #include "tests/replay/replay_process.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -164,14 +168,37 @@ std::vector<float> all_items(const std::string& endpoint) {
   return numbers;
 }
 
+/// The numbers of all items of the newest sound checkpoint of a shard.
+std::set<float> items_of_checkpoint(const std::filesystem::path& folder) {
+  const std::vector<HostedTable> tables{
+      {.name = "", .config = kProcessConfig, .signature = process_spec(), .seed = 1}};
+  const HostCheckpoints checkpoints(tables, {.folder = folder});
+  Table table(kProcessConfig, process_spec(), 1);
+  checkpoints.restore(0, table);
+  std::set<float> numbers;
+  WindowReader reader;
+  for (std::int64_t key = 0; key < table.stats().items; ++key) {
+    const Item item = table.item(static_cast<std::uint64_t>(key));
+    Batch batch(process_spec(), 1);
+    gather(process_spec(), {&item, 1}, batch.view(), 0, &reader);
+    numbers.insert(batch.reward[0]);
+  }
+  return numbers;
+}
+
 // Shards 0 and 1, four writers, two samplers. Shard 0 is killed and all go on with shard 1; it
-// comes again, empty, and all go on with both.
-TEST_CASE("a shard is killed under four writers and two samplers and comes again") {
+// comes again, empty or from its newest checkpoint, and all go on with both.
+void kill_and_come_again(const std::string& folder) {
   Crowd crowd;
   std::vector<std::unique_ptr<Process>> shards;
+  const auto start = [&](int s, const std::string& endpoint) {
+    std::vector<std::string> words{"shard", endpoint};
+    if (!folder.empty())
+      words.push_back(folder + "/" + std::to_string(s));
+    return std::make_unique<Process>(words);
+  };
   for (int s = 0; s < 2; ++s) {
-    shards.push_back(
-        std::make_unique<Process>(std::vector<std::string>{"shard", "tcp://127.0.0.1:*"}));
+    shards.push_back(start(s, "tcp://127.0.0.1:*"));
     crowd.addresses.push_back({"shard-" + std::to_string(s), shards.back()->line()});
     REQUIRE_NE(crowd.addresses.back().endpoint, "");
   }
@@ -184,14 +211,24 @@ TEST_CASE("a shard is killed under four writers and two samplers and comes again
     const std::scoped_lock lock(crowd.mutex);
     return !crowd.failures.empty();
   };
-  CHECK(become([&] { return failed() || crowd.all([](const auto& p) { return p.done > 200; }); }));
+  const auto saved = [&] {
+    return folder.empty()
+           || !list_checkpoints(folder + "/0", "table-", CheckpointCheck::names).empty();
+  };
+  CHECK(become([&] {
+    return failed() || (crowd.all([](const auto& p) { return p.done > 200; }) && saved());
+  }));
   shards[0]->kill();
+  std::set<float> safe;
+  if (!folder.empty()) {
+    safe = items_of_checkpoint(folder + "/0");
+    CHECK_GT(safe.size(), 10);
+  }
   CHECK(become([&] {
     return failed()
            || crowd.all([](const auto& p) { return p.left != kNever && p.done > p.left + 200; });
   }));
-  shards[0] =
-      std::make_unique<Process>(std::vector<std::string>{"shard", crowd.addresses[0].endpoint});
+  shards[0] = start(0, crowd.addresses[0].endpoint);
   CHECK_EQ(shards[0]->line(), crowd.addresses[0].endpoint);
   CHECK(become(
       [&] { return failed() || crowd.all([](const auto& p) { return p.rejoined.load(); }); }));
@@ -226,7 +263,18 @@ TEST_CASE("a shard is killed under four writers and two samplers and comes again
         // It was accepted by the shard that was killed, and by nobody else.
         REQUIRE_LT(i, crowd.writers[writer].left.load());
       }
-  CHECK_GT(lost, 0);
+  if (folder.empty())
+    CHECK_GT(lost, 0);
+  CHECK(std::includes(kept.begin(), kept.end(), safe.begin(), safe.end()));
+}
+
+TEST_CASE("a shard is killed under four writers and two samplers and comes again") {
+  kill_and_come_again("");
+}
+
+TEST_CASE("a shard that is killed comes again with everything of its newest checkpoint") {
+  const TemporaryFolder folder;
+  kill_and_come_again(folder.path().string());
 }
 
 // Whatever of an item has arrived when its writer is killed, no table ever gives half of one.

@@ -65,7 +65,7 @@ TEST_CASE("a host's owner uses the table between requests and those it lets thro
   Source source(spec);
   // Restored before the port opens: nobody ever sees the empty table.
   ShardHost host(context, {.limiter = {.min_items = 1000}}, spec, 4,
-                 {.restore = [&](Table& table) { table.insert(*source.next(5)); }});
+                 {.restore = [&](std::size_t, Table& table) { table.insert(*source.next(5)); }});
   ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(20)});
   CHECK_GE(client.stats(soon()).items, 5);
   CHECK_EQ(client.stats(soon()).sampling_weight, 0); // nothing may be sampled yet
