@@ -25,6 +25,11 @@ void check_tables(const ReplayTables& tables, const Origins& origins, const std:
                            + ".column is not given; a step has one column at least: column { "
                              "name: \"state\" shape: 24 }");
     }
+    if (table.disk_bytes() > 0 && table.disk_folder().empty()) {
+      complaints.push_back(at + key + ".disk_folder is \"\" and " + key + ".disk_bytes is "
+                           + std::to_string(table.disk_bytes())
+                           + "; name a folder on a disk with room, or leave disk_bytes at 0");
+    }
     if (table.name().empty() && tables.table_size() > 1) {
       complaints.push_back(at + key + ".name is \"\"; each of several tables needs one");
     } else if (!names.insert(table.name()).second) {

@@ -99,9 +99,10 @@ void print(const Seen& seen) {
   if (info.config) {
     std::printf(" of %lld", static_cast<long long>(info.config->max_bytes));
   }
-  if (stats.disk_bytes > 0 || stats.failed_spills > 0) {
-    std::printf("\n  on disk    %lld bytes, %lld times full or failing",
+  if (stats.chunks_on_disk + stats.failed_spills > 0) {
+    std::printf("\n  on disk    %lld bytes in %lld chunks; %lld times full or failing",
                 static_cast<long long>(stats.disk_bytes),
+                static_cast<long long>(stats.chunks_on_disk),
                 static_cast<long long>(stats.failed_spills));
   }
   std::printf("\n  inserted   %lld, %.4g/s\n  sampled    %lld, %.4g/s\n",

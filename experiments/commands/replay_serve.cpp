@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -8,7 +9,7 @@
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/wait_for_signal.hpp"
 #include "experiments/replay_tables.hpp"
-#include "replay/shard_host.hpp"
+#include "replay/host_checkpoints.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -20,6 +21,9 @@ struct ReplayServeOptions {
   std::string listen = "tcp://127.0.0.1:*";
   std::string secret_key;
   std::string allowed_keys;
+  std::string checkpoints;
+  double checkpoint_seconds = 60;
+  int keep = 2;
   bool end_with_input = false;
   bool json = false;
 };
@@ -44,6 +48,10 @@ replay::HostedTable hosted(const ReplayTable& table) {
         {column.name(), element_of(column.type()), {column.shape().begin(), column.shape().end()}});
   }
   made.signature.items = table.items();
+  if (table.disk_bytes() > 0) {
+    made.spill = {.folder = table.disk_folder(),
+                  .max_disk_bytes = static_cast<std::uint64_t>(table.disk_bytes())};
+  }
   made.config = {
       .max_items = table.max_items(),
       .max_bytes = table.max_bytes(),
@@ -76,6 +84,24 @@ ReplayTables tables_of(const ReplayServeOptions& options) {
                                 : load_replay_tables(options.config);
 }
 
+void say(const std::string& text) {
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+std::unique_ptr<replay::HostCheckpoints>
+checkpoints_of(const ReplayServeOptions& options, const std::vector<replay::HostedTable>& tables) {
+  if (options.checkpoints.empty()) {
+    return nullptr;
+  }
+  return std::make_unique<replay::HostCheckpoints>(
+      tables,
+      replay::HostCheckpointOptions{.folder = options.checkpoints,
+                                    .period = std::chrono::milliseconds(static_cast<std::int64_t>(
+                                        options.checkpoint_seconds * 1000)),
+                                    .keep = options.keep,
+                                    .log = say});
+}
+
 void serve(const ReplayServeOptions& options, int& exit_code) {
   const ReplayTables tables = tables_of(options);
   auto signals = std::make_unique<EndSignals>();
@@ -85,7 +111,7 @@ void serve(const ReplayServeOptions& options, int& exit_code) {
     host_options.server.keys =
         env::wire::read_server_keys(options.secret_key, options.allowed_keys);
   }
-  host_options.log = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  host_options.log = say;
   std::vector<replay::HostedTable> hosts;
   for (const ReplayTable& table : tables.table()) {
     hosts.push_back(hosted(table));
@@ -97,8 +123,17 @@ void serve(const ReplayServeOptions& options, int& exit_code) {
                                   + "\": " + mistake.what());
     }
   }
+  const std::unique_ptr<replay::HostCheckpoints> checkpoints = checkpoints_of(options, hosts);
+  if (checkpoints) {
+    host_options.restore = [&](std::size_t table, replay::Table& into) {
+      checkpoints->restore(table, into);
+    };
+  }
   env::wire::Context context;
-  const replay::ShardHost host(context, hosts, host_options);
+  replay::ShardHost host(context, hosts, host_options);
+  if (checkpoints) {
+    checkpoints->start(host);
+  }
   if (options.json) {
     Json names = Json::array();
     for (const replay::HostedTable& table : hosts) {
@@ -110,8 +145,17 @@ void serve(const ReplayServeOptions& options, int& exit_code) {
                 host.endpoint().c_str());
   }
   std::fflush(stdout);
+  if (checkpoints && checkpoints->restored() > 0) {
+    say("going on from checkpoint " + std::to_string(checkpoints->restored()) + " in "
+        + options.checkpoints);
+  }
   signals->wait(options.end_with_input);
   signals.reset();
+  if (checkpoints) {
+    std::fprintf(stderr, "checkpoint %llu in %s\n",
+                 static_cast<unsigned long long>(checkpoints->write(host)),
+                 options.checkpoints.c_str());
+  }
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     const replay::TableStats stats = host.stats(i);
     std::fprintf(stderr, "table \"%s\": %lld items inserted, %lld sampled, %lld held\n",
@@ -125,8 +169,7 @@ void serve(const ReplayServeOptions& options, int& exit_code) {
 
 void add_replay_serve(CLI::App& replay, int& exit_code) {
   CLI::App* command =
-      replay.add_subcommand("serve", "Serves replay tables until SIGTERM or SIGINT; they are "
-                                     "forgotten then");
+      replay.add_subcommand("serve", "Serves replay tables until SIGTERM or SIGINT");
   command->footer(
       "Example: troupe replay serve --config tables.textproto --listen tcp://127.0.0.1:7400\n"
       "         troupe replay serve --column state:float32:24 --column reward --set "
@@ -149,6 +192,17 @@ void add_replay_serve(CLI::App& replay, int& exit_code) {
                     ->add_option("--allowed-keys", options->allowed_keys,
                                  "file with the public keys of the clients let in")
                     ->needs(secret));
+  auto* folder = command->add_option(
+      "--checkpoints", options->checkpoints,
+      "folder of checkpoints: goes on from the newest, writes one now and then and at the end");
+  command
+      ->add_option("--checkpoint-seconds", options->checkpoint_seconds,
+                   "between checkpoints; 0: only at the end")
+      ->check(CLI::Range(0.0, 1e6))
+      ->needs(folder);
+  command->add_option("--keep", options->keep, "checkpoints, of the newest")
+      ->check(CLI::Range(1, 1000))
+      ->needs(folder);
   command->add_flag("--end-with-input", options->end_with_input, "end when standard input ends");
   command->add_flag("--json", options->json, "say where as JSON");
   command->callback([options, &exit_code] { serve(*options, exit_code); });

@@ -141,6 +141,64 @@ TEST_CASE("One table comes from flags, encrypted where there are keys") {
   CHECK(has(stranger.last_line, "does not answer"));
 }
 
+TEST_CASE("A served table larger than its memory goes on from its checkpoint after an end") {
+  const TemporaryFolder folder;
+  const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
+  const std::vector<std::string> words = {"--column",
+                                          "pixels:uint8:3,84,84",
+                                          "--column",
+                                          "step:int64",
+                                          "--set",
+                                          "max_bytes=3000000",
+                                          "--set",
+                                          "disk_bytes=100000000",
+                                          "--set",
+                                          "seed=3",
+                                          "--set",
+                                          "disk_folder=" + path("spill"),
+                                          "--checkpoints",
+                                          path("checkpoints"),
+                                          "--checkpoint-seconds",
+                                          "0"};
+  constexpr int kSteps = 400; // 8 MB
+  {
+    Served served(words);
+    env::wire::Context context;
+    auto client = replay::ShardClient::connect(context, served.endpoint, soon());
+    replay::Writer writer(client.signature(), 5);
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      std::memset(writer.next(0).data(), static_cast<int>(step % 251), 3 * 84 * 84);
+      std::memcpy(writer.next(1).data(), &step, sizeof step);
+      writer.append();
+      writer.add_item(step, 1);
+      if (step % 8 == 7) {
+        REQUIRE(client.insert(writer.take(), soon()));
+      }
+    }
+    REQUIRE(client.flush(soon()));
+    const Outcome text = run_troupe({"replay", "info", served.endpoint, "--seconds", "0"});
+    CHECK(has(text.output, "on disk"));
+    served.program.send(SIGTERM);
+    CHECK(served.program.wait() == 0);
+    CHECK(has(served.program.output(), "checkpoint 1 in "));
+  }
+  Served again(words);
+  env::wire::Context context;
+  auto client = replay::ShardClient::connect(context, again.endpoint, soon());
+  CHECK(client.stats(soon()).items == kSteps);
+  CHECK(client.stats(soon()).disk_bytes > 1'000'000);
+  const auto batch = client.sample(200, soon());
+  REQUIRE(batch);
+  for (const auto& part : batch->parts) {
+    const auto pixels = part.rows(0, 0);
+    std::int64_t step = -1;
+    std::memcpy(&step, part.rows(1, 0).data(), sizeof step);
+    CHECK(std::all_of(pixels.begin(), pixels.end(), [&](std::byte pixel) {
+      return pixel == static_cast<std::byte>(step % 251);
+    }));
+  }
+}
+
 TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
   struct Mistake {
     std::string text;
