@@ -52,13 +52,18 @@ void Writer::new_chunk() {
   filled_ = 0;
   current_ = std::make_shared<Chunk>(layout_, static_cast<std::uint64_t>(end_ / capacity_),
                                      static_cast<std::uint32_t>(capacity_));
+  close_chunks();
+  recent_.push_back(current_);
+}
+
+/// Those beyond the reach.
+void Writer::close_chunks() {
   const std::int64_t oldest = std::max<std::int64_t>(0, end_ - reach_) / capacity_;
   const auto kept = std::find_if(recent_.begin(), recent_.end(), [oldest](const ChunkPtr& chunk) {
     return static_cast<std::int64_t>(chunk->id()) >= oldest;
   });
   closed_.insert(closed_.end(), recent_.begin(), kept);
   recent_.erase(recent_.begin(), kept);
-  recent_.push_back(current_);
 }
 
 std::span<std::byte> Writer::next(std::size_t column) {
@@ -168,6 +173,7 @@ InsertionPtr Writer::take(std::int64_t before) {
     taken_ = before;
   }
   named_ = before;
+  close_chunks();
   insertion->closed = std::exchange(closed_, {});
   const std::size_t usual = items_.size();
   insertion->items = std::move(items_);

@@ -86,6 +86,7 @@ public:
 private:
   friend struct WriterState;
   void new_chunk();
+  void close_chunks();
   const std::shared_ptr<Chunk>& chunk_of(std::int64_t row) const;
   void check_kept(std::int64_t row, std::int64_t least) const;
 

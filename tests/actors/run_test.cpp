@@ -112,6 +112,50 @@ TEST_CASE("compression changes no bit of a deterministic run, also of one that w
   check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
 }
 
+TEST_CASE("a run of which most steps lie on disk computes what one in memory does") {
+  auto config = small(3200);
+  config.environment.pixels = env::PixelOptions{.height = 64, .width = 64, .grey = true};
+  config.environment.frame_stack = 3;
+  const Folder memory("memory"), disk("disk");
+  const RunResult a = play(config, memory.path);
+  REQUIRE(a.error == "");
+  config.replay.capacity_bytes = 1'000'000;
+  config.replay.disk_bytes = 100'000'000;
+  config.replay.disk_folder = disk.path / "spill";
+  const RunResult b = play(config, disk.path);
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates > 50);
+  CHECK(b.progress.replay_items == a.progress.replay_items);
+  CHECK(b.progress.replay_disk_bytes > 100'000);
+  CHECK(a.progress.replay_disk_bytes == 0);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+}
+
+TEST_CASE("a free run goes on while its checkpoints are written, each after the one before") {
+  auto config = small(40'000);
+  config.deterministic = false;
+  config.checkpoint.minutes = 0.002;
+  const Folder folder("beside");
+  std::vector<std::string> complaints;
+  RunCallbacks callbacks;
+  callbacks.log = [&](const std::string& level, const std::string& text) {
+    if (level == "error")
+      complaints.push_back(text);
+  };
+  const std::atomic<bool> stop = false;
+  const RunResult result = run(config, folder.path, {}, {}, callbacks, stop);
+  REQUIRE(result.error == "");
+  CHECK(complaints.empty());
+  std::size_t found = 0;
+  for (const auto& entry : fs::directory_iterator(folder.path / "checkpoints")) {
+    verify_checkpoint(entry.path());
+    ++found;
+  }
+  CHECK(found == 2);
+  const RunResult more = play(config, folder.path, result.checkpoint);
+  CHECK(more.error == "");
+}
+
 TEST_CASE("two replicas of a deterministic run make the same updates twice") {
   auto config = small(3000);
   config.learner.replicas = 2;
