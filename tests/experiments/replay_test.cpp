@@ -260,6 +260,13 @@ TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
   }
 }
 
+TEST_CASE("The keys of tables are listed with their rules") {
+  const Outcome keys = run_troupe({"list", "table-keys"});
+  CHECK(keys.exit_code == 0);
+  CHECK(has(keys.output, "column.shape = "));
+  CHECK(has(keys.output, "max_times_sampled = 0\n    an item sampled so often is removed"));
+}
+
 TEST_CASE("A mutated file of tables is read completely or refused in one line") {
   const std::string original = kTables;
   env::Random random(3);

@@ -16,7 +16,16 @@ class Part:
 
 class Client:
     def __init__(
-        self, *, endpoint: str, table: str, deadline: float, secret_key: str, server_key: str, shared_memory: bool, window: int, part_bytes: int
+        self,
+        *,
+        endpoint: str,
+        table: str,
+        deadline: float,
+        secret_key: str,
+        server_key: str,
+        shared_memory: bool,
+        window: int,
+        part_bytes: int,
     ) -> None: ...
     @property
     def columns(self) -> List[Tuple[str, str, Tuple[int, ...]]]: ...

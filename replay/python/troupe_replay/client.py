@@ -24,7 +24,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Info:
-    """What a server tells of a table. `bytes` are of memory. `waiting` says who waits for what ("": nobody); `config` is None where the owner does not tell."""
+    """What a server tells of a table; `bytes` are of memory. `waiting` says who waits for what ("": nobody); `config` is None where
+    the owner does not tell."""
 
     protocol: int
     tables: List[str]
@@ -83,8 +84,8 @@ class Client:
         return self._native.items_are
 
     def writer(self, reach: int = 1, *, id: Optional[int] = None, chunk_rows: int = 0) -> Writer:
-        """A writer of steps, of whose newest `reach` items may be made. `id`: a number that no other writer to this port has (None: a random
-        one). `chunk_rows`: steps stored together; 0: about a MiB."""
+        """A writer of steps, of whose newest `reach` items may be made. `id`: a number that no other writer to this port has (None: a
+        random one). `chunk_rows`: steps stored together; 0: about a MiB."""
         return Writer(self, secrets.randbits(64) if id is None else id, reach, chunk_rows)
 
     def sample(self, count: int, *, deadline: float = 10.0, patience: float = 0.0) -> Batch:
@@ -92,7 +93,9 @@ class Client:
         many then takes the answer). With `patience` the server refuses a sample that has waited so long and says why: RuntimeError."""
         parts = self._native.sample(count, deadline, patience)
         if parts is None:
-            raise TimeoutError(f"no sample of {count} items from {self.endpoint} within {deadline} s; info().waiting says who waits for what")
+            raise TimeoutError(
+                f"no sample of {count} items from {self.endpoint} within {deadline} s; info().waiting says who waits for what"
+            )
         return Batch(parts, self._names)
 
     def update_priorities(self, keys: Sequence[int], priorities: Sequence[float], *, deadline: float = 10.0) -> None:
@@ -125,7 +128,8 @@ class Client:
         """Returns when the server has accepted all that was sent; raises TimeoutError."""
         if not self._native.flush(deadline):
             raise TimeoutError(
-                f"{self.endpoint} has not accepted all insertions within {deadline} s: {self.in_flight} are in flight; info().waiting says why"
+                f"{self.endpoint} has not accepted all insertions within {deadline} s: {self.in_flight} are in flight; "
+                "info().waiting says why"
             )
 
     def close(self) -> None:

@@ -42,8 +42,9 @@ class Writer:
         return self._native.pending_items
 
     def append(self, **columns: Any) -> None:
-        """A step: for each column an array of its shape, or what NumPy makes one of. An array of the column's type that is contiguous is
-        copied once, into its place. Raises ValueError or TypeError with the column, what came and what is expected; nothing is stored then."""
+        """A step: for each column an array of its shape, or what NumPy makes one of. An array of the column's type that is contiguous
+        is copied once, into its place. Raises ValueError or TypeError with the column, what came and what is expected; nothing is
+        stored then."""
         self._native.append(columns)
 
     def extend(self, **columns: Any) -> None:
@@ -59,14 +60,30 @@ class Writer:
         return _native.Shape([[tuple(pair) for pair in slices.get(column.name, ())] for column in self._columns])
 
     def add_item(
-        self, count: int, *, first: Optional[int] = None, history: int = 0, shape: Optional[Shape] = None, priority: float = 1.0, table: str = ""
+        self,
+        count: int,
+        *,
+        first: Optional[int] = None,
+        history: int = 0,
+        shape: Optional[Shape] = None,
+        priority: float = 1.0,
+        table: str = "",
     ) -> None:
         """An item of steps [first, first + count) (None: the newest), the first `history` of them older than what it is about. `table`:
         another one behind the same port that stores the same steps; these then travel and are stored once."""
         self._native.add_item(self.rows - count if first is None else first, count, history, shape, priority, table)
 
     def add_items(
-        self, begin: int, end: int, count: int, *, step: int = 1, history: int = 0, shape: Optional[Shape] = None, priority: float = 1.0, table: str = ""
+        self,
+        begin: int,
+        end: int,
+        count: int,
+        *,
+        step: int = 1,
+        history: int = 0,
+        shape: Optional[Shape] = None,
+        priority: float = 1.0,
+        table: str = "",
     ) -> None:
         """Items of steps [first, first + count) for each first of range(begin, end, step)."""
         if step < 1:
@@ -78,7 +95,8 @@ class Writer:
         TimeoutError where the window of insertions is full until the deadline; the next insert() goes on."""
         if not self._native.insert(deadline):
             raise TimeoutError(
-                f"{self._client.endpoint} has accepted none of {self._client.in_flight} insertions within {deadline} s; info().waiting says who waits for what"
+                f"{self._client.endpoint} has accepted none of {self._client.in_flight} insertions within {deadline} s; "
+                "info().waiting says who waits for what"
             )
 
     def _convert(self, place: int, leading: int, value: Any) -> np.ndarray:
