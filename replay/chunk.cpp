@@ -15,11 +15,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kChunksPerPlan = 256; // what suits is looked at again
 
 std::size_t data_bytes(const RowLayout& layout, std::uint32_t capacity) {
-  return (capacity * layout.row_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return capacity * layout.row_bytes;
 }
 
 struct PackedHead {
@@ -59,8 +58,8 @@ Chunk::Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uin
       capacity_(capacity),
       row_bytes_(layout->row_bytes),
       layout_(std::move(layout)),
-      data_(
-          static_cast<std::byte*>(std::aligned_alloc(kAlignment, data_bytes(*layout_, capacity)))),
+      // Not aligned_alloc(): what it gave and got back glibc before 2.38 does not give again.
+      data_(static_cast<std::byte*>(std::malloc(data_bytes(*layout_, capacity)))),
       flags_(capacity) {
   if (!data_)
     throw std::bad_alloc();

@@ -21,12 +21,15 @@ void check(const TransitionSpec& spec);
 /// Consecutive chunks of one writer, of one capacity; up to two without an allocation.
 class ChunkRun {
 public:
+  ChunkRun() = default;
+  ChunkRun(ChunkPtr only) : size_(1) { first_[0] = std::move(only); }
+
   std::size_t size() const { return size_; }
   const ChunkPtr& operator[](std::size_t i) const {
     return i < first_.size() ? first_[i] : more_[i - first_.size()];
   }
-  void set(std::size_t i, const ChunkPtr& chunk) {
-    (i < first_.size() ? first_[i] : more_[i - first_.size()]) = chunk;
+  void set(std::size_t i, ChunkPtr chunk) {
+    (i < first_.size() ? first_[i] : more_[i - first_.size()]) = std::move(chunk);
   }
   /// Those beyond the old size are null.
   void resize(std::size_t size) {

@@ -124,19 +124,17 @@ void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t hist
         + " columns, or rows outside its window of " + std::to_string(count));
   if (!valid_priority(priority))
     check_priority(priority, "a new item");
-  Item& item = items_.emplace_back();
-  item.key = next_item_++;
-  item.rows = static_cast<std::uint32_t>(count);
-  item.history = history;
-  item.shape = std::move(shape);
-  item.priority = priority;
+  // Member by member: zeros, and values over them at once, are what an item would cost most.
+  const auto add = [&](ChunkRun chunks, std::int64_t begin) -> Item& {
+    return items_.emplace_back(next_item_++, std::move(chunks), std::move(shape),
+                               static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(count),
+                               history, 0U, 0U, priority, 0.0);
+  };
   if (const std::int64_t begin = first - (end_ - filled_); begin >= 0) {
-    item.begin = static_cast<std::uint32_t>(begin);
-    item.chunks.resize(1);
-    item.chunks.set(0, current_);
+    add(ChunkPtr(current_), begin);
     return;
   }
-  item.begin = static_cast<std::uint32_t>(first % capacity_);
+  Item& item = add({}, first % capacity_);
   const std::int64_t chunks = (first + count - 1) / capacity_ - first / capacity_ + 1;
   item.chunks.resize(static_cast<std::size_t>(chunks));
   for (std::int64_t i = 0; i < chunks; ++i)
