@@ -105,20 +105,22 @@ PortTaskPtr limit_task(const ReplayActor& shard, LimiterPtr limiter,
   });
 }
 
-PortTaskPtr stats_task(const ReplayActor& shard, std::function<void(replay::TableStats)> answer) {
+PortTaskPtr report_task(const ReplayActor& shard, std::function<void(replay::ShardReport)> answer) {
   return std::make_shared<PortTask>([=](caf::event_based_actor* self) {
     self->request(shard, kRequestDeadline, report_atom_v)
         .then(
             [answer](const Encoded& encoded) {
               const auto report = decode<wire::ShardReport>(encoded);
-              answer({.items = report.items(),
-                      .bytes = report.bytes(),
-                      .inserted = report.inserted(),
-                      .sampled = report.sampled(),
-                      .dropped_duplicates = report.duplicates(),
-                      .updated_priorities = report.priorities(),
-                      .late_priorities = report.late_priorities(),
-                      .sampling_weight = report.sampling_weight()});
+              answer({.stats = {.items = report.items(),
+                                .bytes = report.bytes(),
+                                .disk_bytes = report.disk_bytes(),
+                                .inserted = report.inserted(),
+                                .sampled = report.sampled(),
+                                .dropped_duplicates = report.duplicates(),
+                                .updated_priorities = report.priorities(),
+                                .late_priorities = report.late_priorities(),
+                                .sampling_weight = report.sampling_weight()},
+                      .why_waiting = report.waiting()});
             },
             [](const caf::error&) {});
   });
@@ -227,8 +229,8 @@ std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
         port, step_atom_v,
         limit_task(shard, std::make_shared<replay::LimiterConfig>(limiter), std::move(done)));
   };
-  handlers.stats = [port, shard](std::function<void(replay::TableStats)> answer) {
-    caf::anon_send(port, step_atom_v, stats_task(shard, std::move(answer)));
+  handlers.report = [port, shard](std::function<void(replay::ShardReport)> answer) {
+    caf::anon_send(port, step_atom_v, report_task(shard, std::move(answer)));
   };
   return std::make_unique<replay::ShardServer>(
       context, transitions, std::move(handlers),

@@ -43,9 +43,9 @@ struct ShardServerOptions {
 
 /// What the owner of a shard tells of it, for people and for clients that have yet to learn.
 struct ShardReport {
-  std::optional<TableConfig> config{};
   TableStats stats{};
-  std::string why_waiting{}; // Shard::why_waiting()
+  std::string why_waiting{};           // Shard::why_waiting()
+  std::optional<TableConfig> config{}; // where clients may know it
 };
 
 /// What the owner of the shard does; called on the server's thread. Each reply function may be
@@ -59,9 +59,7 @@ struct ShardHandlers {
   std::function<void(std::int64_t count, std::function<void(std::vector<Item>)> answer,
                      Patience patience)>
       sample;
-  std::function<void(std::function<void(TableStats)>)> stats;
-  /// May be missing: clients are told the statistics alone.
-  std::function<void(std::function<void(ShardReport)>)> info;
+  std::function<void(std::function<void(ShardReport)>)> report;
   /// Valid priorities for items by key; `done` with "" or why they are refused. May be missing, as
   /// the next one: the client is told so.
   std::function<void(std::vector<std::uint64_t> keys, std::vector<double> priorities,

@@ -46,7 +46,7 @@ public:
   }
   ShardReport report() const {
     const std::scoped_lock lock(mutex_);
-    return {shard_.table().config(), shard_.table().stats(), shard_.why_waiting()};
+    return {shard_.table().stats(), shard_.why_waiting(), shard_.table().config()};
   }
   void set_limiter(const LimiterConfig& limiter) {
     const std::scoped_lock lock(mutex_);
@@ -79,8 +79,7 @@ ShardHandlers ShardHost::Hosted::handlers() {
     const std::scoped_lock lock(mutex_);
     shard_.sample(count, std::move(answer), std::move(patience));
   };
-  made.stats = [this](const std::function<void(TableStats)>& answer) { answer(stats()); };
-  made.info = [this](const std::function<void(ShardReport)>& answer) { answer(report()); };
+  made.report = [this](const std::function<void(ShardReport)>& answer) { answer(report()); };
   made.update = [this](const std::vector<std::uint64_t>& keys,
                        const std::vector<double>& priorities,
                        const std::function<void(const std::string&)>& done) {

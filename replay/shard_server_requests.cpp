@@ -199,8 +199,8 @@ void ShardServer::Impl::on_ping(std::size_t table, const wire::Ping& ping,
 void ShardServer::Impl::on_stats(std::size_t table, const wire::StatsRequest& request,
                                  const std::string& peer) {
   const auto reply = reply_to(table, peer, request.request(), "the shard gave no statistics");
-  tables[table].handlers.stats([reply](const TableStats& stats) {
-    reply->answer({.kind = Answer::Kind::stats, .stats = stats});
+  tables[table].handlers.report([reply](const ShardReport& report) {
+    reply->answer({.kind = Answer::Kind::stats, .stats = report.stats});
   });
 }
 
@@ -216,17 +216,12 @@ void ShardServer::Impl::on_info(const wire::Envelope& head, const std::string& p
     return send(peer, names);
   }
   const auto reply = reply_to(*table, peer, request, "the shard says nothing of itself: it stops");
-  const auto tell = [reply](const ShardReport& report) {
+  tables[*table].handlers.report([reply](const ShardReport& report) {
     reply->answer({.kind = Answer::Kind::info,
                    .stats = report.stats,
                    .config = report.config,
                    .text = report.why_waiting});
-  };
-  const ShardHandlers& handlers = tables[*table].handlers;
-  if (handlers.info)
-    handlers.info(tell);
-  else
-    handlers.stats([tell](const TableStats& stats) { tell({.stats = stats}); });
+  });
 }
 
 } // namespace troupe::replay

@@ -111,16 +111,19 @@ TEST_CASE("a client that knows nothing learns what a port stores") {
   CHECK_NE(info.why_waiting.find("4 of min_items 5"), std::string::npos);
 }
 
-TEST_CASE("an owner that tells statistics alone is asked for the signature nevertheless") {
+TEST_CASE("an owner that does not tell its configuration has a signature nevertheless") {
   env::wire::Context context;
   ShardHandlers handlers;
-  handlers.stats = [](const std::function<void(TableStats)>& answer) { answer({.items = 9}); };
+  handlers.report = [](const std::function<void(ShardReport)>& answer) {
+    answer({.stats = {.items = 9}, .why_waiting = "nobody"});
+  };
   const ShardServer server(context, kOther, handlers);
   ShardClient client = ShardClient::connect(context, server.endpoint(), soon());
   CHECK(client.signature() == kOther);
   const ShardInfo info = client.info(soon());
   CHECK_FALSE(info.config);
   CHECK_EQ(info.stats.items, 9);
+  CHECK_EQ(info.why_waiting, "nobody");
 }
 
 TEST_CASE("several tables behind one port are told apart by name") {
@@ -214,7 +217,9 @@ TEST_CASE("two tables share a writer's rows: sent once, and held once") {
 TEST_CASE("items that cannot be read are a refusal in words, and the port goes on") {
   env::wire::Context context;
   ShardHandlers handlers;
-  handlers.stats = [](const std::function<void(TableStats)>& answer) { answer({.items = 1}); };
+  handlers.report = [](const std::function<void(ShardReport)>& answer) {
+    answer({.stats = {.items = 1}});
+  };
   handlers.sample = [](std::int64_t, const std::function<void(std::vector<Item>)>& answer,
                        const Patience&) {
     Writer writer(kOther, 1, {.reach = 4});
