@@ -10,8 +10,8 @@ namespace troupe::experiments {
 /// One figure of a benchmark: median, least and greatest of the repetitions; printed as one JSON
 /// object per line.
 struct Figure {
-  std::string bench;  // "environment", "pool", "render", "wire", "replay", "storage", "codec",
-                      // "learner", "collectives", "agent"
+  std::string bench;  // "environment", "pool", "render", "wire", "replay", "replay_writer", …,
+                      // "storage", "codec", "learner", "collectives", "agent"
   std::string metric; // what is counted, in words
   double value = 0;
   double minimum = 0;
@@ -26,6 +26,7 @@ struct BenchOptions {
   std::string models;               // folder of the suite's XML files; empty: the build's
   std::vector<std::string> tasks{}; // render, codec: these, or "all"; empty: some
   std::vector<int> sizes{};         // render: height and width in pixels; empty: 84
+  double soak_minutes = 0;          // replay_soak: how long; 0: not at all
   std::string vectors{};            // render: the caster's, e.g. "AVX2"; empty: the widest
 };
 
@@ -49,6 +50,14 @@ void bench_remote(const BenchOptions& options,
 void bench_render(const BenchOptions& options, const Report& report); // frames/s
 void bench_replay(const BenchOptions& options,
                   const Report& report); // inserts/s, samples/s, in process and over ZeroMQ
+void bench_replay_writer(const BenchOptions& options,
+                         const Report& report); // microseconds per step written, beside memcpy
+void bench_replay_scale(const BenchOptions& options,
+                        const Report& report); // ns per item, 10^4 to 10^7 of them
+void bench_replay_shards(const BenchOptions& options,
+                         const Report& report); // items/s with 1, 2, 4 shards and clients
+void bench_replay_soak(const BenchOptions& options,
+                       const Report& report); // MB/hour of a full shard under load
 void bench_storage(const BenchOptions& options,
                    const Report& report); // MB/s of spill, ms of checkpoints, beside plain loops
 void bench_wire(const BenchOptions& options,

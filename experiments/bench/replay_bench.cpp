@@ -1,119 +1,21 @@
-#include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstring>
-#include <optional>
 #include <stdexcept>
 #include <string>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
-#include "experiments/bench/bench.hpp"
+#include "experiments/bench/replay_setup.hpp"
 #include "replay/gather.hpp"
 #include "replay/importance.hpp"
-#include "replay/shard_host.hpp"
-#include "replay/table.hpp"
-#include "replay/writer.hpp"
+#include "replay/remote.hpp"
 
 namespace troupe::experiments {
 
 namespace {
 
+using namespace replay_setup;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kBatch = 256;
-constexpr int kEpisode = 1000; // steps
 constexpr std::chrono::seconds kDeadline{60};
-
-/// What is measured: the same items as of the peers (24 floats and 6 actions; 84x84x9 pixels, which
-/// are three stacked frames), with the size of the table.
-struct Kind {
-  std::string name;
-  replay::TransitionSpec spec;
-  std::int64_t items;
-  int insert; // items per insertion where they come in batches
-};
-
-std::vector<Kind> kinds() {
-  return {
-      {"state",
-       {.frame = {"state", env::ElementType::float32, {24}}, .action_size = 6},
-       1'000'000,
-       64},
-      {"pixel",
-       {.frame = {"pixels", env::ElementType::uint8, {3, 84, 84}}, .stack = 3, .action_size = 6},
-       10'000,
-       64}};
-}
-
-replay::TableConfig config_of(const Kind& kind) {
-  return {.max_items = kind.items,
-          .max_bytes = std::int64_t{8} << 30,
-          .limiter = {.error_buffer = 1e15}};
-}
-
-/// A stream of time steps; frames are copied into their place as a renderer would write them.
-class Stream {
-public:
-  Stream(const Kind& kind, std::uint64_t writer_id)
-      : writer_(kind.spec, writer_id),
-        action_(static_cast<std::size_t>(kind.spec.action_size), 0.5F) {
-    const std::size_t bytes = kind.spec.frame.bytes();
-    frames_.resize(kFrames * bytes);
-    for (std::size_t i = 0; i < frames_.size(); ++i)
-      frames_[i] = static_cast<std::byte>((i * 2654435761U) >> 13U & 0x3fU);
-  }
-
-  void step() {
-    const auto frame = writer_.next_frame();
-    std::memcpy(frame.data(), &frames_[static_cast<std::size_t>(step_) % kFrames * frame.size()],
-                frame.size());
-    if (step_ == 0)
-      writer_.begin();
-    else
-      writer_.append(action_, 1, 1, step_ == kEpisode);
-    step_ = step_ == kEpisode ? 0 : step_ + 1;
-  }
-
-  replay::InsertionPtr next(std::int64_t items) {
-    while (writer_.pending_items() < items)
-      step();
-    return writer_.take();
-  }
-
-private:
-  static constexpr std::size_t kFrames = 64;
-  replay::TransitionWriter writer_;
-  std::vector<float> action_;
-  std::vector<std::byte> frames_;
-  int step_ = 0;
-};
-
-struct Batch {
-  explicit Batch(const replay::TransitionSpec& spec)
-      : observation(kBatch * spec.observation().bytes()),
-        next_observation(observation.size()),
-        action(kBatch * static_cast<std::size_t>(spec.action_size)),
-        reward(kBatch),
-        discount(kBatch),
-        key(kBatch) {}
-  replay::BatchView view() {
-    return {observation, next_observation, action, reward, discount, key};
-  }
-  std::vector<std::byte> observation, next_observation;
-  std::vector<float> action, reward, discount;
-  std::vector<std::uint64_t> key;
-};
-
-void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
-                 const std::string& metric, const std::string& unit, const std::string& where,
-                 const std::function<double()>& chunk) {
-  Figure figure = measure_rate(options, "replay", kind.name + " " + metric, unit, chunk);
-  figure.config = {{"items", std::to_string(kind.items)}, {"transport", where}};
-  report(figure);
-}
 
 void bench_in_process(const BenchOptions& options, const Report& report, const Kind& kind) {
   const auto rate = [&](const std::string& metric, const std::string& unit, auto&& chunk) {
@@ -143,11 +45,6 @@ void bench_in_process(const BenchOptions& options, const Report& report, const K
     replay::gather(kind.spec, items, batch.view(), 0);
     return 1.0;
   });
-}
-
-replay::TableConfig prioritized(replay::TableConfig config) {
-  config.sampler = {.kind = replay::SelectorKind::prioritized, .exponent = 0.6};
-  return config;
 }
 
 /// As cpprb's and TorchRL's prioritized buffers do: a batch with its importance weights, and then
@@ -204,92 +101,6 @@ void bench_prioritized(const BenchOptions& options, const Report& report, const 
   });
 }
 
-/// What a larger table costs: items of one float, so that 10^7 fit anywhere, in one chunk row each.
-void bench_sizes(const BenchOptions& options, const Report& report) {
-  for (const std::int64_t items : {10'000, 100'000, 1'000'000, 10'000'000}) {
-    const Kind kind{
-        "small", {.frame = {"state", env::ElementType::float32, {1}}, .action_size = 1}, items, 64};
-    for (const bool by_priority : {false, true}) {
-      const replay::TableConfig config = config_of(kind);
-      replay::Table table(by_priority ? prioritized(config) : config, kind.spec, 1);
-      Stream stream(kind, 1);
-      while (table.stats().items < items)
-        table.insert(*stream.next(1024));
-      std::vector<replay::Item> sampled;
-      const std::string name = by_priority ? "prioritized " : "";
-      const auto rate = [&](const std::string& metric, auto&& chunk) {
-        report_rate(options, report, kind, name + metric, "items/s", "pointer", chunk);
-      };
-      rate("sample of 256", [&] {
-        table.sample(kBatch, sampled);
-        return static_cast<double>(kBatch);
-      });
-      if (!by_priority)
-        continue;
-      std::vector<std::uint64_t> key(kBatch);
-      std::vector<double> priority(kBatch);
-      replay::Random random(7);
-      const auto first = static_cast<std::uint64_t>(table.stats().inserted - items);
-      rate("update of 256", [&] {
-        for (std::size_t i = 0; i < key.size(); ++i) {
-          key[i] = first + random.below(static_cast<std::uint64_t>(items));
-          priority[i] = 0.1 + random.unit();
-        }
-        table.update_priorities(key, priority);
-        return static_cast<double>(kBatch);
-      });
-    }
-  }
-}
-
-using Sharing = std::optional<env::wire::SharedMemory>;
-
-/// A shard with its data port in a process of its own, ended with this object.
-class ServerProcess {
-public:
-  ServerProcess(const Kind& kind, const Sharing& sharing) {
-    int ends[2] = {-1, -1};
-    if (::pipe(ends) != 0 || (process_ = ::fork()) < 0)
-      throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
-    if (process_ == 0) {
-      ::close(ends[0]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      serve(kind, sharing, ends[1]);
-    }
-    ::close(ends[1]);
-    char text[256] = {};
-    const auto size = ::read(ends[0], text, sizeof text - 1);
-    ::close(ends[0]);
-    if (size <= 0)
-      throw std::runtime_error("bench replay: the server process did not start");
-    endpoint_ = text;
-  }
-  ~ServerProcess() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-  const std::string& endpoint() const { return endpoint_; }
-
-private:
-  [[noreturn]] static void serve(const Kind& kind, const Sharing& sharing, int out) {
-    try {
-      env::wire::Context context;
-      const replay::ShardHost host(context, config_of(kind), kind.spec, 1,
-                                   {.server = {.shared_memory = sharing}});
-      if (::write(out, host.endpoint().data(), host.endpoint().size()) > 0)
-        for (;;)
-          ::pause();
-    } catch (const std::exception&) { // the parent sees the closed pipe
-    }
-    ::_exit(1);
-  }
-
-  pid_t process_ = -1;
-  std::string endpoint_;
-};
-
 void bench_remote(const BenchOptions& options, const Report& report, const Kind& kind,
                   const Sharing& sharing) {
   const auto rate = [&](const std::string& metric, const std::string& unit, auto&& chunk) {
@@ -298,7 +109,7 @@ void bench_remote(const BenchOptions& options, const Report& report, const Kind&
                         : "ZeroMQ, tcp loopback, one client process",
                 chunk);
   };
-  const ServerProcess server(kind, sharing);
+  const ServerProcess server(config_of(kind), kind.spec, sharing);
   env::wire::Context context;
   replay::ShardClient client(context, server.endpoint(), kind.spec, {.shared_memory = sharing});
   Stream stream(kind, 1);
@@ -335,7 +146,6 @@ void bench_replay(const BenchOptions& options, const Report& report) {
     bench_remote(options, report, kind, std::nullopt);
     bench_remote(options, report, kind, env::wire::SharedMemory{});
   }
-  bench_sizes(options, report);
 }
 
 } // namespace troupe::experiments

@@ -52,6 +52,18 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_REPLAY
   stages.push_back({"replay", bench_replay});
 #endif
+#ifdef TROUPE_HAS_BENCH_REPLAY_WRITER
+  stages.push_back({"replay_writer", bench_replay_writer});
+#endif
+#ifdef TROUPE_HAS_BENCH_REPLAY_SCALE
+  stages.push_back({"replay_scale", bench_replay_scale});
+#endif
+#ifdef TROUPE_HAS_BENCH_REPLAY_SHARDS
+  stages.push_back({"replay_shards", bench_replay_shards});
+#endif
+#ifdef TROUPE_HAS_BENCH_REPLAY_SOAK
+  stages.push_back({"replay_soak", bench_replay_soak});
+#endif
 #ifdef TROUPE_HAS_BENCH_STORAGE
   stages.push_back({"storage", bench_storage});
 #endif
@@ -101,6 +113,11 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--vectors", options->vectors,
                       "of the stage render: the caster's processor instructions, e.g. AVX2; the "
                       "best otherwise");
+  command
+      ->add_option("--soak", options->soak_minutes,
+                   "of the stage replay_soak: minutes of load, after which it says whether memory "
+                   "grew; without it the stage does nothing")
+      ->check(CLI::Range(0.05, 10'000.0));
   command->callback([options, name, json, &exit_code] {
     bool found = false;
     std::string names;

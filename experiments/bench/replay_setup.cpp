@@ -1,0 +1,149 @@
+#include "experiments/bench/replay_setup.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "replay/shard_host.hpp"
+
+namespace troupe::experiments::replay_setup {
+
+namespace {
+
+constexpr std::int64_t kEpisode = 1000; // steps
+
+[[noreturn]] void serve(const replay::TableConfig& config, const replay::Signature& signature,
+                        const Sharing& sharing, int out) {
+  try {
+    env::wire::Context context;
+    const replay::ShardHost host(context, config, signature, 1,
+                                 {.server = {.shared_memory = sharing}});
+    if (::write(out, host.endpoint().data(), host.endpoint().size()) > 0)
+      for (;;)
+        ::pause();
+  } catch (const std::exception&) { // the parent sees the closed pipe
+  }
+  ::_exit(1);
+}
+
+} // namespace
+
+std::vector<Kind> kinds() {
+  return {
+      {"state",
+       {.frame = {"state", env::ElementType::float32, {24}}, .action_size = 6},
+       1'000'000,
+       64},
+      {"pixel",
+       {.frame = {"pixels", env::ElementType::uint8, {3, 84, 84}}, .stack = 3, .action_size = 6},
+       10'000,
+       64}};
+}
+
+replay::TableConfig config_of(const Kind& kind) {
+  return {.max_items = kind.items,
+          .max_bytes = std::int64_t{8} << 30,
+          .limiter = {.error_buffer = 1e15}};
+}
+
+replay::TableConfig prioritized(replay::TableConfig config) {
+  config.sampler = {.kind = replay::SelectorKind::prioritized, .exponent = 0.6};
+  return config;
+}
+
+Stream::Stream(const Kind& kind, std::uint64_t writer_id)
+    : writer_(kind.spec, writer_id),
+      action_(static_cast<std::size_t>(kind.spec.action_size), 0.5F),
+      frame_bytes_(kind.spec.frame.bytes()),
+      frames_(kFrames * frame_bytes_) {
+  for (std::size_t i = 0; i < frames_.size(); ++i)
+    frames_[i] = static_cast<std::byte>((i * 2654435761U) >> 13U & 0x3fU);
+}
+
+const std::byte* Stream::frame(std::size_t ahead) const {
+  return &frames_[(static_cast<std::size_t>(step_) + ahead) % kFrames * frame_bytes_];
+}
+
+void Stream::step() {
+  std::memcpy(writer_.next_frame().data(), frame(), frame_bytes_);
+  if (step_ == 0)
+    writer_.begin();
+  else
+    writer_.append(action_, 1, 1, step_ == kEpisode);
+  step_ = step_ == kEpisode ? 0 : step_ + 1;
+}
+
+replay::InsertionPtr Stream::next(std::int64_t items) {
+  while (writer_.pending_items() < items)
+    step();
+  return writer_.take();
+}
+
+Batch::Batch(const replay::TransitionSpec& spec)
+    : observation(kBatch * spec.observation().bytes()),
+      next_observation(observation.size()),
+      action(kBatch * static_cast<std::size_t>(spec.action_size)),
+      reward(kBatch),
+      discount(kBatch),
+      key(kBatch) {}
+
+void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
+                 const std::string& metric, const std::string& unit, const std::string& where,
+                 const std::function<double()>& chunk) {
+  Figure figure = measure_rate(options, "replay", kind.name + " " + metric, unit, chunk);
+  figure.config = {{"items", std::to_string(kind.items)}, {"transport", where}};
+  report(figure);
+}
+
+ServerProcess::ServerProcess(const replay::TableConfig& config, const replay::Signature& signature,
+                             const Sharing& sharing) {
+  int ends[2] = {-1, -1};
+  if (::pipe(ends) != 0 || (process_ = ::fork()) < 0)
+    throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
+  if (process_ == 0) {
+    ::close(ends[0]);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    serve(config, signature, sharing, ends[1]);
+  }
+  ::close(ends[1]);
+  char text[256] = {};
+  const auto size = ::read(ends[0], text, sizeof text - 1);
+  ::close(ends[0]);
+  if (size <= 0)
+    throw std::runtime_error("bench replay: the server process did not start");
+  endpoint_ = text;
+}
+
+ServerProcess::~ServerProcess() {
+  ::kill(process_, SIGKILL);
+  ::waitpid(process_, nullptr, 0);
+}
+
+double cpu_seconds(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::istringstream fields(text.substr(text.rfind(')') + 2)); // behind the name: state, …
+  std::string skipped;
+  for (int i = 0; i < 11; ++i)
+    fields >> skipped;
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+double resident_bytes(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+  double total = 0;
+  double resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+} // namespace troupe::experiments::replay_setup

@@ -1,0 +1,96 @@
+#pragma once
+
+// What the benchmarks of replay share: the items of the peers, a stream of them, a shard in a
+// process of its own.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "env/wire/shared_memory.hpp"
+#include "experiments/bench/bench.hpp"
+#include "replay/batch.hpp"
+#include "replay/table.hpp"
+#include "replay/writer.hpp"
+
+namespace troupe::experiments::replay_setup {
+
+constexpr std::int64_t kBatch = 256;
+
+/// What is measured: the same items as of the peers (24 floats and 6 actions; 84x84x9 pixels, which
+/// are three stacked frames), with the size of the table.
+struct Kind {
+  std::string name;
+  replay::TransitionSpec spec;
+  std::int64_t items;
+  int insert; // items per insertion where they come in batches
+};
+
+std::vector<Kind> kinds(); // "state", "pixel"
+
+replay::TableConfig config_of(const Kind& kind);
+replay::TableConfig prioritized(replay::TableConfig config);
+
+/// A stream of time steps; frames are copied into their place as a renderer would write them.
+class Stream {
+public:
+  Stream(const Kind& kind, std::uint64_t writer_id);
+
+  void step();
+  replay::InsertionPtr next(std::int64_t items);
+  replay::InsertionPtr take() { return writer_.take(); }
+
+  std::size_t frame_bytes() const { return frame_bytes_; }
+  /// The frame that comes so many steps from now; 64 that take turns.
+  const std::byte* frame(std::size_t ahead = 0) const;
+
+private:
+  static constexpr std::size_t kFrames = 64;
+  replay::TransitionWriter writer_;
+  std::vector<float> action_;
+  std::size_t frame_bytes_;
+  std::vector<std::byte> frames_;
+  std::int64_t step_ = 0;
+};
+
+struct Batch {
+  explicit Batch(const replay::TransitionSpec& spec);
+  replay::BatchView view() {
+    return {observation, next_observation, action, reward, discount, key};
+  }
+  std::vector<std::byte> observation, next_observation;
+  std::vector<float> action, reward, discount;
+  std::vector<std::uint64_t> key;
+};
+
+void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
+                 const std::string& metric, const std::string& unit, const std::string& where,
+                 const std::function<double()>& chunk);
+
+using Sharing = std::optional<env::wire::SharedMemory>;
+
+/// A shard with its data port in a process of its own, ended with this object. To be made before
+/// this process has threads.
+class ServerProcess {
+public:
+  ServerProcess(const replay::TableConfig& config, const replay::Signature& signature,
+                const Sharing& sharing);
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+  const std::string& endpoint() const { return endpoint_; }
+  pid_t process() const { return process_; }
+
+private:
+  pid_t process_ = -1;
+  std::string endpoint_;
+};
+
+/// Processor time of another process so far, of all its threads, in seconds; and its memory.
+double cpu_seconds(pid_t process);
+double resident_bytes(pid_t process);
+
+} // namespace troupe::experiments::replay_setup
