@@ -92,8 +92,7 @@ Read read(const HindsightLayout& layout, const Item& item, const Slice& relabell
   std::set<std::size_t> shown{kPixels, kAchieved, goal, its_reward};
   for (std::size_t i = 0; i < item.shape->columns.size(); ++i)
     CHECK_EQ(item.shape->columns[i].empty(), !shown.contains(i));
-  const auto number_of_episode = static_cast<std::int64_t>(value(0, kAchieved)) / 100;
-  made.episode = number_of_episode;
+  made.episode = static_cast<std::int64_t>(value(0, kAchieved)) / 100;
   made.first = static_cast<std::int64_t>(value(0, kAchieved)) % 100;
   const Slice all{0, item.rows};
   const Slice slice = made.lane < 0 ? all : item.shape->columns[goal].at(0);
