@@ -112,6 +112,7 @@ void ShardedClient::look_after(Shard& shard, Time now) {
     return;
   }
   shard.lives = true;
+  shard.catches_up = client.in_flight() > 0;
   shard.number = new_number();
   ++counters_.rejoined;
   options_.log("replay shard " + shard.address.name + " at " + shard.address.endpoint
