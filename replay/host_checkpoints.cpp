@@ -70,7 +70,6 @@ HostCheckpoints::HostCheckpoints(const std::vector<HostedTable>& tables,
 }
 
 HostCheckpoints::~HostCheckpoints() {
-  thread_ = {}; // joins
   ::close(lock_);
 }
 
@@ -124,10 +123,10 @@ std::uint64_t HostCheckpoints::write(ShardHost& host) {
   return number;
 }
 
-void HostCheckpoints::start(ShardHost& host) {
+std::jthread HostCheckpoints::start(ShardHost& host) {
   if (options_.period.count() == 0)
-    return;
-  thread_ = std::jthread([this, &host](const std::stop_token& stop) {
+    return {};
+  return std::jthread([this, &host](const std::stop_token& stop) {
     for (;;) {
       {
         std::unique_lock lock(mutex_);

@@ -30,13 +30,13 @@ struct HostCheckpointOptions {
 ///   HostCheckpoints checkpoints(tables, {.folder = "checkpoints"});
 ///   options.restore = [&](std::size_t table, Table& into) { checkpoints.restore(table, into); };
 ///   ShardHost host(context, tables, options);
-///   checkpoints.start(host);
+///   const std::jthread writing = checkpoints.start(host); // ends before the host
 class HostCheckpoints {
 public:
   /// Looks for the newest checkpoint of which every byte is right; what is wrong with newer ones is
   /// logged. Throws StorageError when the folder cannot be used, or another process uses it.
   HostCheckpoints(const std::vector<HostedTable>& tables, HostCheckpointOptions options);
-  ~HostCheckpoints(); // when what is being written is written
+  ~HostCheckpoints();
   HostCheckpoints(const HostCheckpoints&) = delete;
   HostCheckpoints& operator=(const HostCheckpoints&) = delete;
 
@@ -45,8 +45,9 @@ public:
   void restore(std::size_t table, Table& into) const;
   std::uint64_t restored() const { return restored_; } // its number; 0: there was none
 
-  /// Writes one every period from now on; what goes wrong is logged. `host` outlives this.
-  void start(ShardHost& host);
+  /// Writes one every period until the thread that it gives is destroyed, before `host` and this;
+  /// what goes wrong is logged. With a period of 0 there is no thread.
+  [[nodiscard]] std::jthread start(ShardHost& host);
 
   /// Writes one now and returns its number. Throws StorageError. Any thread.
   std::uint64_t write(ShardHost& host);
@@ -65,7 +66,6 @@ private:
   std::uint64_t newest_ = 0;   // number in use, complete or not
   std::mutex mutex_;           // of the thread's sleep
   std::condition_variable_any wake_;
-  std::jthread thread_; // last
 };
 
 } // namespace troupe::replay

@@ -60,6 +60,8 @@ void bench_replay_soak(const BenchOptions& options,
                        const Report& report); // MB/hour of a full shard under load
 void bench_storage(const BenchOptions& options,
                    const Report& report); // MB/s of spill, ms of checkpoints, beside plain loops
+void bench_replay_disk(const BenchOptions& options,
+                       const Report& report); // tables larger than memory, and their checkpoints
 void bench_wire(const BenchOptions& options,
                 const Report& report); // messages/s between processes: tcp, ipc, shared memory
 void bench_codec(const BenchOptions& options,

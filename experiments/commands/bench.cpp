@@ -67,6 +67,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_STORAGE
   stages.push_back({"storage", bench_storage});
 #endif
+#ifdef TROUPE_HAS_BENCH_REPLAY_DISK
+  stages.push_back({"replay_disk", bench_replay_disk});
+#endif
 #ifdef TROUPE_HAS_BENCH_CODEC
   stages.push_back({"codec", bench_codec});
 #endif

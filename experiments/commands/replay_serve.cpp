@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include "env/wire/context.hpp"
 #include "env/wire/keys.hpp"
@@ -131,9 +132,7 @@ void serve(const ReplayServeOptions& options, int& exit_code) {
   }
   env::wire::Context context;
   replay::ShardHost host(context, hosts, host_options);
-  if (checkpoints) {
-    checkpoints->start(host);
-  }
+  const std::jthread writing = checkpoints ? checkpoints->start(host) : std::jthread();
   if (options.json) {
     Json names = Json::array();
     for (const replay::HostedTable& table : hosts) {

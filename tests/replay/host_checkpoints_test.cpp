@@ -37,11 +37,10 @@ struct Served {
                                    const std::scoped_lock lock(mutex);
                                    said += text + "\n";
                                  }}),
-        host(context, tables, {.restore = [this](std::size_t table, Table& into) {
-               checkpoints.restore(table, into);
-             }}) {
-    checkpoints.start(host);
-  }
+        host(context, tables,
+             {.restore = [this](std::size_t table,
+                                Table& into) { checkpoints.restore(table, into); }}),
+        writing(checkpoints.start(host)) {}
   void add(std::size_t table, int items) {
     host.with_table(
         [&](Table& into) {
@@ -72,6 +71,7 @@ struct Served {
   env::wire::Context context;
   HostCheckpoints checkpoints;
   ShardHost host;
+  std::jthread writing;
 };
 
 TEST_CASE("a host comes again with all tables of its newest checkpoint, and numbers go on") {

@@ -34,8 +34,7 @@ void say(const std::string& text) {
     options.restore = [&](std::size_t table, Table& into) { checkpoints->restore(table, into); };
   }
   ShardHost host(context, tables, options);
-  if (checkpoints)
-    checkpoints->start(host);
+  const std::jthread writing = checkpoints ? checkpoints->start(host) : std::jthread();
   say(host.endpoint() + "\n");
   for (;;)
     ::pause();
