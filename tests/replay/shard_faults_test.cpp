@@ -337,8 +337,8 @@ TEST_CASE("a client that asks for samples and never reads them gets no more than
   REQUIRE_EQ(client.sample(64, batch.view(), 0, soon()), 64);
   const std::size_t before = resident_bytes();
 
-  env::wire::Socket deaf(context, env::wire::SocketType::dealer);
-  deaf.connect(host.endpoint());
+  auto deaf = std::make_unique<env::wire::Socket>(context, env::wire::SocketType::dealer);
+  deaf->connect(host.endpoint());
   constexpr std::uint64_t kRequests = 4000; // 8 GB
   for (std::uint64_t i = 1; i <= kRequests; ++i) {
     wire::Envelope head = envelope(fingerprint(spec), "");
@@ -346,7 +346,7 @@ TEST_CASE("a client that asks for samples and never reads them gets no more than
     head.mutable_sample()->set_count(64);
     env::wire::Message message;
     message.header = head.SerializeAsString();
-    REQUIRE(deaf.send(std::move(message), soon()));
+    REQUIRE(deaf->send(std::move(message), soon()));
     if (i % 40 == 0) // others go on
       REQUIRE_EQ(client.sample(64, batch.view(), 0, soon()), 64);
   }
@@ -359,7 +359,7 @@ TEST_CASE("a client that asks for samples and never reads them gets no more than
   std::string refusal;
   REQUIRE(become([&] {
     env::wire::Message answer;
-    while (refusal.empty() && deaf.try_receive(answer) == env::wire::Socket::Received::message) {
+    while (refusal.empty() && deaf->try_receive(answer) == env::wire::Socket::Received::message) {
       wire::Envelope head;
       if (head.ParseFromString(answer.header) && head.has_refused())
         refusal = head.refused().reason();
@@ -367,6 +367,11 @@ TEST_CASE("a client that asks for samples and never reads them gets no more than
     return !refusal.empty();
   }));
   CHECK_NE(refusal.find("max_unread_bytes is 33554432"), std::string::npos);
+  // libzmq 4.3 aborts where both ends of a connection close at once, half a message on its way
+  // (its issue 3442): the port sees this one go before it goes itself.
+  deaf.reset();
+  for (int i = 0; i < 50; ++i)
+    REQUIRE_EQ(client.sample(64, batch.view(), 0, soon()), 64);
 }
 
 } // namespace

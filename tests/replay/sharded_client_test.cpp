@@ -40,9 +40,8 @@ struct Hosts {
   }
   void start(std::size_t i, const std::string& endpoint) {
     contexts[i] = std::make_unique<env::wire::Context>();
-    hosts[i] = std::make_unique<ShardHost>(
-        *contexts[i], configs[i], spec, 4 + i,
-        ShardHostOptions{.server = {.endpoint = endpoint}});
+    hosts[i] = std::make_unique<ShardHost>(*contexts[i], configs[i], spec, 4 + i,
+                                           ShardHostOptions{.server = {.endpoint = endpoint}});
   }
   void stop(std::size_t i) {
     hosts[i].reset();
@@ -233,7 +232,8 @@ TEST_CASE("the order of samples depends on the seed and not on what else goes on
   }
 }
 
-TEST_CASE("a shard that goes is left out, and what it had not accepted goes to it when it is back") {
+TEST_CASE(
+    "a shard that goes is left out, and what it had not accepted goes to it when it is back") {
   const TransitionSpec spec = pixel_spec(2, 2);
   Hosts hosts(spec, {kFree, kFree});
   env::wire::Context context;
@@ -352,7 +352,8 @@ TEST_CASE("an episode whose shard is held back by its limiter goes on at the nex
   CHECK_EQ(client.counters().left, 0);
 }
 
-TEST_CASE("while no shard lives callers are told which and where, and they come back by themselves") {
+TEST_CASE(
+    "while no shard lives callers are told which and where, and they come back by themselves") {
   const TransitionSpec spec = pixel_spec(1, 1);
   Hosts hosts(spec, {kFree, kFree});
   hosts.stop(0);
