@@ -70,6 +70,7 @@ void start_prefetch(Self self) {
       prefetch_actor, PrefetchOptions{.replica = state.options.replica,
                                       .rows = state.options.rows,
                                       .ahead = state.options.prefetch,
+                                      .threads = state.options.gather_threads,
                                       .shards = state.options.shards,
                                       .transitions = state.options.transitions,
                                       .learner = caf::actor_cast<caf::actor>(self),

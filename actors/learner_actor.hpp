@@ -16,6 +16,7 @@ struct LearnerOptions {
   int threads = 1;
   int publish_period = 10; // updates
   int prefetch = 2;
+  int gather_threads = 1;
   std::int64_t rows = 0; // of this replica's batch
   bool feedback = false; // replica's priorities() go to the shards, batches have a "weight"
   bool weighted = false;

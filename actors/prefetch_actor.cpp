@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "actors/system.hpp"
-#include "replay/gather.hpp"
 #include "replay/importance.hpp"
 
 namespace troupe::actors {
@@ -28,7 +27,7 @@ void copy_rows(std::span<T> to, const std::vector<T>& from, std::int64_t first_r
 void fill(PrefetchState& state, BatchBuffer& buffer, std::int64_t first_row, std::int64_t rows,
           const Sample& sample) {
   if (!sample.items.empty()) {
-    replay::gather(state.options.transitions, sample.items, buffer.view, first_row, &state.reader);
+    (*state.gather)(state.options.transitions, sample.items, buffer.view, first_row);
     return;
   }
   const std::int64_t all = state.options.rows;
@@ -167,6 +166,7 @@ PrefetchActor::behavior_type prefetch_actor(Self self, PrefetchOptions options) 
   auto& state = self->state;
   state.options = std::move(options);
   state.asked = state.granted = state.options.start;
+  state.gather = std::make_unique<replay::ParallelGather>(state.options.threads);
   for (int i = 0; i <= state.options.ahead; ++i)
     state.free.push_back(std::make_shared<BatchBuffer>(state.options.transitions,
                                                        state.options.rows, state.options.feedback));

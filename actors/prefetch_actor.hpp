@@ -6,7 +6,7 @@
 
 #include "actors/batch.hpp"
 #include "actors/messages.hpp"
-#include "replay/window_reader.hpp"
+#include "replay/parallel_gather.hpp"
 
 namespace troupe::actors {
 
@@ -14,6 +14,7 @@ struct PrefetchOptions {
   int replica = 0;
   std::int64_t rows = 0; // of a batch
   int ahead = 2;         // batches kept ready
+  int threads = 1;       // that gather
   std::vector<ReplayActor> shards;
   replay::TransitionSpec transitions;
   caf::actor learner;
@@ -34,8 +35,8 @@ struct PrefetchState {
   std::int64_t granted = 0;
   std::int64_t asked = 0;
   std::vector<BatchPtr> free;
-  std::deque<Pending> pending;     // by number
-  replay::WindowReader reader;     // of encoded chunks
+  std::deque<Pending> pending; // by number
+  std::unique_ptr<replay::ParallelGather> gather;
   std::int64_t unacknowledged = 0; // priorities on their way to shards
   std::vector<caf::typed_response_promise<done_atom>> flushing;
 };
@@ -44,7 +45,7 @@ struct PrefetchState {
 /// the learner in order. Buffers come back with priorities, which go to the shards that the rows
 /// came from before anything new is asked for: they are late by `ahead` batches at most, and no
 /// more of them are on their way than there are buffers. Detached: gathering runs beside the
-/// learner's update.
+/// learner's update, in `threads` parts.
 PrefetchActor::behavior_type prefetch_actor(PrefetchActor::stateful_pointer<PrefetchState> self,
                                             PrefetchOptions options);
 

@@ -58,6 +58,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .publish_period = config.learner.publish_period,
       // One batch at a time where each depends on the priorities of the one before.
       .prefetch = config.deterministic && takes_priorities(config) ? 0 : config.learner.prefetch,
+      .gather_threads = config.learner.gather_threads,
       .rows = config.agent.batch_size / config.learner.replicas,
       .feedback = takes_priorities(config),
       .weighted = config.replay.sampler == "prioritized",

@@ -44,6 +44,7 @@ struct RunConfig {
     int threads = 1;              // of each replica
     int publish_period = 10;      // updates
     int prefetch = 2;             // batches
+    int gather_threads = 1;       // of each replica, beside its update
     std::string backend = "auto"; // "threads", "gloo", "nccl"
   } learner;
 

@@ -141,6 +141,7 @@ actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& ru
                  .threads = in.learner().threads(),
                  .publish_period = in.learner().publish_period(),
                  .prefetch = in.learner().prefetch(),
+                 .gather_threads = in.learner().gather_threads(),
                  .backend = backend_of(in.learner().backend())};
   out.actors = {.environment = in.actors().environment(),
                 .environments_per_actor = in.actors().environments_per_actor(),

@@ -104,6 +104,7 @@ TEST_CASE("compression changes no bit of a deterministic run, also of one that w
   const RunResult a = play(small(4000), plain.path);
   auto config = small(2400);
   config.replay.compression = "zstd";
+  config.learner.gather_threads = 3;
   const RunResult half = play(config, encoded.path);
   REQUIRE(half.error == "");
   config.stop.environment_steps = 4000;
