@@ -63,7 +63,7 @@ struct Crowd {
   std::map<std::pair<std::uint64_t, float>, std::uint64_t> key_of; // shard and number
 
   ShardedClientOptions options(std::uint64_t seed) const {
-    return {.client = {.ping_interval = milliseconds(50), .silence = milliseconds(500)},
+    return {.client = {.ping_interval = milliseconds(400), .silence = milliseconds(5000)},
             .seed = seed};
   }
   void follow(const ShardedClient& client, Progress& progress) {
