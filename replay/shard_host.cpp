@@ -65,7 +65,8 @@ private:
   const ShardHostOptions& options_;
   mutable std::mutex mutex_; // of shard_
   Shard shard_;
-  StallWatch watch_; // the server's thread's
+  StallWatch watch_;         // the server's thread's, as the next
+  bool spills_fail_ = false; // and that was logged
 };
 
 ShardHandlers ShardHost::Hosted::handlers() {
@@ -99,6 +100,7 @@ ShardHandlers ShardHost::Hosted::handlers() {
 
 Deadline ShardHost::Hosted::tick(Deadline now) {
   std::string stalled;
+  std::string full;
   Deadline next = Deadline::max();
   {
     const std::scoped_lock lock(mutex_);
@@ -108,7 +110,13 @@ Deadline ShardHost::Hosted::tick(Deadline now) {
     if (watch_.look(waits, stats.inserted + stats.sampled, now))
       stalled = shard_.why_waiting();
     next = shard_.next_deadline().value_or(next);
+    if (stats.failed_spills > 0 && !spills_fail_)
+      full = shard_.table().spill_error();
+    spills_fail_ = stats.failed_spills > 0;
   }
+  if (!full.empty() && options_.log)
+    options_.log(name_
+                 + ": items leave, for what memory has no room for cannot go to disk: " + full);
   if (!stalled.empty() && options_.log)
     options_.log(
         name_ + ": no progress for "

@@ -20,6 +20,7 @@
 #include "env/remote/environment_server.hpp"
 #include "env/remote/remote_environment.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/bench_folder.hpp"
 
 extern char** environ;
 
@@ -148,40 +149,22 @@ void measure(const BenchOptions& options, const Report& report, const std::strin
     tell("per step of one environment", static_cast<double>(batch));
 }
 
-/// A folder of its own for sockets, gone afterwards.
-class SocketFolder {
-public:
-  SocketFolder() {
-    std::string form = (std::filesystem::temp_directory_path() / "troupe-bench-XXXXXX").string();
-    if (mkdtemp(form.data()) == nullptr)
-      throw std::runtime_error("cannot make a folder like " + form);
-    path_ = form;
-  }
-  ~SocketFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  SocketFolder(const SocketFolder&) = delete;
-  SocketFolder& operator=(const SocketFolder&) = delete;
-  std::string endpoint(const std::string& name) const { return "ipc://" + path_ + "/" + name; }
-
-private:
-  std::string path_;
-};
-
 } // namespace
 
 void bench_remote(const BenchOptions& options, const Report& report) {
-  const SocketFolder folder;
+  const BenchFolder folder;
+  const auto endpoint_of = [&](const std::string& name) {
+    return "ipc://" + (folder.path / name).string();
+  };
   for (const std::size_t batch : {std::size_t{1}, std::size_t{16}})
     for (const std::string& endpoint :
-         {folder.endpoint("c++-" + std::to_string(batch)), std::string("tcp://127.0.0.1:*")}) {
+         {endpoint_of("c++-" + std::to_string(batch)), std::string("tcp://127.0.0.1:*")}) {
       const env::EnvironmentServer server(nullptr, [] { return std::make_unique<Idle>(); },
                                           {.endpoint = endpoint, .environments = batch});
       measure(options, report, "served by C++", server.endpoint(), batch);
     }
   for (const std::size_t batch : {std::size_t{1}, std::size_t{16}}) {
-    const std::string endpoint = folder.endpoint("python-" + std::to_string(batch));
+    const std::string endpoint = endpoint_of("python-" + std::to_string(batch));
     const PythonServer server(endpoint, batch);
     if (!server.serves()) {
       std::fprintf(stderr, "troupe: no python3 with numpy and pyzmq in the PATH: the Python server "

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/bench_folder.hpp"
 #include "replay/gather.hpp"
 #include "replay/table.hpp"
 #include "replay/table_checkpoint.hpp"
@@ -29,20 +30,6 @@ constexpr std::int64_t kSteps = 25'000; // 530 MB of pictures
 constexpr std::int64_t kMemory = std::int64_t{64} << 20;
 constexpr std::int64_t kRoom = std::int64_t{4} << 30;
 constexpr std::int64_t kBatch = 256;
-
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "troupe_bench_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("cannot make " + name + "; set TMPDIR to a folder with 2 GB");
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-};
 
 replay::TransitionSpec pixels() {
   return {.frame = {"pixels", env::ElementType::uint8, {3, 84, 84}},
@@ -124,7 +111,7 @@ public:
 
 private:
   void one_round() {
-    const Folder folder;
+    const BenchFolder folder;
     replay::WindowReader reader;
     Batch batch;
     for (const bool on_disk : {false, true}) {
@@ -153,7 +140,7 @@ private:
     }
   }
 
-  void checkpoints(const Folder& folder, replay::Table& table, Player& player) {
+  void checkpoints(const BenchFolder& folder, replay::Table& table, Player& player) {
     replay::TableSnapshot snapshot;
     snapshot_.push_back(1e3 * seconds([&] { snapshot = table.snapshot(); }));
     all_.push_back(1e3 * seconds([&] { write_checkpoint(snapshot, folder.path / "1"); }));
@@ -173,7 +160,7 @@ private:
     }
   }
 
-  static std::shared_ptr<replay::SegmentStore> store(const Folder& folder) {
+  static std::shared_ptr<replay::SegmentStore> store(const BenchFolder& folder) {
     return std::make_shared<replay::SegmentStore>(replay::SegmentStoreConfig{
         .folder = folder.path / "spill", .max_disk_bytes = std::uint64_t{4} << 30});
   }

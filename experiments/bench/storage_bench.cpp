@@ -13,6 +13,7 @@
 
 #include "env/random.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/bench_folder.hpp"
 #include "replay/checkpoint_writer.hpp"
 #include "replay/segment_store.hpp"
 
@@ -25,20 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kTotalBytes = std::size_t{512} << 20; // of each repetition
 constexpr std::uint64_t kSegmentBytes = std::uint64_t{64} << 20;
-
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "troupe_bench_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw std::runtime_error("cannot make " + name + "; set TMPDIR to a folder with 2 GB");
-    path = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  fs::path path;
-};
 
 /// A file without a name, as the store's.
 struct PlainFile {
@@ -82,7 +69,7 @@ std::vector<std::size_t> shuffled(std::size_t count) {
 
 /// Writing into the page cache, and reading from it in random order.
 void bench_spill(const BenchOptions& options, const Report& report, std::size_t blob_bytes) {
-  const Folder folder;
+  const BenchFolder folder;
   const std::size_t count = kTotalBytes / blob_bytes;
   const std::vector<std::byte> blob = blob_of(blob_bytes);
   const std::vector<std::size_t> order = shuffled(count);
@@ -136,7 +123,7 @@ void bench_spill(const BenchOptions& options, const Report& report, std::size_t 
 
 /// A whole checkpoint, and one of which a hundredth is new, to the disk.
 void bench_checkpoint(const BenchOptions& options, const Report& report) {
-  const Folder folder;
+  const BenchFolder folder;
   constexpr std::size_t kBlobBytes = std::size_t{256} << 10;
   constexpr std::uint64_t kCount = kTotalBytes / kBlobBytes;
   const std::vector<std::byte> blob = blob_of(kBlobBytes);

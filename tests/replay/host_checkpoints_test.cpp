@@ -151,5 +151,35 @@ TEST_CASE("a folder that another host uses is refused in words") {
                        doctest::Contains("give each its own"), StorageError);
 }
 
+TEST_CASE("a host says once that the disk is full and why items leave") {
+  const TemporaryFolder folder;
+  std::vector<HostedTable> tables = tables_of(1'000'000);
+  tables.resize(1);
+  tables[0].config.max_bytes = 50'000;
+  tables[0].spill = {.folder = folder / "spill", .segment_bytes = 4096, .max_disk_bytes = 40'000};
+  std::mutex mutex;
+  std::string said;
+  env::wire::Context context;
+  ShardHost host(context, tables, {.log = [&](const std::string& text) {
+                   const std::scoped_lock lock(mutex);
+                   said += text + "\n";
+                 }});
+  WindowSource source(1, 3, 30, 5);
+  host.with_table([&](Table& table) {
+    for (int i = 0; i < 3000; ++i)
+      table.insert(*source.next(1, 1));
+  });
+  CHECK_GT(host.stats().failed_spills, 0);
+  CHECK_LT(host.stats().items, 3000);
+  const auto log = [&] {
+    const std::scoped_lock lock(mutex);
+    return said;
+  };
+  while (log().empty())
+    std::this_thread::yield();
+  CHECK(log().find("items leave") != std::string::npos);
+  CHECK(log().find("max_disk_bytes") != std::string::npos);
+}
+
 } // namespace
 } // namespace troupe::replay

@@ -248,6 +248,20 @@ TEST_CASE("a frame above max_frame_bytes cuts its sender off and nobody else") {
   CHECK_EQ(port.host.stats(1).inserted, 0);
 }
 
+/// What the port refuses this message for.
+std::string refusal(Socket& socket, const wire::Envelope& head) {
+  Message message;
+  message.header = head.SerializeAsString();
+  REQUIRE(socket.send(std::move(message), soon()));
+  REQUIRE(socket.wait(soon()));
+  Message answer;
+  REQUIRE(socket.try_receive(answer) == Socket::Received::message);
+  wire::Envelope told;
+  REQUIRE(told.ParseFromString(answer.header));
+  REQUIRE(told.has_refused());
+  return told.refused().reason();
+}
+
 TEST_CASE("a refusal repeats a stranger's words in plain letters") {
   Port port;
   Socket socket(port.context, env::wire::SocketType::dealer);
@@ -259,15 +273,7 @@ TEST_CASE("a refusal repeats a stranger's words in plain letters") {
       head.mutable_info()->set_request(1);
     else
       head.mutable_stats()->set_request(1);
-    Message message;
-    message.header = head.SerializeAsString();
-    REQUIRE(socket.send(std::move(message), soon()));
-    REQUIRE(socket.wait(soon()));
-    Message answer;
-    REQUIRE(socket.try_receive(answer) == Socket::Received::message);
-    wire::Envelope told;
-    REQUIRE(told.ParseFromString(answer.header));
-    const std::string& reason = told.refused().reason();
+    const std::string reason = refusal(socket, head);
     CHECK_NE(reason.find("\"??[2J?aaa"), std::string::npos);
     CHECK_LT(reason.size(), 1000);
   }
@@ -280,17 +286,9 @@ TEST_CASE("another version is answered in words that name both") {
   wire::Envelope head = head_for_other();
   head.set_protocol(kProtocol + 1);
   head.mutable_stats()->set_request(1);
-  Message message;
-  message.header = head.SerializeAsString();
-  REQUIRE(socket.send(std::move(message), soon()));
-  REQUIRE(socket.wait(soon()));
-  Message answer;
-  REQUIRE(socket.try_receive(answer) == Socket::Received::message);
-  wire::Envelope told;
-  REQUIRE(told.ParseFromString(answer.header));
-  REQUIRE(told.has_refused());
-  CHECK_NE(told.refused().reason().find("protocol " + std::to_string(kProtocol + 1)
-                                        + " where this side speaks " + std::to_string(kProtocol)),
+  const std::string reason = refusal(socket, head);
+  CHECK_NE(reason.find("protocol " + std::to_string(kProtocol + 1) + " where this side speaks "
+                       + std::to_string(kProtocol)),
            std::string::npos);
 }
 
