@@ -58,6 +58,13 @@ void CheckedBackend::require_arithmetic(const at::Tensor& tensor, ReduceOp op, K
                      + " is not defined; convert it to a floating-point type");
 }
 
+int CheckedBackend::root_of(std::int64_t root, Kind kind) {
+  if (root < 0 || root >= getSize())
+    refuse(kind, "root " + std::to_string(root) + " is not a rank; there are "
+                     + std::to_string(getSize()));
+  return static_cast<int>(root);
+}
+
 template <class Start>
 CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Tensor> result,
                                            const at::Tensor& mean_of, Start start) {
@@ -96,10 +103,7 @@ CheckedBackend::Work CheckedBackend::allreduce(std::vector<at::Tensor>& tensors,
 CheckedBackend::Work CheckedBackend::broadcast(std::vector<at::Tensor>& tensors,
                                                const c10d::BroadcastOptions& options) {
   auto& tensor = only(tensors, Kind::broadcast);
-  const auto root = static_cast<int>(options.rootRank);
-  if (root < 0 || root >= getSize())
-    refuse(Kind::broadcast, "root " + std::to_string(root) + " is not a rank; there are "
-                                + std::to_string(getSize()));
+  const auto root = root_of(options.rootRank, Kind::broadcast);
   return start(fingerprint_of(Kind::broadcast, tensor, Fingerprint::kNoOp, root), tensors, {},
                [&] { return inner_->broadcast(tensors, options); });
 }
@@ -155,6 +159,39 @@ CheckedBackend::Work CheckedBackend::alltoall_base(at::Tensor& output, at::Tenso
   return start(call, {output}, {}, [&] {
     return inner_->alltoall_base(output, input, output_splits, input_splits, options);
   });
+}
+
+CheckedBackend::Work CheckedBackend::reduce(std::vector<at::Tensor>& tensors,
+                                            const c10d::ReduceOptions& options) {
+  auto& tensor = only(tensors, Kind::all_reduce);
+  const auto op = operation(options.reduceOp);
+  const auto root = root_of(options.rootRank, Kind::all_reduce);
+  require_arithmetic(tensor, op, Kind::all_reduce);
+  auto inner = options;
+  const bool divide = op == ReduceOp::mean && !options_.averages;
+  if (divide)
+    inner.reduceOp = c10d::ReduceOp::SUM;
+  return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op), root), tensors,
+               divide && root == getRank() ? tensor : at::Tensor(),
+               [&] { return inner_->reduce(tensors, inner); });
+}
+
+CheckedBackend::Work CheckedBackend::gather(std::vector<std::vector<at::Tensor>>& outputs,
+                                            std::vector<at::Tensor>& inputs,
+                                            const c10d::GatherOptions& options) {
+  auto& input = only(inputs, Kind::all_gather);
+  const auto root = root_of(options.rootRank, Kind::all_gather);
+  return start(fingerprint_of(Kind::all_gather, input, Fingerprint::kNoOp, root), {input}, {},
+               [&] { return inner_->gather(outputs, inputs, options); });
+}
+
+CheckedBackend::Work CheckedBackend::scatter(std::vector<at::Tensor>& outputs,
+                                             std::vector<std::vector<at::Tensor>>& inputs,
+                                             const c10d::ScatterOptions& options) {
+  auto& output = only(outputs, Kind::broadcast);
+  const auto root = root_of(options.rootRank, Kind::broadcast);
+  return start(fingerprint_of(Kind::broadcast, output, Fingerprint::kNoOp, root), outputs, {},
+               [&] { return inner_->scatter(outputs, inputs, options); });
 }
 
 CheckedBackend::Work CheckedBackend::barrier(const c10d::BarrierOptions& options) {

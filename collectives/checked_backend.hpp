@@ -28,11 +28,16 @@ public:
 
   using Work = c10::intrusive_ptr<c10d::Work>;
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  Work reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
   Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
   Work allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
                  const c10d::AllgatherOptions& options) override;
   Work _allgather_base(at::Tensor& output, at::Tensor& input,
                        const c10d::AllgatherOptions& options) override;
+  Work gather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+              const c10d::GatherOptions& options) override;
+  Work scatter(std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& inputs,
+               const c10d::ScatterOptions& options) override;
   Work _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                             const c10d::ReduceScatterOptions& options) override;
   Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
@@ -45,6 +50,7 @@ private:
   template <class Start>
   Work start(Fingerprint call, std::vector<at::Tensor> result, const at::Tensor& mean_of,
              Start start);
+  int root_of(std::int64_t root, Kind kind);
   void require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind);
 
   c10::intrusive_ptr<c10d::Backend> inner_;

@@ -61,6 +61,59 @@ ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op) {
   }
 }
 
+GuardedBackend::Work
+GuardedBackend::allreduce_coalesced(std::vector<at::Tensor>& tensors,
+                                    const c10d::AllreduceCoalescedOptions& options) {
+  for (auto& tensor : tensors) {
+    std::vector<at::Tensor> one{tensor};
+    allreduce(one, options)->wait();
+  }
+  return done_work(tensors);
+}
+
+/// As c10d has it: outputs[rank][i] is what `rank` gave as inputs[i].
+GuardedBackend::Work
+GuardedBackend::allgather_coalesced(std::vector<std::vector<at::Tensor>>& outputs,
+                                    std::vector<at::Tensor>& inputs,
+                                    const c10d::AllgatherOptions& options) {
+  std::vector<at::Tensor> all;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    std::vector<at::Tensor> one{inputs[i]};
+    std::vector<std::vector<at::Tensor>> to(1);
+    for (auto& of_rank : outputs) {
+      if (of_rank.size() != inputs.size())
+        refuse(Kind::all_gather,
+               "every rank's list must be as long as the inputs, " + std::to_string(inputs.size()));
+      to[0].push_back(of_rank[i]);
+    }
+    allgather(to, one, options)->wait();
+    all.insert(all.end(), to[0].begin(), to[0].end());
+  }
+  return done_work(std::move(all));
+}
+
+GuardedBackend::Work
+GuardedBackend::allgather_into_tensor_coalesced(std::vector<at::Tensor>& outputs,
+                                                std::vector<at::Tensor>& inputs,
+                                                const c10d::AllgatherOptions& options) {
+  if (outputs.size() != inputs.size())
+    refuse(Kind::all_gather, "one output per input is taken");
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    _allgather_base(outputs[i], inputs[i], options)->wait();
+  return done_work(outputs);
+}
+
+GuardedBackend::Work
+GuardedBackend::reduce_scatter_tensor_coalesced(std::vector<at::Tensor>& outputs,
+                                                std::vector<at::Tensor>& inputs,
+                                                const c10d::ReduceScatterOptions& options) {
+  if (outputs.size() != inputs.size())
+    refuse(Kind::reduce_scatter, "one output per input is taken");
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    _reduce_scatter_base(outputs[i], inputs[i], options)->wait();
+  return done_work(outputs);
+}
+
 void GuardedBackend::refuse(Kind kind, const std::string& rule) {
   Fingerprint fingerprint;
   fingerprint.kind = kind;

@@ -10,7 +10,7 @@
 namespace troupe::collectives {
 
 /// A c10d backend whose every collective is checked across ranks before data moves, and that can
-/// be poisoned: the base of the backend of threads and of the checked wrapper around LibTorch's.
+/// be poisoned: the base of ours (FlatBackend) and of the checked wrapper around LibTorch's.
 class GuardedBackend : public c10d::Backend {
 public:
   using Backend::Backend;
@@ -20,6 +20,20 @@ public:
 
   /// The device whose tensors it takes.
   virtual c10::DeviceType device_type() const { return at::kCPU; }
+
+  /// c10d's lists of collectives: one after the other.
+  using Work = c10::intrusive_ptr<c10d::Work>;
+  Work allreduce_coalesced(std::vector<at::Tensor>& tensors,
+                           const c10d::AllreduceCoalescedOptions& options) override;
+  Work allgather_coalesced(std::vector<std::vector<at::Tensor>>& outputs,
+                           std::vector<at::Tensor>& inputs,
+                           const c10d::AllgatherOptions& options) override;
+  Work allgather_into_tensor_coalesced(std::vector<at::Tensor>& outputs,
+                                       std::vector<at::Tensor>& inputs,
+                                       const c10d::AllgatherOptions& options) override;
+  Work reduce_scatter_tensor_coalesced(std::vector<at::Tensor>& outputs,
+                                       std::vector<at::Tensor>& inputs,
+                                       const c10d::ReduceScatterOptions& options) override;
 
 protected:
   /// c10d's operation as ours. Throws CollectiveError for those we do not have (bitwise, premul).

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,8 @@ public:
     std::byte* out = nullptr;
     std::size_t in_bytes = 0;
     std::size_t out_bytes = 0;
-    std::vector<std::size_t> in_splits; // bytes to each rank; all_to_all only
-    std::vector<std::size_t> out_splits;
+    std::span<const std::size_t> in_splits; // bytes to each rank; all_to_all only
+    std::span<const std::size_t> out_splits;
   };
 
   Meeting(int size, std::chrono::milliseconds timeout);

@@ -25,6 +25,11 @@ TEST_CASE("an empty tensor passes through every Gloo operation") {
   check_operations(Means::gloo, 2, at::kFloat, {0});
 }
 
+TEST_CASE("reduce and gather and scatter and lists of c10d work over Gloo") {
+  for (const int size : {1, 2, 3})
+    check_c10d(Means::gloo, size);
+}
+
 TEST_CASE("what ranks over Gloo call differently is named on every rank") {
   check_mismatches(Means::gloo);
 }

@@ -4,6 +4,8 @@
 
 #include <latch>
 
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
 #include "tests/collectives/ranks.hpp"
 
 namespace troupe::collectives {
@@ -90,6 +92,49 @@ inline void check_operations(Means means, int size, at::ScalarType type, at::Int
       CHECK(torch::equal(exchanged[i][j], input_of(10 * other + rank, shape, type)));
     }
   }
+}
+
+/// What only c10d has: a root that alone gets or gives, and lists in one call.
+inline void check_c10d(Means means, int size) {
+  CAPTURE(size);
+  const auto errors = on_ranks(means, size, [size](Communicator& communicator) {
+    const int rank = communicator.rank(), root = size - 1;
+    const auto group = communicator.process_group();
+    const auto check = [](bool held, const std::string& what) {
+      if (!held)
+        throw std::runtime_error("wrong: " + what);
+    };
+    const auto input = [](int of) { return input_of(of, {5, 3}, at::kDouble); };
+    const auto sum = loop_over_ranks(size, {5, 3}, at::kDouble, ReduceOp::sum);
+    c10d::ReduceOptions reduce;
+    reduce.rootRank = root;
+    std::vector<at::Tensor> mine{input(rank)};
+    group->reduce(mine, reduce)->wait();
+    check(rank != root || torch::equal(mine[0], sum), "reduce");
+
+    c10d::GatherOptions gather;
+    gather.rootRank = root;
+    std::vector<std::vector<at::Tensor>> all(rank == root ? 1 : 0);
+    if (rank == root)
+      for (int i = 0; i < size; ++i)
+        all[0].push_back(torch::zeros({5, 3}, at::kDouble));
+    mine = {input(rank)};
+    group->gather(all, mine, gather)->wait();
+    for (int i = 0; rank == root && i < size; ++i)
+      check(torch::equal(all[0][static_cast<std::size_t>(i)], input(i)), "gather");
+
+    c10d::ScatterOptions scatter;
+    scatter.rootRank = root;
+    mine = {torch::zeros({5, 3}, at::kDouble)};
+    group->scatter(mine, all, scatter)->wait(); // back to whom it came from
+    check(torch::equal(mine[0], input(rank)), "scatter");
+
+    std::vector<at::Tensor> list{input(rank), input(rank).narrow(0, 1, 2).clone()};
+    group->allreduce_coalesced(list)->wait();
+    check(torch::equal(list[0], sum) && torch::equal(list[1], sum.narrow(0, 1, 2)),
+          "allreduce_coalesced");
+  });
+  CHECK(errors == std::vector<std::string>(static_cast<std::size_t>(size)));
 }
 
 /// Rank 1 calls `odd`, the others `common`: all must throw a message that contains each of `parts`,

@@ -61,6 +61,11 @@ TEST_CASE("a minimum or maximum hands a NaN on, from whichever rank") {
   }
 }
 
+TEST_CASE("reduce and gather and scatter and lists of c10d work over threads") {
+  for (const int size : {1, 2, 3})
+    check_c10d(Means::threads, size);
+}
+
 TEST_CASE("what ranks of threads call differently is named on every rank") {
   check_mismatches(Means::threads);
 }
