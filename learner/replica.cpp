@@ -4,6 +4,7 @@
 
 #include <ATen/ops/cat.h>
 
+#include "learner/update_rule.hpp"
 #include "learner/wrapped_optimizer.hpp"
 
 namespace troupe::learner {
@@ -19,23 +20,25 @@ std::int64_t InputContext::per_replica_batch_size(std::int64_t global_batch_size
 
 ReplicaContext::ReplicaContext(collectives::Communicator* communicator, std::uint64_t seed,
                                at::Device device)
-    : communicator_(communicator), seed_(seed), device_(device) {}
+    : ReplicaContext(ReplicaSeat{.replica_id = communicator ? communicator->rank() : 0,
+                                 .num_replicas = communicator ? communicator->size() : 1,
+                                 .communicator = communicator},
+                     seed, device) {}
 
-int ReplicaContext::replica_id() const {
-  return communicator_ ? communicator_->rank() : 0;
-}
+ReplicaContext::ReplicaContext(ReplicaSeat seat, std::uint64_t seed, at::Device device)
+    : seat_(std::move(seat)), seed_(seed), device_(device) {}
 
 int ReplicaContext::num_replicas_in_sync() const {
-  return communicator_ ? communicator_->size() : 1;
+  return seat_.communicator ? seat_.communicator->size() : 1;
 }
 
 void ReplicaContext::all_reduce(at::Tensor& tensor, collectives::ReduceOp op) {
-  if (communicator_)
-    communicator_->all_reduce(tensor, op);
+  if (seat_.communicator)
+    seat_.communicator->all_reduce(tensor, op);
 }
 
 void ReplicaContext::all_reduce(TensorMap& tensors, collectives::ReduceOp op) {
-  if (!communicator_)
+  if (!seat_.communicator)
     return;
   const at::NoGradGuard guard;
   std::map<at::ScalarType, std::vector<at::Tensor*>> types;
@@ -46,7 +49,7 @@ void ReplicaContext::all_reduce(TensorMap& tensors, collectives::ReduceOp op) {
     for (const auto* tensor : members)
       rows.push_back(tensor->detach().reshape({-1}));
     auto flat = at::cat(rows);
-    communicator_->all_reduce(flat, op);
+    seat_.communicator->all_reduce(flat, op);
     std::int64_t begin = 0;
     for (auto* tensor : members) {
       tensor->copy_(flat.narrow(0, begin, tensor->numel()).view(tensor->sizes()));
@@ -56,21 +59,21 @@ void ReplicaContext::all_reduce(TensorMap& tensors, collectives::ReduceOp op) {
 }
 
 std::vector<at::Tensor> ReplicaContext::all_gather(const at::Tensor& tensor) {
-  return communicator_ ? communicator_->all_gather(tensor)
-                       : std::vector<at::Tensor>{tensor.detach().clone()};
+  return seat_.communicator ? seat_.communicator->all_gather(tensor)
+                            : std::vector<at::Tensor>{tensor.detach().clone()};
 }
 
 void ReplicaContext::broadcast(at::Tensor& tensor, int root) {
-  if (communicator_)
-    communicator_->broadcast(tensor, root);
+  if (seat_.communicator)
+    seat_.communicator->broadcast(tensor, root);
   else if (root != 0)
     throw std::invalid_argument("broadcast: root " + std::to_string(root)
                                 + " is not a replica; there is one, replica 0");
 }
 
 std::vector<at::Tensor> ReplicaContext::all_to_all(const std::vector<at::Tensor>& out) {
-  if (communicator_)
-    return communicator_->all_to_all(out);
+  if (seat_.communicator)
+    return seat_.communicator->all_to_all(out);
   if (out.size() != 1)
     throw std::invalid_argument("all_to_all of " + std::to_string(out.size())
                                 + " tensors; give one per replica, 1");
@@ -78,13 +81,22 @@ std::vector<at::Tensor> ReplicaContext::all_to_all(const std::vector<at::Tensor>
 }
 
 void ReplicaContext::barrier() {
-  if (communicator_)
-    communicator_->barrier();
+  if (seat_.communicator)
+    seat_.communicator->barrier();
 }
 
 std::unique_ptr<WrappedOptimizer>
 ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer) {
-  return std::make_unique<WrappedOptimizer>(std::move(optimizer), communicator_);
+  return wrap_optimizer(std::move(optimizer), WrappedOptimizerOptions{});
+}
+
+std::unique_ptr<WrappedOptimizer>
+ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
+                               const WrappedOptimizerOptions& options) {
+  const int number = optimizers_++;
+  return std::make_unique<WrappedOptimizer>(std::move(optimizer), seat_.communicator, options,
+                                            seat_.update_rule ? seat_.update_rule(number)
+                                                              : nullptr);
 }
 
 } // namespace troupe::learner

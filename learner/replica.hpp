@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "collectives/communicator.hpp"
+#include "collectives/timeline.hpp"
 
 namespace torch::optim {
 class Optimizer;
@@ -36,7 +37,24 @@ struct InputContext {
 /// data.
 using Input = std::function<TensorMap()>;
 
+class UpdateRule;
 class WrappedOptimizer;
+struct WrappedOptimizerOptions;
+
+/// Makes the rule of a replica's wrapped optimizer number `optimizer`, counted from 0.
+using UpdateRuleFactory = std::function<std::unique_ptr<UpdateRule>(int optimizer)>;
+
+/// Where a strategy puts a replica. The pointers outlive the replica's context.
+struct ReplicaSeat {
+  int replica_id = 0;   // among all replicas of the program
+  int num_replicas = 1; // of the program
+  int sync_group = 0;   // whose replicas step together
+  int num_sync_groups = 1;
+  collectives::Communicator* communicator = nullptr; // of the sync group; null for one replica
+  UpdateRuleFactory update_rule = {}; // empty: gradients are averaged over the sync group, the
+                                      // optimizer steps on every replica
+  collectives::Timeline* timeline = nullptr; // of this replica; null: nothing is recorded
+};
 
 /// What step_fn may ask of the other replicas. Valid on the thread of its replica only.
 class ReplicaContext {
@@ -44,9 +62,13 @@ public:
   /// `communicator` may be null for a single replica and must outlive this.
   explicit ReplicaContext(collectives::Communicator* communicator, std::uint64_t seed = 0,
                           at::Device device = at::kCPU);
+  explicit ReplicaContext(ReplicaSeat seat, std::uint64_t seed = 0, at::Device device = at::kCPU);
 
-  int replica_id() const;
-  int num_replicas_in_sync() const;
+  int replica_id() const { return seat_.replica_id; }
+  int num_replicas() const { return seat_.num_replicas; }
+  int sync_group() const { return seat_.sync_group; }
+  int num_sync_groups() const { return seat_.num_sync_groups; }
+  int num_replicas_in_sync() const;            // of the sync group
   std::uint64_t seed() const { return seed_; } // of this replica, split from the run's seed
   at::Device device() const { return device_; }
 
@@ -57,15 +79,20 @@ public:
   void broadcast(at::Tensor& tensor, int root = 0);
   std::vector<at::Tensor> all_to_all(const std::vector<at::Tensor>& out);
   void barrier();
-  collectives::Communicator* communicator() { return communicator_; }
+  collectives::Communicator* communicator() { return seat_.communicator; }
+  collectives::Timeline* timeline() { return seat_.timeline; } // null: not recorded
 
-  /// Averages the gradients of `parameters` over the replicas (bucketed, one flat all_reduce per
-  /// bucket) before each optimizer step, and broadcasts the parameters from replica 0 once, now.
+  /// An optimizer whose step() is the strategy's: gradients averaged over the replicas, or sent to
+  /// parameter servers, … Makes the replicas' parameters alike, now.
   std::unique_ptr<WrappedOptimizer>
   wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer);
+  std::unique_ptr<WrappedOptimizer>
+  wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
+                 const WrappedOptimizerOptions& options);
 
 private:
-  collectives::Communicator* communicator_;
+  ReplicaSeat seat_;
+  int optimizers_ = 0; // wrapped so far
   std::uint64_t seed_;
   at::Device device_;
 };

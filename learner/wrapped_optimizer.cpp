@@ -11,6 +11,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
+#include "learner/update_rule.hpp"
 
 namespace troupe::learner {
 
@@ -46,8 +47,15 @@ void check_norm_limit(double norm) {
 WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                                    collectives::Communicator* communicator,
                                    const WrappedOptimizerOptions& options)
+    : WrappedOptimizer(std::move(optimizer), communicator, options, nullptr) {}
+
+WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
+                                   collectives::Communicator* communicator,
+                                   const WrappedOptimizerOptions& options,
+                                   std::unique_ptr<UpdateRule> rule)
     : optimizer_(std::move(optimizer)),
-      communicator_(communicator && communicator->size() > 1 ? communicator : nullptr),
+      rule_(std::move(rule)),
+      communicator_(!rule_ && communicator && communicator->size() > 1 ? communicator : nullptr),
       options_(options) {
   check_norm_limit(options_.max_gradient_norm);
   if (options_.bucket_bytes < 1)
@@ -57,6 +65,8 @@ WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> opti
     parameters_.insert(parameters_.end(), group.params().begin(), group.params().end());
   if (parameters_.empty())
     throw std::invalid_argument("wrap_optimizer: the optimizer has no parameters");
+  if (rule_)
+    rule_->begin(*optimizer_, parameters_);
   if (!communicator_)
     return;
   std::size_t first = 0;
@@ -184,7 +194,10 @@ void WrappedOptimizer::step() {
       average_gradients();
     measure_and_clip();
   }
-  optimizer_->step();
+  if (rule_)
+    rule_->update();
+  else
+    optimizer_->step();
 }
 
 } // namespace troupe::learner

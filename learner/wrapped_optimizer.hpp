@@ -15,6 +15,8 @@ class Communicator;
 
 namespace troupe::learner {
 
+class UpdateRule;
+
 struct WrappedOptimizerOptions {
   std::int64_t bucket_bytes = 1 << 20; // of one flat all_reduce
   double max_gradient_norm = 0;        // global L2 norm of the averaged gradients; 0: no clipping
@@ -34,6 +36,11 @@ public:
   WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                    collectives::Communicator* communicator,
                    const WrappedOptimizerOptions& options = {});
+  /// With a rule, which makes the parameters alike and gets this replica's own gradients, clipped,
+  /// instead of their being averaged. A null rule is none.
+  WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
+                   collectives::Communicator* communicator, const WrappedOptimizerOptions& options,
+                   std::unique_ptr<UpdateRule> rule);
   ~WrappedOptimizer();
 
   void zero_grad();
@@ -59,6 +66,7 @@ private:
   [[noreturn]] void throw_not_finite() const;
 
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::unique_ptr<UpdateRule> rule_;        // null: synchronous
   collectives::Communicator* communicator_; // null for a single replica
   WrappedOptimizerOptions options_;
   std::vector<at::Tensor> parameters_; // in the optimizer's order

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "learner/replica.hpp"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace troupe::learner {
+
+/// How the gradients of a wrapped optimizer become an update: what the strategies differ in. One
+/// per wrapped optimizer and replica, on the replica's thread. Replicas wrap their optimizers in
+/// the same order, so that the n-th of each belong together.
+class UpdateRule {
+public:
+  virtual ~UpdateRule() = default;
+
+  /// Once, before the first step: makes the parameters of all replicas alike, in place. `optimizer`
+  /// and its parameters outlive this.
+  virtual void begin(torch::optim::Optimizer& optimizer,
+                     const std::vector<at::Tensor>& parameters) = 0;
+
+  /// The gradients (accumulated, clipped, finite) lie in grad() of the parameters; afterwards the
+  /// parameters hold what the next forward pass shall see. Throws CollectiveError or
+  /// std::runtime_error naming who failed.
+  virtual void update() = 0;
+
+  /// Of the last update, for the curves: "staleness", "dropped_gradients", …
+  virtual Metrics metrics() const { return {}; }
+};
+
+} // namespace troupe::learner

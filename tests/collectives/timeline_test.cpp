@@ -1,0 +1,115 @@
+#include <torch/types.h>
+
+#include "tests/doctest_torch.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "collectives/timeline.hpp"
+#include "tests/collectives/ranks.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+using Clock = Timeline::Clock;
+using std::chrono::microseconds;
+
+nlohmann::json read_trace(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
+std::filesystem::path fresh(const std::string& name) {
+  return std::filesystem::temp_directory_path() / (name + std::to_string(::getpid()) + ".json");
+}
+
+} // namespace
+
+TEST_CASE("a full timeline drops its oldest spans and counts them") {
+  Timeline timeline(0, 2);
+  const auto start = Clock::now();
+  for (int i = 0; i < 5; ++i)
+    timeline.add("step", i, start + microseconds(i), start + microseconds(i + 1));
+  const auto events = timeline.events();
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].index == 3);
+  CHECK(events[1].index == 4);
+  CHECK(timeline.dropped() == 3);
+}
+
+TEST_CASE("a span ends once, at its end or before, and a null timeline records nothing") {
+  Timeline timeline(0);
+  {
+    Timeline::Span moved(&timeline, "outer");
+    Timeline::Span outer(std::move(moved));
+    Timeline::Span inner(&timeline, "inner", 7);
+    inner.end();
+    const Timeline::Span nothing(nullptr, "nothing");
+  }
+  const auto events = timeline.events();
+  REQUIRE(events.size() == 2);
+  CHECK(std::string(events[0].name) == "inner");
+  CHECK(events[0].index == 7);
+  CHECK(events[0].begin >= events[1].begin);
+  CHECK(events[0].end <= events[1].end);
+}
+
+TEST_CASE("the clock offsets of threads, which share one clock, are zero within their error") {
+  const auto errors = on_ranks(Means::threads, 3, [](Communicator& communicator) {
+    const auto offsets = measure_clock_offsets(communicator, 8);
+    if (offsets.size() != 3 || offsets[0].ahead.count() != 0)
+      throw std::runtime_error("rank 0 is not the origin");
+    for (const auto& offset : offsets)
+      if (std::chrono::abs(offset.ahead) > offset.error)
+        throw std::runtime_error("the true offset, 0, lies outside of the error");
+  });
+  CHECK(all_empty(errors));
+}
+
+TEST_CASE("the trace of several ranks is one file of Chrome's format, in one time") {
+  const auto path = fresh("timeline_test");
+  const auto start = Clock::now();
+  const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
+    Timeline timeline(communicator.rank());
+    if (communicator.rank() < 2) { // the last has recorded nothing
+      timeline.add("forward", -1, start + microseconds(10), start + microseconds(30));
+      timeline.add("odd \"name\"", communicator.rank(), start + microseconds(30),
+                   start + microseconds(31));
+    }
+    write_timeline(timeline, &communicator, path);
+  });
+  REQUIRE(all_empty(errors));
+  const auto trace = read_trace(path);
+  std::filesystem::remove(path);
+  int forwards = 0, names = 0;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("name") == "process_name")
+      ++names;
+    if (event.at("name") != "forward")
+      continue;
+    ++forwards;
+    CHECK(event.at("ph") == "X");
+    CHECK(event.at("dur").get<double>() == doctest::Approx(20));
+    CHECK(event.at("ts").get<double>() < 5000); // offsets are small against a scheduler's slice
+  }
+  CHECK(forwards == 2);
+  CHECK(names == 3);
+}
+
+TEST_CASE("a timeline of one rank needs no communicator, and a folder that is not there is named") {
+  Timeline timeline(0);
+  timeline.add("step", -1, Clock::now(), Clock::now());
+  const auto path = fresh("timeline_alone");
+  write_timeline(timeline, nullptr, path);
+  CHECK(read_trace(path).at("traceEvents").size() == 2);
+  std::filesystem::remove(path);
+  CHECK_THROWS_WITH_AS(write_timeline(timeline, nullptr, "/no/such/folder/t.json"),
+                       "timeline: cannot write /no/such/folder/t.json; is there a folder of that "
+                       "name, with room in it?",
+                       std::runtime_error);
+}
+
+} // namespace troupe::collectives
