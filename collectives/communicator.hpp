@@ -33,7 +33,7 @@ public:
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual std::string backend() const = 0; // "threads", "gloo", "nccl"
+  virtual std::string backend() const = 0; // "threads", "shared_memory", "gloo", …
 
   virtual void all_reduce(at::Tensor& tensor, ReduceOp op) = 0;             // in place
   virtual std::vector<at::Tensor> all_gather(const at::Tensor& tensor) = 0; // [rank] equal shapes
@@ -70,8 +70,14 @@ make_gloo_communicator(const std::string& host, int port, int rank, int size,
                        const CommunicatorOptions& options = {},
                        const std::string& interface_host = "127.0.0.1");
 
-/// The same over NCCL. Throws std::runtime_error with the reason where this build or machine has no
-/// NCCL.
+/// Rank `rank` of `size` processes of one host (at most 64), over memory that they share. Rank 0
+/// serves the rendezvous at host:port; nothing else goes over the network.
+std::unique_ptr<Communicator>
+make_shared_memory_communicator(const std::string& host, int port, int rank, int size,
+                                const CommunicatorOptions& options = {});
+
+/// The same as make_gloo_communicator over NCCL. Throws std::runtime_error with the reason where
+/// this build or machine has no NCCL.
 std::unique_ptr<Communicator>
 make_nccl_communicator(const std::string& host, int port, int rank, int size, int device,
                        const CommunicatorOptions& options = {},

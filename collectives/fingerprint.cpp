@@ -187,4 +187,10 @@ std::string describe_late(std::span<const Fingerprint> fingerprints, std::span<c
          + " called; look for an error of that rank, or give the communicator a longer timeout";
 }
 
+std::string describe_splits(int from, int to, std::size_t sent, std::size_t taken) {
+  return "all_to_all: rank " + std::to_string(from) + " sends " + std::to_string(sent)
+         + " bytes to rank " + std::to_string(to) + ", which expects " + std::to_string(taken)
+         + "; make them equal";
+}
+
 } // namespace troupe::collectives

@@ -63,6 +63,9 @@ std::string describe_mismatch(std::span<const Fingerprint> fingerprints);
 std::string describe_late(std::span<const Fingerprint> fingerprints, std::span<const char> arrived,
                           std::chrono::milliseconds timeout);
 
+/// "all_to_all: rank 0 sends 8 bytes to rank 1, which expects 4; …"
+std::string describe_splits(int from, int to, std::size_t sent, std::size_t taken);
+
 const char* op_name(ReduceOp op);
 std::string type_name(c10::ScalarType type); // "float32"
 

@@ -156,9 +156,7 @@ void ThreadBackend::check_splits() const {
       const auto sent = meeting_->slot(from).in_splits[static_cast<std::size_t>(to)];
       const auto taken = meeting_->slot(to).out_splits[static_cast<std::size_t>(from)];
       if (sent != taken)
-        throw CollectiveError("all_to_all: rank " + std::to_string(from) + " sends "
-                              + std::to_string(sent) + " bytes to rank " + std::to_string(to)
-                              + ", which expects " + std::to_string(taken) + "; make them equal");
+        throw CollectiveError(describe_splits(from, to, sent, taken));
     }
 }
 

@@ -9,11 +9,14 @@
 
 #include <ATen/Parallel.h>
 
-#include "collectives/communicator.hpp"
+#include "collectives/backend_communicator.hpp"
+#include "collectives/shared_memory_backend.hpp"
 
 namespace troupe::collectives {
 
-enum class Means { threads, gloo };
+/// shared_memory: each rank maps the memory for itself, as processes do; shared_threads: the ranks
+/// use one mapping, which ThreadSanitizer can follow.
+enum class Means { threads, gloo, shared_memory, shared_threads };
 
 /// LibTorch's Gloo is not instrumented: ThreadSanitizer takes its I/O threads for racing. Skipped
 /// there; what is ours of it (control_mesh_test) and ranks as threads are checked in full.
@@ -32,7 +35,14 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
   std::vector<std::unique_ptr<Communicator>> communicators(static_cast<std::size_t>(size));
   if (means == Means::threads)
     communicators = make_thread_communicators(size, options);
-  const int port = means == Means::gloo ? free_port() : 0;
+  if (means == Means::shared_threads) {
+    const auto segment = SharedSegment::of_threads(size);
+    for (int rank = 0; rank < size; ++rank)
+      communicators[static_cast<std::size_t>(rank)] = std::make_unique<BackendCommunicator>(
+          c10::make_intrusive<SharedMemoryBackend>(rank, segment, options.timeout), at::kCPU);
+  }
+  const bool joins = means == Means::gloo || means == Means::shared_memory;
+  const int port = joins ? free_port() : 0;
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   {
     std::vector<std::jthread> threads;
@@ -43,6 +53,9 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
         try {
           if (means == Means::gloo)
             communicators[i] = make_gloo_communicator("127.0.0.1", port, rank, size, options);
+          if (means == Means::shared_memory)
+            communicators[i] =
+                make_shared_memory_communicator("127.0.0.1", port, rank, size, options);
           body(*communicators[i]);
         } catch (const std::exception& error) {
           errors[i] = error.what();
