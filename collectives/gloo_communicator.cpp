@@ -5,6 +5,7 @@
 
 #include "collectives/backend_communicator.hpp"
 #include "collectives/checked_backend.hpp"
+#include "collectives/over_store.hpp"
 #include "collectives/rendezvous.hpp"
 
 namespace troupe::collectives {
@@ -18,21 +19,27 @@ namespace {
 
 } // namespace
 
+StoreFactory gloo_over_store(const std::string& interface_host) {
+  return [interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                          const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
+    const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+    auto gloo = c10d::ProcessGroupGloo::Options::create(options.connect_timeout);
+    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(interface_host));
+    auto inner = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, size, gloo);
+    inner->setTimeout(options.timeout);
+    CheckedBackend::Options checked;
+    checked.name = "gloo";
+    return std::make_unique<BackendCommunicator>(
+        c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked), at::kCPU);
+  };
+}
+
 std::unique_ptr<Communicator> make_gloo_communicator(const std::string& host, int port, int rank,
                                                      int size, const CommunicatorOptions& options,
                                                      const std::string& interface_host) {
-  const auto store = make_rendezvous(host, port, rank, size, options);
-  const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
-  auto gloo = c10d::ProcessGroupGloo::Options::create(options.connect_timeout);
-  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(interface_host));
-  auto inner = c10::make_intrusive<c10d::ProcessGroupGloo>(
-      c10::make_intrusive<c10d::PrefixStore>("gloo", store), rank, size, gloo);
-  inner->setTimeout(options.timeout);
-  CheckedBackend::Options checked;
-  checked.name = "gloo";
-  auto result = std::make_unique<BackendCommunicator>(
-      c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked), at::kCPU);
-  return result;
+  return gloo_over_store(interface_host)(make_rendezvous(host, port, rank, size, options), rank,
+                                         size, options);
 }
 
 } // namespace troupe::collectives

@@ -7,6 +7,7 @@
 #include "collectives/backend_communicator.hpp"
 #include "collectives/checked_backend.hpp"
 #include "collectives/nccl_module.hpp"
+#include "collectives/over_store.hpp"
 #include "collectives/rendezvous.hpp"
 
 namespace troupe::collectives {
@@ -54,10 +55,7 @@ std::string nccl_unavailable_reason() {
   return load().reason;
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, int port, int rank,
-                                                     int size, int device,
-                                                     const CommunicatorOptions& options,
-                                                     const std::string& interface_host) {
+StoreFactory nccl_over_store(int device, const std::string& interface_host) {
   const auto loaded = load();
   if (!loaded.module)
     throw std::runtime_error("NCCL cannot be used: " + loaded.reason);
@@ -65,18 +63,29 @@ std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, in
     throw std::invalid_argument("device " + std::to_string(device) + " must be in [0, "
                                 + std::to_string(loaded.module->device_count())
                                 + "), the CUDA devices that are visible");
-  const auto store = make_rendezvous(host, port, rank, size, options);
-  const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
-  auto inner = loaded.module->make(c10::make_intrusive<c10d::PrefixStore>("nccl", store), rank,
-                                   size, device, options.timeout.count());
-  CheckedBackend::Options checked;
-  checked.name = "nccl";
-  checked.device = at::kCUDA;
-  checked.averages = true;
-  checked.inner_barrier = true;
-  return std::make_unique<BackendCommunicator>(
-      c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked),
-      at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
+  return [module = loaded.module, device,
+          interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                          const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
+    const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+    auto inner = module->make(c10::make_intrusive<c10d::PrefixStore>("nccl", store), rank, size,
+                              device, options.timeout.count());
+    CheckedBackend::Options checked;
+    checked.name = "nccl";
+    checked.device = at::kCUDA;
+    checked.averages = true;
+    checked.inner_barrier = true;
+    return std::make_unique<BackendCommunicator>(
+        c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked),
+        at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
+  };
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, int port, int rank,
+                                                     int size, int device,
+                                                     const CommunicatorOptions& options,
+                                                     const std::string& interface_host) {
+  const auto make = nccl_over_store(device, interface_host);
+  return make(make_rendezvous(host, port, rank, size, options), rank, size, options);
 }
 
 } // namespace troupe::collectives

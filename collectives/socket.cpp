@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -111,7 +112,8 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
     }
   }
   if (error != 0)
-    throw std::runtime_error("cannot connect to " + name(host, port) + ": " + std::strerror(error));
+    throw std::system_error(error, std::generic_category(),
+                            "cannot connect to " + name(host, port));
   return socket;
 }
 

@@ -38,7 +38,8 @@ int milliseconds_until(Deadline deadline);
 Socket listen_at(const std::string& host, int port);
 int port_of(const Socket& socket);
 
-/// Throws std::runtime_error naming the address at the deadline. Non-blocking, without delay.
+/// Throws std::system_error (a std::runtime_error) naming the address when it is refused, or at the
+/// deadline. Non-blocking, without delay.
 Socket connect_to(const std::string& host, int port, Deadline deadline);
 
 /// An empty socket when nobody came by the deadline. Non-blocking, without delay.
