@@ -30,6 +30,8 @@ void BackendCommunicator::refuse(const std::string& what) {
 }
 
 void BackendCommunicator::all_reduce(at::Tensor& tensor, ReduceOp op) {
+  if (op == ReduceOp::first)
+    return broadcast(tensor, 0);
   const at::NoGradGuard guard;
   c10d::AllreduceOptions options;
   options.reduceOp = to_c10d(op);

@@ -15,7 +15,8 @@ class ProcessGroup;
 
 namespace troupe::collectives {
 
-enum class ReduceOp : std::uint8_t { sum, mean, min, max, product };
+/// `first` is the value of rank 0, on all.
+enum class ReduceOp : std::uint8_t { sum, mean, min, max, product, first };
 
 /// A collective that failed, came late or did not match on all ranks. The message says which rank
 /// and why; the communicator is poisoned: every later call on any rank throws the same.

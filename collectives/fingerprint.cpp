@@ -89,6 +89,8 @@ const char* op_name(ReduceOp op) {
     return "max";
   case ReduceOp::product:
     return "product";
+  case ReduceOp::first:
+    return "first";
   }
   return "an unknown operation";
 }

@@ -39,8 +39,11 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
     return c10d::ReduceOp::MAX;
   case ReduceOp::product:
     return c10d::ReduceOp::PRODUCT;
+  case ReduceOp::first:
+    break;
   }
-  throw std::invalid_argument("collectives: unknown reduction");
+  throw std::invalid_argument(std::string("collectives: the reduction \"") + op_name(op)
+                              + "\" is taken by all_reduce only");
 }
 
 ReduceOp GuardedBackend::operation(const c10d::ReduceOp& op) {

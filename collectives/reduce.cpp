@@ -76,12 +76,16 @@ void reduce_type(ReduceOp op, std::span<const std::byte* const> inputs,
     return reduce_blocks<T, ReduceOp::max>(inputs, outputs, count);
   case ReduceOp::product:
     return reduce_blocks<T, ReduceOp::product>(inputs, outputs, count);
+  case ReduceOp::first: // a broadcast: no arithmetic
+    return;
   }
 }
 
 } // namespace
 
 bool can_reduce(c10::ScalarType type, ReduceOp op) {
+  if (op == ReduceOp::first)
+    return false;
   switch (type) {
   case c10::ScalarType::Float:
   case c10::ScalarType::Double:

@@ -10,8 +10,8 @@
 
 namespace troupe::collectives {
 
-/// Whether reduce_ranks() takes this pair: no mean of integers, no arithmetic on bool or complex
-/// numbers.
+/// Whether reduce_ranks() takes this pair: not `first`, which is a broadcast; no mean of integers,
+/// no arithmetic on bool or complex numbers.
 bool can_reduce(c10::ScalarType type, ReduceOp op);
 
 /// outputs[k][i] = op over inputs[0][i], inputs[1][i], … in this order, for `count` elements and

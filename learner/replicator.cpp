@@ -61,7 +61,7 @@ Metrics ReplicaRunner::step(const TensorMap& batch) {
 
 bool ReplicaRunner::all_have(bool mine) {
   auto flag = at::full({1}, mine ? 1 : 0, at::TensorOptions(at::kLong).device(context_.device()));
-  context_.all_reduce(flag, collectives::ReduceOp::min);
+  context_.all_reduce_(flag, collectives::ReduceOp::min);
   return flag.item<std::int64_t>() == 1;
 }
 

@@ -42,36 +42,36 @@ TEST_CASE("a global batch that does not divide over the replicas is refused with
   CHECK(message.find("3 replicas") != std::string::npos);
 }
 
-TEST_CASE("a map of tensors of several types is reduced in place") {
-  std::vector<TensorMap> maps(2);
+TEST_CASE("a map of tensors of several types is reduced in one call per type") {
+  std::vector<Nest> maps(2);
   const auto errors = on_ranks(Means::threads, 2, [&](Communicator& communicator) {
     ReplicaContext context(&communicator);
-    auto& mine = maps[static_cast<std::size_t>(communicator.rank())];
     const double value = communicator.rank();
-    mine = {{"a", torch::full({2, 3}, value, at::kFloat)},
-            {"b", torch::full({}, 10 * value, at::kDouble)},
-            {"c", torch::full({4}, 2 * value, at::kFloat)}};
-    context.all_reduce(mine);
+    const TensorMap mine{{"a", torch::full({2, 3}, value, at::kFloat)},
+                         {"b", torch::full({}, 10 * value, at::kDouble)},
+                         {"c", torch::full({4}, 2 * value, at::kFloat)}};
+    maps[static_cast<std::size_t>(communicator.rank())] = context.all_reduce(mine);
   });
   REQUIRE(errors == std::vector<std::string>(2));
   for (const auto& map : maps) {
-    CHECK(torch::equal(map.at("a"), torch::full({2, 3}, 0.5, at::kFloat)));
-    CHECK(map.at("b").item<double>() == 5);
-    CHECK(torch::equal(map.at("c"), torch::full({4}, 1.0, at::kFloat)));
+    CHECK(torch::equal(map.at("a").tensor(), torch::full({2, 3}, 0.5, at::kFloat)));
+    CHECK(map.at("b").tensor().item<double>() == 5);
+    CHECK(torch::equal(map.at("c").tensor(), torch::full({4}, 1.0, at::kFloat)));
   }
 }
 
 TEST_CASE("a context without a communicator is the only replica") {
   ReplicaContext context(nullptr);
   auto tensor = torch::full({2}, 3.0);
-  context.all_reduce(tensor);
-  context.broadcast(tensor);
+  context.all_reduce_(tensor);
+  context.broadcast_(tensor);
   context.barrier();
+  CHECK(torch::equal(context.all_reduce(tensor), tensor));
   CHECK(context.replica_id() == 0);
   CHECK(context.num_replicas_in_sync() == 1);
   CHECK(torch::equal(tensor, torch::full({2}, 3.0)));
   CHECK(context.all_gather(tensor).size() == 1);
-  CHECK(context.all_to_all({tensor}).size() == 1);
+  CHECK(context.all_to_all(std::vector<at::Tensor>{tensor}).size() == 1);
 }
 
 TEST_CASE("wrapping gives every replica the parameters of replica 0, whatever their layout") {
