@@ -7,12 +7,15 @@
 #include <stdexcept>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include "collectives/communicator.hpp"
 
 namespace troupe::collectives {
 namespace {
+
+constexpr auto kNever = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t nanoseconds(Timeline::Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -49,13 +52,6 @@ std::string trace_of(const Timeline& timeline, std::int64_t origin, std::int64_t
     text += '}';
   }
   return text;
-}
-
-std::int64_t first_begin(const Timeline& timeline) {
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();
-  for (const auto& event : timeline.events())
-    first = std::min(first, nanoseconds(event.begin));
-  return first;
 }
 
 void write_file(const std::filesystem::path& path, const std::vector<std::string>& parts) {
@@ -160,22 +156,25 @@ std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int r
   return offsets;
 }
 
-void write_timeline(const Timeline& timeline, Communicator* communicator,
+void write_timeline(const std::vector<const Timeline*>& timelines, Communicator* communicator,
                     const std::filesystem::path& path) {
-  if (!communicator) {
-    write_file(path, {trace_of(timeline, first_begin(timeline), 0)});
-    return;
-  }
-  const auto offsets = measure_clock_offsets(*communicator);
-  const auto ahead = offsets[static_cast<std::size_t>(communicator->rank())].ahead.count();
-  auto origin = at::empty({1}, at::kLong);
-  const auto first = first_begin(timeline);
-  *origin.mutable_data_ptr<std::int64_t>() =
-      timeline.events().empty() ? first : first - ahead; // the empty one's is no time
-  communicator->all_reduce(origin, ReduceOp::min);
-  const auto parts = gather_texts(
-      *communicator, trace_of(timeline, *origin.const_data_ptr<std::int64_t>(), ahead));
-  if (communicator->rank() == 0)
+  std::int64_t ahead = 0;
+  if (communicator)
+    ahead = measure_clock_offsets(*communicator)[static_cast<std::size_t>(communicator->rank())]
+                .ahead.count();
+  auto origin = at::full({1}, kNever, at::kLong); // the earliest span, by rank 0's clock
+  auto& first = *origin.mutable_data_ptr<std::int64_t>();
+  for (const auto* timeline : timelines)
+    for (const auto& event : timeline->events())
+      first = std::min(first, nanoseconds(event.begin) - ahead);
+  if (communicator)
+    communicator->all_reduce(origin, ReduceOp::min);
+  std::string mine;
+  for (const auto* timeline : timelines)
+    mine += (mine.empty() ? "" : ",\n") + trace_of(*timeline, first, ahead);
+  const auto parts =
+      communicator ? gather_texts(*communicator, mine) : std::vector<std::string>{mine};
+  if (!communicator || communicator->rank() == 0)
     write_file(path, parts);
 }
 

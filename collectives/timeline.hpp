@@ -89,10 +89,10 @@ struct ClockOffset {
 /// leaves one before the last has come, which bounds the offset from both sides. All ranks call it.
 std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int rounds = 32);
 
-/// Gathers the timelines of all ranks and writes one Chrome trace on rank 0, a process per rank,
-/// times by rank 0's clock. All ranks call it; a null communicator is one rank. Throws
-/// std::runtime_error naming the path.
-void write_timeline(const Timeline& timeline, Communicator* communicator,
+/// Gathers the timelines of all ranks (each gives its own, or several) and writes one Chrome trace
+/// on rank 0, a process per timeline's rank, times by rank 0's clock. All ranks call it; a null
+/// communicator is one rank. Throws std::runtime_error naming the path.
+void write_timeline(const std::vector<const Timeline*>& timelines, Communicator* communicator,
                     const std::filesystem::path& path);
 
 } // namespace troupe::collectives

@@ -1,82 +1,105 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
+#include "learner/distributed_input.hpp"
 #include "learner/replica.hpp"
+#include "learner/replica_threads.hpp"
 
 namespace troupe::learner {
 
+struct ReplicatorOptions {
+  std::uint64_t seed = 1;   // of the run; each replica's own is split from it
+  int threads = 1;          // of LibTorch, for each replica
+  std::size_t timeline = 0; // spans kept per replica; 0: none
+};
+
+/// What every replica of this process returned, [local replica].
+using PerReplica = std::vector<TensorMap>;
+
+/// Something that every replica of this process has one of: networks, optimizers. Made by
+/// Replicator::build.
+template <class T>
+class Replicated {
+public:
+  explicit Replicated(std::vector<std::shared_ptr<T>> all) : all_(std::move(all)) {}
+  /// The calling replica's.
+  T& of(const ReplicaContext& context) const {
+    return *all_.at(static_cast<std::size_t>(context.local_id()));
+  }
+  /// Between two calls of the replicator only.
+  T& operator[](int local_id) const { return *all_.at(static_cast<std::size_t>(local_id)); }
+
+private:
+  std::vector<std::shared_ptr<T>> all_;
+};
+
+/// Runs a training program on every replica, whatever the strategy; the run loop is the caller's:
+///
+///   Replicator replicator(make_mirrored_strategy(2));
+///   auto gan = replicator.build<Gan>([](ReplicaContext& context) { return
+///   std::make_shared<Gan>(context); }); auto images = replicator.input(input_fn); while (…) {
+///     replicator.step(*images, [&](ReplicaContext& context, const TensorMap& batch) {
+///       return gan.of(context).critic_step(batch); });
+///     …
+///   }
+///
+/// One thread owns it. A failure of one replica ends all: ReplicaError from the call that is under
+/// way and from every later one.
+class Replicator {
+public:
+  using Body = std::function<TensorMap(ReplicaContext& context)>;
+  using StepFn = std::function<TensorMap(ReplicaContext& context, const TensorMap& batch)>;
+
+  /// Starts the replicas' threads, which take their seats. Throws ReplicaError.
+  explicit Replicator(std::unique_ptr<Strategy> strategy, const ReplicatorOptions& options = {});
+  ~Replicator();
+
+  int size() const { return threads_.size(); } // replicas of this process
+  int num_replicas() const;                    // of the program
+  bool is_chief() const;                       // replica 0 is in this process
+
+  /// `body` on every replica at once.
+  PerReplica call(const Body& body);
+
+  template <class T>
+  Replicated<T> build(const std::function<std::shared_ptr<T>(ReplicaContext&)>& make) {
+    std::vector<std::shared_ptr<T>> all(static_cast<std::size_t>(size()));
+    threads_.call([&](ReplicaContext& context) {
+      all[static_cast<std::size_t>(context.local_id())] = make(context);
+    });
+    return Replicated<T>(std::move(all));
+  }
+
+  std::unique_ptr<DistributedInput> input(InputFn input_fn,
+                                          const DistributedInputOptions& options = {});
+
+  /// One step on the next batches. Empty when the input has ended.
+  std::optional<PerReplica> step(DistributedInput& input, const StepFn& step_fn);
+
+  /// Values of the replicas of this process and, where all replicas of the program step together,
+  /// of the others: reduced, or gathered by rows in the order of the replicas (a scalar is a row).
+  TensorMap reduce(const PerReplica& values, ReduceOp op = ReduceOp::mean);
+  TensorMap gather(const PerReplica& values);
+
+  /// Chrome trace of all replicas, written by the chief. Throws std::invalid_argument without
+  /// timelines.
+  void write_timeline(const std::filesystem::path& path);
+
+private:
+  friend class ReplicaProgram;
+  bool all_in_sync();
+
+  ReplicaThreads threads_;
+};
+
 /// Makes one replica; called once per replica, from the thread that will run it.
 using ReplicaFactory = std::function<std::unique_ptr<Replica>()>;
-
-/// A replica failed. "replica 1 of 2: <its message>"; the original exception is nested.
-class ReplicaError : public std::runtime_error {
-public:
-  ReplicaError(int replica_id, const std::string& what)
-      : std::runtime_error(what), replica_id_(replica_id) {}
-  int replica_id() const { return replica_id_; }
-
-private:
-  int replica_id_;
-};
-
-/// The seed of a replica, split from the run's (splitmix64): different for every replica, the same
-/// for every run.
-std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id);
-
-/// Makes the calling thread fit for LibTorch's arithmetic: `threads` of OpenMP, denormals flushed.
-/// First thing in every thread that computes.
-void prepare_compute_thread(int threads);
-
-struct ReplicaRunnerOptions {
-  std::uint64_t seed = 1; // of the run; the replica's own is split from it
-  int threads = 1;        // of LibTorch, for this replica
-  at::Device device = at::kCPU;
-  /// The input ends some day: before each step the replicas agree (one small all_reduce) that all
-  /// of them have a batch, and stop together. Without it an input that ends is an error.
-  bool finite_input = false;
-};
-
-/// One replica on the thread that constructs it: builds it, feeds it, steps it. Every rank of the
-/// communicator runs one, wherever it lives. Not thread-safe.
-class ReplicaRunner {
-public:
-  /// `communicator` may be null for a single replica and must outlive this. Calls prepare_compute_
-  /// thread() and Replica::build().
-  ReplicaRunner(std::unique_ptr<Replica> replica, collectives::Communicator* communicator,
-                const ReplicaRunnerOptions& options = {});
-
-  /// Next batch of the replica's own input_fn (made at the first call), then step_fn. Empty when
-  /// the input has ended (finite_input only).
-  std::optional<Metrics> step();
-
-  /// step_fn on a batch that the caller brings.
-  Metrics step(const TensorMap& batch);
-
-  std::int64_t steps() const { return steps_; }
-  Replica& replica() { return *replica_; }
-  ReplicaContext& context() { return context_; }
-
-private:
-  bool all_have(bool mine);
-
-  ReplicaContext context_;
-  bool finite_input_;
-  std::unique_ptr<Replica> replica_;
-  Input input_;
-  std::int64_t steps_ = 0;
-};
-
-struct ReplicatorOptions {
-  int replicas = 1;
-  ReplicaRunnerOptions runner;
-  collectives::CommunicatorOptions communicator;
-};
 
 /// What a replica did during one run().
 struct ReplicaReport {
@@ -85,28 +108,26 @@ struct ReplicaReport {
   Metrics mean; // over these steps
 };
 
-/// N replicas as threads of this process, each with its own input pipeline, in lockstep through a
-/// communicator of threads. One thread owns it.
-class Replicator {
+/// A Replica with its input and step, on every replica of a replicator, which outlives it.
+class ReplicaProgram {
 public:
-  /// Starts the threads and builds the replicas. Throws ReplicaError, std::invalid_argument.
-  Replicator(ReplicaFactory factory, const ReplicatorOptions& options);
-  /// Lets a step that is under way end, then joins.
-  ~Replicator();
-  Replicator(const Replicator&) = delete;
-  Replicator& operator=(const Replicator&) = delete;
+  /// Builds the replicas. Throws ReplicaError.
+  ReplicaProgram(Replicator& replicator, ReplicaFactory factory,
+                 const DistributedInputOptions& input = {});
 
-  /// `steps` steps of every replica; fewer when a finite input ends. The first replica that throws
-  /// ends them all: ReplicaError here and at every later call.
+  /// `steps` steps of every replica; fewer when a finite input ends. The replicas do not wait for
+  /// each other between steps but in their collectives. [local replica]
   std::vector<ReplicaReport> run(std::int64_t steps);
 
-  int size() const;
   /// Between two calls of run() only.
-  Replica& replica(int replica_id);
+  Replica& replica(int local_id) { return replicas_[local_id]; }
 
 private:
-  struct State;
-  std::unique_ptr<State> state_;
+  ReplicaReport run_steps(ReplicaContext& context, std::int64_t steps);
+
+  Replicator& replicator_;
+  Replicated<Replica> replicas_;
+  DistributedInput input_;
 };
 
 } // namespace troupe::learner

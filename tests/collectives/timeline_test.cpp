@@ -79,7 +79,7 @@ TEST_CASE("the trace of several ranks is one file of Chrome's format, in one tim
       timeline.add("odd \"name\"", communicator.rank(), start + microseconds(30),
                    start + microseconds(31));
     }
-    write_timeline(timeline, &communicator, path);
+    write_timeline({&timeline}, &communicator, path);
   });
   REQUIRE(all_empty(errors));
   const auto trace = read_trace(path);
@@ -103,10 +103,10 @@ TEST_CASE("a timeline of one rank needs no communicator, and a folder that is no
   Timeline timeline(0);
   timeline.add("step", -1, Clock::now(), Clock::now());
   const auto path = fresh("timeline_alone");
-  write_timeline(timeline, nullptr, path);
+  write_timeline({&timeline}, nullptr, path);
   CHECK(read_trace(path).at("traceEvents").size() == 2);
   std::filesystem::remove(path);
-  CHECK_THROWS_WITH_AS(write_timeline(timeline, nullptr, "/no/such/folder/t.json"),
+  CHECK_THROWS_WITH_AS(write_timeline({&timeline}, nullptr, "/no/such/folder/t.json"),
                        "timeline: cannot write /no/such/folder/t.json; is there a folder of that "
                        "name, with room in it?",
                        std::runtime_error);

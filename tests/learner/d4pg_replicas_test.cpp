@@ -2,8 +2,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "learner/replicator.hpp"
 #include "tests/learner/d4pg_fixture.hpp"
+#include "tests/learner/replicas.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
@@ -44,9 +44,7 @@ private:
 };
 
 TensorMap after_100_steps(const D4pgConfig& config, const D4pgSpec& spec, int replicas, int which) {
-  ReplicatorOptions options;
-  options.replicas = replicas;
-  Replicator replicator([&] { return std::make_unique<Fed>(config, spec); }, options);
+  Replicas replicator([&] { return std::make_unique<Fed>(config, spec); }, replicas);
   replicator.run(100);
   return copied(replicator.replica(which).parameters());
 }

@@ -53,12 +53,11 @@ private:
 } // namespace
 
 TEST_CASE("the example of the README: a line fitted by two replicas") {
-  ReplicatorOptions options;
-  options.replicas = 2;
-  Replicator replicator([] { return std::make_unique<Line>(); }, options);
-  const auto reports = replicator.run(200);
+  Replicator replicator(make_mirrored_strategy(2));
+  ReplicaProgram program(replicator, [] { return std::make_unique<Line>(); });
+  const auto reports = program.run(200); // per replica: steps, last and mean metrics
   CHECK(reports[0].last.at("loss") < 0.01);
-  CHECK(replicator.replica(1).parameters().at("slope").item<float>()
+  CHECK(program.replica(1).parameters().at("slope").item<float>()
         == doctest::Approx(3).epsilon(0.05));
 }
 // [example]

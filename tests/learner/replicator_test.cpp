@@ -6,15 +6,10 @@
 
 #include "learner/replicator.hpp"
 #include "tests/learner/mlp_replica.hpp"
+#include "tests/learner/replicas.hpp"
 
 namespace troupe::learner {
 namespace {
-
-ReplicatorOptions replicas(int count) {
-  ReplicatorOptions options;
-  options.replicas = count;
-  return options;
-}
 
 std::unique_ptr<Replica> make_mlp() {
   return std::make_unique<MlpReplica>();
@@ -57,10 +52,10 @@ private:
 } // namespace
 
 TEST_CASE("2 and 4 replicas on their share of the batch equal 1 on the whole after 100 steps") {
-  Replicator one(make_mlp, replicas(1));
+  Replicas one(make_mlp, 1);
   const auto alone = one.run(100);
   for (const int count : {2, 4}) {
-    Replicator many(make_mlp, replicas(count));
+    Replicas many(make_mlp, count);
     const auto reports = many.run(100);
     REQUIRE(reports.size() == static_cast<std::size_t>(count));
     double loss = 0;
@@ -75,8 +70,8 @@ TEST_CASE("2 and 4 replicas on their share of the batch equal 1 on the whole aft
 }
 
 TEST_CASE("a run repeated gives the same bits, in one call or in several") {
-  Replicator first(make_mlp, replicas(3 - 1));
-  Replicator second(make_mlp, replicas(2));
+  Replicas first(make_mlp, 2);
+  Replicas second(make_mlp, 2);
   first.run(20);
   second.run(5);
   second.run(15);
@@ -87,7 +82,7 @@ TEST_CASE("a run repeated gives the same bits, in one call or in several") {
 }
 
 TEST_CASE("an exception in one replica ends all of them with its message and its number") {
-  Replicator replicator([] { return std::make_unique<FailingReplica>(); }, replicas(2));
+  Replicas replicator([] { return std::make_unique<FailingReplica>(); }, 2);
   for (int again = 0; again < 2; ++again) {
     try {
       replicator.run(10);
@@ -108,28 +103,26 @@ TEST_CASE("an exception while building is reported the same way") {
       MlpReplica::build(context);
     }
   };
-  CHECK_THROWS_WITH_AS(Replicator([] { return std::make_unique<Unbuildable>(); }, replicas(2)),
+  CHECK_THROWS_WITH_AS(Replicas([] { return std::make_unique<Unbuildable>(); }, 2),
                        "replica 0 of 2: no such encoder", ReplicaError);
 }
 
 TEST_CASE("a finite input ends on all replicas at the same step") {
-  auto options = replicas(3);
-  options.runner.finite_input = true;
-  Replicator replicator([] { return std::make_unique<CountingReplica>(); }, options);
+  Replicas replicator([] { return std::make_unique<CountingReplica>(); }, 3, {}, {.finite = true});
   for (const auto& report : replicator.run(100))
     CHECK(report.steps == 5);
 }
 
 TEST_CASE("an input that ends unexpectedly is named") {
-  Replicator replicator([] { return std::make_unique<CountingReplica>(); }, replicas(1));
+  Replicas replicator([] { return std::make_unique<CountingReplica>(); }, 1);
   CHECK_THROWS_WITH_AS(replicator.run(100),
-                       "replica 0 of 1: the input of replica 0 ended after 5 steps; set "
-                       "finite_input where inputs end",
+                       "replica 0 of 1: the input of replica 0 ended; set `finite` where "
+                       "inputs end",
                        ReplicaError);
 }
 
 TEST_CASE("metrics are reported per replica: the last and the mean") {
-  Replicator replicator([] { return std::make_unique<CountingReplica>(); }, replicas(2));
+  Replicas replicator([] { return std::make_unique<CountingReplica>(); }, 2);
   const auto reports = replicator.run(4);
   for (std::size_t id = 0; id < 2; ++id) {
     CHECK(reports[id].last.at("steps") == 4);
@@ -144,18 +137,14 @@ TEST_CASE("every replica has a seed of its own, split from the run's") {
     for (int id = 0; id < 50; ++id)
       seeds.insert(replica_seed(run, id));
   CHECK(seeds.size() == 20 * 50);
-  auto options = replicas(2);
-  options.runner.seed = 9;
-  Replicator replicator([] { return std::make_unique<CountingReplica>(); }, options);
+  Replicas replicator([] { return std::make_unique<CountingReplica>(); }, 2, {.seed = 9});
   for (int id = 0; id < 2; ++id)
     CHECK(dynamic_cast<CountingReplica&>(replicator.replica(id)).seed_ == replica_seed(9, id));
 }
 
 TEST_CASE("sizes out of range are refused") {
-  CHECK_THROWS_AS(Replicator(make_mlp, replicas(0)), std::invalid_argument);
-  auto options = replicas(1);
-  options.runner.threads = 0;
-  CHECK_THROWS_WITH_AS(Replicator(make_mlp, options),
+  CHECK_THROWS_AS(Replicas(make_mlp, 0), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(Replicas(make_mlp, 1, {.threads = 0}),
                        "replica 0 of 1: threads 0 must be at least 1", ReplicaError);
 }
 
