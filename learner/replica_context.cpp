@@ -332,7 +332,10 @@ std::unique_ptr<WrappedOptimizer>
 ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                                const WrappedOptimizerOptions& options) {
   const int number = optimizers_++;
-  return std::make_unique<WrappedOptimizer>(std::move(optimizer), seat_.communicator, options,
+  auto with_timeline = options;
+  if (!with_timeline.timeline)
+    with_timeline.timeline = seat_.timeline;
+  return std::make_unique<WrappedOptimizer>(std::move(optimizer), seat_.communicator, with_timeline,
                                             seat_.update_rule ? seat_.update_rule(number)
                                                               : nullptr);
 }

@@ -1,45 +1,37 @@
 #include "learner/wrapped_optimizer.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <string>
 
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
+#include "learner/gradient_buckets.hpp"
+#include "learner/sharded_state.hpp"
 #include "learner/update_rule.hpp"
 
 namespace troupe::learner {
 
-/// Gradients of consecutive parameters of one type and device, one flat tensor: the gradients, then
-/// one flag per parameter that says on which share of the replicas it had a gradient.
-struct WrappedOptimizer::Bucket {
-  std::size_t first = 0; // parameter
-  std::size_t count = 0;
-  at::Tensor flat;               // [elements + count]
-  std::vector<at::Tensor> views; // [parameter] of its shape, into flat
-  at::Tensor flags;              // [count], into flat
-};
+using collectives::Timeline;
 
 namespace {
 
-bool same_bucket(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.device() == b.device();
-}
-
-bool is_view(const at::Tensor& gradient, const at::Tensor& view) {
-  return gradient.defined() && gradient.data_ptr() == view.data_ptr()
-         && gradient.strides() == view.strides();
-}
+constexpr std::int64_t kTriedBytes[] = {1 << 20, 4 << 20, 16 << 20, 64 << 20};
+constexpr int kStepsEach = 4;
 
 void check_norm_limit(double norm) {
   if (!(norm >= 0) || std::isinf(norm))
     throw std::invalid_argument("max_gradient_norm " + std::to_string(norm)
                                 + " must be a finite number, at least 0; 0 switches clipping off");
+}
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 } // namespace
@@ -57,64 +49,57 @@ WrappedOptimizer::WrappedOptimizer(std::unique_ptr<torch::optim::Optimizer> opti
       rule_(std::move(rule)),
       communicator_(!rule_ && communicator && communicator->size() > 1 ? communicator : nullptr),
       options_(options) {
-  check_norm_limit(options_.max_gradient_norm);
-  if (options_.bucket_bytes < 1)
-    throw std::invalid_argument("bucket_bytes " + std::to_string(options_.bucket_bytes)
-                                + " must be at least 1");
-  for (auto& group : optimizer_->param_groups())
+  for (auto& group : optimizer_->param_groups()) {
     parameters_.insert(parameters_.end(), group.params().begin(), group.params().end());
-  if (parameters_.empty())
-    throw std::invalid_argument("wrap_optimizer: the optimizer has no parameters");
+    if (!options_.schedules.empty())
+      base_rates_.push_back(group.options().get_lr());
+  }
+  check_options();
+  if (!options_.clock)
+    options_.clock = steady_seconds;
   if (rule_)
     rule_->begin(*optimizer_, parameters_);
   if (!communicator_)
     return;
-  std::size_t first = 0;
-  while (first < parameters_.size()) {
-    std::int64_t elements = 0;
-    std::size_t end = first;
-    while (end < parameters_.size() && same_bucket(parameters_[end], parameters_[first])
-           && (end == first
-               || (elements + parameters_[end].numel()) * parameters_[end].element_size()
-                      <= options_.bucket_bytes))
-      elements += parameters_[end++].numel();
-    add_bucket(first, end - first, elements);
-    first = end;
-  }
-  broadcast_parameters();
+  if (options_.bucket_bytes == 0 && !options_.deterministic)
+    tuner_.emplace(std::vector<std::int64_t>(std::begin(kTriedBytes), std::end(kTriedBytes)),
+                   kStepsEach);
+  if (options_.bucket_bytes == 0)
+    options_.bucket_bytes = kTriedBytes[0];
+  buckets_ = std::make_unique<GradientBuckets>(
+      parameters_, *communicator_,
+      GradientBucketsOptions{.bucket_bytes = options_.bucket_bytes,
+                             .overlap = options_.overlap,
+                             .keep_order = options_.deterministic,
+                             .operation = options_.operation,
+                             .compression = options_.compression,
+                             .timeline = options_.timeline});
+  buckets_->broadcast_parameters();
+  if (options_.shard_optimizer_state)
+    sharded_ = std::make_unique<ShardedState>(*optimizer_, communicator_);
 }
 
 WrappedOptimizer::~WrappedOptimizer() = default;
 
-void WrappedOptimizer::add_bucket(std::size_t first, std::size_t count, std::int64_t elements) {
-  Bucket bucket;
-  bucket.first = first;
-  bucket.count = count;
-  const auto flags = static_cast<std::int64_t>(count);
-  bucket.flat = at::zeros({elements + flags}, parameters_[first].options().requires_grad(false));
-  bucket.flags = bucket.flat.narrow(0, elements, flags);
-  std::int64_t begin = 0;
-  for (std::size_t i = first; i < first + count; ++i) {
-    const auto& parameter = parameters_[i];
-    auto view = bucket.flat.narrow(0, begin, parameter.numel());
-    // In the parameter's own layout (channels last), so that the update goes straight through.
-    bucket.views.push_back(parameter.is_non_overlapping_and_dense()
-                               ? view.as_strided(parameter.sizes(), parameter.strides())
-                               : view.view(parameter.sizes()));
-    begin += parameter.numel();
-  }
-  buckets_.push_back(std::move(bucket));
-}
-
-void WrappedOptimizer::broadcast_parameters() {
-  const at::NoGradGuard guard;
-  for (auto& bucket : buckets_) {
-    for (std::size_t i = 0; i < bucket.count; ++i)
-      bucket.views[i].copy_(parameters_[bucket.first + i]);
-    communicator_->broadcast(bucket.flat, 0);
-    for (std::size_t i = 0; i < bucket.count; ++i)
-      parameters_[bucket.first + i].copy_(bucket.views[i]);
-  }
+void WrappedOptimizer::check_options() const {
+  check_norm_limit(options_.max_gradient_norm);
+  check_compression(options_.compression, options_.operation);
+  if (options_.bucket_bytes < 0)
+    throw std::invalid_argument("bucket_bytes " + std::to_string(options_.bucket_bytes)
+                                + " must be at least 1, or 0 to be tuned in the first steps");
+  if (options_.accumulate < 1)
+    throw std::invalid_argument("accumulate " + std::to_string(options_.accumulate)
+                                + " must be at least 1 micro-batch");
+  if (parameters_.empty())
+    throw std::invalid_argument("wrap_optimizer: the optimizer has no parameters");
+  const auto groups = optimizer_->param_groups().size();
+  const auto schedules = options_.schedules.size();
+  if (schedules > 1 && schedules != groups)
+    throw std::invalid_argument("schedules: " + std::to_string(schedules) + " for "
+                                + std::to_string(groups)
+                                + " parameter groups; give none, one for all, or one for each");
+  for (const auto& schedule : options_.schedules)
+    check_schedule(schedule);
 }
 
 void WrappedOptimizer::set_max_gradient_norm(double norm) {
@@ -122,37 +107,102 @@ void WrappedOptimizer::set_max_gradient_norm(double norm) {
   options_.max_gradient_norm = norm;
 }
 
+std::int64_t WrappedOptimizer::bucket_bytes() const {
+  return options_.bucket_bytes;
+}
+std::int64_t WrappedOptimizer::buckets() const {
+  return buckets_ ? static_cast<std::int64_t>(buckets_->size()) : 0;
+}
+std::int64_t WrappedOptimizer::buckets_sent_early() const {
+  return buckets_ ? buckets_->sent_during_backward() : 0;
+}
+
 void WrappedOptimizer::zero_grad() {
-  for (auto& parameter : parameters_)
-    parameter.mutable_grad().reset();
-}
-
-void WrappedOptimizer::average_gradients() {
-  for (auto& bucket : buckets_) {
-    std::vector<double> has(bucket.count);
-    for (std::size_t i = 0; i < bucket.count; ++i) {
-      const auto& gradient = parameters_[bucket.first + i].grad();
-      if (!gradient.defined())
-        bucket.views[i].zero_();
-      else if (!is_view(gradient, bucket.views[i]))
-        bucket.views[i].copy_(gradient);
-      has[i] = gradient.defined() ? 1 : 0;
-    }
-    bucket.flags.copy_(at::tensor(has));
-    communicator_->all_reduce(bucket.flat, collectives::ReduceOp::mean);
-    const auto flags = bucket.flags.to(at::kCPU, at::kDouble);
-    const auto* present = flags.const_data_ptr<double>();
-    for (std::size_t i = 0; i < bucket.count; ++i)
-      if (present[i] > 0)
-        parameters_[bucket.first + i].mutable_grad() = bucket.views[i];
+  if (micro_batches_ > 0)
+    return;
+  if (!buckets_) {
+    for (auto& parameter : parameters_)
+      parameter.mutable_grad().reset();
+    return;
   }
+  buckets_->clear();
+  if (options_.accumulate == 1)
+    buckets_->arm(1);
 }
 
-void WrappedOptimizer::measure_and_clip() {
+bool WrappedOptimizer::step() {
+  if (++micro_batches_ == options_.accumulate)
+    return update(1.0 / options_.accumulate, true);
+  if (buckets_) {
+    buckets_->next_micro_batch();
+    if (micro_batches_ + 1 == options_.accumulate)
+      buckets_->arm(1.0 / options_.accumulate);
+  }
+  return false;
+}
+
+/// False when no replica has gradients any more.
+bool WrappedOptimizer::update(double scale, bool stepping) {
+  const at::NoGradGuard no_gradient;
+  micro_batches_ = 0;
+  if (buckets_) {
+    const auto report = buckets_->reduce(scale, stepping);
+    if (report.stepping.empty())
+      return false;
+    stepping_ = report.stepping;
+    if (report.not_finite >= 0)
+      throw_not_finite(report);
+  }
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters_)
     if (parameter.grad().defined())
       gradients.push_back(parameter.grad());
+  if (!buckets_)
+    stepping_ = {0};
+  const auto replicas = buckets_ ? static_cast<std::size_t>(communicator_->size()) : 1;
+  if (!buckets_ && scale != 1)
+    at::_foreach_mul_(gradients, scale);
+  else if (stepping_.size() < replicas && options_.operation == GradientOperation::mean
+           && !options_.join_mean_over_all)
+    at::_foreach_mul_(gradients,
+                      static_cast<double>(replicas) / static_cast<double>(stepping_.size()));
+  measure_and_clip(gradients);
+  apply_schedules();
+  {
+    const at::AutoGradMode gradient(true); // as the caller of an optimizer has it
+    const Timeline::Span span(options_.timeline, "optimizer");
+    if (rule_)
+      rule_->update();
+    else
+      optimizer_->step();
+  }
+  if (sharded_)
+    sharded_->publish();
+  ++steps_;
+  tune();
+  return true;
+}
+
+int WrappedOptimizer::join(const std::vector<at::Tensor>& state) {
+  if (rule_)
+    throw std::invalid_argument("join: only for replicas that average their gradients; under this "
+                                "strategy a replica that has ended keeps nobody waiting");
+  if (micro_batches_ > 0)
+    update(1.0 / micro_batches_, true);
+  if (!buckets_)
+    return 0;
+  while (update(1, false)) {
+  }
+  const int last = stepping_.empty() ? 0 : stepping_.back();
+  const at::NoGradGuard no_gradient;
+  for (const auto& tensor : state) {
+    auto mine = tensor.detach();
+    communicator_->broadcast(mine, last);
+  }
+  return last;
+}
+
+void WrappedOptimizer::measure_and_clip(const std::vector<at::Tensor>& gradients) {
   gradient_norm_ = 0;
   if (gradients.empty())
     return;
@@ -168,6 +218,45 @@ void WrappedOptimizer::measure_and_clip() {
     at::_foreach_mul_(gradients, limit / (gradient_norm_ + 1e-6));
 }
 
+void WrappedOptimizer::apply_schedules() {
+  auto& groups = optimizer_->param_groups();
+  for (std::size_t i = 0; i < base_rates_.size(); ++i) {
+    const auto& schedule = options_.schedules[options_.schedules.size() == 1 ? 0 : i];
+    groups[i].options().set_lr(
+        base_rates_[i] * schedule.multiple(steps_, communicator_ ? communicator_->size() : 1));
+  }
+}
+
+/// The whole step counts, from update to update, by replica 0's clock.
+void WrappedOptimizer::tune() {
+  if (!tuner_ || tuner_->done())
+    return;
+  const double now = options_.clock();
+  const double seconds = now - std::exchange(last_time_, now);
+  if (steps_ == 1 || !tuner_->add(seconds))
+    return;
+  if (tuner_->done()) {
+    auto fastest = at::full({1}, static_cast<std::int64_t>(tuner_->fastest()),
+                            at::TensorOptions(at::kLong).device(parameters_[0].device()));
+    communicator_->broadcast(fastest, 0);
+    tuner_->settle(static_cast<std::size_t>(fastest.item<std::int64_t>()));
+  }
+  options_.bucket_bytes = tuner_->current();
+  buckets_->set_bucket_bytes(options_.bucket_bytes);
+}
+
+void WrappedOptimizer::throw_not_finite(const GradientReport& report) const {
+  std::string where;
+  for (const int replica : report.not_finite_on)
+    where += (where.empty() ? "" : ", ") + std::to_string(replica);
+  throw std::runtime_error(
+      "the gradient of parameter " + std::to_string(report.not_finite) + " of the optimizer, shape "
+      + c10::str(parameters_[static_cast<std::size_t>(report.not_finite)].sizes())
+      + ", is not finite on replica " + where + " of " + std::to_string(communicator_->size())
+      + "; the parameters were not changed. Look at the loss and the batch of this step there, or "
+        "lower the learning rate");
+}
+
 void WrappedOptimizer::throw_not_finite() const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& gradient = parameters_[i].grad();
@@ -180,24 +269,61 @@ void WrappedOptimizer::throw_not_finite() const {
                ? " after averaging over " + std::to_string(communicator_->size()) + " replicas"
                : "")
         + "; the parameters were not changed. Look at the loss and the batch of this step, or "
-          "lower "
-          "the learning rate");
+          "lower the learning rate");
   }
   throw std::runtime_error("the norm of the gradients overflows; the parameters were not changed. "
                            "Lower the learning rate");
 }
 
-void WrappedOptimizer::step() {
-  {
-    const at::NoGradGuard guard;
-    if (communicator_)
-      average_gradients();
-    measure_and_clip();
+TensorMap WrappedOptimizer::state() {
+  const at::NoGradGuard no_gradient;
+  TensorMap result;
+  const auto parts = sharded_ ? sharded_->save() : ShardedState(*optimizer_, nullptr).save();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    result["optimizer.part" + std::to_string(i)] = parts[i];
+  result["wrapped.steps"] = at::full({1}, steps_, at::kLong);
+  if (!buckets_)
+    return result;
+  const auto states = buckets_->compression_state();
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i].residual.defined())
+      result["residual." + std::to_string(i)] =
+          at::stack(communicator_->all_gather(states[i].residual.contiguous()));
+    if (states[i].factor.defined())
+      result["factor." + std::to_string(i)] = states[i].factor.clone();
   }
-  if (rule_)
-    rule_->update();
+  return result;
+}
+
+void WrappedOptimizer::load(const TensorMap& state) {
+  const at::NoGradGuard no_gradient;
+  const auto steps = state.find("wrapped.steps");
+  std::vector<at::Tensor> parts;
+  for (auto part = state.find("optimizer.part0"); part != state.end();
+       part = state.find("optimizer.part" + std::to_string(parts.size())))
+    parts.push_back(part->second);
+  if (steps == state.end() || parts.empty())
+    throw std::runtime_error("the wrapped optimizer's state lacks 'wrapped.steps' or "
+                             "'optimizer.part0'; load what its state() gave");
+  if (sharded_)
+    sharded_->load(parts);
   else
-    optimizer_->step();
+    ShardedState(*optimizer_, nullptr).load(parts);
+  steps_ = steps->second.item<std::int64_t>();
+  if (!buckets_)
+    return;
+  auto states = buckets_->compression_state();
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (const auto found = state.find("residual." + std::to_string(i)); found != state.end()) {
+      // Of another number of replicas: their mean, which is what the common gradient is short of.
+      const auto& rows = found->second;
+      states[i].residual =
+          rows.size(0) == communicator_->size() ? rows[communicator_->rank()] : rows.mean(0);
+    }
+    if (const auto found = state.find("factor." + std::to_string(i)); found != state.end())
+      states[i].factor = found->second;
+  }
+  buckets_->set_compression_state(states);
 }
 
 } // namespace troupe::learner

@@ -1,33 +1,57 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "learner/bucket_reduction.hpp"
+#include "learner/bucket_tuner.hpp"
+#include "learner/replica.hpp"
+#include "learner/schedule.hpp"
+
 namespace torch::optim {
 class Optimizer;
-}
-namespace troupe::collectives {
-class Communicator;
 }
 
 namespace troupe::learner {
 
+class GradientBuckets;
+class ShardedState;
 class UpdateRule;
+struct GradientReport;
 
 struct WrappedOptimizerOptions {
-  std::int64_t bucket_bytes = 1 << 20; // of one flat all_reduce
-  double max_gradient_norm = 0;        // global L2 norm of the averaged gradients; 0: no clipping
+  std::int64_t bucket_bytes = 1 << 20; // of one flat all_reduce; 0: tuned in the first steps
+  double max_gradient_norm = 0;        // global L2 norm of the reduced gradients; 0: no clipping
+  int accumulate = 1; // micro-batches of an update: the gradients are their mean, step() is called
+                      // for each, and only the last one sends and updates
+  GradientOperation operation = GradientOperation::mean; // over the replicas
+  CompressionOptions compression = {};
+  bool overlap = true;                // buckets are reduced while backward runs
+  bool deterministic = false;         // nothing depends on time or on the order of gradients
+  bool join_mean_over_all = false;    // once replicas have joined (see join()) the mean counts them
+  bool shard_optimizer_state = false; // each replica keeps the state of its part of the parameters
+  std::vector<LearningRateSchedule> schedules =
+      {};                                    // none, one for all parameter groups, or one each
+  std::function<double()> clock = {};        // seconds, for bucket_bytes 0; empty: the steady clock
+  collectives::Timeline* timeline = nullptr; // outlives the optimizer; null: nothing is recorded
 };
 
-/// An optimizer whose gradients are the mean over all replicas. All replicas construct and step it
-/// in the same order. With one replica (a null communicator, or one of size 1) nothing is averaged
-/// and nothing copied. One thread, the replica's own. Made by ReplicaContext::wrap_optimizer.
+/// An optimizer whose gradients are those of all replicas. All replicas construct and step it in
+/// the same order. With one replica (a null communicator, or one of size 1) nothing is averaged and
+/// nothing copied. One thread, the replica's own. Made by ReplicaContext::wrap_optimizer.
+///
+/// Between zero_grad() and step() buckets of gradients are sent while backward computes the next
+/// ones; grad() of their parameters is undefined meanwhile. Other collectives in between (a global
+/// batch norm) are fine where all replicas run the same layers in the same order; else switch
+/// `overlap` off.
 ///
 /// A parameter that has a gradient on some replicas only counts as zero on the others; one that has
-/// none anywhere keeps none. After step() the gradients are the averaged, clipped ones (views of
+/// none anywhere keeps none. After step() the gradients are the reduced, clipped ones (views of
 /// flat buffers that the next step() reuses).
 class WrappedOptimizer {
 public:
@@ -43,34 +67,63 @@ public:
                    std::unique_ptr<UpdateRule> rule);
   ~WrappedOptimizer();
 
+  /// Forgets the gradients; between the micro-batches of an update it does nothing.
   void zero_grad();
 
-  /// Average, clip, update. Throws CollectiveError, and std::runtime_error naming the parameter
-  /// when a gradient is not finite; the parameters are then as they were.
-  void step();
+  /// Reduce, clip, update; true. A micro-batch that is not the last: false. Throws CollectiveError,
+  /// and std::runtime_error naming the parameter and the replicas when a gradient is not finite;
+  /// the parameters are then as they were.
+  bool step();
 
-  /// Global L2 norm of the averaged gradients of the last step(), before clipping.
+  /// This replica has no more batches, the others may: answers their steps with zero gradients and
+  /// makes the same updates, until all replicas are here. Every replica calls it after its last
+  /// step(). `state` (batch norm's statistics) becomes that of the replica that stepped last; its
+  /// number is returned. The mean is over the replicas that still step, unless join_mean_over_all.
+  /// Steps of the others must call no collectives but this optimizer's.
+  int join(const std::vector<at::Tensor>& state = {});
+
+  /// Global L2 norm of the reduced gradients of the last step(), before clipping.
   double gradient_norm() const { return gradient_norm_; }
   void set_max_gradient_norm(double norm);
+
+  std::int64_t steps() const { return steps_; } // updates
+  std::int64_t bucket_bytes() const;            // in use
+  /// Buckets of the last step that were sent while backward ran, and all of them.
+  std::int64_t buckets_sent_early() const;
+  std::int64_t buckets() const;
+
+  /// What a resumed run needs besides the parameters: the optimizer's state (of all replicas, when
+  /// it is sharded), the number of updates, what compression has left over. The same on all
+  /// replicas; all call it. Throws std::runtime_error for an optimizer that cannot be saved.
+  TensorMap state();
+  /// State that any number of replicas saved. Throws std::runtime_error naming what is missing.
+  void load(const TensorMap& state);
 
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
 private:
-  struct Bucket;
-
-  void add_bucket(std::size_t first, std::size_t count, std::int64_t elements);
-  void broadcast_parameters();
-  void average_gradients();
-  void measure_and_clip();
+  void check_options() const;
+  bool update(double scale, bool stepping);
+  void measure_and_clip(const std::vector<at::Tensor>& gradients);
+  void apply_schedules();
+  void tune();
   [[noreturn]] void throw_not_finite() const;
+  [[noreturn]] void throw_not_finite(const GradientReport& report) const;
 
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<UpdateRule> rule_;        // null: synchronous
   collectives::Communicator* communicator_; // null for a single replica
   WrappedOptimizerOptions options_;
   std::vector<at::Tensor> parameters_; // in the optimizer's order
-  std::vector<Bucket> buckets_;
+  std::vector<double> base_rates_;     // [parameter group]
+  std::unique_ptr<GradientBuckets> buckets_;
+  std::unique_ptr<ShardedState> sharded_;
+  std::optional<BucketTuner> tuner_;
+  double last_time_ = -1;
+  int micro_batches_ = 0; // of the update under way
+  std::int64_t steps_ = 0;
+  std::vector<int> stepping_; // replicas that stepped last
   double gradient_norm_ = 0;
 };
 

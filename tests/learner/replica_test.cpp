@@ -178,14 +178,14 @@ TEST_CASE("a gradient that is not finite stops every replica before the paramete
   });
   for (std::size_t rank = 0; rank < 2; ++rank) {
     CAPTURE(errors[rank]);
-    CHECK(errors[rank].find("parameter 1 of the optimizer, shape [3], is not finite")
+    CHECK(errors[rank].find("parameter 1 of the optimizer, shape [3], is not finite on replica 1 of 2")
           != std::string::npos);
     CHECK(torch::equal(weights[rank].detach(), torch::ones({3}, at::kDouble)));
   }
 }
 
 TEST_CASE("options of the optimizer out of range are refused") {
-  CHECK_THROWS_AS(WrappedOptimizer(sgd({leaf(1)}), nullptr, {.bucket_bytes = 0}),
+  CHECK_THROWS_AS(WrappedOptimizer(sgd({leaf(1)}), nullptr, {.bucket_bytes = -1}),
                   std::invalid_argument);
   CHECK_THROWS_AS(WrappedOptimizer(sgd({leaf(1)}), nullptr, {.max_gradient_norm = -1}),
                   std::invalid_argument);
