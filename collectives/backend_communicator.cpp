@@ -23,6 +23,12 @@ std::string BackendCommunicator::backend() const {
   return backend_->getBackendName();
 }
 
+GuardedBackend& BackendCommunicator::idle() {
+  if (async_)
+    async_->wait_until_idle();
+  return *backend_;
+}
+
 void BackendCommunicator::refuse(const std::string& what) {
   const auto message = "rank " + std::to_string(rank()) + ": " + what;
   backend_->poison(message);
@@ -37,7 +43,7 @@ void BackendCommunicator::all_reduce(at::Tensor& tensor, ReduceOp op) {
   options.reduceOp = to_c10d(op);
   const auto flat = tensor.contiguous();
   std::vector<at::Tensor> tensors{flat};
-  backend_->allreduce(tensors, options)->wait();
+  idle().allreduce(tensors, options)->wait();
   if (!flat.is_same(tensor))
     tensor.copy_(flat);
 }
@@ -48,7 +54,7 @@ std::vector<at::Tensor> BackendCommunicator::all_gather(const at::Tensor& tensor
   sizes.insert(sizes.begin(), size());
   auto output = at::empty(sizes, tensor.options().requires_grad(false));
   auto input = tensor.detach().contiguous();
-  backend_->_allgather_base(output, input)->wait();
+  idle()._allgather_base(output, input)->wait();
   return output.unbind(0);
 }
 
@@ -58,7 +64,7 @@ void BackendCommunicator::broadcast(at::Tensor& tensor, int root) {
   options.rootRank = root;
   const auto flat = tensor.contiguous();
   std::vector<at::Tensor> tensors{flat};
-  backend_->broadcast(tensors, options)->wait();
+  idle().broadcast(tensors, options)->wait();
   if (!flat.is_same(tensor))
     tensor.copy_(flat);
 }
@@ -74,7 +80,7 @@ at::Tensor BackendCommunicator::reduce_scatter(const at::Tensor& tensor, ReduceO
   auto input = tensor.detach().contiguous();
   c10d::ReduceScatterOptions options;
   options.reduceOp = to_c10d(op);
-  backend_->_reduce_scatter_base(output, input, options)->wait();
+  idle()._reduce_scatter_base(output, input, options)->wait();
   return output;
 }
 
@@ -92,12 +98,12 @@ std::vector<at::Tensor> BackendCommunicator::all_to_all(const std::vector<at::Te
   auto input = at::cat(rows).contiguous();
   auto output = at::empty_like(input);
   std::vector<int64_t> equal, splits;
-  backend_->alltoall_base(output, input, equal, splits)->wait();
+  idle().alltoall_base(output, input, equal, splits)->wait();
   return output.unbind(0);
 }
 
 void BackendCommunicator::barrier() {
-  backend_->barrier()->wait();
+  idle().barrier()->wait();
 }
 
 void BackendCommunicator::abort(const std::string& reason) {
@@ -108,8 +114,10 @@ c10::intrusive_ptr<c10d::ProcessGroup> BackendCommunicator::process_group() {
   if (!group_) {
     group_ = c10::make_intrusive<c10d::ProcessGroup>(c10::make_intrusive<c10d::HashStore>(), rank(),
                                                      size());
-    group_->setBackend(device_.type(), c10d::ProcessGroup::CUSTOM,
-                       c10::intrusive_ptr<c10d::Backend>(backend_));
+    c10::intrusive_ptr<c10d::Backend> served = backend_;
+    if (device_.is_cpu())
+      served = async_ = c10::make_intrusive<AsyncBackend>(backend_);
+    group_->setBackend(device_.type(), c10d::ProcessGroup::CUSTOM, served);
     group_->setDefaultBackend(c10d::ProcessGroup::CUSTOM);
     group_->setGroupName(backend());
   }

@@ -1,10 +1,12 @@
 #pragma once
 
-#include "collectives/guarded_backend.hpp"
+#include "collectives/async_backend.hpp"
 
 namespace troupe::collectives {
 
-/// A Communicator over any guarded c10d backend.
+/// A Communicator over any guarded c10d backend. Its own calls are made by the caller's thread,
+/// after those that the process group has not ended; the process group's, for CPU tensors, by a
+/// thread of its own while the caller goes on.
 class BackendCommunicator : public Communicator {
 public:
   BackendCommunicator(c10::intrusive_ptr<GuardedBackend> backend, at::Device device);
@@ -23,10 +25,12 @@ public:
   c10::intrusive_ptr<c10d::ProcessGroup> process_group() override;
 
 private:
+  GuardedBackend& idle();
   [[noreturn]] void refuse(const std::string& what);
 
   c10::intrusive_ptr<GuardedBackend> backend_;
   at::Device device_;
+  c10::intrusive_ptr<AsyncBackend> async_; // once the process group was asked for, on the CPU
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 

@@ -6,6 +6,8 @@
 
 #include "tests/doctest_torch.hpp"
 
+#include <latch>
+
 #include "tests/collectives/ranks.hpp"
 
 namespace troupe::collectives {
@@ -89,6 +91,31 @@ double train(Means means) {
 
 TEST_CASE("LibTorch's Reducer over ranks of threads equals one big batch") {
   CHECK(train(Means::threads) < 1e-12);
+}
+
+TEST_CASE("LibTorch's Reducer over shared memory equals one big batch") {
+  CHECK(train(kGlooSkipped ? Means::shared_threads : Means::shared_memory) < 1e-12);
+}
+
+TEST_CASE("backward goes on to the first layer while another rank holds back the last one's") {
+  for (const auto means : {Means::threads, Means::shared_threads}) {
+    std::latch at_first_layer(1);
+    const auto errors = on_ranks(means, kRanks, [&](Communicator& communicator) {
+      auto network = make_network();
+      auto parameters = network->parameters();
+      auto reducer = make_reducer(parameters, communicator.process_group());
+      reducer->prepare_for_forward();
+      const auto x = torch::ones({kBatch, 8}, at::kDouble);
+      auto output = network->forward(x);
+      reducer->prepare_for_backward({output});
+      if (communicator.rank() == 0)
+        parameters.front().register_hook([&](const at::Tensor&) { at_first_layer.count_down(); });
+      else
+        output.register_hook([&](const at::Tensor&) { at_first_layer.wait(); });
+      loss_of(output, torch::zeros_like(output)).backward();
+    });
+    CHECK(errors == std::vector<std::string>(kRanks));
+  }
 }
 
 TEST_CASE("what LibTorch calls through the process group is checked as well") {
