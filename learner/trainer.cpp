@@ -1,0 +1,290 @@
+#include "learner/trainer.hpp"
+
+#include <cstring>
+#include <sstream>
+#include <stdexcept>
+
+#include <torch/optim/optimizer.h>
+#include <torch/serialize.h>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+
+#include "learner/nn/global_batch_norm.hpp"
+#include "learner/safetensors.hpp"
+
+namespace troupe::learner {
+namespace {
+
+constexpr const char* kModule = "module."; // before the names of parameters and buffers
+constexpr const char* kOptimizer = "optimizer.archive"; // LibTorch's own format, as bytes
+
+/// Parameters and buffers by name; they alias the live ones.
+TensorMap state_of(torch::nn::Module& module) {
+  TensorMap state;
+  for (const auto& item : module.named_parameters())
+    state[item.key()] = item.value().detach();
+  for (const auto& item : module.named_buffers())
+    state[item.key()] = item.value();
+  return state;
+}
+
+void load_state(torch::nn::Module& module, const TensorMap& state,
+                const std::filesystem::path& path) {
+  const at::NoGradGuard guard;
+  const auto live = state_of(module);
+  std::string wrong;
+  for (const auto& [name, tensor] : live) {
+    const auto found = state.find(name);
+    if (found == state.end())
+      wrong += "; \"" + name + "\" is missing";
+    else if (found->second.sizes() != tensor.sizes())
+      wrong += "; \"" + name + "\" is " + Nest(found->second).describe() + ", not "
+               + Nest(tensor).describe();
+  }
+  for (const auto& [name, tensor] : state)
+    if (!live.contains(name))
+      wrong += "; \"" + name + "\" is unknown";
+  if (!wrong.empty())
+    throw std::runtime_error("trainer: " + path.string() + " is not of this model" + wrong
+                             + ". Nothing was changed");
+  for (const auto& [name, tensor] : live) {
+    auto target = tensor;
+    target.copy_(state.at(name));
+  }
+}
+
+at::Tensor bytes_tensor(const std::string& bytes) {
+  auto tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+std::int64_t counter(const std::map<std::string, std::string>& about, const std::string& name,
+                     const std::filesystem::path& path) {
+  const auto found = about.find(name);
+  std::size_t used = 0;
+  try {
+    if (found != about.end())
+      if (const auto value = std::stoll(found->second, &used);
+          used == found->second.size() && value >= 0)
+        return value;
+  } catch (const std::logic_error&) { // said below
+  }
+  throw std::runtime_error("trainer: " + path.string() + " has no counter \"" + name
+                           + "\" that is a whole number; was it written by a Trainer?");
+}
+
+} // namespace
+
+struct Trainer::Seat {
+  std::unique_ptr<TrainerModel> model;
+  std::unique_ptr<WrappedOptimizer> optimizer;
+  Sums sums;
+};
+
+Trainer::Trainer(Replicator& replicator, const ModelFactory& factory, const TrainerOptions& options)
+    : replicator_(replicator), options_(options) {
+  if (options_.report_period < 0)
+    throw std::invalid_argument("trainer: report_period " + std::to_string(options_.report_period)
+                                + " must be at least 0");
+  seats_ = std::make_unique<Replicated<Seat>>(replicator_.build<Seat>([&](ReplicaContext& context) {
+    auto seat = std::make_shared<Seat>();
+    seat->model = factory(context);
+    if (!seat->model)
+      throw std::invalid_argument("trainer: the factory made no model");
+    if (options_.global_batch_norm)
+      convert_batch_norm(seat->model->module(), context);
+    seat->optimizer = context.wrap_optimizer(seat->model->make_optimizer(), options_.optimizer);
+    for (auto& buffer : seat->model->module().buffers()) // parameters are alike by now
+      context.broadcast_(buffer);
+    return seat;
+  }));
+}
+
+Trainer::~Trainer() = default;
+
+TrainerModel& Trainer::model(int local_id) {
+  return *(*seats_)[local_id].model;
+}
+
+ShardPlan Trainer::plan_of(const ReplicaContext& context, std::int64_t rows) const {
+  return {.dataset_rows = rows,
+          .global_batch = options_.global_batch,
+          .group = context.sync_group(),
+          .groups = context.num_sync_groups(),
+          .rank = context.rank_in_sync_group(),
+          .replicas = context.num_replicas_in_sync(),
+          .shuffle = options_.shuffle,
+          .keep_last = options_.keep_last,
+          .seed = options_.seed};
+}
+
+Metrics Trainer::train_steps(const Dataset& training, const std::vector<at::Tensor>& orders,
+                             std::int64_t begin, std::int64_t end, Sums& sums) {
+  const auto all = replicator_.call([&](ReplicaContext& context) {
+    using Span = collectives::Timeline::Span;
+    auto& seat = seats_->of(context);
+    auto& module = seat.model->module();
+    module.train();
+    const auto plan = plan_of(context, training.size());
+    const auto& order = orders.at(static_cast<std::size_t>(context.local_id()));
+    double loss_sum = 0;
+    for (std::int64_t step = begin; step < end; ++step) {
+      const Span whole(context.timeline(), "step");
+      Span input(context.timeline(), "input");
+      const auto batch = training.rows(plan.part(order, step));
+      input.end();
+      seat.optimizer->zero_grad();
+      Span forward(context.timeline(), "forward");
+      const auto loss = seat.model->loss(batch) * plan.weight(step);
+      forward.end();
+      {
+        const Span backward(context.timeline(), "backward");
+        loss.backward();
+      }
+      seat.optimizer->step();
+      loss_sum += loss.item<double>();
+    }
+    return TensorMap{{"loss", at::full({}, loss_sum, at::kDouble)}};
+  });
+  sums.loss += replicator_.reduce(all).at("loss").item<double>();
+  sums.steps += static_cast<double>(end - begin);
+  steps_ += end - begin;
+  return {{"loss", sums.loss / sums.steps}};
+}
+
+bool Trainer::agreed(bool wanted) {
+  const auto all = replicator_.call([&](ReplicaContext&) {
+    return TensorMap{{"wanted", at::full({}, wanted ? 1 : 0, at::kLong)}};
+  });
+  return replicator_.reduce(all, ReduceOp::first).at("wanted").item<std::int64_t>() == 1;
+}
+
+std::vector<TrainerReport> Trainer::fit(const Dataset& training, std::int64_t epochs,
+                                        const Dataset* validation,
+                                        const std::vector<Callback*>& callbacks) {
+  std::vector<ShardPlan> plans(static_cast<std::size_t>(replicator_.size()));
+  replicator_.call([&](ReplicaContext& context) {
+    plans[static_cast<std::size_t>(context.local_id())] = plan_of(context, training.size());
+    return TensorMap{};
+  });
+  plans[0].check();
+  const auto steps = plans[0].steps_per_epoch();
+  const auto period = options_.report_period > 0 ? options_.report_period : steps;
+  std::vector<TrainerReport> reports;
+  bool go_on = true;
+  while (go_on && epochs_ < epochs) {
+    for (auto* callback : callbacks)
+      callback->before_epoch(*this, epochs_);
+    std::vector<at::Tensor> orders(plans.size(), plans[0].order(epochs_));
+    Sums sums;
+    TrainerReport report{.epoch = epochs_, .metrics = {}};
+    for (std::int64_t begin = 0; begin < steps && go_on; begin += period) {
+      report.metrics = train_steps(training, orders, begin, std::min(begin + period, steps), sums);
+      report.steps = steps_;
+      bool wanted = true;
+      if (options_.report_period > 0)
+        for (auto* callback : callbacks)
+          wanted = callback->after_steps(*this, report) && wanted;
+      go_on = options_.report_period == 0 || callbacks.empty() || agreed(wanted);
+    }
+    if (validation)
+      for (const auto& [name, value] : evaluate(*validation))
+        report.metrics["validation_" + name] = value;
+    ++epochs_;
+    reports.push_back(report);
+    bool wanted = go_on;
+    for (auto* callback : callbacks)
+      wanted = callback->after_epoch(*this, report) && wanted;
+    go_on = callbacks.empty() || agreed(wanted);
+  }
+  return reports;
+}
+
+Metrics Trainer::evaluate(const Dataset& dataset) {
+  const auto rows = dataset.size();
+  if (rows < 1)
+    throw std::invalid_argument("trainer: the data set to evaluate on has no rows");
+  const auto all = replicator_.call([&](ReplicaContext& context) {
+    const at::NoGradGuard guard;
+    auto& seat = seats_->of(context);
+    auto& module = seat.model->module();
+    module.eval();
+    const std::int64_t replicas = context.num_replicas_in_sync();
+    const std::int64_t rank = context.rank_in_sync_group();
+    const auto begin = rows * rank / replicas, end = rows * (rank + 1) / replicas;
+    const auto most = std::max<std::int64_t>(1, options_.global_batch / replicas);
+    TensorMap sums;
+    // A replica without rows measures one and counts it 0 times, to know the names.
+    for (auto at_row = begin; at_row < std::max(end, begin + 1) && context.sync_group() == 0;
+         at_row += most) {
+      const auto count = std::min(most, std::max<std::int64_t>(end, begin + 1) - at_row);
+      const auto first = std::min(at_row, rows - 1);
+      for (const auto& [name, values] :
+           seat.model->measure(dataset.rows(at::arange(first, first + count, at::kLong)))) {
+        if (values.dim() != 1 || values.size(0) != count)
+          throw std::invalid_argument("trainer: measure() gave \"" + name + "\" as "
+                                      + Nest(values).describe() + "; give one value per row, ["
+                                      + std::to_string(count) + "]");
+        auto sum = values.to(at::kDouble).sum() * (begin < end ? 1 : 0);
+        sums[name] = sums.contains(name) ? sums[name] + sum : sum;
+      }
+    }
+    module.train();
+    return sums;
+  });
+  PerReplica measured; // the first sync group's
+  for (const auto& one : all)
+    if (!one.empty())
+      measured.push_back(one);
+  Metrics means;
+  for (const auto& [name, sum] :
+       replicator_.reduce(measured.size() == all.size() ? all : measured, ReduceOp::sum))
+    means[name] = sum.item<double>() / static_cast<double>(rows);
+  return means;
+}
+
+void Trainer::save(const std::filesystem::path& path) {
+  if (!replicator_.is_chief())
+    return;
+  auto& seat = (*seats_)[0];
+  TensorMap tensors;
+  for (const auto& [name, tensor] : state_of(seat.model->module()))
+    tensors[kModule + name] = tensor;
+  torch::serialize::OutputArchive archive;
+  seat.optimizer->optimizer().save(archive);
+  std::ostringstream bytes;
+  archive.save_to(bytes);
+  tensors[kOptimizer] = bytes_tensor(bytes.str());
+  write_safetensors(path, tensors,
+                    {{"epochs", std::to_string(epochs_)}, {"steps", std::to_string(steps_)}});
+}
+
+void Trainer::load(const std::filesystem::path& path) {
+  const auto file = read_safetensors(path);
+  const auto epochs = counter(file.metadata, "epochs", path),
+             steps = counter(file.metadata, "steps", path);
+  TensorMap state;
+  for (const auto& [name, tensor] : file.tensors)
+    if (name.starts_with(kModule))
+      state[name.substr(std::strlen(kModule))] = tensor;
+  const auto optimizer = file.tensors.find(kOptimizer);
+  if (optimizer == file.tensors.end() || optimizer->second.scalar_type() != at::kByte)
+    throw std::runtime_error("trainer: " + path.string() + " has no \"" + kOptimizer
+                             + "\" of bytes; was it written by a Trainer?");
+  replicator_.call([&](ReplicaContext& context) {
+    auto& seat = seats_->of(context);
+    load_state(seat.model->module(), state, path);
+    torch::serialize::InputArchive archive;
+    archive.load_from(static_cast<const char*>(optimizer->second.const_data_ptr()),
+                      optimizer->second.nbytes());
+    seat.optimizer->optimizer().load(archive);
+    return TensorMap{};
+  });
+  epochs_ = epochs;
+  steps_ = steps;
+}
+
+} // namespace troupe::learner
