@@ -1,14 +1,10 @@
 #include "learner/trainer.hpp"
 
-#include <cstring>
-#include <sstream>
 #include <stdexcept>
 
 #include <torch/optim/optimizer.h>
-#include <torch/serialize.h>
 
 #include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include "learner/nn/global_batch_norm.hpp"
@@ -17,8 +13,8 @@
 namespace troupe::learner {
 namespace {
 
-constexpr const char* kModule = "module."; // before the names of parameters and buffers
-constexpr const char* kOptimizer = "optimizer.archive"; // LibTorch's own format, as bytes
+constexpr const char* kModule = "module.";       // before the names of parameters and buffers
+constexpr const char* kOptimizer = "optimizer."; // before those of its state
 
 /// Parameters and buffers by name; they alias the live ones.
 TensorMap state_of(torch::nn::Module& module) {
@@ -55,10 +51,13 @@ void load_state(torch::nn::Module& module, const TensorMap& state,
   }
 }
 
-at::Tensor bytes_tensor(const std::string& bytes) {
-  auto tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-  return tensor;
+/// The tensors whose names begin with `prefix`, without it.
+TensorMap below(const TensorMap& tensors, const std::string& prefix) {
+  TensorMap result;
+  for (const auto& [name, tensor] : tensors)
+    if (name.starts_with(prefix))
+      result[name.substr(prefix.size())] = tensor;
+  return result;
 }
 
 std::int64_t counter(const std::map<std::string, std::string>& about, const std::string& name,
@@ -247,17 +246,15 @@ Metrics Trainer::evaluate(const Dataset& dataset) {
 }
 
 void Trainer::save(const std::filesystem::path& path) {
+  const auto states = replicator_.call(
+      [&](ReplicaContext& context) { return seats_->of(context).optimizer->state(); });
   if (!replicator_.is_chief())
     return;
-  auto& seat = (*seats_)[0];
   TensorMap tensors;
-  for (const auto& [name, tensor] : state_of(seat.model->module()))
+  for (const auto& [name, tensor] : state_of((*seats_)[0].model->module()))
     tensors[kModule + name] = tensor;
-  torch::serialize::OutputArchive archive;
-  seat.optimizer->optimizer().save(archive);
-  std::ostringstream bytes;
-  archive.save_to(bytes);
-  tensors[kOptimizer] = bytes_tensor(bytes.str());
+  for (const auto& [name, tensor] : states[0])
+    tensors[kOptimizer + name] = tensor;
   write_safetensors(path, tensors,
                     {{"epochs", std::to_string(epochs_)}, {"steps", std::to_string(steps_)}});
 }
@@ -266,21 +263,11 @@ void Trainer::load(const std::filesystem::path& path) {
   const auto file = read_safetensors(path);
   const auto epochs = counter(file.metadata, "epochs", path),
              steps = counter(file.metadata, "steps", path);
-  TensorMap state;
-  for (const auto& [name, tensor] : file.tensors)
-    if (name.starts_with(kModule))
-      state[name.substr(std::strlen(kModule))] = tensor;
-  const auto optimizer = file.tensors.find(kOptimizer);
-  if (optimizer == file.tensors.end() || optimizer->second.scalar_type() != at::kByte)
-    throw std::runtime_error("trainer: " + path.string() + " has no \"" + kOptimizer
-                             + "\" of bytes; was it written by a Trainer?");
+  const auto module = below(file.tensors, kModule), optimizer = below(file.tensors, kOptimizer);
   replicator_.call([&](ReplicaContext& context) {
     auto& seat = seats_->of(context);
-    load_state(seat.model->module(), state, path);
-    torch::serialize::InputArchive archive;
-    archive.load_from(static_cast<const char*>(optimizer->second.const_data_ptr()),
-                      optimizer->second.nbytes());
-    seat.optimizer->optimizer().load(archive);
+    load_state(seat.model->module(), module, path);
+    seat.optimizer->load(optimizer);
     return TensorMap{};
   });
   epochs_ = epochs;

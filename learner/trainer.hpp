@@ -85,8 +85,8 @@ public:
   /// sync group.
   Metrics evaluate(const Dataset& dataset);
 
-  /// Parameters, buffers, optimizer and counters in one safetensors file. The chief writes, beside
-  /// and renamed. Throws std::runtime_error naming the path.
+  /// Parameters, buffers, optimizer and counters in one safetensors file. Every process calls it;
+  /// the chief writes, beside and renamed. Throws std::runtime_error naming the path.
   void save(const std::filesystem::path& path);
   /// On every replica. Throws std::runtime_error naming what is missing or of another shape.
   void load(const std::filesystem::path& path);
