@@ -30,7 +30,7 @@ TensorMap TensorDataset::rows(const at::Tensor& numbers) const {
   return result;
 }
 
-void ShardPlan::check() const {
+void EpochPlan::check() const {
   InputContext{.num_replicas_in_sync = replicas}.per_replica_batch_size(global_batch);
   if (steps_per_epoch() < 1)
     throw std::invalid_argument("the data set has " + std::to_string(dataset_rows)
@@ -39,18 +39,18 @@ void ShardPlan::check() const {
                                 + "; lower the global batch size, or the number of sync groups");
 }
 
-std::int64_t ShardPlan::steps_per_epoch() const {
+std::int64_t EpochPlan::steps_per_epoch() const {
   const auto round = global_batch * groups;
   const auto rest = dataset_rows % round;
   // The last round is kept only where every replica of every group has a row in it.
   return dataset_rows / round + (keep_last && rest >= std::int64_t{groups} * replicas ? 1 : 0);
 }
 
-std::int64_t ShardPlan::dropped_rows() const {
+std::int64_t EpochPlan::dropped_rows() const {
   return std::max<std::int64_t>(0, dataset_rows - steps_per_epoch() * global_batch * groups);
 }
 
-at::Tensor ShardPlan::order(std::int64_t epoch) const {
+at::Tensor EpochPlan::order(std::int64_t epoch) const {
   if (!shuffle)
     return at::arange(dataset_rows, at::kLong);
   auto generator = at::make_generator<at::CPUGeneratorImpl>(
@@ -58,21 +58,21 @@ at::Tensor ShardPlan::order(std::int64_t epoch) const {
   return at::randperm(dataset_rows, generator, at::kLong);
 }
 
-std::int64_t ShardPlan::batch_rows(std::int64_t step, std::int64_t& begin) const {
+std::int64_t EpochPlan::batch_rows(std::int64_t step, std::int64_t& begin) const {
   const auto round = global_batch * groups;
   const auto left = std::min(round, dataset_rows - step * round);
   begin = step * round + left * group / groups;
   return step * round + left * (group + 1) / groups - begin;
 }
 
-at::Tensor ShardPlan::part(const at::Tensor& order, std::int64_t step) const {
+at::Tensor EpochPlan::part(const at::Tensor& order, std::int64_t step) const {
   std::int64_t begin = 0;
   const auto rows = batch_rows(step, begin);
   const auto first = rows * rank / replicas;
   return order.narrow(0, begin + first, rows * (rank + 1) / replicas - first);
 }
 
-double ShardPlan::weight(std::int64_t step) const {
+double EpochPlan::weight(std::int64_t step) const {
   std::int64_t begin = 0;
   const auto rows = batch_rows(step, begin);
   const auto mine = rows * (rank + 1) / replicas - rows * rank / replicas;

@@ -30,7 +30,7 @@ private:
 
 /// Which rows a replica sees when. The order of an epoch hangs on seed and epoch alone, so that any
 /// number of replicas see the same global batches, and a resumed run the rest of its epoch.
-struct ShardPlan {
+struct EpochPlan {
   std::int64_t dataset_rows = 0;
   std::int64_t global_batch = 0; // rows of one step of a sync group
   int group = 0;                 // sync groups take turns at the batches

@@ -108,7 +108,7 @@ TrainerModel& Trainer::model(int local_id) {
   return *(*seats_)[local_id].model;
 }
 
-ShardPlan Trainer::plan_of(const ReplicaContext& context, std::int64_t rows) const {
+EpochPlan Trainer::plan_of(const ReplicaContext& context, std::int64_t rows) const {
   return {.dataset_rows = rows,
           .global_batch = options_.global_batch,
           .group = context.sync_group(),
@@ -164,7 +164,7 @@ bool Trainer::agreed(bool wanted) {
 std::vector<TrainerReport> Trainer::fit(const Dataset& training, std::int64_t epochs,
                                         const Dataset* validation,
                                         const std::vector<Callback*>& callbacks) {
-  std::vector<ShardPlan> plans(static_cast<std::size_t>(replicator_.size()));
+  std::vector<EpochPlan> plans(static_cast<std::size_t>(replicator_.size()));
   replicator_.call([&](ReplicaContext& context) {
     plans[static_cast<std::size_t>(context.local_id())] = plan_of(context, training.size());
     return TensorMap{};

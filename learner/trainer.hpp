@@ -103,7 +103,7 @@ private:
     double steps = 0;
   };
 
-  ShardPlan plan_of(const ReplicaContext& context, std::int64_t rows) const;
+  EpochPlan plan_of(const ReplicaContext& context, std::int64_t rows) const;
   Metrics train_steps(const Dataset& training, const std::vector<at::Tensor>& orders,
                       std::int64_t begin, std::int64_t end, Sums& sums);
   bool agreed(bool wanted);

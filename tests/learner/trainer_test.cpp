@@ -116,7 +116,7 @@ TEST_CASE("an epoch's rows are shared without overlap, shuffled anew, the same f
     for (const int groups : {1, 3}) {
       std::multiset<std::int64_t> seen;
       std::vector<at::Tensor> batches;
-      ShardPlan plan{.dataset_rows = 103,
+      EpochPlan plan{.dataset_rows = 103,
                      .global_batch = 8,
                      .groups = groups,
                      .replicas = replicas,
@@ -142,7 +142,7 @@ TEST_CASE("an epoch's rows are shared without overlap, shuffled anew, the same f
 }
 
 TEST_CASE("the batch at the end is kept where every replica has a row, weighted by its rows") {
-  ShardPlan plan{.dataset_rows = 21, .global_batch = 8, .replicas = 4, .keep_last = true};
+  EpochPlan plan{.dataset_rows = 21, .global_batch = 8, .replicas = 4, .keep_last = true};
   CHECK(plan.steps_per_epoch() == 3);
   CHECK(plan.dropped_rows() == 0);
   double weights = 0;
