@@ -127,7 +127,7 @@ TensorMap DistributedInput::next_of_worker(ReplicaContext& context) {
 
 TensorMap DistributedInput::next_of_program(ReplicaContext& context) {
   const int size = context.num_replicas_in_sync();
-  if (size != context.num_replicas())
+  if (size != context.num_replicas() || !context.has_collectives())
     throw std::invalid_argument("input: a single pipeline needs replicas that step together; use "
                                 "one per replica with this strategy");
   const bool first = context.rank_in_sync_group() == 0;
@@ -173,9 +173,9 @@ TensorMap DistributedInput::next(ReplicaContext& context) {
     batch = next_of_program(context);
     break;
   }
-  if (options_.finite)
+  if (options_.finite && context.has_collectives())
     return all_have(context, !batch.empty()) ? batch : TensorMap{};
-  if (batch.empty())
+  if (batch.empty() && !options_.finite)
     throw std::runtime_error("the input of replica " + std::to_string(context.replica_id())
                              + " ended; set `finite` where inputs end");
   return batch;

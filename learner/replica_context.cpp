@@ -91,7 +91,21 @@ int ReplicaContext::rank_in_sync_group() const {
 }
 
 int ReplicaContext::num_replicas_in_sync() const {
+  return seat_.replicas_in_sync > 0 ? seat_.replicas_in_sync : group_size();
+}
+
+int ReplicaContext::group_size() const {
   return seat_.communicator ? seat_.communicator->size() : 1;
+}
+
+collectives::Communicator* ReplicaContext::group(const char* call) const {
+  if (!has_collectives())
+    throw collectives::CollectiveError(
+        std::string(call)
+        + ": the replicas of this strategy do not "
+          "wait for each other, so that there are no collectives; ask "
+          "has_collectives(), or take another strategy");
+  return seat_.communicator;
 }
 
 at::Device ReplicaContext::logical_device(int i) const {
@@ -103,7 +117,7 @@ at::Device ReplicaContext::logical_device(int i) const {
 }
 
 void ReplicaContext::check_structure(const Nest& nest, const char* call) {
-  if (!seat_.communicator)
+  if (!group(call))
     return;
   const auto mine = nest.fingerprint();
   const auto place = std::lower_bound(verified_.begin(), verified_.end(), mine);
@@ -132,7 +146,7 @@ Nest ReplicaContext::pack_and_call(const Nest& nest, const char* call,
 }
 
 at::Tensor ReplicaContext::all_reduce(const at::Tensor& tensor, ReduceOp op) {
-  return seat_.communicator ? reduced(*seat_.communicator, tensor, op) : tensor.clone();
+  return group("all_reduce") ? reduced(*seat_.communicator, tensor, op) : tensor.clone();
 }
 
 Nest ReplicaContext::all_reduce(const Nest& nest, ReduceOp op) {
@@ -141,13 +155,13 @@ Nest ReplicaContext::all_reduce(const Nest& nest, ReduceOp op) {
 }
 
 std::vector<at::Tensor> ReplicaContext::all_gather(const at::Tensor& tensor) {
-  return seat_.communicator ? gathered(*seat_.communicator, tensor).unbind(0)
-                            : std::vector<at::Tensor>{tensor.clone()};
+  return group("all_gather") ? gathered(*seat_.communicator, tensor).unbind(0)
+                             : std::vector<at::Tensor>{tensor.clone()};
 }
 
 std::vector<Nest> ReplicaContext::all_gather(const Nest& nest) {
   check_structure(nest, "all_gather");
-  std::vector<Tensors> parts(static_cast<std::size_t>(num_replicas_in_sync()));
+  std::vector<Tensors> parts(static_cast<std::size_t>(group_size()));
   const auto tensors = nest.flatten();
   const Packing packing(tensors, 0);
   // One collective per type: its rows are kept, and cut replica by replica.
@@ -168,7 +182,7 @@ std::vector<Nest> ReplicaContext::all_gather(const Nest& nest) {
 at::Tensor ReplicaContext::all_gather_rows(const at::Tensor& tensor) {
   if (tensor.dim() == 0)
     throw std::invalid_argument("all_gather_rows: a scalar has no rows; unsqueeze(0) it");
-  if (!seat_.communicator)
+  if (!group("all_gather_rows"))
     return tensor.clone();
   auto rows = at::empty({1}, at::kLong);
   *rows.mutable_data_ptr<std::int64_t>() = tensor.size(0);
@@ -187,19 +201,19 @@ at::Tensor ReplicaContext::all_gather_rows(const at::Tensor& tensor) {
 }
 
 at::Tensor ReplicaContext::reduce_scatter(const at::Tensor& tensor, ReduceOp op) {
-  return seat_.communicator ? scattered(*seat_.communicator, tensor, op) : tensor.clone();
+  return group("reduce_scatter") ? scattered(*seat_.communicator, tensor, op) : tensor.clone();
 }
 
 Nest ReplicaContext::reduce_scatter(const Nest& nest, ReduceOp op) {
   check_structure(nest, "reduce_scatter");
   const auto tensors = nest.flatten();
-  return nest.pack(Packing(tensors, num_replicas_in_sync()).call([&](const at::Tensor& flat) {
+  return nest.pack(Packing(tensors, group_size()).call([&](const at::Tensor& flat) {
     return reduce_scatter(flat, op);
   }));
 }
 
 at::Tensor ReplicaContext::broadcast(const at::Tensor& tensor, int root) {
-  if (seat_.communicator)
+  if (group("broadcast"))
     return broadcasted(*seat_.communicator, tensor, root);
   if (root != 0)
     throw std::invalid_argument("broadcast: root " + std::to_string(root)
@@ -213,11 +227,11 @@ Nest ReplicaContext::broadcast(const Nest& nest, int root) {
 }
 
 std::vector<at::Tensor> ReplicaContext::all_to_all(const std::vector<at::Tensor>& out) {
-  if (out.size() != static_cast<std::size_t>(num_replicas_in_sync()))
+  if (out.size() != static_cast<std::size_t>(group_size()))
     throw std::invalid_argument("all_to_all of " + std::to_string(out.size())
                                 + " tensors; give one per replica, "
-                                + std::to_string(num_replicas_in_sync()));
-  if (!seat_.communicator)
+                                + std::to_string(group_size()));
+  if (!group("all_to_all"))
     return {out[0].clone()};
   return exchanged(*seat_.communicator, at::stack(out)).unbind(0);
 }
@@ -257,14 +271,14 @@ std::vector<Nest> ReplicaContext::all_to_all(const std::vector<Nest>& out) {
 }
 
 void ReplicaContext::barrier() {
-  if (seat_.communicator)
+  if (group("barrier"))
     seat_.communicator->barrier();
 }
 
 std::vector<Nest> ReplicaContext::map_gather(const std::vector<Nest>& items,
                                              const std::function<Nest(const Nest&)>& function) {
   const at::NoGradGuard guard;
-  const auto size = static_cast<std::size_t>(num_replicas_in_sync());
+  const auto size = static_cast<std::size_t>(group_size());
   const auto rank = static_cast<std::size_t>(rank_in_sync_group());
   std::vector<Nest> results(items.size());
   // Round by round; in the last the replicas without an item do the last one once more.
@@ -314,12 +328,12 @@ Nest ReplicaContext::map_reduce(const std::vector<Nest>& items,
 }
 
 void ReplicaContext::all_reduce_(at::Tensor& tensor, ReduceOp op) {
-  if (seat_.communicator)
+  if (group("all_reduce"))
     seat_.communicator->all_reduce(tensor, op);
 }
 
 void ReplicaContext::broadcast_(at::Tensor& tensor, int root) {
-  if (seat_.communicator)
+  if (group("broadcast"))
     seat_.communicator->broadcast(tensor, root);
 }
 

@@ -34,7 +34,8 @@ struct ReplicaSeat {
   int local_id = 0;     // among those of this process
   int sync_group = 0;   // whose replicas step together
   int num_sync_groups = 1;
-  collectives::Communicator* communicator = nullptr; // of the sync group; null for one replica
+  collectives::Communicator* communicator = nullptr; // of the sync group; null: no collectives
+  int replicas_in_sync = 0; // whose gradients make an update; 0: the communicator's size, or 1
   UpdateRuleFactory update_rule = {}; // empty: gradients are averaged over the sync group, the
                                       // optimizer steps on every replica
   collectives::Timeline* timeline = nullptr; // of this replica; null: nothing is recorded
@@ -61,7 +62,10 @@ public:
   int sync_group() const { return seat_.sync_group; }
   int num_sync_groups() const { return seat_.num_sync_groups; }
   int rank_in_sync_group() const;
-  int num_replicas_in_sync() const;            // of the sync group
+  int num_replicas_in_sync() const; // whose gradients make an update
+  /// Whether the replicas in sync wait for each other. Where they do not (backup workers) the
+  /// collectives below throw CollectiveError.
+  bool has_collectives() const { return seat_.communicator || num_replicas_in_sync() == 1; }
   std::uint64_t seed() const { return seed_; } // of this replica, split from the run's seed
 
   /// The first of the replica's devices, and each of them: a replica may spread its network over
@@ -117,6 +121,8 @@ public:
                  const WrappedOptimizerOptions& options);
 
 private:
+  collectives::Communicator* group(const char* call) const; // null: this replica alone
+  int group_size() const;
   void check_structure(const Nest& nest, const char* call);
   Nest pack_and_call(const Nest& nest, const char* call,
                      const std::function<at::Tensor(const at::Tensor&)>& function);

@@ -102,7 +102,7 @@ bool Replicator::all_in_sync() {
   bool all = false;
   threads_.call([&](ReplicaContext& context) {
     if (context.local_id() == 0)
-      all = context.num_replicas_in_sync() == program;
+      all = context.has_collectives() && context.num_replicas_in_sync() == program;
   });
   return all;
 }

@@ -109,12 +109,16 @@ TrainerModel& Trainer::model(int local_id) {
 }
 
 EpochPlan Trainer::plan_of(const ReplicaContext& context, std::int64_t rows) const {
+  // Replicas in sync that do not wait for each other (backup workers) take batches of their own.
+  const bool together = context.has_collectives();
+  const InputContext in_sync{.num_replicas_in_sync = context.num_replicas_in_sync()};
   return {.dataset_rows = rows,
-          .global_batch = options_.global_batch,
-          .group = context.sync_group(),
-          .groups = context.num_sync_groups(),
+          .global_batch = together ? options_.global_batch
+                                   : in_sync.per_replica_batch_size(options_.global_batch),
+          .group = together ? context.sync_group() : context.replica_id(),
+          .groups = together ? context.num_sync_groups() : context.num_replicas(),
           .rank = context.rank_in_sync_group(),
-          .replicas = context.num_replicas_in_sync(),
+          .replicas = together ? context.num_replicas_in_sync() : 1,
           .shuffle = options_.shuffle,
           .keep_last = options_.keep_last,
           .seed = options_.seed};
@@ -211,14 +215,15 @@ Metrics Trainer::evaluate(const Dataset& dataset) {
     auto& seat = seats_->of(context);
     auto& module = seat.model->module();
     module.eval();
-    const std::int64_t replicas = context.num_replicas_in_sync();
+    const bool together = context.has_collectives();
+    const std::int64_t replicas = together ? context.num_replicas_in_sync() : 1;
     const std::int64_t rank = context.rank_in_sync_group();
+    const bool measures = together ? context.sync_group() == 0 : context.replica_id() == 0;
     const auto begin = rows * rank / replicas, end = rows * (rank + 1) / replicas;
     const auto most = std::max<std::int64_t>(1, options_.global_batch / replicas);
     TensorMap sums;
     // A replica without rows measures one and counts it 0 times, to know the names.
-    for (auto at_row = begin; at_row < std::max(end, begin + 1) && context.sync_group() == 0;
-         at_row += most) {
+    for (auto at_row = begin; at_row < std::max(end, begin + 1) && measures; at_row += most) {
       const auto count = std::min(most, std::max<std::int64_t>(end, begin + 1) - at_row);
       const auto first = std::min(at_row, rows - 1);
       for (const auto& [name, values] :
