@@ -40,9 +40,15 @@ void reduce_blocks(std::span<const std::byte* const> inputs, std::span<std::byte
   for (std::size_t begin = 0; begin < count; begin += kBlock) {
     const std::size_t n = std::min(kBlock, count - begin);
     const T* first = reinterpret_cast<const T*>(inputs[0]) + begin;
-    for (std::size_t i = 0; i < n; ++i)
-      sum[i] = static_cast<A>(first[i]);
-    for (std::size_t k = 1; k < inputs.size(); ++k) {
+    if (inputs.size() == 1) {
+      for (std::size_t i = 0; i < n; ++i)
+        sum[i] = static_cast<A>(first[i]);
+    } else { // one pass over the accumulators less
+      const T* second = reinterpret_cast<const T*>(inputs[1]) + begin;
+      for (std::size_t i = 0; i < n; ++i)
+        sum[i] = combine<op>(static_cast<A>(first[i]), static_cast<A>(second[i]));
+    }
+    for (std::size_t k = 2; k < inputs.size(); ++k) {
       const T* next = reinterpret_cast<const T*>(inputs[k]) + begin;
       for (std::size_t i = 0; i < n; ++i)
         sum[i] = combine<op>(sum[i], static_cast<A>(next[i]));
@@ -81,6 +87,40 @@ void reduce_type(ReduceOp op, std::span<const std::byte* const> inputs,
   }
 }
 
+void reduce_any(c10::ScalarType type, ReduceOp op, std::span<const std::byte* const> inputs,
+                std::span<std::byte* const> outputs, std::size_t count) noexcept {
+  switch (type) {
+  case c10::ScalarType::Float:
+    return reduce_type<float>(op, inputs, outputs, count);
+  case c10::ScalarType::Double:
+    return reduce_type<double>(op, inputs, outputs, count);
+  case c10::ScalarType::Half:
+    return reduce_type<c10::Half>(op, inputs, outputs, count);
+  case c10::ScalarType::BFloat16:
+    return reduce_type<c10::BFloat16>(op, inputs, outputs, count);
+  case c10::ScalarType::Long:
+    return reduce_type<std::int64_t>(op, inputs, outputs, count);
+  case c10::ScalarType::Int:
+    return reduce_type<std::int32_t>(op, inputs, outputs, count);
+  case c10::ScalarType::Char:
+    return reduce_type<std::int8_t>(op, inputs, outputs, count);
+  case c10::ScalarType::Byte:
+    return reduce_type<std::uint8_t>(op, inputs, outputs, count);
+  default:
+    return;
+  }
+}
+
+#if defined(__x86_64__)
+/// The same, compiled for twice as wide registers. Sums do not change: each element's is its own.
+[[gnu::target("avx2"), gnu::flatten]] void reduce_wide(c10::ScalarType type, ReduceOp op,
+                                                       std::span<const std::byte* const> inputs,
+                                                       std::span<std::byte* const> outputs,
+                                                       std::size_t count) noexcept {
+  reduce_any(type, op, inputs, outputs, count);
+}
+#endif
+
 } // namespace
 
 bool can_reduce(c10::ScalarType type, ReduceOp op) {
@@ -104,26 +144,11 @@ bool can_reduce(c10::ScalarType type, ReduceOp op) {
 
 void reduce_ranks(c10::ScalarType type, ReduceOp op, std::span<const std::byte* const> inputs,
                   std::span<std::byte* const> outputs, std::size_t count) noexcept {
-  switch (type) {
-  case c10::ScalarType::Float:
-    return reduce_type<float>(op, inputs, outputs, count);
-  case c10::ScalarType::Double:
-    return reduce_type<double>(op, inputs, outputs, count);
-  case c10::ScalarType::Half:
-    return reduce_type<c10::Half>(op, inputs, outputs, count);
-  case c10::ScalarType::BFloat16:
-    return reduce_type<c10::BFloat16>(op, inputs, outputs, count);
-  case c10::ScalarType::Long:
-    return reduce_type<std::int64_t>(op, inputs, outputs, count);
-  case c10::ScalarType::Int:
-    return reduce_type<std::int32_t>(op, inputs, outputs, count);
-  case c10::ScalarType::Char:
-    return reduce_type<std::int8_t>(op, inputs, outputs, count);
-  case c10::ScalarType::Byte:
-    return reduce_type<std::uint8_t>(op, inputs, outputs, count);
-  default:
-    return;
-  }
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2"))
+    return reduce_wide(type, op, inputs, outputs, count);
+#endif
+  reduce_any(type, op, inputs, outputs, count);
 }
 
 } // namespace troupe::collectives
