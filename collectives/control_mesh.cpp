@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -17,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kFingerprint = 0x54460001;
 constexpr std::uint32_t kAbort = 0x54460002;
-constexpr std::size_t kLongestReason = 2000;          // bytes
+constexpr std::uint32_t kHere = 0x54460003;  // data failed here, or: I have heard that they did
+constexpr std::size_t kLongestReason = 2000; // bytes
 constexpr std::chrono::milliseconds kFarewell{200};   // for the others to read an abort
 constexpr std::chrono::milliseconds kDiagnosis{1000}; // for the news of a death to come in
 
@@ -176,7 +178,8 @@ bool ControlMesh::take(int rank, Fingerprint& fingerprint) {
     return false;
   std::memcpy(&header, inbox.data(), sizeof header);
   const bool known = (header.kind == kFingerprint && header.bytes == sizeof(Fingerprint))
-                     || (header.kind == kAbort && header.bytes <= kLongestReason);
+                     || (header.kind == kAbort && header.bytes <= kLongestReason)
+                     || (header.kind == kHere && header.bytes == 0);
   if (!known)
     fail(rank_name(rank) + " sent bytes that are no frame of this version");
   if (inbox.size() < sizeof header + header.bytes)
@@ -186,10 +189,20 @@ bool ControlMesh::take(int rank, Fingerprint& fingerprint) {
     poison_locally(std::string(reinterpret_cast<const char*>(payload), header.bytes));
     check();
   }
-  std::memcpy(&fingerprint, payload, sizeof fingerprint);
+  if (header.kind == kFingerprint)
+    std::memcpy(&fingerprint, payload, sizeof fingerprint);
   inbox.erase(inbox.begin(),
               inbox.begin() + static_cast<std::ptrdiff_t>(sizeof header + header.bytes));
-  return true;
+  if (header.kind == kFingerprint)
+    return true;
+  peers_[static_cast<std::size_t>(rank)].here = true;
+  say_here();
+  return take(rank, fingerprint);
+}
+
+void ControlMesh::say_here() {
+  if (!std::exchange(said_here_, true))
+    send(kHere, {}, false);
 }
 
 void ControlMesh::wait(const std::vector<char>& arrived, Deadline deadline) {
@@ -240,10 +253,14 @@ Fingerprint ControlMesh::agree(Fingerprint mine) {
 
 void ControlMesh::data_failed(const Fingerprint& call, const std::string& error) {
   check();
+  say_here();
+  const auto name = call_name(call) + " (" + describe(call, false) + ")";
   const auto deadline = Clock::now() + std::min(timeout_, kDiagnosis);
   std::vector<char> ignored(peers_.size());
   ignored[static_cast<std::size_t>(rank_)] = 1;
+  std::string silent;
   do {
+    silent.clear();
     for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
       if (rank == rank_)
         continue;
@@ -252,13 +269,15 @@ void ControlMesh::data_failed(const Fingerprint& call, const std::string& error)
       while (take(rank, next)) {
       }
       if (!open)
-        fail(call_name(call) + " (" + describe(call, false) + "): " + rank_name(rank)
-             + " died or left (" + error + ")");
+        fail(name + ": " + rank_name(rank) + " died or left");
+      if (!peers_[static_cast<std::size_t>(rank)].here)
+        silent += (silent.empty() ? "" : ", ") + rank_name(rank);
     }
     wait(ignored, deadline);
   } while (Clock::now() < deadline);
-  fail(call_name(call) + " (" + describe(call, false) + ") failed on rank " + std::to_string(rank_)
-       + ": " + error);
+  if (!silent.empty())
+    fail(name + ": " + silent + " does not answer: frozen, or too slow for the deadline");
+  fail(name + " failed on rank " + std::to_string(rank_) + ": " + error);
 }
 
 void ControlMesh::poison_locally(const std::string& message) {

@@ -49,6 +49,7 @@ private:
     Socket socket;
     std::vector<std::byte> inbox; // bytes not yet understood
     bool closed = false;
+    bool here = false; // it answered after data had failed
   };
 
   void connect(c10d::Store& store, const Options& options);
@@ -56,6 +57,7 @@ private:
   void admit(const Socket& listener, Deadline deadline);
   void send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read);
   bool take(int rank, Fingerprint& fingerprint);
+  void say_here();
   bool read(int rank);
   void wait(const std::vector<char>& arrived, Deadline deadline);
   void poison_locally(const std::string& message);
@@ -68,6 +70,7 @@ private:
   Socket wake_;             // an event: abort() from another thread
   std::uint64_t sequence_ = 0;
   std::uint64_t token_[2] = {0, 0};
+  bool said_here_ = false;
 
   mutable std::mutex mutex_; // of sending and of the message
   std::atomic<bool> poisoned_{false};
