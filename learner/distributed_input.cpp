@@ -1,56 +1,14 @@
 #include "learner/distributed_input.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include "learner/strategy.hpp"
+#include "learner/tensor_map_broadcast.hpp"
 
 namespace troupe::learner {
-namespace {
-
-/// What the others must know to receive a batch: a line "name type dimensions…" per tensor.
-std::string header_of(const TensorMap& batch) {
-  std::string text;
-  for (const auto& [name, tensor] : batch) {
-    text += std::to_string(name.size()) + ' ' + name + ' '
-            + std::to_string(static_cast<int>(tensor.scalar_type())) + ' '
-            + std::to_string(tensor.dim());
-    for (const auto size : tensor.sizes())
-      text += ' ' + std::to_string(size);
-    text += '\n';
-  }
-  return text;
-}
-
-/// Reads header_of() of the program's own first replica.
-TensorMap empty_batch(const std::string& header) {
-  TensorMap batch;
-  std::size_t at = 0;
-  const auto number = [&] {
-    std::size_t used = 0;
-    const auto value = std::stoll(header.substr(at), &used);
-    at += used + 1;
-    return value;
-  };
-  while (at < header.size()) {
-    const auto length = static_cast<std::size_t>(number());
-    const auto name = header.substr(at, length);
-    at += length + 1;
-    const auto type = static_cast<c10::ScalarType>(number());
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(number()));
-    for (auto& size : sizes)
-      size = number();
-    batch[name] = at::empty(sizes, type);
-  }
-  return batch;
-}
-
-} // namespace
-
 DistributedInput::DistributedInput(Make make, const Strategy& strategy,
                                    const DistributedInputOptions& options)
     : make_(std::move(make)),
@@ -130,26 +88,12 @@ TensorMap DistributedInput::next_of_program(ReplicaContext& context) {
   if (size != context.num_replicas() || !context.has_collectives())
     throw std::invalid_argument("input: a single pipeline needs replicas that step together; use "
                                 "one per replica with this strategy");
-  const bool first = context.rank_in_sync_group() == 0;
-  TensorMap batch = first ? draw(context) : TensorMap{};
+  auto batch = context.rank_in_sync_group() == 0 ? draw(context) : TensorMap{};
   if (size == 1)
     return batch;
-  auto header = header_of(batch);
-  auto length = at::full({1}, static_cast<std::int64_t>(header.size()), at::kLong);
-  context.broadcast_(length);
-  if (length.item<std::int64_t>() == 0)
+  batch = broadcast_tensor_map(context, batch, 0);
+  if (batch.empty())
     return {};
-  auto bytes = at::empty({length.item<std::int64_t>()}, at::kByte);
-  if (first)
-    std::memcpy(bytes.mutable_data_ptr(), header.data(), header.size());
-  context.broadcast_(bytes);
-  if (!first)
-    batch = empty_batch({static_cast<const char*>(bytes.const_data_ptr()),
-                         static_cast<std::size_t>(bytes.numel())});
-  for (auto& [name, tensor] : batch) {
-    tensor = tensor.contiguous();
-    context.broadcast_(tensor);
-  }
   return part_of_batch(batch, context.rank_in_sync_group(), size);
 }
 

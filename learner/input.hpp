@@ -24,6 +24,7 @@ struct InputContext {
   int num_replicas_in_sync = 1;
   int input_pipeline_id = 0;
   int num_input_pipelines = 1;
+  std::int64_t first_step = 0; // of those to come: a resumed program's pipeline skips what was used
 
   /// Throws std::invalid_argument naming both numbers when the global batch does not divide.
   std::int64_t per_replica_batch_size(std::int64_t global_batch_size) const;
