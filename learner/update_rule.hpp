@@ -30,6 +30,10 @@ public:
   /// std::runtime_error naming who failed.
   virtual void update() = 0;
 
+  /// This replica makes no more updates for now: others need not wait for it. The next update()
+  /// joins again.
+  virtual void leave() {}
+
   /// Of the last update, for the curves: "staleness", "dropped_gradients", …
   virtual Metrics metrics() const { return {}; }
 };

@@ -22,7 +22,6 @@ constexpr double kEpsilon = 1e-8;
 FusedAdam::FusedAdam(at::Tensor flat, double learning_rate)
     : Optimizer({torch::optim::OptimizerParamGroup({flat})},
                 std::make_unique<torch::optim::AdamOptions>(learning_rate)),
-      learning_rate_(learning_rate),
       mean_(at::zeros_like(flat)),
       square_(at::zeros_like(flat)) {}
 
@@ -36,21 +35,22 @@ at::Tensor FusedAdam::step(LossClosure closure) {
   if (!gradient.defined())
     return loss;
   ++steps_;
+  const double rate = param_groups_.front().options().get_lr();
   const double correction1 = 1 - std::pow(kBeta1, static_cast<double>(steps_));
   const double correction2 = std::sqrt(1 - std::pow(kBeta2, static_cast<double>(steps_)));
   if (!uses_kernels(parameter)) {
     mean_.lerp_(gradient, 1 - kBeta1);
     square_.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
     const at::Tensor denominator = (square_.sqrt() / correction2).add_(kEpsilon);
-    parameter.addcdiv_(mean_, denominator, -learning_rate_ / correction1);
+    parameter.addcdiv_(mean_, denominator, -rate / correction1);
     return loss;
   }
   const auto update = [&](std::int64_t first, std::int64_t last) {
     kernel_table().adam(
         parameter.mutable_data_ptr<float>() + first, gradient.const_data_ptr<float>() + first,
         mean_.mutable_data_ptr<float>() + first, square_.mutable_data_ptr<float>() + first,
-        last - first, 1.0f, static_cast<float>(learning_rate_ / correction1),
-        static_cast<float>(kBeta1), static_cast<float>(kBeta2), static_cast<float>(1 / correction2),
+        last - first, 1.0f, static_cast<float>(rate / correction1), static_cast<float>(kBeta1),
+        static_cast<float>(kBeta2), static_cast<float>(1 / correction2),
         static_cast<float>(kEpsilon));
   };
   constexpr std::int64_t kGrain = 1 << 17;

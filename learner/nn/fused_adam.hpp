@@ -8,7 +8,7 @@ namespace troupe::learner {
 
 /// Adam over one flat tensor in one pass over memory (torch::optim::Adam makes a dozen, per
 /// parameter). The arithmetic is Kingma and Ba's with bias correction, epsilon outside the root, no
-/// weight decay.
+/// weight decay. The learning rate is the param group's and may change between steps.
 class FusedAdam : public torch::optim::Optimizer {
 public:
   /// `flat`: the parameters, dense; its gradient is flat.grad().
@@ -22,7 +22,6 @@ public:
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
 private:
-  double learning_rate_;
   at::Tensor mean_;
   at::Tensor square_;
   std::int64_t steps_ = 0;

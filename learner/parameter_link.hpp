@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "learner/parameter_server.hpp"
+
+namespace troupe::learner {
+
+/// What one exchange came to, over all servers.
+struct ExchangeReport {
+  std::int64_t version = 0;   // of the parameters received; the least of the servers'
+  std::int64_t staleness = 0; // of the gradient, the most of the servers'
+  int dropped = 0;            // servers that did not use the gradient
+  int rewound = 0;            // servers that have restarted from older parameters
+  double waited_seconds = 0;  // in all, from the push to the parameters
+};
+
+/// A worker's way to the servers of one optimizer: in its process (LocalParameterServer) or over
+/// the wire (ParameterServerClient). One thread. What fails throws std::runtime_error that names
+/// the server and the reason; every wait has a deadline.
+class ParameterLink {
+public:
+  virtual ~ParameterLink() = default;
+
+  virtual int servers() const = 0;
+
+  /// Once. Worker 0's parameters become everybody's; `parameters` holds them afterwards. `recipe`,
+  /// `plan` (of as many shards as servers) and `type` are the same on all workers.
+  virtual void begin(const OptimizerRecipe& recipe, const ShardPlan& plan,
+                     at::Tensor& parameters) = 0;
+
+  /// Sends the gradient on the parameters last received, and receives newer ones. `gradient` and
+  /// `parameters` are flat, in the order of the plan; `present`: [parameter] whether it has a
+  /// gradient.
+  virtual ExchangeReport exchange(const at::Tensor& gradient, const std::vector<bool>& present,
+                                  const std::vector<double>& learning_rates,
+                                  at::Tensor& parameters) = 0;
+
+  /// This worker makes no more steps for now: nobody waits for it. The next exchange joins again.
+  virtual void leave() = 0;
+};
+
+} // namespace troupe::learner

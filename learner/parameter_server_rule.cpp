@@ -1,0 +1,119 @@
+#include "learner/parameter_server_rule.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <torch/optim/optimizer.h>
+
+namespace troupe::learner {
+namespace {
+
+class ParameterServerRule : public UpdateRule {
+public:
+  ParameterServerRule(std::unique_ptr<ParameterLink> link,
+                      const ParameterServerRuleOptions& options)
+      : link_(std::move(link)), options_(options) {
+    if (options_.communicator && options_.communicator->size() == 1)
+      options_.communicator = nullptr;
+    const bool first = !options_.communicator || options_.communicator->rank() == 0;
+    if (first != (link_ != nullptr))
+      throw std::invalid_argument("the first replica of a sync group has a link to the parameter "
+                                  "servers, the others have none");
+  }
+
+  void begin(torch::optim::Optimizer& optimizer,
+             const std::vector<at::Tensor>& parameters) override {
+    optimizer_ = &optimizer;
+    const at::NoGradGuard guard;
+    flat_.emplace(parameters, plan_of(optimizer));
+    parameters_ = flat_->make_flat();
+    gradient_ = flat_->make_flat();
+    flat_->read(parameters_);
+    if (link_)
+      link_->begin(options_.describe(optimizer), flat_->plan(), parameters_);
+    share();
+    flat_->write(parameters_);
+  }
+
+  void update() override {
+    const at::NoGradGuard guard;
+    auto present = flat_->read_gradients(gradient_);
+    if (options_.communicator)
+      average(present);
+    if (link_)
+      report_ = link_->exchange(gradient_, present, learning_rates(*optimizer_), parameters_);
+    share();
+    flat_->write(parameters_);
+  }
+
+  void leave() override {
+    if (link_)
+      link_->leave();
+  }
+
+  Metrics metrics() const override {
+    return {{"staleness", static_cast<double>(report_.staleness)},
+            {"dropped_gradients", report_.dropped},
+            {"rewound_servers", report_.rewound},
+            {"version", static_cast<double>(report_.version)},
+            {"server_wait_seconds", report_.waited_seconds}};
+  }
+
+private:
+  ShardPlan plan_of(const torch::optim::Optimizer& optimizer) {
+    std::vector<ParameterSize> sizes;
+    std::int64_t number = 0;
+    for (const auto& group : optimizer.param_groups()) {
+      for (const auto& parameter : group.params())
+        sizes.push_back({.elements = parameter.numel(), .group = number});
+      ++number;
+    }
+    auto servers = at::full({1}, link_ ? link_->servers() : 0, at::kLong);
+    if (options_.communicator)
+      options_.communicator->broadcast(servers, 0);
+    return plan_shards(sizes, static_cast<int>(servers.item<std::int64_t>()));
+  }
+
+  /// The mean over the sync group; a parameter without a gradient on some counts as zero there.
+  void average(std::vector<bool>& present) {
+    auto flags = at::empty({static_cast<std::int64_t>(present.size())}, at::kByte);
+    std::copy(present.begin(), present.end(), flags.mutable_data_ptr<std::uint8_t>());
+    options_.communicator->all_reduce(gradient_, collectives::ReduceOp::mean);
+    options_.communicator->all_reduce(flags, collectives::ReduceOp::max);
+    for (std::size_t i = 0; i < present.size(); ++i)
+      present[i] = flags.const_data_ptr<std::uint8_t>()[i] != 0;
+  }
+
+  void share() {
+    if (options_.communicator)
+      options_.communicator->broadcast(parameters_, 0);
+  }
+
+  std::unique_ptr<ParameterLink> link_;
+  ParameterServerRuleOptions options_;
+  torch::optim::Optimizer* optimizer_ = nullptr;
+  std::optional<FlatParameters> flat_;
+  at::Tensor parameters_; // flat, last received
+  at::Tensor gradient_;
+  ExchangeReport report_;
+};
+
+} // namespace
+
+std::unique_ptr<UpdateRule> make_parameter_server_rule(std::unique_ptr<ParameterLink> link,
+                                                       const ParameterServerRuleOptions& options) {
+  return std::make_unique<ParameterServerRule>(std::move(link), options);
+}
+
+UpdateRuleFactory local_parameter_server_rules(LocalParameterServer& server, int worker,
+                                               const ParameterServerRuleOptions& options) {
+  return [&server, worker, options](int optimizer) {
+    const bool first = !options.communicator || options.communicator->rank() == 0;
+    return make_parameter_server_rule(first ? server.link(worker, optimizer) : nullptr, options);
+  };
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "learner/local_parameter_server.hpp"
+#include "learner/update_rule.hpp"
+
+namespace troupe::learner {
+
+struct ParameterServerRuleOptions {
+  /// Of the sync group, when a worker is one: the mean of its replicas' gradients is pushed by its
+  /// first, which gives the others the parameters. Null: each replica is a worker of its own.
+  collectives::Communicator* communicator = nullptr;
+  OptimizerDescriber describe = learner::describe;
+};
+
+/// Gradients go to parameter servers, parameters come back; the replica's own optimizer never
+/// steps, but its learning rates go with every gradient, so that schedules work. Which strategy
+/// this is (asynchronous, backup workers, central storage, sync groups) the servers' options say.
+/// metrics(): "staleness" and "dropped_gradients" of the last update, "server_wait_seconds",
+/// "version", "rewound_servers".
+///
+/// `link`: of the sync group's first replica, null on its others.
+std::unique_ptr<UpdateRule>
+make_parameter_server_rule(std::unique_ptr<ParameterLink> link,
+                           const ParameterServerRuleOptions& options = {});
+
+/// For a replica that is a thread: `worker` of `server`, which outlives the rules.
+UpdateRuleFactory local_parameter_server_rules(LocalParameterServer& server, int worker,
+                                               const ParameterServerRuleOptions& options = {});
+
+} // namespace troupe::learner

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <deque>
+
+#include "learner/parameter_server.hpp"
+
+namespace troupe::learner {
+
+/// What a server knows of a worker.
+struct ParameterServer::Worker {
+  enum class Presence : std::uint8_t { expected, here, gone };
+
+  bool waited_for() const { return presence != Presence::gone; }
+
+  Presence presence = Presence::expected;
+  std::uint64_t session = 0;               // 0: none yet
+  std::deque<std::uint64_t> past_sessions; // the newest few
+  Time heard{};
+  std::int64_t clock = 0;     // gradients pushed, whatever became of them
+  std::int64_t last_step = 0; // that counts
+  PushAnswer last_answer;     // to it
+  // Synchronous: the gradient for the next version.
+  bool counted = false;
+  at::Tensor gradient;
+  std::vector<bool> present;
+  std::vector<double> rates;
+};
+
+} // namespace troupe::learner
