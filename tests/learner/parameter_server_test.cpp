@@ -269,6 +269,30 @@ TEST_CASE(
                        std::invalid_argument);
 }
 
+TEST_CASE("a snapshot whose header has changed is refused, or restored to something that works") {
+  Fixture f({.workers = 2});
+  f.push(0, 0);
+  const auto snapshot = f.server.snapshot();
+  std::mt19937 random(3);
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    auto changed = snapshot;
+    auto& header = changed["header"] = snapshot.at("header").clone();
+    for (std::size_t j = 0; j < 1 + random() % 3; ++j)
+      header[static_cast<std::int64_t>(random() % static_cast<std::size_t>(header.numel()))] =
+          static_cast<std::int64_t>(random() % 256);
+    ParameterServer server({.workers = 2}, kStart);
+    try {
+      server.restore(changed);
+      CHECK(server.join(1, 77, kStart) == "");
+      CHECK(server.version() >= 0);
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
+}
+
 TEST_CASE("a gradient that waits for others when the snapshot is made is taken again after it") {
   Fixture f(central_storage(2));
   const auto push = f.make(0, 0, torch::ones({2}));

@@ -88,7 +88,7 @@ struct Run {
 } // namespace
 
 TEST_CASE("kill -9 of a worker: the others go on, and a new process takes its place") {
-  for (const char* strategy : {"asynchronous", "lead", "central", "backup"}) {
+  for (const std::string strategy : {"asynchronous", "lead", "central", "backup"}) {
     CAPTURE(strategy);
     Run run(strategy, 3, 2);
     run.workers[2]->signal(SIGKILL);
@@ -113,7 +113,7 @@ TEST_CASE("a worker that freezes is not waited for, and goes on when it thaws") 
 }
 
 TEST_CASE("kill -9 of a server shard that is started again: the workers go on") {
-  for (const char* strategy : {"asynchronous", "central", "backup"}) {
+  for (const std::string strategy : {"asynchronous", "central", "backup"}) {
     CAPTURE(strategy);
     Run run(strategy, 2, 2);
     run.servers[1]->signal(SIGKILL);
