@@ -203,6 +203,8 @@ void SharedMeeting::look(Clock::time_point deadline, bool silent) {
     }
   if (std::count(arrived.begin(), arrived.begin() + segment_->size(), 1) < segment_->size())
     fail(describe_late(std::span(calls).first(size), std::span(arrived).first(size), timeout_));
+  fail(mine + ": all ranks came, but the last of them stopped before it let the others go on, or a "
+       + "rank wrote into the shared memory where it must not");
 }
 
 void SharedMeeting::poison(const std::string& message) {
