@@ -11,7 +11,7 @@ namespace troupe::experiments {
 /// object per line.
 struct Figure {
   std::string bench;  // "environment", "pool", "render", "wire", "replay", "replay_writer", …,
-                      // "storage", "codec", "learner", "collectives", "agent"
+                      // "storage", "codec", "learner", "collectives", …
   std::string metric; // what is counted, in words
   double value = 0;
   double minimum = 0;
@@ -27,6 +27,7 @@ struct BenchOptions {
   std::vector<std::string> tasks{}; // render, codec: these, or "all"; empty: some
   std::vector<int> sizes{};         // render: height and width in pixels; empty: 84
   double soak_minutes = 0;          // replay_soak: how long; 0: not at all
+  std::string join{};               // collectives: the seat of a process that the stage started
   std::string vectors{};            // render: the caster's, e.g. "AVX2"; empty: the widest
 };
 
@@ -67,7 +68,9 @@ void bench_wire(const BenchOptions& options,
 void bench_codec(const BenchOptions& options,
                  const Report& report); // bytes per transition, encoding frames/s, decoding GB/s
 void bench_collectives(const BenchOptions& options,
-                       const Report& report);                          // all_reduce latency, GB/s
+                       const Report& report); // all_reduce latency, GB/s
+void bench_collective_faults(const BenchOptions& options,
+                             const Report& report); // ms until survivors name a lost rank
 void bench_learner(const BenchOptions& options, const Report& report); // D4PG updates/s
 void bench_agent(const BenchOptions& options,
                  const Report& report); // cheetah_run end to end, agent steps/s

@@ -1,9 +1,11 @@
-// all_reduce of float32 between 2 ranks: threads of this process, and LibTorch's Gloo over the
-// loopback interface (each rank a thread with a communicator, sockets and I/O threads of its own).
-// Latency: the median over the iterations of rank 0's time in the call, one computing thread per
-// rank. Bus bandwidth: bytes * 2 (n - 1) / n / latency. All calls are checked across ranks.
+// all_reduce of float32 between 2 and 4 ranks: threads of this process, and processes over shared
+// memory and over LibTorch's Gloo on the loopback interface, in turns. Latency: the median over the
+// iterations of rank 0's time in the call, one computing thread per rank. Bus bandwidth: bytes * 2
+// (n - 1) / n / latency. All calls are checked across ranks.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -13,14 +15,13 @@
 
 #include "collectives/communicator.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/rank_process.hpp"
 
 namespace troupe::experiments {
 namespace {
 
 using collectives::Communicator;
 using Clock = std::chrono::steady_clock;
-
-constexpr int kRanks = 2;
 
 struct Size {
   std::int64_t bytes;
@@ -39,99 +40,128 @@ double median(std::vector<double> values) {
 void verify(Communicator& communicator, std::int64_t elements) {
   auto tensor = at::full({elements}, communicator.rank() + 1, at::kFloat);
   communicator.all_reduce(tensor, collectives::ReduceOp::sum);
-  const int expected = kRanks * (kRanks + 1) / 2;
+  const int expected = communicator.size() * (communicator.size() + 1) / 2;
   if (tensor.ne(expected).any().item<bool>())
     throw std::runtime_error("bench collectives: all_reduce over " + communicator.backend()
                              + " gave a wrong sum");
 }
 
 /// Seconds per call; every rank makes the same calls.
-double latency(Communicator& communicator, std::int64_t bytes, int iterations) {
-  const auto elements = bytes / static_cast<std::int64_t>(sizeof(float));
+double latency(Communicator& communicator, const Size& size, double seconds) {
+  const auto elements = size.bytes / static_cast<std::int64_t>(sizeof(float));
+  const int iterations = std::max(3, static_cast<int>(size.iterations * seconds));
   verify(communicator, elements);
   auto tensor = at::zeros({elements}, at::kFloat);
   for (int i = 0; i < std::max(2, iterations / 10); ++i)
     communicator.all_reduce(tensor, collectives::ReduceOp::sum);
   communicator.barrier();
-  std::vector<double> seconds;
+  std::vector<double> taken;
   for (int i = 0; i < iterations; ++i) {
     const auto begin = Clock::now();
     communicator.all_reduce(tensor, collectives::ReduceOp::sum);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    taken.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
   }
-  return median(std::move(seconds));
+  communicator.barrier();
+  return median(std::move(taken));
 }
 
-using Join = std::function<std::unique_ptr<Communicator>(int rank)>;
+/// latencies[size] of rank 0, which a process says in a line.
+using Latencies = std::vector<double>;
 
-/// latencies[size][repetition] of rank 0.
-std::vector<std::vector<double>> measure(const BenchOptions& options, const Join& join) {
-  std::vector<std::vector<double>> result(std::size(kSizes));
-  std::vector<std::exception_ptr> errors(kRanks);
+Latencies measure_all(Communicator& communicator, double seconds) {
+  at::set_num_threads(1);
+  Latencies result;
+  for (const auto& size : kSizes)
+    result.push_back(latency(communicator, size, seconds));
+  return result;
+}
+
+Latencies measure_threads(int ranks, double seconds) {
+  auto communicators = collectives::make_thread_communicators(ranks);
+  std::vector<Latencies> results(communicators.size());
+  std::vector<std::exception_ptr> errors(communicators.size());
   {
-    std::vector<std::jthread> ranks;
-    for (int rank = 0; rank < kRanks; ++rank)
-      ranks.emplace_back([&, rank] {
-        at::set_num_threads(1);
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < communicators.size(); ++rank)
+      threads.emplace_back([&, rank] {
         try {
-          const auto communicator = join(rank);
-          for (std::size_t i = 0; i < std::size(kSizes); ++i)
-            for (int repetition = 0; repetition < options.repetitions; ++repetition) {
-              const auto iterations = static_cast<int>(kSizes[i].iterations * options.seconds);
-              const double seconds =
-                  latency(*communicator, kSizes[i].bytes, std::max(3, iterations));
-              if (rank == 0)
-                result[i].push_back(seconds);
-            }
-          communicator->barrier();
+          results[rank] = measure_all(*communicators[rank], seconds);
         } catch (...) {
-          errors[static_cast<std::size_t>(rank)] = std::current_exception();
+          errors[rank] = std::current_exception();
         }
       });
   }
   for (const auto& error : errors)
     if (error)
       std::rethrow_exception(error);
+  return results[0];
+}
+
+Latencies measure_processes(const std::string& backend, int ranks, const BenchOptions& options) {
+  const auto processes = start_ranks("collectives", backend, ranks, options);
+  std::istringstream line(processes[0].line());
+  Latencies result;
+  for (double value = 0; line >> value;)
+    result.push_back(value);
+  if (result.size() != std::size(kSizes))
+    throw std::runtime_error("bench collectives: rank 0 over " + backend
+                             + " ended without figures");
+  for (const auto& process : processes)
+    while (!process.line().empty()) {
+    }
   return result;
 }
 
-Figure figure_of(const std::string& metric, const std::string& unit, std::vector<double> values,
-                 const std::string& backend, std::int64_t bytes) {
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  Figure figure{"collectives", metric, 0, *least, *greatest, unit, {}};
-  figure.value = median(values);
-  figure.config = {{"backend", backend},
-                   {"ranks", std::to_string(kRanks)},
-                   {"bytes", std::to_string(bytes)},
-                   {"type", "float32"}};
-  return figure;
-}
-
-void bench_backend(const BenchOptions& options, const Report& report, const std::string& backend,
-                   const Join& join) {
-  const auto latencies = measure(options, join);
+void report_all(const std::string& backend, int ranks, const std::vector<Latencies>& repetitions,
+                const Report& report) {
   for (std::size_t i = 0; i < std::size(kSizes); ++i) {
     std::vector<double> microseconds, bandwidth;
-    for (const double seconds : latencies[i]) {
-      microseconds.push_back(seconds * 1e6);
-      bandwidth.push_back(static_cast<double>(kSizes[i].bytes) * 2 * (kRanks - 1) / kRanks / seconds
-                          / 1e9);
+    for (const auto& latencies : repetitions) {
+      microseconds.push_back(latencies[i] * 1e6);
+      bandwidth.push_back(static_cast<double>(kSizes[i].bytes) * 2 * (ranks - 1) / ranks
+                          / latencies[i] / 1e9);
     }
-    report(figure_of("all_reduce latency", "us", microseconds, backend, kSizes[i].bytes));
-    report(figure_of("all_reduce bus bandwidth", "GB/s", bandwidth, backend, kSizes[i].bytes));
+    const auto tell = [&](const char* metric, const char* unit, const std::vector<double>& values) {
+      auto figure = median_of(values);
+      figure.bench = "collectives";
+      figure.metric = metric;
+      figure.unit = unit;
+      figure.config = {{"backend", backend},
+                       {"ranks", std::to_string(ranks)},
+                       {"bytes", std::to_string(kSizes[i].bytes)},
+                       {"type", "float32"}};
+      report(figure);
+    };
+    tell("all_reduce latency", "us", microseconds);
+    tell("all_reduce bus bandwidth", "GB/s", bandwidth);
   }
 }
 
 } // namespace
 
 void bench_collectives(const BenchOptions& options, const Report& report) {
-  auto threads = collectives::make_thread_communicators(kRanks);
-  bench_backend(options, report, "threads",
-                [&](int rank) { return std::move(threads[static_cast<std::size_t>(rank)]); });
-  const int port = collectives::free_port();
-  bench_backend(options, report, "gloo", [&](int rank) {
-    return collectives::make_gloo_communicator("127.0.0.1", port, rank, kRanks);
-  });
+  if (!options.join.empty()) {
+    const auto seat = parse_seat(options.join);
+    const auto communicator = take(seat);
+    std::ostringstream line;
+    line.precision(9);
+    for (const double seconds : measure_all(*communicator, options.seconds))
+      line << seconds << ' ';
+    if (seat.rank == 0)
+      std::printf("%s\n", line.str().c_str());
+    return;
+  }
+  for (const int ranks : {2, 4}) {
+    std::vector<Latencies> threads, shared, gloo;
+    for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+      threads.push_back(measure_threads(ranks, options.seconds));
+      shared.push_back(measure_processes("shared_memory", ranks, options));
+      gloo.push_back(measure_processes("gloo", ranks, options));
+    }
+    report_all("threads", ranks, threads, report);
+    report_all("shared_memory", ranks, shared, report);
+    report_all("gloo", ranks, gloo, report);
+  }
 }
 
 } // namespace troupe::experiments

@@ -56,7 +56,8 @@ STAGES = {
         (f"D4PG updates, {t} thread", ("D4PG updates", {"threads": str(t), "networks": "24 states, 6 actions, critic 400-300, policy 300-200"}),
          f"D4PG update b256 {t} thread {mode} scatter") for t in (1, 2) for mode in ("eager", "compile")]),
     "collectives": ("collectives", ["gloo"], [
-        (f"all_reduce of {size} B, Gloo, latency", ("all_reduce latency", {"backend": "gloo", "bytes": str(size)}), f"allreduce {size} B latency (median of iters)")
+        (f"all_reduce of {size} B, {name}, latency", ("all_reduce latency", {"backend": backend, "ranks": "2", "bytes": str(size)}), f"allreduce {size} B latency (median of iters)")
+        for backend, name in (("shared_memory", "shared memory"), ("gloo", "Gloo"))
         for size in (1024, 65536, 1048576, 26214400, 104857600)]),
     "agent": ("agent", ["ddpg", "sb3"], [
         (f"cheetah_run end to end, {ours} learner thread", ("", {"learner_threads": str(ours)}), theirs)

@@ -76,6 +76,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_COLLECTIVES
   stages.push_back({"collectives", bench_collectives});
 #endif
+#ifdef TROUPE_HAS_BENCH_COLLECTIVE_FAULTS
+  stages.push_back({"collective_faults", bench_collective_faults});
+#endif
 #ifdef TROUPE_HAS_BENCH_LEARNER
   stages.push_back({"learner", bench_learner});
 #endif
@@ -113,6 +116,8 @@ void add_bench(CLI::App& app, int& exit_code) {
                    "of the stage render's pictures, in pixels; may be given again")
       ->allow_extra_args(false)
       ->check(CLI::Range(8, 4096));
+  command->add_option("--join", options->join, "the seat of a process that a stage started")
+      ->group(""); // not for people
   command->add_option("--vectors", options->vectors,
                       "of the stage render: the caster's processor instructions, e.g. AVX2; the "
                       "best otherwise");
