@@ -1,0 +1,172 @@
+#include "learner/transparent/core.hpp"
+
+#include <unistd.h>
+
+#include <bit>
+#include <cstdio>
+#include <mutex>
+#include <stdexcept>
+
+#include "collectives/communicator.hpp"
+#include "collectives/place.hpp"
+#include "learner/transparent/meeting.hpp"
+#include "learner/transparent/process.hpp"
+
+namespace troupe::learner::transparent {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kMistake = 2;
+
+/// What a preloaded library cannot be handed: the state of its process. Never destroyed, for the
+/// program's own destructors may still step and sample.
+struct State {
+  std::recursive_mutex mutex; // a closure may sample, and samplers shuffle
+  std::unique_ptr<TransparentProcess> process;
+  pid_t owner = 0; // forked children are not ranks
+  bool inside = false;
+};
+
+State& state() {
+  static State* const one = new State;
+  return *one;
+}
+
+/// Ends this rank with the reason as the last line, and what was printed before it.
+[[noreturn]] void give_up(const std::string& reason, int exit_code) {
+  std::fflush(nullptr);
+  const std::string who = state().process
+                              ? "rank " + std::to_string(state().process->rank()) + " of "
+                                    + std::to_string(state().process->size()) + ": "
+                              : "";
+  std::fprintf(stderr, "troupe transparent: %s%s\n", who.c_str(), reason.c_str());
+  std::_Exit(exit_code);
+}
+
+/// Runs `ours(process)` where there are other ranks, `theirs()` otherwise. Collective failures end
+/// the process; what LibTorch or the program throws goes on to the program.
+template <class Ours, class Theirs>
+auto in_turn(const Ours& ours, const Theirs& theirs) {
+  State& own = state();
+  if (!own.process || own.owner != ::getpid())
+    return theirs();
+  const std::lock_guard lock(own.mutex);
+  if (!own.process)
+    return theirs();
+  const bool before = std::exchange(own.inside, true);
+  struct Restore {
+    State& state;
+    bool before;
+    ~Restore() { state.inside = before; }
+  } const restore{own, before};
+  try {
+    return ours(*own.process);
+  } catch (const collectives::CollectiveError& error) {
+    give_up(error.what(), kFailed);
+  }
+}
+
+bool begin() {
+  State& own = state();
+  try {
+    const Settings settings = read_settings(environment_variable);
+    const std::string source = environment_variable("TROUPE_TRANSPARENT_PLACE");
+    const auto place = collectives::place_of_this_process(source.empty() ? "auto" : source);
+    if (place.source == "single")
+      std::fprintf(stderr, "troupe transparent: does nothing, for no launcher gave this process a "
+                           "rank; start it with `troupe transparent -n 4 -- program`\n");
+    if (place.size == 1)
+      return false;
+    own.process = std::make_unique<TransparentProcess>(meet(place, settings), settings);
+    own.owner = ::getpid();
+    return true;
+  } catch (const std::invalid_argument& mistake) {
+    give_up(mistake.what(), kMistake);
+  } catch (const std::exception& failure) {
+    give_up(failure.what(), kFailed);
+  }
+}
+
+bool is_rank_0() {
+  return state().process->rank() == 0;
+}
+
+void end(int exit_code) {
+  State& own = state();
+  if (!own.process || own.owner != ::getpid())
+    return;
+  const std::unique_lock lock(own.mutex, std::try_to_lock);
+  const bool within = !lock.owns_lock() || own.inside;
+  if (within || exit_code != 0) { // another thread, or a signal's handler, ends a step
+    own.process->abort("the program of rank " + std::to_string(own.process->rank())
+                       + " ended with exit code " + std::to_string(exit_code)
+                       + (within ? " in the middle of a step" : ""));
+    return;
+  }
+  in_turn([](TransparentProcess& process) { process.end(); }, [] {});
+  own.process.reset();
+}
+
+at::Tensor step(void* optimizer, void* closure, const char* name, StepFunction original) {
+  using Closure = TransparentProcess::Closure;
+  using Original = at::Tensor (*)(torch::optim::Optimizer*, Closure*);
+  auto* const mine = static_cast<torch::optim::Optimizer*>(optimizer);
+  auto* const given = static_cast<Closure*>(closure);
+  const auto call = [&](Closure replacement) {
+    return std::bit_cast<Original>(original)(mine, &replacement);
+  };
+  return in_turn(
+      [&](TransparentProcess& process) { return process.step(*mine, *given, name, call); },
+      [&] { return call(*given); });
+}
+
+void group_added(void* optimizer, const void* group) {
+  in_turn(
+      [&](TransparentProcess& process) {
+        process.group_added(*static_cast<torch::optim::Optimizer*>(optimizer),
+                            *static_cast<const torch::optim::OptimizerParamGroup*>(group));
+      },
+      [] {});
+}
+
+Indices next(void* sampler, std::size_t batch_size, NextFunction original) {
+  const auto call = [&](std::size_t count) { return original(sampler, count); };
+  return in_turn([&](TransparentProcess& process) { return process.next(batch_size, call); },
+                 [&] { return call(batch_size); });
+}
+
+void reset(void* sampler, std::optional<std::size_t> size, ResetFunction original) {
+  const auto call = [&] { original(sampler, size); };
+  in_turn([&](TransparentProcess& process) { process.reset(call); }, call);
+}
+
+void stream() {
+  in_turn([](TransparentProcess& process) { process.stream(); }, [] {});
+}
+
+/// Without the lock: it is called within steps, with the generator's own lock held.
+void seed(void* generator, std::uint64_t value, SeedFunction original) {
+  const State& own = state();
+  const bool shared = own.process && own.owner == ::getpid();
+  original(generator, shared ? own.process->shifted(generator, value) : value);
+}
+
+} // namespace
+} // namespace troupe::learner::transparent
+
+extern "C" __attribute__((visibility("default"))) const troupe::learner::transparent::Core*
+troupe_transparent_core() {
+  using namespace troupe::learner::transparent;
+  using Step = OpaqueTensor (*)(void*, void*, const char*, StepFunction);
+  static const Core core{.version = Core::kVersion,
+                         .begin = begin,
+                         .is_rank_0 = is_rank_0,
+                         .end = end,
+                         .step = std::bit_cast<Step>(&step), // one calling convention
+                         .group_added = group_added,
+                         .next = next,
+                         .reset = reset,
+                         .stream = stream,
+                         .seed = seed};
+  return &core;
+}

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "learner/transparent/settings.hpp"
+
+namespace torch::optim {
+class Optimizer;
+class OptimizerParamGroup;
+} // namespace torch::optim
+namespace troupe::collectives {
+class Communicator;
+}
+
+namespace troupe::learner::transparent {
+
+/// One process of a LibTorch training program that runs as several. All ranks run the same
+/// program, and so come to its optimizers, steps and epochs in the same order. One thread at a
+/// time. Throws CollectiveError where ranks differ, are late or gone; every rank then has to end.
+class TransparentProcess {
+public:
+  using Closure = std::function<at::Tensor()>;
+  using Sampler = std::function<std::optional<std::vector<std::size_t>>(std::size_t batch_size)>;
+
+  /// Lets the default random generator of every rank go on from rank 0's state: what the program
+  /// draws before its first step (data, initial parameters) is alike.
+  TransparentProcess(std::unique_ptr<collectives::Communicator> communicator, Settings settings);
+  ~TransparentProcess();
+
+  int rank() const;
+  int size() const;
+
+  /// LibTorch's `step` on averaged gradients. With a closure they are averaged after each of its
+  /// evaluations, and its loss is; without, before. The first step sets the parameters to rank 0's.
+  at::Tensor step(torch::optim::Optimizer& optimizer, const Closure& closure,
+                  const std::string& kind, const std::function<at::Tensor(Closure)>& original);
+
+  /// Parameters came to an optimizer: they become rank 0's, before the first forward pass.
+  void group_added(torch::optim::Optimizer& optimizer, const torch::optim::OptimizerParamGroup&);
+
+  /// This rank's part of a sampler's next batch; all of it while gradients are off (evaluation).
+  std::optional<std::vector<std::size_t>> next(std::size_t batch_size, const Sampler& original);
+
+  /// Shuffles anew, on all ranks alike: by rank 0's generator.
+  void reset(const std::function<void()>& original);
+
+  /// Says once that streams are not shared.
+  void stream();
+
+  /// The seed that rank `rank()` uses where the program says `seed`: others than rank 0 draw other
+  /// numbers once training has begun.
+  std::uint64_t shifted(const void* generator, std::uint64_t seed) const;
+
+  /// The program ends well: waits for the other ranks to do so too.
+  void end();
+  /// The program ends badly: tells the others.
+  void abort(const std::string& reason);
+
+private:
+  struct Tracked {
+    int number = 0; // in the order of construction
+    std::string kind;
+    std::int64_t steps = 0;
+    std::size_t parameters = 0; // broadcast so far
+    std::vector<at::Tensor> buffers;
+  };
+
+  Tracked& track(const torch::optim::Optimizer& optimizer, bool anew);
+  void say(const std::string& text) const;
+  bool share_parameters(torch::optim::Optimizer& optimizer, Tracked& tracked);
+  void compare_parameters(torch::optim::Optimizer& optimizer, const Tracked& tracked);
+  void begin_training();
+
+  std::unique_ptr<collectives::Communicator> communicator_;
+  Settings settings_;
+  std::map<const torch::optim::Optimizer*, Tracked>
+      optimizers_; // as many as were ever alive at once
+  int constructed_ = 0;
+  std::int64_t steps_ = 0;             // of all optimizers
+  std::atomic<bool> training_ = false; // read by any thread that seeds
+  bool stream_said_ = false;
+};
+
+} // namespace troupe::learner::transparent

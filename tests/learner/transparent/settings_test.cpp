@@ -1,0 +1,182 @@
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "learner/transparent/diverted_files.hpp"
+#include "learner/transparent/settings.hpp"
+#include "learner/transparent/share.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::learner::transparent;
+
+namespace {
+
+Variables from(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const std::string& name) {
+    const auto found = values.find(name);
+    return found == values.end() ? "" : found->second;
+  };
+}
+
+std::string text_of(int descriptor) {
+  std::string text(100, '\0');
+  const ssize_t count = ::pread(descriptor, text.data(), text.size(), 0);
+  return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+}
+
+void put(DivertedFiles& files, const std::filesystem::path& path, int flags, const char* text) {
+  const auto descriptor = files.open(AT_FDCWD, path.c_str(), flags);
+  REQUIRE(descriptor);
+  REQUIRE(*descriptor >= 0);
+  REQUIRE(::write(*descriptor, text, std::string_view(text).size()) > 0);
+  ::close(*descriptor);
+}
+
+} // namespace
+
+TEST_CASE("Settings come through the environment as they were") {
+  Settings settings;
+  settings.backend = "gloo";
+  settings.batch = Batch::divide;
+  settings.tail = Tail::drop;
+  settings.evaluation = Evaluation::part;
+  settings.rank0_writes = true;
+  settings.timeout_seconds = 7;
+  settings.check_every = 0;
+  std::map<std::string, std::string> values;
+  for (const std::string& line : to_environment(settings))
+    values[line.substr(0, line.find('='))] = line.substr(line.find('=') + 1);
+  const Settings read = read_settings(from(values));
+  CHECK(to_environment(read) == to_environment(settings));
+  CHECK(to_environment(read_settings(from({}))) == to_environment(Settings{}));
+}
+
+TEST_CASE("A setting out of range is refused with its name, value and rule") {
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"BATCH", "half"},
+                                                                      {"TAIL", "no"},
+                                                                      {"TIMEOUT", "0"},
+                                                                      {"TIMEOUT", "3s"},
+                                                                      {"CHECK_EVERY", "-1"},
+                                                                      {"RANK0_WRITES", "yes"},
+                                                                      {"EVALUATION", "all"}}) {
+    const std::string full = "TROUPE_TRANSPARENT_" + name;
+    std::string message;
+    try {
+      read_settings(from({{full, value}}));
+    } catch (const std::invalid_argument& refused) {
+      message = refused.what();
+    }
+    CAPTURE(message);
+    CHECK(message.starts_with(full + "=" + value + " must be "));
+  }
+}
+
+TEST_CASE("Shares are of one length, cover the batch, and overlap only where it does not divide") {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 500; ++trial) {
+    const int size = 1 + static_cast<int>(random() % 7);
+    std::vector<std::size_t> batch(1 + random() % 40);
+    std::iota(batch.begin(), batch.end(), random() % 100);
+    for (const Tail tail : {Tail::pad, Tail::drop}) {
+      std::multiset<std::size_t> seen;
+      const auto length = share_of(batch, 0, size, tail).size();
+      for (int rank = 0; rank < size; ++rank) {
+        const auto share = share_of(batch, rank, size, tail);
+        CHECK(share.size() == length);
+        seen.insert(share.begin(), share.end());
+      }
+      const auto left = batch.size() % static_cast<std::size_t>(size);
+      for (const std::size_t sample : batch)
+        CHECK(seen.count(sample) <= 1 + (tail == Tail::pad ? seen.size() / batch.size() : 0));
+      CHECK(std::set<std::size_t>(seen.begin(), seen.end()).size()
+            == (tail == Tail::pad ? batch.size() : batch.size() - left));
+    }
+  }
+}
+
+TEST_CASE("A diverted file is read back by its own process and by no other") {
+  const TemporaryFolder folder;
+  const auto path = folder / "model.pt";
+  DivertedFiles files(folder.path());
+  put(files, path, O_WRONLY | O_CREAT | O_TRUNC, "weights");
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK(std::filesystem::is_empty(folder.path()));
+  const auto back = files.open(AT_FDCWD, path.c_str(), O_RDONLY);
+  REQUIRE(back);
+  CHECK(text_of(*back) == "weights");
+  ::close(*back);
+
+  SUBCASE("also under the name that it is given then") {
+    const auto moved = folder / "best.pt";
+    CHECK(files.rename(path.c_str(), moved.c_str()) == 0);
+    CHECK_FALSE(files.open(AT_FDCWD, path.c_str(), O_RDONLY));
+    const auto descriptor = files.open(AT_FDCWD, moved.c_str(), O_RDONLY);
+    REQUIRE(descriptor);
+    CHECK(text_of(*descriptor) == "weights");
+    ::close(*descriptor);
+  }
+  SUBCASE("until it is removed") {
+    CHECK(files.remove(path.c_str()) == 0);
+    CHECK_FALSE(files.open(AT_FDCWD, path.c_str(), O_RDONLY));
+  }
+}
+
+TEST_CASE("A file that others wrote is appended to without being changed") {
+  const TemporaryFolder folder;
+  const auto path = folder / "log.txt";
+  std::ofstream(path) << "one ";
+  DivertedFiles files(folder.path());
+  CHECK_FALSE(files.open(AT_FDCWD, path.c_str(), O_RDONLY));
+  put(files, path, O_WRONLY | O_APPEND | O_CREAT, "two");
+  const auto back = files.open(AT_FDCWD, path.c_str(), O_RDONLY);
+  REQUIRE(back);
+  CHECK(text_of(*back) == "one two");
+  ::close(*back);
+  CHECK(read_text(path) == "one ");
+  CHECK(files.rename(path.c_str(), (folder / "other").c_str()) == 0);
+  CHECK(files.remove(path.c_str()) == 0);
+  CHECK(read_text(path) == "one ");
+}
+
+TEST_CASE("Devices, pipes, folders and places that cannot be written are left to the system") {
+  const TemporaryFolder folder;
+  DivertedFiles files(folder.path());
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  const auto writes = O_WRONLY | O_CREAT | O_TRUNC;
+  CHECK_FALSE(files.open(AT_FDCWD, "/dev/null", writes));
+  CHECK_FALSE(files.open(AT_FDCWD, "/proc/self/comm", writes));
+  CHECK_FALSE(files.open(AT_FDCWD, (folder / "pipe").c_str(), O_RDWR));
+  CHECK_FALSE(files.open(AT_FDCWD, folder.path().c_str(), writes));
+  CHECK_FALSE(files.open(AT_FDCWD, (folder / "none" / "file").c_str(), writes));
+  CHECK_FALSE(files.open(AT_FDCWD, (folder / "missing").c_str(), O_WRONLY));
+  CHECK_FALSE(files.remove((folder / "pipe").c_str()));
+}
+
+TEST_CASE("No more than the last files are kept") {
+  const TemporaryFolder folder;
+  DivertedFiles files(folder.path());
+  for (std::size_t i = 0; i <= DivertedFiles::kMost; ++i)
+    put(files, folder / std::to_string(i), O_WRONLY | O_CREAT | O_TRUNC, "x");
+  CHECK_FALSE(files.open(AT_FDCWD, (folder / "0").c_str(), O_RDONLY));
+  const auto second = files.open(AT_FDCWD, (folder / "1").c_str(), O_RDONLY);
+  REQUIRE(second);
+  ::close(*second);
+}
+
+TEST_CASE("A stream's mode means what the C library says") {
+  CHECK(DivertedFiles::flags_of("r") == O_RDONLY);
+  CHECK(DivertedFiles::flags_of("rb+") == O_RDWR);
+  CHECK(DivertedFiles::flags_of("wb") == (O_WRONLY | O_CREAT | O_TRUNC));
+  CHECK(DivertedFiles::flags_of("w+x") == (O_RDWR | O_CREAT | O_TRUNC | O_EXCL));
+  CHECK(DivertedFiles::flags_of("ae") == (O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC));
+  CHECK_FALSE(DivertedFiles::flags_of("z"));
+  CHECK_FALSE(DivertedFiles::flags_of(nullptr));
+}
