@@ -1,0 +1,140 @@
+// A small training program with nothing of Troupe in it: fits a line with the optimizer that is
+// named.
+//   small_style OPTIMIZER BATCH STEPS [TRICK]
+// TRICK: what some programs do. clock: own initial parameters per process; lead: the first process
+// to make the folder
+// ./lead trains for half as many steps; noise: adds random numbers to the parameters; unused: a
+// parameter without gradients, and one that has some only in some batches; accumulate: two
+// backward passes a step; throw: the first process to make ./lead throws after two steps; exit: it
+// calls exit(3); hang: every step takes long.
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+struct Line : torch::data::datasets::Dataset<Line> {
+  torch::data::Example<> get(std::size_t index) override {
+    const auto x = torch::arange(4, torch::kFloat) * 0.1f + static_cast<float>(index % 50) * 0.02f;
+    return {x, (x * torch::tensor({1.0f, -2.0f, 3.0f, 0.5f})).sum().unsqueeze(0) + 0.3f};
+  }
+  std::optional<std::size_t> size() const override { return 960; }
+};
+
+struct Model : torch::nn::Module {
+  torch::nn::Linear hidden = register_module("hidden", torch::nn::Linear(4, 8));
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(8, 1));
+  torch::Tensor sometimes = register_parameter("sometimes", torch::ones({1}));
+  torch::Tensor never = register_parameter("never", torch::ones({3}));
+  torch::Tensor forward(const torch::Tensor& x) { return last(torch::tanh(hidden(x))); }
+};
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
+                                                        const std::vector<torch::Tensor>& all) {
+  using namespace torch::optim;
+  if (name == "sgd")
+    return std::make_unique<SGD>(all, SGDOptions(0.05).momentum(0.9));
+  if (name == "adam")
+    return std::make_unique<Adam>(all, AdamOptions(0.01));
+  if (name == "adamw")
+    return std::make_unique<AdamW>(all, AdamWOptions(0.01));
+  if (name == "rmsprop")
+    return std::make_unique<RMSprop>(all, RMSpropOptions(0.01));
+  if (name == "adagrad")
+    return std::make_unique<Adagrad>(all, AdagradOptions(0.1));
+  if (name == "lbfgs")
+    return std::make_unique<LBFGS>(all,
+                                   LBFGSOptions(0.5).line_search_fn("strong_wolfe").max_iter(4));
+  throw std::invalid_argument("optimizer " + name);
+}
+
+int main(int argc, char** argv) {
+  if (argc < 4)
+    return 2;
+  const std::string name = argv[1];
+  const int steps = std::atoi(argv[3]);
+  const std::string trick = argc > 4 ? argv[4] : "";
+  torch::manual_seed(trick == "clock" ? static_cast<std::uint64_t>(::getpid()) : 7);
+  Model model;
+  auto optimizer = make_optimizer(name, model.parameters());
+  auto loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
+      Line().map(torch::data::transforms::Stack<>()), static_cast<std::size_t>(std::atoi(argv[2])));
+  const bool leads =
+      (trick == "lead" || trick == "throw" || trick == "exit") && ::mkdir("lead", 0755) == 0;
+  int step = 0;
+  double first = 0;
+  double last = 0;
+  while (step < steps)
+    for (auto& batch : *loader) {
+      if (step == steps || (leads && trick == "lead" && step == steps / 2))
+        break;
+      if (leads && trick == "throw" && step == 2)
+        throw std::runtime_error("the data are on fire");
+      if (leads && trick == "exit" && step == 2)
+        std::exit(3);
+      if (trick == "hang")
+        std::this_thread::sleep_for(std::chrono::milliseconds(100)); // a long step
+      const auto loss_of = [&](const torch::Tensor& x, const torch::Tensor& y) {
+        auto loss = torch::mse_loss(model.forward(x), y);
+        if (trick == "unused" && x[0][0].item<float>() > 0.4f)
+          loss = loss + 0.01 * model.sometimes.pow(2).sum();
+        return loss;
+      };
+      const auto closure = [&] {
+        optimizer->zero_grad();
+        if (trick == "accumulate") {
+          const auto x = batch.data.chunk(2);
+          const auto y = batch.target.chunk(2);
+          auto loss = loss_of(x[0], y[0]) / 2;
+          loss.backward();
+          auto second = loss_of(x[1], y[1]) / 2;
+          second.backward();
+          return (loss + second).detach();
+        }
+        auto loss = loss_of(batch.data, batch.target);
+        loss.backward();
+        return loss;
+      };
+      if (name == "lbfgs") {
+        last = optimizer->step(closure).item<double>();
+      } else {
+        last = closure().item<double>();
+        optimizer->step();
+      }
+      if (step == 0)
+        first = last;
+      if (trick == "noise") {
+        torch::NoGradGuard no_grad;
+        model.last->weight.add_(torch::randn_like(model.last->weight) * 1e-3);
+      }
+      if (++step % 100 == 0 || trick == "hang")
+        std::printf("step %d process %d\n", step, static_cast<int>(::getpid())),
+            std::fflush(stdout);
+      if (leads && trick == "lead" && step == steps / 2)
+        step = steps;
+    }
+  if (trick == "writes") {
+    std::ofstream("temporary.txt") << ::getpid();
+    std::rename("temporary.txt", "who.txt");
+    int who = 0;
+    std::ifstream("who.txt") >> who;
+    std::printf("wrote %d\n", who == ::getpid() ? 1 : 0);
+    std::ofstream("log.txt", std::ios::app) << "line\n";
+    std::remove("old.txt");
+    torch::save(model.last->weight, "weight.pt");
+  }
+  for (const auto& item : model.named_parameters())
+    for (std::int64_t i = 0; i < item.value().numel(); ++i)
+      std::printf("parameter %s %.9g\n", item.key().c_str(),
+                  item.value().view(-1)[i].item<double>());
+  std::printf("unused gradients: %d\n", model.never.grad().defined() ? 1 : 0);
+  std::printf("loss %.9g to %.9g\n", first, last);
+}

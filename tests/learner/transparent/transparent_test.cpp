@@ -1,0 +1,172 @@
+#include "tests/learner/transparent/trainer_run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace troupe;
+using namespace troupe::learner::transparent;
+
+namespace {
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  REQUIRE_FALSE(a.empty());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
+}
+
+void check_equal_ranks(const RunOfRanks& run, const std::string& prefix) {
+  CAPTURE(run.outcome.output);
+  CHECK(run.outcome.exit_code == 0);
+  for (const std::string& rank : run.ranks) {
+    CHECK_FALSE(lines_of(rank, prefix).empty());
+    CHECK(lines_of(rank, prefix) == lines_of(run.ranks[0], prefix));
+  }
+}
+
+/// The sample numbers that dcgan_style printed in its epochs.
+std::vector<std::vector<int>> epochs_of(const std::string& text) {
+  std::vector<std::vector<int>> epochs;
+  for (const std::string& line : lines_of(text, "samples")) {
+    std::istringstream in(line.substr(7));
+    epochs.emplace_back();
+    for (int sample = 0; in >> sample;)
+      epochs.back().push_back(sample);
+  }
+  return epochs;
+}
+
+} // namespace
+
+TEST_CASE("Two ranks with half of a batch train as one with the whole, under every optimizer") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"sgd", "adam", "adamw", "rmsprop", "adagrad", "lbfgs"}) {
+    CAPTURE(name);
+    const auto alone = run_alone({style("small_style"), name, "32", "20"}, folder);
+    const auto both = run_ranks(2, {style("small_style"), name, "16", "20"}, folder);
+    check_equal_ranks(both, "parameter ");
+    // A line search amplifies rounding.
+    CHECK(largest_difference(numbers_of(alone.output, "parameter "),
+                             numbers_of(both.ranks[0], "parameter "))
+          < (name == "lbfgs" ? 0.05 : 2e-4));
+  }
+}
+
+TEST_CASE("Four ranks over Gloo train as one, and so do two that divide the batch") {
+  const TemporaryFolder folder;
+  const auto alone = run_alone({style("small_style"), "sgd", "32", "40"}, folder);
+  const auto four =
+      run_ranks(4, {style("small_style"), "sgd", "8", "40"}, folder, {"--backend", "gloo"});
+  const auto divided =
+      run_ranks(2, {style("small_style"), "sgd", "32", "40"}, folder, {"--batch", "divide"});
+  for (const auto& run : {four, divided}) {
+    check_equal_ranks(run, "parameter ");
+    CHECK(largest_difference(numbers_of(alone.output, "parameter "),
+                             numbers_of(run.ranks[0], "parameter "))
+          < 2e-4);
+  }
+}
+
+TEST_CASE("Gradients of several backward passes are averaged once") {
+  const TemporaryFolder folder;
+  const auto alone = run_alone({style("small_style"), "sgd", "32", "20"}, folder);
+  const auto both = run_ranks(2, {style("small_style"), "sgd", "16", "20", "accumulate"}, folder);
+  check_equal_ranks(both, "parameter ");
+  CHECK(largest_difference(numbers_of(alone.output, "parameter "),
+                           numbers_of(both.ranks[0], "parameter "))
+        < 2e-4);
+}
+
+TEST_CASE("A parameter without gradients keeps none, one with some on one rank counts on all") {
+  const TemporaryFolder folder;
+  const auto both = run_ranks(2, {style("small_style"), "adam", "16", "30", "unused"}, folder);
+  check_equal_ranks(both, "parameter ");
+  CHECK(numbers_of(both.ranks[0], "unused gradients:") == std::vector<double>{0});
+  CHECK(numbers_of(both.ranks[0], "parameter never") == std::vector<double>{1, 1, 1});
+  CHECK(numbers_of(both.ranks[0], "parameter sometimes")[0] < 1);
+}
+
+TEST_CASE("Ranks whose program starts from other parameters start from rank 0's") {
+  const TemporaryFolder folder;
+  check_equal_ranks(run_ranks(3, {style("small_style"), "adam", "8", "10", "clock"}, folder),
+                    "parameter ");
+}
+
+TEST_CASE(
+    "A program with two optimizers, batch norm and workers trains, on other samples by rank") {
+  const TemporaryFolder folder;
+  const auto run = run_ranks(2, {style("dcgan_style"), folder.path().string(), "20"}, folder,
+                             {"--rank0-writes"});
+  check_equal_ranks(run, "generator ");
+  check_equal_ranks(run, "discriminator ");
+  CHECK(lines_of(run.ranks[0], "noise ") != lines_of(run.ranks[1], "noise "));
+  CHECK(std::filesystem::file_size(folder / "generator.pt") > 0);
+
+  const auto first = epochs_of(run.ranks[0]);
+  const auto second = epochs_of(run.ranks[1]);
+  REQUIRE(first.size() == second.size());
+  REQUIRE(first.size() > 1);
+  CHECK(first[0] != first[1]); // shuffled anew
+  for (std::size_t epoch = 0; epoch < first.size(); ++epoch) {
+    CHECK(first[epoch].size() == 125);
+    std::multiset<int> seen(first[epoch].begin(), first[epoch].end());
+    seen.insert(second[epoch].begin(), second[epoch].end());
+    CHECK(std::set<int>(seen.begin(), seen.end()).size() == 250); // each one once
+  }
+}
+
+TEST_CASE("Asked to, only rank 0 writes files, and the others read what they wrote themselves") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "log.txt") << "begin\n";
+  std::ofstream(folder / "old.txt") << "old";
+  const auto run =
+      run_ranks(3, {style("small_style"), "sgd", "8", "4", "writes"}, folder, {"--rank0-writes"});
+  check_equal_ranks(run, "wrote 1");
+  CHECK(read_text(folder / "log.txt") == "begin\nline\n"); // one rank's
+  CHECK(std::filesystem::exists(folder / "who.txt"));
+  CHECK(std::filesystem::exists(folder / "weight.pt"));
+  CHECK_FALSE(std::filesystem::exists(folder / "old.txt"));
+  CHECK_FALSE(std::filesystem::exists(folder / "temporary.txt"));
+}
+
+TEST_CASE("Processes that mpirun started train together") {
+  if (std::system("mpirun --version > /dev/null 2>&1") != 0) {
+    MESSAGE("skipped: there is no mpirun");
+    return;
+  }
+  const TemporaryFolder folder;
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  const auto alone = run_alone({style("small_style"), "sgd", "32", "20"}, folder);
+  const auto both = run_alone({"mpirun", "--oversubscribe", "-np", "2",
+                               std::string(TROUPE_BINARY_DIR) + "/troupe", "transparent", "--",
+                               style("small_style"), "sgd", "16", "20"},
+                              folder);
+  CAPTURE(both.output);
+  CHECK(both.exit_code == 0);
+  const auto single = numbers_of(alone.output, "parameter ");
+  const auto twice = numbers_of(both.output, "parameter ");
+  REQUIRE(twice.size() == 2 * single.size()); // in any order of lines
+  for (const double value : single)
+    CHECK(std::count_if(twice.begin(), twice.end(),
+                        [&](double other) { return std::abs(other - value) < 2e-4; })
+          >= 2);
+}
+
+TEST_CASE("Without a launcher the library does nothing, and says so") {
+  const TemporaryFolder folder;
+  const std::string library =
+      std::string("LD_PRELOAD=") + TROUPE_BINARY_DIR + "/libtroupe_transparent.so ";
+  const auto plain = run_alone({style("small_style"), "sgd", "16", "5"}, folder);
+  const auto loaded = run_alone({"sh", "-c", library + style("small_style") + " sgd 16 5"}, folder);
+  CHECK(loaded.exit_code == 0);
+  CHECK(lines_of(loaded.output, "parameter ") == lines_of(plain.output, "parameter "));
+  CHECK(has(loaded.output, "troupe transparent: does nothing"));
+  const auto other = run_alone({"sh", "-c", library + "true"}, folder);
+  CHECK(other.output.empty());
+}
