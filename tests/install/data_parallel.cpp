@@ -1,0 +1,70 @@
+// Data-parallel training for somebody who knows LibTorch. What is not LibTorch's is marked.
+//   data_parallel           two replicas as threads of this process
+//   data_parallel RANK SIZE PORT   one replica per process, over memory that they share
+#include <iostream>
+
+#include <torch/nn.h>
+#include <torch/optim/sgd.h>
+
+#include <collectives/communicator.hpp> // Troupe
+#include <learner/replicator.hpp>       // Troupe
+#include <learner/wrapped_optimizer.hpp> // Troupe
+
+namespace {
+
+using namespace troupe::learner;
+
+struct Model {
+  explicit Model(ReplicaContext& context) {
+    torch::manual_seed(1);
+    network = torch::nn::Sequential(torch::nn::Linear(2, 32), torch::nn::Tanh(),
+                                    torch::nn::Linear(32, 1));
+    optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>( // Troupe: wrapped
+        network->parameters(), torch::optim::SGDOptions(0.2)));
+  }
+  TensorMap step(const TensorMap& batch) {
+    optimizer->zero_grad();
+    const auto loss = (network->forward(batch.at("x")) - batch.at("y")).pow(2).mean();
+    loss.backward();
+    optimizer->step();
+    return {{"loss", loss.detach()}};
+  }
+  torch::nn::Sequential network{nullptr};
+  std::unique_ptr<WrappedOptimizer> optimizer;
+};
+
+/// Each replica reads its own share of every batch of 64.
+Input read_points(const InputContext& context) {
+  const auto rows = context.per_replica_batch_size(64);
+  return [=, step = 0]() mutable {
+    torch::manual_seed(100 * ++step + context.input_pipeline_id);
+    const auto x = torch::rand({rows, 2}) * 2 - 1;
+    return TensorMap{{"x", x}, {"y", x.prod(1, true)}};
+  };
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  std::unique_ptr<troupe::collectives::Communicator> communicator;
+  if (argc == 4)
+    communicator = troupe::collectives::make_shared_memory_communicator(
+        "127.0.0.1", std::stoi(argv[3]), std::stoi(argv[1]), std::stoi(argv[2]));
+  Replicator replicator(communicator ? make_worker_strategy(communicator.get())
+                                     : make_mirrored_strategy(2));
+  const auto model = replicator.build<Model>(
+      [](ReplicaContext& context) { return std::make_shared<Model>(context); });
+  const auto points = replicator.input(read_points);
+  double loss = 0;
+  for (int step = 0; step < 1500; ++step)
+    loss = replicator
+               .reduce(*replicator.step(*points,
+                                        [&](ReplicaContext& context, const TensorMap& batch) {
+                                          return model.of(context).step(batch);
+                                        }))
+               .at("loss")
+               .item<double>();
+  if (replicator.is_chief())
+    std::cout << replicator.num_replicas() << " replicas, loss " << loss << '\n';
+  return loss < 0.03 ? 0 : 1;
+}
