@@ -77,6 +77,16 @@ std::unique_ptr<Communicator>
 make_shared_memory_communicator(const std::string& host, int port, int rank, int size,
                                 const CommunicatorOptions& options = {});
 
+/// All processes that mpirun started, over MPI. Their control connections go over `interface_host`,
+/// this process's address that the others reach. Throws std::runtime_error with the reason where
+/// this build or machine has no MPI.
+std::unique_ptr<Communicator>
+make_mpi_communicator(const CommunicatorOptions& options = {},
+                      const std::string& interface_host = "127.0.0.1");
+
+/// Why MPI cannot be used here, or an empty string when it can.
+std::string mpi_unavailable_reason();
+
 /// The same as make_gloo_communicator over NCCL. Throws std::runtime_error with the reason where
 /// this build or machine has no NCCL.
 std::unique_ptr<Communicator>

@@ -251,6 +251,25 @@ Fingerprint ControlMesh::agree(Fingerprint mine) {
   return mine;
 }
 
+bool ControlMesh::someone_left() {
+  check();
+  bool left = false;
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) {
+    if (rank == rank_)
+      continue;
+    left = !read(rank) || left;
+    // The fingerprint of its next call stays where it is.
+    Header header;
+    const auto& inbox = peers_[static_cast<std::size_t>(rank)].inbox;
+    if (inbox.size() < sizeof header)
+      continue;
+    std::memcpy(&header, inbox.data(), sizeof header);
+    if (Fingerprint ignored; header.kind == kAbort || header.kind == kHere)
+      take(rank, ignored);
+  }
+  return left;
+}
+
 void ControlMesh::data_failed(const Fingerprint& call, const std::string& error) {
   check();
   say_here();

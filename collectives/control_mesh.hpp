@@ -38,6 +38,10 @@ public:
   /// fingerprint with its number.
   Fingerprint agree(Fingerprint mine);
 
+  /// While data move after agree(): whether a rank has closed its connection, be it dead or done
+  /// with its last call. Throws when one has aborted. Does not wait.
+  bool someone_left();
+
   /// Poisons all ranks. Any thread.
   void abort(const std::string& message);
 

@@ -1,11 +1,8 @@
-#include <filesystem>
-
-#include <dlfcn.h>
-
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "collectives/backend_communicator.hpp"
 #include "collectives/checked_backend.hpp"
+#include "collectives/module_file.hpp"
 #include "collectives/nccl_module.hpp"
 #include "collectives/over_store.hpp"
 #include "collectives/rendezvous.hpp"
@@ -13,40 +10,18 @@
 namespace troupe::collectives {
 namespace {
 
-struct Loaded {
-  const NcclModule* module = nullptr;
-  std::string reason; // why not
-};
-
-/// Beside the program, in the lib folder beside its folder, or where the build left it. The module
-/// stays loaded: LibTorch registers its CUDA parts for the rest of the process.
-Loaded load() {
 #ifndef TROUPE_NCCL_MODULE
-  return {nullptr, "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure; "
-                   "install one and configure with -DTROUPE_CUDA=ON"};
-#else
-  std::error_code ignored;
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  std::string tried;
-  for (const std::filesystem::path& path :
-       {folder / "libtroupe_nccl.so", folder.parent_path() / "lib" / "libtroupe_nccl.so",
-        std::filesystem::path(TROUPE_NCCL_MODULE)}) {
-    if (!std::filesystem::exists(path, ignored)) {
-      tried += (tried.empty() ? "" : ", ") + path.string();
-      continue;
-    }
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-      return {nullptr, std::string("the NCCL module does not load: ") + dlerror()};
-    const auto* module = static_cast<const NcclModule*>(dlsym(library, "troupe_nccl_module"));
-    if (!module || module->version != NcclModule::kVersion)
-      return {nullptr, path.string() + " is of another version of this program; build both anew"};
-    if (module->device_count() < 1)
-      return {nullptr, "no CUDA device is visible; see nvidia-smi and CUDA_VISIBLE_DEVICES"};
-    return {module, {}};
-  }
-  return {nullptr, "libtroupe_nccl.so was not found; tried " + tried};
+#define TROUPE_NCCL_MODULE ""
 #endif
+
+ModuleFile<NcclModule> load() {
+  auto loaded = load_module<NcclModule>(
+      "troupe_nccl", TROUPE_NCCL_MODULE,
+      "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure; install one and "
+      "configure with -DTROUPE_CUDA=ON");
+  if (loaded.module && loaded.module->device_count() < 1)
+    return {nullptr, "no CUDA device is visible; see nvidia-smi and CUDA_VISIBLE_DEVICES"};
+  return loaded;
 }
 
 } // namespace

@@ -23,6 +23,9 @@ StoreFactory threads_over_store();
 /// `interface_host` is the address of this process that the others reach.
 StoreFactory gloo_over_store(const std::string& interface_host = "127.0.0.1");
 
+/// Processes of one host.
+StoreFactory shared_memory_over_store();
+
 /// Throws std::runtime_error with the reason where this build or machine has no NCCL.
 StoreFactory nccl_over_store(int device, const std::string& interface_host = "127.0.0.1");
 

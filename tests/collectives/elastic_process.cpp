@@ -3,12 +3,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <sstream>
 
 #include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include "collectives/elastic_group.hpp"
+#include "collectives/hierarchical_backend.hpp"
 #include "collectives/rendezvous.hpp"
 
 namespace {
@@ -21,16 +22,25 @@ struct Task {
   int steps = 0;
   std::int64_t elements = 0;
   int min_size = 1;
+  std::string backend;
 };
 
 Task read_task(c10d::Store& store) {
   Task task;
-  const auto text = store.get_to_str("task");
-  if (std::sscanf(text.c_str(), "%d %d %ld %d", &task.size, &task.steps, &task.elements,
-                  &task.min_size)
-      != 4)
+  std::istringstream text(store.get_to_str("task"));
+  if (!(text >> task.size >> task.steps >> task.elements >> task.min_size >> task.backend))
     throw std::runtime_error("no task in the store");
   return task;
+}
+
+/// Two hosts, where the backend is of two levels: even and odd ranks.
+StoreFactory factory_of(const std::string& backend, const std::string& name) {
+  if (backend == "gloo")
+    return gloo_over_store();
+  if (backend == "shared_memory")
+    return shared_memory_over_store();
+  return hierarchical_over_store(shared_memory_over_store(), gloo_over_store(),
+                                 std::atoi(name.c_str()) % 2 == 0 ? "even" : "odd");
 }
 
 /// All take the state of the most advanced.
@@ -107,7 +117,7 @@ int main(int count, char** arguments) {
   try {
     const auto task = read_task(*store);
     ElasticGroup::Options elastic;
-    elastic.factory = gloo_over_store();
+    elastic.factory = factory_of(task.backend, name);
     elastic.communicator = options;
     elastic.min_size = task.min_size;
     elastic.regroup_deadline = milliseconds(8000);

@@ -20,10 +20,12 @@ using Clock = std::chrono::steady_clock;
 class Members {
 public:
   /// `size` founders who train `steps` steps of a model of `elements` numbers.
-  Members(int size, int steps, std::int64_t elements, int min_size = 1)
+  Members(int size, int steps, std::int64_t elements, int min_size = 1,
+          const std::string& backend = "gloo")
       : server_("127.0.0.1", 0), store_(connect_rendezvous("127.0.0.1", server_.port(), {})) {
     store_->set("task", std::to_string(size) + " " + std::to_string(steps) + " "
-                            + std::to_string(elements) + " " + std::to_string(min_size));
+                            + std::to_string(elements) + " " + std::to_string(min_size) + " "
+                            + backend);
     for (int rank = 0; rank < size; ++rank)
       start(std::to_string(rank));
   }
@@ -98,6 +100,16 @@ TEST_CASE("survivors of a kill -9 in the middle of an all_reduce go on with equa
   CHECK(has(members.result("0"), "left:1"));
   CHECK(seconds_to_regroup(members.result("0"))
         < 4); // at once: half of the deadline for the frozen
+}
+
+TEST_CASE("survivors of a kill -9 go on over shared memory and over two levels of hosts") {
+  for (const char* backend : {"shared_memory", "hierarchical"}) {
+    CAPTURE(backend);
+    Members members(4, kSteps, kLarge / 4, 1, backend);
+    members.wait_for("2", 4);
+    members.signal("2", SIGKILL);
+    check_agreement(members, {"0", "1", "3"}, kSteps);
+  }
 }
 
 TEST_CASE("survivors go on when rank 0 is killed") {

@@ -78,11 +78,13 @@ inline void check_operations(Means means, int size, at::ScalarType type, at::Int
     communicator.barrier();
   });
   REQUIRE(errors == std::vector<std::string>(ranks));
-  for (int rank = 0; rank < size; ++rank) {
+  const auto here = ranks_here(means, size);
+  const auto first = static_cast<std::size_t>(here.front());
+  for (const int rank : here) {
     const auto i = static_cast<std::size_t>(rank);
     for (std::size_t k = 0; k < ops.size(); ++k) {
       check_near(reduced[i][k], loop_over_ranks(size, shape, type, ops[k]));
-      CHECK(torch::equal(reduced[i][k], reduced[0][k]));
+      CHECK(torch::equal(reduced[i][k], reduced[first][k]));
       check_near(scattered[i][k], loop_over_ranks(size, rows, type, ops[k]).narrow(0, 2 * rank, 2));
     }
     CHECK(torch::equal(sent[i], input_of(size - 1, shape, type)));
@@ -155,7 +157,8 @@ inline void check_named(Means means, int size, const Body& common, const Body& o
       throw;
     }
   });
-  for (std::size_t rank = 0; rank < first.size(); ++rank) {
+  for (const int here : ranks_here(means, size)) {
+    const auto rank = static_cast<std::size_t>(here);
     for (const auto& part : parts) {
       CAPTURE(first[rank]);
       CHECK(has(first[rank], part));

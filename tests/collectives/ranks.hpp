@@ -10,13 +10,17 @@
 #include <ATen/Parallel.h>
 
 #include "collectives/backend_communicator.hpp"
+#include "collectives/hierarchical_backend.hpp"
+#include "collectives/rendezvous.hpp"
 #include "collectives/shared_memory_backend.hpp"
 
 namespace troupe::collectives {
 
 /// shared_memory: each rank maps the memory for itself, as processes do; shared_threads: the ranks
 /// use one mapping, which ThreadSanitizer can follow.
-enum class Means { threads, gloo, shared_memory, shared_threads };
+/// mpi: this process is one of the ranks. even_hosts: two hosts of threads, the ranks dealt out in
+/// turn, with Gloo between them; uneven_hosts: the last rank is alone on its host.
+enum class Means { threads, gloo, shared_memory, shared_threads, mpi, even_hosts, uneven_hosts };
 
 /// LibTorch's Gloo is not instrumented: ThreadSanitizer takes its I/O threads for racing. Skipped
 /// there; what is ours of it (control_mesh_test) and ranks as threads are checked in full.
@@ -32,6 +36,16 @@ using Body = std::function<void(Communicator&)>;
 /// communicator lives until all have ended.
 inline std::vector<std::string> on_ranks(Means means, int size, const Body& body,
                                          const CommunicatorOptions& options = {}) {
+  if (means == Means::mpi) {
+    std::string error;
+    const auto communicator = make_mpi_communicator(options);
+    try {
+      body(*communicator);
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+    return std::vector<std::string>(static_cast<std::size_t>(size), error);
+  }
   std::vector<std::unique_ptr<Communicator>> communicators(static_cast<std::size_t>(size));
   if (means == Means::threads)
     communicators = make_thread_communicators(size, options);
@@ -41,6 +55,9 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
       communicators[static_cast<std::size_t>(rank)] = std::make_unique<BackendCommunicator>(
           c10::make_intrusive<SharedMemoryBackend>(rank, segment, options.timeout), at::kCPU);
   }
+  const bool hosts = means == Means::even_hosts || means == Means::uneven_hosts;
+  const auto server = hosts ? std::make_unique<RendezvousServer>("127.0.0.1", 0) : nullptr;
+  const auto threads_of_host = threads_over_store();
   const bool joins = means == Means::gloo || means == Means::shared_memory;
   const int port = joins ? free_port() : 0;
   std::vector<std::string> errors(static_cast<std::size_t>(size));
@@ -56,6 +73,12 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
           if (means == Means::shared_memory)
             communicators[i] =
                 make_shared_memory_communicator("127.0.0.1", port, rank, size, options);
+          if (hosts) {
+            const bool first = means == Means::even_hosts ? rank % 2 == 0 : rank + 1 < size;
+            communicators[i] =
+                hierarchical_over_store(threads_of_host, gloo_over_store(), first ? "a" : "b")(
+                    connect_rendezvous("127.0.0.1", server->port(), options), rank, size, options);
+          }
           body(*communicators[i]);
         } catch (const std::exception& error) {
           errors[i] = error.what();
@@ -63,6 +86,16 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
       });
   }
   return errors;
+}
+
+/// The ranks whose results this process has.
+inline std::vector<int> ranks_here(Means means, int size) {
+  if (means == Means::mpi)
+    return {make_mpi_communicator()->rank()};
+  std::vector<int> all;
+  for (int rank = 0; rank < size; ++rank)
+    all.push_back(rank);
+  return all;
 }
 
 inline bool all_empty(const std::vector<std::string>& errors) {

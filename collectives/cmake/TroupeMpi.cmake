@@ -1,0 +1,23 @@
+# The module libtroupe_mpi.so, built when an MPI with its headers is found (TROUPE_MPI).
+if(TROUPE_MPI STREQUAL "OFF")
+  return()
+endif()
+enable_language(C) # FindMPI asks MPI's C compiler
+set(MPI_CXX_SKIP_MPICXX ON)
+find_package(MPI QUIET COMPONENTS CXX)
+if(NOT MPI_CXX_FOUND)
+  if(TROUPE_MPI STREQUAL "ON")
+    message(FATAL_ERROR "TROUPE_MPI is ON, but no MPI was found; install libopenmpi-dev or libmpich-dev, or configure with -DTROUPE_MPI=AUTO or OFF")
+  endif()
+  message(STATUS "MPI: left out, no mpi.h and library were found")
+  return()
+endif()
+message(STATUS "MPI: built with MPI ${MPI_CXX_VERSION}, ${MPIEXEC_EXECUTABLE}")
+
+add_library(troupe_mpi MODULE mpi_module.cpp)
+target_include_directories(troupe_mpi PRIVATE ${PROJECT_SOURCE_DIR})
+target_include_directories(troupe_mpi SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS})
+target_compile_definitions(troupe_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+target_link_libraries(troupe_mpi PRIVATE troupe_flags LibTorch::cpu ${MPI_CXX_LIBRARIES})
+target_compile_definitions(troupe_collectives PRIVATE TROUPE_MPI_MODULE="$<TARGET_FILE:troupe_mpi>")
+add_dependencies(troupe_collectives troupe_mpi)

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "collectives/over_store.hpp"
+#include "collectives/place.hpp"
+
+namespace troupe::collectives {
+
+/// The communicator of this process under the backend `name`, so that a program needs but a name:
+///   "shared_memory"  processes of one host
+///   "gloo"           processes anywhere, over LibTorch's Gloo
+///   "mpi"            processes of mpirun
+///   "nccl"           one GPU per process: the visible one numbered local_rank
+///   "hierarchical"   "shared_memory+gloo": the first inside the hosts, the second between them
+///   "auto"           nccl where NCCL and a GPU per local rank are there; else shared_memory on one
+///                    host, hierarchical on several; a process alone needs none of them
+/// Rank 0 serves the rendezvous that `place` names, unless its launcher does; one communicator per
+/// place at a time. Throws std::invalid_argument with what is missing of the place and how to give
+/// it, for an unknown name, and for "threads", whose ranks are not processes.
+std::unique_ptr<Communicator> make_communicator(const std::string& name, const Place& place,
+                                                const CommunicatorOptions& options = {});
+
+/// What make_communicator() does for a name other than "mpi", over a store that is there, e.g. for
+/// ElasticGroup.
+StoreFactory factory_of(const std::string& name, const Place& place);
+
+} // namespace troupe::collectives

@@ -1,0 +1,54 @@
+#pragma once
+// Runs a program under mpirun, within a deadline.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace troupe::collectives {
+
+/// The path of mpirun, or "" where there is none.
+inline std::string find_mpirun() {
+  std::string path = std::getenv("PATH") ? std::getenv("PATH") : "";
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const auto end = std::min(path.find(':', begin), path.size());
+    const auto file = path.substr(begin, end - begin) + "/mpirun";
+    if (access(file.c_str(), X_OK) == 0)
+      return file;
+    begin = end + 1;
+  }
+  return {};
+}
+
+/// The exit status of `mpirun -n size arguments…` with `variables` ("NAME=value") added.
+inline int run_under_mpi(int size, std::vector<std::string> arguments,
+                         std::vector<std::string> variables = {}) {
+  std::vector<std::string> words{find_mpirun(), "-n", std::to_string(size)};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  // More ranks than cores, as root in a container, and an end for what hangs.
+  for (const char* variable :
+       {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+        "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
+        "OMPI_MCA_mpi_yield_when_idle=1", "MPIEXEC_TIMEOUT=90"})
+    variables.push_back(variable);
+  std::vector<char*> argv, environment;
+  for (auto& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  for (auto& variable : variables)
+    environment.push_back(variable.data());
+  for (char** entry = environ; *entry; ++entry)
+    environment.push_back(*entry);
+  environment.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, words[0].c_str(), nullptr, nullptr, argv.data(), environment.data()) != 0)
+    return -1;
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+} // namespace troupe::collectives
