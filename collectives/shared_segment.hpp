@@ -57,7 +57,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 class SharedSegment {
 public:
   static constexpr std::size_t kSmallBytes = 32 * 1024;  // of one rank, in a call with one meeting
-  static constexpr std::size_t kStageBytes = 512 * 1024; // of one rank; twice
+  static constexpr std::size_t kStageBytes = 1024 * 1024; // of one rank; twice
 
   /// For ranks that are threads of this process, and share this object.
   static std::shared_ptr<SharedSegment> of_threads(int size);
