@@ -47,7 +47,11 @@ public:
     if (const auto why = served.server.join(worker, session_, Clock::now()); !why.empty())
       throw std::invalid_argument(why);
   }
-  ~Link() override { leave(); }
+  ~Link() override {
+    const std::scoped_lock lock(served_->mutex);
+    served_->server.leave(worker_, session_);
+    served_->changed.notify_all();
+  }
 
   int servers() const override { return 1; }
 
@@ -94,9 +98,9 @@ public:
             .waited_seconds = std::chrono::duration<double>(Clock::now() - begun).count()};
   }
 
-  void leave() override {
+  void rest() override {
     const std::scoped_lock lock(served_->mutex);
-    served_->server.leave(worker_, session_);
+    served_->server.rest(worker_, session_);
     served_->changed.notify_all();
   }
 

@@ -38,8 +38,8 @@ public:
                                   const std::vector<double>& learning_rates,
                                   at::Tensor& parameters) = 0;
 
-  /// This worker makes no more steps for now: nobody waits for it. The next exchange joins again.
-  virtual void leave() = 0;
+  /// This worker makes no more steps for now: ParameterServer::rest(). The destructor leaves.
+  virtual void rest() = 0;
 };
 
 } // namespace troupe::learner

@@ -14,8 +14,6 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::size_t kPastSessions = 16;
-
 bool all_finite(const at::Tensor& tensor) {
   // A sum that is finite has finite terms; one that is not may have overflowed.
   return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
@@ -131,83 +129,6 @@ ParameterServer::Worker& ParameterServer::worker_of(int worker) const {
   return *workers_.at(static_cast<std::size_t>(worker));
 }
 
-std::string ParameterServer::join(int worker, std::uint64_t session, Time now) {
-  if (worker < 0 || worker >= options_.workers || session == 0)
-    return "there is no worker " + std::to_string(worker) + "; the server is of "
-           + std::to_string(options_.workers) + ", from 0";
-  Worker& state = worker_of(worker);
-  if (std::find(state.past_sessions.begin(), state.past_sessions.end(), session)
-      != state.past_sessions.end())
-    return "another process has taken the place of worker " + std::to_string(worker)
-           + "; stop this one";
-  if (state.session != session) {
-    if (state.session != 0)
-      state.past_sessions.push_back(state.session);
-    if (state.past_sessions.size() > kPastSessions)
-      state.past_sessions.pop_front();
-    state.session = session;
-    state.last_step = 0;
-    state.counted = false;
-    for (const auto& other : workers_) // nobody waits for a newcomer to catch up
-      if (other->presence == Worker::Presence::here)
-        state.clock = std::max(state.clock, other->clock);
-  }
-  state.presence = Worker::Presence::here;
-  state.heard = now;
-  return "";
-}
-
-void ParameterServer::leave(int worker, std::uint64_t session) {
-  if (worker < 0 || worker >= options_.workers || worker_of(worker).session != session)
-    return;
-  worker_of(worker).presence = Worker::Presence::gone;
-  if (has_begun())
-    make_version_if_complete();
-}
-
-bool ParameterServer::heard(int worker, std::uint64_t session, Time now) {
-  if (worker < 0 || worker >= options_.workers || session == 0
-      || worker_of(worker).session != session)
-    return false;
-  Worker& state = worker_of(worker);
-  state.heard = now;
-  if (state.presence == Worker::Presence::gone) // it lives; others need not have waited for it
-    for (const auto& other : workers_)
-      if (other->presence == Worker::Presence::here)
-        state.clock = std::max(state.clock, other->clock);
-  state.presence = Worker::Presence::here;
-  return true;
-}
-
-std::vector<std::string> ParameterServer::forget(Time now) {
-  std::vector<std::string> words;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = *workers_[i];
-    const bool here = worker.presence == Worker::Presence::here;
-    const auto limit = here ? options_.worker_timeout : options_.join_timeout;
-    if (!worker.waited_for() || now < (here ? worker.heard : started_) + limit)
-      continue;
-    worker.presence = Worker::Presence::gone;
-    ++counters_.forgotten;
-    words.push_back("worker " + std::to_string(i)
-                    + (here ? " was silent for " : " has not come for ")
-                    + std::to_string(limit.count()) + " ms; nobody waits for it any more");
-  }
-  if (!words.empty() && has_begun())
-    make_version_if_complete();
-  return words;
-}
-
-ParameterServer::Time ParameterServer::next_forgetting() const {
-  Time next = Time::max();
-  for (const auto& worker : workers_)
-    if (worker->waited_for())
-      next = std::min(next, worker->presence == Worker::Presence::here
-                                ? worker->heard + options_.worker_timeout
-                                : started_ + options_.join_timeout);
-  return next;
-}
-
 std::string ParameterServer::problem_of(const Push& push) const {
   const auto whose = "the gradient of worker " + std::to_string(push.worker) + " at its step "
                      + std::to_string(push.step);
@@ -244,6 +165,7 @@ PushAnswer ParameterServer::push(const Push& push, Time now) {
     ++counters_.duplicates;
     return *before;
   }
+  worker.presence = Worker::Presence::here;
   worker.last_step = push.step;
   ++worker.clock;
   worker.last_answer = decide(worker, push);
@@ -288,12 +210,16 @@ PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
 
 PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
   const std::int64_t staleness = version_ - push.version;
-  if (staleness > 0 || worker.counted) {
+  if (staleness > 0 || in_vain(worker)) {
     ++counters_.dropped;
     return {.outcome = Outcome::dropped,
             .staleness = staleness,
-            .why = "version " + std::to_string(push.version + 1) + " was made without it"};
+            .why = "version " + std::to_string(push.version + 1)
+                   + (staleness > 0 ? " was made without it"
+                                    : " is not made: the others have made their steps")};
   }
+  if (worker.counted) // its gradient of a step before, that has waited in vain
+    ++counters_.dropped;
   if (!worker.gradient.defined())
     worker.gradient = push.gradient.clone();
   else
@@ -313,9 +239,18 @@ int ParameterServer::counted() const {
 
 int ParameterServer::required() const {
   const auto here = std::count_if(workers_.begin(), workers_.end(), [](const auto& worker) {
-    return worker->waited_for() || worker->counted;
+    return worker->presence != Worker::Presence::gone || worker->counted;
   });
   return std::max(1, std::min(options_.workers - options_.backup_workers, static_cast<int>(here)));
+}
+
+/// Too many rest that have made this worker's step already: the version will not come about.
+bool ParameterServer::in_vain(const Worker& worker) const {
+  const auto possible = std::count_if(workers_.begin(), workers_.end(), [&](const auto& other) {
+    return other->waited_for() || other->counted
+           || (other->presence == Worker::Presence::resting && other->clock < worker.clock);
+  });
+  return static_cast<int>(possible) < required();
 }
 
 void ParameterServer::make_version_if_complete() {
@@ -378,7 +313,7 @@ PullAnswer ParameterServer::pull(int worker, std::int64_t at_least) const {
   if (!has_begun())
     return {.why = "the server has no parameters yet; worker 0 brings them"};
   // Versions come one by one: who wants a later one than the next had it of a server before this.
-  if (version_ < at_least && at_least <= version_ + 1)
+  if (version_ < at_least && at_least <= version_ + 1 && !in_vain(worker_of(worker)))
     return {.why = "worker " + std::to_string(worker) + " waits for version "
                    + std::to_string(at_least) + ": " + std::to_string(counted()) + " of "
                    + std::to_string(required()) + " gradients are here; those of workers "

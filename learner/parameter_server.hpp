@@ -125,8 +125,13 @@ public:
 
   /// "" or why not: no such worker, or a newer process has taken its place. Again: nothing.
   std::string join(int worker, std::uint64_t session, Time now);
-  /// Nobody waits for it any more. A push joins it again.
+  /// It has gone: nobody waits for it, and synchronous versions are made of fewer gradients. A push
+  /// joins it again.
   void leave(int worker, std::uint64_t session);
+  /// It has made its steps and may push more later. A synchronous version needs as many gradients
+  /// as before; a worker that has pushed less than those that rest, and has too few others with it,
+  /// makes none and does not wait.
+  void rest(int worker, std::uint64_t session);
   /// False: this session has not joined.
   bool heard(int worker, std::uint64_t session, Time now);
   /// Gives up who was silent too long; who, in words. Versions may be made.
@@ -162,6 +167,7 @@ private:
   PushAnswer count(Worker& worker, const Push& push);
   int required() const;
   int counted() const;
+  bool in_vain(const Worker& worker) const;
   void make_version_if_complete();
   void apply(const at::Tensor& gradient, const std::vector<bool>& present,
              const std::vector<double>& rates, double factor);

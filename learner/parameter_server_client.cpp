@@ -90,6 +90,7 @@ struct ParameterServerClient::Impl {
   void take(Server& server, const wire::Envelope& answer, const Message& message);
   void act(Server& server, wire::Answer::Need need);
   void finish(Clock::time_point begun);
+  void leave(); // and waits a little for the servers to know
   [[noreturn]] void give_up(const Server& server) const;
 
   ParameterServerClientOptions options;
@@ -276,7 +277,7 @@ ParameterServerClient::ParameterServerClient(env::wire::Context& context,
     : impl_(std::make_unique<Impl>(context, options, optimizer)) {}
 
 ParameterServerClient::~ParameterServerClient() {
-  leave();
+  impl_->leave();
 }
 
 int ParameterServerClient::servers() const {
@@ -336,19 +337,18 @@ ExchangeReport ParameterServerClient::exchange(const at::Tensor& gradient,
   return report;
 }
 
-void ParameterServerClient::leave() {
-  Impl& my = *impl_;
-  if (!my.beats.set(false))
+void ParameterServerClient::Impl::leave() {
+  if (!beats.set(false))
     return;
   const auto deadline = Clock::now() + kFarewell;
-  for (const auto& server : my.servers) {
-    wire::Envelope made = my.head(*server);
+  for (const auto& server : servers) {
+    wire::Envelope made = head(*server);
     made.mutable_leave();
     server->done = false;
-    server->first_number = my.number + 1;
-    my.send(*server, std::move(made), nullptr, Clock::now());
+    server->first_number = number + 1;
+    send(*server, std::move(made), nullptr, Clock::now());
   }
-  for (const auto& server : my.servers) { // a socket that closes forgets what is on its way
+  for (const auto& server : servers) { // a socket that closes forgets what is on its way
     Message message;
     while (!server->done && server->socket.wait(deadline))
       while (server->socket.try_receive(message) == Socket::Received::message) {
@@ -356,6 +356,14 @@ void ParameterServerClient::leave() {
         const auto head = decode_envelope(message.header, why);
         server->done = head && head->number() >= server->first_number;
       }
+  }
+}
+
+void ParameterServerClient::rest() {
+  for (const auto& server : impl_->servers) {
+    wire::Envelope made = impl_->head(*server);
+    made.mutable_leave()->set_resting(true);
+    impl_->send(*server, std::move(made), nullptr, Clock::now());
   }
 }
 

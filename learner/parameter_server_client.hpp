@@ -42,7 +42,7 @@ public:
   ExchangeReport exchange(const at::Tensor& gradient, const std::vector<bool>& present,
                           const std::vector<double>& learning_rates,
                           at::Tensor& parameters) override;
-  void leave() override;
+  void rest() override;
 
 private:
   struct Impl;

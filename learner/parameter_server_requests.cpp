@@ -135,7 +135,10 @@ void ParameterServerHost::Impl::on_exchange(Served& to, const wire::Envelope& he
 
 void ParameterServerHost::Impl::on_leave(Served& to, const wire::Envelope& head,
                                          const std::string& peer) {
-  to.server.leave(static_cast<int>(head.worker()), head.session());
+  if (head.leave().resting())
+    to.server.rest(static_cast<int>(head.worker()), head.session());
+  else
+    to.server.leave(static_cast<int>(head.worker()), head.session());
   to.parked.erase(static_cast<int>(head.worker()));
   need(head, peer, wire::Answer::NOTHING, "");
 }

@@ -49,9 +49,9 @@ public:
     flat_->write(parameters_);
   }
 
-  void leave() override {
+  void rest() override {
     if (link_)
-      link_->leave();
+      link_->rest();
   }
 
   Metrics metrics() const override {

@@ -8,9 +8,13 @@ namespace troupe::learner {
 
 /// What a server knows of a worker.
 struct ParameterServer::Worker {
-  enum class Presence : std::uint8_t { expected, here, gone };
+  enum class Presence : std::uint8_t { expected, here, resting, gone };
 
-  bool waited_for() const { return presence != Presence::gone; }
+  bool waited_for() const { return presence == Presence::expected || presence == Presence::here; }
+  Time given_up_at(const ParameterServerOptions& options, Time started) const {
+    return presence == Presence::expected ? started + options.join_timeout
+                                          : heard + options.worker_timeout;
+  }
 
   Presence presence = Presence::expected;
   std::uint64_t session = 0;               // 0: none yet

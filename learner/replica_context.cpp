@@ -337,6 +337,27 @@ void ReplicaContext::broadcast_(at::Tensor& tensor, int root) {
     seat_.communicator->broadcast(tensor, root);
 }
 
+namespace {
+
+/// The rule of an optimizer, of which the context knows as long as it lives.
+class SharedRule : public UpdateRule {
+public:
+  explicit SharedRule(std::shared_ptr<UpdateRule> rule) : rule_(std::move(rule)) {}
+  void begin(torch::optim::Optimizer& optimizer,
+             const std::vector<at::Tensor>& parameters) override {
+    rule_->begin(optimizer, parameters);
+  }
+  void update() override { rule_->update(); }
+  void rest() override { rule_->rest(); }
+  Metrics metrics() const override { return rule_->metrics(); }
+  const std::shared_ptr<UpdateRule>& rule() const { return rule_; }
+
+private:
+  std::shared_ptr<UpdateRule> rule_;
+};
+
+} // namespace
+
 std::unique_ptr<WrappedOptimizer>
 ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer) {
   return wrap_optimizer(std::move(optimizer), WrappedOptimizerOptions{});
@@ -349,9 +370,20 @@ ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimize
   auto with_timeline = options;
   if (!with_timeline.timeline)
     with_timeline.timeline = seat_.timeline;
+  std::unique_ptr<UpdateRule> rule;
+  if (seat_.update_rule) {
+    auto made = std::make_unique<SharedRule>(seat_.update_rule(number));
+    rules_.push_back(made->rule());
+    rule = std::move(made);
+  }
   return std::make_unique<WrappedOptimizer>(std::move(optimizer), seat_.communicator, with_timeline,
-                                            seat_.update_rule ? seat_.update_rule(number)
-                                                              : nullptr);
+                                            std::move(rule));
+}
+
+void ReplicaContext::rest() {
+  for (const auto& rule : rules_)
+    if (const auto alive = rule.lock())
+      alive->rest();
 }
 
 } // namespace troupe::learner

@@ -120,6 +120,10 @@ public:
   wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                  const WrappedOptimizerOptions& options);
 
+  /// This replica has made the steps of a run; it may go on later. Those of another strategy than
+  /// lockstep do not wait for it meanwhile.
+  void rest();
+
 private:
   collectives::Communicator* group(const char* call) const; // null: this replica alone
   int group_size() const;
@@ -128,7 +132,8 @@ private:
                      const std::function<at::Tensor(const at::Tensor&)>& function);
 
   ReplicaSeat seat_;
-  int optimizers_ = 0;                  // wrapped so far
+  int optimizers_ = 0;                           // wrapped so far
+  std::vector<std::weak_ptr<UpdateRule>> rules_; // theirs, as long as they live
   std::vector<std::uint64_t> verified_; // structures of nests that all replicas agreed on, sorted
   std::uint64_t seed_;
 };

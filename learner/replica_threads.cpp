@@ -98,8 +98,10 @@ void ReplicaThreads::State::work(const std::stop_token& stop, int id) {
     try {
       if (done == 0)
         sit_down(id, context);
-      else
+      else {
         body(*context);
+        context->rest();
+      }
     } catch (...) {
       fail(context ? context->replica_id() : id, std::current_exception());
     }

@@ -30,9 +30,9 @@ public:
   /// std::runtime_error naming who failed.
   virtual void update() = 0;
 
-  /// This replica makes no more updates for now: others need not wait for it. The next update()
-  /// joins again.
-  virtual void leave() {}
+  /// This replica has made the steps of a run: others need not wait for it. It may go on with
+  /// update() later.
+  virtual void rest() {}
 
   /// Of the last update, for the curves: "staleness", "dropped_gradients", …
   virtual Metrics metrics() const { return {}; }

@@ -201,6 +201,40 @@ TEST_CASE("nobody waits for a worker that is silent or left, and it may come bac
   CHECK(f.push(1, 1, 1, kStart + 130ms).outcome == Outcome::counted); // 2 is back
   f.server.leave(2, Fixture::session(2));
   CHECK(f.server.version() == 2);
+  f.server.rest(0, Fixture::session(0)); // who rests says so, too
+  CHECK(f.server.forget(kStart + 230ms).size() == 2);
+}
+
+TEST_CASE("the slow one that is left at the end of a run neither waits nor makes versions alone") {
+  Fixture f(with_backup_workers(3, 1));
+  std::int64_t version = 0;
+  for (int run = 0; run < 3; ++run) {
+    for (int step = 0; step < 4; ++step, ++version) {
+      CHECK(f.push(0, version).outcome == Outcome::counted); // also the first after a rest
+      CHECK_FALSE(f.server.pull(0, version + 1).ready);
+      CHECK(f.push(1, version).outcome == Outcome::applied);
+      if (step == 0)
+        CHECK(f.push(2, version).outcome == Outcome::dropped); // late
+    }
+    f.server.rest(0, Fixture::session(0));
+    CHECK(f.server.heard(0, Fixture::session(0), kStart)); // a late sign of life
+    if (run == 1) { // it is counted before the last of the others rests
+      CHECK(f.push(2, version).outcome == Outcome::counted);
+      CHECK_FALSE(f.server.pull(2, version + 1).ready);
+    }
+    f.server.rest(1, Fixture::session(1));
+    CHECK(f.server.pull(2, version + 1).ready);
+    for (int left = run == 1 ? 2 : 3; left > 0; --left) {
+      CHECK(f.push(2, version).outcome != Outcome::applied);
+      CHECK(f.server.pull(2, version).ready);
+    }
+    f.server.rest(2, Fixture::session(2));
+    CHECK(f.server.version() == version);
+    if (run == 1) { // its last gradient is still good for the next version
+      CHECK(f.push(0, version).outcome == Outcome::applied);
+      ++version;
+    }
+  }
 }
 
 TEST_CASE("who has yet to come is waited for until join_timeout") {
