@@ -72,6 +72,8 @@ void bench_collectives(const BenchOptions& options,
 void bench_collective_faults(const BenchOptions& options,
                              const Report& report); // ms until survivors name a lost rank
 void bench_learner(const BenchOptions& options, const Report& report); // D4PG updates/s
+void bench_strategies(const BenchOptions& options,
+                      const Report& report); // a slow replica's cost in ms, staleness's in error
 void bench_agent(const BenchOptions& options,
                  const Report& report); // cheetah_run end to end, agent steps/s
 

@@ -82,6 +82,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_LEARNER
   stages.push_back({"learner", bench_learner});
 #endif
+#ifdef TROUPE_HAS_BENCH_STRATEGIES
+  stages.push_back({"strategies", bench_strategies});
+#endif
 #ifdef TROUPE_HAS_BENCH_AGENT
   stages.push_back({"agent", bench_agent});
 #endif
