@@ -21,6 +21,12 @@ public:
   std::vector<at::Tensor> result() override { return result_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
 
+  bool wait(std::chrono::milliseconds timeout) override {
+    Work::wait(timeout);
+    future_->wait(); // it is being completed: who has waited finds both over
+    return true;
+  }
+
   void end(const std::exception_ptr& error) {
     finish(error);
     if (error)
