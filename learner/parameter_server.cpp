@@ -304,8 +304,9 @@ void ParameterServer::apply(const at::Tensor& gradient, const std::vector<bool>&
 std::string ParameterServer::who_is_missing() const {
   std::string names;
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    if (workers_[i]->waited_for() && !workers_[i]->counted)
-      names += (names.empty() ? "" : ", ") + std::to_string(i);
+    if (workers_[i]->presence != Worker::Presence::gone && !workers_[i]->counted)
+      names += (names.empty() ? "" : ", ") + std::to_string(i)
+               + (workers_[i]->waited_for() ? "" : " (which rests)");
   return names;
 }
 
