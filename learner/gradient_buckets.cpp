@@ -1,47 +1,19 @@
 #include "learner/gradient_buckets.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include "collectives/communicator.hpp"
 #include "learner/checked_copy.hpp"
+#include "learner/gradient_bucket.hpp"
 
 namespace troupe::learner {
 
 using collectives::Timeline;
 
 namespace {
-
-constexpr std::int64_t kFirstBucketBytes = 1 << 20;
-constexpr signed char kNotTaken = -1;
-
-/// What a bucket's tail says after its gradients: by member whether it has one and whether it is
-/// finite, by replica whether it is finite and whether it steps, and about the whole step.
-struct Tail {
-  std::size_t members = 0;
-  std::size_t replicas = 0;
-
-  std::size_t present(std::size_t member) const { return member; }
-  std::size_t bad(std::size_t member) const { return members + member; }
-  std::size_t bad_on(std::size_t replica) const { return 2 * members + replica; }
-  std::size_t stepping(std::size_t replica) const { return 2 * members + replicas + replica; }
-  std::size_t late() const { return 2 * (members + replicas); }
-  std::size_t hooked() const { return late() + 1; }
-  std::size_t wasted() const { return late() + 2; }
-  std::size_t size() const { return late() + 3; }
-};
-
-bool same_bucket(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.device() == b.device();
-}
 
 bool is_view(const at::Tensor& gradient, const at::Tensor& view) {
   return gradient.defined() && !gradient.is_sparse() && gradient.data_ptr() == view.data_ptr()
@@ -55,129 +27,6 @@ std::vector<double> to_doubles(const at::Tensor& tail) {
 }
 
 } // namespace
-
-struct GradientBuckets::Bucket {
-  std::vector<std::size_t> members;
-  BucketMemory memory;
-  Tail layout;
-  std::vector<signed char> finite; // [member] of what was taken in; kNotTaken
-  std::unique_ptr<BucketReduction> reduction;
-  std::size_t pending = 0; // members whose gradients are not whole
-  bool launched = false;
-};
-
-/// What the hooks on autograd's nodes share with their owner, and the span of a reduction with the
-/// thread that ends it: both may outlive it for a moment.
-struct GradientBuckets::Hooks {
-  struct Hook : torch::autograd::FunctionPostHook {
-    Hook(std::weak_ptr<Hooks> hooks, std::size_t index)
-        : owner(std::move(hooks)), parameter(index) {}
-    torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
-                                              const torch::autograd::variable_list&) override {
-      if (const auto hooks = owner.lock())
-        hooks->buckets->on_gradient(parameter);
-      return outputs;
-    }
-    std::weak_ptr<Hooks> owner;
-    std::size_t parameter;
-  };
-
-  Hooks(GradientBuckets* owner, Timeline* times) : buckets(owner), timeline(times) {}
-  void arrived(int bucket, Timeline::Clock::time_point begin) {
-    const std::lock_guard lock(mutex);
-    if (timeline)
-      timeline->add("reduce", bucket, begin, Timeline::Clock::now());
-  }
-
-  GradientBuckets* buckets;
-  std::mutex mutex;
-  Timeline* timeline;
-  std::vector<std::pair<std::shared_ptr<torch::autograd::Node>, std::uintptr_t>> nodes;
-};
-
-GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters,
-                                 collectives::Communicator& communicator,
-                                 const GradientBucketsOptions& options)
-    : parameters_(parameters),
-      communicator_(communicator),
-      options_(options),
-      order_(parameters.size()),
-      hooks_(std::make_shared<Hooks>(this, options.timeline)),
-      fires_(parameters.size(), 0),
-      // Adaptive sums do not add up: what comes late could not be put right.
-      overlap_(options.overlap && options.operation != GradientOperation::adasum) {
-  check_compression(options_.compression, options_.operation);
-  std::iota(order_.rbegin(), order_.rend(), std::size_t{0}); // backward is likely to go this way
-  ready_.reserve(parameters_.size());
-  lay_out();
-  if (!overlap_)
-    return;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].requires_grad() || !parameters_[i].is_leaf())
-      continue;
-    auto node = torch::autograd::impl::grad_accumulator(parameters_[i]);
-    const auto key = node->add_post_hook(std::make_unique<Hooks::Hook>(hooks_, i));
-    hooks_->nodes.emplace_back(std::move(node), key);
-  }
-}
-
-GradientBuckets::~GradientBuckets() {
-  {
-    const std::lock_guard lock(hooks_->mutex);
-    hooks_->timeline = nullptr;
-  }
-  for (auto& [node, key] : hooks_->nodes)
-    node->del_post_hook(key);
-  hooks_->nodes.clear();
-}
-
-void GradientBuckets::lay_out() {
-  buckets_.clear();
-  places_.assign(parameters_.size(), {});
-  std::size_t first = 0;
-  std::int64_t limit = std::min(kFirstBucketBytes, options_.bucket_bytes);
-  while (first < order_.size()) {
-    std::int64_t elements = 0;
-    std::vector<std::size_t> members;
-    const auto& like = parameters_[order_[first]];
-    while (first < order_.size() && same_bucket(parameters_[order_[first]], like)
-           && (members.empty()
-               || (elements + parameters_[order_[first]].numel()) * like.element_size() <= limit)) {
-      elements += parameters_[order_[first]].numel();
-      members.push_back(order_[first++]);
-    }
-    close_bucket(std::move(members), elements);
-    limit = std::min(4 * limit, options_.bucket_bytes);
-  }
-  next_ = 0;
-}
-
-void GradientBuckets::close_bucket(std::vector<std::size_t> members, std::int64_t elements) {
-  Bucket bucket;
-  bucket.layout = {members.size(), static_cast<std::size_t>(communicator_.size())};
-  bucket.finite.assign(members.size(), kNotTaken);
-  auto& memory = bucket.memory;
-  const auto tail = static_cast<std::int64_t>(bucket.layout.size());
-  memory.flat =
-      at::zeros({elements + tail}, parameters_[members[0]].options().requires_grad(false));
-  memory.data = memory.flat.narrow(0, 0, elements);
-  memory.tail = memory.flat.narrow(0, elements, tail);
-  std::int64_t begin = 0;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const auto& parameter = parameters_[members[i]];
-    const auto view = memory.flat.narrow(0, begin, parameter.numel());
-    // In the parameter's own layout (channels last), so that the update goes straight through.
-    memory.views.push_back(parameter.is_non_overlapping_and_dense()
-                               ? view.as_strided(parameter.sizes(), parameter.strides())
-                               : view.view(parameter.sizes()));
-    begin += parameter.numel();
-    places_[members[i]] = {buckets_.size(), i};
-  }
-  bucket.members = std::move(members);
-  bucket.reduction =
-      make_bucket_reduction(memory, communicator_, options_.operation, options_.compression);
-  buckets_.push_back(std::move(bucket));
-}
 
 void GradientBuckets::broadcast_parameters() {
   const at::NoGradGuard guard;

@@ -178,7 +178,8 @@ TEST_CASE("a gradient that is not finite stops every replica before the paramete
   });
   for (std::size_t rank = 0; rank < 2; ++rank) {
     CAPTURE(errors[rank]);
-    CHECK(errors[rank].find("parameter 1 of the optimizer, shape [3], is not finite on replica 1 of 2")
+    CHECK(errors[rank].find(
+              "parameter 1 of the optimizer, shape [3], is not finite on replica 1 of 2")
           != std::string::npos);
     CHECK(torch::equal(weights[rank].detach(), torch::ones({3}, at::kDouble)));
   }
