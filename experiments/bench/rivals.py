@@ -3,7 +3,7 @@
 
     experiments/bench/rivals.py PROGRAM PEERS STAGE... [--rounds 3] [--seconds 1]
 
-PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, render, replay, learner, collectives, agent.
+PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, render, replay, learner, collectives, ddp, agent.
 Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
 Nothing else may run meanwhile. $PEERS_VENV: where the rivals' virtual environments are made."""
 import argparse, collections, json, os, statistics, subprocess, sys, tempfile
@@ -59,6 +59,10 @@ STAGES = {
         (f"all_reduce of {size} B, {name}, latency", ("all_reduce latency", {"backend": backend, "ranks": "2", "bytes": str(size)}), f"allreduce {size} B latency (median of iters)")
         for backend, name in (("shared_memory", "shared memory"), ("gloo", "Gloo"))
         for size in (1024, 65536, 1048576, 26214400, 104857600)]),
+    "ddp": ("ddp", ["ddp"], [
+        (f"ResNet-50, {n} process{'es' * (n > 1)}, batch 8 each, 1 thread each", ("ResNet-50 training", {"processes": str(n)}),
+         f"train images/s {n} proc x batch 8, 1 thread each") for n in (1, 2)
+    ] + [("ResNet-50, scaling efficiency from 1 process to 2", ("scaling efficiency", {"processes": "2"}), "scaling efficiency 2 proc / (2 x 1 proc)")]),
     "agent": ("agent", ["ddpg", "sb3"], [
         (f"cheetah_run end to end, {ours} learner thread", ("", {"learner_threads": str(ours)}), theirs)
         for ours in (1, 2) for theirs in ("cheetah-run DDPG end-to-end 1 thread", "cheetah-run DDPG end-to-end 2 thread",

@@ -79,6 +79,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_COLLECTIVE_FAULTS
   stages.push_back({"collective_faults", bench_collective_faults});
 #endif
+#ifdef TROUPE_HAS_BENCH_DDP
+  stages.push_back({"ddp", bench_ddp});
+#endif
 #ifdef TROUPE_HAS_BENCH_LEARNER
   stages.push_back({"learner", bench_learner});
 #endif
@@ -97,7 +100,9 @@ void add_bench(CLI::App& app, int& exit_code) {
                   "         troupe bench render --task all --vectors AVX2\n"
                   "`troupe list benches` names the stages. The stage render measures the caster on "
                   "one and two threads and OpenGL, in turns; with --vectors the caster alone; "
-                  "without --task five tasks, and pictures along control steps, too.");
+                  "without --task five tasks, and pictures along control steps, too. The stage ddp "
+                  "starts processes of its own; under torchrun, mpirun or srun it measures those "
+                  "that it runs in.");
   auto options = std::make_shared<BenchOptions>();
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
@@ -124,6 +129,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("--vectors", options->vectors,
                       "of the stage render: the caster's processor instructions, e.g. AVX2; the "
                       "best otherwise");
+  command->add_option("--timeline", options->timeline,
+                      "of the stage ddp: where its Chrome trace over all processes is written");
   command
       ->add_option("--soak", options->soak_minutes,
                    "of the stage replay_soak: minutes of load, after which it says whether memory "

@@ -1,0 +1,215 @@
+// Data-parallel training of ResNet-50: pictures of 224x224, 8 per process and step, SGD with
+// momentum 0.9 and weight decay 1e-4, float32, one computing thread per process, random data that
+// lie ready. Images/s: those of all processes over the time of kSteps steps between two barriers,
+// after kWarmUp steps (the first learns in which order gradients become ready). Scaling efficiency:
+// images/s of 2 processes over twice that of 1, of the same repetition. The processes are this
+// program again, under torchrun's variables, with replicas over shared memory; run under a launcher
+// it measures the group that it is in.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include "collectives/communicator.hpp"
+#include "collectives/place.hpp"
+#include "collectives/timeline.hpp"
+#include "experiments/bench/bench.hpp"
+#include "learner/nn/fused_sgd.hpp"
+#include "learner/replica_threads.hpp"
+#include "learner/workloads/resnet.hpp"
+#include "learner/wrapped_optimizer.hpp"
+
+extern char** environ;
+
+namespace troupe::experiments {
+namespace {
+
+using collectives::Communicator;
+using collectives::Timeline;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kBatch = 8; // per process
+constexpr std::int64_t kPixels = 224;
+constexpr int kSteps = 4;
+constexpr int kWarmUp = 3;
+
+/// Activations come and go in hundreds of megabytes each step: freed memory is kept, not returned
+/// to the system page by page.
+void keep_freed_memory() {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 256 << 20);
+}
+
+struct Training {
+  explicit Training(Communicator* communicator, Timeline* recorded) : timeline(recorded) {
+    torch::manual_seed(0);
+    network->to_channels_last();
+    learner::WrappedOptimizerOptions options;
+    options.bucket_bytes = 16 << 20;
+    options.timeline = timeline;
+    optimizer = std::make_unique<learner::WrappedOptimizer>(
+        std::make_unique<learner::FusedSgd>(
+            network->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(1e-4)),
+        communicator, options);
+    pictures =
+        torch::randn({kBatch, 3, kPixels, kPixels}).contiguous(at::MemoryFormat::ChannelsLast);
+    labels = torch::randint(0, 1000, {kBatch}, at::kLong);
+  }
+
+  void step() {
+    optimizer->zero_grad();
+    at::Tensor loss;
+    {
+      const Timeline::Span span(timeline, "forward");
+      loss = torch::nn::functional::cross_entropy(network->forward(pictures), labels);
+    }
+    {
+      const Timeline::Span span(timeline, "backward");
+      loss.backward();
+    }
+    optimizer->step();
+  }
+
+  Timeline* timeline;
+  learner::ResNet network;
+  std::unique_ptr<learner::WrappedOptimizer> optimizer;
+  at::Tensor pictures, labels;
+};
+
+Figure rate_figure(std::vector<double> values, int processes) {
+  Figure figure = median_of(std::move(values));
+  figure.bench = "ddp";
+  figure.metric = "ResNet-50 training";
+  figure.unit = "images/s";
+  figure.config = {{"processes", std::to_string(processes)},
+                   {"batch per process", std::to_string(kBatch)},
+                   {"threads per process", "1"},
+                   {"type", "float32"},
+                   {"backend", processes > 1 ? "shared_memory" : "none"}};
+  return figure;
+}
+
+/// One process of a group.
+void train(const BenchOptions& options, const collectives::Place& place, const Report& report) {
+  keep_freed_memory();
+  learner::prepare_compute_thread(1);
+  std::unique_ptr<Communicator> communicator;
+  if (place.size > 1)
+    communicator = collectives::make_shared_memory_communicator(
+        place.rendezvous_host, place.rendezvous_port, place.rank, place.size);
+  Timeline timeline(place.rank);
+  Training training(communicator.get(), options.timeline.empty() ? nullptr : &timeline);
+  for (int i = 0; i < kWarmUp; ++i)
+    training.step();
+  std::vector<double> rates;
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    if (communicator)
+      communicator->barrier();
+    const auto begin = Clock::now();
+    for (int i = 0; i < kSteps; ++i)
+      training.step();
+    if (communicator)
+      communicator->barrier();
+    rates.push_back(static_cast<double>(place.size * kBatch * kSteps)
+                    / std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  if (!options.timeline.empty())
+    collectives::write_timeline({&timeline}, communicator.get(), options.timeline);
+  if (place.rank == 0)
+    report(rate_figure(std::move(rates), place.size));
+}
+
+/// This program again as rank `rank` of `size`; what it prints goes to `output` if that is not -1.
+pid_t start(const BenchOptions& options, int rank, int size, int port, int output) {
+  std::vector<std::string> arguments{"troupe", "bench", "ddp", "--repetitions", "1", "--json"};
+  if (!options.timeline.empty() && size > 1)
+    arguments.insert(arguments.end(), {"--timeline", options.timeline});
+  const auto number = std::to_string(rank), count = std::to_string(size);
+  std::vector<std::string> variables{
+      "RANK=" + number,        "WORLD_SIZE=" + count,
+      "LOCAL_RANK=" + number,  "LOCAL_WORLD_SIZE=" + count,
+      "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port),
+      "OMP_NUM_THREADS=1",     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}; // transparent huge pages
+  for (char** variable = environ; *variable; ++variable)
+    variables.emplace_back(*variable);
+  const auto pointers = [](std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (auto& text : texts)
+      result.push_back(text.data());
+    result.push_back(nullptr);
+    return result;
+  };
+  posix_spawn_file_actions_t actions{};
+  posix_spawn_file_actions_init(&actions);
+  if (output >= 0)
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  pid_t process = -1;
+  const int error = ::posix_spawn(&process, "/proc/self/exe", &actions, nullptr,
+                                  pointers(arguments).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0)
+    throw std::runtime_error("bench ddp: cannot start a process of this program");
+  return process;
+}
+
+/// Images/s of `size` processes.
+double run_group(const BenchOptions& options, int size) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw std::runtime_error("bench ddp: cannot make a pipe");
+  const int port = collectives::free_port();
+  std::vector<pid_t> processes;
+  for (int rank = 0; rank < size; ++rank)
+    processes.push_back(start(options, rank, size, port, ends[1]));
+  ::close(ends[1]);
+  std::string text;
+  std::array<char, 4096> block{};
+  for (ssize_t got = 0; (got = ::read(ends[0], block.data(), block.size())) > 0;)
+    text.append(block.data(), static_cast<std::size_t>(got));
+  ::close(ends[0]);
+  bool failed = false;
+  for (const auto process : processes) {
+    int status = 0;
+    failed = ::waitpid(process, &status, 0) != process || status != 0 || failed;
+  }
+  const auto figure = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, false);
+  if (failed || figure.is_discarded() || !figure.contains("value"))
+    throw std::runtime_error("bench ddp: a process of " + std::to_string(size) + " failed");
+  return figure["value"].get<double>();
+}
+
+} // namespace
+
+void bench_ddp(const BenchOptions& options, const Report& report) {
+  const auto place = collectives::place_of_this_process();
+  if (place.source != "single")
+    return train(options, place, report);
+  std::vector<double> one, two, efficiency;
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    one.push_back(run_group(options, 1));
+    two.push_back(run_group(options, 2));
+    efficiency.push_back(two.back() / (2 * one.back()));
+  }
+  report(rate_figure(one, 1));
+  report(rate_figure(two, 2));
+  Figure figure = median_of(efficiency);
+  figure.bench = "ddp";
+  figure.metric = "scaling efficiency";
+  figure.unit = "ratio";
+  figure.config = {{"processes", "2"}, {"backend", "shared_memory"}};
+  report(figure);
+}
+
+} // namespace troupe::experiments
