@@ -84,10 +84,11 @@ void start_prefetch(Self self) {
 void build(Self self) {
   auto& state = self->state;
   learner::prepare_compute_thread(state.options.threads);
-  if (state.options.communicator)
-    state.communicator = state.options.communicator();
-  state.context =
-      std::make_unique<learner::ReplicaContext>(state.communicator.get(), state.options.seed);
+  if (state.options.strategy)
+    state.strategy = state.options.strategy();
+  state.context = std::make_unique<learner::ReplicaContext>(
+      state.strategy ? state.strategy->seat(state.options.local_id) : learner::ReplicaSeat{},
+      state.options.seed);
   state.replica = state.options.make();
   state.replica->build(*state.context);
   state.watch.lap("learner.build");
@@ -158,9 +159,9 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
     self->quit(failure(e));
   }
   self->set_exit_handler([self](caf::exit_msg& why) {
-    if (self->state.communicator && why.reason != caf::exit_reason::user_shutdown)
-      self->state.communicator->abort("replica " + std::to_string(self->state.options.replica)
-                                      + " stops: " + explain(self->system(), why.reason));
+    if (self->state.strategy && why.reason != caf::exit_reason::user_shutdown)
+      self->state.strategy->abort("replica " + std::to_string(self->state.options.replica)
+                                  + " stops: " + explain(self->system(), why.reason));
     self->quit(std::move(why.reason));
   });
   const auto guarded = [self](auto&& body) -> caf::result<done_atom> {
@@ -184,9 +185,9 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
         try {
           update(self, batch);
         } catch (const std::exception& e) {
-          if (self->state.communicator)
-            self->state.communicator->abort("replica " + std::to_string(self->state.options.replica)
-                                            + ": " + e.what());
+          if (self->state.strategy)
+            self->state.strategy->abort("replica " + std::to_string(self->state.options.replica)
+                                        + ": " + e.what());
           self->quit(failure(e));
         }
       },

@@ -8,6 +8,7 @@
 #include "actors/messages.hpp"
 #include "actors/stopwatch.hpp"
 #include "learner/replica.hpp"
+#include "learner/strategy.hpp"
 
 namespace troupe::actors {
 
@@ -23,9 +24,9 @@ struct LearnerOptions {
   double importance_exponent = 1;
   std::int64_t importance_updates = 0;
   std::uint64_t seed = 1;
-  std::function<std::unique_ptr<learner::Replica>()> make; // called on the learner's thread
-  std::function<std::shared_ptr<collectives::Communicator>()>
-      communicator; // the same; may give null for one replica
+  std::function<std::unique_ptr<learner::Replica>()> make;      // called on the learner's thread
+  std::function<std::shared_ptr<learner::Strategy>()> strategy; // the same; empty for one replica
+  int local_id = 0;                                             // in it
   std::vector<ReplayActor> shards;
   replay::TransitionSpec transitions;
   std::optional<ParameterActor> parameters; // the chief's; replica 0 publishes
@@ -34,7 +35,7 @@ struct LearnerOptions {
 struct LearnerState {
   static const char* name;
   LearnerOptions options;
-  std::shared_ptr<collectives::Communicator> communicator;
+  std::shared_ptr<learner::Strategy> strategy;
   std::unique_ptr<learner::ReplicaContext> context;
   std::unique_ptr<learner::Replica> replica;
   std::optional<PrefetchActor> prefetch;

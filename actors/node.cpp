@@ -9,6 +9,7 @@
 #include "actors/replay_proxy_actor.hpp"
 #include "actors/roles.hpp"
 #include "actors/run.hpp"
+#include "actors/strategies.hpp"
 #include "actors/system.hpp"
 #include "env/wire/publication.hpp"
 #include "learner/collector.hpp"
@@ -114,10 +115,16 @@ private:
     if (role_ != Role::learner)
       return;
     if (config_.learner.replicas > 1)
-      wiring_.communicator =
-          [this, port = told.collective_port()]() -> std::shared_ptr<collectives::Communicator> {
-        return collectives::make_gloo_communicator("127.0.0.1", port, wiring_.index,
-                                                   config_.learner.replicas);
+      wiring_.strategy = [this,
+                          port = told.collective_port()]() -> std::shared_ptr<learner::Strategy> {
+        const int replicas = config_.learner.replicas;
+        collectives::Place place;
+        place.rank = place.local_rank = wiring_.index;
+        place.size = place.local_size = replicas;
+        place.nodes = 1;
+        place.rendezvous_port = port;
+        place.source = "run";
+        return learner::make_strategy(strategy_of(config_, true), place);
       };
     if (wiring_.index == 0) {
       port_ = std::make_unique<ParameterPort>(context_);

@@ -6,6 +6,7 @@
 #include "actors/evaluator_actor.hpp"
 #include "actors/learner_actor.hpp"
 #include "actors/replay_actor.hpp"
+#include "actors/strategies.hpp"
 
 namespace troupe::actors {
 
@@ -59,7 +60,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       // One batch at a time where each depends on the priorities of the one before.
       .prefetch = config.deterministic && takes_priorities(config) ? 0 : config.learner.prefetch,
       .gather_threads = config.learner.gather_threads,
-      .rows = config.agent.batch_size / config.learner.replicas,
+      .rows = rows_per_replica(config),
       .feedback = takes_priorities(config),
       .weighted = config.replay.sampler == "prioritized",
       .importance_exponent = config.replay.importance_exponent,
@@ -69,7 +70,8 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .make = [config,
                transitions =
                    wiring.transitions] { return learner::make_d4pg(config.agent, {transitions}); },
-      .communicator = wiring.communicator,
+      .strategy = wiring.strategy,
+      .local_id = wiring.local_id,
       .shards = wiring.shards,
       .transitions = wiring.transitions,
       .parameters = wiring.parameters,

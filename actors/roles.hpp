@@ -7,7 +7,7 @@
 
 #include "actors/messages.hpp"
 #include "actors/run.hpp"
-#include "collectives/communicator.hpp"
+#include "learner/strategy.hpp"
 #include "replay/spec.hpp"
 #include "replay/table.hpp"
 
@@ -21,9 +21,9 @@ struct RoleWiring {
   std::int64_t steps_before = 0; // agent steps per environment of earlier incarnations
   replay::TransitionSpec transitions;
   std::vector<ReplayActor> shards;
-  std::optional<ParameterActor> parameters; // the learner publishes there
-  std::function<std::shared_ptr<collectives::Communicator>()>
-      communicator; // of a learner; empty for a single replica
+  std::optional<ParameterActor> parameters;                     // the learner publishes there
+  std::function<std::shared_ptr<learner::Strategy>()> strategy; // of a learner; empty: it is alone
+  int local_id = 0;                                             // of a learner in it
 };
 
 /// Starts the actor for a role in this process; the same code in every placement. Problems end the

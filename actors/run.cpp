@@ -5,6 +5,7 @@
 
 #include "actors/head.hpp"
 #include "actors/roles.hpp"
+#include "actors/strategies.hpp"
 #include "actors/system.hpp"
 #include "env/render/renderer.hpp"
 #include "learner/collector.hpp"
@@ -30,21 +31,18 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
                                   config.replay.discount);
 }
 
-void check(const RunConfig& config) {
-  if (config.agent.batch_size % config.learner.replicas != 0)
-    throw std::invalid_argument("d4pg.batch_size " + std::to_string(config.agent.batch_size)
-                                + " does not divide by learner.replicas "
-                                + std::to_string(config.learner.replicas) + "; choose a multiple");
+void check(const RunConfig& config, bool processes) {
+  strategy_of(config, processes);
+  const auto rows = rows_per_replica(config);
   if (config.replay.minimum_items > config.replay.capacity_items)
     throw std::invalid_argument(
         "replay.minimum_items " + std::to_string(config.replay.minimum_items)
         + " is above replay.capacity_items " + std::to_string(config.replay.capacity_items)
         + ": learning would never begin; lower it");
-  if (config.deterministic
-      && config.agent.batch_size / config.learner.replicas < config.replay.shards)
+  if (config.deterministic && rows < config.replay.shards)
     throw std::invalid_argument("deterministic: true with replay.shards "
                                 + std::to_string(config.replay.shards) + " and a batch of "
-                                + std::to_string(config.agent.batch_size / config.learner.replicas)
+                                + std::to_string(rows)
                                 + " per replica: each shard must give a row; use fewer shards");
   check(shard_table(config)); // before anybody is started
 }
@@ -54,7 +52,7 @@ void check(const RunConfig& config) {
 RunResult run(const RunConfig& config, const std::filesystem::path& folder,
               const std::filesystem::path& resume_from, const Placement& placement,
               const RunCallbacks& callbacks, const std::atomic<bool>& stop) {
-  check(config);
+  check(config, static_cast<bool>(placement.start_node));
   if (placement.start_node && config.deterministic && config.learner.replicas > 1)
     throw std::invalid_argument("deterministic: true with --processes and learner.replicas "
                                 + std::to_string(config.learner.replicas)

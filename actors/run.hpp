@@ -41,11 +41,14 @@ struct RunConfig {
 
   struct Learner {
     int replicas = 1;
-    int threads = 1;              // of each replica
-    int publish_period = 10;      // updates
-    int prefetch = 2;             // batches
-    int gather_threads = 1;       // of each replica, beside its update
-    std::string backend = "auto"; // "threads", "gloo", "nccl"
+    int threads = 1;         // of each replica
+    int publish_period = 10; // updates
+    int prefetch = 2;        // batches
+    int gather_threads = 1;  // of each replica, beside its update
+    /// Between processes: "shared_memory", "gloo", "nccl"; within one: "threads". "auto" takes one.
+    std::string backend = "auto";
+    std::string strategy =
+        "multi_worker"; // as learner::parse_strategy(), without replicas, backend
   } learner;
 
   struct Actors {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "actors/parameter_actor.hpp"
+#include "actors/strategies.hpp"
 #include "actors/system.hpp"
 
 namespace troupe::actors {
@@ -63,14 +64,11 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key) {
   if (key.first == Role::learner) {
     if (key.second == 0)
       wiring.parameters = state.parameters;
-    const int replicas = state.options.config.learner.replicas;
-    if (replicas > 1) {
-      if (state.communicators.empty())
-        for (auto& one : collectives::make_thread_communicators(replicas))
-          state.communicators.emplace_back(std::move(one));
-      wiring.communicator = [own = state.communicators.at(static_cast<std::size_t>(key.second))] {
-        return own;
-      };
+    if (state.options.config.learner.replicas > 1) {
+      if (!state.strategy)
+        state.strategy = learner::make_strategy(strategy_of(state.options.config, false));
+      wiring.strategy = [own = state.strategy] { return own; };
+      wiring.local_id = key.second;
     }
   }
   return wiring;

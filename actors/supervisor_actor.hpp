@@ -39,8 +39,8 @@ struct SupervisorState {
   std::vector<ReplayActor> shards;
   std::vector<std::string> shard_endpoints;
   std::string parameter_endpoint;
-  std::optional<ParameterActor> parameters; // in this process
-  std::vector<std::shared_ptr<collectives::Communicator>> communicators;
+  std::optional<ParameterActor> parameters;    // in this process
+  std::shared_ptr<learner::Strategy> strategy; // of the learners in this process
   bool stopping = false;
   std::vector<caf::typed_response_promise<done_atom>> stoppers;
   std::vector<int> leaving; // processes that were told to go

@@ -56,7 +56,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 /// which ranks' processes live: each holds one end of a pipe.
 class SharedSegment {
 public:
-  static constexpr std::size_t kSmallBytes = 32 * 1024;  // of one rank, in a call with one meeting
+  static constexpr std::size_t kSmallBytes = 32 * 1024;   // of one rank, in a call with one meeting
   static constexpr std::size_t kStageBytes = 1024 * 1024; // of one rank; twice
 
   /// For ranks that are threads of this process, and share this object.

@@ -39,6 +39,8 @@ std::string backend_of(Learner::Backend backend) {
     return "gloo";
   case Learner::NCCL:
     return "nccl";
+  case Learner::SHARED_MEMORY:
+    return "shared_memory";
   case Learner::AUTO:
     break;
   }
@@ -142,7 +144,8 @@ actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& ru
                  .publish_period = in.learner().publish_period(),
                  .prefetch = in.learner().prefetch(),
                  .gather_threads = in.learner().gather_threads(),
-                 .backend = backend_of(in.learner().backend())};
+                 .backend = backend_of(in.learner().backend()),
+                 .strategy = in.learner().strategy()};
   out.actors = {.environment = in.actors().environment(),
                 .environments_per_actor = in.actors().environments_per_actor(),
                 .threads_per_actor = in.actors().threads_per_actor(),

@@ -171,7 +171,8 @@ void check_agent(const Experiment& experiment, Checker& checker) {
                                                + "be below d4pg.value_maximum, "
                                                + number_text(agent.value_maximum()));
   }
-  if (agent.batch_size() % experiment.learner().replicas() != 0) {
+  if (experiment.learner().strategy() == "multi_worker" // the others share batches otherwise
+      && agent.batch_size() % experiment.learner().replicas() != 0) {
     checker.complain("d4pg.batch_size", is(static_cast<double>(agent.batch_size()))
                                             + "be a multiple of learner.replicas, "
                                             + std::to_string(experiment.learner().replicas()));

@@ -58,7 +58,8 @@ const std::vector<Bad> kBadFiles = {
     {"environment: 5", {"1:14: ", "lines read `key: value` or `block { … }`"}},
     // bad names of a choice
     {kGood + "learner { backend: NCLL }",
-     {"2:20: ", "learner.backend is NCLL", "AUTO, THREADS, GLOO and NCCL", "did you mean NCCL"}},
+     {"2:20: ", "learner.backend is NCLL", "AUTO, THREADS, GLOO, NCCL and SHARED_MEMORY",
+      "did you mean NCCL"}},
     {kGood + "learner { backend: gloo }", {"learner.backend is gloo", "did you mean GLOO"}},
     {kGood + "d4pg { encoder: \"stride5\" }",
      {"2:8: ", "d4pg.encoder is \"stride5\"", "one of \"stride4\" and \"drq\"",
@@ -121,7 +122,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kBadSets = {
     {"replay.shards=0", {"--set replay.shards=0: replay.shards is 0", "from 1 to 64"}},
     {"d4pg.policy_layers=256,x", {"d4pg.policy_layers is x", "a whole number"}},
     {"d4pg.policy_layers=256,,256", {"d4pg.policy_layers is nothing"}},
-    {"learner.backend=MPI", {"learner.backend is MPI", "AUTO, THREADS, GLOO and NCCL"}},
+    {"learner.backend=MPI",
+     {"learner.backend is MPI", "AUTO, THREADS, GLOO, NCCL and SHARED_MEMORY"}},
     {"environment.task=cheetah_rum",
      {"--set environment.task=cheetah_rum: ", "did you mean cheetah_run"}},
 };

@@ -1,13 +1,16 @@
 // Data-parallel training for somebody who knows LibTorch. What is not LibTorch's is marked.
-//   data_parallel           two replicas as threads of this process
-//   data_parallel RANK SIZE PORT   one replica per process, over memory that they share
+//   data_parallel                                          two replicas as threads of this process
+//   RANK=0 WORLD_SIZE=2 … data_parallel "multi_worker"     one replica per process, and so under
+//   mpirun, …
 #include <iostream>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 
-#include <collectives/communicator.hpp> // Troupe
-#include <learner/replicator.hpp>       // Troupe
+#include <collectives/place.hpp>         // Troupe
+#include <learner/replicator.hpp>        // Troupe
+#include <learner/strategy_options.hpp>  // Troupe
 #include <learner/wrapped_optimizer.hpp> // Troupe
 
 namespace {
@@ -37,8 +40,9 @@ struct Model {
 Input read_points(const InputContext& context) {
   const auto rows = context.per_replica_batch_size(64);
   return [=, step = 0]() mutable {
-    torch::manual_seed(100 * ++step + context.input_pipeline_id);
-    const auto x = torch::rand({rows, 2}) * 2 - 1;
+    auto numbers = at::make_generator<at::CPUGeneratorImpl>( // LibTorch's own is shared by threads
+        static_cast<std::uint64_t>(100 * ++step + context.input_pipeline_id));
+    const auto x = torch::rand({rows, 2}, numbers) * 2 - 1;
     return TensorMap{{"x", x}, {"y", x.prod(1, true)}};
   };
 }
@@ -46,12 +50,9 @@ Input read_points(const InputContext& context) {
 } // namespace
 
 int main(int argc, char** argv) {
-  std::unique_ptr<troupe::collectives::Communicator> communicator;
-  if (argc == 4)
-    communicator = troupe::collectives::make_shared_memory_communicator(
-        "127.0.0.1", std::stoi(argv[3]), std::stoi(argv[1]), std::stoi(argv[2]));
-  Replicator replicator(communicator ? make_worker_strategy(communicator.get())
-                                     : make_mirrored_strategy(2));
+  const std::string strategy = argc > 1 ? argv[1] : "mirrored replicas=2";
+  Replicator replicator(
+      make_strategy(parse_strategy(strategy), troupe::collectives::place_of_this_process()));
   const auto model = replicator.build<Model>(
       [](ReplicaContext& context) { return std::make_shared<Model>(context); });
   const auto points = replicator.input(read_points);

@@ -18,6 +18,7 @@ cd "$folder/build"
 timeout 60 ./mean_of_ranks
 timeout 60 ./data_parallel
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-timeout 60 ./data_parallel 0 2 "$port" &
-timeout 60 ./data_parallel 1 2 "$port"
+export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
+RANK=0 LOCAL_RANK=0 timeout 60 ./data_parallel "multi_worker backend=shared_memory" &
+RANK=1 LOCAL_RANK=1 timeout 60 ./data_parallel "multi_worker backend=shared_memory"
 wait $!

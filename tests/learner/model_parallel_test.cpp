@@ -1,3 +1,4 @@
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 
@@ -13,8 +14,9 @@ constexpr std::int64_t kWidth = 8;
 constexpr std::int64_t kRows = 16;
 
 at::Tensor weight_of(std::uint64_t seed) {
-  torch::manual_seed(seed);
-  return torch::randn({kWidth, kWidth}, at::kDouble) * 0.3;
+  auto generator =
+      at::make_generator<at::CPUGeneratorImpl>(seed); // replicas' threads share LibTorch's
+  return torch::randn({kWidth, kWidth}, generator, at::kDouble) * 0.3;
 }
 
 // [pipeline]
@@ -92,8 +94,8 @@ private:
 };
 
 Input rows(const InputContext& context) {
-  torch::manual_seed(4);
-  const auto all = torch::randn({kRows, kWidth}, at::kDouble);
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(4);
+  const auto all = torch::randn({kRows, kWidth}, generator, at::kDouble);
   const auto mine =
       part_of_batch({{"x", all}}, context.input_pipeline_id, context.num_input_pipelines);
   return [mine] { return mine; };

@@ -24,7 +24,7 @@ struct LongRun {
     }));
     for (int rank = 0; rank < 2; ++rank) {
       const auto lines =
-          lines_of(program.output(), "[" + std::to_string(rank) + "] step 2 process");
+          lines_of(program.output(), '[' + std::to_string(rank) + "] step 2 process");
       process[rank] = std::stoi(lines.at(0).substr(lines.at(0).rfind(' ')));
     }
   }

@@ -1,0 +1,69 @@
+#include "actors/strategies.hpp"
+
+#include <stdexcept>
+
+namespace troupe::actors {
+namespace {
+
+using learner::StrategyKind;
+
+void require(bool held, const std::string& message) {
+  if (!held)
+    throw std::invalid_argument(message);
+}
+
+learner::StrategyOptions parsed(const RunConfig& config) {
+  learner::StrategyOptions options;
+  try {
+    options = learner::parse_strategy(config.learner.strategy);
+    learner::replicas_in_sync(options, config.learner.replicas);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument("learner.strategy \"" + config.learner.strategy
+                                + "\": " + error.what());
+  }
+  require(options.replicas == 1 && options.backend == "auto" && options.servers.empty(),
+          "learner.strategy \"" + config.learner.strategy
+              + "\": replicas and backend are keys of their own, learner.replicas and "
+                "learner.backend, and the parameter servers are the run's");
+  return options;
+}
+
+bool is_asynchronous(StrategyKind kind) {
+  return kind == StrategyKind::parameter_server || kind == StrategyKind::sync_groups
+         || kind == StrategyKind::backup_workers;
+}
+
+} // namespace
+
+learner::StrategyOptions strategy_of(const RunConfig& config, bool processes) {
+  auto options = parsed(config);
+  const auto& backend = config.learner.backend;
+  if (config.learner.replicas > 1) {
+    require(!processes || backend != "threads",
+            "learner.backend \"threads\" is of one process; leave --processes out, or choose auto, "
+            "shared_memory, gloo or nccl");
+    require(processes || backend == "auto" || backend == "threads",
+            "learner.backend \"" + backend
+                + "\" is between processes; add --processes, or choose auto or threads");
+    require(!config.deterministic || !is_asynchronous(options.kind),
+            "deterministic: true with learner.strategy \"" + config.learner.strategy
+                + "\", in which replicas do not wait for each other; use multi_worker, "
+                  "central_storage or local_sgd");
+  }
+  if (processes && options.kind == StrategyKind::mirrored)
+    options.kind = StrategyKind::multi_worker;
+  options.replicas = processes ? 1 : config.learner.replicas;
+  options.backend = backend == "threads" ? "auto" : backend;
+  return options;
+}
+
+std::int64_t rows_per_replica(const RunConfig& config) {
+  const auto in_sync = learner::replicas_in_sync(parsed(config), config.learner.replicas);
+  require(config.agent.batch_size % in_sync == 0,
+          "d4pg.batch_size " + std::to_string(config.agent.batch_size) + " does not divide by the "
+              + std::to_string(in_sync)
+              + " replicas that share it (learner.replicas, learner.strategy); choose a multiple");
+  return config.agent.batch_size / in_sync;
+}
+
+} // namespace troupe::actors
