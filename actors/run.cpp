@@ -59,6 +59,12 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                                 + ": over sockets the order of the replicas' samples is not fixed; "
                                   "use one replica, or leave "
                                   "--processes out");
+  if (!resume_from.empty() && has_servers(config))
+    throw std::invalid_argument(
+        "learner.strategy \"" + config.learner.strategy
+        + "\": its checkpoints have the parameters for acting, but not what "
+          "the parameter servers hold, so it cannot be resumed; train anew, "
+          "or use multi_worker or local_sgd");
   const replay::TransitionSpec transitions = try_environment(config, callbacks);
   SystemConfig system_config(static_cast<bool>(placement.start_node));
   caf::actor_system system(system_config);

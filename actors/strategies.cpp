@@ -57,6 +57,12 @@ learner::StrategyOptions strategy_of(const RunConfig& config, bool processes) {
   return options;
 }
 
+bool has_servers(const RunConfig& config) {
+  const auto kind = parsed(config).kind;
+  return config.learner.replicas > 1
+         && (is_asynchronous(kind) || kind == StrategyKind::central_storage);
+}
+
 std::int64_t rows_per_replica(const RunConfig& config) {
   const auto in_sync = learner::replicas_in_sync(parsed(config), config.learner.replicas);
   require(config.agent.batch_size % in_sync == 0,

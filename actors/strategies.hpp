@@ -11,6 +11,9 @@ namespace troupe::actors {
 /// Throws std::invalid_argument naming the key for what does not go together.
 learner::StrategyOptions strategy_of(const RunConfig& config, bool processes);
 
+/// Whether parameter servers hold the run's parameters and moments, which its checkpoints lack.
+bool has_servers(const RunConfig& config);
+
 /// Of a batch, for each learner: the replicas whose gradients make an update share it.
 std::int64_t rows_per_replica(const RunConfig& config);
 

@@ -142,11 +142,11 @@ std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
   if (options_.backend == "mpi" && options_.replicas == 1 && groups_ == 1)
     return collectives::make_communicator("mpi", place_, options_.communicator);
   const auto between = collectives::factory_of(options_.backend, place_);
-  const auto factory = options_.replicas == 1
-                           ? between
-                           : collectives::hierarchical_over_store(
-                               collectives::threads_over_store(), between,
-                               "process " + std::to_string(place_.rank), place_.address);
+  const auto factory =
+      options_.replicas == 1
+          ? between
+          : collectives::hierarchical_over_store(
+              threads_factory_, between, "process " + std::to_string(place_.rank), place_.address);
   return factory(c10::make_intrusive<c10d::PrefixStore>("group" + std::to_string(group), store),
                  rank, group_size_, options_.communicator);
 }

@@ -142,8 +142,8 @@ void add_transparent(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, kMostRanks));
   command
       ->add_option("--backend", flags->settings.backend,
-                   "how gradients travel: shared_memory (left out: that, on one host), gloo, nccl")
-      ->check(CLI::IsMember({"shared_memory", "gloo", "nccl"}));
+                   "how gradients travel: shared_memory (left out: that, on one host), gloo")
+      ->check(CLI::IsMember({"shared_memory", "gloo"}));
   command
       ->add_option("--batch", flags->batch,
                    "keep: a loader's batch size is each rank's, n times as many samples a step; "

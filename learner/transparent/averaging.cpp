@@ -30,23 +30,17 @@ std::vector<Bucket> in_buckets(const std::vector<at::Tensor>& parameters) {
   return buckets;
 }
 
-/// Where the communicator wants its tensors.
-at::Device device_of(const Communicator& communicator, const at::Tensor& parameter) {
-  return communicator.backend() == "nccl" ? parameter.device() : at::Device(at::kCPU);
-}
-
-at::Tensor flat_buffer(const Bucket& bucket, std::int64_t extra, const Communicator& communicator) {
-  const auto& first = bucket.parameters.front();
-  return at::zeros({bucket.elements + extra},
-                   first.options().requires_grad(false).device(device_of(communicator, first)));
+/// In the memory of the processor, wherever the parameters are.
+at::Tensor flat_buffer(const Bucket& bucket, std::int64_t extra) {
+  return at::zeros({bucket.elements + extra}, bucket.parameters.front().scalar_type());
 }
 
 at::Tensor slice(const at::Tensor& flat, std::int64_t begin, const at::Tensor& like) {
   return flat.narrow(0, begin, like.numel()).view(like.sizes());
 }
 
-at::Tensor packed(const Bucket& bucket, const Communicator& communicator) {
-  auto flat = flat_buffer(bucket, 0, communicator);
+at::Tensor packed(const Bucket& bucket) {
+  auto flat = flat_buffer(bucket, 0);
   std::int64_t begin = 0;
   for (const auto& parameter : bucket.parameters) {
     slice(flat, begin, parameter).copy_(parameter.detach());
@@ -56,12 +50,12 @@ at::Tensor packed(const Bucket& bucket, const Communicator& communicator) {
 }
 
 /// The gradients, zero where there is none; the last elements say who has one.
-void fill(const Bucket& bucket, const Communicator& communicator, at::Tensor& flat) {
+void fill(const Bucket& bucket, at::Tensor& flat) {
   const auto count = static_cast<std::int64_t>(bucket.parameters.size());
   const auto& first = bucket.parameters.front();
   if (!flat.defined() || flat.numel() != bucket.elements + count
       || flat.scalar_type() != first.scalar_type())
-    flat = flat_buffer(bucket, count, communicator);
+    flat = flat_buffer(bucket, count);
   auto present = at::zeros({count}, at::kFloat);
   std::int64_t begin = 0;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -81,7 +75,7 @@ void fill(const Bucket& bucket, const Communicator& communicator, at::Tensor& fl
 
 void hand_out(const Bucket& bucket, const at::Tensor& flat) {
   const auto count = static_cast<std::int64_t>(bucket.parameters.size());
-  const auto present = flat.narrow(0, bucket.elements, count).to(at::kCPU, at::kFloat);
+  const auto present = flat.narrow(0, bucket.elements, count).to(at::kFloat);
   std::int64_t begin = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto& parameter = bucket.parameters[static_cast<std::size_t>(i)];
@@ -120,10 +114,10 @@ bool broadcast_parameters(const std::vector<at::Tensor>& parameters, Communicato
   const at::NoGradGuard no_grad;
   bool differed = false;
   for (const auto& bucket : in_buckets(parameters)) {
-    const auto mine = packed(bucket, communicator);
+    const auto mine = packed(bucket);
     auto first = mine.clone();
     communicator.broadcast(first, 0);
-    if (fingerprint(mine.cpu()) == fingerprint(first.cpu()))
+    if (fingerprint(mine) == fingerprint(first))
       continue;
     differed = true;
     std::int64_t begin = 0;
@@ -133,8 +127,6 @@ bool broadcast_parameters(const std::vector<at::Tensor>& parameters, Communicato
     }
   }
   auto any = at::full({1}, differed ? 1.0f : 0.0f, at::kFloat);
-  if (!parameters.empty() && device_of(communicator, parameters.front()).is_cuda())
-    any = any.to(parameters.front().device());
   communicator.all_reduce(any, ReduceOp::max);
   return any.item<float>() > 0;
 }
@@ -145,7 +137,7 @@ void average_gradients(const std::vector<at::Tensor>& parameters, Communicator& 
   const auto buckets = in_buckets(parameters);
   buffers.resize(buckets.size());
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    fill(buckets[i], communicator, buffers[i]);
+    fill(buckets[i], buffers[i]);
     if (from_rank_0)
       communicator.broadcast(buffers[i], 0);
     else
@@ -159,10 +151,8 @@ std::vector<int> ranks_that_differ(const std::vector<at::Tensor>& parameters,
   const at::NoGradGuard no_grad;
   std::uint64_t hash = 0;
   for (const auto& bucket : in_buckets(parameters))
-    hash = hash * 31 + fingerprint(packed(bucket, communicator).cpu());
-  auto mine = at::full({1}, static_cast<std::int64_t>(hash), at::kLong);
-  if (!parameters.empty())
-    mine = mine.to(device_of(communicator, parameters.front()));
+    hash = hash * 31 + fingerprint(packed(bucket));
+  const auto mine = at::full({1}, static_cast<std::int64_t>(hash), at::kLong);
   const auto all = communicator.all_gather(mine);
   std::vector<int> others;
   for (std::size_t rank = 1; rank < all.size(); ++rank)

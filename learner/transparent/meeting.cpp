@@ -33,14 +33,11 @@ std::unique_ptr<collectives::Communicator> meet(const collectives::Place& place,
   if (backend == "gloo" && !place.address.empty())
     return collectives::make_gloo_communicator(host, port, place.rank, place.size, options,
                                                place.address);
-  if (backend == "nccl" && !place.address.empty())
-    return collectives::make_nccl_communicator(host, port, place.rank, place.size, place.local_rank,
-                                               options, place.address);
-  if (backend == "gloo" || backend == "nccl")
+  if (backend == "gloo")
     throw std::invalid_argument("TROUPE_ADDRESS is not set; over several hosts set it to the "
                                 "address of each process that the others reach");
   throw std::invalid_argument("TROUPE_TRANSPARENT_BACKEND=" + backend
-                              + " must be gloo, nccl or, on one host, shared_memory; this run has "
+                              + " must be gloo or, on one host, shared_memory; this run has "
                               + std::to_string(place.size) + " ranks, "
                               + std::to_string(place.local_size) + " of them on this host");
 }

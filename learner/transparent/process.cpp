@@ -219,7 +219,8 @@ void TransparentProcess::stream() {
 void TransparentProcess::end() {
   if (constructed_ > 0 && steps_ == 0)
     say("no step of a LibTorch optimizer was seen: nothing was averaged; an optimizer class of the "
-        "program's own cannot be seen");
+        "program's own cannot be seen, and with --batch divide a loader's drop_last drops every "
+        "batch");
   try {
     communicator_->barrier();
   } catch (const collectives::CollectiveError& error) {

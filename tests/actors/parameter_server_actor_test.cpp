@@ -1,0 +1,59 @@
+#include <torch/optim/sgd.h>
+
+#include "tests/actor_fixture.hpp"
+
+#include "actors/messages.pb.h"
+#include "actors/parameter_server_actor.hpp"
+#include "learner/parameter_server_client.hpp"
+#include "learner/wrapped_optimizer.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace troupe::actors {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// `steps` steps of SGD 1 on gradients of 1, from zeros.
+at::Tensor train(const std::string& endpoint, int steps) {
+  env::wire::Context context;
+  auto parameter = torch::zeros({3});
+  learner::ReplicaContext replica(
+      learner::ReplicaSeat{.update_rule = learner::remote_parameter_server_rules(
+                               context, {.endpoints = {endpoint}, .timeout = 20s})});
+  const auto optimizer = replica.wrap_optimizer(std::make_unique<torch::optim::SGD>(
+      std::vector<at::Tensor>{parameter}, torch::optim::SGDOptions(1)));
+  for (int i = 0; i < steps; ++i) {
+    parameter.mutable_grad() = torch::ones({3});
+    optimizer->step();
+  }
+  return parameter;
+}
+
+TEST_CASE_FIXTURE(
+    tests::ActorFixture,
+    "a parameter server actor serves learners, reports, saves, and goes on from that") {
+  const TemporaryFolder folder;
+  const auto path = (folder / "shard.safetensors").string();
+  env::wire::Context context;
+  const auto first =
+      system.spawn(parameter_server_actor, &context, learner::ParameterServerHostOptions{});
+  CHECK(train(ask<std::string>(first, hello_atom_v), 5).equal(torch::full({3}, -5.0)));
+  const auto report = decode<wire::ParameterServerReport>(ask<Encoded>(first, report_atom_v));
+  REQUIRE(report.optimizers_size() == 1);
+  CHECK(report.optimizers(0).version() == 5);
+  CHECK(report.optimizers(0).applied() == 5);
+  ask<done_atom>(first, save_atom_v, path);
+  const auto second =
+      system.spawn(parameter_server_actor, &context, learner::ParameterServerHostOptions{});
+  ask<done_atom>(second, load_atom_v, path);
+  // A learner that comes now gets what was saved.
+  CHECK(train(ask<std::string>(second, hello_atom_v), 2).equal(torch::full({3}, -7.0)));
+  auto pending = self->request(second, caf::infinite, load_atom_v, path + ".none");
+  deliver_all();
+  pending.receive(
+      [](done_atom) { FAIL("a file that is not there was loaded"); },
+      [&](caf::error& error) { CHECK(explain(system, error).find(".none") != std::string::npos); });
+}
+
+} // namespace
+} // namespace troupe::actors
