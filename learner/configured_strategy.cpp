@@ -238,4 +238,14 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Pl
   return std::make_unique<ConfiguredStrategy>(options, place);
 }
 
+std::unique_ptr<Strategy>
+make_mirrored_strategy(int replicas, const collectives::CommunicatorOptions& options,
+                       const std::vector<std::vector<at::Device>>& devices) {
+  StrategyOptions made;
+  made.replicas = replicas;
+  made.devices = devices;
+  made.communicator = options;
+  return make_strategy(made);
+}
+
 } // namespace troupe::learner

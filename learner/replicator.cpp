@@ -194,7 +194,6 @@ ReplicaReport ReplicaProgram::run_steps(ReplicaContext& context, std::int64_t st
       sums[name] += value;
     report.last = std::move(metrics);
   }
-  context.rest();
   for (const auto& [name, sum] : sums)
     report.mean[name] = sum / static_cast<double>(report.steps);
   return report;

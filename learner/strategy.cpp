@@ -1,33 +1,7 @@
 #include "learner/strategy.hpp"
 
-#include <stdexcept>
-
 namespace troupe::learner {
 namespace {
-
-class MirroredStrategy : public Strategy {
-public:
-  MirroredStrategy(int replicas, const collectives::CommunicatorOptions& options,
-                   const std::vector<std::vector<at::Device>>& devices)
-      : communicators_(collectives::make_thread_communicators(replicas, options)),
-        devices_(devices) {}
-
-  int num_replicas() const override { return static_cast<int>(communicators_.size()); }
-  int num_local_replicas() const override { return num_replicas(); }
-  ReplicaSeat seat(int local_id) override {
-    const auto i = static_cast<std::size_t>(local_id);
-    return {.replica_id = local_id,
-            .num_replicas = num_replicas(),
-            .local_id = local_id,
-            .communicator = communicators_.at(i).get(),
-            .devices = devices_.empty() ? std::vector<at::Device>{} : devices_[i]};
-  }
-  void abort(const std::string& reason) override { communicators_[0]->abort(reason); }
-
-private:
-  std::vector<std::unique_ptr<collectives::Communicator>> communicators_; // [replica]
-  std::vector<std::vector<at::Device>> devices_;
-};
 
 class WorkerStrategy : public Strategy {
 public:
@@ -55,18 +29,6 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Strategy>
-make_mirrored_strategy(int replicas, const collectives::CommunicatorOptions& options,
-                       const std::vector<std::vector<at::Device>>& devices) {
-  if (replicas < 1)
-    throw std::invalid_argument("replicas " + std::to_string(replicas) + " must be at least 1");
-  if (!devices.empty() && devices.size() != static_cast<std::size_t>(replicas))
-    throw std::invalid_argument("devices of " + std::to_string(devices.size())
-                                + " replicas were given for " + std::to_string(replicas)
-                                + "; give each a list, or none at all");
-  return std::make_unique<MirroredStrategy>(replicas, options, devices);
-}
 
 std::unique_ptr<Strategy> make_worker_strategy(collectives::Communicator* communicator,
                                                const std::vector<at::Device>& devices) {

@@ -150,7 +150,6 @@ Metrics Trainer::train_steps(const Dataset& training, const std::vector<at::Tens
       seat.optimizer->step();
       loss_sum += loss.item<double>();
     }
-    context.rest();
     return TensorMap{{"loss", at::full({}, loss_sum, at::kDouble)}};
   });
   sums.loss += replicator_.reduce(all).at("loss").item<double>();

@@ -120,7 +120,6 @@ int train(const std::string& strategy, int steps) {
   replicator.call([&](ReplicaContext& context) { // no waiting between the steps but the strategy's
     for (int step = 0; step < steps; ++step)
       classifiers.of(context).step(input->next(context));
-    context.rest(); // the slow need not wait for this replica's next step
     return TensorMap{};
   });
   if (replicator.is_chief()) {

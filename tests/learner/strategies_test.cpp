@@ -55,7 +55,6 @@ std::vector<at::Tensor> trained(const std::string& strategy) {
   replicator.call([&](ReplicaContext& context) {
     for (int step = 0; step < kSteps; ++step)
       lines.of(context).step(input->next(context));
-    context.rest();
     return TensorMap{};
   });
   std::vector<at::Tensor> slopes;
