@@ -1,17 +1,14 @@
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
+#include "tests/child_process.hpp"
 
 namespace troupe::learner {
 
@@ -21,35 +18,17 @@ class StrategyProcess {
 public:
   using Clock = std::chrono::steady_clock;
 
-  explicit StrategyProcess(std::vector<std::string> arguments) {
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe(ends.data()) != 0)
-      throw std::runtime_error("pipe failed");
-    std::string program = TROUPE_BINARY_DIR "/tests/learner/strategy_process";
-    std::vector<char*> given{program.data()};
-    for (std::string& argument : arguments)
-      given.push_back(argument.data());
-    given.push_back(nullptr);
-    id_ = ::fork();
-    if (id_ == 0) { // nothing but calls that are safe beside other threads
-      ::dup2(ends[1], STDOUT_FILENO);
-      ::execv(given[0], given.data());
-      ::_exit(127);
-    }
-    ::close(ends[1]);
-    reader_ = std::jthread([this, out = ends[0]] { read(out); });
-  }
+  explicit StrategyProcess(std::vector<std::string> arguments)
+      : process_("tests/learner/strategy_process", std::move(arguments)),
+        reader_([this] { read(); }) {}
   ~StrategyProcess() { signal(SIGKILL); }
   StrategyProcess(const StrategyProcess&) = delete;
   StrategyProcess& operator=(const StrategyProcess&) = delete;
 
   void signal(int number) {
-    if (id_ > 0)
-      ::kill(id_, number);
-    if (number != SIGKILL || id_ <= 0)
-      return;
-    ::waitpid(id_, nullptr, 0);
-    id_ = -1;
+    process_.signal(number);
+    if (number == SIGKILL)
+      process_.exit_status();
   }
 
   std::size_t lines() const {
@@ -73,25 +52,22 @@ public:
   }
 
 private:
-  void read(int out) {
-    std::string text;
-    for (char c = 0; ::read(out, &c, 1) == 1;) {
-      if (c != '\n') {
-        text += c;
-        continue;
+  void read() {
+    try {
+      for (auto text = process_.line(); !text.empty(); text = process_.line()) {
+        const std::scoped_lock lock(mutex_);
+        last_ = std::move(text);
+        ++count_;
+        changed_.notify_all();
       }
-      const std::scoped_lock lock(mutex_);
-      last_ = std::exchange(text, {});
-      ++count_;
-      changed_.notify_all();
+    } catch (const std::runtime_error&) { // silent for a minute: as good as ended
     }
-    ::close(out);
     const std::scoped_lock lock(mutex_);
     ended_ = true;
     changed_.notify_all();
   }
 
-  pid_t id_ = -1;
+  ChildProcess process_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::size_t count_ = 0;

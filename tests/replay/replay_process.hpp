@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,12 +9,10 @@
 #include <string>
 #include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "replay/spec.hpp"
 #include "replay/table.hpp"
 #include "replay/writer.hpp"
+#include "tests/child_process.hpp"
 
 namespace troupe::replay {
 
@@ -41,52 +38,9 @@ inline void fill_large(TransitionWriter& writer, float number) {
     writer.append(std::array{0.0F}, number, 1, false);
 }
 
-/// A replay_process of its own, killed (-9) with this object at the latest.
-class Process {
-public:
-  explicit Process(std::vector<std::string> arguments) {
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe(ends.data()) != 0)
-      throw std::runtime_error("pipe failed");
-    std::string program = TROUPE_BINARY_DIR "/tests/replay/replay_process";
-    std::vector<char*> given{program.data()};
-    for (std::string& argument : arguments)
-      given.push_back(argument.data());
-    given.push_back(nullptr);
-    id_ = ::fork();
-    if (id_ == 0) { // nothing but calls that are safe beside other threads
-      ::dup2(ends[1], STDOUT_FILENO);
-      ::execv(given[0], given.data());
-      ::_exit(127);
-    }
-    ::close(ends[1]);
-    out_ = ends[0];
-  }
-  ~Process() {
-    kill();
-    ::close(out_);
-  }
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
-
-  /// Its next line; "" when it has ended.
-  std::string line() const {
-    std::string text;
-    for (char c = 0; ::read(out_, &c, 1) == 1 && c != '\n';)
-      text += c;
-    return text;
-  }
-  void kill() {
-    if (id_ > 0) {
-      ::kill(id_, SIGKILL);
-      ::waitpid(id_, nullptr, 0);
-    }
-    id_ = -1;
-  }
-
-private:
-  pid_t id_ = -1;
-  int out_ = -1;
+struct Process : ChildProcess {
+  explicit Process(std::vector<std::string> arguments)
+      : ChildProcess("tests/replay/replay_process", std::move(arguments)) {}
 };
 
 } // namespace troupe::replay

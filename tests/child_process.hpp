@@ -1,0 +1,84 @@
+#pragma once
+// A program of the tests in a process of its own, which a test may kill or freeze.
+
+#include <array>
+#include <csignal>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace troupe {
+
+/// Killed (-9) with this object at the latest.
+class ChildProcess {
+public:
+  /// `program` below the build folder.
+  ChildProcess(const std::string& program, std::vector<std::string> words) {
+    std::array<int, 2> ends{-1, -1};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+      throw std::runtime_error("pipe failed");
+    std::string path = std::string(TROUPE_BINARY_DIR) + "/" + program;
+    std::vector<char*> arguments{path.data()};
+    for (auto& word : words)
+      arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    const int error = posix_spawn(&id_, path.c_str(), &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    out_ = ends[0];
+    if (error != 0)
+      throw std::runtime_error("cannot start " + path);
+  }
+  ChildProcess(ChildProcess&& other) noexcept
+      : id_(std::exchange(other.id_, -1)), out_(std::exchange(other.out_, -1)) {}
+  ChildProcess& operator=(ChildProcess&&) = delete;
+  ~ChildProcess() {
+    kill();
+    if (out_ >= 0)
+      ::close(out_);
+  }
+
+  void signal(int number) const {
+    if (id_ > 0)
+      ::kill(id_, number);
+  }
+  void kill() {
+    signal(SIGKILL);
+    exit_status();
+  }
+  /// As waitpid() has it, once it has ended; 0 when that was asked before.
+  int exit_status() {
+    int status = 0;
+    if (id_ > 0)
+      ::waitpid(std::exchange(id_, -1), &status, 0);
+    return status;
+  }
+
+  /// Its next line, "" when it has ended. Throws when none comes for a minute.
+  std::string line() const {
+    std::string text;
+    for (char c = 0;; text += c) {
+      pollfd entry{out_, POLLIN, 0};
+      if (::poll(&entry, 1, 60'000) <= 0)
+        throw std::runtime_error("a process of the test says nothing for a minute");
+      if (::read(out_, &c, 1) != 1 || c == '\n')
+        return text;
+    }
+  }
+
+private:
+  pid_t id_ = -1;
+  int out_ = -1;
+};
+
+} // namespace troupe
