@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -121,8 +124,8 @@ void GradientBuckets::launch(Bucket& bucket, bool now, bool stepping) {
     const bool mine = stepping && gradient.defined();
     if (!mine)
       bucket.memory.views[i].zero_();
-    else if (bucket.finite[i] == kNotTaken)
-      take_in(parameter);
+    else if (bucket.finite[i] == kNotTaken || !is_view(gradient, bucket.memory.views[i]))
+      take_in(parameter); // or somebody has put another tensor in its place
     tail[bucket.layout.present(i)] = mine;
     tail[bucket.layout.bad(i)] = mine && bucket.finite[i] == 0;
     finite = finite && tail[bucket.layout.bad(i)] == 0;
@@ -138,6 +141,8 @@ void GradientBuckets::launch(Bucket& bucket, bool now, bool stepping) {
   bucket.memory.tail.copy_(at::tensor(tail));
   if (scale_ != 1)
     bucket.memory.data.mul_(scale_);
+  if (!bucket.memory.data.is_cpu())
+    look_for_bad_on_device(bucket);
   if (!finite && options_.compression.kind != CompressionKind::none)
     bucket.memory.data.zero_(); // the tail says so; error feedback must not remember it
   bucket.launched = true;
@@ -146,6 +151,19 @@ void GradientBuckets::launch(Bucket& bucket, bool now, bool stepping) {
         [hooks = hooks_, index = static_cast<int>(&bucket - buckets_.data()),
          begin = Timeline::Clock::now()] { hooks->arrived(index, begin); });
   bucket.reduction->start(now);
+}
+
+/// What launch() finds on the host on the way, without a wait for the device.
+void GradientBuckets::look_for_bad_on_device(Bucket& bucket) {
+  const auto bad = at::isfinite(at::stack(at::_foreach_norm(bucket.memory.views, 2))).logical_not();
+  const auto slot = [&](std::size_t first, std::size_t count) {
+    return bucket.memory.tail.narrow(0, static_cast<std::int64_t>(first),
+                                     static_cast<std::int64_t>(count));
+  };
+  slot(bucket.layout.bad(0), bucket.layout.members).copy_(bad);
+  slot(bucket.layout.bad_on(static_cast<std::size_t>(communicator_.rank())), 1).copy_(bad.any());
+  if (options_.compression.kind != CompressionKind::none)
+    bucket.memory.data.masked_fill_(bad.any(), 0);
 }
 
 void GradientBuckets::finish(Bucket& bucket) {
@@ -209,8 +227,10 @@ void GradientBuckets::read(const Bucket& bucket, GradientReport& report) const {
     const auto parameter = static_cast<std::int64_t>(bucket.members[i]);
     if (!(tail[bucket.layout.present(i)] > 0))
       report.with_none.push_back(parameter);
-    if (!(tail[bucket.layout.bad(i)] > 0)
-        || (report.not_finite >= 0 && report.not_finite < parameter))
+    if (!(tail[bucket.layout.bad(i)] > 0))
+      continue;
+    ++report.not_finite_count;
+    if (report.not_finite >= 0 && report.not_finite < parameter)
       continue;
     report.not_finite = parameter;
     report.not_finite_on.clear();

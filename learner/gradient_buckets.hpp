@@ -25,6 +25,7 @@ struct GradientBucketsOptions {
 /// What all replicas know after a reduction, the same on each.
 struct GradientReport {
   std::int64_t not_finite = -1;        // the first parameter with NaN or infinity; -1: none
+  std::int64_t not_finite_count = 0;   // how many have
   std::vector<int> not_finite_on;      // these replicas, of the bucket it lies in
   std::vector<int> stepping;           // replicas that brought gradients (all but those in join)
   std::vector<std::int64_t> with_none; // parameters that have a gradient nowhere
@@ -86,6 +87,7 @@ private:
   void on_gradient(std::size_t parameter);
   void take_in(std::size_t parameter);
   void launch(Bucket& bucket, bool now, bool stepping);
+  void look_for_bad_on_device(Bucket& bucket);
   void finish(Bucket& bucket);
   void launch_rest(bool stepping);
   bool any_late() const;

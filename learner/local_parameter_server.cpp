@@ -81,8 +81,9 @@ public:
               .gradient = gradient,
               .present = {},
               .learning_rates = learning_rates};
-    for (const std::size_t owner : owners_)
-      push.present.push_back(present.at(owner));
+    if (!present.empty())
+      for (const std::size_t owner : owners_)
+        push.present.push_back(present.at(owner));
     const auto begun = Clock::now();
     std::unique_lock lock(served_->mutex);
     const PushAnswer answer = served_->server.push(push, begun);

@@ -33,7 +33,7 @@ public:
 
   /// Sends the gradient on the parameters last received, and receives newer ones. `gradient` and
   /// `parameters` are flat, in the order of the plan; `present`: [parameter] whether it has a
-  /// gradient.
+  /// gradient; empty: this worker brings none in this step, `gradient` is not read.
   virtual ExchangeReport exchange(const at::Tensor& gradient, const std::vector<bool>& present,
                                   const std::vector<double>& learning_rates,
                                   at::Tensor& parameters) = 0;

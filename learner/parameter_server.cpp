@@ -135,8 +135,10 @@ std::string ParameterServer::problem_of(const Push& push) const {
   if (push.step < 1 || push.version < 0)
     return whose + " is on version " + std::to_string(push.version)
            + "; steps count from 1, versions from 0";
-  if (push.gradient.dim() != 1 || push.gradient.numel() != parameters_.numel()
-      || push.gradient.scalar_type() != slice_.type || push.present.size() != pieces_.size())
+  const bool brings_any = !push.present.empty();
+  if (brings_any
+      && (push.gradient.dim() != 1 || push.gradient.numel() != parameters_.numel()
+          || push.gradient.scalar_type() != slice_.type || push.present.size() != pieces_.size()))
     return whose + " is " + c10::str(push.gradient.scalar_type(), push.gradient.sizes())
            + "; the server holds " + c10::str(slice_.type, parameters_.sizes());
   if (!push.learning_rates.empty() && push.learning_rates.size() != rates_.size())
@@ -145,7 +147,7 @@ std::string ParameterServer::problem_of(const Push& push) const {
   for (const double rate : push.learning_rates)
     if (!std::isfinite(rate))
       return whose + " comes with a learning rate that is not finite";
-  if (!all_finite(push.gradient))
+  if (brings_any && !all_finite(push.gradient))
     return whose
            + " is not finite; it was not applied. Look at that worker's loss and batch, or "
              "lower the learning rate";
@@ -193,6 +195,10 @@ PushAnswer ParameterServer::decide(Worker& worker, const Push& push) {
 
 PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
   const std::int64_t staleness = version_ - push.version;
+  if (push.present.empty()) {
+    ++counters_.dropped;
+    return {.outcome = Outcome::dropped, .staleness = staleness, .why = "it brings no gradient"};
+  }
   if (options_.max_staleness && staleness > *options_.max_staleness) {
     ++counters_.dropped;
     return {.outcome = Outcome::dropped,
@@ -218,9 +224,12 @@ PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
                    + (staleness > 0 ? " was made without it"
                                     : " is not made: the others have made their steps")};
   }
-  if (worker.counted) // its gradient of a step before, that has waited in vain
+  if (worker.counted
+      && !worker.present.empty()) // its gradient of a step before, that has waited in vain
     ++counters_.dropped;
-  if (!worker.gradient.defined())
+  if (push.present.empty())
+    ++counters_.dropped;
+  else if (!worker.gradient.defined())
     worker.gradient = push.gradient.clone();
   else
     worker.gradient.copy_(push.gradient);
@@ -260,11 +269,11 @@ void ParameterServer::make_version_if_complete() {
   at::Tensor sum;
   std::vector<bool> present(pieces_.size());
   const std::vector<double>* rates = nullptr;
-  const double count = counted();
+  std::int64_t count = 0;
   for (const auto& worker : workers_) {
-    if (!worker->counted)
+    if (!std::exchange(worker->counted, false) || worker->present.empty())
       continue;
-    worker->counted = false;
+    ++count;
     if (!sum.defined())
       sum = worker->gradient; // the worker's own buffer, which its next gradient overwrites
     else
@@ -274,10 +283,14 @@ void ParameterServer::make_version_if_complete() {
     if (!rates)
       rates = &worker->rates;
   }
+  counters_.applied += count;
+  if (count == 0) { // all were left out
+    ++version_;
+    return;
+  }
   if (count > 1)
-    sum.div_(count);
+    sum.div_(static_cast<double>(count));
   apply(sum, present, *rates, 1);
-  counters_.applied += static_cast<std::int64_t>(count);
 }
 
 void ParameterServer::apply(const at::Tensor& gradient, const std::vector<bool>& present,

@@ -66,14 +66,15 @@ struct Push {
   std::int64_t step = 0;     // of the worker, from 1, increasing; the same when sent again
   std::int64_t version = 0;  // of the parameters that the gradient is on
   at::Tensor gradient;       // [elements] CPU; read during the call only
-  std::vector<bool> present; // [segment] whether its parameter has a gradient
+  std::vector<bool> present; // [segment] whether its parameter has a gradient; empty: the worker
+                             // brings none at all, and its step is left out of the mean
   std::vector<double> learning_rates = {}; // [param group]; empty: as before
 };
 
 enum class Outcome : std::uint8_t {
   applied = 1, // a version was made of it
   counted = 2, // it waits for others to make a version
-  dropped = 3, // too stale, or a version was made without it
+  dropped = 3, // too stale, none at all, or a version was made without it
   rewound = 4, // on parameters newer than the server's, which has restarted; dropped
   unknown = 5, // the worker's session has not joined here (or not since a restart); dropped
   refused = 6, // not finite, or of another shape; `why` says it

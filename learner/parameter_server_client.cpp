@@ -166,10 +166,11 @@ void ParameterServerClient::Impl::push(Server& server, Clock::time_point now) {
   wire::Envelope made = head(server);
   wire::Push& given = *made.mutable_exchange()->mutable_push();
   given.mutable_learning_rates()->Add(rates->begin(), rates->end());
-  for (const Segment& segment : server.slice.segments)
-    given.mutable_present()->push_back(
-        present->at(static_cast<std::size_t>(segment.parameter)) ? 1 : 0);
-  send(server, std::move(made), gradient, now);
+  if (!present->empty())
+    for (const Segment& segment : server.slice.segments)
+      given.mutable_present()->push_back(
+          present->at(static_cast<std::size_t>(segment.parameter)) ? 1 : 0);
+  send(server, std::move(made), present->empty() ? nullptr : gradient, now);
 }
 
 void ParameterServerClient::Impl::ask(Server& server, Clock::time_point now) {

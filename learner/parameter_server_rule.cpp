@@ -4,8 +4,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <torch/optim/optimizer.h>
 
 namespace troupe::learner {
@@ -43,6 +43,8 @@ public:
     auto present = flat_->read_gradients(gradient_);
     if (options_.communicator)
       average(present);
+    if (std::find(present.begin(), present.end(), true) == present.end())
+      present.clear();
     if (link_)
       report_ = link_->exchange(gradient_, present, learning_rates(*optimizer_), parameters_);
     share();
@@ -77,14 +79,21 @@ private:
     return plan_shards(sizes, static_cast<int>(servers.item<std::int64_t>()));
   }
 
-  /// The mean over the sync group; a parameter without a gradient on some counts as zero there.
+  /// The mean over the sync group; a parameter without a gradient on some counts as zero there, a
+  /// replica without any does not count.
   void average(std::vector<bool>& present) {
-    auto flags = at::empty({static_cast<std::int64_t>(present.size())}, at::kByte);
-    std::copy(present.begin(), present.end(), flags.mutable_data_ptr<std::uint8_t>());
+    const auto count = static_cast<std::int64_t>(present.size());
+    auto flags = at::zeros({count + 1}, at::kInt); // the last one: brings any
+    auto* values = flags.mutable_data_ptr<int>();
+    std::copy(present.begin(), present.end(), values);
+    values[count] = std::find(present.begin(), present.end(), true) != present.end();
     options_.communicator->all_reduce(gradient_, collectives::ReduceOp::mean);
-    options_.communicator->all_reduce(flags, collectives::ReduceOp::max);
+    options_.communicator->all_reduce(flags, collectives::ReduceOp::sum);
     for (std::size_t i = 0; i < present.size(); ++i)
-      present[i] = flags.const_data_ptr<std::uint8_t>()[i] != 0;
+      present[i] = values[i] > 0;
+    const int replicas = options_.communicator->size();
+    if (values[count] > 0 && values[count] < replicas)
+      gradient_.mul_(static_cast<double>(replicas) / values[count]);
   }
 
   void share() {

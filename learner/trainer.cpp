@@ -8,6 +8,7 @@
 #include <ATen/ops/full.h>
 
 #include "learner/nn/global_batch_norm.hpp"
+#include "learner/not_finite.hpp"
 #include "learner/safetensors.hpp"
 
 namespace troupe::learner {
@@ -78,9 +79,25 @@ std::int64_t counter(const std::map<std::string, std::string>& about, const std:
 } // namespace
 
 struct Trainer::Seat {
+  /// Batch norm takes statistics in the forward pass, before a gradient tells that they are spoilt.
+  void keep_buffers() {
+    const auto live = model->module().buffers();
+    if (kept.empty())
+      for (const auto& buffer : live)
+        kept.push_back(buffer.detach().clone());
+    else
+      for (std::size_t i = 0; i < live.size(); ++i)
+        kept[i].copy_(live[i]);
+  }
+  void take_buffers_back() {
+    std::size_t i = 0;
+    for (auto& buffer : model->module().buffers())
+      buffer.detach().copy_(kept[i++]);
+  }
+
   std::unique_ptr<TrainerModel> model;
   std::unique_ptr<WrappedOptimizer> optimizer;
-  Sums sums;
+  std::vector<at::Tensor> kept; // buffers as the last update left them, where steps are skipped
 };
 
 Trainer::Trainer(Replicator& replicator, const ModelFactory& factory, const TrainerOptions& options)
@@ -95,7 +112,11 @@ Trainer::Trainer(Replicator& replicator, const ModelFactory& factory, const Trai
       throw std::invalid_argument("trainer: the factory made no model");
     if (options_.global_batch_norm)
       convert_batch_norm(seat->model->module(), context);
-    seat->optimizer = context.wrap_optimizer(seat->model->make_optimizer(), options_.optimizer);
+    auto optimizer = seat->model->make_optimizer();
+    auto wrapping = options_.optimizer;
+    if (wrapping.names.empty())
+      wrapping.names = parameter_names(seat->model->module(), *optimizer);
+    seat->optimizer = context.wrap_optimizer(std::move(optimizer), wrapping);
     for (auto& buffer : seat->model->module().buffers()) // parameters are alike by now
       context.broadcast_(buffer);
     return seat;
@@ -133,7 +154,11 @@ Metrics Trainer::train_steps(const Dataset& training, const std::vector<at::Tens
     module.train();
     const auto plan = plan_of(context, training.size());
     const auto& order = orders.at(static_cast<std::size_t>(context.local_id()));
+    const bool skips = options_.optimizer.skip_not_finite > 0;
+    if (skips)
+      seat.keep_buffers();
     double loss_sum = 0;
+    const auto skipped_before = seat.optimizer->skipped();
     for (std::int64_t step = begin; step < end; ++step) {
       const Span whole(context.timeline(), "step");
       Span input(context.timeline(), "input");
@@ -147,15 +172,30 @@ Metrics Trainer::train_steps(const Dataset& training, const std::vector<at::Tens
         const Span backward(context.timeline(), "backward");
         loss.backward();
       }
-      seat.optimizer->step();
+      const auto skipped = seat.optimizer->skipped();
+      const bool updated = seat.optimizer->step();
+      if (seat.optimizer->skipped() > skipped) {
+        seat.take_buffers_back();
+        continue;
+      }
+      if (skips && updated)
+        seat.keep_buffers();
       loss_sum += loss.item<double>();
     }
-    return TensorMap{{"loss", at::full({}, loss_sum, at::kDouble)}};
+    const auto left_out = static_cast<double>(seat.optimizer->skipped() - skipped_before);
+    return TensorMap{{"loss", at::full({}, loss_sum, at::kDouble)},
+                     {"skipped", at::full({}, left_out, at::kDouble)}};
   });
-  sums.loss += replicator_.reduce(all).at("loss").item<double>();
-  sums.steps += static_cast<double>(end - begin);
+  const auto mean = replicator_.reduce(all);
+  const auto skipped = mean.at("skipped").item<double>();
+  sums.loss += mean.at("loss").item<double>();
+  sums.steps += static_cast<double>(end - begin) - skipped;
+  sums.skipped += skipped;
   steps_ += end - begin;
-  return {{"loss", sums.loss / sums.steps}};
+  Metrics metrics = {{"loss", sums.loss / sums.steps}};
+  if (options_.optimizer.skip_not_finite > 0)
+    metrics["skipped"] = sums.skipped;
+  return metrics;
 }
 
 bool Trainer::agreed(bool wanted) {

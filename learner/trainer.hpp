@@ -33,14 +33,15 @@ struct TrainerOptions {
   std::uint64_t seed = 1;         // of the order of the rows
   bool global_batch_norm = false; // convert_batch_norm()
   std::int64_t report_period = 0; // steps between Callback::after_steps; 0: none
-  WrappedOptimizerOptions optimizer = {};
+  WrappedOptimizerOptions optimizer = {}; // a step skipped leaves the module's buffers alone too
 };
 
 /// Where the training is, as all replicas see it.
 struct TrainerReport {
   std::int64_t epoch = 0; // from 0
   std::int64_t steps = 0; // since the beginning
-  Metrics metrics;        // "loss" over the epoch so far, "validation_…" at its end
+  Metrics metrics;        // "loss" over the epoch so far, "validation_…" at its end; where steps
+                          // may be skipped, how many were ("skipped", the mean of the replicas)
 };
 
 class Trainer;
@@ -100,7 +101,8 @@ private:
   struct Seat;
   struct Sums {
     double loss = 0;
-    double steps = 0;
+    double steps = 0; // that were made
+    double skipped = 0;
   };
 
   EpochPlan plan_of(const ReplicaContext& context, std::int64_t rows) const;

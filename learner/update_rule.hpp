@@ -26,8 +26,9 @@ public:
                      const std::vector<at::Tensor>& parameters) = 0;
 
   /// The gradients (accumulated, clipped, finite) lie in grad() of the parameters; afterwards the
-  /// parameters hold what the next forward pass shall see. Throws CollectiveError or
-  /// std::runtime_error naming who failed.
+  /// parameters hold what the next forward pass shall see. No parameter has one: this replica's
+  /// were not finite and are left out; it takes part so that nobody waits for it. Throws
+  /// CollectiveError or std::runtime_error naming who failed.
   virtual void update() = 0;
 
   /// This replica has made the steps of a run: others need not wait for it. It may go on with

@@ -12,6 +12,7 @@
 
 #include "collectives/communicator.hpp"
 #include "learner/gradient_buckets.hpp"
+#include "learner/not_finite.hpp"
 #include "learner/sharded_state.hpp"
 #include "learner/update_rule.hpp"
 
@@ -90,6 +91,13 @@ void WrappedOptimizer::check_options() const {
   if (options_.accumulate < 1)
     throw std::invalid_argument("accumulate " + std::to_string(options_.accumulate)
                                 + " must be at least 1 micro-batch");
+  if (options_.skip_not_finite < 0)
+    throw std::invalid_argument("skip_not_finite " + std::to_string(options_.skip_not_finite)
+                                + " must be at least 0 steps in a row; 0 stops at the first");
+  if (!options_.names.empty() && options_.names.size() != parameters_.size())
+    throw std::invalid_argument("names: " + std::to_string(options_.names.size()) + " for "
+                                + std::to_string(parameters_.size())
+                                + " parameters; give one for each, or none");
   if (parameters_.empty())
     throw std::invalid_argument("wrap_optimizer: the optimizer has no parameters");
   const auto groups = optimizer_->param_groups().size();
@@ -131,8 +139,10 @@ void WrappedOptimizer::zero_grad() {
 }
 
 bool WrappedOptimizer::step() {
-  if (++micro_batches_ == options_.accumulate)
-    return update(1.0 / options_.accumulate, true);
+  if (++micro_batches_ == options_.accumulate) {
+    update(1.0 / options_.accumulate, true);
+    return skipped_in_a_row_ == 0;
+  }
   if (buckets_) {
     buckets_->next_micro_batch();
     if (micro_batches_ + 1 == options_.accumulate)
@@ -150,8 +160,10 @@ bool WrappedOptimizer::update(double scale, bool stepping) {
     if (report.stepping.empty())
       return false;
     stepping_ = report.stepping;
-    if (report.not_finite >= 0)
-      throw_not_finite(report);
+    if (report.not_finite >= 0) {
+      leave_out(not_finite_on_replicas(report, parameters_, options_.names, communicator_->size()));
+      return true;
+    }
   }
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters_)
@@ -166,7 +178,11 @@ bool WrappedOptimizer::update(double scale, bool stepping) {
            && !options_.join_mean_over_all)
     at::_foreach_mul_(gradients,
                       static_cast<double>(replicas) / static_cast<double>(stepping_.size()));
-  measure_and_clip(gradients);
+  if (const auto problem = measure_and_clip(gradients); !problem.empty()) {
+    leave_out(problem);
+    return true;
+  }
+  skipped_in_a_row_ = 0;
   apply_schedules();
   {
     const at::AutoGradMode gradient(true); // as the caller of an optimizer has it
@@ -202,20 +218,41 @@ int WrappedOptimizer::join(const std::vector<at::Tensor>& state) {
   return last;
 }
 
-void WrappedOptimizer::measure_and_clip(const std::vector<at::Tensor>& gradients) {
+/// The step is not made: counted, or thrown. Under a rule the others may still wait for this
+/// replica, which then takes part without a gradient.
+void WrappedOptimizer::leave_out(const std::string& problem) {
+  if (++skipped_in_a_row_ > options_.skip_not_finite)
+    throw std::runtime_error(
+        "update " + std::to_string(steps_ + 1) + ": " + problem
+        + (options_.skip_not_finite > 0
+               ? ", after " + std::to_string(options_.skip_not_finite) + " that were left out"
+               : std::string())
+        + "; the parameters were not changed. Look at the loss and the batch of this step there, "
+          "lower the learning rate, or raise skip_not_finite");
+  ++skipped_;
+  for (auto& parameter : parameters_)
+    parameter.mutable_grad().reset();
+  if (rule_)
+    rule_->update();
+}
+
+/// "" or why the step cannot be made.
+std::string WrappedOptimizer::measure_and_clip(const std::vector<at::Tensor>& gradients) {
   gradient_norm_ = 0;
   if (gradients.empty())
-    return;
+    return "";
   std::vector<at::Tensor> norms;
   for (const auto& norm : at::_foreach_norm(gradients, 2))
     norms.push_back(norm.to(at::kDouble));
   const auto each = at::stack(norms).cpu();
   gradient_norm_ = each.norm().item<double>();
   if (!std::isfinite(gradient_norm_))
-    throw_not_finite();
+    return not_finite_in_all(parameters_, options_.names,
+                             communicator_ ? communicator_->size() : 1);
   const double limit = options_.max_gradient_norm;
   if (limit > 0 && gradient_norm_ > limit)
     at::_foreach_mul_(gradients, limit / (gradient_norm_ + 1e-6));
+  return "";
 }
 
 void WrappedOptimizer::apply_schedules() {
@@ -243,36 +280,6 @@ void WrappedOptimizer::tune() {
   }
   options_.bucket_bytes = tuner_->current();
   buckets_->set_bucket_bytes(options_.bucket_bytes);
-}
-
-void WrappedOptimizer::throw_not_finite(const GradientReport& report) const {
-  std::string where;
-  for (const int replica : report.not_finite_on)
-    where += (where.empty() ? "" : ", ") + std::to_string(replica);
-  throw std::runtime_error(
-      "the gradient of parameter " + std::to_string(report.not_finite) + " of the optimizer, shape "
-      + c10::str(parameters_[static_cast<std::size_t>(report.not_finite)].sizes())
-      + ", is not finite on replica " + where + " of " + std::to_string(communicator_->size())
-      + "; the parameters were not changed. Look at the loss and the batch of this step there, or "
-        "lower the learning rate");
-}
-
-void WrappedOptimizer::throw_not_finite() const {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const auto& gradient = parameters_[i].grad();
-    if (!gradient.defined() || std::isfinite(gradient.norm().item<double>()))
-      continue;
-    throw std::runtime_error(
-        "the gradient of parameter " + std::to_string(i) + " of the optimizer, shape "
-        + c10::str(parameters_[i].sizes()) + ", is not finite"
-        + (communicator_
-               ? " after averaging over " + std::to_string(communicator_->size()) + " replicas"
-               : "")
-        + "; the parameters were not changed. Look at the loss and the batch of this step, or "
-          "lower the learning rate");
-  }
-  throw std::runtime_error("the norm of the gradients overflows; the parameters were not changed. "
-                           "Lower the learning rate");
 }
 
 TensorMap WrappedOptimizer::state() {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +23,6 @@ namespace troupe::learner {
 class GradientBuckets;
 class ShardedState;
 class UpdateRule;
-struct GradientReport;
 
 struct WrappedOptimizerOptions {
   std::int64_t bucket_bytes = 1 << 20; // of one flat all_reduce; 0: tuned in the first steps
@@ -35,6 +35,10 @@ struct WrappedOptimizerOptions {
   bool deterministic = false;         // nothing depends on time or on the order of gradients
   bool join_mean_over_all = false;    // once replicas have joined (see join()) the mean counts them
   bool shard_optimizer_state = false; // each replica keeps the state of its part of the parameters
+  /// So many steps in a row whose gradient has NaN or infinity anywhere are left out, on all
+  /// replicas that are averaged; the next one throws. 0: the first does.
+  int skip_not_finite = 0;
+  std::vector<std::string> names = {}; // of the parameters, for messages: parameter_names()
   std::vector<LearningRateSchedule> schedules =
       {};                                    // none, one for all parameter groups, or one each
   std::function<double()> clock = {};        // seconds, for bucket_bytes 0; empty: the steady clock
@@ -70,9 +74,10 @@ public:
   /// Forgets the gradients; between the micro-batches of an update it does nothing.
   void zero_grad();
 
-  /// Reduce, clip, update; true. A micro-batch that is not the last: false. Throws CollectiveError,
-  /// and std::runtime_error naming the parameter and the replicas when a gradient is not finite;
-  /// the parameters are then as they were.
+  /// Reduce, clip, update; true. False for a micro-batch that is not the last, and for a step that
+  /// was left out (skip_not_finite). Throws CollectiveError, and std::runtime_error naming the
+  /// update, the parameter and the replicas when a gradient is not finite; on all replicas that are
+  /// averaged, whose parameters are then as they were.
   bool step();
 
   /// This replica has no more batches, the others may: answers their steps with zero gradients and
@@ -86,8 +91,9 @@ public:
   double gradient_norm() const { return gradient_norm_; }
   void set_max_gradient_norm(double norm);
 
-  std::int64_t steps() const { return steps_; } // updates
-  std::int64_t bucket_bytes() const;            // in use
+  std::int64_t steps() const { return steps_; }     // updates
+  std::int64_t skipped() const { return skipped_; } // left out for gradients that are not finite
+  std::int64_t bucket_bytes() const;                // in use
   /// Buckets of the last step that were sent while backward ran, and all of them.
   std::int64_t buckets_sent_early() const;
   std::int64_t buckets() const;
@@ -105,11 +111,10 @@ public:
 private:
   void check_options() const;
   bool update(double scale, bool stepping);
-  void measure_and_clip(const std::vector<at::Tensor>& gradients);
+  std::string measure_and_clip(const std::vector<at::Tensor>& gradients);
+  void leave_out(const std::string& problem);
   void apply_schedules();
   void tune();
-  [[noreturn]] void throw_not_finite() const;
-  [[noreturn]] void throw_not_finite(const GradientReport& report) const;
 
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<UpdateRule> rule_;        // null: synchronous
@@ -123,6 +128,8 @@ private:
   double last_time_ = -1;
   int micro_batches_ = 0; // of the update under way
   std::int64_t steps_ = 0;
+  std::int64_t skipped_ = 0;
+  int skipped_in_a_row_ = 0;
   std::vector<int> stepping_; // replicas that stepped last
   double gradient_norm_ = 0;
 };

@@ -183,6 +183,29 @@ TEST_CASE("NaN is refused with the worker and its step, and changes nothing") {
   CHECK(f.server.push(wrong, kStart).outcome == Outcome::refused);
 }
 
+TEST_CASE("a worker without any gradient makes a version with the others, who share the mean") {
+  Fixture f(central_storage(2));
+  const auto none = [&](int worker, std::int64_t version) {
+    auto push = f.make(worker, version, at::Tensor());
+    push.present.clear();
+    return f.server.push(push, kStart).outcome;
+  };
+  CHECK(none(1, 0) == Outcome::counted);
+  CHECK(f.push(0, 0, 3).outcome == Outcome::applied);
+  CHECK(f.value() == -3); // not half of it
+  CHECK(none(0, 1) == Outcome::counted);
+  CHECK(none(1, 1) == Outcome::applied);
+  CHECK(f.server.version() == 2);
+  CHECK(f.value() == -3);
+  CHECK(f.server.counters().applied == 1);
+  CHECK(f.server.counters().dropped == 3);
+  Fixture asynchronous({.workers = 1});
+  auto push = asynchronous.make(0, 0, at::Tensor());
+  push.present.clear();
+  CHECK(asynchronous.server.push(push, kStart).outcome == Outcome::dropped);
+  CHECK(asynchronous.server.version() == 0);
+}
+
 TEST_CASE("nobody waits for a worker that is silent or left, and it may come back") {
   auto options = central_storage(3);
   options.worker_timeout = 100ms;

@@ -102,6 +102,31 @@ TEST_CASE("asynchronous workers over two servers reach the solution, each gradie
   CHECK(two.server_counters().applied == 450);
 }
 
+TEST_CASE("a worker whose gradient is not finite leaves its step out and keeps nobody waiting") {
+  Context context;
+  ParameterServerHost host(context, {.server = central_storage(2)});
+  std::vector<double> found(2);
+  const auto errors = on_threads(2, [&](int id) {
+    Context mine;
+    auto parameter = torch::zeros({3}).requires_grad_();
+    ReplicaContext replica(ReplicaSeat{
+        .update_rule = remote_parameter_server_rules(mine, client_of({host.endpoint()}, id))});
+    const auto optimizer = replica.wrap_optimizer(
+        std::make_unique<torch::optim::SGD>(std::vector<at::Tensor>{parameter}, 1.0),
+        {.skip_not_finite = 1});
+    for (int step = 0; step < 3; ++step) {
+      optimizer->zero_grad();
+      (parameter.sum() * (id == 1 && step == 1 ? NAN : 2.0F)).backward();
+      optimizer->step();
+    }
+    found[static_cast<std::size_t>(id)] = parameter.detach().max().item<double>();
+  });
+  CHECK(errors == Clean(2));
+  CHECK(found == std::vector<double>{-6, -6});
+  CHECK(host.server_counters().applied == 5);
+  CHECK(host.counters().garbage == 0);
+}
+
 TEST_CASE("parameters of 40 MB travel in several frames") {
   Context context;
   ParameterServerHost host(context, {.server = {.workers = 1}});
