@@ -94,6 +94,12 @@ ElasticGroup::ElasticGroup(c10::intrusive_ptr<c10d::Store> store, const std::str
     settle(why);
 }
 
+int ElasticGroup::member() const {
+  constexpr int kNewcomers = 1 << 16; // the most founders
+  const bool newcomer = name_.starts_with('+');
+  return newcomer ? kNewcomers + std::stoi(name_.substr(1)) : std::stoi(name_);
+}
+
 std::unique_ptr<ElasticGroup> ElasticGroup::join(c10::intrusive_ptr<c10d::Store> store,
                                                  const std::string& id, Options options,
                                                  milliseconds patience) {

@@ -76,6 +76,9 @@ public:
   Communicator& communicator() { return *communicator_; }
   std::int64_t generation() const { return membership_.generation; }
   const Membership& membership() const { return membership_; }
+  /// This member's number, which nobody else of the group has or will have: a founder's first rank,
+  /// above all founders' for a newcomer.
+  int member() const;
 
   /// After a CollectiveError, on every survivor: ends the communicator on all ranks with `reason`
   /// and forms the next generation; newcomers that wait come in as well. Throws LeftOut for one

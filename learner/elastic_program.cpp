@@ -23,6 +23,15 @@ void copy_into(TensorMap& copies, const TensorMap& live) {
   }
 }
 
+/// The random streams in a replica's state.
+TensorMap own_streams(const TensorMap& state) {
+  TensorMap own;
+  for (const auto& [name, tensor] : state)
+    if (name.starts_with("random."))
+      own[name] = tensor.clone();
+  return own;
+}
+
 } // namespace
 
 ElasticProgram::ElasticProgram(collectives::ElasticGroup& group, ReplicaFactory factory,
@@ -51,7 +60,12 @@ void ElasticProgram::take_copy() {
 void ElasticProgram::build() {
   auto& communicator = group_.communicator();
   context_ = std::make_unique<ReplicaContext>(
-      &communicator, replica_seed(options_.seed, communicator.rank()), options_.device);
+      ReplicaSeat{.replica_id = communicator.rank(),
+                  .num_replicas = communicator.size(),
+                  .communicator = &communicator,
+                  .update_rule = options_.rules ? options_.rules(communicator) : nullptr,
+                  .devices = {options_.device}},
+      replica_seed(options_.seed, group_.member()));
   replica_ = factory_();
   if (!replica_)
     throw std::invalid_argument("elastic program: the factory made no replica");
@@ -61,7 +75,11 @@ void ElasticProgram::build() {
       broadcast_tensor_map(*context_, {{"steps", at::full({1}, copy_.steps, at::kLong)}}, root);
   steps_ = std::max<std::int64_t>(0, steps.at("steps").item<std::int64_t>());
   const auto parameters = broadcast_tensor_map(*context_, copy_.parameters, root);
-  const auto optimizer_state = broadcast_tensor_map(*context_, copy_.optimizer_state, root);
+  const auto own =
+      own_streams(copy_.steps >= 0 ? copy_.optimizer_state : replica_->optimizer_state());
+  auto optimizer_state = broadcast_tensor_map(*context_, copy_.optimizer_state, root);
+  for (const auto& [name, tensor] : own)
+    optimizer_state[name] = tensor;
   if (steps_ > 0)
     replica_->load(parameters, optimizer_state);
   take_copy();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct ElasticOptions {
   /// made twice, at the cost of a copy per step.
   std::int64_t copy_every = 1;
   at::Device device = at::kCPU;
+  /// The rules of another strategy than averaged gradients (local_sgd_rules), made for each
+  /// generation's communicator; it is given the parameters of one of the survivors.
+  std::function<UpdateRuleFactory(collectives::Communicator&)> rules = {};
 };
 
 /// A change of the group while the program ran.
@@ -27,9 +31,11 @@ struct ElasticChange {
 
 /// A Replica that outlives the loss of others and takes newcomers in: one per process, on the
 /// calling thread. When a rank is lost the survivors go back to the last step that one of them had
-/// begun, in a smaller group; a newcomer is given the state. The replica is built anew each time
-/// and its input asked to go on from InputContext::first_step, so that a program whose global
-/// batches do not hang on the number of replicas learns as if nothing had happened.
+/// begun, in a smaller group; a newcomer is given the state. Random streams
+/// ("random.…" of the state, the context's seed) stay each replica's own, a newcomer's are new. The
+/// replica is built anew each time and its input asked to go on from InputContext::first_step, so
+/// that a program whose global batches do not hang on the number of replicas learns as if nothing
+/// had happened.
 class ElasticProgram {
 public:
   /// `group` outlives this. Builds nothing yet.

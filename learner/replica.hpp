@@ -24,7 +24,8 @@ public:
   virtual Metrics step_fn(ReplicaContext& context, const TensorMap& batch) = 0;
 
   /// Parameters, optimizer moments, counters and random states by name: all that a resumed run
-  /// needs. Tensors may alias the live ones.
+  /// needs. Tensors may alias the live ones. Of the state what is named "random.…" is this
+  /// replica's own, not to be given to another.
   virtual TensorMap parameters() = 0;
   virtual TensorMap optimizer_state() = 0;
   virtual void load(const TensorMap& parameters, const TensorMap& optimizer_state) = 0;

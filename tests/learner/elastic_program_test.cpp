@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "learner/elastic_program.hpp"
+#include "learner/local_sgd_rule.hpp"
 #include "learner/wrapped_optimizer.hpp"
 #include "tests/collectives/ranks.hpp"
 
@@ -29,6 +30,7 @@ public:
       : before_step_(std::move(before_step)) {}
 
   void build(ReplicaContext& context) override {
+    draws_ = torch::full({1}, static_cast<std::int64_t>(context.seed()));
     weight_ = torch::full({4, 1}, 0.1 * (1 + context.replica_id()), at::kDouble).requires_grad_();
     optimizer_ = context.wrap_optimizer(std::make_unique<torch::optim::SGD>(
         std::vector<at::Tensor>{weight_}, torch::optim::SGDOptions(0.05).momentum(0.9)));
@@ -45,6 +47,7 @@ public:
   Metrics step_fn(ReplicaContext&, const TensorMap& batch) override {
     if (before_step_)
       before_step_(batch.at("step")[0].item<std::int64_t>());
+    draws_ += 1;
     optimizer_->zero_grad();
     const auto& x = batch.at("x");
     const auto loss = (x.matmul(weight_) - x.sum(1, true).sin()).pow(2).mean();
@@ -53,16 +56,26 @@ public:
     return {{"loss", loss.item<double>()}};
   }
   TensorMap parameters() override { return {{"weight", weight_.detach()}}; }
-  TensorMap optimizer_state() override { return optimizer_->state(); }
+  TensorMap optimizer_state() override {
+    auto state = optimizer_->state();
+    state["random.draws"] = draws_;
+    return state;
+  }
+  /// Since the stream's seed.
+  std::int64_t draws(int member) {
+    return draws_.item<std::int64_t>() - static_cast<std::int64_t>(replica_seed(1, member));
+  }
   void load(const TensorMap& parameters, const TensorMap& state) override {
     const at::NoGradGuard guard;
     weight_.copy_(parameters.at("weight"));
+    draws_ = state.at("random.draws").clone();
     optimizer_->load(state);
   }
 
 private:
   std::function<void(std::int64_t)> before_step_;
   at::Tensor weight_;
+  at::Tensor draws_; // a random stream that counts how far it is
   std::unique_ptr<WrappedOptimizer> optimizer_;
 };
 
@@ -120,6 +133,8 @@ TEST_CASE("survivors go on from the same step and end where an undisturbed run e
     program.run(kSteps);
     weights[static_cast<std::size_t>(rank)] = program.replica().parameters().at("weight").clone();
     changes[static_cast<std::size_t>(rank)] = program.changes();
+    // Its own stream, whatever rank it has now; what the last common step drew is drawn again.
+    CHECK(std::abs(dynamic_cast<Regression&>(program.replica()).draws(rank) - kSteps) <= 2);
   });
   CHECK(errors == std::vector<std::string>{"killed", "", "killed", ""});
   for (const std::size_t rank : {1, 3}) {
@@ -157,11 +172,42 @@ TEST_CASE("a newcomer is given the state, momentum and step, and shares the rest
     totals[i] = (rank == 2 ? program.steps() : program.changes().back().step) + 20;
     program.run(totals[i]);
     weights[i] = program.replica().parameters().at("weight").clone();
+    const auto draws = dynamic_cast<Regression&>(program.replica()).draws(group->member());
+    CHECK(draws == (rank == 2 ? 20 : totals[i])); // a newcomer's stream is a new one
+    CHECK((group->member() == rank) == (rank < 2));
   });
   REQUIRE(errors == std::vector<std::string>(3));
   CHECK(totals[0] == totals[2]);
   for (const auto& weight : weights)
     CHECK(torch::allclose(weight, undisturbed(totals[0]), 1e-10, 1e-12));
+}
+
+TEST_CASE("under local SGD survivors go on from one of theirs, in a smaller group") {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const auto options = options_with(collectives::threads_over_store());
+  std::vector<at::Tensor> weights(3);
+  const auto errors = on_threads(3, [&](int rank) {
+    ElasticGroup group(store, "local", rank, 3, options);
+    ElasticProgram program(group,
+                           [&] {
+                             return std::make_unique<Regression>([rank](std::int64_t step) {
+                               if (rank == 1 && step == 10)
+                                 throw Killed();
+                             });
+                           },
+                           {.rules = [](collectives::Communicator& communicator) {
+                             return local_sgd_rules(&communicator, {.period = 4});
+                           }});
+    program.run(kSteps);
+    CHECK(program.changes().size() == 1);
+    const auto made = kSteps - program.changes()[0].step;
+    program.run(kSteps + (4 - made % 4) % 4); // to an averaging
+    weights[static_cast<std::size_t>(rank)] = program.replica().parameters().at("weight").clone();
+  });
+  CHECK(errors == std::vector<std::string>{"", "killed", ""});
+  CHECK(torch::equal(weights[0], weights[2]));
+  CHECK((weights[0] - undisturbed(400)).norm().item<double>()
+        < 0.2 * undisturbed(400).norm().item<double>());
 }
 
 TEST_CASE("a replica that fails by itself leaves the others to go on") {

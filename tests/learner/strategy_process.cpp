@@ -85,7 +85,6 @@ ParameterServerOptions server_options(const std::string& strategy, int workers) 
     fit.step(*optimizer, problem, 0, 32);
     say("step " + std::to_string(step) + " "
         + std::to_string(fit.loss(problem.x, problem.y).item<double>()));
-    ::usleep(5'000); // so that several processes share a core
   }
 }
 
