@@ -177,9 +177,12 @@ bool ControlMesh::take(int rank, Fingerprint& fingerprint) {
   if (inbox.size() < sizeof header)
     return false;
   std::memcpy(&header, inbox.data(), sizeof header);
+  if (header.kind == kHere && header.bytes == 0) {
+    heed(rank);
+    return take(rank, fingerprint);
+  }
   const bool known = (header.kind == kFingerprint && header.bytes == sizeof(Fingerprint))
-                     || (header.kind == kAbort && header.bytes <= kLongestReason)
-                     || (header.kind == kHere && header.bytes == 0);
+                     || (header.kind == kAbort && header.bytes <= kLongestReason);
   if (!known)
     fail(rank_name(rank) + " sent bytes that are no frame of this version");
   if (inbox.size() < sizeof header + header.bytes)
@@ -189,15 +192,26 @@ bool ControlMesh::take(int rank, Fingerprint& fingerprint) {
     poison_locally(std::string(reinterpret_cast<const char*>(payload), header.bytes));
     check();
   }
-  if (header.kind == kFingerprint)
-    std::memcpy(&fingerprint, payload, sizeof fingerprint);
+  std::memcpy(&fingerprint, payload, sizeof fingerprint);
   inbox.erase(inbox.begin(),
               inbox.begin() + static_cast<std::ptrdiff_t>(sizeof header + header.bytes));
-  if (header.kind == kFingerprint)
-    return true;
-  peers_[static_cast<std::size_t>(rank)].here = true;
-  say_here();
-  return take(rank, fingerprint);
+  return true;
+}
+
+/// Takes what has come, but leaves the fingerprint of the peer's next call where it is.
+void ControlMesh::heed(int rank) {
+  auto& peer = peers_[static_cast<std::size_t>(rank)];
+  Header header{};
+  while (peer.inbox.size() >= sizeof header) {
+    std::memcpy(&header, peer.inbox.data(), sizeof header);
+    if (header.kind != kHere || header.bytes != 0)
+      break;
+    peer.inbox.erase(peer.inbox.begin(), peer.inbox.begin() + sizeof header);
+    peer.here = true;
+    say_here();
+  }
+  if (Fingerprint ignored; peer.inbox.size() >= sizeof header && header.kind == kAbort)
+    take(rank, ignored);
 }
 
 void ControlMesh::say_here() {
@@ -244,6 +258,9 @@ Fingerprint ControlMesh::agree(Fingerprint mine) {
       fail(describe_late(calls, arrived, timeout_));
     wait(arrived, deadline);
   }
+  // Who has come too late finds here that the others gave up, before its data wait for theirs.
+  for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank)
+    heed(rank);
   if (const auto mismatch = describe_mismatch(calls); !mismatch.empty()) {
     poison_locally(mismatch); // every rank finds the same
     check();
@@ -258,14 +275,7 @@ bool ControlMesh::someone_left() {
     if (rank == rank_)
       continue;
     left = !read(rank) || left;
-    // The fingerprint of its next call stays where it is.
-    Header header;
-    const auto& inbox = peers_[static_cast<std::size_t>(rank)].inbox;
-    if (inbox.size() < sizeof header)
-      continue;
-    std::memcpy(&header, inbox.data(), sizeof header);
-    if (Fingerprint ignored; header.kind == kAbort || header.kind == kHere)
-      take(rank, ignored);
+    heed(rank);
   }
   return left;
 }

@@ -61,6 +61,7 @@ private:
   void admit(const Socket& listener, Deadline deadline);
   void send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read);
   bool take(int rank, Fingerprint& fingerprint);
+  void heed(int rank);
   void say_here();
   bool read(int rank);
   void wait(const std::vector<char>& arrived, Deadline deadline);

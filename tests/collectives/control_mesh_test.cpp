@@ -58,6 +58,27 @@ TEST_CASE("a stranger at the port is turned away and the group still forms") {
   CHECK(first.get() == "agreed");
 }
 
+TEST_CASE("who comes after the others gave up is told so before his data could wait for theirs") {
+  c10d::HashStore store;
+  auto options = kOptions;
+  options.timeout = 50ms;
+  auto made = std::async(std::launch::async,
+                         [&] { return std::make_unique<ControlMesh>(store, 0, 2, options); });
+  ControlMesh late(store, 1, 2, kOptions);
+  const auto mesh = made.get();
+  const auto error_of = [](ControlMesh& one) -> std::string {
+    try {
+      one.agree({});
+    } catch (const CollectiveError& error) {
+      return error.what();
+    }
+    return "agreed";
+  };
+  const auto first = error_of(*mesh);
+  CHECK(first.find("rank 1 did not come within") != std::string::npos);
+  CHECK(error_of(late) == first);
+}
+
 TEST_CASE("a process started for another number of ranks is named") {
   c10d::HashStore store;
   auto first = rank_0(store);
