@@ -4,10 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "collectives/communicator.hpp"
-#include "collectives/socket.hpp"
+#include "env/child_process.hpp"
 #include "experiments/bench/bench.hpp"
 
 namespace troupe::experiments {
@@ -27,27 +25,9 @@ Seat parse_seat(const std::string& text);
 std::unique_ptr<collectives::Communicator>
 take(const Seat& seat, const collectives::CommunicatorOptions& options = {});
 
-/// This program again, as one rank of a benchmark of collectives. Killed with this object at the
-/// latest.
-class RankProcess {
-public:
-  explicit RankProcess(std::vector<std::string> words);
-  RankProcess(RankProcess&& other) noexcept;
-  RankProcess& operator=(RankProcess&&) = delete;
-  ~RankProcess();
-
-  void signal(int number) const;
-
-  /// Its next line; "" when it has ended. Throws std::runtime_error when none comes for a minute.
-  std::string line() const;
-
-private:
-  pid_t id_ = -1;
-  collectives::Socket out_;
-};
-
 /// `size` processes that run `troupe bench STAGE --join SEAT` with these options.
-std::vector<RankProcess> start_ranks(const std::string& stage, const std::string& backend, int size,
-                                     const BenchOptions& options, const std::string& note = {});
+std::vector<ChildProcess> start_ranks(const std::string& stage, const std::string& backend,
+                                      int size, const BenchOptions& options,
+                                      const std::string& note = {});
 
 } // namespace troupe::experiments

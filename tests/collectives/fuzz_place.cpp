@@ -1,13 +1,41 @@
 // libFuzzer target of the descriptions of a cluster: clang++ -std=c++20 -fsanitize=fuzzer,address
-// -I. tests/collectives/fuzz_place.cpp collectives/{node_list,cluster_spec}.cpp. The first byte
-// chooses the parser.
+// -I. tests/collectives/fuzz_place.cpp collectives/{node_list,cluster_spec,place,socket}.cpp. The
+// first byte chooses the parser.
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "collectives/cluster_spec.hpp"
 #include "collectives/node_list.hpp"
+#include "collectives/place.hpp"
+
+namespace {
+
+/// A place from lines of NAME=VALUE, which also are every file that is asked for.
+void place_from_lines(std::string_view text) {
+  std::map<std::string, std::string> variables;
+  for (auto rest = text; !rest.empty();) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    const auto equals = line.find('=');
+    if (equals != std::string_view::npos)
+      variables[std::string(line.substr(0, equals))] = line.substr(equals + 1);
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  const auto place = troupe::collectives::place_from(
+      [&](const std::string& name) -> std::optional<std::string> {
+        const auto found = variables.find(name);
+        return found == variables.end() ? std::nullopt : std::optional(found->second);
+      },
+      [&](const std::string&) { return std::string(text); });
+  if (place.role != "evaluator" && place.role != "ps"
+      && (place.rank < 0 || place.rank >= place.size))
+    __builtin_trap();
+}
+
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe::collectives;
@@ -15,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
   try {
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0:
       expand_node_list(text);
       break;
@@ -27,6 +55,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 3:
       parse_host_file(text);
+      break;
+    case 4:
+      place_from_lines(text);
       break;
     default:
       parse_endpoint(text);

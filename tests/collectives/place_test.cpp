@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -286,6 +287,42 @@ TEST_CASE("a TF_CONFIG that contradicts itself is refused with the key") {
   CHECK(says(wrong(kTfConfig, "\"ps\"", "\"gpu\""), {"cluster.gpu"}));
   CHECK(says(refusal({{"TF_CONFIG", "{"}}), {"no JSON"}));
   CHECK(says(refusal({{"TF_CONFIG", "[]"}}), {"no JSON object"}));
+}
+
+TEST_CASE("no value of a launcher's variable makes a place that cannot be") {
+  std::mt19937 random(11);
+  const Names values{"",         "-1",    "0",          "1",     "3",
+                     "7",        "65536", "2147483648", "1e3",   " 4",
+                     "4 ",       "0x2",   "n[1-3]",     "n[1-",  "2(x3),1",
+                     "10.0.0.1", "::1",   "{}",         "a:b:c", "99999999999999999999"};
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    auto variables = std::array{kTorchrun, kOpenMpi, kSlurm}[random() % 3];
+    for (auto left = 1 + random() % 3; left > 0; --left) {
+      const auto chosen =
+          std::next(variables.begin(), static_cast<std::ptrdiff_t>(random() % variables.size()));
+      if (random() % 4 == 0 && variables.size() > 1)
+        variables.erase(chosen);
+      else
+        chosen->second = values[random() % values.size()];
+    }
+    try {
+      const auto place = place_of(variables);
+      ++taken;
+      const bool possible = place.rank >= 0 && place.rank < place.size && place.local_rank >= 0
+                            && place.local_rank < place.local_size && place.local_size <= place.size
+                            && place.rendezvous_port >= 0 && place.rendezvous_port <= 65535
+                            && place.node < place.nodes + 1;
+      if (!possible)
+        for (const auto& [name, value] : variables)
+          MESSAGE(name, "=\"", value, "\"");
+      REQUIRE(possible);
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  }
+  CHECK(taken > 100);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("no bytes make the parsers of descriptions do anything but take or refuse") {

@@ -14,12 +14,12 @@ TEST_CASE(
 
 TEST_CASE(
     "sums are taken in the order of the ranks: the same bits on every rank and in every run") {
-  constexpr int kRanks = 3;
+  constexpr int kRanks = 4;
   std::vector<at::Tensor> inputs;
   torch::manual_seed(1);
   for (int rank = 0; rank < kRanks; ++rank)
     inputs.push_back(torch::randn({100'003}) * 1000);
-  const auto expected = (inputs[0] + inputs[1]) + inputs[2];
+  const auto expected = ((inputs[0] + inputs[1]) + inputs[2]) + inputs[3];
   for (int run = 0; run < 3; ++run) {
     auto results = inputs;
     const auto errors = on_ranks(Means::threads, kRanks, [&](Communicator& communicator) {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/child_process.hpp"
+#include "env/child_process.hpp"
 
 namespace troupe::learner {
 
@@ -19,7 +19,7 @@ public:
   using Clock = std::chrono::steady_clock;
 
   explicit StrategyProcess(std::vector<std::string> arguments)
-      : process_("tests/learner/strategy_process", std::move(arguments)),
+      : process_(TROUPE_BINARY_DIR "/tests/learner/strategy_process", std::move(arguments)),
         reader_([this] { read(); }) {}
   ~StrategyProcess() { signal(SIGKILL); }
   StrategyProcess(const StrategyProcess&) = delete;

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "env/child_process.hpp"
 #include "replay/spec.hpp"
 #include "replay/table.hpp"
 #include "replay/writer.hpp"
-#include "tests/child_process.hpp"
 
 namespace troupe::replay {
 
@@ -40,7 +40,7 @@ inline void fill_large(TransitionWriter& writer, float number) {
 
 struct Process : ChildProcess {
   explicit Process(std::vector<std::string> arguments)
-      : ChildProcess("tests/replay/replay_process", std::move(arguments)) {}
+      : ChildProcess(TROUPE_BINARY_DIR "/tests/replay/replay_process", std::move(arguments)) {}
 };
 
 } // namespace troupe::replay

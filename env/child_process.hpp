@@ -1,5 +1,6 @@
 #pragma once
-// A program of the tests in a process of its own, which a test may kill or freeze.
+// A program in a process of its own, whose lines are read and which may be killed or frozen: for
+// tests and benchmarks of faults.
 
 #include <array>
 #include <csignal>
@@ -19,12 +20,11 @@ namespace troupe {
 /// Killed (-9) with this object at the latest.
 class ChildProcess {
 public:
-  /// `program` below the build folder.
-  ChildProcess(const std::string& program, std::vector<std::string> words) {
+  /// Throws std::runtime_error when it cannot be started.
+  ChildProcess(std::string path, std::vector<std::string> words) {
     std::array<int, 2> ends{-1, -1};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
-      throw std::runtime_error("pipe failed");
-    std::string path = std::string(TROUPE_BINARY_DIR) + "/" + program;
+      throw std::runtime_error("no pipe to " + path);
     std::vector<char*> arguments{path.data()};
     for (auto& word : words)
       arguments.push_back(word.data());
@@ -70,7 +70,7 @@ public:
     for (char c = 0;; text += c) {
       pollfd entry{out_, POLLIN, 0};
       if (::poll(&entry, 1, 60'000) <= 0)
-        throw std::runtime_error("a process of the test says nothing for a minute");
+        throw std::runtime_error("a process says nothing for a minute");
       if (::read(out_, &c, 1) != 1 || c == '\n')
         return text;
     }
