@@ -31,6 +31,25 @@ void check_norm_limit(double norm) {
                                 + " must be a finite number, at least 0; 0 switches clipping off");
 }
 
+/// Before anything is changed.
+void check_saved(const TensorMap& state, const std::vector<at::Tensor>& parameters) {
+  const auto& steps = state.at("wrapped.steps");
+  if (steps.numel() != 1 || steps.scalar_type() != at::kLong || steps.item<std::int64_t>() < 0)
+    throw std::runtime_error("the wrapped optimizer's state has 'wrapped.steps' that is no number "
+                             "of updates; load what its state() gave");
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto name = "residual." + std::to_string(i);
+    const auto found = state.find(name);
+    if (found == state.end())
+      continue;
+    const auto sizes = found->second.sizes();
+    if (sizes.empty() || sizes[0] < 1 || sizes.slice(1) != parameters[i].sizes())
+      throw std::runtime_error("the wrapped optimizer's state has '" + name + "' of shape "
+                               + c10::str(sizes) + "; it must be [replicas, …] of the parameter's, "
+                               + c10::str(parameters[i].sizes()));
+  }
+}
+
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -312,6 +331,7 @@ void WrappedOptimizer::load(const TensorMap& state) {
   if (steps == state.end() || parts.empty())
     throw std::runtime_error("the wrapped optimizer's state lacks 'wrapped.steps' or "
                              "'optimizer.part0'; load what its state() gave");
+  check_saved(state, parameters_);
   if (sharded_)
     sharded_->load(parts);
   else

@@ -131,6 +131,16 @@ TEST_CASE("a state that is none and one of another optimizer are refused") {
   WrappedOptimizer optimizer(sgd_of({parameter}), nullptr);
   CHECK_THROWS_WITH_AS(optimizer.load({}), doctest::Contains("wrapped.steps"), std::runtime_error);
   auto state = optimizer.state();
+  for (const auto& steps : {torch::full({1}, -3), torch::zeros({2}, at::kLong), torch::ones({1})}) {
+    state["wrapped.steps"] = steps;
+    CHECK_THROWS_WITH_AS(optimizer.load(state), doctest::Contains("no number of updates"),
+                         std::runtime_error);
+  }
+  state = optimizer.state();
+  state["residual.0"] = torch::zeros({2, 4});
+  CHECK_THROWS_WITH_AS(optimizer.load(state), doctest::Contains("'residual.0' of shape [2, 4]"),
+                       std::runtime_error);
+  state.erase("residual.0");
   state["optimizer.part0"] = torch::zeros({10}, at::kByte);
   CHECK_THROWS_WITH_AS(optimizer.load(state), doctest::Contains("cannot be loaded"),
                        std::runtime_error);

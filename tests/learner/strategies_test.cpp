@@ -3,6 +3,8 @@
 
 #include "tests/doctest_torch.hpp"
 
+#include <random>
+
 #include "learner/replicator.hpp"
 #include "learner/strategy_options.hpp"
 #include "learner/wrapped_optimizer.hpp"
@@ -112,6 +114,39 @@ TEST_CASE("seats say who steps together") {
   CHECK(seats("backup_workers replicas=5 backup_workers=2").at(4)
         == "4 of 5, group 0 of 1, 0 of 3, alone");
   CHECK(seats("central_storage replicas=2").at(1) == "1 of 2, group 0 of 1, 1 of 2");
+}
+
+TEST_CASE("no text makes a strategy that is out of range") {
+  const std::vector<std::string> seeds{
+      "mirrored replicas=2", "parameter_server replicas=4 max_staleness=8 staleness_rate=inverse",
+      "sync_groups replicas=6 sync_groups=3 servers=tcp://a:1,tcp://b:2", "local_sgd local_steps=4",
+      "backup_workers replicas=3 backup_workers=1 timeout_seconds=9 average_moments=true"};
+  std::mt19937 random(3);
+  int taken = 0, refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    auto text = seeds[random() % seeds.size()];
+    for (auto left = 1 + random() % 3; left > 0 && !text.empty(); --left) {
+      const auto at = random() % text.size();
+      const std::string letters("=0129- ,\0\n\xff", 12);
+      if (random() % 2 == 0)
+        text[at] = letters[random() % letters.size()];
+      else
+        text.erase(at, 1 + random() % 6);
+    }
+    try {
+      const auto options = parse_strategy(text);
+      ++taken;
+      REQUIRE((options.replicas >= 1 && options.replicas <= 1024));
+      REQUIRE(
+          (options.sync_groups >= 1 && options.backup_workers >= 0 && options.local_steps >= 1));
+      REQUIRE((options.max_staleness.value_or(0) >= 0 && options.max_lead.value_or(1) >= 1));
+      REQUIRE(options.communicator.timeout.count() > 0);
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  }
+  CHECK(taken > 100);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("a configuration that is wrong says what would be right") {
