@@ -11,7 +11,7 @@ using namespace troupe::learner::transparent;
 
 namespace {
 
-/// A run of two ranks whose steps take 0.1 s, watched until both have made two.
+/// A run of two ranks that would take days, watched until both have made two steps.
 struct LongRun {
   TemporaryFolder folder;
   Program program;
@@ -34,7 +34,7 @@ struct LongRun {
         std::string(TROUPE_BINARY_DIR) + "/troupe", "transparent", "-n", "2", "--output", "all"};
     all.insert(all.end(), flags.begin(), flags.end());
     for (const std::string& word : {std::string("--"), style("small_style"), std::string("sgd"),
-                                    std::string("16"), std::string("5000"), std::string("hang")})
+                                    std::string("16"), std::string("2000000000")})
       all.push_back(word);
     return all;
   }
