@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <dlfcn.h>
 
@@ -13,22 +14,26 @@ struct ModuleFile {
   std::string reason; // why not
 };
 
-/// Loads lib<name>.so, which exports a Module under <name>_module: from beside the program, the lib
-/// folder beside its folder, or where the build left it (`built`; "": this build has none, for the
-/// reason `without`). It stays loaded for the rest of the process.
+/// Where a file beside the libraries may lie, most particular first: beside the program, in the lib
+/// folder beside its folder, beside the library that this code is in, and where the loader looks on
+/// its behalf (LD_LIBRARY_PATH, its run path, the system's folders). The build and the installed
+/// CMake package give each program the modules' folder as a run path.
+std::vector<std::filesystem::path> module_folders();
+
+/// Loads lib<name>.so, which exports a Module under <name>_module, from the first of those folders
+/// that has it. It stays loaded for the rest of the process. `without`: why this build has none;
+/// "" where it has.
 template <class Module>
-ModuleFile<Module> load_module(const std::string& name, const std::string& built,
-                               const std::string& without) {
-  if (built.empty())
+ModuleFile<Module> load_module(const std::string& name, const std::string& without) {
+  if (!without.empty())
     return {nullptr, without};
   const auto file = "lib" + name + ".so";
   std::error_code ignored;
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   std::string tried;
-  for (const std::filesystem::path& path :
-       {folder / file, folder.parent_path() / "lib" / file, std::filesystem::path(built)}) {
+  for (const auto& folder : module_folders()) {
+    const auto path = folder / file;
     if (!std::filesystem::exists(path, ignored)) {
-      tried += (tried.empty() ? "" : ", ") + path.string();
+      tried += (tried.empty() ? "" : ", ") + folder.string();
       continue;
     }
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -39,7 +44,8 @@ ModuleFile<Module> load_module(const std::string& name, const std::string& built
       return {nullptr, path.string() + " is of another version of this program; build both anew"};
     return {module, {}};
   }
-  return {nullptr, file + " was not found; tried " + tried};
+  return {nullptr, file + " was not found in " + tried
+                       + "; put it beside the program, or name its folder in LD_LIBRARY_PATH"};
 }
 
 } // namespace troupe::collectives

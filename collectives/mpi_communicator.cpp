@@ -9,16 +9,17 @@
 namespace troupe::collectives {
 namespace {
 
-#ifndef TROUPE_MPI_MODULE
-#define TROUPE_MPI_MODULE ""
+#ifdef TROUPE_MPI_MODULE
+constexpr const char* kWithout = "";
+#else
+constexpr const char* kWithout = "this build has no MPI: none was found at configure; install Open "
+                                 "MPI or MPICH with its headers and configure with -DTROUPE_MPI=ON";
 #endif
 
 constexpr std::size_t kAddress = 300; // bytes; "host port"
 
 ModuleFile<MpiModule> load() {
-  return load_module<MpiModule>("troupe_mpi", TROUPE_MPI_MODULE,
-                                "this build has no MPI: none was found at configure; install Open "
-                                "MPI or MPICH with its headers and configure with -DTROUPE_MPI=ON");
+  return load_module<MpiModule>("troupe_mpi", kWithout);
 }
 
 using Address = std::array<char, kAddress>;

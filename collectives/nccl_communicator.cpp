@@ -10,15 +10,16 @@
 namespace troupe::collectives {
 namespace {
 
-#ifndef TROUPE_NCCL_MODULE
-#define TROUPE_NCCL_MODULE ""
+#ifdef TROUPE_NCCL_MODULE
+constexpr const char* kWithout = "";
+#else
+constexpr const char* kWithout =
+    "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure; install one and "
+    "configure with -DTROUPE_CUDA=ON";
 #endif
 
 ModuleFile<NcclModule> load() {
-  auto loaded = load_module<NcclModule>(
-      "troupe_nccl", TROUPE_NCCL_MODULE,
-      "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure; install one and "
-      "configure with -DTROUPE_CUDA=ON");
+  auto loaded = load_module<NcclModule>("troupe_nccl", kWithout);
   if (loaded.module && loaded.module->device_count() < 1)
     return {nullptr, "no CUDA device is visible; see nvidia-smi and CUDA_VISIBLE_DEVICES"};
   return loaded;
