@@ -93,16 +93,22 @@ std::unique_ptr<Communicator> make_communicator(const std::string& name, const P
   const auto make = factory_of(name, place);
   if (place.size == 1)
     return make(make_rendezvous("127.0.0.1", free_port(), 0, 1, options), 0, 1, options);
+  return make(c10::make_intrusive<c10d::PrefixStore>(
+                  "troupe", rendezvous_of(place, place.rank, place.size, options)),
+              place.rank, place.size, options);
+}
+
+c10::intrusive_ptr<c10d::Store> rendezvous_of(const Place& place, int id, int size,
+                                              const CommunicatorOptions& options) {
   require(!place.rendezvous_host.empty() && place.rendezvous_port != 0,
           describe(place)
               + " names no rendezvous; set MASTER_ADDR to the address of rank 0, and MASTER_PORT "
                 "to a free port there");
-  auto store = place.rendezvous_served
-                   ? connect_rendezvous(place.rendezvous_host, place.rendezvous_port, options)
-                   : make_rendezvous(place.rendezvous_host, place.rendezvous_port, place.rank,
-                                     place.size, options);
-  return make(c10::make_intrusive<c10d::PrefixStore>("troupe", std::move(store)), place.rank,
-              place.size, options);
+  if (!place.rendezvous_served)
+    return make_rendezvous(place.rendezvous_host, place.rendezvous_port, id, size, options);
+  return c10::make_intrusive<c10d::PrefixStore>(
+      "attempt " + std::to_string(place.attempt),
+      connect_rendezvous(place.rendezvous_host, place.rendezvous_port, options));
 }
 
 } // namespace troupe::collectives

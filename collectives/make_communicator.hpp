@@ -22,6 +22,12 @@ namespace troupe::collectives {
 std::unique_ptr<Communicator> make_communicator(const std::string& name, const Place& place,
                                                 const CommunicatorOptions& options = {});
 
+/// The store where `size` participants of the place meet, of whom this one is `id` (its rank, or
+/// its thread's among all processes' threads): served by id 0, or by the launcher, whose store may
+/// hold what an earlier attempt left. Each call makes a client of its own.
+c10::intrusive_ptr<c10d::Store> rendezvous_of(const Place& place, int id, int size,
+                                              const CommunicatorOptions& options);
+
 /// What make_communicator() does for a name other than "mpi", over a store that is there, e.g. for
 /// ElasticGroup.
 StoreFactory factory_of(const std::string& name, const Place& place);

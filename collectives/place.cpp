@@ -151,6 +151,7 @@ Place from_torchrun(const Variables& variables) {
     throw std::invalid_argument("MASTER_ADDR and MASTER_PORT are not set, but RANK and WORLD_SIZE "
                                 "are; set them to where rank 0 serves the rendezvous");
   place.rendezvous_served = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  place.attempt = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMostRanks, 0);
   if (!variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_RANK")) { // set by hand, often
     place.local_rank = variables.number("LOCAL_RANK", 0, place.rank, "RANK");
     place.local_size = is_loopback(place.rendezvous_host) ? place.size : place.local_rank + 1;

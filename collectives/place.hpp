@@ -21,6 +21,7 @@ struct Place {
   std::string rendezvous_host = "127.0.0.1"; // of rank 0; "" where the description has none
   int rendezvous_port = 0;                   // 0 where it has none
   bool rendezvous_served = false;            // by the launcher: rank 0 connects like the others
+  int attempt = 0; // of the launcher to run all of it; its rendezvous stays the same
   std::string address = "127.0.0.1"; // of this process, that others reach; "": not described
   std::string role = "worker";       // "worker", "chief", "ps", "evaluator"
   int role_index = 0;

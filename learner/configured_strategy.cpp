@@ -8,7 +8,6 @@
 #include "collectives/hierarchical_backend.hpp"
 #include "collectives/make_communicator.hpp"
 #include "collectives/over_store.hpp"
-#include "collectives/rendezvous.hpp"
 #include "env/wire/context.hpp"
 #include "learner/local_sgd_rule.hpp"
 #include "learner/parameter_server_client.hpp"
@@ -184,8 +183,7 @@ ReplicaSeat ConfiguredStrategy::seat(int local_id) {
   if (!threads_.empty()) {
     communicator = threads_[static_cast<std::size_t>(group)][static_cast<std::size_t>(rank)].get();
   } else if (place_.size > 1) {
-    store = collectives::make_rendezvous(place_.rendezvous_host, place_.rendezvous_port, id,
-                                         num_replicas(), options_.communicator);
+    store = collectives::rendezvous_of(place_, id, num_replicas(), options_.communicator);
     auto met = meet(group, rank, store);
     const std::lock_guard lock(mutex_);
     stores_.push_back(store);

@@ -1,10 +1,12 @@
 #include "tests/doctest_torch.hpp"
 
 #include <filesystem>
+#include <fstream>
 
 #include "collectives/make_communicator.hpp"
 #include "tests/collectives/mpirun.hpp"
 #include "tests/collectives/ranks.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -86,6 +88,20 @@ TEST_CASE("the same program runs under each backend by its name with TF_CONFIG")
   for (const char* name : kBackends) {
     CAPTURE(name);
     CHECK(run_all(name, as_tf_config(2)) == 2);
+  }
+}
+
+TEST_CASE("the same program runs under each backend by its name with a file of hosts") {
+  const TemporaryFolder files;
+  for (const char* name : kBackends) {
+    CAPTURE(name);
+    const auto hosts = files / "hosts";
+    std::ofstream(hosts) << "127.0.0.1:" << free_port() << " slots=3\n";
+    std::vector<std::vector<std::string>> variables;
+    for (int rank = 0; rank < 3; ++rank)
+      variables.push_back(
+          {"TROUPE_HOSTS=" + hosts.string(), "TROUPE_RANK=" + std::to_string(rank)});
+    CHECK(run_all(name, variables) == 3);
   }
 }
 

@@ -142,6 +142,8 @@ TEST_CASE("the variables of torchrun give rank, host and rendezvous") {
       with(with(kTorchrun, "TROUPE_ADDRESS", "10.0.0.2"), "TORCHELASTIC_USE_AGENT_STORE", "True"));
   CHECK(place.address == "10.0.0.2");
   CHECK(place.rendezvous_served);
+  CHECK(place.attempt == 0);
+  CHECK(place_of(with(kTorchrun, "TORCHELASTIC_RESTART_COUNT", "2")).attempt == 2);
   place = place_of(
       {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "1234"}});
   CHECK(place.local_rank == 1);
