@@ -28,6 +28,8 @@ struct TransparentFlags {
   std::string batch = "keep";
   std::string tail = "pad";
   std::string evaluation = "whole";
+  std::string buffers = "rank0";
+  std::string overlap = "on";
   std::string output = "rank0";
   std::string log_folder = "transparent_logs";
   Settings settings;
@@ -107,6 +109,8 @@ int run_transparent(TransparentFlags flags) {
   flags.settings.batch = flags.batch == "keep" ? Batch::keep : Batch::divide;
   flags.settings.tail = flags.tail == "pad" ? Tail::pad : Tail::drop;
   flags.settings.evaluation = flags.evaluation == "whole" ? Evaluation::whole : Evaluation::part;
+  flags.settings.buffers = flags.buffers == "rank0" ? Buffers::rank0 : Buffers::own;
+  flags.settings.overlap = flags.overlap == "on";
   flags.settings.line_buffered = flags.output != "rank0";
   flags.words[0] = find_trainer(flags.words[0]).string();
   if (flags.ranks > 0 && environment_variable("SLURM_PROCID").empty()) {
@@ -136,14 +140,16 @@ void add_transparent(CLI::App& app, int& exit_code) {
       "Parameters start as rank 0's, gradients are averaged in the optimizer's step, LibTorch's\n"
       "samplers give each rank its part of every epoch. What it cannot see (optimizers and "
       "samplers\n"
-      "of the program's own, BatchNorm's statistics, Python) is in learner/transparent/README.md.");
+      "of the program's own, Python) is in learner/transparent/README.md.");
   auto flags = std::make_shared<TransparentFlags>();
   command->add_option("-n", flags->ranks, "processes; left out under mpirun, srun or torchrun")
       ->check(CLI::Range(1, kMostRanks));
   command
       ->add_option("--backend", flags->settings.backend,
-                   "how gradients travel: shared_memory (left out: that, on one host), gloo")
-      ->check(CLI::IsMember({"shared_memory", "gloo"}));
+                   "how gradients travel: shared_memory (left out: that, on one host), gloo, "
+                   "hierarchical (left out: that, on several: the first inside a host, the second "
+                   "between)")
+      ->check(CLI::IsMember({"shared_memory", "gloo", "hierarchical"}));
   command
       ->add_option("--batch", flags->batch,
                    "keep: a loader's batch size is each rank's, n times as many samples a step; "
@@ -161,6 +167,18 @@ void add_transparent(CLI::App& app, int& exit_code) {
                    "what loaders give that are read while gradients are off (NoGradGuard): "
                    "whole: every rank all samples, so that accuracies are right; part: its part")
       ->check(CLI::IsMember({"whole", "part"}))
+      ->capture_default_str();
+  command
+      ->add_option("--buffers", flags->buffers,
+                   "of modules (BatchNorm's running statistics): rank0: the others' become rank "
+                   "0's with each step; own: each rank keeps those of its own samples")
+      ->check(CLI::IsMember({"rank0", "own"}))
+      ->capture_default_str();
+  command
+      ->add_option("--overlap", flags->overlap,
+                   "on: gradients are sent while backward goes on, and again where the program "
+                   "changes them before its step; off: all are sent at the step")
+      ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   command->add_flag("--rank0-writes", flags->settings.rank0_writes,
                     "only rank 0's files are written; the others write into nameless ones");

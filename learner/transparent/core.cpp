@@ -77,7 +77,10 @@ bool begin() {
                            "rank; start it with `troupe transparent -n 4 -- program`\n");
     if (place.size == 1)
       return false;
-    own.process = std::make_unique<TransparentProcess>(meet(place, settings), settings);
+    const auto meeting = std::make_shared<Meeting>(place, settings);
+    auto communicator = meeting->communicator();
+    const auto another = [meeting, first = communicator.get()] { return meeting->another(*first); };
+    own.process = std::make_unique<TransparentProcess>(std::move(communicator), another, settings);
     own.owner = ::getpid();
     return true;
   } catch (const std::invalid_argument& mistake) {
@@ -140,6 +143,12 @@ void reset(void* sampler, std::optional<std::size_t> size, ResetFunction origina
   in_turn([&](TransparentProcess& process) { process.reset(call); }, call);
 }
 
+void buffer(const void* tensor) {
+  in_turn(
+      [&](TransparentProcess& process) { process.buffer(*static_cast<const at::Tensor*>(tensor)); },
+      [] {});
+}
+
 void stream() {
   in_turn([](TransparentProcess& process) { process.stream(); }, [] {});
 }
@@ -166,6 +175,7 @@ troupe_transparent_core() {
                          .group_added = group_added,
                          .next = next,
                          .reset = reset,
+                         .buffer = buffer,
                          .stream = stream,
                          .seed = seed};
   return &core;

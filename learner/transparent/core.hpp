@@ -28,7 +28,7 @@ using SeedFunction = void (*)(void* generator, std::uint64_t seed);
 /// The core's side. Nothing throws: a failure is printed and ends the process with exit code 1 (2:
 /// a mistake in the environment variables). Any thread, one at a time.
 struct Core {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
   int version;
   bool (*begin)(); // meets the other ranks; false: this rank is alone, and nothing is to be changed
   bool (*is_rank_0)();
@@ -37,7 +37,8 @@ struct Core {
   void (*group_added)(void* optimizer, const void* group); // after LibTorch's add_param_group
   Indices (*next)(void* sampler, std::size_t batch_size, NextFunction);
   void (*reset)(void* sampler, std::optional<std::size_t> size, ResetFunction);
-  void (*stream)(); // a stream's sampler is read: it cannot be shared
+  void (*buffer)(const void* tensor); // that LibTorch registered with a module
+  void (*stream)();                   // a stream's sampler is read: it cannot be shared
   void (*seed)(void* generator, std::uint64_t seed, SeedFunction);
 };
 

@@ -145,6 +145,20 @@ void troupe_add_param_group(void* optimizer, const void* group) {
     mine->group_added(optimizer, group);
 }
 
+/// The name and the tensor are not trivial, so passed by address.
+#define TROUPE_BUFFER                                                                              \
+  "_ZN5torch2nn6Module15register_bufferENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEN2at6" \
+  "TensorE"
+TROUPE_EXPORT void* troupe_register_buffer(void* module, void* name,
+                                           void* tensor) __asm__(TROUPE_BUFFER);
+void* troupe_register_buffer(void* module, void* name, void* tensor) {
+  static const auto theirs = original<void* (*)(void*, void*, void*)>(TROUPE_BUFFER);
+  void* const registered = theirs(module, name, tensor);
+  if (const Core* const mine = core)
+    mine->buffer(registered);
+  return registered;
+}
+
 #define TROUPE_NEXT(kind, symbol)                                                                  \
   Indices troupe_next_##kind(void* sampler, std::size_t batch_size) __asm__(symbol);               \
   __attribute__((visibility("default")))                                                           \

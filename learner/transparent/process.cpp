@@ -7,7 +7,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
-#include "learner/transparent/averaging.hpp"
+#include "learner/transparent/equal_tensors.hpp"
 #include "learner/transparent/share.hpp"
 
 namespace troupe::learner::transparent {
@@ -55,8 +55,10 @@ std::uint64_t mixed(std::uint64_t seed, int rank) {
 } // namespace
 
 TransparentProcess::TransparentProcess(std::unique_ptr<collectives::Communicator> communicator,
-                                       Settings settings)
-    : communicator_(std::move(communicator)), settings_(std::move(settings)) {
+                                       GradientAverage::MakeChannel another, Settings settings)
+    : communicator_(std::move(communicator)),
+      another_(std::move(another)),
+      settings_(std::move(settings)) {
   auto state = state_of(default_generator());
   communicator_->broadcast(state, 0);
   set_state(default_generator(), state);
@@ -81,13 +83,42 @@ TransparentProcess::Tracked& TransparentProcess::track(const torch::optim::Optim
                                                        bool anew) {
   auto [place, added] = optimizers_.try_emplace(&optimizer);
   if (added || anew)
-    place->second = Tracked{.number = ++constructed_, .kind = {}, .buffers = {}};
+    place->second = Tracked{.number = ++constructed_, .kind = {}};
   return place->second;
 }
 
 bool TransparentProcess::share_parameters(torch::optim::Optimizer& optimizer, Tracked& tracked) {
   tracked.parameters = parameter_count(optimizer);
-  return broadcast_parameters(parameters_of(optimizer), *communicator_);
+  const bool differed = broadcast_from_rank_0(parameters_of(optimizer), *communicator_);
+  auto anywhere = at::full({1}, differed ? 1.0f : 0.0f, at::kFloat);
+  communicator_->all_reduce(anywhere, ReduceOp::max);
+  return anywhere.item<float>() > 0;
+}
+
+void TransparentProcess::buffer(const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized())
+    buffers_.emplace_back(tensor.getIntrusivePtr());
+}
+
+void TransparentProcess::share_buffers() {
+  std::erase_if(buffers_, [](const auto& held) { return held.expired(); }); // with its module
+  std::vector<at::Tensor> alive;
+  for (const auto& held : buffers_)
+    if (auto implementation = held.lock())
+      alive.emplace_back(std::move(implementation));
+  if (!alive.empty())
+    broadcast_from_rank_0(alive, *communicator_);
+}
+
+GradientAverage& TransparentProcess::gradients_of(Tracked& tracked) {
+  if (!tracked.gradients) {
+    const bool early = settings_.overlap && gradients_.size() < kChannels;
+    tracked.gradients = gradients_
+                            .emplace_back(std::make_unique<GradientAverage>(
+                                *communicator_, early ? another_ : nullptr))
+                            .get();
+  }
+  return *tracked.gradients;
 }
 
 void TransparentProcess::group_added(torch::optim::Optimizer& optimizer,
@@ -95,6 +126,7 @@ void TransparentProcess::group_added(torch::optim::Optimizer& optimizer,
   // The first group of an optimizer comes from its constructor.
   Tracked& tracked = track(optimizer, optimizer.param_groups().size() == 1);
   share_parameters(optimizer, tracked);
+  share_buffers();
 }
 
 void TransparentProcess::begin_training() {
@@ -154,7 +186,9 @@ at::Tensor TransparentProcess::step(torch::optim::Optimizer& optimizer, const Cl
     if (!training_)
       begin_training();
     const auto average = [&] {
-      average_gradients(parameters_of(optimizer), *communicator_, from_rank_0, tracked.buffers);
+      gradients_of(tracked).average(parameters_of(optimizer), from_rank_0);
+      if (settings_.buffers == Buffers::rank0)
+        share_buffers();
     };
     Closure averaged;
     if (closure) {
@@ -227,6 +261,8 @@ void TransparentProcess::end() {
     throw collectives::CollectiveError("this rank's program ended after " + std::to_string(steps_)
                                        + " steps, but another rank goes on: " + error.what());
   }
+  for (const auto& gradients : gradients_)
+    gradients->drain();
 }
 
 void TransparentProcess::abort(const std::string& reason) {

@@ -13,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "learner/transparent/gradient_average.hpp"
 #include "learner/transparent/settings.hpp"
 
 namespace torch::optim {
@@ -33,9 +34,12 @@ public:
   using Closure = std::function<at::Tensor()>;
   using Sampler = std::function<std::optional<std::vector<std::size_t>>(std::size_t batch_size)>;
 
+  /// `another` makes a communicator of the same ranks beside the first, on all of them; at most
+  /// kChannels times.
   /// Lets the default random generator of every rank go on from rank 0's state: what the program
   /// draws before its first step (data, initial parameters) is alike.
-  TransparentProcess(std::unique_ptr<collectives::Communicator> communicator, Settings settings);
+  TransparentProcess(std::unique_ptr<collectives::Communicator> communicator,
+                     GradientAverage::MakeChannel another, Settings settings);
   ~TransparentProcess();
 
   int rank() const;
@@ -46,8 +50,12 @@ public:
   at::Tensor step(torch::optim::Optimizer& optimizer, const Closure& closure,
                   const std::string& kind, const std::function<at::Tensor(Closure)>& original);
 
-  /// Parameters came to an optimizer: they become rank 0's, before the first forward pass.
+  /// Parameters came to an optimizer: they and the modules' buffers become rank 0's, before the
+  /// first forward pass.
   void group_added(torch::optim::Optimizer& optimizer, const torch::optim::OptimizerParamGroup&);
+
+  /// A module has a buffer: it becomes rank 0's with each step, if asked.
+  void buffer(const at::Tensor& tensor);
 
   /// This rank's part of a sampler's next batch; all of it while gradients are off (evaluation).
   std::optional<std::vector<std::size_t>> next(std::size_t batch_size, const Sampler& original);
@@ -72,20 +80,27 @@ private:
     int number = 0; // in the order of construction
     std::string kind;
     std::int64_t steps = 0;
-    std::size_t parameters = 0; // broadcast so far
-    std::vector<at::Tensor> buffers;
+    std::size_t parameters = 0;           // broadcast so far
+    GradientAverage* gradients = nullptr; // of gradients_; from the first step on
   };
 
   Tracked& track(const torch::optim::Optimizer& optimizer, bool anew);
   void say(const std::string& text) const;
   bool share_parameters(torch::optim::Optimizer& optimizer, Tracked& tracked);
   void compare_parameters(torch::optim::Optimizer& optimizer, const Tracked& tracked);
+  void share_buffers();
+  GradientAverage& gradients_of(Tracked& tracked);
   void begin_training();
 
+  static constexpr int kChannels = 4;
+
   std::unique_ptr<collectives::Communicator> communicator_;
+  GradientAverage::MakeChannel another_;
   Settings settings_;
   std::map<const torch::optim::Optimizer*, Tracked>
-      optimizers_; // as many as were ever alive at once
+      optimizers_;                                          // as many as were ever alive at once
+  std::vector<std::unique_ptr<GradientAverage>> gradients_; // by first step, kept to be drained
+  std::vector<c10::weak_intrusive_ptr<at::TensorImpl, c10::UndefinedTensorImpl>> buffers_;
   int constructed_ = 0;
   std::int64_t steps_ = 0;             // of all optimizers
   std::atomic<bool> training_ = false; // read by any thread that seeds

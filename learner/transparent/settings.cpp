@@ -52,6 +52,9 @@ Settings read_settings(const Variables& variables) {
   settings.tail = one_of(variables, "TAIL", "pad", "drop", Tail::pad, Tail::drop, settings.tail);
   settings.evaluation = one_of(variables, "EVALUATION", "whole", "part", Evaluation::whole,
                                Evaluation::part, settings.evaluation);
+  settings.buffers =
+      one_of(variables, "BUFFERS", "rank0", "own", Buffers::rank0, Buffers::own, settings.buffers);
+  settings.overlap = one_of(variables, "OVERLAP", "on", "off", true, false, settings.overlap);
   settings.rank0_writes = number(variables, "RANK0_WRITES", 0, 1, 0) == 1;
   settings.line_buffered = number(variables, "LINE_BUFFERED", 0, 1, 0) == 1;
   settings.timeout_seconds =
@@ -68,6 +71,8 @@ std::vector<std::string> to_environment(const Settings& settings) {
           line("BATCH", settings.batch == Batch::keep ? "keep" : "divide"),
           line("TAIL", settings.tail == Tail::pad ? "pad" : "drop"),
           line("EVALUATION", settings.evaluation == Evaluation::whole ? "whole" : "part"),
+          line("BUFFERS", settings.buffers == Buffers::rank0 ? "rank0" : "own"),
+          line("OVERLAP", settings.overlap ? "on" : "off"),
           line("RANK0_WRITES", settings.rank0_writes ? "1" : "0"),
           line("LINE_BUFFERED", settings.line_buffered ? "1" : "0"),
           line("TIMEOUT", std::to_string(settings.timeout_seconds)),

@@ -10,12 +10,15 @@ namespace troupe::learner::transparent {
 enum class Batch { keep, divide }; // a loader's batch size is that of one rank | of all together
 enum class Tail { pad, drop };     // samples that do not divide by the ranks: some again | left out
 enum class Evaluation { whole, part }; // loaders read while gradients are off: all data | its part
+enum class Buffers { rank0, own };     // BatchNorm's statistics and the like, after each step
 
 struct Settings {
   std::string backend; // of the communicator; empty: the fastest there is
   Batch batch = Batch::keep;
   Tail tail = Tail::pad;
   Evaluation evaluation = Evaluation::whole;
+  Buffers buffers = Buffers::rank0;
+  bool overlap = true;        // gradients are sent while backward goes on
   bool rank0_writes = false;  // the other ranks' files are nameless ones
   bool line_buffered = false; // standard output goes out line by line
   int timeout_seconds = 300;  // of every meeting of the ranks

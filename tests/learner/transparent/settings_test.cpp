@@ -48,6 +48,8 @@ TEST_CASE("Settings come through the environment as they were") {
   settings.batch = Batch::divide;
   settings.tail = Tail::drop;
   settings.evaluation = Evaluation::part;
+  settings.buffers = Buffers::own;
+  settings.overlap = false;
   settings.rank0_writes = true;
   settings.timeout_seconds = 7;
   settings.check_every = 0;

@@ -1,0 +1,65 @@
+// What the README says that the transparent mode cannot see: each is as it says.
+#include "tests/learner/transparent/trainer_run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace troupe;
+using namespace troupe::learner::transparent;
+
+namespace {
+
+RunOfRanks network(const std::string& trick, const TemporaryFolder& folder,
+                   std::vector<std::string> flags = {}) {
+  auto run = run_ranks(2, {style("network_style"), "8", "4", "6", trick}, folder, flags);
+  CAPTURE(run.outcome.output);
+  CHECK(run.outcome.exit_code == 0);
+  return run;
+}
+
+std::vector<std::string> parameters(const std::string& output) {
+  return lines_of(output, "parameter ");
+}
+
+double difference(const std::string& a, const std::string& b) {
+  const auto x = numbers_of(a, "parameter "), y = numbers_of(b, "parameter ");
+  REQUIRE(x.size() == y.size());
+  REQUIRE_FALSE(x.empty());
+  double largest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    largest = std::max(largest, std::abs(x[i] - y[i]));
+  return largest;
+}
+
+} // namespace
+
+TEST_CASE("The steps of an optimizer class of the program's own are not seen, and that is said") {
+  const TemporaryFolder folder;
+  const auto run = network("own_optimizer", folder);
+  CHECK(has(run.outcome.output, "no step of a LibTorch optimizer was seen"));
+  CHECK(parameters(run.ranks[0]) != parameters(run.ranks[1])); // each trained by itself
+}
+
+TEST_CASE("A sampler of the program's own and a stream give every rank every sample") {
+  const TemporaryFolder folder;
+  for (const std::string trick : {"own_sampler", "stream"}) {
+    CAPTURE(trick);
+    const auto alone = run_alone({style("network_style"), "8", "4", "6", trick}, folder);
+    const auto both = network(trick, folder);
+    CHECK(lines_of(both.ranks[0], "loss ") == lines_of(both.ranks[1], "loss "));
+    CHECK(difference(both.ranks[0], alone.output) < 1e-4); // right, and nothing gained
+    CHECK(has(both.outcome.output, "a stream is read") == (trick == "stream"));
+  }
+}
+
+TEST_CASE("A norm is clipped on each rank, before the average") {
+  const TemporaryFolder folder;
+  const auto compare = [&](const std::string& trick) {
+    const auto alone = run_alone({style("network_style"), "8", "8", "6", trick}, folder);
+    const auto both = network(trick, folder);
+    CHECK(parameters(both.ranks[0]) == parameters(both.ranks[1]));
+    return difference(alone.output, both.ranks[0]);
+  };
+  CHECK(compare("clip") > 10 * compare("no_norm"));
+}
