@@ -1,7 +1,9 @@
 // How long until every surviving rank of 3 knows, by name, of a rank that is killed, frozen (with a
-// deadline of 2 s) or calls something else, in the middle of all_reduces of 25 MiB: from the signal
-// or the wrong call to the last survivor's exception. Processes over shared memory and Gloo, and
-// threads, where there is nothing to kill: there a rank leaves.
+// deadline of 2 s) or makes another call, in the middle of all_reduces of 25 MiB: from the signal
+// or the wrong call to the last survivor's exception; and until both survivors, as an elastic
+// group, have made the next all_reduce without it. Processes over shared memory, Gloo and both (two
+// hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing to kill: a rank
+// leaves.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,6 +19,9 @@
 #include <ATen/ops/ones.h>
 
 #include "collectives/communicator.hpp"
+#include "collectives/elastic_group.hpp"
+#include "collectives/hierarchical_backend.hpp"
+#include "collectives/rendezvous.hpp"
 #include "experiments/bench/bench.hpp"
 #include "experiments/bench/rank_process.hpp"
 
@@ -25,6 +30,7 @@ namespace {
 
 using collectives::CollectiveError;
 using collectives::Communicator;
+using collectives::ReduceOp;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 3;
@@ -36,46 +42,89 @@ double now() { // seconds, the same for all processes of the host
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
+const std::vector<std::string> kOtherCalls = {"another collective", "another shape", "another type",
+                                              "another operation"};
+
+/// What rank 1 does instead of the all_reduce of the others.
+void call_otherwise(Communicator& communicator, const std::string& fault) {
+  auto half = at::ones({kElements / 2}, at::kFloat);
+  auto wide = at::ones({kElements}, at::kDouble);
+  auto tensor = at::ones({kElements}, at::kFloat);
+  if (fault == "another collective")
+    communicator.barrier();
+  else if (fault == "another shape")
+    communicator.all_reduce(half, ReduceOp::mean);
+  else if (fault == "another type")
+    communicator.all_reduce(wide, ReduceOp::mean);
+  else
+    communicator.all_reduce(tensor, ReduceOp::sum);
+}
+
 struct End {
   double at = 0;
+  double again = 0; // the first all_reduce without rank 1; 0: not tried
   std::string message;
 };
 
-/// Sums until somebody fails; `odd_after`: after so many calls, makes another.
-template <class Ready>
-End sum_until_failure(Communicator& communicator, std::optional<int> odd_after, Ready ready) {
+/// Sums until somebody fails.
+End sum_until_failure(Communicator& communicator) {
   auto tensor = at::ones({kElements}, at::kFloat);
   try {
-    for (int call = 0;; ++call) {
-      if (call == kCallsBefore)
-        ready();
-      if (call == odd_after)
-        communicator.barrier();
-      communicator.all_reduce(tensor, collectives::ReduceOp::mean);
-    }
+    while (true)
+      communicator.all_reduce(tensor, ReduceOp::mean);
   } catch (const CollectiveError& error) {
-    return {now(), error.what()};
+    return {now(), 0, error.what()};
   }
+}
+
+void sum_before(Communicator& communicator) {
+  auto tensor = at::ones({kElements}, at::kFloat);
+  for (int call = 0; call < kCallsBefore; ++call)
+    communicator.all_reduce(tensor, ReduceOp::mean);
+}
+
+collectives::StoreFactory factory_of(const Seat& seat) {
+  if (seat.backend == "gloo")
+    return collectives::gloo_over_store();
+  if (seat.backend == "shared_memory")
+    return collectives::shared_memory_over_store();
+  return collectives::hierarchical_over_store(collectives::shared_memory_over_store(),
+                                              collectives::gloo_over_store(),
+                                              seat.rank == 1 ? "odd" : "even");
 }
 
 /// A rank's process: says "running", and the end when it comes. The note is the fault.
 void be_rank(const Seat& seat) {
   at::set_num_threads(1);
-  const auto communicator = take(seat, kOptions);
-  const auto end = sum_until_failure(
-      *communicator,
-      seat.note == "another call" && seat.rank == 1 ? std::optional(kCallsBefore) : std::nullopt,
-      [] {
-        std::printf("running %.9f\n", now());
-        std::fflush(stdout);
-      });
-  std::printf("%.9f %s\n", end.at, end.message.c_str());
+  collectives::ElasticGroup::Options options;
+  options.factory = factory_of(seat);
+  options.communicator = kOptions;
+  options.regroup_deadline = std::chrono::seconds(3);
+  collectives::ElasticGroup group(
+      collectives::connect_rendezvous("127.0.0.1", seat.port, options.communicator), "faults",
+      seat.rank, seat.size, options);
+  sum_before(group.communicator());
+  std::printf("running %.9f\n", now());
   std::fflush(stdout);
-  std::_Exit(0); // a rank that failed waits for nobody
+  if (seat.rank == 1 && seat.note.starts_with("another")) {
+    try {
+      call_otherwise(group.communicator(), seat.note);
+    } catch (const CollectiveError&) {
+    }
+    std::_Exit(0);
+  }
+  auto end = sum_until_failure(group.communicator());
+  group.regroup(end.message);
+  auto tensor = at::ones({kElements}, at::kFloat);
+  group.communicator().all_reduce(tensor, ReduceOp::mean);
+  std::printf("%.9f %.9f %s\n", end.at, now(), end.message.c_str());
+  std::fflush(stdout);
+  std::_Exit(0);
 }
 
 struct Outcome {
-  double seconds = 0;
+  double seconds = 0; // until both know
+  double again = 0;   // until both have made the next call
   std::string message;
 };
 
@@ -83,6 +132,8 @@ Outcome outcome_of(double begin, const std::vector<End>& ends) {
   Outcome result;
   for (const auto& end : ends) {
     result.seconds = std::max(result.seconds, end.at - begin);
+    if (end.again > 0)
+      result.again = std::max(result.again, end.again - begin);
     result.message = end.message;
     if (end.message.find("rank 1") == std::string::npos)
       throw std::runtime_error("bench collective_faults: a survivor does not name rank 1: "
@@ -93,26 +144,29 @@ Outcome outcome_of(double begin, const std::vector<End>& ends) {
 
 Outcome with_processes(const std::string& backend, const std::string& fault,
                        const BenchOptions& options) {
-  const auto ranks = start_ranks("collective_faults", backend, kRanks, options, fault);
+  const collectives::RendezvousServer rendezvous("127.0.0.1", 0);
+  const auto ranks =
+      start_ranks("collective_faults", backend, kRanks, options, fault, rendezvous.port());
   double begin = 0;
   for (const auto& rank : ranks) {
     const auto line = rank.line();
-    if (line.rfind("running ", 0) != 0)
+    if (!line.starts_with("running "))
       throw std::runtime_error("bench collective_faults: " + backend + ": " + line);
     if (&rank == &ranks[1])
       begin = std::stod(line.substr(8));
   }
-  if (fault != "another call") {
+  if (!fault.starts_with("another")) {
     begin = now();
     ranks[1].signal(fault == "kill -9" ? SIGKILL : SIGSTOP);
   }
   std::vector<End> ends;
   for (const int survivor : {0, 2}) {
-    const auto line = ranks[static_cast<std::size_t>(survivor)].line();
-    const auto space = line.find(' ');
-    if (space == std::string::npos)
-      throw std::runtime_error("bench collective_faults: a survivor ended without a word");
-    ends.push_back({std::stod(line), line.substr(space + 1)});
+    std::istringstream line(ranks[static_cast<std::size_t>(survivor)].line());
+    End end;
+    if (!(line >> end.at >> end.again >> std::ws) || !std::getline(line, end.message))
+      throw std::runtime_error("bench collective_faults: " + backend + ", " + fault
+                               + ": a survivor ended without a word");
+    ends.push_back(end);
   }
   return outcome_of(begin, ends);
 }
@@ -128,18 +182,16 @@ Outcome with_threads(const std::string& fault) {
       threads.emplace_back([&, rank] {
         at::set_num_threads(1);
         auto& communicator = *communicators[rank];
+        sum_before(communicator);
         if (rank != 1) {
-          ends[rank] = sum_until_failure(communicator, std::nullopt, [] {});
+          ends[rank] = sum_until_failure(communicator);
           survivors.count_down();
           return;
         }
-        auto tensor = at::ones({kElements}, at::kFloat);
-        for (int call = 0; call < kCallsBefore; ++call)
-          communicator.all_reduce(tensor, collectives::ReduceOp::mean);
         begin = now();
         try {
-          if (fault == "another call")
-            communicator.barrier();
+          if (fault.starts_with("another"))
+            call_otherwise(communicator, fault);
         } catch (const CollectiveError&) {
         }
         if (fault == "leaves")
@@ -156,29 +208,42 @@ void bench_collective_faults(const BenchOptions& options, const Report& report) 
   if (!options.join.empty())
     return be_rank(parse_seat(options.join));
   const auto measure = [&](const std::string& backend, const std::string& fault, auto run) {
-    std::vector<double> milliseconds;
+    std::vector<double> known, again;
     std::string message;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
       const Outcome outcome = run();
-      milliseconds.push_back(outcome.seconds * 1e3);
+      known.push_back(outcome.seconds * 1e3);
+      if (outcome.again > 0)
+        again.push_back(outcome.again * 1e3);
       message = outcome.message;
     }
-    auto figure = median_of(milliseconds);
-    figure.bench = "collective_faults";
-    figure.metric = "until all survivors know";
-    figure.unit = "ms";
-    figure.config = {{"backend", backend},
-                     {"fault", fault},
-                     {"ranks", std::to_string(kRanks)},
-                     {"deadline", "2 s"},
-                     {"said", message}};
-    report(figure);
+    const auto tell = [&](const char* metric, const std::vector<double>& milliseconds) {
+      if (milliseconds.empty())
+        return;
+      auto figure = median_of(milliseconds);
+      figure.bench = "collective_faults";
+      figure.metric = metric;
+      figure.unit = "ms";
+      figure.config = {{"backend", backend},
+                       {"fault", fault},
+                       {"ranks", std::to_string(kRanks)},
+                       {"deadline", "2 s"},
+                       {"said", message}};
+      report(figure);
+    };
+    tell("until all survivors know", known);
+    tell("until the survivors' next call is done", again);
   };
-  for (const std::string backend : {"shared_memory", "gloo"})
-    for (const std::string fault : {"kill -9", "freeze", "another call"})
+  for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
+    for (const std::string fault : {"kill -9", "freeze"})
       measure(backend, fault, [&] { return with_processes(backend, fault, options); });
-  for (const std::string fault : {"leaves", "freeze", "another call"})
+  for (const std::string fault : {"leaves", "freeze"})
     measure("threads", fault, [&] { return with_threads(fault); });
+  for (const auto& fault : kOtherCalls) {
+    for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
+      measure(backend, fault, [&] { return with_processes(backend, fault, options); });
+    measure("threads", fault, [&] { return with_threads(fault); });
+  }
 }
 
 } // namespace troupe::experiments

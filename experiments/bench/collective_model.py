@@ -10,14 +10,15 @@ A message of b bytes takes alpha + b * beta. Of n ranks, b bytes in all:
     hierarchical  inside(b) + 2 (N-1) alpha + 2 (N-1)/N b beta    reduce_scatter in the host, each rank's slice in a ring over the N
                                                                   hosts, which share the card, all_gather in the host
 alpha and beta of a backend are fitted to its two-rank figures (least squares of relative errors; over two ranks the ring is both), then held
-against its figures over more ranks, which have --cores between them and so take n / cores as long: the error is printed. Between hosts alpha and
-beta are those of the card.
+against its figures over more ranks, which have --cores between them and so take n / cores as long: the error is printed. What was measured of two
+levels (two hosts in name, the even ranks and the odd) is held against the hierarchical formula with shared memory inside and Gloo for the card.
+Between hosts alpha and beta are those of the card.
 Efficiency of a training step: compute / (compute + what of the reduction is not hidden); it lies between nothing hidden and all of it hidden
 that fits behind the backward pass, which is taken as two thirds of the step."""
 import argparse, json, math
 
 # Gradients in MB (float32), seconds of a step of 64 images on a P100 (by the images/s that TensorFlow published in 2017; ResNet-101 between its 50
-# and 152), and the published efficiency of Horovod on 512 GPUs, 4 to a host, 25 Gbit/s (arXiv 1802.05799).
+# and 152), and the published efficiency of Horovod on 512 GPUs, 4 to a host, 25 Gbit/s (its docs/benchmarks.rst).
 PUBLISHED = {"Inception V3": (95.4, 64 / 142, 0.90), "ResNet-101": (178.2, 64 / 125, 0.90), "VGG-16": (553.4, 64 / 154, 0.68)}
 
 
@@ -75,6 +76,16 @@ def main():
         more = sorted(e for n in measured[backend] if n > 2 for e in error(n))
         rest = f"{more[len(more) // 2]:.0%}, {more[-1]:.0%} ({', '.join(str(n) for n in sorted(measured[backend]) if n > 2)})" if more else "not measured"
         print(f"| {backend} | {alpha * 1e6:.1f} | {1e-9 / beta if beta else math.inf:.2f} | {error(2)[-1]:.0%} | {rest} |")
+    if "hierarchical" in measured and {"shared_memory", "gloo"} <= fitted.keys():
+        errors = []
+        for n, figures in measured["hierarchical"].items():
+            for b, t in figures.items():
+                taken = hierarchical(n, b, *fitted["gloo"], n // 2, fitted["shared_memory"]) * max(1, n / options.cores)
+                errors.append((abs(taken / t - 1), b, n))
+        errors.sort()
+        large = [error for error, b, _ in errors if b >= 1 << 20]
+        print(f"\nhierarchical, over {', '.join(str(n) for n in sorted(measured['hierarchical']))} ranks: median error {errors[len(errors) // 2][0]:.0%}, "
+              f"worst {errors[-1][0]:.0%} ({errors[-1][1]} bytes, {errors[-1][2]} ranks); from 1 MiB on median {large[len(large) // 2]:.0%}, worst {large[-1]:.0%}")
     inner = fitted.get("shared_memory") or fitted.get("threads") or next(iter(fitted.values()))
     alpha, beta, size = options.latency_us * 1e-6, 8 / (options.gigabits * 1e9), options.megabytes * 1e6
     print(f"\nCards of {options.gigabits:g} Gbit/s, {options.latency_us:g} µs a message, {options.per_host} replicas a host; all_reduce of 64 KB and of {options.megabytes:g} MB, ms\n")

@@ -1,10 +1,12 @@
-// all_reduce of float32 between 2 and 4 ranks: threads of this process, and processes over shared
-// memory and over LibTorch's Gloo on the loopback interface, in turns. Latency: the median over the
-// iterations of rank 0's time in the call, one computing thread per rank. Bus bandwidth: bytes * 2
-// (n - 1) / n / latency. All calls are checked across ranks.
+// all_reduce of float32 between 2, 4 and 8 ranks: threads of this process, and processes over
+// shared memory, over LibTorch's Gloo on the loopback interface and over both (two hosts in name,
+// the even and the odd ranks), in turns. Latency: the median over the iterations of rank 0's time
+// in the call, one computing thread per rank. Bus bandwidth: bytes * 2 (n - 1) / n / latency. All
+// calls are checked across ranks.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -151,16 +153,18 @@ void bench_collectives(const BenchOptions& options, const Report& report) {
       std::printf("%s\n", line.str().c_str());
     return;
   }
-  for (const int ranks : {2, 4}) {
-    std::vector<Latencies> threads, shared, gloo;
+  for (const int ranks : {2, 4, 8}) {
+    std::vector<Latencies> threads;
+    std::map<std::string, std::vector<Latencies>> processes;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
       threads.push_back(measure_threads(ranks, options.seconds));
-      shared.push_back(measure_processes("shared_memory", ranks, options));
-      gloo.push_back(measure_processes("gloo", ranks, options));
+      for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
+        if (backend != "hierarchical" || ranks > 2)
+          processes[backend].push_back(measure_processes(backend, ranks, options));
     }
     report_all("threads", ranks, threads, report);
-    report_all("shared_memory", ranks, shared, report);
-    report_all("gloo", ranks, gloo, report);
+    for (const auto& [backend, latencies] : processes)
+      report_all(backend, ranks, latencies, report);
   }
 }
 

@@ -4,6 +4,9 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "collectives/hierarchical_backend.hpp"
+#include "collectives/rendezvous.hpp"
+
 namespace troupe::experiments {
 
 Seat parse_seat(const std::string& text) {
@@ -35,20 +38,26 @@ std::unique_ptr<collectives::Communicator> take(const Seat& seat,
   if (seat.backend == "gloo")
     return collectives::make_gloo_communicator("127.0.0.1", seat.port, seat.rank, seat.size,
                                                options);
+  if (seat.backend == "hierarchical") // two hosts in name: the even ranks and the odd
+    return collectives::hierarchical_over_store(collectives::shared_memory_over_store(),
+                                                collectives::gloo_over_store(),
+                                                seat.rank % 2 == 0 ? "even" : "odd")(
+        collectives::make_rendezvous("127.0.0.1", seat.port, seat.rank, seat.size, options),
+        seat.rank, seat.size, options);
   return collectives::make_shared_memory_communicator("127.0.0.1", seat.port, seat.rank, seat.size,
                                                       options);
 }
 
 std::vector<ChildProcess> start_ranks(const std::string& stage, const std::string& backend,
                                       int size, const BenchOptions& options,
-                                      const std::string& note) {
-  const auto port = std::to_string(collectives::free_port());
+                                      const std::string& note, int port) {
+  const auto meeting = std::to_string(port != 0 ? port : collectives::free_port());
   std::vector<ChildProcess> ranks;
   for (int rank = 0; rank < size; ++rank)
     ranks.emplace_back("/proc/self/exe",
                        std::vector<std::string>{"bench", stage, "--seconds",
                                                 std::to_string(options.seconds), "--join",
-                                                backend + ":" + port + ":" + std::to_string(rank)
+                                                backend + ":" + meeting + ":" + std::to_string(rank)
                                                     + ":" + std::to_string(size) + ":" + note});
   return ranks;
 }

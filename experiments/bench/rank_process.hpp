@@ -12,7 +12,7 @@ namespace troupe::experiments {
 
 /// Which rank of which group a process of a benchmark is.
 struct Seat {
-  std::string backend; // "shared_memory" or "gloo"
+  std::string backend; // "shared_memory", "gloo" or "hierarchical"
   int port = 0;        // of the rendezvous, on the loopback interface
   int rank = 0;
   int size = 0;
@@ -25,9 +25,10 @@ Seat parse_seat(const std::string& text);
 std::unique_ptr<collectives::Communicator>
 take(const Seat& seat, const collectives::CommunicatorOptions& options = {});
 
-/// `size` processes that run `troupe bench STAGE --join SEAT` with these options.
+/// `size` processes that run `troupe bench STAGE --join SEAT` with these options. `port`: of a
+/// rendezvous that is served already; 0: one that is free, where rank 0 will serve it.
 std::vector<ChildProcess> start_ranks(const std::string& stage, const std::string& backend,
                                       int size, const BenchOptions& options,
-                                      const std::string& note = {});
+                                      const std::string& note = {}, int port = 0);
 
 } // namespace troupe::experiments
