@@ -148,8 +148,10 @@ TEST_CASE("the batch at the end is kept where every replica has a row, weighted 
   double weights = 0;
   std::int64_t rows = 0;
   for (plan.rank = 0; plan.rank < 4; ++plan.rank) {
+    const auto mine = plan.part(plan.order(0), 2).size(0);
+    CHECK(plan.weight(2) == doctest::Approx(4.0 * static_cast<double>(mine) / 5));
     weights += plan.weight(2);
-    rows += plan.part(plan.order(0), 2).size(0);
+    rows += mine;
   }
   CHECK(weights == doctest::Approx(4));
   CHECK(rows == 5);
