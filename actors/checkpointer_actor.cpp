@@ -160,6 +160,8 @@ fs::path part_path(const fs::path& checkpoint, Role role, std::int32_t index) {
   const std::string number = std::to_string(index);
   if (role == Role::replay)
     return checkpoint / "replay" / ("shard-" + number);
+  if (role == Role::parameter_server)
+    return checkpoint / "servers";
   if (role == Role::environment)
     return checkpoint / ("environment-" + number + ".state");
   return checkpoint;

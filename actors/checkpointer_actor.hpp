@@ -33,7 +33,8 @@ CheckpointerActor::behavior_type
 checkpointer_actor(CheckpointerActor::stateful_pointer<CheckpointerState> self, bool with_replay,
                    int keep);
 
-/// Where an actor's part lies in a checkpoint: a file, for learners the folder itself.
+/// Where an actor's part lies in a checkpoint: a file, for learners the folder itself, for all
+/// parameter servers one folder.
 std::filesystem::path part_path(const std::filesystem::path& checkpoint, Role role,
                                 std::int32_t index);
 

@@ -203,7 +203,7 @@ void Head::capture_checkpoint() {
   state.set_next_evaluation(next_evaluation_);
   state.set_lane_steps(lane_steps_);
   for (int i = 0; i < config_.actors.environment; ++i)
-    state.add_incarnations(incarnations_[i]);
+    state.add_incarnations(incarnations_[{Role::environment, i}]);
   ask<done_atom>(caf::actor_cast<caf::actor>(*checkpointer_), 4 * kRequestDeadline,
                  "writing a checkpoint", save_atom_v, (folder_ / "checkpoints").string(),
                  encode(state));
@@ -251,6 +251,9 @@ RunResult Head::run() {
   try {
     start_services();
     start_role(Role::replay);
+    start_role(Role::parameter_server);
+    if (!resume_from_.empty())
+      restore_servers();
     start_role(Role::learner);
     start_role(Role::environment);
     start_role(Role::evaluator);
@@ -331,14 +334,13 @@ void Head::on_lost(Role role, std::int32_t index, const std::string& reason, boo
   up_.erase({role, index});
   const std::string what =
       std::string(role_name(role)) + " actor " + std::to_string(index) + " died: " + reason;
-  if (!may_restart || (config_.deterministic && role == Role::environment)) {
+  if (!may_restart || (config_.deterministic && role != Role::evaluator)) {
     if (first_cause_.empty())
       first_cause_ = what;
     return;
   }
   log("warning", what + "; it is started again");
-  if (role == Role::environment)
-    ++incarnations_[index];
+  ++incarnations_[{role, index}];
   if (role == Role::evaluator)
     evaluating_ = false;
   to_restart_.insert({role, index});

@@ -44,7 +44,9 @@ private:
   void start_services();
   void start_role(Role role);
   void spawn(Role role, std::int32_t index);
+  void restore_servers(); // before the learners begin, who take their parameters from them
   void restore();
+  void load(Role role, std::int32_t index, const std::filesystem::path& path);
   void restart_lost();
   void begin_training();
 
@@ -95,7 +97,7 @@ private:
   std::optional<CheckpointerActor> checkpointer_;
   std::uint16_t port_ = 0;
   std::map<Key, caf::actor> up_;
-  std::map<std::int32_t, std::uint64_t> incarnations_; // of environment actors
+  std::map<Key, std::uint64_t> incarnations_; // how often each was started before
   std::set<Key> to_restart_;
 
   wire::RunState before_; // a resumed run's counters

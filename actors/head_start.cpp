@@ -121,17 +121,19 @@ void Head::start_services() {
 
 void Head::spawn(Role role, std::int32_t index) {
   std::int64_t steps_before = 0;
-  if (role == Role::environment && incarnations_[index] > 0)
+  const std::uint64_t incarnation = incarnations_[{role, index}];
+  if (role == Role::environment && incarnation > 0)
     steps_before = progress_.agent_steps / lanes();
-  self_->send(*supervisor_, spawn_atom_v, static_cast<std::uint8_t>(role), index,
-              role == Role::environment ? incarnations_[index] : 0, steps_before);
+  self_->send(*supervisor_, spawn_atom_v, static_cast<std::uint8_t>(role), index, incarnation,
+              steps_before);
 }
 
 void Head::start_role(Role role) {
   const int count = role_count(config_, role);
   for (int i = 0; i < count; ++i) {
     if (role == Role::environment && before_.incarnations_size() > i && !config_.deterministic)
-      incarnations_[i] = before_.incarnations(i) + 1; // a resumed run's writers are new ones
+      incarnations_[{role, i}] =
+          before_.incarnations(i) + 1; // a resumed run's writers are new ones
     spawn(role, i);
   }
   const auto deadline = Clock::now() + kStartDeadline;
@@ -154,11 +156,17 @@ void Head::start_role(Role role) {
   }
 }
 
+void Head::load(Role role, std::int32_t index, const std::filesystem::path& path) {
+  ask<done_atom>(actor(role, index), kStartDeadline, "restoring " + path.string(), load_atom_v,
+                 path.string());
+}
+
+void Head::restore_servers() {
+  for (int i = 0; i < role_count(config_, Role::parameter_server); ++i)
+    load(Role::parameter_server, i, part_path(resume_from_, Role::parameter_server, i));
+}
+
 void Head::restore() {
-  const auto load = [&](Role role, std::int32_t index, const std::filesystem::path& path) {
-    ask<done_atom>(actor(role, index), kStartDeadline, "restoring " + path.string(), load_atom_v,
-                   path.string());
-  };
   for (int i = 0; i < config_.replay.shards; ++i)
     if (const auto path = part_path(resume_from_, Role::replay, i); std::filesystem::exists(path)) {
       const auto difference =
@@ -197,12 +205,11 @@ void Head::restart_lost() {
     }
     if (!up_.contains({role, index}))
       continue; // it died again and is on the list again
-    if (role == Role::environment) {
+    if (role != Role::evaluator)
       self_->send(*metrics_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
                   actor(role, index));
-      if (training_)
-        self_->send(actor(role, index), grant_atom_v, steps_left(), std::uint64_t{0}, false);
-    }
+    if (role == Role::environment && training_)
+      self_->send(actor(role, index), grant_atom_v, steps_left(), std::uint64_t{0}, false);
     self_->send(*checkpointer_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
                 actor(role, index));
     log("info", std::string(role_name(role)) + " actor " + std::to_string(index) + " is back");

@@ -35,6 +35,7 @@ void answer_flushes(Self self) {
   auto& state = self->state;
   if (state.updates < state.granted)
     return;
+  state.context->rest(); // others go on without it until more is granted
   if (state.flushing.empty())
     return;
   publish(self);
@@ -98,6 +99,7 @@ void update(Self self, BatchPtr& batch) {
   auto& state = self->state;
   state.watch.lap("learner.wait");
   state.metrics = state.replica->step_fn(*state.context, batch->tensors);
+  state.metrics.merge(state.context->metrics());
   take_priorities(state, *batch);
   ++state.updates;
   state.watch.lap("learner.update");
@@ -141,6 +143,7 @@ void load(Self self, const std::string& folder) {
     file = std::filesystem::path(folder) / "optimizer.safetensors";
   const auto optimizer = learner::read_safetensors(file);
   state.replica->load(parameters.tensors, optimizer.tensors);
+  state.context->loaded();
   const auto updates = parameters.metadata.find("updates");
   if (updates == parameters.metadata.end())
     throw std::runtime_error(folder

@@ -22,6 +22,8 @@ const char* role_name(Role role) {
   switch (role) {
   case Role::replay:
     return "replay";
+  case Role::parameter_server:
+    return "parameter_server";
   case Role::learner:
     return "learner";
   case Role::environment:
@@ -33,11 +35,13 @@ const char* role_name(Role role) {
 }
 
 Role role_named(const std::string& name) {
-  for (const Role role : {Role::replay, Role::learner, Role::environment, Role::evaluator})
+  for (const Role role :
+       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator})
     if (name == role_name(role))
       return role;
-  throw std::invalid_argument("no role '" + name
-                              + "': it must be replay, learner, environment or evaluator");
+  throw std::invalid_argument(
+      "no role '" + name
+      + "': it must be replay, parameter_server, learner, environment or evaluator");
 }
 
 } // namespace troupe::actors

@@ -203,8 +203,16 @@ using EvaluatorActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersP
                                         caf::replies_to<evaluate_atom, Encoded>::with<Encoded>,
                                         caf::reacts_to<step_atom>>;
 
+/// One shard of the parameters of learners that push gradients to servers. Gradients and parameters
+/// go past its mailbox, over its host's socket.
+using ParameterServerActor = caf::typed_actor<
+    caf::replies_to<hello_atom>::with<std::string>,           // where the learners' clients connect
+    caf::replies_to<report_atom>::with<Encoded>,              // ParameterServerReport
+    caf::replies_to<save_atom, std::string>::with<done_atom>, // folder
+    caf::replies_to<load_atom, std::string>::with<done_atom>>; // folder; before the first learner
+
 /// What kinds of actor a run is made of and how it starts them, in order of start.
-enum class Role : std::uint8_t { replay, learner, environment, evaluator };
+enum class Role : std::uint8_t { replay, parameter_server, learner, environment, evaluator };
 const char* role_name(Role role);
 /// Throws std::invalid_argument with the list of roles.
 Role role_named(const std::string& name);
@@ -248,9 +256,9 @@ template <class... Actors>
 constexpr bool kNoFloats = (!HoldsFloat<typename Actors::signatures>::value && ...);
 } // namespace detail
 
-static_assert(
-    detail::kNoFloats<ReplayActor, ParameterActor, EnvironmentActor, PrefetchActor, LearnerActor,
-                      EvaluatorActor, MetricsActor, CheckpointerActor, SupervisorActor>,
-    "a message holds a floating-point number: encode it (CAF corrupts NaN and infinity)");
+static_assert(detail::kNoFloats<ReplayActor, ParameterActor, EnvironmentActor, PrefetchActor,
+                                LearnerActor, EvaluatorActor, ParameterServerActor, MetricsActor,
+                                CheckpointerActor, SupervisorActor>,
+              "a message holds a floating-point number: encode it (CAF corrupts NaN and infinity)");
 
 } // namespace troupe::actors

@@ -36,6 +36,8 @@ void add_report(MetricsState& state, Role role, const Encoded& report) {
     state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
   } else if (role == Role::learner) {
     state.sum->add(decode<wire::LearnerReport>(report));
+  } else if (role == Role::parameter_server) {
+    state.sum->add(decode<wire::ParameterServerReport>(report));
   } else if (role == Role::replay) {
     state.sum->add(decode<wire::ShardReport>(report));
   }

@@ -21,6 +21,7 @@ public:
   std::vector<std::pair<double, std::int64_t>> add(const wire::EnvironmentReport& report);
   void add(const wire::LearnerReport& report);
   void add(const wire::ShardReport& report);
+  void add(const wire::ParameterServerReport& report);
 
   /// `elapsed_seconds` since the last call, for the rates; all of it counts as training while
   /// `training`.
@@ -29,11 +30,22 @@ public:
   std::string waiting() const; // why replay waits, if it does
 
 private:
+  /// Of one life of a parameter server, over its optimizers.
+  struct ServerTotals {
+    std::int64_t applied = 0, dropped = 0, staleness_sum = 0, staleness_most = 0;
+    double rate_scale_sum = 0;
+  };
+  void add_servers(Progress& now);
+
   wire::RunState before_;
   std::map<std::pair<int, std::uint64_t>, wire::EnvironmentReport>
       environments_; // by actor and incarnation
   std::map<int, wire::LearnerReport> learners_;
   std::map<int, wire::ShardReport> shards_;
+  std::map<std::pair<int, std::uint64_t>, ServerTotals> servers_; // by shard and incarnation
+  ServerTotals means_from_;
+  double staleness_mean_ = 0;
+  double rate_scale_mean_ = 1;
   std::vector<double> last_returns_;
   std::int64_t episodes_ = 0;
   double training_seconds_ = 0;

@@ -25,6 +25,42 @@ void MetricsSum::add(const wire::LearnerReport& report) {
   learners_[report.replica()] = report;
 }
 
+void MetricsSum::add(const wire::ParameterServerReport& report) {
+  ServerTotals totals;
+  for (const auto& one : report.optimizers()) {
+    totals.applied += one.applied();
+    totals.dropped += one.dropped();
+    totals.staleness_sum += one.staleness_sum();
+    totals.staleness_most = std::max(totals.staleness_most, one.staleness_most());
+    totals.rate_scale_sum += one.rate_scale_sum();
+  }
+  servers_[{report.shard(), report.incarnation()}] = totals;
+}
+
+/// Means are of the gradients applied in the last stretch of half a second that had some.
+void MetricsSum::add_servers(Progress& now) {
+  if (servers_.empty())
+    return;
+  ServerTotals all;
+  for (const auto& [key, one] : servers_) {
+    all.applied += one.applied;
+    all.dropped += one.dropped;
+    all.staleness_sum += one.staleness_sum;
+    all.staleness_most = std::max(all.staleness_most, one.staleness_most);
+    all.rate_scale_sum += one.rate_scale_sum;
+  }
+  const auto applied = static_cast<double>(all.applied - means_from_.applied);
+  if ((since_rates_ >= 0.5 || means_from_.applied == 0) && applied > 0) {
+    staleness_mean_ = static_cast<double>(all.staleness_sum - means_from_.staleness_sum) / applied;
+    rate_scale_mean_ = (all.rate_scale_sum - means_from_.rate_scale_sum) / applied;
+    means_from_ = all;
+  }
+  now.learner["staleness_mean"] = staleness_mean_;
+  now.learner["staleness_max"] = static_cast<double>(all.staleness_most);
+  now.learner["dropped_gradients"] = static_cast<double>(all.dropped);
+  now.learner["learning_rate_scale"] = rate_scale_mean_;
+}
+
 void MetricsSum::add(const wire::ShardReport& report) {
   shards_[report.shard()] = report;
 }
@@ -77,6 +113,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
                            : std::accumulate(last_returns_.begin(), last_returns_.end(), 0.0)
                                  / static_cast<double>(last_returns_.size());
   since_rates_ += elapsed_seconds;
+  add_servers(now);
   if (since_rates_ >= 0.5) {
     const auto rate = [&](std::int64_t after, std::int64_t before) {
       return static_cast<double>(after - before) / since_rates_;

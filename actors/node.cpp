@@ -20,6 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kJoinDeadline{60};
+constexpr std::chrono::seconds kFarewell{1};
 
 struct ParameterFeed { // from the learner's process to an actor of this one
   env::wire::Subscriber subscriber;
@@ -86,8 +87,8 @@ public:
     const auto told = greet(*head);
     connect(told);
     const caf::actor mine = spawn_role(system_, config_, role_, wiring_);
-    serve(mine, told);
     self_->monitor(mine);
+    serve(mine, told);
     self_->send(*head, joined_atom_v, std::string(role_name(role_)), wiring_.index, mine,
                 endpoint_);
     return wait(*head, mine);
@@ -112,10 +113,16 @@ private:
       for (const auto& endpoint : told.shard_endpoints())
         wiring_.shards.push_back(
             system_.spawn<caf::detached>(replay_proxy_actor, &context_, endpoint, transitions_));
+    const std::vector<std::string> servers(told.server_endpoints().begin(),
+                                           told.server_endpoints().end());
+    if (role_ == Role::parameter_server) {
+      wiring_.context = std::make_shared<env::wire::Context>();
+      wiring_.endpoint = servers.at(static_cast<std::size_t>(wiring_.index));
+    }
     if (role_ != Role::learner)
       return;
-    if (config_.learner.replicas > 1)
-      wiring_.strategy = [this,
+    if (has_strategy(config_))
+      wiring_.strategy = [this, servers,
                           port = told.collective_port()]() -> std::shared_ptr<learner::Strategy> {
         const int replicas = config_.learner.replicas;
         collectives::Place place;
@@ -124,7 +131,7 @@ private:
         place.nodes = 1;
         place.rendezvous_port = port;
         place.source = "run";
-        return learner::make_strategy(strategy_of(config_, true), place);
+        return learner::make_strategy(strategy_of(config_, true, servers), place);
       };
     if (wiring_.index == 0) {
       port_ = std::make_unique<ParameterPort>(context_);
@@ -139,6 +146,17 @@ private:
     if (role_ == Role::replay) {
       server_ = serve_shard(system_, context_, caf::actor_cast<ReplayActor>(mine), transitions_);
       endpoint_ = server_->endpoint();
+    } else if (role_ == Role::parameter_server) {
+      std::string problem;
+      self_->request(mine, kJoinDeadline, hello_atom_v)
+          .receive([this](const std::string& endpoint) { endpoint_ = endpoint; },
+                   [&](const caf::error& error) { problem = explain(system_, error); });
+      if (problem.empty())
+        return;
+      self_->receive( // why there is nobody to answer
+          [&](const caf::down_msg& down) { problem = explain(system_, down.reason); },
+          caf::after(kFarewell) >> [] {});
+      throw std::runtime_error(problem);
     } else if (role_ != Role::learner) {
       const auto floats =
           learner::make_d4pg_policy(config_.agent, {transitions_})->parameter_count();

@@ -5,6 +5,7 @@
 #include "actors/environment_actor.hpp"
 #include "actors/evaluator_actor.hpp"
 #include "actors/learner_actor.hpp"
+#include "actors/parameter_server_actor.hpp"
 #include "actors/replay_actor.hpp"
 #include "actors/strategies.hpp"
 
@@ -78,12 +79,26 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
   };
 }
 
+learner::ParameterServerHostOptions host_options(const RunConfig& config,
+                                                 const RoleWiring& wiring) {
+  learner::ParameterServerHostOptions options{.server = server_options(config),
+                                              .shard = wiring.index,
+                                              .shards = config.learner.parameter_servers};
+  if (!wiring.endpoint.empty())
+    options.endpoint = wiring.endpoint;
+  if (!config.learner.server_folder.empty())
+    options.snapshot = server_file(config.learner.server_folder, wiring.index);
+  return options;
+}
+
 } // namespace
 
 int role_count(const RunConfig& config, Role role) {
   switch (role) {
   case Role::replay:
     return config.replay.shards;
+  case Role::parameter_server:
+    return has_servers(config) ? config.learner.parameter_servers : 0;
   case Role::learner:
     return config.learner.replicas;
   case Role::environment:
@@ -136,6 +151,9 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .spill_bytes = static_cast<std::uint64_t>(config.replay.disk_bytes / config.replay.shards)};
     return caf::actor_cast<caf::actor>(system.spawn(replay_actor, options));
   }
+  case Role::parameter_server:
+    return caf::actor_cast<caf::actor>(system.spawn(
+        parameter_server_actor, wiring.context, host_options(config, wiring), wiring.incarnation));
   case Role::learner:
     return caf::actor_cast<caf::actor>(
         system.spawn<caf::detached>(learner_actor, learner_options(config, wiring)));

@@ -7,6 +7,7 @@
 
 #include "actors/messages.hpp"
 #include "actors/run.hpp"
+#include "env/wire/context.hpp"
 #include "learner/strategy.hpp"
 #include "replay/spec.hpp"
 #include "replay/table.hpp"
@@ -24,6 +25,8 @@ struct RoleWiring {
   std::optional<ParameterActor> parameters;                     // the learner publishes there
   std::function<std::shared_ptr<learner::Strategy>()> strategy; // of a learner; empty: it is alone
   int local_id = 0;                                             // of a learner in it
+  std::string endpoint;                        // of a parameter server that comes back; empty: any
+  std::shared_ptr<env::wire::Context> context; // of a parameter server
 };
 
 /// Starts the actor for a role in this process; the same code in every placement. Problems end the

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "actors/checkpointer_actor.hpp"
 #include "actors/head.hpp"
 #include "actors/roles.hpp"
 #include "actors/strategies.hpp"
@@ -47,6 +48,20 @@ void check(const RunConfig& config, bool processes) {
   check(shard_table(config)); // before anybody is started
 }
 
+/// Whether parameters and moments lie with servers must be as it was when they were saved.
+void check_servers(const RunConfig& config, const std::filesystem::path& checkpoint) {
+  const bool saved = std::filesystem::exists(part_path(checkpoint, Role::parameter_server, 0));
+  if (saved == has_servers(config))
+    return;
+  throw std::invalid_argument(
+      "learner.strategy \"" + config.learner.strategy + "\" "
+      + (saved ? "has no parameter servers, but " + checkpoint.string()
+                     + " has its parameters and moments in theirs"
+               : "has parameter servers, but " + checkpoint.string()
+                     + " was written without any: nothing would give them their moments")
+      + "; resume with the strategy it was trained with, or train anew");
+}
+
 } // namespace
 
 RunResult run(const RunConfig& config, const std::filesystem::path& folder,
@@ -59,12 +74,8 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                                 + ": over sockets the order of the replicas' samples is not fixed; "
                                   "use one replica, or leave "
                                   "--processes out");
-  if (!resume_from.empty() && has_servers(config))
-    throw std::invalid_argument(
-        "learner.strategy \"" + config.learner.strategy
-        + "\": its checkpoints have the parameters for acting, but not what "
-          "the parameter servers hold, so it cannot be resumed; train anew, "
-          "or use multi_worker or local_sgd");
+  if (!resume_from.empty())
+    check_servers(config, resume_from);
   const replay::TransitionSpec transitions = try_environment(config, callbacks);
   SystemConfig system_config(static_cast<bool>(placement.start_node));
   caf::actor_system system(system_config);

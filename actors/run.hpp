@@ -48,7 +48,10 @@ struct RunConfig {
     /// Between processes: "shared_memory", "gloo", "nccl"; within one: "threads". "auto" takes one.
     std::string backend = "auto";
     std::string strategy =
-        "multi_worker"; // as learner::parse_strategy(), without replicas, backend
+        "multi_worker";        // as learner::parse_strategy(), without replicas, backend, servers
+    int parameter_servers = 1; // shards, of strategies that have them
+    std::filesystem::path server_folder; // for their snapshots, from which one that died goes on;
+                                         // empty: it begins with a learner's parameters
   } learner;
 
   struct Actors {

@@ -35,7 +35,8 @@ bool is_asynchronous(StrategyKind kind) {
 
 } // namespace
 
-learner::StrategyOptions strategy_of(const RunConfig& config, bool processes) {
+learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
+                                     const std::vector<std::string>& servers) {
   auto options = parsed(config);
   const auto& backend = config.learner.backend;
   if (config.learner.replicas > 1) {
@@ -50,17 +51,29 @@ learner::StrategyOptions strategy_of(const RunConfig& config, bool processes) {
                 + "\", in which replicas do not wait for each other; use multi_worker, "
                   "central_storage or local_sgd");
   }
+  require(config.learner.parameter_servers == 1 || learner::has_servers(options.kind),
+          "learner.parameter_servers " + std::to_string(config.learner.parameter_servers)
+              + " with learner.strategy \"" + config.learner.strategy
+              + "\", which has none; leave it out, or choose parameter_server, sync_groups, "
+                "backup_workers or central_storage");
   if (processes && options.kind == StrategyKind::mirrored)
     options.kind = StrategyKind::multi_worker;
   options.replicas = processes ? 1 : config.learner.replicas;
   options.backend = backend == "threads" ? "auto" : backend;
+  options.servers = servers;
   return options;
 }
 
 bool has_servers(const RunConfig& config) {
-  const auto kind = parsed(config).kind;
-  return config.learner.replicas > 1
-         && (is_asynchronous(kind) || kind == StrategyKind::central_storage);
+  return learner::has_servers(parsed(config).kind);
+}
+
+learner::ParameterServerOptions server_options(const RunConfig& config) {
+  return learner::server_options(parsed(config), config.learner.replicas);
+}
+
+bool has_strategy(const RunConfig& config) {
+  return config.learner.replicas > 1 || has_servers(config);
 }
 
 std::int64_t rows_per_replica(const RunConfig& config) {

@@ -1,18 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "actors/run.hpp"
 #include "learner/strategy_options.hpp"
 
 namespace troupe::actors {
 
-/// How the run's learners exchange, as threads of this process or as processes with one each.
-/// Throws std::invalid_argument naming the key for what does not go together.
-learner::StrategyOptions strategy_of(const RunConfig& config, bool processes);
+/// How the run's learners exchange, as threads of this process or as processes with one each;
+/// `servers`: where the run's parameter servers are. Throws std::invalid_argument naming the key
+/// for what does not go together.
+learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
+                                     const std::vector<std::string>& servers = {});
 
-/// Whether parameter servers hold the run's parameters and moments, which its checkpoints lack.
+/// Whether parameter servers hold the run's parameters and moments.
 bool has_servers(const RunConfig& config);
+/// How they act, all shards alike.
+learner::ParameterServerOptions server_options(const RunConfig& config);
+
+/// Whether a learner has a seat in a strategy, and is not simply alone.
+bool has_strategy(const RunConfig& config);
 
 /// Of a batch, for each learner: the replicas whose gradients make an update share it.
 std::int64_t rows_per_replica(const RunConfig& config);

@@ -37,7 +37,8 @@ void lost(Self self, const Key& key, const std::string& reason) {
   child.process = 0;
   child.who = nullptr;
   child.phase = SupervisorState::Phase::absent;
-  const bool replaceable = key.first == Role::environment || key.first == Role::evaluator;
+  const bool replaceable = key.first == Role::environment || key.first == Role::evaluator
+                           || key.first == Role::parameter_server;
   const bool restart = replaceable && child.restarts < state.options.config.actors.restarts;
   if (restart)
     ++child.restarts;
@@ -61,12 +62,19 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key) {
   wiring.steps_before = state.children[key].steps_before;
   wiring.transitions = state.options.transitions;
   wiring.shards = state.shards;
+  if (key.first == Role::parameter_server) {
+    if (!state.context)
+      state.context = std::make_shared<env::wire::Context>();
+    wiring.context = state.context;
+    wiring.endpoint = state.server_endpoints.at(static_cast<std::size_t>(key.second));
+  }
   if (key.first == Role::learner) {
     if (key.second == 0)
       wiring.parameters = state.parameters;
-    if (state.options.config.learner.replicas > 1) {
+    if (has_strategy(state.options.config)) {
       if (!state.strategy)
-        state.strategy = learner::make_strategy(strategy_of(state.options.config, false));
+        state.strategy = learner::make_strategy(
+            strategy_of(state.options.config, false, state.server_endpoints));
       wiring.strategy = [own = state.strategy] { return own; };
       wiring.local_id = key.second;
     }
@@ -85,6 +93,22 @@ void start(Self self, const Key& key) {
       spawn_role(self->system(), state.options.config, key.first, wiring_here(state, key));
   if (key.first == Role::replay)
     state.shards.push_back(caf::actor_cast<ReplayActor>(who));
+  if (key.first == Role::parameter_server) { // up when its endpoint is known
+    self->monitor(who);
+    state.children[key].who = who; // how it ended its down message says
+    self->request(who, kRequestDeadline, hello_atom_v)
+        .then(
+            [self, key, who](const std::string& endpoint) {
+              self->state.server_endpoints.at(static_cast<std::size_t>(key.second)) = endpoint;
+              self->demonitor(who.address());
+              watch(self, key, who);
+            },
+            [self, key](const caf::error& error) {
+              if (error == caf::sec::request_timeout)
+                lost(self, key, explain(self->system(), error));
+            });
+    return;
+  }
   watch(self, key, who);
   if ((key.first == Role::environment || key.first == Role::evaluator) && state.parameters)
     self->send(*state.parameters, subscribe_atom_v, who);
@@ -100,6 +124,8 @@ caf::result<Encoded> greet(Self self, const std::string& role, std::int32_t inde
   for (const auto& endpoint : state.shard_endpoints)
     wiring.add_shard_endpoints(endpoint);
   wiring.set_parameter_endpoint(state.parameter_endpoint);
+  for (const auto& endpoint : state.server_endpoints)
+    wiring.add_server_endpoints(endpoint);
   wiring.set_collective_port(state.options.collective_port);
   wiring.set_incarnation(at->second.incarnation);
   wiring.set_done_steps(at->second.steps_before);
@@ -117,6 +143,8 @@ void joined(Self self, const std::string& role, std::int32_t index, const caf::a
   if (key.first == Role::replay) {
     state.shard_endpoints.resize(static_cast<std::size_t>(state.options.config.replay.shards));
     state.shard_endpoints.at(static_cast<std::size_t>(index)) = endpoint;
+  } else if (key.first == Role::parameter_server) {
+    state.server_endpoints.at(static_cast<std::size_t>(index)) = endpoint;
   } else if (key.first == Role::learner && index == 0) {
     state.parameter_endpoint = endpoint;
   }
@@ -145,7 +173,7 @@ void stop(Self self) {
   state.stopping = true;
   state.patience = kPatience;
   for (auto& [key, child] : state.children) {
-    if (child.phase == SupervisorState::Phase::up)
+    if (child.who)
       self->send_exit(child.who, caf::exit_reason::user_shutdown);
     if (child.process > 0)
       state.leaving.push_back(child.process);
@@ -184,6 +212,8 @@ void tick(Self self) {
 SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions options) {
   auto& state = self->state;
   state.options = std::move(options);
+  state.server_endpoints.resize(
+      static_cast<std::size_t>(role_count(state.options.config, Role::parameter_server)));
   if (!in_processes(state))
     state.parameters = self->spawn(parameter_actor, std::function<void(const Parameters&)>());
   self->set_down_handler([self](caf::down_msg& down) {

@@ -39,6 +39,8 @@ struct SupervisorState {
   std::vector<ReplayActor> shards;
   std::vector<std::string> shard_endpoints;
   std::string parameter_endpoint;
+  std::vector<std::string> server_endpoints;   // of the parameter servers; stay when one dies
+  std::shared_ptr<env::wire::Context> context; // of those in this process
   std::optional<ParameterActor> parameters;    // in this process
   std::shared_ptr<learner::Strategy> strategy; // of the learners in this process
   bool stopping = false;
@@ -47,8 +49,9 @@ struct SupervisorState {
   int patience = 0;         // ticks left before they are killed
 };
 
-/// One-for-one supervision. An environment actor or the evaluator that died may be restarted
-/// config.actors.restarts times each; who listens decides when and where its environments go on.
+/// One-for-one supervision. An environment actor, the evaluator or a parameter server that died may
+/// be restarted config.actors.restarts times each; who listens decides when and where its
+/// environments go on.
 /// Everything else that dies ends the run. No process outlives stop_atom.
 SupervisorActor::behavior_type
 supervisor_actor(SupervisorActor::stateful_pointer<SupervisorState> self,

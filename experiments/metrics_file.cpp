@@ -115,7 +115,11 @@ const std::vector<std::string>& MetricsFile::columns() {
                                                  "policy_loss",
                                                  "q_mean",
                                                  "saturation",
-                                                 "gradient_norm"};
+                                                 "gradient_norm",
+                                                 "staleness_mean",
+                                                 "staleness_max",
+                                                 "dropped_gradients",
+                                                 "learning_rate_scale"};
   return names;
 }
 

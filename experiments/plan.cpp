@@ -145,7 +145,10 @@ actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& ru
                  .prefetch = in.learner().prefetch(),
                  .gather_threads = in.learner().gather_threads(),
                  .backend = backend_of(in.learner().backend()),
-                 .strategy = in.learner().strategy()};
+                 .strategy = in.learner().strategy(),
+                 .parameter_servers = in.learner().parameter_servers(),
+                 .server_folder =
+                     run_folder.empty() ? std::filesystem::path() : run_folder / "servers"};
   out.actors = {.environment = in.actors().environment(),
                 .environments_per_actor = in.actors().environments_per_actor(),
                 .threads_per_actor = in.actors().threads_per_actor(),

@@ -6,7 +6,8 @@
 namespace troupe::experiments {
 
 /// The run that a complete experiment (config.hpp) asks for. Only copies: every rule was checked
-/// when the experiment was read. `run_folder`: where replay spills that is told no other folder.
+/// when the experiment was read. `run_folder`: where replay spills that is told
+/// no other folder, and where parameter servers have their snapshots (none where it is empty).
 actors::RunConfig plan_run(const Experiment& experiment,
                            const std::filesystem::path& run_folder = {});
 

@@ -40,11 +40,9 @@ public:
   void abort(const std::string& reason) override;
 
 private:
-  bool has_servers() const;
   bool waits() const { return options_.kind != StrategyKind::backup_workers; } // has collectives
   bool servers_are_remote() const { return !options_.servers.empty() || place_.size > 1; }
   void check() const;
-  ParameterServerOptions server_options() const;
   std::unique_ptr<Communicator> meet(int group, int rank, c10::intrusive_ptr<c10d::Store>& store);
   std::vector<std::string> endpoints(c10d::Store* store, int replica_id);
   UpdateRuleFactory rules(Communicator* communicator, int group, c10d::Store* store,
@@ -65,18 +63,6 @@ private:
   std::vector<std::unique_ptr<Communicator>> met_;      // [local id], several processes
 };
 
-bool ConfiguredStrategy::has_servers() const {
-  switch (options_.kind) {
-  case StrategyKind::central_storage:
-  case StrategyKind::parameter_server:
-  case StrategyKind::sync_groups:
-  case StrategyKind::backup_workers:
-    return true;
-  default:
-    return false;
-  }
-}
-
 void ConfiguredStrategy::check() const {
   const auto require = [&](bool held, const std::string& message) {
     if (!held)
@@ -94,22 +80,6 @@ void ConfiguredStrategy::check() const {
   replicas_in_sync(options_, num_replicas());
 }
 
-ParameterServerOptions ConfiguredStrategy::server_options() const {
-  switch (options_.kind) {
-  case StrategyKind::central_storage:
-    return central_storage(num_replicas());
-  case StrategyKind::backup_workers:
-    return with_backup_workers(num_replicas(), options_.backup_workers);
-  default:
-    ParameterServerOptions made;
-    made.workers = options_.kind == StrategyKind::sync_groups ? groups_ : num_replicas();
-    made.max_staleness = options_.max_staleness;
-    made.max_lead = options_.max_lead;
-    made.staleness_rate = options_.staleness_rate;
-    return made;
-  }
-}
-
 ConfiguredStrategy::ConfiguredStrategy(const StrategyOptions& options, const Place& place)
     : options_(options), place_(place), met_(static_cast<std::size_t>(options.replicas)) {
   check();
@@ -121,17 +91,17 @@ ConfiguredStrategy::ConfiguredStrategy(const StrategyOptions& options, const Pla
     for (int group = 0; group < groups_; ++group)
       threads_.push_back(
           collectives::make_thread_communicators(group_size_, options_.communicator));
-  if (!has_servers())
+  if (!has_servers(options_.kind))
     return;
   if (!servers_are_remote()) {
-    server_ =
-        std::make_unique<LocalParameterServer>(server_options(), options_.communicator.timeout);
+    server_ = std::make_unique<LocalParameterServer>(server_options(options_, num_replicas()),
+                                                     options_.communicator.timeout);
     return;
   }
   context_ = std::make_unique<env::wire::Context>();
   if (options_.servers.empty() && place_.rank == 0)
     host_ = std::make_unique<ParameterServerHost>(
-        *context_, ParameterServerHostOptions{.server = server_options()});
+        *context_, ParameterServerHostOptions{.server = server_options(options_, num_replicas())});
 }
 
 std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
@@ -163,7 +133,7 @@ UpdateRuleFactory ConfiguredStrategy::rules(Communicator* communicator, int grou
   if (options_.kind == StrategyKind::local_sgd)
     return local_sgd_rules(communicator, {.period = options_.local_steps,
                                           .average_moments = options_.average_moments});
-  if (!has_servers())
+  if (!has_servers(options_.kind))
     return {};
   const bool groups = options_.kind == StrategyKind::sync_groups;
   const ParameterServerRuleOptions rule{.communicator = groups ? communicator : nullptr};
@@ -212,10 +182,9 @@ void ConfiguredStrategy::abort(const std::string& reason) {
       communicator->abort(reason);
 }
 
-/// Where this process serves the others (parameters, the rendezvous), it stays until they are done,
-/// fail, or the time is up.
+/// A chief that serves the parameters stays until the others are done, fail, or the time is up.
 ConfiguredStrategy::~ConfiguredStrategy() {
-  if (stores_.empty() || !has_servers())
+  if (stores_.empty() || !has_servers(options_.kind) || !options_.servers.empty())
     return;
   met_.clear();
   try {

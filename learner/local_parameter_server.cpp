@@ -5,6 +5,8 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "learner/parameter_server_snapshot.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -95,6 +97,7 @@ public:
     return {.version = version_,
             .staleness = answer.staleness,
             .dropped = answer.outcome == Outcome::dropped ? 1 : 0,
+            .rate_scale = answer.rate_scale,
             .rewound = answer.outcome == Outcome::rewound ? 1 : 0,
             .waited_seconds = std::chrono::duration<double>(Clock::now() - begun).count()};
   }
@@ -172,7 +175,7 @@ TensorMap LocalParameterServer::snapshot(int optimizer) const {
 void LocalParameterServer::restore(int optimizer, const TensorMap& snapshot) {
   Served& served = state_->served(optimizer);
   const std::scoped_lock lock(served.mutex);
-  served.server.restore(snapshot);
+  served.server.restore(reshard({snapshot}, 1).front()); // links are counted from 1 anew
 }
 
 } // namespace troupe::learner

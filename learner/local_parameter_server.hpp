@@ -27,7 +27,7 @@ public:
   /// Zeros where no worker of that optimizer has come.
   ParameterServerCounters counters(int optimizer = 0) const;
   std::int64_t version(int optimizer = 0) const;
-  /// Of ParameterServer::snapshot(); restore() before the workers come.
+  /// Of ParameterServer::snapshot(); restore() before the workers come, which are new ones.
   TensorMap snapshot(int optimizer = 0) const;
   void restore(int optimizer, const TensorMap& snapshot);
 

@@ -13,6 +13,7 @@ struct ExchangeReport {
   std::int64_t version = 0;   // of the parameters received; the least of the servers'
   std::int64_t staleness = 0; // of the gradient, the most of the servers'
   int dropped = 0;            // servers that did not use the gradient
+  double rate_scale = 1;      // least that a server multiplied the learning rates by
   int rewound = 0;            // servers that have restarted from older parameters
   double waited_seconds = 0;  // in all, from the push to the parameters
 };

@@ -206,12 +206,13 @@ PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
             .why = "the gradient is " + std::to_string(staleness) + " versions old, "
                    + std::to_string(*options_.max_staleness) + " are allowed"};
   }
-  apply(push.gradient, push.present, push.learning_rates,
-        rate_factor(options_.staleness_rate, staleness));
+  const double scale = rate_factor(options_.staleness_rate, staleness);
+  apply(push.gradient, push.present, push.learning_rates, scale);
   ++counters_.applied;
+  counters_.rate_scale_sum += scale;
   counters_.staleness_sum += staleness;
   counters_.staleness_most = std::max(counters_.staleness_most, staleness);
-  return {.outcome = Outcome::applied, .staleness = staleness};
+  return {.outcome = Outcome::applied, .staleness = staleness, .rate_scale = scale};
 }
 
 PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
@@ -284,6 +285,7 @@ void ParameterServer::make_version_if_complete() {
       rates = &worker->rates;
   }
   counters_.applied += count;
+  counters_.rate_scale_sum += static_cast<double>(count);
   if (count == 0) { // all were left out
     ++version_;
     return;

@@ -83,6 +83,7 @@ enum class Outcome : std::uint8_t {
 struct PushAnswer {
   Outcome outcome = Outcome::refused;
   std::int64_t staleness = 0; // versions made since the parameters that the gradient is on
+  double rate_scale = 1;      // of an applied one: what its learning rates were multiplied by
   std::string why = {};
 };
 
@@ -100,6 +101,7 @@ struct ParameterServerCounters {
   std::int64_t forgotten = 0; // workers given up for their silence
   std::int64_t staleness_sum = 0;
   std::int64_t staleness_most = 0; // of an applied gradient
+  double rate_scale_sum = 0;       // of the applied gradients
 };
 
 /// A part of an optimizer's parameters, the optimizer for them, and who may push and pull when:

@@ -75,6 +75,7 @@ struct ParameterServerClient::Impl {
     std::string waits; // why, in the server's words
     std::uint32_t outcome = 0;
     std::int64_t staleness = 0;
+    double rate_scale = 1;
   };
 
   Impl(env::wire::Context& context, const ParameterServerClientOptions& o, int number);
@@ -215,6 +216,7 @@ void ParameterServerClient::Impl::take(Server& server, const wire::Envelope& ans
   server.version = answer.version();
   server.outcome = body.outcome();
   server.staleness = body.staleness();
+  server.rate_scale = body.rate_scale();
   server.done = true;
 }
 
@@ -332,6 +334,7 @@ ExchangeReport ParameterServerClient::exchange(const at::Tensor& gradient,
     report.version = std::min(report.version, server->version);
     report.staleness = std::max(report.staleness, server->staleness);
     report.dropped += server->outcome == static_cast<std::uint32_t>(Outcome::dropped) ? 1 : 0;
+    report.rate_scale = std::min(report.rate_scale, server->rate_scale);
     report.rewound += server->outcome == static_cast<std::uint32_t>(Outcome::rewound) ? 1 : 0;
   }
   report.waited_seconds = std::chrono::duration<double>(Clock::now() - begun).count();

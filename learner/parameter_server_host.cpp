@@ -45,7 +45,7 @@ ParameterServerHost::Impl::Impl(env::wire::Context& context, const ParameterServ
       wake_fd(make_wake_fd()),
       socket(context, env::wire::SocketType::router, socket_options(o)) {
   if (!options.snapshot.empty() && std::filesystem::exists(options.snapshot))
-    load(options.snapshot);
+    go_on_from(options.snapshot);
   endpoint = socket.bind(options.endpoint);
   if (!options.snapshot.empty())
     saver = std::jthread([this](const std::stop_token& stop) { save_on(stop); });
@@ -187,8 +187,8 @@ void ParameterServerHost::save(const std::filesystem::path& path) const {
   impl_->save(path, false);
 }
 
-void ParameterServerHost::load(const std::filesystem::path& path) {
-  impl_->load(path);
+void ParameterServerHost::load(const std::vector<std::filesystem::path>& files) {
+  impl_->load(files);
 }
 
 std::int64_t ParameterServerHost::version(int optimizer) const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "env/wire/socket.hpp"
 #include "learner/parameter_server.hpp"
@@ -26,6 +27,8 @@ struct ParameterServerHostOptions {
   std::chrono::milliseconds snapshot_period{5'000};
   /// For people: garbage, workers given up, a disk that is full. On threads of the host's.
   std::function<void(const std::string&)> log = [](const std::string&) {};
+  int shard = 0; // which of the workers' servers this is
+  int shards = 1;
 };
 
 struct ParameterServerHostCounters {
@@ -54,10 +57,12 @@ public:
   std::int64_t version(int optimizer = 0) const;
   int optimizers() const; // of the workers that have come: numbers below this
 
-  /// A snapshot, now; and the state of one, before the workers come. Throw std::runtime_error
-  /// naming the file and the reason.
+  /// This shard's part of a checkpoint, now. Throws std::runtime_error naming file and reason.
   void save(const std::filesystem::path& path) const;
-  void load(const std::filesystem::path& path);
+  /// Before the workers come, which are new ones: this shard's part of a checkpoint that `files`
+  /// hold, one for each shard there was, in order; of another number of shards it is spread anew.
+  /// Throws std::runtime_error naming the file and the reason.
+  void load(const std::vector<std::filesystem::path>& files);
 
 private:
   struct Impl;

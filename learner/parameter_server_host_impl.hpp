@@ -55,7 +55,10 @@ struct ParameterServerHost::Impl {
   void serve_parked(Served& to);
 
   // Snapshots: parameter_server_files.cpp.
-  void load(const std::filesystem::path& path);
+  void go_on_from(const std::filesystem::path& path); // with the workers that were
+  void load(const std::vector<std::filesystem::path>& files);
+  void restore(std::uint32_t optimizer, const TensorMap& tensors,
+               const std::filesystem::path& path);
   void save_on(const std::stop_token& stop);
   void save(const std::filesystem::path& path, bool only_changes);
 

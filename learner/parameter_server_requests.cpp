@@ -180,6 +180,7 @@ void ParameterServerHost::Impl::serve_parked(Served& to) {
     if (push) {
       answer.mutable_answer()->set_outcome(static_cast<std::uint32_t>(push->outcome));
       answer.mutable_answer()->set_staleness(push->staleness);
+      answer.mutable_answer()->set_rate_scale(push->rate_scale);
       answer.mutable_answer()->set_why(push->why);
     }
     answer.mutable_answer()->set_parameters(true);

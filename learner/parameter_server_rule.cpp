@@ -56,9 +56,12 @@ public:
       link_->rest();
   }
 
+  void loaded() override { flat_->write(parameters_); }
+
   Metrics metrics() const override {
     return {{"staleness", static_cast<double>(report_.staleness)},
             {"dropped_gradients", report_.dropped},
+            {"learning_rate_scale", report_.rate_scale},
             {"rewound_servers", report_.rewound},
             {"version", static_cast<double>(report_.version)},
             {"server_wait_seconds", report_.waited_seconds}};

@@ -18,8 +18,9 @@ struct ParameterServerRuleOptions {
 /// Gradients go to parameter servers, parameters come back; the replica's own optimizer never
 /// steps, but its learning rates go with every gradient, so that schedules work. Which strategy
 /// this is (asynchronous, backup workers, central storage, sync groups) the servers' options say.
-/// metrics(): "staleness" and "dropped_gradients" of the last update, "server_wait_seconds",
-/// "version", "rewound_servers".
+/// metrics(), of the last update: "staleness", "dropped_gradients" (servers that left it out),
+/// "learning_rate_scale" (what its age made of the rate), "server_wait_seconds", "version",
+/// "rewound_servers".
 ///
 /// `link`: of the sync group's first replica, null on its others.
 std::unique_ptr<UpdateRule>

@@ -349,6 +349,7 @@ public:
   }
   void update() override { rule_->update(); }
   void rest() override { rule_->rest(); }
+  void loaded() override { rule_->loaded(); }
   Metrics metrics() const override { return rule_->metrics(); }
   const std::shared_ptr<UpdateRule>& rule() const { return rule_; }
 
@@ -384,6 +385,25 @@ void ReplicaContext::rest() {
   for (const auto& rule : rules_)
     if (const auto alive = rule.lock())
       alive->rest();
+}
+
+void ReplicaContext::loaded() {
+  for (const auto& rule : rules_)
+    if (const auto alive = rule.lock())
+      alive->loaded();
+}
+
+Metrics ReplicaContext::metrics() const {
+  Metrics all;
+  for (const auto& rule : rules_)
+    if (const auto alive = rule.lock())
+      for (const auto& [name, value] : alive->metrics()) {
+        const bool least = name == "learning_rate_scale" || name == "version";
+        const auto [at, made] = all.emplace(name, value);
+        if (!made)
+          at->second = least ? std::min(at->second, value) : std::max(at->second, value);
+      }
+  return all;
 }
 
 } // namespace troupe::learner

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -123,6 +125,13 @@ public:
   /// This replica has made the steps of a run; it may go on later. Those of another strategy than
   /// lockstep do not wait for it meanwhile.
   void rest();
+
+  /// After Replica::load(): parameters that servers hold are theirs again.
+  void loaded();
+
+  /// Of the last updates of the wrapped optimizers under a strategy's rule, for the curves: the
+  /// most over the optimizers of each, of "learning_rate_scale" and "version" the least.
+  std::map<std::string, double> metrics() const;
 
 private:
   collectives::Communicator* group(const char* call) const; // null: this replica alone

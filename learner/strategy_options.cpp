@@ -168,4 +168,20 @@ int replicas_in_sync(const StrategyOptions& options, int num_replicas) {
   }
 }
 
+bool has_servers(StrategyKind kind) {
+  return kind == StrategyKind::central_storage || kind == StrategyKind::parameter_server
+         || kind == StrategyKind::sync_groups || kind == StrategyKind::backup_workers;
+}
+
+ParameterServerOptions server_options(const StrategyOptions& options, int num_replicas) {
+  if (options.kind == StrategyKind::central_storage)
+    return central_storage(num_replicas);
+  if (options.kind == StrategyKind::backup_workers)
+    return with_backup_workers(num_replicas, options.backup_workers);
+  return {.workers = options.kind == StrategyKind::sync_groups ? options.sync_groups : num_replicas,
+          .max_staleness = options.max_staleness,
+          .max_lead = options.max_lead,
+          .staleness_rate = options.staleness_rate};
+}
+
 } // namespace troupe::learner

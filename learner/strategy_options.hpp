@@ -58,6 +58,11 @@ std::vector<std::string> strategy_names();
 /// std::invalid_argument when they do not go together.
 int replicas_in_sync(const StrategyOptions& options, int num_replicas);
 
+/// Whether the strategy keeps parameters and moments on parameter servers, and how these act:
+/// what a ParameterServerHost of `num_replicas` replicas needs.
+bool has_servers(StrategyKind kind);
+ParameterServerOptions server_options(const StrategyOptions& options, int num_replicas);
+
 /// `place`: of this process among those of the program. Throws std::invalid_argument for options
 /// out of range or that do not go together, std::runtime_error when the processes do not meet.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options,

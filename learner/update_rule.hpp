@@ -35,6 +35,10 @@ public:
   /// update() later.
   virtual void rest() {}
 
+  /// A checkpoint was loaded into the parameters. What others than this replica hold of them stays
+  /// theirs, and is put back.
+  virtual void loaded() {}
+
   /// Of the last update, for the curves: "staleness", "dropped_gradients", …
   virtual Metrics metrics() const { return {}; }
 };

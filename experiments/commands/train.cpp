@@ -53,8 +53,8 @@ void resume(const std::string& run, const RunOptions& options, int& exit_code) {
 
 void add_run_flags(CLI::App& command, RunOptions& options) {
   command.add_flag("--processes", options.processes,
-                   "environment actors, replay shards, learner replicas and evaluator in processes "
-                   "of their own");
+                   "environment actors, replay shards, parameter servers, learner replicas and "
+                   "evaluator in processes of their own");
   command
       .add_option("--port", options.port,
                   "of 127.0.0.1, where the processes of --processes meet; a free one by default")

@@ -58,11 +58,13 @@ TEST_CASE("bytes that are no such message are refused with their number and the 
 }
 
 TEST_CASE("roles are found by name, others refused with the list") {
-  for (const Role role : {Role::replay, Role::learner, Role::environment, Role::evaluator})
+  for (const Role role :
+       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator})
     CHECK(role_named(role_name(role)) == role);
-  CHECK_THROWS_WITH_AS(role_named("leaner"),
-                       doctest::Contains("replay, learner, environment or evaluator"),
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      role_named("leaner"),
+      doctest::Contains("replay, parameter_server, learner, environment or evaluator"),
+      std::invalid_argument);
 }
 
 } // namespace

@@ -67,6 +67,39 @@ TEST_CASE("pauses do not count as training, and before the first episode the ret
   CHECK(std::isnan(sum.progress(1.0, true).episode_return));
 }
 
+wire::ParameterServerReport server(int shard, std::uint64_t incarnation, std::int64_t applied,
+                                   std::int64_t staleness_sum, double rate_scale_sum) {
+  wire::ParameterServerReport report;
+  report.set_shard(shard);
+  report.set_incarnation(incarnation);
+  auto& one = *report.add_optimizers();
+  one.set_applied(applied);
+  one.set_dropped(2);
+  one.set_staleness_sum(staleness_sum);
+  one.set_staleness_most(staleness_sum > 0 ? 3 : 0);
+  one.set_rate_scale_sum(rate_scale_sum);
+  return report;
+}
+
+TEST_CASE("staleness and rates are means over the gradients of the last stretch, drops are a sum") {
+  MetricsSum sum({});
+  CHECK_FALSE(sum.progress(1.0, true).learner.contains("staleness_mean")); // there are no servers
+  sum.add(server(0, 0, 10, 5, 10));
+  sum.add(server(1, 0, 10, 15, 10));
+  Progress now = sum.progress(1.0, true);
+  CHECK(now.learner.at("staleness_mean") == doctest::Approx(1));
+  CHECK(now.learner.at("staleness_max") == 3);
+  CHECK(now.learner.at("dropped_gradients") == 4);
+  sum.add(server(0, 0, 20, 45, 15)); // ten more, of staleness 4 at half the rate
+  now = sum.progress(1.0, true);
+  CHECK(now.learner.at("staleness_mean") == doctest::Approx(4));
+  CHECK(now.learner.at("learning_rate_scale") == doctest::Approx(0.5));
+  sum.add(server(0, 1, 0, 0, 0)); // it died and is back: what it did before stays
+  now = sum.progress(1.0, true);
+  CHECK(now.learner.at("staleness_mean") == doctest::Approx(4));
+  CHECK(now.learner.at("dropped_gradients") == 6);
+}
+
 TEST_CASE("the episode return is the mean of the last ten") {
   MetricsSum sum({});
   auto report = environment(0, 0, 1);

@@ -33,18 +33,19 @@ TEST_CASE_FIXTURE(
     tests::ActorFixture,
     "a parameter server actor serves learners, reports, saves, and goes on from that") {
   const TemporaryFolder folder;
-  const auto path = (folder / "shard.safetensors").string();
-  env::wire::Context context;
-  const auto first =
-      system.spawn(parameter_server_actor, &context, learner::ParameterServerHostOptions{});
+  const auto path = (folder / "servers").string();
+  const auto context = std::make_shared<env::wire::Context>();
+  const auto first = system.spawn(parameter_server_actor, context,
+                                  learner::ParameterServerHostOptions{}, std::uint64_t{0});
   CHECK(train(ask<std::string>(first, hello_atom_v), 5).equal(torch::full({3}, -5.0)));
   const auto report = decode<wire::ParameterServerReport>(ask<Encoded>(first, report_atom_v));
   REQUIRE(report.optimizers_size() == 1);
   CHECK(report.optimizers(0).version() == 5);
   CHECK(report.optimizers(0).applied() == 5);
+  CHECK(report.optimizers(0).rate_scale_sum() == 5);
   ask<done_atom>(first, save_atom_v, path);
-  const auto second =
-      system.spawn(parameter_server_actor, &context, learner::ParameterServerHostOptions{});
+  const auto second = system.spawn(parameter_server_actor, context,
+                                   learner::ParameterServerHostOptions{}, std::uint64_t{0});
   ask<done_atom>(second, load_atom_v, path);
   // A learner that comes now gets what was saved.
   CHECK(train(ask<std::string>(second, hello_atom_v), 2).equal(torch::full({3}, -7.0)));
@@ -53,6 +54,40 @@ TEST_CASE_FIXTURE(
   pending.receive(
       [](done_atom) { FAIL("a file that is not there was loaded"); },
       [&](caf::error& error) { CHECK(explain(system, error).find(".none") != std::string::npos); });
+}
+
+TEST_CASE_FIXTURE(
+    tests::ActorFixture,
+    "a parameter server that comes back goes on from its snapshot, one of a new run does not") {
+  const TemporaryFolder folder;
+  const auto context = std::make_shared<env::wire::Context>();
+  learner::ParameterServerHostOptions options;
+  options.snapshot = folder / "servers" / "shard-0.safetensors";
+  const auto spawn = [&](std::uint64_t incarnation) {
+    return system.spawn(parameter_server_actor, context, options, incarnation);
+  };
+  const auto version = [&](const ParameterServerActor& server) {
+    const auto report = decode<wire::ParameterServerReport>(ask<Encoded>(server, report_atom_v));
+    CHECK(report.optimizers_size() <= 1);
+    return report.optimizers_size() == 0 ? 0 : report.optimizers(0).version();
+  };
+  const auto end = [&](const ParameterServerActor& server) { // as it ends it writes its last state
+    caf::anon_send_exit(server, caf::exit_reason::user_shutdown);
+    deliver_all();
+  };
+  {
+    const auto first = spawn(0);
+    train(ask<std::string>(first, hello_atom_v), 4);
+    end(first);
+  }
+  {
+    const auto back = spawn(1);
+    CHECK(version(back) == 4);
+    end(back);
+  }
+  const auto other = spawn(0);
+  CHECK(version(other) == 0);
+  end(other);
 }
 
 } // namespace

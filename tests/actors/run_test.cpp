@@ -7,6 +7,7 @@
 #include "actors/checkpointer_actor.hpp"
 #include "actors/run.hpp"
 #include "learner/safetensors.hpp"
+#include "tests/actors/small_run.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -22,41 +23,6 @@ struct Folder {
   }
   ~Folder() { fs::remove_all(path); }
 };
-
-RunConfig small(std::int64_t environment_steps) {
-  RunConfig config;
-  config.deterministic = true;
-  config.environment.task = "cartpole_balance";
-  config.environment.action_repeat = 4;
-  config.agent.policy_layers = {32, 32};
-  config.agent.critic_layers = {32, 32};
-  config.agent.batch_size = 32;
-  config.replay.shards = 2;
-  config.replay.minimum_items = 200;
-  config.replay.samples_per_insert = 8;
-  config.actors.random_steps = 200;
-  config.evaluation.period = 0;
-  config.evaluation.final_episodes = 1;
-  config.checkpoint.minutes = 0;
-  config.stop.environment_steps = environment_steps;
-  return config;
-}
-
-RunResult play(const RunConfig& config, const fs::path& folder, const fs::path& resume = {}) {
-  const std::atomic<bool> stop = false;
-  return run(config, folder, resume, {}, {}, stop);
-}
-
-void check_equal(const fs::path& a, const fs::path& b, const char* file) {
-  const auto left = learner::read_safetensors(a / file).tensors;
-  const auto right = learner::read_safetensors(b / file).tensors;
-  REQUIRE(left.size() == right.size());
-  for (const auto& [name, tensor] : left) {
-    INFO(name);
-    REQUIRE(right.contains(name));
-    CHECK(at::equal(tensor, right.at(name)));
-  }
-}
 
 TEST_CASE("a deterministic run repeated gives the same parameters to the last bit") {
   const Folder first("first"), second("second");

@@ -1,0 +1,50 @@
+#pragma once
+// Runs of a few seconds, and what two of them have in common.
+
+#include <atomic>
+#include <filesystem>
+
+#include "actors/run.hpp"
+#include "learner/safetensors.hpp"
+#include "tests/doctest_torch.hpp"
+
+namespace troupe::actors {
+
+inline RunConfig small(std::int64_t environment_steps) {
+  RunConfig config;
+  config.deterministic = true;
+  config.environment.task = "cartpole_balance";
+  config.environment.action_repeat = 4;
+  config.agent.policy_layers = {32, 32};
+  config.agent.critic_layers = {32, 32};
+  config.agent.batch_size = 32;
+  config.replay.shards = 2;
+  config.replay.minimum_items = 200;
+  config.replay.samples_per_insert = 8;
+  config.actors.random_steps = 200;
+  config.evaluation.period = 0;
+  config.evaluation.final_episodes = 1;
+  config.checkpoint.minutes = 0;
+  config.stop.environment_steps = environment_steps;
+  return config;
+}
+
+inline RunResult play(const RunConfig& config, const std::filesystem::path& folder,
+                      const std::filesystem::path& resume = {}) {
+  const std::atomic<bool> stop = false;
+  return run(config, folder, resume, {}, {}, stop);
+}
+
+inline void check_equal(const std::filesystem::path& a, const std::filesystem::path& b,
+                        const char* file) {
+  const auto left = learner::read_safetensors(a / file).tensors;
+  const auto right = learner::read_safetensors(b / file).tensors;
+  REQUIRE(left.size() == right.size());
+  for (const auto& [name, tensor] : left) {
+    INFO(name);
+    REQUIRE(right.contains(name));
+    CHECK(at::equal(tensor, right.at(name)));
+  }
+}
+
+} // namespace troupe::actors
