@@ -43,6 +43,15 @@ start() {
   "$troupe" "$@" --processes >"$scratch/out" 2>&1 &
   run=$!
 }
+resume() { # for the n-th time, until it has
+  start resume "$(folder)"
+  for _ in $(seq 1200); do
+    [ "$(grep -c 'resumed at' "$(folder)/log.txt")" = "$1" ] && return
+    kill -0 "$run" 2>/dev/null || fail 'the run did not resume'
+    pause
+  done
+  fail 'the run did not resume within a minute'
+}
 folder() { echo "$scratch"/runs/servers/*; }
 victim() { pgrep -P "$run" -f "role $1 --index $2" | head -n 1; }
 
@@ -69,9 +78,8 @@ code=$?
 stopped=$(updates)
 ls "$(folder)"/checkpoints/*/servers/shard-1.safetensors >/dev/null || fail 'the checkpoint has no part of shard 1'
 
-start resume "$(folder)"
+resume 1
 until_updates "$((stopped + 50))"
-grep -q 'resumed at' "$(folder)/log.txt" || fail 'the run did not resume'
 learner=$(victim learner $((replicas - 1)))
 [ -n "$learner" ] || fail 'no process of a learner found'
 killed=$(ms)
@@ -82,8 +90,9 @@ echo "learner killed: the run ended after $(($(ms) - killed)) ms"
 [ "$code" = 1 ] || fail "exit code $code after the death of a learner"
 tail -n 1 "$scratch/out" | grep -q "learner actor $((replicas - 1)) died" || fail 'the last line does not name the cause'
 
-start resume "$(folder)"
-until_updates "$((stopped + 50))"
+before=$(updates)
+resume 2
+until_updates "$before"
 kill -INT "$run"
 wait "$run" || fail "exit code $? at the end"
 pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
