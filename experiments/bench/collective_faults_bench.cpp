@@ -1,9 +1,10 @@
 // How long until every surviving rank of 3 knows, by name, of a rank that is killed, frozen (with a
 // deadline of 2 s) or makes another call, in the middle of all_reduces of 25 MiB: from the signal
 // or the wrong call to the last survivor's exception; and until both survivors, as an elastic
-// group, have made the next all_reduce without it. Processes over shared memory, Gloo and both (two
-// hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing to kill: a rank
-// leaves.
+// group, have made the next all_reduce without it. And of a rank whose gradient is not finite: from
+// before its backward pass to the refusal of the update on all. Processes over shared memory, Gloo
+// and both (two hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing to
+// kill: a rank leaves.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -17,6 +18,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/ones.h>
+#include <torch/optim/sgd.h>
 
 #include "collectives/communicator.hpp"
 #include "collectives/elastic_group.hpp"
@@ -24,6 +26,7 @@
 #include "collectives/rendezvous.hpp"
 #include "experiments/bench/bench.hpp"
 #include "experiments/bench/rank_process.hpp"
+#include "learner/wrapped_optimizer.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -44,6 +47,8 @@ double now() { // seconds, the same for all processes of the host
 
 const std::vector<std::string> kOtherCalls = {"another collective", "another shape", "another type",
                                               "another operation"};
+
+const std::string kNotFinite = "NaN in a gradient";
 
 /// What rank 1 does instead of the all_reduce of the others.
 void call_otherwise(Communicator& communicator, const std::string& fault) {
@@ -93,6 +98,32 @@ collectives::StoreFactory factory_of(const Seat& seat) {
                                               seat.rank == 1 ? "odd" : "even");
 }
 
+void say_running() {
+  std::printf("running %.9f\n", now());
+  std::fflush(stdout);
+}
+
+/// Trains until an update is refused: rank 1's gradient of one is not finite.
+End train_until_refused(Communicator& communicator) {
+  auto parameter = at::ones({kElements}, at::kFloat).requires_grad_();
+  learner::WrappedOptimizer optimizer(
+      std::make_unique<torch::optim::SGD>(std::vector<at::Tensor>{parameter},
+                                          torch::optim::SGDOptions(0.1)),
+      &communicator);
+  try {
+    for (int update = 0;; ++update) {
+      const bool odd = update == kCallsBefore && communicator.rank() == 1;
+      if (update == kCallsBefore)
+        say_running();
+      optimizer.zero_grad();
+      (parameter * (odd ? std::nan("") : 1.0)).sum().backward();
+      optimizer.step();
+    }
+  } catch (const std::runtime_error& error) {
+    return {now(), 0, error.what()};
+  }
+}
+
 /// A rank's process: says "running", and the end when it comes. The note is the fault.
 void be_rank(const Seat& seat) {
   at::set_num_threads(1);
@@ -103,9 +134,14 @@ void be_rank(const Seat& seat) {
   collectives::ElasticGroup group(
       collectives::connect_rendezvous("127.0.0.1", seat.port, options.communicator), "faults",
       seat.rank, seat.size, options);
+  if (seat.note == kNotFinite) {
+    const auto end = train_until_refused(group.communicator());
+    std::printf("%.9f %.9f %s\n", end.at, end.again, end.message.c_str());
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
   sum_before(group.communicator());
-  std::printf("running %.9f\n", now());
-  std::fflush(stdout);
+  say_running();
   if (seat.rank == 1 && seat.note.starts_with("another")) {
     try {
       call_otherwise(group.communicator(), seat.note);
@@ -135,7 +171,8 @@ Outcome outcome_of(double begin, const std::vector<End>& ends) {
     if (end.again > 0)
       result.again = std::max(result.again, end.again - begin);
     result.message = end.message;
-    if (end.message.find("rank 1") == std::string::npos)
+    if (end.message.find("rank 1") == std::string::npos
+        && end.message.find("replica 1") == std::string::npos)
       throw std::runtime_error("bench collective_faults: a survivor does not name rank 1: "
                                + end.message);
   }
@@ -155,7 +192,7 @@ Outcome with_processes(const std::string& backend, const std::string& fault,
     if (&rank == &ranks[1])
       begin = std::stod(line.substr(8));
   }
-  if (!fault.starts_with("another")) {
+  if (!fault.starts_with("another") && fault != kNotFinite) {
     begin = now();
     ranks[1].signal(fault == "kill -9" ? SIGKILL : SIGSTOP);
   }
@@ -235,7 +272,7 @@ void bench_collective_faults(const BenchOptions& options, const Report& report) 
     tell("until the survivors' next call is done", again);
   };
   for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
-    for (const std::string fault : {"kill -9", "freeze"})
+    for (const std::string& fault : {std::string("kill -9"), std::string("freeze"), kNotFinite})
       measure(backend, fault, [&] { return with_processes(backend, fault, options); });
   for (const std::string fault : {"leaves", "freeze"})
     measure("threads", fault, [&] { return with_threads(fault); });
