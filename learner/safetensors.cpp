@@ -48,8 +48,9 @@ std::string header_of(const TensorMap& tensors,
     header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    const auto* kind = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                    [&](const Kind& k) { return k.type == tensor.scalar_type(); });
+    const auto* kind =
+        std::find_if(std::begin(kKinds), std::end(kKinds),
+                     [type = tensor.scalar_type()](const Kind& k) { return k.type == type; });
     if (kind == std::end(kKinds))
       throw std::invalid_argument("tensor " + name + " is " + at::toString(tensor.scalar_type())
                                   + "; float64, float32, bfloat16, int64 and uint8 can be written");

@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 namespace troupe::learner {

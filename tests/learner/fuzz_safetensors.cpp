@@ -1,7 +1,8 @@
 // libFuzzer target of files of tensors, which checkpoints are made of: clang++ -std=c++20
 // -fsanitize=fuzzer,address,undefined -I. -isystem build/third_party/torch/include -isystem
 // build/third_party/torch/include/torch/csrc/api/include tests/learner/fuzz_safetensors.cpp
-// learner/safetensors.cpp -Lbuild/third_party/torch/lib -ltorch_cpu -lc10.
+// learner/safetensors.cpp learner/checked_copy.cpp env/whole_file.cpp
+// -Lbuild/third_party/torch/lib -ltorch_cpu -lc10.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
