@@ -4,16 +4,12 @@
 #include <map>
 #include <stdexcept>
 
-#include <torch/optim/optimizer.h>
-
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include "learner/differentiable.hpp"
-#include "learner/update_rule.hpp"
-#include "learner/wrapped_optimizer.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -335,75 +331,6 @@ void ReplicaContext::all_reduce_(at::Tensor& tensor, ReduceOp op) {
 void ReplicaContext::broadcast_(at::Tensor& tensor, int root) {
   if (group("broadcast"))
     seat_.communicator->broadcast(tensor, root);
-}
-
-namespace {
-
-/// The rule of an optimizer, of which the context knows as long as it lives.
-class SharedRule : public UpdateRule {
-public:
-  explicit SharedRule(std::shared_ptr<UpdateRule> rule) : rule_(std::move(rule)) {}
-  void begin(torch::optim::Optimizer& optimizer,
-             const std::vector<at::Tensor>& parameters) override {
-    rule_->begin(optimizer, parameters);
-  }
-  void update() override { rule_->update(); }
-  void rest() override { rule_->rest(); }
-  void loaded() override { rule_->loaded(); }
-  Metrics metrics() const override { return rule_->metrics(); }
-  const std::shared_ptr<UpdateRule>& rule() const { return rule_; }
-
-private:
-  std::shared_ptr<UpdateRule> rule_;
-};
-
-} // namespace
-
-std::unique_ptr<WrappedOptimizer>
-ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer) {
-  return wrap_optimizer(std::move(optimizer), WrappedOptimizerOptions{});
-}
-
-std::unique_ptr<WrappedOptimizer>
-ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
-                               const WrappedOptimizerOptions& options) {
-  const int number = optimizers_++;
-  auto with_timeline = options;
-  if (!with_timeline.timeline)
-    with_timeline.timeline = seat_.timeline;
-  std::unique_ptr<UpdateRule> rule;
-  if (seat_.update_rule) {
-    auto made = std::make_unique<SharedRule>(seat_.update_rule(number));
-    rules_.push_back(made->rule());
-    rule = std::move(made);
-  }
-  return std::make_unique<WrappedOptimizer>(std::move(optimizer), seat_.communicator, with_timeline,
-                                            std::move(rule));
-}
-
-void ReplicaContext::rest() {
-  for (const auto& rule : rules_)
-    if (const auto alive = rule.lock())
-      alive->rest();
-}
-
-void ReplicaContext::loaded() {
-  for (const auto& rule : rules_)
-    if (const auto alive = rule.lock())
-      alive->loaded();
-}
-
-Metrics ReplicaContext::metrics() const {
-  Metrics all;
-  for (const auto& rule : rules_)
-    if (const auto alive = rule.lock())
-      for (const auto& [name, value] : alive->metrics()) {
-        const bool least = name == "learning_rate_scale" || name == "version";
-        const auto [at, made] = all.emplace(name, value);
-        if (!made)
-          at->second = least ? std::min(at->second, value) : std::max(at->second, value);
-      }
-  return all;
 }
 
 } // namespace troupe::learner

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +9,8 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "tests/experiments/program.hpp"
 #include "tests/temporary_folder.hpp"
@@ -41,6 +45,15 @@ inline std::vector<double> numbers_of(const std::string& text, const std::string
   for (const std::string& line : lines_of(text, prefix))
     numbers.push_back(std::strtod(line.c_str() + line.rfind(' '), nullptr));
   return numbers;
+}
+
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  REQUIRE_FALSE(a.empty());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
 }
 
 struct RunOfRanks {

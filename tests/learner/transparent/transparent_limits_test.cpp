@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 using namespace troupe;
 using namespace troupe::learner::transparent;
 
@@ -23,13 +21,7 @@ std::vector<std::string> parameters(const std::string& output) {
 }
 
 double difference(const std::string& a, const std::string& b) {
-  const auto x = numbers_of(a, "parameter "), y = numbers_of(b, "parameter ");
-  REQUIRE(x.size() == y.size());
-  REQUIRE_FALSE(x.empty());
-  double largest = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    largest = std::max(largest, std::abs(x[i] - y[i]));
-  return largest;
+  return largest_difference(numbers_of(a, "parameter "), numbers_of(b, "parameter "));
 }
 
 } // namespace

@@ -11,15 +11,6 @@ using namespace troupe::learner::transparent;
 
 namespace {
 
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  REQUIRE_FALSE(a.empty());
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
-}
-
 void check_equal_ranks(const RunOfRanks& run, const std::string& prefix) {
   CAPTURE(run.outcome.output);
   CHECK(run.outcome.exit_code == 0);
