@@ -27,9 +27,24 @@ std::int64_t Head::lanes() const {
 }
 
 bool Head::time_to_stop() const {
-  if (stop_ || progress_.environment_steps >= config_.stop.environment_steps)
+  const bool done = config_.workload
+                        ? progress_.updates >= config_.stop.updates
+                        : progress_.environment_steps >= config_.stop.environment_steps;
+  if (stop_ || done)
     return true;
   return config_.stop.minutes > 0 && progress_.training_seconds >= 60 * config_.stop.minutes;
+}
+
+void Head::grant_learners(std::int64_t updates) {
+  updates_granted_ = updates;
+  for (const auto& learner : all(Role::learner))
+    self_->send(learner, grant_atom_v, updates);
+}
+
+/// Until all updates that were granted are made.
+void Head::wait_for_learners() {
+  for (const auto& learner : all(Role::learner))
+    ask<std::int64_t>(learner, kRequestDeadline, "waiting for a learner", flush_atom_v);
 }
 
 void Head::extend_grants() {
@@ -39,9 +54,7 @@ void Head::extend_grants() {
   const std::int64_t wanted = progress_.updates + std::min<std::int64_t>(window, 10'000);
   if (wanted <= updates_granted_)
     return;
-  updates_granted_ = wanted;
-  for (const auto& learner : all(Role::learner))
-    self_->send(learner, grant_atom_v, updates_granted_);
+  grant_learners(wanted);
 }
 
 void Head::pause() {
@@ -53,8 +66,7 @@ void Head::pause() {
   for (const auto& environment : all(Role::environment))
     ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                       flush_atom_v);
-  for (const auto& learner : all(Role::learner))
-    ask<std::int64_t>(learner, kRequestDeadline, "waiting for a learner", flush_atom_v);
+  wait_for_learners();
   self_->send(*metrics_, grant_atom_v, false);
   training_ = false;
   refresh();
@@ -97,10 +109,8 @@ void Head::train_in_rounds() {
     const auto due = static_cast<std::int64_t>(ready * config_.replay.samples_per_insert
                                                / static_cast<double>(config_.agent.batch_size));
     updates_granted_ = std::max(updates_granted_, due);
-    for (const auto& learner : all(Role::learner))
-      self_->send(learner, grant_atom_v, updates_granted_);
-    for (const auto& learner : all(Role::learner))
-      ask<std::int64_t>(learner, kRequestDeadline, "waiting for a learner", flush_atom_v);
+    grant_learners(updates_granted_);
+    wait_for_learners();
     refresh();
     take_messages(std::chrono::milliseconds(0));
     maybe_evaluate();
@@ -173,7 +183,8 @@ void Head::maybe_checkpoint() {
     last_checkpoint_ = Clock::now();
     return;
   }
-  if (!config_.deterministic)
+  const bool in_motion = !config_.deterministic || config_.workload;
+  if (in_motion)
     pause();
   try {
     capture_checkpoint();
@@ -183,7 +194,7 @@ void Head::maybe_checkpoint() {
     on_written("", e.what());
   }
   last_checkpoint_ = Clock::now();
-  if (!config_.deterministic)
+  if (in_motion)
     unpause();
 }
 
@@ -199,10 +210,11 @@ void Head::on_written(const std::string& path, const std::string& problem) {
 void Head::capture_checkpoint() {
   refresh();
   wire::RunState state = counters_;
-  state.set_updates(config_.deterministic ? updates_granted_ : state.updates());
+  const bool in_rounds = config_.deterministic && !config_.workload;
+  state.set_updates(in_rounds ? updates_granted_ : state.updates());
   state.set_next_evaluation(next_evaluation_);
   state.set_lane_steps(lane_steps_);
-  for (int i = 0; i < config_.actors.environment; ++i)
+  for (int i = 0; i < role_count(config_, Role::environment); ++i)
     state.add_incarnations(incarnations_[{Role::environment, i}]);
   ask<done_atom>(caf::actor_cast<caf::actor>(*checkpointer_), 4 * kRequestDeadline,
                  "writing a checkpoint", save_atom_v, (folder_ / "checkpoints").string(),
@@ -237,9 +249,10 @@ void Head::finish(RunResult& result) {
   capture_checkpoint();
   result.checkpoint = written_checkpoint();
   if (!result.interrupted) {
-    result.evaluation =
-        evaluate(config_.evaluation.final_episodes,
-                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, progress_.updates)), true);
+    const auto updates = std::max<std::int64_t>(0, progress_.updates);
+    result.evaluation = config_.workload ? evaluate_learners(true)
+                                         : evaluate(config_.evaluation.final_episodes,
+                                                    static_cast<std::uint64_t>(updates), true);
     if (callbacks_.evaluated)
       callbacks_.evaluated(result.evaluation);
   }
@@ -260,7 +273,9 @@ RunResult Head::run() {
     if (!resume_from_.empty())
       restore();
     begin_training();
-    if (config_.deterministic)
+    if (config_.workload)
+      train_on_data();
+    else if (config_.deterministic)
       train_in_rounds();
     else
       train_free();

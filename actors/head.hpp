@@ -53,6 +53,9 @@ private:
   // training (head.cpp)
   void train_free();
   void train_in_rounds();
+  void train_on_data();
+  void grant_learners(std::int64_t updates);
+  void wait_for_learners();
   void extend_grants();
   void pause();
   void unpause();
@@ -67,6 +70,7 @@ private:
   void capture_checkpoint();
   std::string written_checkpoint(); // waits for it
   Evaluated evaluate(int episodes, std::uint64_t minimum_version, bool final);
+  Evaluated evaluate_learners(bool final); // by all of them together, on data
   void finish(RunResult& result);
 
   // messages
@@ -108,7 +112,7 @@ private:
   bool paused_ = true;
   std::int64_t lane_steps_ = 0; // granted to each environment, in a deterministic run
   std::int64_t updates_granted_ = 0;
-  std::int64_t next_evaluation_ = 0; // environment steps
+  std::int64_t next_evaluation_ = 0; // environment steps, or updates on data
   bool evaluating_ = false;
   std::deque<Evaluated> evaluations_; // answers that came while training
   Clock::time_point last_checkpoint_ = Clock::now();

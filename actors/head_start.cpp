@@ -167,7 +167,7 @@ void Head::restore_servers() {
 }
 
 void Head::restore() {
-  for (int i = 0; i < config_.replay.shards; ++i)
+  for (int i = 0; i < role_count(config_, Role::replay); ++i)
     if (const auto path = part_path(resume_from_, Role::replay, i); std::filesystem::exists(path)) {
       const auto difference =
           ask<std::string>(actor(Role::replay, i), kStartDeadline, "restoring " + path.string(),
@@ -181,7 +181,7 @@ void Head::restore() {
                          + "; it starts empty");
   for (int i = 0; i < config_.learner.replicas; ++i)
     load(Role::learner, i, resume_from_);
-  for (int i = 0; i < config_.actors.environment; ++i)
+  for (int i = 0; i < role_count(config_, Role::environment); ++i)
     if (const auto path = part_path(resume_from_, Role::environment, i);
         std::filesystem::exists(path))
       load(Role::environment, i, path);
@@ -189,8 +189,10 @@ void Head::restore() {
   updates_granted_ = before_.updates();
   lane_steps_ = before_.lane_steps();
   next_evaluation_ = before_.next_evaluation();
-  log("info", "resumed at " + std::to_string(before_.updates()) + " updates, "
-                  + std::to_string(before_.environment_steps()) + " environment steps");
+  log("info", "resumed at " + std::to_string(before_.updates()) + " updates"
+                  + (config_.workload ? std::string()
+                                      : ", " + std::to_string(before_.environment_steps())
+                                            + " environment steps"));
 }
 
 void Head::restart_lost() {
@@ -219,9 +221,7 @@ void Head::restart_lost() {
 void Head::begin_training() {
   if (next_evaluation_ == 0)
     next_evaluation_ = config_.evaluation.period;
-  updates_granted_ = std::max(updates_granted_, progress_.updates);
-  for (const auto& learner : all(Role::learner)) // the untrained or restored policy is published
-    self_->send(learner, grant_atom_v, updates_granted_);
+  grant_learners(std::max(updates_granted_, progress_.updates)); // the policy is published
   self_->send(*metrics_, grant_atom_v, true);
   training_ = true;
   paused_ = false;

@@ -22,7 +22,10 @@ void publish(Self self) {
   auto& state = self->state;
   if (!state.options.parameters || state.published == state.updates)
     return;
-  const at::Tensor flat = state.replica->policy_parameters().contiguous();
+  const at::Tensor policy = state.replica->policy_parameters();
+  if (!policy.defined())
+    return;
+  const at::Tensor flat = policy.contiguous();
   auto made = std::make_shared<Parameters>();
   made->version = static_cast<std::uint64_t>(state.updates);
   made->values.assign(flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel());
@@ -95,24 +98,88 @@ void build(Self self) {
   state.watch.lap("learner.build");
 }
 
-void update(Self self, BatchPtr& batch) {
-  auto& state = self->state;
+void step(LearnerState& state, const learner::TensorMap& batch) {
   state.watch.lap("learner.wait");
-  state.metrics = state.replica->step_fn(*state.context, batch->tensors);
+  state.metrics = state.replica->step_fn(*state.context, batch);
   state.metrics.merge(state.context->metrics());
-  take_priorities(state, *batch);
   ++state.updates;
   state.watch.lap("learner.update");
+}
+
+void update(Self self, BatchPtr& batch) {
+  auto& state = self->state;
+  step(state, batch->tensors);
+  take_priorities(state, *batch);
   self->send(*state.prefetch, batch_atom_v, std::move(batch));
   if (state.updates % state.options.publish_period == 0)
     publish(self);
   answer_flushes(self);
 }
 
+/// The pipeline goes on behind the updates that were made: in a resumed run too.
+void open_input(LearnerState& state) {
+  const auto& context = *state.context;
+  state.input = state.replica->input_fn({.num_replicas_in_sync = context.num_replicas_in_sync(),
+                                         .input_pipeline_id = context.replica_id(),
+                                         .num_input_pipelines = context.num_replicas(),
+                                         .first_step = state.updates});
+}
+
+void update_from_own_data(Self self) {
+  auto& state = self->state;
+  const auto batch = state.input();
+  if (batch.empty())
+    throw std::runtime_error("the data ended after " + std::to_string(state.updates)
+                             + " updates; an input of a run begins anew at its end");
+  step(state, batch);
+  state.rows += batch.begin()->second.size(0);
+  answer_flushes(self);
+}
+
+void start_data(Self self) {
+  auto& state = self->state;
+  if (!state.options.own_data) {
+    if (!state.prefetch)
+      start_prefetch(self);
+    self->send(*state.prefetch, grant_atom_v, state.granted);
+  } else if (state.updates < state.granted && !std::exchange(state.stepping, true)) {
+    self->send(self, step_atom_v);
+  }
+}
+
+Encoded evaluate(LearnerState& state) {
+  wire::LearnerEvaluation made;
+  const auto metrics = state.replica->evaluate(*state.context);
+  made.mutable_metrics()->insert(metrics.begin(), metrics.end());
+  if (state.options.replica == 0)
+    for (const auto& [name, picture] : state.replica->pictures()) {
+      if (picture.scalar_type() != at::kByte || picture.dim() != 3 || picture.size(0) != 3)
+        throw std::runtime_error("the replica's picture \"" + name
+                                 + "\" is not uint8 [3, height, width]");
+      auto& one = *made.add_pictures();
+      one.set_name(name);
+      one.set_height(static_cast<std::int32_t>(picture.size(1)));
+      one.set_width(static_cast<std::int32_t>(picture.size(2)));
+      const auto rows = picture.permute({1, 2, 0}).contiguous();
+      one.set_rgb(rows.const_data_ptr(), rows.nbytes());
+    }
+  state.watch.lap("learner.evaluate");
+  return encode(made);
+}
+
+/// What went wrong ends the actor, and the wait of the other replicas for it.
+void fail(Self self, const std::exception& e) {
+  if (self->state.strategy)
+    self->state.strategy->abort("replica " + std::to_string(self->state.options.replica) + ": "
+                                + e.what());
+  self->quit(failure(e));
+}
+
 Encoded report(const LearnerState& state) {
   wire::LearnerReport made;
   made.set_replica(state.options.replica);
   made.set_updates(state.updates);
+  made.set_rows(state.rows);
   made.mutable_metrics()->insert(state.metrics.begin(), state.metrics.end());
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
   return encode(made);
@@ -150,6 +217,7 @@ void load(Self self, const std::string& folder) {
                              + "/learner.safetensors does not say after how many updates it was "
                                "written; it is no checkpoint of a run");
   state.updates = state.granted = std::stoll(updates->second);
+  state.input = {}; // one that was opened stood elsewhere
 }
 
 } // namespace
@@ -177,21 +245,36 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
   };
   return {
       [self](grant_atom, std::int64_t updates) {
-        auto& state = self->state;
-        if (!state.prefetch)
-          start_prefetch(self);
-        state.granted = std::max(state.granted, updates);
-        self->send(*state.prefetch, grant_atom_v, state.granted);
+        self->state.granted = std::max(self->state.granted, updates);
+        start_data(self);
         publish(self);
       },
       [self](batch_atom, BatchPtr& batch) {
         try {
           update(self, batch);
         } catch (const std::exception& e) {
-          if (self->state.strategy)
-            self->state.strategy->abort("replica " + std::to_string(self->state.options.replica)
-                                        + ": " + e.what());
-          self->quit(failure(e));
+          fail(self, e);
+        }
+      },
+      [self](step_atom) {
+        auto& state = self->state;
+        state.stepping = false;
+        try {
+          if (!state.input)
+            open_input(state);
+          if (state.updates < state.granted)
+            update_from_own_data(self);
+          start_data(self);
+        } catch (const std::exception& e) {
+          fail(self, e);
+        }
+      },
+      [self](evaluate_atom) -> caf::result<Encoded> {
+        try {
+          return evaluate(self->state);
+        } catch (const std::exception& e) {
+          fail(self, e);
+          return failure(e);
         }
       },
       [self](flush_atom) -> caf::result<std::int64_t> {

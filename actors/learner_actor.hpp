@@ -14,11 +14,12 @@ namespace troupe::actors {
 
 struct LearnerOptions {
   int replica = 0;
+  bool own_data = false; // batches come from the replica's input_fn(), not from shards
   int threads = 1;
   int publish_period = 10; // updates
   int prefetch = 2;
   int gather_threads = 1;
-  std::int64_t rows = 0; // of this replica's batch
+  std::int64_t rows = 0; // of this replica's batch, from shards
   bool feedback = false; // replica's priorities() go to the shards, batches have a "weight"
   bool weighted = false;
   double importance_exponent = 1;
@@ -42,14 +43,17 @@ struct LearnerState {
   std::int64_t granted = 0;
   std::int64_t updates = 0;
   std::int64_t published = -1;
+  learner::Input input;  // of its own
+  bool stepping = false; // a step_atom is on its way
+  std::int64_t rows = 0; // of its own data, learnt from in this life
   learner::Metrics metrics;
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   Stopwatch watch;
 };
 
-/// One replica: makes one update per batch that its prefetcher sends, which is never more than
-/// granted. Detached. Dies with Fault::failed and the exception's text (a NaN and its origin, a
-/// collective that failed and the rank).
+/// One replica: makes one update per batch that its prefetcher sends, or that its replica's own
+/// input brings, and never more than granted. Detached. Dies with Fault::failed and the exception's
+/// text (a NaN and its origin, a collective that failed and the rank).
 LearnerActor::behavior_type learner_actor(LearnerActor::stateful_pointer<LearnerState> self,
                                           LearnerOptions options);
 

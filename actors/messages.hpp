@@ -195,7 +195,10 @@ using LearnerActor =
                      caf::replies_to<flush_atom>::with<std::int64_t>, // when all granted updates
                                                                       // are made and published:
                                                                       // their number
-                     caf::replies_to<report_atom>::with<Encoded>,     // LearnerReport
+                     // what its replica evaluates to, with all the others: LearnerEvaluation
+                     caf::replies_to<evaluate_atom>::with<Encoded>,
+                     caf::reacts_to<step_atom>, // to itself: one update on data of its own
+                     caf::replies_to<report_atom>::with<Encoded>,              // LearnerReport
                      caf::replies_to<save_atom, std::string>::with<done_atom>, // folder
                      caf::replies_to<load_atom, std::string>::with<done_atom>>;
 

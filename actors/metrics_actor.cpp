@@ -43,27 +43,33 @@ void add_report(MetricsState& state, Role role, const Encoded& report) {
   }
 }
 
-void answered(Self self, const caf::actor& who, const Encoded* report);
+enum class Answer : std::uint8_t { report, late, gone };
+
+void answered(Self self, const caf::actor& who, Answer answer, const Encoded& report = {});
 
 void ask(Self self, const caf::actor& who) {
   self->request(who, kRequestDeadline, report_atom_v)
-      .then([self, who](const Encoded& report) { answered(self, who, &report); },
-            [self, who](const caf::error&) { answered(self, who, nullptr); });
+      .then([self, who](const Encoded& report) { answered(self, who, Answer::report, report); },
+            [self, who](const caf::error& error) {
+              const bool busy = error == caf::sec::request_timeout; // a long evaluation
+              answered(self, who, busy ? Answer::late : Answer::gone);
+            });
 }
 
 /// Somebody answered or died: those who wait for everybody's report may now have it.
-void answered(Self self, const caf::actor& who, const Encoded* report) {
+void answered(Self self, const caf::actor& who, Answer answer, const Encoded& report) {
   auto& state = self->state;
   const auto at = std::find_if(state.watched.begin(), state.watched.end(),
                                [&](const auto& w) { return w.who == who; });
   if (at == state.watched.end())
     return;
-  at->asked = report != nullptr && std::exchange(at->again, false);
-  if (report)
-    add_report(state, at->role, *report);
-  else
+  const bool again = std::exchange(at->again, false) && answer == Answer::report;
+  at->asked = again;
+  if (answer == Answer::report)
+    add_report(state, at->role, report);
+  else if (answer == Answer::gone)
     state.watched.erase(at);
-  if (report && at->asked)
+  if (again)
     ask(self, who);
   if (std::none_of(state.watched.begin(), state.watched.end(),
                    [](const auto& w) { return w.asked; })

@@ -84,7 +84,9 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     for (const auto& [stage, seconds] : report.seconds())
       now.seconds[stage] += seconds;
   }
+  now.samples = before_.rows();
   for (const auto& [replica, report] : learners_) {
+    now.samples += report.rows();
     if (replica == 0) {
       now.updates = std::max(now.updates, report.updates());
       now.learner.insert(report.metrics().begin(), report.metrics().end());
@@ -122,11 +124,13 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     rates_from_.environment_steps_per_second =
         rate(now.environment_steps, before.environment_steps);
     rates_from_.updates_per_second = rate(now.updates, before.updates);
+    rates_from_.samples_per_second = rate(now.samples, before.samples);
     rates_from_.frames_per_second = rate(now.frames, before.frames);
     since_rates_ = 0;
   }
   now.environment_steps_per_second = rates_from_.environment_steps_per_second;
   now.updates_per_second = rates_from_.updates_per_second;
+  now.samples_per_second = rates_from_.samples_per_second;
   now.frames_per_second = rates_from_.frames_per_second;
   return now;
 }
@@ -139,6 +143,8 @@ wire::RunState MetricsSum::state(const Progress& progress) const {
   made.set_episodes(progress.episodes);
   made.set_inserts(progress.inserts);
   made.set_samples(progress.samples);
+  if (shards_.empty())
+    made.set_rows(progress.samples);
   made.set_training_seconds(progress.training_seconds);
   return made;
 }

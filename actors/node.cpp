@@ -72,7 +72,7 @@ public:
       : system_(system),
         config_(config),
         role_(role),
-        transitions_(transitions_of(config)),
+        transitions_(config.workload ? replay::TransitionSpec() : transitions_of(config)),
         self_(system, true) {
     wiring_.index = index;
     wiring_.transitions = transitions_;

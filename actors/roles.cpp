@@ -56,21 +56,24 @@ replay::SelectorConfig selector(const std::string& name, double exponent) {
 LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring) {
   return {
       .replica = wiring.index,
+      .own_data = static_cast<bool>(config.workload),
       .threads = config.learner.threads,
       .publish_period = config.learner.publish_period,
       // One batch at a time where each depends on the priorities of the one before.
       .prefetch = config.deterministic && takes_priorities(config) ? 0 : config.learner.prefetch,
       .gather_threads = config.learner.gather_threads,
-      .rows = rows_per_replica(config),
-      .feedback = takes_priorities(config),
+      .rows = config.workload ? 0 : rows_per_replica(config),
+      .feedback = !config.workload && takes_priorities(config),
       .weighted = config.replay.sampler == "prioritized",
       .importance_exponent = config.replay.importance_exponent,
       .importance_updates = config.replay.importance_updates,
       .seed = learner::split_seed(config.seed,
                                   {kLearnerSeed, static_cast<std::uint64_t>(wiring.index)}),
-      .make = [config,
-               transitions =
-                   wiring.transitions] { return learner::make_d4pg(config.agent, {transitions}); },
+      .make =
+          [config, transitions = wiring.transitions] {
+            return config.workload ? config.workload()
+                                   : learner::make_d4pg(config.agent, {transitions});
+          },
       .strategy = wiring.strategy,
       .local_id = wiring.local_id,
       .shards = wiring.shards,
@@ -94,6 +97,8 @@ learner::ParameterServerHostOptions host_options(const RunConfig& config,
 } // namespace
 
 int role_count(const RunConfig& config, Role role) {
+  if (config.workload && role != Role::learner && role != Role::parameter_server)
+    return 0;
   switch (role) {
   case Role::replay:
     return config.replay.shards;

@@ -34,6 +34,12 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
 
 void check(const RunConfig& config, bool processes) {
   strategy_of(config, processes);
+  if (config.workload) {
+    if (config.stop.updates < 1)
+      throw std::invalid_argument("stop.updates " + std::to_string(config.stop.updates)
+                                  + " must be at least 1, the length of a run on data");
+    return;
+  }
   const auto rows = rows_per_replica(config);
   if (config.replay.minimum_items > config.replay.capacity_items)
     throw std::invalid_argument(
@@ -68,7 +74,8 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
               const std::filesystem::path& resume_from, const Placement& placement,
               const RunCallbacks& callbacks, const std::atomic<bool>& stop) {
   check(config, static_cast<bool>(placement.start_node));
-  if (placement.start_node && config.deterministic && config.learner.replicas > 1)
+  if (placement.start_node && config.deterministic && config.learner.replicas > 1
+      && !config.workload)
     throw std::invalid_argument("deterministic: true with --processes and learner.replicas "
                                 + std::to_string(config.learner.replicas)
                                 + ": over sockets the order of the replicas' samples is not fixed; "
@@ -76,7 +83,8 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                                   "--processes out");
   if (!resume_from.empty())
     check_servers(config, resume_from);
-  const replay::TransitionSpec transitions = try_environment(config, callbacks);
+  const auto transitions =
+      config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
   SystemConfig system_config(static_cast<bool>(placement.start_node));
   caf::actor_system system(system_config);
   Head head(system, config, transitions, folder, resume_from, placement, callbacks, stop);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "env/make.hpp"
+#include "learner/replica.hpp"
 #include "learner/workloads/d4pg.hpp"
 
 namespace troupe::actors {
@@ -19,6 +20,11 @@ struct RunConfig {
   bool deterministic = false;
   env::EnvironmentConfig environment;
   learner::D4pgConfig agent;
+  /// Makes a replica that brings its own data (Replica::input_fn) and measures itself
+  /// (Replica::evaluate): such a run has learners and parameter servers alone, and neither
+  /// environment, agent, replay nor actors matter. Empty: D4PG in the environment. Called on each
+  /// learner's thread, in its process.
+  std::function<std::unique_ptr<learner::Replica>()> workload;
 
   struct Replay {
     int shards = 1;
@@ -66,13 +72,14 @@ struct RunConfig {
   } actors;
 
   struct Evaluation {
-    std::int64_t period = 10'000; // environment steps; 0: only at the end
+    std::int64_t period = 10'000; // environment steps, or updates on data; 0: only at the end
     int episodes = 3;
     int final_episodes = 10;
   } evaluation;
 
   struct Stop {
     std::int64_t environment_steps = 1'000'000;
+    std::int64_t updates = 0;     // on data: the run's length
     double minutes = 0;           // of training; 0: no limit
     double evaluation_return = 0; // 0: off
   } stop;
@@ -92,7 +99,7 @@ struct Progress {
   std::int64_t episodes = 0;
   std::int64_t updates = 0;
   std::int64_t inserts = 0; // items
-  std::int64_t samples = 0; // items
+  std::int64_t samples = 0; // items; rows, where learners have data of their own
   std::int64_t frames = 0;  // rendered since the start or the resumption
   std::int64_t replay_items = 0;
   std::int64_t replay_bytes = 0;      // of memory
@@ -104,6 +111,7 @@ struct Progress {
       0; // without evaluation pauses: the environments' and learner's own time
   double environment_steps_per_second = 0;
   double updates_per_second = 0;
+  double samples_per_second = 0;
   double frames_per_second = 0; // rendered
   double episode_return = 0;    // mean of the last ten training episodes; NaN before the first
   std::map<std::string, double> learner; // last metrics of the learner
@@ -111,12 +119,22 @@ struct Progress {
                                          // "learner.update", "environment.step", …
 };
 
+/// [height, width, 3].
+struct Picture {
+  int height = 0;
+  int width = 0;
+  std::vector<std::uint8_t> rgb = {};
+};
+
 struct Evaluated {
   std::int64_t environment_steps = 0;
   std::int64_t updates = 0;
   double training_seconds = 0;
-  std::vector<double> returns;
+  std::vector<double> returns = {};
   bool final = false;
+  /// Of a workload with data of its own: what Replica::evaluate() gave, and the pictures.
+  std::map<std::string, double> metrics = {};
+  std::map<std::string, Picture> pictures = {};
 };
 
 /// What the run tells its owner; called on one thread, never at once.

@@ -5,6 +5,7 @@
 
 #include "collectives/backend_communicator.hpp"
 #include "collectives/checked_backend.hpp"
+#include "collectives/no_pipe_signal.hpp"
 #include "collectives/over_store.hpp"
 #include "collectives/rendezvous.hpp"
 
@@ -23,6 +24,7 @@ StoreFactory gloo_over_store(const std::string& interface_host) {
   return [interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                           const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
     const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+    const NoPipeSignal guard;
     auto gloo = c10d::ProcessGroupGloo::Options::create(options.connect_timeout);
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(interface_host));
     auto inner = c10::make_intrusive<c10d::ProcessGroupGloo>(

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "collectives/no_pipe_signal.hpp"
 #include "collectives/socket.hpp"
 
 namespace troupe::collectives {
@@ -20,6 +21,7 @@ c10::intrusive_ptr<c10d::Store> serve(const std::string& host, Socket listener,
   store.waitWorkers = false;
   store.timeout = timeout;
   store.masterListenFd = listener.release();
+  const NoPipeSignal guard;
   return c10::make_intrusive<c10d::TCPStore>(host, store);
 }
 

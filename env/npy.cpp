@@ -20,10 +20,16 @@ std::size_t type_bytes(const std::string& type, const std::string& source) {
     return 8;
   if (type == "<f4" || type == "<i4")
     return 4;
-  if (type == "|u1" || type == "|b1")
+  if (type == "<f2" || type == "<i2")
+    return 2;
+  if (type == "|u1" || type == "|b1" || type == "|i1")
     return 1;
+  if (type.starts_with('>'))
+    fail(source, "its numbers are big-endian ('" + type.substr(0, 16)
+                     + "'); save it with array.astype(array.dtype.newbyteorder('<'))");
   fail(source, "its type is '" + type.substr(0, 16)
-                   + "'; float64, float32, int64, int32, uint8 and bool are read");
+                   + "'; float64, float32, float16, int64, int32, int16, int8, uint8 and bool are "
+                     "read");
 }
 
 /// Reads the header's text, e.g. {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
@@ -86,6 +92,27 @@ private:
   const std::string& source_;
 };
 
+/// Fortran's order, the first index fastest, to C's.
+void to_c_order(NpyArray& array, std::size_t element) {
+  const std::size_t dimensions = array.shape.size();
+  std::vector<std::size_t> strides(dimensions, element), index(dimensions, 0);
+  for (std::size_t d = 1; d < dimensions; ++d)
+    strides[d] = strides[d - 1] * static_cast<std::size_t>(array.shape[d - 1]);
+  std::vector<std::byte> ordered(array.bytes.size());
+  std::size_t from = 0;
+  for (std::size_t to = 0; to < ordered.size(); to += element) {
+    std::memcpy(ordered.data() + to, array.bytes.data() + from, element);
+    for (std::size_t d = dimensions; d-- > 0;) {
+      from += strides[d];
+      if (++index[d] < static_cast<std::size_t>(array.shape[d]))
+        break;
+      from -= strides[d] * index[d];
+      index[d] = 0;
+    }
+  }
+  array.bytes = std::move(ordered);
+}
+
 template <typename T>
 void widen(const std::vector<std::byte>& bytes, std::vector<double>& out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -114,8 +141,14 @@ std::vector<double> NpyArray::as_doubles() const {
     widen<std::int64_t>(bytes, out);
   else if (type == "<i4")
     widen<std::int32_t>(bytes, out);
-  else
+  else if (type == "<i2")
+    widen<std::int16_t>(bytes, out);
+  else if (type == "|i1")
+    widen<std::int8_t>(bytes, out);
+  else if (type == "|u1" || type == "|b1")
     widen<std::uint8_t>(bytes, out);
+  else
+    throw std::runtime_error("NumPy numbers of type '" + type + "' cannot be widened");
   return out;
 }
 
@@ -137,7 +170,8 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   array.type = header.type();
   array.shape = header.shape();
   const auto data = file.subspan(8 + width + length);
-  std::size_t bytes = type_bytes(array.type, source);
+  const std::size_t element = type_bytes(array.type, source);
+  std::size_t bytes = element;
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end())
     bytes = 0;
   for (const std::int64_t n : array.shape) { // never beyond the bytes there are: no overflow
@@ -148,9 +182,9 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   if (bytes != data.size())
     fail(source, "it has " + std::to_string(data.size()) + " bytes of numbers; its shape needs "
                      + std::to_string(bytes));
-  if (header.fortran_order() && array.shape.size() > 1)
-    fail(source, "it is in Fortran order; save it with numpy.ascontiguousarray");
   array.bytes.assign(data.begin(), data.end());
+  if (header.fortran_order() && array.shape.size() > 1)
+    to_c_order(array, element);
   return array;
 }
 

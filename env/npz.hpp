@@ -9,14 +9,14 @@
 
 namespace troupe::env {
 
-/// One NumPy array: little-endian numbers, C order.
+/// One NumPy array: little-endian numbers, C order (Fortran's was turned round).
 struct NpyArray {
-  std::string type; // NumPy's name: "<f8", "<f4", "<i8", "<i4", "|u1", "|b1"
+  std::string type; // NumPy's name: "<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|u1", "|b1"
   std::vector<std::int64_t> shape;
   std::vector<std::byte> bytes;
 
   std::size_t elements() const;
-  std::vector<double> as_doubles() const; // any of the types above
+  std::vector<double> as_doubles() const; // any of the types above but "<f2"
 };
 
 /// What a reader accepts of a file from outside.

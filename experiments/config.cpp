@@ -12,6 +12,7 @@
 
 #include "env/make.hpp"
 #include "experiments/keys.hpp"
+#include "experiments/on_data.hpp"
 #include "experiments/parse.hpp"
 
 namespace troupe::experiments {
@@ -21,6 +22,19 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestFileBytes = 1 << 20;
 constexpr const char* kSuffix = ".textproto";
+
+/// "auto" measures, or asks the processor.
+void make_precision_certain(Experiment& experiment) {
+  if (experiment.has_d4pg() && experiment.d4pg().precision() == "auto") {
+    experiment.mutable_d4pg()->set_precision("float32");
+  }
+  if (experiment.has_classifier() && experiment.classifier().precision() == "auto") {
+    experiment.mutable_classifier()->set_precision("float32");
+  }
+  if (experiment.has_sngan() && experiment.sngan().precision() == "auto") {
+    experiment.mutable_sngan()->set_precision("float32");
+  }
+}
 
 } // namespace
 
@@ -43,15 +57,22 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
       complaints.push_back(std::move(complaint));
     }
   }
+  if (complaints.empty()) {
+    complaints = check_blocks(experiment, origins, source);
+  }
   if (!complaints.empty()) {
     throw ConfigError(complaints);
   }
+  if (is_on_data(experiment)) {
+    experiment.mutable_data();
+  }
   fill_defaults(experiment);
+  drop_unused(experiment);
   if (experiment.name().empty()) {
     experiment.set_name(fs::path(source).stem().string());
   }
-  if (experiment.deterministic() && experiment.d4pg().precision() == "auto") {
-    experiment.mutable_d4pg()->set_precision("float32");
+  if (experiment.deterministic()) {
+    make_precision_certain(experiment);
   }
   check_rules(experiment, "", origins, source, complaints);
   if (complaints.empty()) { // relations of bad values say nothing new

@@ -67,7 +67,7 @@ std::string label(double x, double y, const std::string& anchor, const std::stri
 }
 
 std::string grid(const Axes& axes, const std::vector<double>& steps,
-                 const std::vector<double>& values) {
+                 const std::vector<double>& values, const std::string& unit) {
   std::string out;
   char line[160];
   for (const double value : values) {
@@ -79,7 +79,7 @@ std::string grid(const Axes& axes, const std::vector<double>& steps,
   for (const double step : steps) {
     out += label(axes.x(step), kHeight - kBottom + 18, "middle", tick_text(step));
   }
-  return out + label((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", "environment steps");
+  return out + label((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", unit);
 }
 
 } // namespace
@@ -131,7 +131,8 @@ std::vector<double> round_ticks(double low, double high, int count) {
   return ticks;
 }
 
-std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv) {
+std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
+                                   const std::string& value, const std::string& along) {
   std::ifstream in(metrics_csv, std::ios::binary);
   if (!in) {
     throw std::runtime_error(metrics_csv.string() + ": cannot be read");
@@ -147,10 +148,11 @@ std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv) {
     }
     return static_cast<std::size_t>(found - records[0].begin());
   };
-  const std::size_t steps = column("environment_steps");
-  const std::size_t mean = column("evaluation_return");
-  const std::size_t least = column("evaluation_return_min");
-  const std::size_t most = column("evaluation_return_max");
+  const std::size_t steps = column(along);
+  const std::size_t mean = column(value);
+  const bool has_band = value == "evaluation_return";
+  const std::size_t least = has_band ? column(value + "_min") : mean;
+  const std::size_t most = has_band ? column(value + "_max") : mean;
   std::vector<CurvePoint> curve;
   for (std::size_t i = 1; i < records.size(); ++i) {
     const auto& record = records[i];
@@ -171,7 +173,8 @@ std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv) {
   return curve;
 }
 
-std::string curve_svg(const std::vector<CurvePoint>& all, const std::string& title) {
+std::string curve_svg(const std::vector<CurvePoint>& all, const std::string& title,
+                      const std::string& unit) {
   std::vector<CurvePoint> curve;
   std::copy_if(all.begin(), all.end(), std::back_inserter(curve), [](const CurvePoint& p) {
     return std::isfinite(p.environment_steps) && std::isfinite(p.value) && std::isfinite(p.minimum)
@@ -201,7 +204,7 @@ std::string curve_svg(const std::vector<CurvePoint>& all, const std::string& tit
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 360\" width=\"640\" "
       "height=\"360\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"640\" height=\"360\" fill=\"white\"/>\n";
-  out += grid(axes, steps, values);
+  out += grid(axes, steps, values, unit);
   out += label(kWidth / 2, 22, "middle", title);
   if (curve.empty()) {
     out += label(kWidth / 2, kHeight / 2, "middle", "no evaluation yet");

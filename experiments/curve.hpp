@@ -6,7 +6,8 @@
 
 namespace troupe::experiments {
 
-/// A point of a return curve: environment steps and mean return, with its least and greatest.
+/// A point of a return curve: environment steps and mean return, with its least and greatest. Of a
+/// run on data: updates and what was measured then.
 struct CurvePoint {
   double environment_steps = 0;
   double value = 0;
@@ -14,13 +15,17 @@ struct CurvePoint {
   double maximum = 0;
 };
 
-/// The evaluations in a metrics.csv. A resumed run's rows replace those it had already been past.
-/// Throws std::runtime_error when the file cannot be read or has no such columns.
-std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv);
+/// The evaluations in a metrics.csv: column `value` along another one. A resumed run's rows replace
+/// those it had already been past. Throws std::runtime_error when the file cannot be read or has no
+/// such columns.
+std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
+                                   const std::string& value = "evaluation_return",
+                                   const std::string& along = "environment_steps");
 
 /// A self-contained SVG of 640 x 360: the line, a band from least to greatest, axes with round
 /// numbers. `title` and `unit` are escaped. Points that are not finite are left out.
-std::string curve_svg(const std::vector<CurvePoint>& curve, const std::string& title);
+std::string curve_svg(const std::vector<CurvePoint>& curve, const std::string& title,
+                      const std::string& unit = "environment steps");
 
 /// Text as it stands in HTML or XML.
 std::string escaped(const std::string& text);

@@ -123,8 +123,9 @@ const std::vector<std::string>& MetricsFile::columns() {
   return names;
 }
 
-MetricsFile::MetricsFile(const fs::path& path) : path_(path) {
-  const std::string header = csv_record(columns());
+MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_columns)
+    : path_(path), columns_(std::move(its_columns)) {
+  const std::string header = csv_record(columns_);
   std::error_code none;
   const bool exists = fs::is_regular_file(path, none) && fs::file_size(path, none) > 0;
   if (exists) {
@@ -147,7 +148,7 @@ MetricsFile::MetricsFile(const fs::path& path) : path_(path) {
 
 void MetricsFile::write(const std::map<std::string, std::string>& values) {
   std::vector<std::string> fields;
-  for (const std::string& name : columns()) {
+  for (const std::string& name : columns_) {
     const auto found = values.find(name);
     fields.push_back(found == values.end() ? "" : found->second);
   }
@@ -176,6 +177,7 @@ void MetricsFile::progress(const actors::Progress& p) {
       {"environment_steps_per_second", csv_number(p.environment_steps_per_second)},
       {"updates_per_second", csv_number(p.updates_per_second)},
       {"frames_per_second", csv_number(p.frames_per_second)},
+      {"samples_per_second", csv_number(p.samples_per_second)},
       {"episode_return", csv_number(p.episode_return)}};
   for (const auto& [name, value] : p.learner) {
     values.emplace(name, csv_number(value));
@@ -190,6 +192,9 @@ void MetricsFile::evaluation(const actors::Evaluated& e) {
       {"updates", std::to_string(e.updates)},
       {"training_seconds", csv_number(e.training_seconds)},
       {"evaluation_episodes", std::to_string(e.returns.size())}};
+  for (const auto& [name, value] : e.metrics) {
+    values["validation_" + name] = csv_number(value);
+  }
   if (!e.returns.empty()) {
     const double sum = std::accumulate(e.returns.begin(), e.returns.end(), 0.0);
     const auto [least, most] = std::minmax_element(e.returns.begin(), e.returns.end());

@@ -17,16 +17,18 @@ namespace troupe::experiments {
 class MetricsFile {
 public:
   /// Goes on behind the rows of an existing file; a last row that was cut short is dropped.
-  explicit MetricsFile(const std::filesystem::path& path);
+  explicit MetricsFile(const std::filesystem::path& path,
+                       std::vector<std::string> its_columns = columns());
 
   void progress(const actors::Progress& progress);
   void evaluation(const actors::Evaluated& evaluated);
 
-  static const std::vector<std::string>& columns();
+  static const std::vector<std::string>& columns(); // of a run in an environment
 
 private:
   void write(const std::map<std::string, std::string>& values);
   std::filesystem::path path_;
+  std::vector<std::string> columns_;
   std::ofstream out_;
 };
 

@@ -4,11 +4,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 namespace troupe::experiments {
 
-/// Writes one picture as PNG; `rgb` is [height, width, 3], top row first. Throws
-/// std::invalid_argument on a wrong size, std::runtime_error naming path and reason.
+/// One picture as PNG; `rgb` is [height, width, 3], top row first. Throws std::invalid_argument on
+/// a wrong size.
+std::vector<std::byte> encode_png(int width, int height, std::span<const std::uint8_t> rgb);
+
+/// Writes it to a file. Throws std::runtime_error naming path and reason, too.
 void write_png(const std::filesystem::path& path, int width, int height,
                std::span<const std::uint8_t> rgb);
 

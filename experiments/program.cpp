@@ -30,6 +30,7 @@ int run_command(int argc, char** argv) {
   commands::add_bench(app, exit_code);
   commands::add_check(app, exit_code);
   commands::add_render(app, exit_code);
+  commands::add_dataset(app, exit_code);
   commands::add_serve(app, exit_code);
   commands::add_replay(app, exit_code);
   commands::add_keys(app, exit_code);

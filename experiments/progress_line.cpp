@@ -42,14 +42,13 @@ struct Part {
 
 double seconds_left(const actors::Progress& progress, const actors::RunConfig::Stop& stop) {
   double left = std::numeric_limits<double>::quiet_NaN();
-  const double mean_rate =
-      progress.training_seconds > 0
-          ? static_cast<double>(progress.environment_steps) / progress.training_seconds
-          : 0;
-  const double speed =
-      progress.environment_steps_per_second > 0 ? progress.environment_steps_per_second : mean_rate;
-  if (speed > 0) {
-    left = static_cast<double>(stop.environment_steps - progress.environment_steps) / speed;
+  const bool on_data = stop.updates > 0;
+  const auto done = static_cast<double>(on_data ? progress.updates : progress.environment_steps);
+  const auto all = static_cast<double>(on_data ? stop.updates : stop.environment_steps);
+  const double now = on_data ? progress.updates_per_second : progress.environment_steps_per_second;
+  const double mean_rate = progress.training_seconds > 0 ? done / progress.training_seconds : 0;
+  if (const double speed = now > 0 ? now : mean_rate; speed > 0) {
+    left = (all - done) / speed;
   }
   if (stop.minutes > 0) {
     const double by_time = stop.minutes * 60 - progress.training_seconds;
@@ -58,8 +57,12 @@ double seconds_left(const actors::Progress& progress, const actors::RunConfig::S
   return std::isnan(left) ? left : std::max(left, 0.0);
 }
 
-std::string progress_text(const actors::Progress& progress, const actors::RunConfig::Stop& stop,
-                          std::optional<double> evaluation_return, std::size_t width) {
+namespace {
+
+/// What is said of a run in an environment, the most important first.
+std::vector<Part> parts_of_play(const actors::Progress& progress,
+                                const actors::RunConfig::Stop& stop,
+                                std::optional<double> evaluation_return) {
   const auto steps = static_cast<double>(progress.environment_steps);
   std::vector<Part> parts = {
       {short_count(steps) + "/" + short_count(static_cast<double>(stop.environment_steps))
@@ -79,6 +82,33 @@ std::string progress_text(const actors::Progress& progress, const actors::RunCon
   if (evaluation_return) {
     parts.push_back({"evaluation " + rate(*evaluation_return), 2});
   }
+  return parts;
+}
+
+std::vector<Part> parts_on_data(const actors::Progress& progress,
+                                const actors::RunConfig::Stop& stop) {
+  std::vector<Part> parts = {{short_count(static_cast<double>(progress.updates)) + "/"
+                                  + short_count(static_cast<double>(stop.updates)) + " updates",
+                              0},
+                             {rate(progress.samples_per_second) + " rows/s", 3},
+                             {rate(progress.updates_per_second) + " updates/s", 4}};
+  for (const auto& [name, importance] :
+       {std::pair{"loss", 1}, {"accuracy", 1}, {"critic_loss", 1}, {"generator_loss", 2}}) {
+    if (const auto found = progress.learner.find(name); found != progress.learner.end()) {
+      char text[64];
+      std::snprintf(text, sizeof text, "%s %.3f", name, found->second);
+      parts.push_back({text, importance});
+    }
+  }
+  return parts;
+}
+
+} // namespace
+
+std::string progress_text(const actors::Progress& progress, const actors::RunConfig::Stop& stop,
+                          std::optional<double> evaluation_return, std::size_t width) {
+  std::vector<Part> parts = stop.updates > 0 ? parts_on_data(progress, stop)
+                                             : parts_of_play(progress, stop, evaluation_return);
   parts.push_back({duration_text(seconds_left(progress, stop)) + " left", 2});
 
   const auto joined = [&](int least_important) {

@@ -2,13 +2,15 @@
 
 #include <numeric>
 
+#include "experiments/picture.hpp"
+
 namespace troupe::experiments {
 
 Recorder::Recorder(Options options, std::atomic<bool>& stop)
     : options_(std::move(options)),
       stop_(stop),
       log_(options_.folder / "log.txt"),
-      metrics_(options_.folder / "metrics.csv"),
+      metrics_(options_.folder / "metrics.csv", options_.columns),
       events_(options_.folder, options_.now()),
       printer_(options_.screen == nullptr ? stderr : options_.screen, options_.terminal) {}
 
@@ -43,19 +45,23 @@ void Recorder::log(const std::string& level, const std::string& text) {
 void Recorder::progress(const actors::Progress& p) {
   guarded([&] {
     metrics_.progress(p);
-    std::map<std::string, double> values = {
-        {"rate/environment_steps_per_second", p.environment_steps_per_second},
-        {"rate/updates_per_second", p.updates_per_second},
-        {"rate/frames_per_second", p.frames_per_second},
-        {"replay/items", static_cast<double>(p.replay_items)},
-        {"replay/bytes", static_cast<double>(p.replay_bytes)},
-        {"replay/disk_bytes", static_cast<double>(p.replay_disk_bytes)},
-        {"actors/parameter_lag", p.parameter_lag},
-        {"learner/updates", static_cast<double>(p.updates)}};
+    const bool on_data = options_.stop.updates > 0;
+    std::map<std::string, double> values = {{"rate/updates_per_second", p.updates_per_second}};
+    if (on_data) {
+      values["rate/samples_per_second"] = p.samples_per_second;
+    } else {
+      values.insert({{"rate/environment_steps_per_second", p.environment_steps_per_second},
+                     {"rate/frames_per_second", p.frames_per_second},
+                     {"replay/items", static_cast<double>(p.replay_items)},
+                     {"replay/bytes", static_cast<double>(p.replay_bytes)},
+                     {"replay/disk_bytes", static_cast<double>(p.replay_disk_bytes)},
+                     {"actors/parameter_lag", p.parameter_lag},
+                     {"learner/updates", static_cast<double>(p.updates)}});
+    }
     for (const auto& [name, value] : p.learner) {
       values.emplace("learner/" + name, value);
     }
-    events_.scalars(options_.now(), p.environment_steps, values);
+    events_.scalars(options_.now(), on_data ? p.updates : p.environment_steps, values);
   });
   if (options_.screen != nullptr) {
     printer_.show(p, options_.stop, last_evaluation_);
@@ -64,6 +70,7 @@ void Recorder::progress(const actors::Progress& p) {
 
 void Recorder::evaluated(const actors::Evaluated& e) {
   if (e.returns.empty()) {
+    measured(e);
     return;
   }
   const double mean = std::accumulate(e.returns.begin(), e.returns.end(), 0.0)
@@ -80,6 +87,29 @@ void Recorder::evaluated(const actors::Evaluated& e) {
                 e.final ? "final evaluation" : "evaluation", mean, e.returns.size(),
                 static_cast<long long>(e.environment_steps), static_cast<long long>(e.updates));
   log("info", text);
+}
+
+void Recorder::measured(const actors::Evaluated& e) {
+  std::string text;
+  std::map<std::string, double> values;
+  for (const auto& [name, value] : e.metrics) {
+    values[(e.final ? "evaluation/final_" : "evaluation/") + name] = value;
+    char part[96];
+    std::snprintf(part, sizeof part, "%s %.4g", name.c_str(), value);
+    text += (text.empty() ? "" : ", ") + std::string(part);
+  }
+  guarded([&] {
+    metrics_.evaluation(e);
+    events_.scalars(options_.now(), e.updates, values);
+    for (const auto& [name, picture] : e.pictures) {
+      const auto folder = options_.folder / "pictures";
+      std::filesystem::create_directories(folder);
+      write_png(folder / (name + "-" + std::to_string(e.updates) + ".png"), picture.width,
+                picture.height, picture.rgb);
+    }
+  });
+  log("info", (e.final ? "final evaluation: " : "evaluation: ") + text + " after "
+                  + std::to_string(e.updates) + " updates");
 }
 
 void Recorder::episode(std::int64_t environment_steps, double episode_return, std::int64_t length) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/run.hpp"
 #include "experiments/clock.hpp"
@@ -24,7 +25,8 @@ public:
   struct Options {
     std::filesystem::path folder;
     actors::RunConfig::Stop stop = {};
-    std::FILE* screen = nullptr; // nullptr: silent
+    std::vector<std::string> columns = MetricsFile::columns(); // of metrics.csv
+    std::FILE* screen = nullptr;                               // nullptr: silent
     bool terminal = false;
     std::function<UtcTime()> now;
   };
@@ -41,6 +43,7 @@ public:
 private:
   void progress(const actors::Progress& progress);
   void evaluated(const actors::Evaluated& evaluated);
+  void measured(const actors::Evaluated& evaluated); // on data
   void episode(std::int64_t environment_steps, double episode_return, std::int64_t length);
   void guarded(const std::function<void()>& action);
 

@@ -4,6 +4,7 @@
 
 #include "env/make.hpp"
 #include "experiments/keys.hpp"
+#include "experiments/on_data.hpp"
 #include "experiments/parse.hpp"
 
 namespace troupe::experiments {
@@ -164,6 +165,30 @@ void check_replay(const Experiment& experiment, Checker& checker) {
   }
 }
 
+void check_data(const Experiment& experiment, Checker& checker) {
+  const auto& data = experiment.data();
+  if (data.path().empty()) {
+    checker.complain("data.path", "is missing; name a folder or file, e.g. data { path: "
+                                  "\"pictures\" } (`troupe dataset render` draws one)");
+  }
+  if (data.prefetch() < data.threads()) {
+    checker.complain("data.prefetch", is(data.prefetch()) + "be at least data.threads, "
+                                          + std::to_string(data.threads()));
+  }
+  const auto batch = experiment.has_classifier() ? experiment.classifier().batch_size()
+                                                 : experiment.sngan().batch_size();
+  if (experiment.learner().strategy() == "multi_worker"
+      && batch % experiment.learner().replicas() != 0) {
+    checker.complain(experiment.has_classifier() ? "classifier.batch_size" : "sngan.batch_size",
+                     is(static_cast<double>(batch)) + "be a multiple of learner.replicas, "
+                         + std::to_string(experiment.learner().replicas()));
+  }
+  if (data.crop() != "auto" && data.crop() != "none" && data.size() == 0) {
+    checker.complain("data.size", "is 0; it must be the size in pixels that data.crop \""
+                                      + data.crop() + "\" cuts out");
+  }
+}
+
 void check_agent(const Experiment& experiment, Checker& checker) {
   const auto& agent = experiment.d4pg();
   if (agent.value_minimum() >= agent.value_maximum()) {
@@ -192,6 +217,11 @@ void check_agent(const Experiment& experiment, Checker& checker) {
 
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins) {
   Checker checker(origins);
+  if (is_on_data(experiment)) {
+    check_name(experiment, checker);
+    check_data(experiment, checker);
+    return checker.take();
+  }
   check_task(experiment, checker);
   check_wrappers(experiment, checker);
   check_name(experiment, checker);

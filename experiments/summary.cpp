@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "experiments/clock.hpp"
+#include "experiments/on_data.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -73,17 +74,67 @@ std::string time_text(const actors::Progress& progress, const std::string& kind,
 
 } // namespace
 
+namespace {
+
+/// Where the run's time went and what it left behind.
+void add_end(Summary& out, const Finished& finished) {
+  if (!finished.result.checkpoint.empty()) {
+    out.emplace_back("checkpoint", finished.result.checkpoint.string());
+  }
+  out.emplace_back("run", finished.folder.string());
+  if (!finished.video.empty()) {
+    out.emplace_back("video", finished.video.string());
+  }
+}
+
+void add_interruption(Summary& out, const Finished& finished) {
+  if (finished.result.interrupted) {
+    out.emplace_back("interrupted",
+                     "by a signal; `troupe resume " + finished.folder.string() + "` goes on");
+  }
+}
+
+Summary summarise_on_data(const Experiment& experiment, const Finished& finished) {
+  const actors::Progress& p = finished.result.progress;
+  Summary out;
+  out.emplace_back("workload",
+                   (experiment.has_classifier() ? "classifier " + experiment.classifier().model()
+                                                : std::string("sngan"))
+                       + " on " + experiment.data().path());
+  add_interruption(out, finished);
+  for (const auto& [name, value] : finished.result.evaluation.metrics) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    out.emplace_back(name, text);
+  }
+  out.emplace_back("updates", count_text(p.updates) + ", on " + count_text(p.samples) + " rows");
+  out.emplace_back("time", duration_text(p.training_seconds) + " of training, "
+                               + duration_text(finished.wall_seconds) + " in all");
+  out.emplace_back("rates", rate_text(p.samples, p.training_seconds) + " rows/s, "
+                                + rate_text(p.updates, p.training_seconds) + " updates/s");
+  const int replicas = experiment.learner().replicas();
+  if (const std::string text = time_text(p, "learner", replicas); !text.empty()) {
+    out.emplace_back("time of " + count_text(replicas)
+                         + (replicas > 1 ? " learner actors" : " learner actor"),
+                     text);
+  }
+  add_end(out, finished);
+  return out;
+}
+
+} // namespace
+
 Summary summarise(const Experiment& experiment, const Finished& finished) {
+  if (is_on_data(experiment)) {
+    return summarise_on_data(experiment, finished);
+  }
   const actors::Progress& p = finished.result.progress;
   const double seconds = p.training_seconds;
   Summary out;
   out.emplace_back("task",
                    experiment.environment().task()
                        + (experiment.environment().has_pixels() ? " from pixels" : " from states"));
-  if (finished.result.interrupted) {
-    out.emplace_back("interrupted",
-                     "by a signal; `troupe resume " + finished.folder.string() + "` goes on");
-  }
+  add_interruption(out, finished);
   out.emplace_back("return", return_text(finished.result.evaluation.returns));
   out.emplace_back("steps", count_text(p.environment_steps) + " environment steps, "
                                 + count_text(p.agent_steps) + " agent steps, "
@@ -106,13 +157,7 @@ Summary summarise(const Experiment& experiment, const Finished& finished) {
       out.emplace_back(name + (count > 1 ? " actors" : " actor"), text);
     }
   }
-  if (!finished.result.checkpoint.empty()) {
-    out.emplace_back("checkpoint", finished.result.checkpoint.string());
-  }
-  out.emplace_back("run", finished.folder.string());
-  if (!finished.video.empty()) {
-    out.emplace_back("video", finished.video.string());
-  }
+  add_end(out, finished);
   return out;
 }
 

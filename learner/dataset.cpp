@@ -1,15 +1,40 @@
 #include "learner/dataset.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/randperm.h>
 
 #include "env/split_mix.hpp"
 
 namespace troupe::learner {
+namespace {
+
+/// index_select() without its threads: who reads ahead has one of its own, beside the learner's.
+at::Tensor gather_rows(const at::Tensor& tensor, const at::Tensor& numbers) {
+  if (!tensor.is_cpu() || tensor.numel() == 0)
+    return tensor.index_select(0, numbers.to(tensor.device()));
+  auto sizes = tensor.sizes().vec();
+  sizes[0] = numbers.size(0);
+  auto result = at::empty(sizes, tensor.options());
+  const auto row_bytes = tensor.nbytes() / static_cast<std::size_t>(tensor.size(0));
+  const auto* from = static_cast<const char*>(tensor.const_data_ptr());
+  auto* to = static_cast<char*>(result.mutable_data_ptr());
+  const auto* number = numbers.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < numbers.size(0); ++i, to += row_bytes) {
+    if (number[i] < 0 || number[i] >= tensor.size(0))
+      throw std::out_of_range("dataset: there is no row " + std::to_string(number[i])
+                              + "; rows are from 0 to " + std::to_string(tensor.size(0) - 1));
+    std::memcpy(to, from + static_cast<std::size_t>(number[i]) * row_bytes, row_bytes);
+  }
+  return result;
+}
+
+} // namespace
 
 TensorDataset::TensorDataset(TensorMap tensors) : tensors_(std::move(tensors)) {
   if (tensors_.empty())
@@ -21,12 +46,15 @@ TensorDataset::TensorDataset(TensorMap tensors) : tensors_(std::move(tensors)) {
                                   + " rows, \"" + tensors_.begin()->first
                                   + "\" another number; give all the same");
   rows_ = tensors_.begin()->second.size(0);
+  for (auto& [name, tensor] : tensors_)
+    tensor = tensor.contiguous();
 }
 
-TensorMap TensorDataset::rows(const at::Tensor& numbers) const {
+TensorMap TensorDataset::rows(const at::Tensor& numbers, std::int64_t) const {
+  const auto wanted = numbers.contiguous();
   TensorMap result;
   for (const auto& [name, tensor] : tensors_)
-    result[name] = tensor.index_select(0, numbers);
+    result[name] = gather_rows(tensor, wanted);
   return result;
 }
 

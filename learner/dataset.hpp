@@ -11,17 +11,21 @@ class Dataset {
 public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0; // rows
-  /// The rows of these numbers, in this order: int64 [n] -> {name: [n, …]}.
-  virtual TensorMap rows(const at::Tensor& numbers) const = 0;
+  /// The rows of these numbers, in this order: int64 [n] -> {name: [n, …]}. What is random about a
+  /// row hangs on the data set's seed, the epoch and the row's number alone, so that any number of
+  /// replicas and threads, and a resumed run, see the same bytes.
+  virtual TensorMap rows(const at::Tensor& numbers, std::int64_t epoch) const = 0;
 };
 
-/// Rows that lie in memory, {name: [rows, …]}.
+/// Rows that lie in memory, {name: [rows, …]}; the same in every epoch.
 class TensorDataset : public Dataset {
 public:
   /// Throws std::invalid_argument naming a tensor with another number of rows.
   explicit TensorDataset(TensorMap tensors);
   std::int64_t size() const override { return rows_; }
-  TensorMap rows(const at::Tensor& numbers) const override;
+  /// On the calling thread alone, where the tensors are the processor's.
+  TensorMap rows(const at::Tensor& numbers, std::int64_t epoch) const override;
+  const TensorMap& tensors() const { return tensors_; }
 
 private:
   TensorMap tensors_;

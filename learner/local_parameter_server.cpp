@@ -104,7 +104,7 @@ public:
 
   void rest() override {
     const std::scoped_lock lock(served_->mutex);
-    served_->server.rest(worker_, session_);
+    served_->server.rest(worker_, session_, step_, Clock::now());
     served_->changed.notify_all();
   }
 

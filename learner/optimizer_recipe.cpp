@@ -15,6 +15,7 @@
 #include <torch/optim/sgd.h>
 
 #include "learner/nn/fused_adam.hpp"
+#include "learner/nn/fused_sgd.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 using torch::optim::OptimizerParamGroup;
 using Numbers = std::map<std::string, double>;
 
-constexpr std::string_view kNames = "SGD, Adam, AdamW, RMSprop, Adagrad, FusedAdam";
+constexpr std::string_view kNames = "SGD, Adam, AdamW, RMSprop, Adagrad, FusedSgd, FusedAdam";
 
 // `visit` is called with the name of each number and a reference to it.
 
@@ -150,6 +151,7 @@ using Sgd = Kind<torch::optim::SGD, torch::optim::SGDOptions>;
 using Adam = Kind<torch::optim::Adam, torch::optim::AdamOptions>;
 using AdamW = Kind<torch::optim::AdamW, torch::optim::AdamWOptions>;
 using Rmsprop = Kind<torch::optim::RMSprop, torch::optim::RMSpropOptions>;
+using Fused = Kind<FusedSgd, torch::optim::SGDOptions>;
 using Adagrad = Kind<torch::optim::Adagrad, torch::optim::AdagradOptions>;
 
 } // namespace
@@ -159,7 +161,8 @@ OptimizerRecipe describe(const torch::optim::Optimizer& optimizer) {
   if (Sgd::describe(optimizer, "SGD", recipe) || Adam::describe(optimizer, "Adam", recipe)
       || AdamW::describe(optimizer, "AdamW", recipe)
       || Rmsprop::describe(optimizer, "RMSprop", recipe)
-      || Adagrad::describe(optimizer, "Adagrad", recipe))
+      || Adagrad::describe(optimizer, "Adagrad", recipe)
+      || Fused::describe(optimizer, "FusedSgd", recipe))
     return recipe;
   if (typeid(optimizer) == typeid(FusedAdam))
     return {.name = "FusedAdam", .groups = {{{"lr", learning_rates(optimizer).front()}}}};
@@ -185,6 +188,8 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerRecipe& r
     return Rmsprop::make(recipe, parameters);
   if (recipe.name == "Adagrad")
     return Adagrad::make(recipe, parameters);
+  if (recipe.name == "FusedSgd")
+    return Fused::make(recipe, parameters);
   if (recipe.name == "FusedAdam")
     return make_fused_adam(recipe, parameters);
   throw std::invalid_argument("optimizer \"" + recipe.name + "\" is unknown; known are "

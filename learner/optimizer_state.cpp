@@ -15,6 +15,7 @@
 #include <torch/serialize/archive.h>
 
 #include "learner/nn/fused_adam.hpp"
+#include "learner/nn/fused_sgd.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -212,7 +213,8 @@ TensorMap optimizer_state(Optimizer& optimizer) {
   if (read<SGD, SGDParamState>(optimizer, out) || read<Adam, AdamParamState>(optimizer, out)
       || read<AdamW, AdamWParamState>(optimizer, out)
       || read<RMSprop, RMSpropParamState>(optimizer, out)
-      || read<Adagrad, AdagradParamState>(optimizer, out) || read_fused(optimizer, out))
+      || read<Adagrad, AdagradParamState>(optimizer, out)
+      || read<FusedSgd, SGDParamState>(optimizer, out) || read_fused(optimizer, out))
     return out;
   return archive_of(optimizer);
 }
@@ -225,6 +227,7 @@ void load_optimizer_state(Optimizer& optimizer, const TensorMap& state) {
                      || write<AdamW, AdamWParamState>(optimizer, state, used)
                      || write<RMSprop, RMSpropParamState>(optimizer, state, used)
                      || write<Adagrad, AdagradParamState>(optimizer, state, used)
+                     || write<FusedSgd, SGDParamState>(optimizer, state, used)
                      || write_fused(optimizer, state, used);
   if (!known) {
     load_archive(optimizer, state);

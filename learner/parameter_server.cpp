@@ -169,7 +169,7 @@ PushAnswer ParameterServer::push(const Push& push, Time now) {
   }
   worker.presence = Worker::Presence::here;
   worker.last_step = push.step;
-  ++worker.clock;
+  worker.clock = std::max(worker.clock + 1, push.step); // a server that has restarted knows less
   worker.last_answer = decide(worker, push);
   return worker.last_answer;
 }
@@ -182,12 +182,13 @@ std::optional<PushAnswer> ParameterServer::answer_to(int worker, std::int64_t st
 }
 
 PushAnswer ParameterServer::decide(Worker& worker, const Push& push) {
-  if (push.version > version_) {
+  worker.has_version = push.version;
+  if (push.version > version_)
     ++counters_.rewound;
+  if (push.version > version_ && options_.synchrony == Synchrony::asynchronous)
     return {.outcome = Outcome::rewound,
             .why = "the server has gone back from version " + std::to_string(push.version) + " to "
                    + std::to_string(version_)};
-  }
   if (options_.synchrony == Synchrony::asynchronous)
     return decide_asynchronous(push);
   return count(worker, push);
@@ -216,8 +217,11 @@ PushAnswer ParameterServer::decide_asynchronous(const Push& push) {
 }
 
 PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
-  const std::int64_t staleness = version_ - push.version;
-  if (staleness > 0 || in_vain(worker)) {
+  // A gradient on parameters newer than the server's, which has restarted, counts as well: each
+  // version then still has one of each worker, and who exchanges several optimizers in turn finds
+  // the others at the same one.
+  const std::int64_t staleness = std::max<std::int64_t>(0, version_ - push.version);
+  if ((staleness > 0 && !all_needed()) || in_vain(worker)) {
     ++counters_.dropped;
     return {.outcome = Outcome::dropped,
             .staleness = staleness,
@@ -237,6 +241,7 @@ PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
   worker.present = push.present;
   worker.rates = push.learning_rates;
   worker.counted = true;
+  worker.on_version = push.version;
   const std::int64_t before = version_;
   make_version_if_complete();
   return {.outcome = version_ > before ? Outcome::applied : Outcome::counted};
@@ -247,9 +252,31 @@ int ParameterServer::counted() const {
       std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->counted; }));
 }
 
+/// So many rest that a version needs all the others: then a late gradient counts, for who is left
+/// out would go on to its next optimizer, and the others wait for it at this one.
+bool ParameterServer::all_needed() const {
+  const auto count = [&](Worker::Presence presence) {
+    return std::count_if(workers_.begin(), workers_.end(),
+                         [&](const auto& worker) { return worker->presence == presence; });
+  };
+  return count(Worker::Presence::resting) > 0 && count(Worker::Presence::here) <= required();
+}
+
+/// Whether it has the version that is being made, or one in its place, of a server before this one
+/// that did not come to tell the others: it makes no gradient for it any more.
+bool ParameterServer::passes(const Worker& worker) const {
+  if (worker.counted)
+    return false;
+  std::int64_t on = version_;
+  for (const auto& other : workers_)
+    if (other->counted)
+      on = std::max(on, other->on_version);
+  return counted() > 0 && worker.has_version > on;
+}
+
 int ParameterServer::required() const {
-  const auto here = std::count_if(workers_.begin(), workers_.end(), [](const auto& worker) {
-    return worker->presence != Worker::Presence::gone || worker->counted;
+  const auto here = std::count_if(workers_.begin(), workers_.end(), [this](const auto& worker) {
+    return worker->counted || (worker->presence != Worker::Presence::gone && !passes(*worker));
   });
   return std::max(1, std::min(options_.workers - options_.backup_workers, static_cast<int>(here)));
 }
@@ -257,14 +284,14 @@ int ParameterServer::required() const {
 /// Too many rest that have made this worker's step already: the version will not come about.
 bool ParameterServer::in_vain(const Worker& worker) const {
   const auto possible = std::count_if(workers_.begin(), workers_.end(), [&](const auto& other) {
-    return other->waited_for() || other->counted
+    return (other->waited_for() && !passes(*other)) || other->counted
            || (other->presence == Worker::Presence::resting && other->clock < worker.clock);
   });
   return static_cast<int>(possible) < required();
 }
 
 void ParameterServer::make_version_if_complete() {
-  if (options_.synchrony != Synchrony::synchronous || counted() < required())
+  if (options_.synchrony != Synchrony::synchronous || counted() == 0 || counted() < required())
     return;
   const at::NoGradGuard guard;
   at::Tensor sum;
@@ -319,7 +346,8 @@ void ParameterServer::apply(const at::Tensor& gradient, const std::vector<bool>&
 std::string ParameterServer::who_is_missing() const {
   std::string names;
   for (std::size_t i = 0; i < workers_.size(); ++i)
-    if (workers_[i]->presence != Worker::Presence::gone && !workers_[i]->counted)
+    if (workers_[i]->presence != Worker::Presence::gone && !workers_[i]->counted
+        && !passes(*workers_[i]))
       names += (names.empty() ? "" : ", ") + std::to_string(i)
                + (workers_[i]->waited_for() ? "" : " (which rests)");
   return names;

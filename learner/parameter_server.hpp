@@ -75,7 +75,7 @@ enum class Outcome : std::uint8_t {
   applied = 1, // a version was made of it
   counted = 2, // it waits for others to make a version
   dropped = 3, // too stale, none at all, or a version was made without it
-  rewound = 4, // on parameters newer than the server's, which has restarted; dropped
+  rewound = 4, // asynchronous: on parameters newer than the server's, which has restarted; dropped
   unknown = 5, // the worker's session has not joined here (or not since a restart); dropped
   refused = 6, // not finite, or of another shape; `why` says it
 };
@@ -127,16 +127,22 @@ public:
   void check_same(const ServedSlice& slice) const;
 
   /// "" or why not: no such worker, or a newer process has taken its place. Again: nothing.
-  std::string join(int worker, std::uint64_t session, Time now);
+  /// `step`: that it is at; one above 0 was with a server before this.
+  std::string join(int worker, std::uint64_t session, Time now, std::int64_t step = 0);
   /// It has gone: nobody waits for it, and synchronous versions are made of fewer gradients. A push
   /// joins it again.
   void leave(int worker, std::uint64_t session);
-  /// It has made its steps and may push more later. A synchronous version needs as many gradients
-  /// as before; a worker that has pushed less than those that rest, and has too few others with it,
-  /// makes none and does not wait.
-  void rest(int worker, std::uint64_t session);
+  /// It has made its steps, up to this one, and may push more later. A synchronous version needs as
+  /// many gradients as before; a worker that has pushed less than those that rest, and has too few
+  /// others with it, makes none and does not wait.
+  void rest(int worker, std::uint64_t session, std::int64_t step, Time now);
   /// False: this session has not joined.
   bool heard(int worker, std::uint64_t session, Time now);
+  /// The worker has the parameters of this version, after this step of its. A synchronous version
+  /// that it has already, of a server before this one, is made without it.
+  void has(int worker, std::uint64_t session, std::int64_t step, std::int64_t version);
+  /// The worker was sent the parameters.
+  void given(int worker);
   /// Gives up who was silent too long; who, in words. Versions may be made.
   std::vector<std::string> forget(Time now);
   Time next_forgetting() const;
@@ -171,6 +177,8 @@ private:
   int required() const;
   int counted() const;
   bool in_vain(const Worker& worker) const;
+  bool passes(const Worker& worker) const;
+  bool all_needed() const;
   void make_version_if_complete();
   void apply(const at::Tensor& gradient, const std::vector<bool>& present,
              const std::vector<double>& rates, double factor);

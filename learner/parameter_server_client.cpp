@@ -81,7 +81,6 @@ struct ParameterServerClient::Impl {
   Impl(env::wire::Context& context, const ParameterServerClientOptions& o, int number);
 
   wire::Envelope address() const; // whose messages these are
-  std::string beat_header() const;
   wire::Envelope head(const Server& server) const;
   void send(Server& server, wire::Envelope&& head, const at::Tensor* data, Clock::time_point now);
   void join(Server& server, bool with_parameters, Clock::time_point now);
@@ -115,7 +114,13 @@ ParameterServerClient::Impl::Impl(env::wire::Context& context,
     : options((check(o), o)),
       optimizer(static_cast<std::uint32_t>(which)),
       beats(context, options.endpoints, socket_options(options, false), options.beat_interval,
-            beat_header()) {
+            [beat = address()](std::int64_t done, std::int64_t version, bool resting) {
+              wire::Envelope made = beat;
+              made.set_step(done);
+              made.set_version(version);
+              made.mutable_beat()->set_resting(resting);
+              return made.SerializeAsString();
+            }) {
   for (const auto& endpoint : options.endpoints)
     servers.push_back(std::make_unique<Server>(context, endpoint, options));
 }
@@ -127,12 +132,6 @@ wire::Envelope ParameterServerClient::Impl::address() const {
   made.set_worker(static_cast<std::uint32_t>(options.worker));
   made.set_session(session);
   return made;
-}
-
-std::string ParameterServerClient::Impl::beat_header() const {
-  wire::Envelope made = address();
-  made.mutable_beat();
-  return made.SerializeAsString();
 }
 
 wire::Envelope ParameterServerClient::Impl::head(const Server& server) const {
@@ -319,6 +318,7 @@ ExchangeReport ParameterServerClient::exchange(const at::Tensor& gradient,
   ++my.step;
   const auto begun = Clock::now();
   my.beats.set(true);
+  my.beats.set_resting(false);
   for (const auto& server : my.servers) {
     server->done = false;
     server->answered = false;
@@ -327,6 +327,10 @@ ExchangeReport ParameterServerClient::exchange(const at::Tensor& gradient,
     my.push(*server, begun);
   }
   my.finish(begun);
+  std::vector<std::int64_t> versions;
+  for (const auto& server : my.servers)
+    versions.push_back(server->version);
+  my.beats.set_step(my.step, std::move(versions));
   my.gradient = nullptr;
   my.parameters = nullptr;
   ExchangeReport report{.version = my.servers.front()->version};
@@ -364,6 +368,7 @@ void ParameterServerClient::Impl::leave() {
 }
 
 void ParameterServerClient::rest() {
+  impl_->beats.set_resting(true);
   for (const auto& server : impl_->servers) {
     wire::Envelope made = impl_->head(*server);
     made.mutable_leave()->set_resting(true);

@@ -93,12 +93,13 @@ void ParameterServerHost::Impl::load(const std::vector<std::filesystem::path>& f
 
 void ParameterServerHost::Impl::save_on(const std::stop_token& stop) {
   bool failing = false;
-  while (!stop.stop_requested()) {
+  for (bool last = false; !last;) { // once more after the stop, whenever that comes
     {
       std::unique_lock lock(saving_mutex);
       saving.wait_for(lock, stop, options.snapshot_period, [] { return false; });
     }
-    try { // also when it ends: the last state
+    last = stop.stop_requested();
+    try {
       save(options.snapshot, true);
       failing = false;
     } catch (const std::exception& e) {

@@ -141,13 +141,12 @@ void ParameterServerHost::Impl::handle(Message&& message) {
                + std::to_string(options.most_optimizers) + " optimizers, from 0");
     return;
   }
-  const int worker = static_cast<int>(head->worker());
   if (head->has_join())
     on_join(*to, *head, message);
   else if (head->has_exchange())
     on_exchange(*to, *head, message);
   else if (head->has_beat())
-    to->server.heard(worker, head->session(), Clock::now());
+    on_beat(*to, *head);
   else if (head->has_leave())
     on_leave(*to, *head, message.peer);
   else

@@ -11,7 +11,7 @@ constexpr std::size_t kPastSessions = 16;
 
 } // namespace
 
-std::string ParameterServer::join(int worker, std::uint64_t session, Time now) {
+std::string ParameterServer::join(int worker, std::uint64_t session, Time now, std::int64_t step) {
   if (worker < 0 || worker >= options_.workers || session == 0)
     return "there is no worker " + std::to_string(worker) + "; the server is of "
            + std::to_string(options_.workers) + ", from 0";
@@ -25,11 +25,15 @@ std::string ParameterServer::join(int worker, std::uint64_t session, Time now) {
       state.past_sessions.push_back(state.session);
     if (state.past_sessions.size() > kPastSessions)
       state.past_sessions.pop_front();
+    if (state.has_session != session)
+      state.has_version = 0;
     state.session = session;
     state.last_step = 0;
     state.counted = false;
+    if (step > 0)
+      state.clock = std::max(state.clock, step - 1);
     for (const auto& other : workers_) // nobody waits for a newcomer to catch up
-      if (other->presence == Worker::Presence::here)
+      if (step == 0 && other->presence == Worker::Presence::here)
         state.clock = std::max(state.clock, other->clock);
   }
   state.presence = Worker::Presence::here;
@@ -45,9 +49,16 @@ void ParameterServer::leave(int worker, std::uint64_t session) {
     make_version_if_complete();
 }
 
-void ParameterServer::rest(int worker, std::uint64_t session) {
-  if (worker >= 0 && worker < options_.workers && worker_of(worker).session == session)
-    worker_of(worker).presence = Worker::Presence::resting;
+void ParameterServer::rest(int worker, std::uint64_t session, std::int64_t step, Time now) {
+  if (worker < 0 || worker >= options_.workers || session == 0)
+    return;
+  Worker& state = worker_of(worker);
+  if (state.session == 0) // it has come to a server before this one
+    join(worker, session, now, step);
+  if (state.session != session || step < state.last_step)
+    return;
+  state.clock = std::max(state.clock, step);
+  state.presence = Worker::Presence::resting;
 }
 
 bool ParameterServer::heard(int worker, std::uint64_t session, Time now) {
@@ -63,6 +74,23 @@ bool ParameterServer::heard(int worker, std::uint64_t session, Time now) {
   if (state.presence != Worker::Presence::resting)
     state.presence = Worker::Presence::here;
   return true;
+}
+
+void ParameterServer::has(int worker, std::uint64_t session, std::int64_t step,
+                          std::int64_t version) {
+  if (worker < 0 || worker >= options_.workers || session == 0)
+    return;
+  Worker& state = worker_of(worker);
+  if (state.session != 0 && (state.session != session || step < state.last_step))
+    return; // another process, or words that a gradient has overtaken
+  state.has_version = version;
+  state.has_session = session;
+  if (has_begun())
+    make_version_if_complete();
+}
+
+void ParameterServer::given(int worker) {
+  worker_of(worker).has_version = version_;
 }
 
 std::vector<std::string> ParameterServer::forget(Time now) {

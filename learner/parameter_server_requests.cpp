@@ -92,7 +92,8 @@ void ParameterServerHost::Impl::on_join(Served& to, const wire::Envelope& head,
     }
   }
   if (why.empty())
-    why = to.server.join(static_cast<int>(head.worker()), head.session(), Clock::now());
+    why =
+        to.server.join(static_cast<int>(head.worker()), head.session(), Clock::now(), head.step());
   if (why.empty())
     respond(to, head, message.peer);
   else
@@ -133,10 +134,19 @@ void ParameterServerHost::Impl::on_exchange(Served& to, const wire::Envelope& he
   respond(to, head, message.peer);
 }
 
+void ParameterServerHost::Impl::on_beat(Served& to, const wire::Envelope& head) {
+  const int worker = static_cast<int>(head.worker());
+  to.server.heard(worker, head.session(), Clock::now());
+  if (head.step() > 0)
+    to.server.has(worker, head.session(), head.step(), head.version());
+  if (head.beat().resting())
+    to.server.rest(worker, head.session(), head.step(), Clock::now());
+}
+
 void ParameterServerHost::Impl::on_leave(Served& to, const wire::Envelope& head,
                                          const std::string& peer) {
   if (head.leave().resting())
-    to.server.rest(static_cast<int>(head.worker()), head.session());
+    to.server.rest(static_cast<int>(head.worker()), head.session(), head.step(), Clock::now());
   else
     to.server.leave(static_cast<int>(head.worker()), head.session());
   to.parked.erase(static_cast<int>(head.worker()));
@@ -170,6 +180,11 @@ void ParameterServerHost::Impl::serve_parked(Served& to) {
     const auto& [worker, parked] = *at;
     const auto push =
         parked.head.step() > 0 ? to.server.answer_to(worker, parked.head.step()) : std::nullopt;
+    if (parked.head.step() > 0 && !push) { // it waited for parameters to begin with
+      need(parked.head, parked.peer, wire::Answer::PUSH, "the step is not known here");
+      at = to.parked.erase(at);
+      continue;
+    }
     const bool waits = push && push->outcome == Outcome::counted;
     if (!to.server.pull(worker, waits ? parked.head.version() + 1 : 0).ready) {
       ++at;
@@ -185,6 +200,7 @@ void ParameterServerHost::Impl::serve_parked(Served& to) {
     }
     answer.mutable_answer()->set_parameters(true);
     send(std::move(answer), parked.peer, frames_of(to.server.parameters(), socket, parked.peer));
+    to.server.given(worker);
     at = to.parked.erase(at);
   }
 }

@@ -30,6 +30,15 @@ public:
   virtual TensorMap optimizer_state() = 0;
   virtual void load(const TensorMap& parameters, const TensorMap& optimizer_state) = 0;
 
+  /// What it has learnt, on data that it does not train on: "top1" -> 0.93. A collective of the
+  /// replicas in sync, between two steps; every row counts once. Empty when the workload measures
+  /// itself elsewhere.
+  virtual Metrics evaluate(ReplicaContext&) { return {}; }
+
+  /// What can be looked at, of replica 0 after evaluate(): {name: uint8 [3, height, width]} on the
+  /// CPU.
+  virtual TensorMap pictures() { return {}; }
+
   /// What each row of the last step_fn's batch is worth being sampled again: its error, float64
   /// [batch] on the CPU, not negative. Empty when the workload has none.
   virtual at::Tensor priorities() { return {}; }

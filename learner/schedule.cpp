@@ -32,6 +32,8 @@ double LearningRateSchedule::multiple(std::int64_t step, int replicas) const {
     return peak
            * std::pow(decay, std::count_if(milestones.begin(), milestones.end(),
                                            [&](std::int64_t at) { return step >= at; }));
+  case ScheduleShape::exponential:
+    return peak * std::pow(decay, (step - warmup_steps) / decay_steps);
   case ScheduleShape::constant:
     break;
   }
@@ -58,6 +60,8 @@ void check_schedule(const LearningRateSchedule& schedule) {
           "must be above 0; 1 is a line");
   require(schedule.decay > 0 && schedule.decay <= 1, "decay", schedule.decay,
           "must be above 0 and at most 1");
+  require(schedule.shape != ScheduleShape::exponential || schedule.decay_steps > 0, "decay_steps",
+          schedule.decay_steps, "must be above 0; it is how long a rate stays");
   require(schedule.shape != ScheduleShape::steps || !schedule.milestones.empty(), "milestones",
           schedule.milestones.size(), "of them: give at least one step at which the rate falls");
 }

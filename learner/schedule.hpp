@@ -5,7 +5,7 @@
 
 namespace troupe::learner {
 
-enum class ScheduleShape : std::uint8_t { constant, cosine, steps, polynomial };
+enum class ScheduleShape : std::uint8_t { constant, cosine, steps, polynomial, exponential };
 
 /// The learning rate of a step, as a multiple of the one that the optimizer was made with. Pure, so
 /// that a resumed run goes on from the number of its step.
@@ -23,7 +23,8 @@ struct LearningRateSchedule {
   double power = 1;             // polynomial; 1 is a line
 
   std::vector<std::int64_t> milestones = {}; // steps: from each of these on …
-  double decay = 0.1;                        // … times this
+  double decay = 0.1;                        // … times this; exponential: the factor of each …
+  std::int64_t decay_steps = 0;              // … so many steps after the warm-up, at once
 
   /// Of step `step`, counted from 0. Throws std::invalid_argument for a negative step.
   double multiple(std::int64_t step, int replicas) const;

@@ -4,11 +4,13 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 
 #include "learner/nn/global_batch_norm.hpp"
+#include "learner/nn/module_state.hpp"
 #include "learner/not_finite.hpp"
+#include "learner/read_ahead.hpp"
+#include "learner/row_means.hpp"
 #include "learner/safetensors.hpp"
 
 namespace troupe::learner {
@@ -17,20 +19,10 @@ namespace {
 constexpr const char* kModule = "module.";       // before the names of parameters and buffers
 constexpr const char* kOptimizer = "optimizer."; // before those of its state
 
-/// Parameters and buffers by name; they alias the live ones.
-TensorMap state_of(torch::nn::Module& module) {
-  TensorMap state;
-  for (const auto& item : module.named_parameters())
-    state[item.key()] = item.value().detach();
-  for (const auto& item : module.named_buffers())
-    state[item.key()] = item.value();
-  return state;
-}
-
 void load_state(torch::nn::Module& module, const TensorMap& state,
                 const std::filesystem::path& path) {
   const at::NoGradGuard guard;
-  const auto live = state_of(module);
+  const auto live = module_state(module);
   std::string wrong;
   for (const auto& [name, tensor] : live) {
     const auto found = state.find(name);
@@ -50,15 +42,6 @@ void load_state(torch::nn::Module& module, const TensorMap& state,
     auto target = tensor;
     target.copy_(state.at(name));
   }
-}
-
-/// The tensors whose names begin with `prefix`, without it.
-TensorMap below(const TensorMap& tensors, const std::string& prefix) {
-  TensorMap result;
-  for (const auto& [name, tensor] : tensors)
-    if (name.starts_with(prefix))
-      result[name.substr(prefix.size())] = tensor;
-  return result;
 }
 
 std::int64_t counter(const std::map<std::string, std::string>& about, const std::string& name,
@@ -145,15 +128,16 @@ EpochPlan Trainer::plan_of(const ReplicaContext& context, std::int64_t rows) con
           .seed = options_.seed};
 }
 
-Metrics Trainer::train_steps(const Dataset& training, const std::vector<at::Tensor>& orders,
+Metrics Trainer::train_steps(const std::vector<EpochPlan>& plans,
+                             const std::vector<std::unique_ptr<Prefetcher>>& inputs,
                              std::int64_t begin, std::int64_t end, Sums& sums) {
   const auto all = replicator_.call([&](ReplicaContext& context) {
     using Span = collectives::Timeline::Span;
     auto& seat = seats_->of(context);
     auto& module = seat.model->module();
     module.train();
-    const auto plan = plan_of(context, training.size());
-    const auto& order = orders.at(static_cast<std::size_t>(context.local_id()));
+    const auto& plan = plans.at(static_cast<std::size_t>(context.local_id()));
+    auto& batches = *inputs.at(static_cast<std::size_t>(context.local_id()));
     const bool skips = options_.optimizer.skip_not_finite > 0;
     if (skips)
       seat.keep_buffers();
@@ -162,7 +146,7 @@ Metrics Trainer::train_steps(const Dataset& training, const std::vector<at::Tens
     for (std::int64_t step = begin; step < end; ++step) {
       const Span whole(context.timeline(), "step");
       Span input(context.timeline(), "input");
-      const auto batch = training.rows(plan.part(order, step));
+      const auto batch = batches.next();
       input.end();
       seat.optimizer->zero_grad();
       Span forward(context.timeline(), "forward");
@@ -216,16 +200,19 @@ std::vector<TrainerReport> Trainer::fit(const Dataset& training, std::int64_t ep
   plans[0].check();
   const auto steps = plans[0].steps_per_epoch();
   const auto period = options_.report_period > 0 ? options_.report_period : steps;
+  std::vector<std::unique_ptr<Prefetcher>> inputs;
+  for (const auto& plan : plans)
+    inputs.push_back(
+        read_ahead(borrow(training), plan, epochs_ * steps, epochs * steps, options_.prefetch));
   std::vector<TrainerReport> reports;
   bool go_on = true;
   while (go_on && epochs_ < epochs) {
     for (auto* callback : callbacks)
       callback->before_epoch(*this, epochs_);
-    std::vector<at::Tensor> orders(plans.size(), plans[0].order(epochs_));
     Sums sums;
     TrainerReport report{.epoch = epochs_, .metrics = {}};
     for (std::int64_t begin = 0; begin < steps && go_on; begin += period) {
-      report.metrics = train_steps(training, orders, begin, std::min(begin + period, steps), sums);
+      report.metrics = train_steps(plans, inputs, begin, std::min(begin + period, steps), sums);
       report.steps = steps_;
       bool wanted = true;
       if (options_.report_period > 0)
@@ -248,34 +235,21 @@ std::vector<TrainerReport> Trainer::fit(const Dataset& training, std::int64_t ep
 
 Metrics Trainer::evaluate(const Dataset& dataset) {
   const auto rows = dataset.size();
-  if (rows < 1)
-    throw std::invalid_argument("trainer: the data set to evaluate on has no rows");
   const auto all = replicator_.call([&](ReplicaContext& context) {
     const at::NoGradGuard guard;
     auto& seat = seats_->of(context);
     auto& module = seat.model->module();
     module.eval();
     const bool together = context.has_collectives();
-    const std::int64_t replicas = together ? context.num_replicas_in_sync() : 1;
-    const std::int64_t rank = context.rank_in_sync_group();
+    const int replicas = together ? context.num_replicas_in_sync() : 1;
+    const int rank = context.rank_in_sync_group();
     const bool measures = together ? context.sync_group() == 0 : context.replica_id() == 0;
-    const auto begin = rows * rank / replicas, end = rows * (rank + 1) / replicas;
     const auto most = std::max<std::int64_t>(1, options_.global_batch / replicas);
     TensorMap sums;
-    // A replica without rows measures one and counts it 0 times, to know the names.
-    for (auto at_row = begin; at_row < std::max(end, begin + 1) && measures; at_row += most) {
-      const auto count = std::min(most, std::max<std::int64_t>(end, begin + 1) - at_row);
-      const auto first = std::min(at_row, rows - 1);
-      for (const auto& [name, values] :
-           seat.model->measure(dataset.rows(at::arange(first, first + count, at::kLong)))) {
-        if (values.dim() != 1 || values.size(0) != count)
-          throw std::invalid_argument("trainer: measure() gave \"" + name + "\" as "
-                                      + Nest(values).describe() + "; give one value per row, ["
-                                      + std::to_string(count) + "]");
-        auto sum = values.to(at::kDouble).sum() * (begin < end ? 1 : 0);
-        sums[name] = sums.contains(name) ? sums[name] + sum : sum;
-      }
-    }
+    if (measures)
+      sums = sum_over_rows(
+          dataset, rank, replicas, most,
+          [&](const TensorMap& batch) { return seat.model->measure(batch); }, options_.prefetch);
     module.train();
     return sums;
   });
@@ -296,7 +270,7 @@ void Trainer::save(const std::filesystem::path& path) {
   if (!replicator_.is_chief())
     return;
   TensorMap tensors;
-  for (const auto& [name, tensor] : state_of((*seats_)[0].model->module()))
+  for (const auto& [name, tensor] : module_state((*seats_)[0].model->module()))
     tensors[kModule + name] = tensor;
   for (const auto& [name, tensor] : states[0])
     tensors[kOptimizer + name] = tensor;

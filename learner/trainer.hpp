@@ -9,6 +9,7 @@
 #include <torch/nn/module.h>
 
 #include "learner/dataset.hpp"
+#include "learner/prefetcher.hpp"
 #include "learner/replicator.hpp"
 #include "learner/wrapped_optimizer.hpp"
 
@@ -33,6 +34,7 @@ struct TrainerOptions {
   std::uint64_t seed = 1;         // of the order of the rows
   bool global_batch_norm = false; // convert_batch_norm()
   std::int64_t report_period = 0; // steps between Callback::after_steps; 0: none
+  PrefetchOptions prefetch = {};  // of each replica's batches
   WrappedOptimizerOptions optimizer = {}; // a step skipped leaves the module's buffers alone too
 };
 
@@ -106,8 +108,9 @@ private:
   };
 
   EpochPlan plan_of(const ReplicaContext& context, std::int64_t rows) const;
-  Metrics train_steps(const Dataset& training, const std::vector<at::Tensor>& orders,
-                      std::int64_t begin, std::int64_t end, Sums& sums);
+  Metrics train_steps(const std::vector<EpochPlan>& plans,
+                      const std::vector<std::unique_ptr<Prefetcher>>& inputs, std::int64_t begin,
+                      std::int64_t end, Sums& sums);
   bool agreed(bool wanted);
 
   Replicator& replicator_;

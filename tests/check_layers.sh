@@ -30,4 +30,6 @@ complain 'LibTorch belongs to collectives/ and learner/:' "$(includes '#include 
 complain 'MuJoCo belongs to env/:' "$(includes '#include [<"]mujoco/' $(but env))"
 complain 'NCCL belongs to collectives/:' "$(includes '#include [<"]nccl' $(but collectives))"
 complain 'ZeroMQ belongs to env/wire/:' "$(includes '#include [<"]zmq' replay collectives learner actors experiments | grep -v '^replay/remote')"
+complain 'HDF5, NetCDF, libarchive and libjpeg-turbo belong to learner/data/:' \
+  "$(includes '#include <(hdf5|netcdf|archive|archive_entry|turbojpeg)\.h>' $all | grep -v '^learner/data/')"
 exit $bad

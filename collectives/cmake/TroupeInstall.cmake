@@ -8,7 +8,7 @@ install(TARGETS troupe_collectives troupe_learner troupe_learner_protocol troupe
 install(EXPORT TroupeTargets NAMESPACE troupe:: DESTINATION ${_package} COMPONENT libraries)
 foreach(_folder IN ITEMS collectives learner env/wire)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${_folder} DESTINATION include/troupe/${_folder}/.. COMPONENT libraries
-    FILES_MATCHING PATTERN "*.hpp" PATTERN workloads EXCLUDE PATTERN transparent EXCLUDE PATTERN gloo_declarations EXCLUDE)
+    FILES_MATCHING PATTERN "*.hpp" PATTERN workloads EXCLUDE PATTERN data EXCLUDE PATTERN transparent EXCLUDE PATTERN gloo_declarations EXCLUDE)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/env/split_mix.hpp ${PROJECT_SOURCE_DIR}/env/whole_file.hpp
   DESTINATION include/troupe/env COMPONENT libraries)

@@ -29,6 +29,7 @@ struct BenchOptions {
   double soak_minutes = 0;          // replay_soak: how long; 0: not at all
   std::string join{};               // collectives: the seat of a process that the stage started
   std::string vectors{};            // render: the caster's, e.g. "AVX2"; empty: the widest
+  std::string data{};               // data: an image folder; empty: one is made
   std::string timeline{};           // ddp: where its Chrome trace is written; empty: nowhere
 };
 
@@ -74,6 +75,8 @@ void bench_collective_faults(const BenchOptions& options,
                              const Report& report); // ms until survivors name a lost rank
 void bench_ddp(const BenchOptions& options,
                const Report& report); // ResNet-50 images/s of 1 and 2 processes, scaling
+void bench_data(const BenchOptions& options,
+                const Report& report); // pictures/s from JPEGs to batches, one thread
 void bench_learner(const BenchOptions& options, const Report& report); // D4PG updates/s
 void bench_strategies(const BenchOptions& options,
                       const Report& report); // a slow replica's cost in ms, staleness's in error

@@ -28,6 +28,7 @@
 #include "collectives/timeline.hpp"
 #include "experiments/bench/bench.hpp"
 #include "learner/nn/fused_sgd.hpp"
+#include "learner/nn/module_state.hpp"
 #include "learner/replica_threads.hpp"
 #include "learner/workloads/resnet.hpp"
 #include "learner/wrapped_optimizer.hpp"
@@ -57,7 +58,7 @@ void keep_freed_memory() {
 struct Training {
   explicit Training(Communicator* communicator, Timeline* recorded) : timeline(recorded) {
     torch::manual_seed(0);
-    network->to_channels_last();
+    learner::lay_out_channels_last(*network);
     learner::WrappedOptimizerOptions options;
     options.bucket_bytes = 16 << 20;
     options.timeline = timeline;

@@ -82,6 +82,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_DDP
   stages.push_back({"ddp", bench_ddp});
 #endif
+#ifdef TROUPE_HAS_BENCH_DATA
+  stages.push_back({"data", bench_data});
+#endif
 #ifdef TROUPE_HAS_BENCH_LEARNER
   stages.push_back({"learner", bench_learner});
 #endif
@@ -126,6 +129,8 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(8, 4096));
   command->add_option("--join", options->join, "the seat of a process that a stage started")
       ->group(""); // not for people
+  command->add_option("--data", options->data,
+                      "of the stage data: a folder of JPEGs; some are made otherwise");
   command->add_option("--vectors", options->vectors,
                       "of the stage render: the caster's processor instructions, e.g. AVX2; the "
                       "best otherwise");

@@ -25,6 +25,7 @@ void add_check(CLI::App& app, int& exit_code);
 void add_check_environment(CLI::App& check, int& exit_code); // below `check`
 void add_check_likeness(CLI::App& check, int& exit_code);    // below `check`
 void add_render(CLI::App& app, int& exit_code);
+void add_dataset(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_replay_serve(CLI::App& replay, int& exit_code); // below `replay`

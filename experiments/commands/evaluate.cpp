@@ -4,14 +4,40 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/config.hpp"
+#include "experiments/on_data.hpp"
+#include "experiments/plan_workload.hpp"
 #include "experiments/run_folder.hpp"
+#include "learner/safetensors.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
+
+/// Of a run on data: its validation rows by the parameters of the checkpoint.
+void evaluate_on_data(const Experiment& experiment, const CheckpointFolder& checkpoint, bool json) {
+  actors::RunConfig config;
+  plan_workload(experiment, config);
+  const auto replica = config.workload();
+  learner::ReplicaContext alone(nullptr, experiment.seed());
+  replica->build(alone);
+  replica->load(learner::read_safetensors(checkpoint.path / "learner.safetensors").tensors, {});
+  const auto metrics = replica->evaluate(alone);
+  if (json) {
+    print_json({{"checkpoint", checkpoint.path.string()},
+                {"updates", checkpoint.updates},
+                {"metrics", metrics}});
+    return;
+  }
+  std::printf("%s, checkpoint of %lld updates\n", experiment.name().c_str(),
+              static_cast<long long>(checkpoint.updates));
+  for (const auto& [name, value] : metrics) {
+    std::printf("%-20s %.6g\n", name.c_str(), value);
+  }
+}
 
 struct Options {
   std::string run;
@@ -29,6 +55,14 @@ void evaluate(Options options) {
       load_experiment(std::filesystem::path(options.run) / "config.textproto", options.overrides);
   const CheckpointFolder checkpoint =
       find_checkpoint(options.run, options.step < 0 ? std::nullopt : std::optional(options.step));
+  if (is_on_data(experiment)) {
+    if (!options.video.empty() || !options.picture.empty()) {
+      throw std::invalid_argument("--video and --picture show an environment; " + options.run
+                                  + " is a run on data, leave them out");
+    }
+    evaluate_on_data(experiment, checkpoint, options.json);
+    return;
+  }
   options.play.video = options.video;
   options.play.picture = options.picture;
   if (!options.json) {
@@ -62,7 +96,8 @@ void evaluate(Options options) {
 } // namespace
 
 void add_evaluate(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("evaluate", "Plays a run's policy without noise");
+  CLI::App* command = app.add_subcommand(
+      "evaluate", "Plays a run's policy without noise, or measures a run on data again");
   command->footer("Example: troupe evaluate runs/quickstart/2026-11-21T10-00-00 --episodes 10 "
                   "--video agent.mp4");
   auto options = std::make_shared<Options>();

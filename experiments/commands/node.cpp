@@ -4,6 +4,7 @@
 #include "experiments/commands/commands.hpp"
 #include "experiments/config.hpp"
 #include "experiments/plan.hpp"
+#include "experiments/plan_workload.hpp"
 
 namespace troupe::experiments::commands {
 
@@ -29,8 +30,9 @@ void add_node(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 65535));
   command->add_option("--config", options->config, "the run's config.textproto")->required();
   command->callback([options, &exit_code] {
-    const auto config = plan_run(load_experiment(options->config),
-                                 std::filesystem::path(options->config).parent_path());
+    const Experiment experiment = load_experiment(options->config);
+    auto config = plan_run(experiment, std::filesystem::path(options->config).parent_path());
+    plan_workload(experiment, config);
 #ifdef TROUPE_HAS_ACTORS
     exit_code = actors::run_node(config, options->role, options->index,
                                  static_cast<std::uint16_t>(options->head_port));

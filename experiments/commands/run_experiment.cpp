@@ -15,7 +15,9 @@
 #include "experiments/commands/signals.hpp"
 #include "experiments/curve.hpp"
 #include "experiments/evaluate.hpp"
+#include "experiments/on_data.hpp"
 #include "experiments/plan.hpp"
+#include "experiments/plan_workload.hpp"
 #include "experiments/recorder.hpp"
 #include "experiments/summary.hpp"
 #include "learner/collector.hpp"
@@ -38,7 +40,8 @@ constexpr auto& start_run = actors::run;
 std::filesystem::path make_video(const Experiment& experiment, const RunFolder& folder,
                                  const actors::RunResult& result, Recorder& recorder,
                                  const std::atomic<bool>& stop) {
-  if (!experiment.evaluation().video() || result.interrupted || result.checkpoint.empty() || stop) {
+  if (is_on_data(experiment) || !experiment.evaluation().video() || result.interrupted
+      || result.checkpoint.empty() || stop) {
     return {};
   }
   const auto path =
@@ -56,7 +59,12 @@ std::filesystem::path make_video(const Experiment& experiment, const RunFolder& 
 
 void write_report(const Experiment& experiment, const RunFolder& folder, const Summary& summary,
                   const std::filesystem::path& video) {
-  const auto curve = curve_svg(read_curve(folder.path() / "metrics.csv"), experiment.name());
+  const bool on_data = is_on_data(experiment);
+  const std::string along = on_data ? "updates" : "environment_steps";
+  const auto points = read_curve(folder.path() / "metrics.csv", headline(experiment), along);
+  const auto curve = on_data
+                         ? curve_svg(points, experiment.name() + ": " + headline(experiment), along)
+                         : curve_svg(points, experiment.name());
   write_text(folder.path() / "curve.svg", curve);
   write_text(folder.path() / "report.html", report_html(experiment, summary, curve, video));
 }
@@ -72,6 +80,7 @@ void print_summary(const Summary& summary, const Finished& finished, bool json) 
               {"interrupted", finished.result.interrupted},
               {"error", finished.result.error},
               {"returns", finished.result.evaluation.returns},
+              {"metrics", finished.result.evaluation.metrics},
               {"environment_steps", p.environment_steps},
               {"agent_steps", p.agent_steps},
               {"updates", p.updates},
@@ -88,6 +97,11 @@ void print_summary(const Summary& summary, const Finished& finished, bool json) 
 } // namespace
 
 void check_environment(const Experiment& experiment) {
+  if (is_on_data(experiment)) {
+    actors::RunConfig config;
+    plan_workload(experiment, config); // opens the data
+    return;
+  }
   const auto environment = env::make_environment(plan_environment(experiment.environment()));
   std::vector<std::byte> observation(environment->spec().observation_bytes());
   environment->reset(experiment.seed(), observation);
@@ -106,12 +120,14 @@ void verify_checkpoint(const std::filesystem::path&) {}
 int run_experiment(const Experiment& experiment, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const actors::RunConfig config = plan_run(experiment, folder.path());
+  actors::RunConfig config = plan_run(experiment, folder.path());
+  plan_workload(experiment, config);
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
   std::FILE* screen = options.json ? stderr : stdout;
   Recorder recorder({.folder = folder.path(),
                      .stop = config.stop,
+                     .columns = metrics_columns(experiment),
                      .screen = options.quiet ? nullptr : screen,
                      .terminal = ::isatty(::fileno(screen)) == 1,
                      .now = [] { return std::chrono::system_clock::now(); }},

@@ -8,6 +8,7 @@
 
 #include "learner/nn/fused_adam.hpp"
 #include "learner/nn/policy_head.hpp"
+#include "learner/nn/precision.hpp"
 #include "learner/workloads/d4pg_networks.hpp"
 #include "learner/wrapped_optimizer.hpp"
 
@@ -22,14 +23,6 @@ struct Group {
   FusedAdam* adam = nullptr;
   std::unique_ptr<WrappedOptimizer> optimizer;
 };
-
-bool cpu_multiplies_bfloat16() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  return __builtin_cpu_supports("avx512bf16");
-#else
-  return false;
-#endif
-}
 
 class D4pg : public Replica {
 public:
@@ -110,7 +103,7 @@ std::unique_ptr<Encoder> D4pg::choose_encoder() const {
   const bool wants_bfloat16 =
       config_.precision == "bfloat16"
       || (config_.precision == "auto"
-          && (!on_cpu || (config_.encoder == "drq" && cpu_multiplies_bfloat16())));
+          && (!on_cpu || (config_.encoder == "drq" && multiplies_bfloat16(options_.device()))));
   if (wants_bfloat16)
     return make_torch_encoder(shape, at::kBFloat16);
   return on_cpu ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
@@ -223,9 +216,11 @@ void D4pg::step(Group& group, const ParameterLayout& layout, const char* loss_na
     throw;
   } catch (const std::runtime_error& error) {
     const std::string where = layout.first_not_finite(group.gradient);
-    throw std::runtime_error("NaN or infinity in the gradient of '"
-                             + (where.empty() ? "another replica" : where) + "'" + update + " ("
-                             + loss_name + "): " + error.what());
+    const std::string what =
+        where.empty() ? std::string() : "NaN or infinity in the gradient of '" + where + "'";
+    throw std::runtime_error(what + (where.empty() ? "" : " ") + "at update "
+                             + std::to_string(updates_ + 1) + " (" + loss_name
+                             + "): " + error.what());
   }
 }
 

@@ -52,7 +52,16 @@ public:
   void signal(const std::string& name, int number) { kill(children_.at(name), number); }
 
   std::string result(const std::string& name) {
-    store_->wait({"result/" + name}, milliseconds(40'000));
+    try {
+      store_->wait({"result/" + name}, milliseconds(40'000));
+    } catch (const std::exception&) {
+      siginfo_t about{};
+      waitid(P_PID, static_cast<id_t>(children_.at(name)), &about, WEXITED | WNOHANG | WNOWAIT);
+      const std::string end = about.si_pid == 0             ? "still runs"
+                              : about.si_code == CLD_EXITED ? "has ended"
+                                                            : "was killed by signal ";
+      FAIL("member " << name << " gives no result: it " << end << about.si_status);
+    }
     return store_->get_to_str("result/" + name);
   }
 

@@ -1,10 +1,17 @@
 #include "tests/doctest_torch.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
 
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "collectives/socket.hpp"
 #include "tests/collectives/operation_checks.hpp"
@@ -40,6 +47,43 @@ TEST_CASE("a late rank over Gloo is named, and told so when it comes") {
 
 TEST_CASE("an abort of one rank over Gloo ends the others with its reason") {
   check_abort(Means::gloo);
+}
+
+/// Threads of this process, and whether SIGPIPE reaches them.
+std::map<std::string, bool> threads_by_pipe_signal() {
+  std::map<std::string, bool> threads;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(entry.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigBlk:"))
+        threads[entry.path().filename()] =
+            (std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1) & 1) == 0;
+  }
+  return threads;
+}
+
+TEST_CASE("a peer that goes while Gloo writes to it does not kill this process") {
+  std::mutex mutex;
+  std::set<std::string> own; // of the ranks
+  std::atomic<int> beneath = 0, reached = 0;
+  const auto before = threads_by_pipe_signal();
+  const auto said = on_ranks(Means::gloo, 2, [&](Communicator& communicator) {
+    {
+      const std::lock_guard lock(mutex);
+      own.insert(std::to_string(gettid()));
+    }
+    communicator.barrier();
+    if (communicator.rank() == 0)
+      for (const auto& [thread, takes_it] : threads_by_pipe_signal())
+        if (!before.contains(thread) && !own.contains(thread)) {
+          ++beneath;
+          reached += takes_it;
+        }
+    communicator.barrier();
+  });
+  CHECK(said == std::vector<std::string>(2));
+  CHECK(beneath > 2); // Gloo's own, LibTorch's that write through it, and its store's
+  CHECK(reached == 0);
 }
 
 TEST_CASE("a port in use is named with the way out") {

@@ -170,19 +170,55 @@ TEST_CASE("All broken rules are told, the first one first") {
 }
 
 TEST_CASE("--set reaches every key: its default is accepted and changes nothing") {
-  const Experiment plain = parse_experiment(kPixels, "x");
+  const std::string classifier = "data { path: \"scenes\" } classifier { }";
   for (const Key& key : all_keys()) {
-    if (key.name == "environment.task" || key.name == "name") {
+    const bool of_data = key.name.starts_with("data.") || key.name.starts_with("classifier.");
+    const std::string text = of_data ? classifier
+                             : key.name.starts_with("sngan.")
+                                 ? "data { path: \"scenes\" } sngan { }"
+                                 : kPixels;
+    const Experiment plain = parse_experiment(text, "x");
+    if (key.name == "environment.task" || key.name == "name" || key.name == "data.path") {
       continue; // have no usable default
     }
     if (key.name == "environment.pixels.grey") {
       continue; // is set already, to something else
     }
     CAPTURE(key.name);
-    const Experiment set =
-        parse_experiment(kPixels, "x", {key.name + "=" + default_text(*key.field)});
+    const Experiment set = parse_experiment(text, "x", {key.name + "=" + default_text(*key.field)});
     CHECK(google::protobuf::util::MessageDifferencer::Equals(plain, set));
   }
+}
+
+TEST_CASE("An experiment on data has no block of an environment, and reads back as it was") {
+  const std::string text = "data { path: \"scenes\" epochs: 3 } classifier { model: \"mlp\" }";
+  const Experiment e = parse_experiment(text, "x", {"classifier.layers=32"});
+  CHECK_FALSE(e.has_environment());
+  CHECK_FALSE(e.has_replay());
+  CHECK_FALSE(e.has_d4pg());
+  CHECK_FALSE(e.has_actors());
+  CHECK(e.data().epochs() == 3);
+  CHECK(e.classifier().layers_size() == 1);
+  CHECK(google::protobuf::util::MessageDifferencer::Equals(
+      e, parse_experiment(resolved_text(e), "x")));
+  CHECK(parse_experiment(text + "deterministic: true", "x").classifier().precision() == "float32");
+  const auto refused = [](const std::string& bad, const std::vector<std::string>& sets = {}) {
+    try {
+      parse_experiment(bad, "x", sets);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refused(text, {"replay.shards=2"}).find("replay is of runs in an environment")
+        != std::string::npos);
+  CHECK(refused(text + "sngan { }").find("sngan stands beside classifier") != std::string::npos);
+  CHECK(refused(kPixels + text.substr(0, text.find("classifier"))).find("nothing that learns")
+        != std::string::npos);
+  CHECK(refused("classifier { }").find("data.path is missing") != std::string::npos);
+  CHECK(refused(text, {"learner.replicas=3"}).find("must be a multiple of learner.replicas")
+        != std::string::npos);
+  CHECK(refused(text, {"data.threads=3"}).find("data.prefetch is 2") != std::string::npos);
 }
 
 TEST_CASE("--set replaces a value, a list and a block, the last one wins") {

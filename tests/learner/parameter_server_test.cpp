@@ -224,7 +224,7 @@ TEST_CASE("nobody waits for a worker that is silent or left, and it may come bac
   CHECK(f.push(1, 1, 1, kStart + 130ms).outcome == Outcome::counted); // 2 is back
   f.server.leave(2, Fixture::session(2));
   CHECK(f.server.version() == 2);
-  f.server.rest(0, Fixture::session(0)); // who rests says so, too
+  f.server.rest(0, Fixture::session(0), f.steps[0], kStart); // who rests says so, too
   CHECK(f.server.forget(kStart + 230ms).size() == 2);
 }
 
@@ -239,19 +239,19 @@ TEST_CASE("the slow one that is left at the end of a run neither waits nor makes
       if (step == 0)
         CHECK(f.push(2, version).outcome == Outcome::dropped); // late
     }
-    f.server.rest(0, Fixture::session(0));
+    f.server.rest(0, Fixture::session(0), f.steps[0], kStart);
     CHECK(f.server.heard(0, Fixture::session(0), kStart)); // a late sign of life
     if (run == 1) { // it is counted before the last of the others rests
       CHECK(f.push(2, version).outcome == Outcome::counted);
       CHECK_FALSE(f.server.pull(2, version + 1).ready);
     }
-    f.server.rest(1, Fixture::session(1));
+    f.server.rest(1, Fixture::session(1), f.steps[1], kStart);
     CHECK(f.server.pull(2, version + 1).ready);
     for (int left = run == 1 ? 2 : 3; left > 0; --left) {
       CHECK(f.push(2, version).outcome != Outcome::applied);
       CHECK(f.server.pull(2, version).ready);
     }
-    f.server.rest(2, Fixture::session(2));
+    f.server.rest(2, Fixture::session(2), f.steps[2], kStart);
     CHECK(f.server.version() == version);
     if (run == 1) { // its last gradient is still good for the next version
       CHECK(f.push(0, version).outcome == Outcome::applied);
@@ -359,6 +359,84 @@ TEST_CASE("a gradient that waits for others when the snapshot is made is taken a
   CHECK(restored.push(push, kStart).outcome == Outcome::counted);
   restored.push(f.make(1, 0, torch::ones({2})), kStart);
   CHECK(restored.version() == 1);
+}
+
+TEST_CASE("after a restart nobody waits for a worker that had its step answered before") {
+  Fixture f(central_storage(2));
+  f.push(0, 0);
+  f.push(1, 0);
+  const auto snapshot = f.server.snapshot(); // of version 1
+  f.make(0, 1, torch::ones({2}));
+  const auto lost = f.make(1, 1, torch::ones({2}));
+  ParameterServer restored(central_storage(2), kStart);
+  restored.restore(snapshot);
+  // Version 2 had been made, worker 0 has it, and is busy with another optimizer.
+  CHECK(restored.push(lost, kStart).outcome == Outcome::counted);
+  restored.has(0, Fixture::session(1), 2, 2); // somebody else
+  restored.has(0, Fixture::session(0), 1, 1); // it will come
+  restored.has(0, Fixture::session(0), 0, 2); // overtaken
+  restored.has(7, Fixture::session(0), 2, 2);
+  CHECK_FALSE(restored.pull(1, 2).ready);
+  restored.has(0, Fixture::session(0), 2, 2);
+  CHECK(restored.version() == 2);
+  CHECK(restored.pull(1, 2).ready);
+  // From here on both are waited for again.
+  CHECK(restored.push(f.make(1, 2, torch::ones({2})), kStart).outcome == Outcome::counted);
+  CHECK(restored.push(f.make(0, 2, torch::ones({2})), kStart).outcome == Outcome::applied);
+  CHECK(restored.version() == 3);
+}
+
+TEST_CASE("a server that has restarted learns who rests, and who is behind them") {
+  ParameterServer server(with_backup_workers(3, 1), kStart);
+  Fixture f(with_backup_workers(3, 1));
+  server.begin(f.server.slice(), torch::zeros({2}), 400);
+  for (const int worker : {0, 2}) {
+    REQUIRE(server.join(worker, Fixture::session(worker), kStart, 409) == "");
+    server.has(worker, Fixture::session(worker), 408, 408);
+  }
+  REQUIRE(server.join(1, Fixture::session(1), kStart, 382) == "");
+  for (const int worker : {0, 2})
+    server.rest(worker, Fixture::session(worker), 408, kStart);
+  f.steps = {408, 381, 408};
+  const auto late = server.push(f.make(1, 408, torch::ones({2})), kStart);
+  CHECK(late.outcome == Outcome::dropped); // two are needed, and nobody makes these steps with it
+  CHECK(server.pull(1, 409).ready);
+  f.steps[1] = 408;
+  CHECK(server.push(f.make(1, 408, torch::ones({2})), kStart).outcome == Outcome::counted);
+}
+
+TEST_CASE("a late gradient counts where so many rest that all others are needed") {
+  Fixture f(with_backup_workers(3, 1));
+  f.push(0, 0);
+  f.push(2, 0);
+  CHECK(f.push(1, 0).outcome == Outcome::dropped); // nobody rests
+  f.push(0, 1);
+  f.push(2, 1);
+  f.server.rest(0, Fixture::session(0), f.steps[0], kStart);
+  CHECK(f.push(2, 2).outcome == Outcome::counted);
+  CHECK(f.push(1, 1).outcome == Outcome::applied); // else 2 waits here, and 1 elsewhere for 2
+  CHECK(f.server.version() == 3);
+}
+
+TEST_CASE("synchronous gradients on newer parameters than a restarted server's count together") {
+  Fixture f(central_storage(2));
+  ParameterServer restored(central_storage(2), kStart);
+  restored.restore(f.server.snapshot()); // of version 0
+  const auto push = [&](int worker, std::int64_t version) {
+    return restored.push(f.make(worker, version, torch::ones({2})), kStart).outcome;
+  };
+  f.steps = {50, 50};
+  CHECK(push(0, 50) == Outcome::counted);
+  restored.has(1, Fixture::session(1), 50, 50); // on its way
+  CHECK(restored.version() == 0);
+  CHECK(push(1, 50) == Outcome::applied);
+  restored.given(0);
+  restored.given(1);
+  CHECK(push(1, 1) == Outcome::counted);
+  CHECK(push(0, 1) == Outcome::applied);
+  CHECK(restored.version() == 2);
+  CHECK(restored.counters().dropped == 0);
+  CHECK(restored.counters().rewound == 2);
 }
 
 TEST_CASE("a parameter without a gradient is left alone, moments and all") {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "learner/nn/fused_sgd.hpp"
+#include "learner/nn/module_state.hpp"
 #include "learner/workloads/resnet.hpp"
 
 namespace troupe::learner {
@@ -27,6 +28,41 @@ TEST_CASE("each depth has the published number of parameters") {
   for (const auto& [depth, parameters] : published)
     CHECK(count(ResNet(ResNetOptions{.depth = depth})) == parameters);
   CHECK_THROWS_AS(ResNet(ResNetOptions{.depth = 51}), std::invalid_argument);
+}
+
+TEST_CASE("the networks for CIFAR have the number of parameters that their shapes give") {
+  // 3x3 convolutions of 16, 32 and 64 channels, n blocks each: He et al. (2016), table 6, say 0.27,
+  // 0.46, 0.66, 0.85 and 1.7 million.
+  for (const int depth : {20, 32, 44, 56, 110}) {
+    const int blocks = (depth - 2) / 6;
+    std::int64_t expected = 3 * 16 * 9 + 2 * 16 + 64 * 10 + 10;
+    std::int64_t in = 16;
+    for (const std::int64_t width : {16, 32, 64})
+      for (int i = 0; i < blocks; ++i, in = width)
+        expected += in * width * 9 + width * width * 9 + 4 * width;
+    CHECK(count(ResNet(ResNetOptions{.depth = depth, .classes = 10})) == expected);
+  }
+  CHECK(count(ResNet(ResNetOptions{.depth = 20, .classes = 10})) == 269'722);
+  CHECK(count(ResNet(ResNetOptions{.depth = 18, .small_stem = true}))
+        == 11'689'512 - 64 * 3 * (49 - 9));
+}
+
+TEST_CASE("small pictures keep their size through a small stem, and a way around has no weights") {
+  ResNet network(ResNetOptions{.depth = 20, .classes = 10, .channels = 1});
+  network->eval();
+  CHECK(network->forward(torch::randn({2, 1, 28, 28})).sizes() == at::IntArrayRef({2, 10}));
+  CHECK(network->features(torch::randn({2, 1, 8, 8})).sizes() == at::IntArrayRef({2, 64}));
+  for (const auto& item : network->named_parameters())
+    CHECK(item.key().find("downsample") == std::string::npos);
+  // Without its convolutions a layer hands on every second pixel, and zeros in the new channels.
+  const at::NoGradGuard guard;
+  for (const auto& item : network->named_parameters())
+    if (item.key().starts_with("layer2.") && item.value().dim() == 4)
+      item.value().zero_();
+  const auto x = torch::rand({1, 16, 4, 4});
+  const auto y = network->named_children()["layer2"]->as<torch::nn::Sequential>()->forward(x);
+  const auto none = torch::zeros({1, 8, 2, 2});
+  CHECK(torch::equal(y, torch::cat({none, x.slice(2, 0, 4, 2).slice(3, 0, 4, 2), none}, 1)));
 }
 
 TEST_CASE("parameters and buffers have torchvision's names and the stride lies in the 3x3") {
@@ -54,7 +90,7 @@ TEST_CASE("channels last changes the layout and nothing else") {
     network->eval();
     const auto x = torch::randn({2, 3, 64, 64});
     const auto before = network->forward(x);
-    network->to_channels_last();
+    lay_out_channels_last(*network);
     const auto after = network->forward(x.contiguous(at::MemoryFormat::ChannelsLast));
     CHECK(torch::allclose(before, after, 1e-3, 1e-4));
   }

@@ -43,7 +43,17 @@ TEST_CASE("steps multiply at each milestone") {
   CHECK(schedule.multiple(60, 4) == doctest::Approx(0.01));
 }
 
+TEST_CASE("an exponential schedule falls in stairs of equal length after the warm-up") {
+  const LearningRateSchedule schedule{
+      .shape = ScheduleShape::exponential, .warmup_steps = 5, .decay = 0.94, .decay_steps = 10};
+  for (const int step : {5, 14})
+    CHECK(schedule.multiple(step, 1) == 1);
+  CHECK(schedule.multiple(15, 1) == doctest::Approx(0.94));
+  CHECK(schedule.multiple(44, 1) == doctest::Approx(0.94 * 0.94 * 0.94));
+}
+
 TEST_CASE("schedules that cannot be meant are refused") {
+  CHECK_THROWS_AS(check_schedule({.shape = ScheduleShape::exponential}), std::invalid_argument);
   CHECK_THROWS_AS(check_schedule({.warmup_steps = -1}), std::invalid_argument);
   CHECK_THROWS_AS(check_schedule({.shape = ScheduleShape::cosine}), std::invalid_argument);
   CHECK_THROWS_AS(check_schedule({.shape = ScheduleShape::steps}), std::invalid_argument);

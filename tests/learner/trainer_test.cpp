@@ -101,7 +101,9 @@ TEST_CASE("a model is fitted and evaluated, alike on 1, 2 and 4 replicas") {
   CHECK(expected[2].metrics.at("validation_ones") == 1); // every row once
   CHECK(expected[2].steps == 3 * 16);                    // 500 rows are 15 batches and 20 rows
   for (const int replicas : {2, 4}) {
-    Run run(replicas, options);
+    auto more = options;
+    more.prefetch = {.threads = replicas - 1, .ahead = 2 * replicas}; // changes nothing
+    Run run(replicas, more);
     const auto reports = run.trainer.fit(training, 3, &validation);
     for (std::size_t epoch = 0; epoch < 3; ++epoch)
       for (const auto& [name, value] : expected[epoch].metrics)

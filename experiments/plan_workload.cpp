@@ -1,0 +1,233 @@
+#include "experiments/plan_workload.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "experiments/config.hpp"
+#include "experiments/on_data.hpp"
+#include "experiments/run_folder.hpp"
+#include "learner/data/loader.hpp"
+#include "learner/data/open_dataset.hpp"
+#include "learner/safetensors.hpp"
+#include "learner/workloads/classifier.hpp"
+#include "learner/workloads/sngan.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using learner::data::DescribedDataset;
+
+using Shared = std::shared_ptr<const DescribedDataset>;
+
+learner::data::TransformOptions training_transform(const Data& in) {
+  learner::data::TransformOptions out;
+  const std::string crop = in.crop() != "auto" ? in.crop() : in.size() > 0 ? "random_resized" : "";
+  out.crop = crop == "random_resized" ? learner::data::Crop::random_resized
+             : crop == "padded"       ? learner::data::Crop::padded
+                                      : learner::data::Crop::none;
+  out.size = out.crop == learner::data::Crop::none ? 0 : in.size();
+  out.padding = in.padding();
+  out.least_area = in.least_area();
+  out.flip = in.flip();
+  out.jitter = {.brightness = in.brightness(),
+                .contrast = in.contrast(),
+                .saturation = in.saturation(),
+                .hue = in.hue()};
+  return out;
+}
+
+Shared open_training(const Data& in, std::uint64_t seed) {
+  learner::data::DatasetOptions options{
+      .path = in.path(), .format = in.format(), .label = in.label()};
+  options.transform = training_transform(in);
+  options.seed = seed;
+  options.tolerate = in.tolerate();
+  return learner::data::open_dataset(options);
+}
+
+Shared open_validation(const Data& in, std::int64_t classes) {
+  const bool elsewhere = !in.validation().empty();
+  learner::data::DatasetOptions options{.path = elsewhere ? in.validation() : in.path(),
+                                        .format = in.format(),
+                                        .split = elsewhere ? "" : "validation",
+                                        .label = in.label()};
+  if (in.size() > 0) {
+    options.transform = learner::data::evaluation_transform(in.size());
+  }
+  options.classes = classes;
+  options.tolerate = in.tolerate();
+  return learner::data::open_dataset(options);
+}
+
+const learner::data::Column* column_of(const learner::data::DatasetInfo& info,
+                                       const std::string& name) {
+  const auto found = std::find_if(info.columns.begin(), info.columns.end(),
+                                  [&](const auto& column) { return column.name == name; });
+  return found == info.columns.end() ? nullptr : &*found;
+}
+
+learner::InputFn input_of(const Shared& dataset, const Experiment& experiment,
+                          std::int64_t global_batch) {
+  return learner::data::make_input(dataset, {.global_batch = global_batch,
+                                             .seed = experiment.seed(),
+                                             .threads = experiment.data().threads(),
+                                             .prefetch = experiment.data().prefetch()});
+}
+
+learner::ClassifierConfig classifier_config(const Experiment& experiment) {
+  const Classifier& in = experiment.classifier();
+  learner::ClassifierConfig out;
+  out.model = in.model();
+  out.layers.assign(in.layers().begin(), in.layers().end());
+  out.zero_last_gamma = in.zero_last_gamma();
+  out.auxiliary_weight = in.auxiliary_weight();
+  out.dropout = in.dropout();
+  out.mean.assign(in.mean().begin(), in.mean().end());
+  out.standard_deviation.assign(in.standard_deviation().begin(), in.standard_deviation().end());
+  out.label_smoothing = in.label_smoothing();
+  out.batch_size = in.batch_size();
+  out.epochs = experiment.data().epochs();
+  out.optimizer = in.optimizer();
+  out.learning_rate = in.learning_rate();
+  out.linear_scaling = in.linear_scaling();
+  out.momentum = in.momentum();
+  out.nesterov = in.nesterov();
+  out.rmsprop_decay = in.rmsprop_decay();
+  out.rmsprop_epsilon = in.rmsprop_epsilon();
+  out.weight_decay = in.weight_decay();
+  out.gradient_norm = in.gradient_norm();
+  out.schedule = in.schedule();
+  out.warmup_epochs = in.warmup_epochs();
+  out.milestones.assign(in.milestones().begin(), in.milestones().end());
+  out.decay = in.decay();
+  out.decay_epochs = in.decay_epochs();
+  out.average_decay = in.average_decay();
+  out.precision = in.precision();
+  out.global_batch_norm = in.global_batch_norm();
+  return out;
+}
+
+learner::ClassifierSpec classifier_spec(const DescribedDataset& training, std::int64_t batch_size) {
+  const auto info = training.info();
+  learner::ClassifierSpec spec;
+  spec.classes = info.classes;
+  if (const auto* pictures = column_of(info, "picture")) {
+    if (pictures->shape.size() != 3 || pictures->shape[1] < 0 || pictures->shape[2] < 0) {
+      throw std::invalid_argument("data.size is 0 and the pictures of data.path have different "
+                                  "sizes; name the size that the network shall see");
+    }
+    spec.channels = pictures->shape[0];
+    spec.height = pictures->shape[1];
+    spec.width = pictures->shape[2];
+  } else if (const auto* features = column_of(info, "features")) {
+    spec.features = features->shape.at(0);
+  } else {
+    throw std::invalid_argument("data.path has neither pictures nor a column \"features\"; "
+                                "`troupe dataset info` tells what it has");
+  }
+  spec.steps_per_epoch = training.size() / batch_size;
+  return spec;
+}
+
+/// The run's length and the period of its evaluations, in updates of `rows` rows.
+void set_length(const Experiment& experiment, const DescribedDataset& training, std::int64_t rows,
+                actors::RunConfig& config) {
+  if (training.size() < rows) {
+    throw std::invalid_argument("data.path " + experiment.data().path() + " has "
+                                + std::to_string(training.size()) + " rows, an update takes "
+                                + std::to_string(rows) + "; lower batch_size");
+  }
+  const auto per_epoch = static_cast<double>(training.size() / rows);
+  const auto updates = [&](double epochs) { return std::llround(epochs * per_epoch); };
+  config.stop.updates = std::max<std::int64_t>(1, updates(experiment.data().epochs()));
+  const double period = experiment.data().evaluation_epochs();
+  config.evaluation.period = period > 0 ? std::max<std::int64_t>(1, updates(period)) : 0;
+}
+
+/// The network of a classifier's run, to describe pictures by; its newest checkpoint.
+learner::DescribePictures describer(const std::string& run) {
+  check_is_run(run);
+  const Experiment experiment = load_experiment(fs::path(run) / "config.textproto");
+  if (!experiment.has_classifier()) {
+    throw std::invalid_argument("sngan.classifier " + run
+                                + " is no run of a classifier; name one on the same data");
+  }
+  const auto file = find_checkpoint(run).path / "learner.safetensors";
+  const auto training = open_training(experiment.data(), experiment.seed());
+  const auto config = classifier_config(experiment);
+  std::shared_ptr<learner::Classifier> classifier =
+      learner::make_classifier(config, classifier_spec(*training, config.batch_size));
+  learner::ReplicaContext alone(nullptr);
+  classifier->build(alone);
+  classifier->load(learner::read_safetensors(file).tensors, {});
+  return [classifier](const at::Tensor& pictures) { return classifier->describe(pictures); };
+}
+
+void plan_classifier(const Experiment& experiment, actors::RunConfig& config) {
+  const auto training = open_training(experiment.data(), experiment.seed());
+  const auto settings = classifier_config(experiment);
+  auto spec = classifier_spec(*training, settings.batch_size);
+  set_length(experiment, *training, settings.batch_size, config);
+  spec.validation = open_validation(experiment.data(), spec.classes);
+  spec.input = input_of(training, experiment, settings.batch_size);
+  learner::check(settings, spec);
+  config.workload = [settings, spec] { return learner::make_classifier(settings, spec); };
+}
+
+void plan_sngan(const Experiment& experiment, actors::RunConfig& config) {
+  const Sngan& in = experiment.sngan();
+  const auto training = open_training(experiment.data(), experiment.seed());
+  const auto pictures = classifier_spec(*training, in.batch_size());
+  if (pictures.height == 0 || pictures.height != pictures.width) {
+    throw std::invalid_argument("data.path has no square pictures; sngan makes pictures of 32x32, "
+                                "64x64 or 128x128, name one in data.size");
+  }
+  const auto rows = in.batch_size() * in.critic_steps();
+  set_length(experiment, *training, rows, config);
+  learner::SnganConfig settings;
+  settings.latent = in.latent();
+  settings.generator_channels = in.generator_channels();
+  settings.critic_channels = in.critic_channels();
+  settings.critic_steps = in.critic_steps();
+  settings.batch_size = in.batch_size();
+  settings.generator_learning_rate = in.generator_learning_rate();
+  settings.critic_learning_rate = in.critic_learning_rate();
+  settings.beta1 = in.beta1();
+  settings.beta2 = in.beta2();
+  settings.decay_steps = in.decay() ? config.stop.updates : 0;
+  settings.average_decay = in.average_decay();
+  settings.precision = in.precision();
+  settings.global_batch_norm = in.global_batch_norm();
+  settings.evaluation_samples = in.evaluation_samples();
+  learner::SnganSpec spec;
+  spec.classes = std::max<std::int64_t>(1, pictures.classes);
+  spec.size = pictures.height;
+  spec.input = input_of(training, experiment, rows);
+  const std::string run = in.classifier();
+  if (!run.empty()) {
+    spec.real = open_validation(experiment.data(), pictures.classes);
+    spec.describe = describer(run); // refuses what is no such run, before anything starts
+  }
+  learner::check(settings, spec);
+  config.workload = [settings, spec, run] {
+    auto own = spec;
+    if (!run.empty()) {
+      own.describe = describer(run); // a network is one replica's
+    }
+    return learner::make_sngan(settings, own);
+  };
+}
+
+} // namespace
+
+void plan_workload(const Experiment& experiment, actors::RunConfig& config) {
+  if (experiment.has_classifier()) {
+    plan_classifier(experiment, config);
+  } else if (experiment.has_sngan()) {
+    plan_sngan(experiment, config);
+  }
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <stdexcept>
+
+namespace troupe::learner::data {
+
+/// Data that are not what their format says; the message names the file and the row, line or byte.
+struct DataError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+} // namespace troupe::learner::data

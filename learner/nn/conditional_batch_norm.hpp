@@ -1,0 +1,24 @@
+#pragma once
+
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/pimpl.h>
+
+namespace troupe::learner {
+
+/// Batch normalisation with a gain and a bias of each class (de Vries et al. 2017): "gain" and
+/// "bias", [classes, channels], and the running averages of "norm". Global over the replicas once
+/// convert_batch_norm() has seen the network that it is in.
+class ConditionalBatchNormImpl : public torch::nn::Module {
+public:
+  ConditionalBatchNormImpl(std::int64_t channels, std::int64_t classes);
+
+  /// [batch, channels, height, width], labels int64 [batch]. Of the pictures' type.
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& labels);
+
+private:
+  torch::nn::BatchNorm2d norm_{nullptr};
+  at::Tensor gain_, bias_;
+};
+TORCH_MODULE(ConditionalBatchNorm);
+
+} // namespace troupe::learner

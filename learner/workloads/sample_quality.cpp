@@ -1,0 +1,63 @@
+#include "learner/workloads/sample_quality.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/arange.h>
+
+#include "env/split_mix.hpp"
+#include "learner/row_means.hpp"
+
+namespace troupe::learner {
+namespace {
+
+constexpr std::int64_t kAtOnce = 50; // samples, each so many of a random stream of their own
+
+int rank_of(const ReplicaContext& context) {
+  return context.has_collectives() ? context.rank_in_sync_group() : 0;
+}
+
+int parts_of(const ReplicaContext& context) {
+  return context.has_collectives() ? context.num_replicas_in_sync() : 1;
+}
+
+} // namespace
+
+FeatureStatistics statistics_of(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
+                                const DescribePictures& describe) {
+  FeatureStatistics statistics;
+  visit_rows(dataset, rank_of(context), parts_of(context), most, {},
+             [&](const TensorMap& batch, bool counts) {
+               if (counts)
+                 statistics.add(describe(batch.at("picture")).at("features"));
+             });
+  statistics.reduce(context);
+  return statistics;
+}
+
+Metrics measure_samples(ReplicaContext& context, const SamplePictures& sample,
+                        const DescribePictures& describe, const FeatureStatistics& real,
+                        std::int64_t count, std::int64_t classes, std::uint64_t seed) {
+  if (count < 2)
+    throw std::invalid_argument("measure_samples: " + std::to_string(count)
+                                + " samples have no covariance; take at least 2");
+  FeatureStatistics made;
+  ClassScore score;
+  const auto portions = (count + kAtOnce - 1) / kAtOnce;
+  for (std::int64_t portion = rank_of(context); portion < portions; portion += parts_of(context)) {
+    const auto first = portion * kAtOnce;
+    const auto labels =
+        at::arange(first, std::min(count, first + kAtOnce), at::kLong).remainder(classes);
+    const auto seen = describe(sample(
+        labels, at::make_generator<at::CPUGeneratorImpl>(env::mix_bits(
+                    seed + (static_cast<std::uint64_t>(portion) + 1) * env::kSplitMixStep))));
+    made.add(seen.at("features"));
+    score.add(seen.at("logits"));
+  }
+  made.reduce(context);
+  score.reduce(context);
+  return {{"frechet_distance", frechet_distance(real, made)}, {"class_score", score.value()}};
+}
+
+} // namespace troupe::learner

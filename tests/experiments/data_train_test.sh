@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Runs on data by the program: a classifier on pictures that it draws itself, in one process and over several, interrupted and resumed,
+# evaluated again; a GAN measured by that classifier; what is wrong is said before anything starts.
+# Usage: data_train_test.sh <troupe program> <scratch folder>
+set -uo pipefail
+troupe=$1 scratch=$2
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch" || exit 1
+fail() {
+  echo "$1"
+  tail -n 20 out
+  exit 1
+}
+tasks=cartpole_balance,pendulum_swingup,reacher_easy
+"$troupe" dataset render scenes --classes $tasks --rows 32 --size 32 >out 2>&1 || fail 'the data were not drawn'
+"$troupe" dataset render scenes --classes $tasks --rows 12 --size 32 --split validation >out 2>&1 || fail 'the validation data were not drawn'
+cat >small.textproto <<'T'
+name: "small"
+deterministic: true
+data { path: "scenes" size: 32 crop: "padded" epochs: 4 evaluation_epochs: 2 }
+classifier { model: "resnet20" batch_size: 24 learning_rate: 0.5 warmup_epochs: 1 }
+checkpoint { minutes: 0 }
+T
+"$troupe" train small.textproto --runs runs --quiet >out 2>&1 || fail 'the classifier did not train'
+run=$(echo runs/small/*)
+grep -q '^top1 ' out || fail 'the summary has no top1'
+head -n 1 "$run/metrics.csv" | grep -q 'validation_top1' || fail 'metrics.csv has no validation_top1'
+[ "$(grep -c '^evaluation' "$run/metrics.csv")" = 1 ] || fail 'there is not one evaluation before the final one'
+[ "$(grep -c '^final' "$run/metrics.csv")" = 1 ] || fail 'there is no final evaluation'
+[ -s "$run/report.html" ] && [ -s "$run/checkpoints/16/learner.safetensors" ] || fail 'the report or the checkpoint is missing'
+"$troupe" evaluate "$run" >out 2>&1 || fail 'the run was not evaluated again'
+loss=$(awk '$1 == "loss" { print $2 }' out)
+awk -F, -v loss="$loss" '$1 == "final" { found = ($11 - loss) ^ 2 < 1e-9 } END { exit !found }' "$run/metrics.csv" ||
+  fail "evaluated again the loss is $loss, not that of the run"
+
+# Two replicas in processes of their own train; half the way and the rest after a resumption ends where all of it at once ends, bit for bit.
+"$troupe" train small.textproto --runs runs --quiet --processes --set name=two --set learner.replicas=2 >out 2>&1 || fail 'two replicas did not train'
+"$troupe" train small.textproto --runs runs --quiet --set name=half --set stop.minutes=0.0001 >out 2>&1 || fail 'half a run did not train'
+half=$(echo runs/half/*)
+ls "$half/checkpoints" | grep -qv '^16$' || fail 'the run that should end early made all its updates'
+sed -i 's/minutes: 0.0001/minutes: 0/' "$half/config.textproto"
+"$troupe" resume "$half" --quiet >out 2>&1 || fail 'the run did not resume'
+cmp "$run/checkpoints/16/learner.safetensors" "$half/checkpoints/16/learner.safetensors" || fail 'the resumed run ended elsewhere'
+
+cat >gan.textproto <<'T'
+name: "gan"
+data { path: "scenes" size: 32 crop: "none" epochs: 2 evaluation_epochs: 1 }
+sngan { generator_channels: 16 critic_channels: 16 critic_steps: 2 batch_size: 12 latent: 16 evaluation_samples: 24 }
+checkpoint { minutes: 0 }
+T
+"$troupe" train gan.textproto --runs runs --quiet --set sngan.classifier="$run" >out 2>&1 || fail 'the GAN did not train'
+grep -q '^frechet_distance ' out || fail 'the summary has no Fréchet distance'
+[ -s "$(echo runs/gan/*)/pictures/samples-8.png" ] || fail 'there is no picture of the last samples'
+
+refused() { # words, then arguments of train
+  local words=$1
+  shift
+  "$troupe" train small.textproto --runs refused --quiet "$@" >out 2>&1
+  [ $? = 2 ] && grep -q -- "$words" out || fail "not refused with \"$words\": $*"
+}
+refused 'classifier.batch_size' --set classifier.batch_size=25 --set learner.replicas=2
+refused 'data.path nowhere\|nowhere' --set data.path=nowhere
+refused 'environment' --set environment.task=cartpole_balance
+refused 'has 96 rows, an update takes 97' --set classifier.batch_size=97
+[ ! -e refused ] || [ -z "$(find refused -name metrics.csv)" ] || fail 'a refused run has begun'
+echo trained
