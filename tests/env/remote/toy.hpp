@@ -15,7 +15,7 @@ namespace troupe::tests {
 using namespace std::chrono_literals;
 
 /// Adds its actions up: position float32 [2] and count int64 []. Ten steps an episode. Explodes
-/// where the first action is above 0.9.
+/// where the first action is 1.
 class Toy : public env::Environment {
 public:
   Toy() {
@@ -36,7 +36,7 @@ public:
   }
 
   env::TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
-    if (action[0] > 0.9)
+    if (action[0] == 1)
       throw std::runtime_error("toy exploded");
     state_.x += static_cast<float>(action[0]);
     state_.y += static_cast<float>(action[1]);
