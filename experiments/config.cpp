@@ -11,6 +11,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "env/make.hpp"
+#include "experiments/base.hpp"
 #include "experiments/keys.hpp"
 #include "experiments/on_data.hpp"
 #include "experiments/parse.hpp"
@@ -46,14 +47,17 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
                             const std::vector<std::string>& overrides) {
   Experiment experiment;
   Origins origins;
-  if (const std::string complaint = parse_text(text, source, experiment, origins);
+  if (const std::string complaint = parse_with_base(text, source, experiment, origins);
       !complaint.empty()) {
     throw ConfigError({complaint});
   }
   std::vector<std::string> complaints;
   for (const std::string& assignment : overrides) {
-    if (std::string complaint = apply_override(assignment, experiment, origins);
-        !complaint.empty()) {
+    if (assignment.starts_with("base=")) {
+      complaints.push_back("--set " + assignment
+                           + ": a base is named in a file only; begin with that file instead");
+    } else if (std::string complaint = apply_override(assignment, experiment, origins);
+               !complaint.empty()) {
       complaints.push_back(std::move(complaint));
     }
   }
@@ -67,6 +71,7 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
     experiment.mutable_data();
   }
   fill_defaults(experiment);
+  experiment.clear_base();
   drop_unused(experiment);
   if (experiment.name().empty()) {
     experiment.set_name(fs::path(source).stem().string());

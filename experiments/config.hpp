@@ -20,11 +20,11 @@ private:
   std::vector<std::string> complaints_;
 };
 
-/// Reads an experiment in Protobuf text format, applies `overrides` ("key=value", a list as
-/// "1,2,3", "key=" for the default), fills every default and checks every rule. The result is
-/// complete: every key is set but those of a block that means something by its absence
-/// (environment.pixels). `source` names the text in messages; `name` is filled from it when the
-/// text has none. Throws ConfigError.
+/// Reads an experiment in Protobuf text format, over its base's (base.hpp), applies `overrides`
+/// ("key=value", a list as "1,2,3", "key=" for the default), fills every default and checks every
+/// rule. The result is complete: every key is set but those of a block that means something by its
+/// absence (environment.pixels). `source` names the text in messages, its base is looked for beside
+/// it, and `name` is filled from it when the text has none. Throws ConfigError.
 Experiment parse_experiment(const std::string& text, const std::string& source,
                             const std::vector<std::string>& overrides = {});
 

@@ -9,6 +9,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "env/make.hpp"
+#include "experiments/sweep.pb.h"
 
 namespace troupe::experiments {
 namespace {
@@ -222,9 +223,10 @@ std::optional<std::string> violation(const Message& message, const FieldDescript
 }
 
 std::string where_keys_are(const Schema& schema) {
-  const bool experiment = &schema == Experiment::descriptor();
-  return std::string(" (`troupe list ") + (experiment ? "keys" : "table-keys")
-         + "` names them all)";
+  const char* what = &schema == Experiment::descriptor() ? "keys"
+                     : &schema == Sweep::descriptor()    ? "sweep-keys"
+                                                         : "table-keys";
+  return std::string(" (`troupe list ") + what + "` names them all)";
 }
 
 std::string did_you_mean(const std::string& block, const std::string& name, const Schema& schema) {

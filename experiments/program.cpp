@@ -24,6 +24,7 @@ int run_command(int argc, char** argv) {
              "stopped by a second signal.");
   commands::add_train(app, exit_code);
   commands::add_resume(app, exit_code);
+  commands::add_sweep(app, exit_code);
   commands::add_evaluate(app, exit_code);
   commands::add_list(app, exit_code);
   commands::add_doctor(app, exit_code);

@@ -1,68 +1,20 @@
 #include "experiments/run_folder.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "env/whole_file.hpp"
+#include "experiments/folder_lock.hpp"
 
 namespace troupe::experiments {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string way_out(int error) {
-  if (error == ENOSPC || error == EDQUOT) {
-    return "; free some space or name another folder with --runs";
-  }
-  if (error == EACCES || error == EROFS || error == EPERM || error == ENOTDIR) {
-    return "; name a folder of yours with --runs";
-  }
-  return "";
-}
-
-[[noreturn]] void fail(const fs::path& path, const std::string& what, int error) {
-  throw std::runtime_error(path.string() + ": " + what + ": " + std::strerror(error)
-                           + way_out(error));
-}
-
-int take_lock(const fs::path& path) {
-  const fs::path file = path / "lock";
-  const int handle = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (handle < 0) {
-    fail(file, "cannot be opened", errno);
-  }
-  if (::flock(handle, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    char holder[32] = {};
-    const ssize_t count = ::pread(handle, holder, sizeof holder - 1, 0);
-    ::close(handle);
-    if (error != EWOULDBLOCK) {
-      fail(file, "cannot be locked", error);
-    }
-    throw std::runtime_error(path.string() + ": another process works on this run (process "
-                             + std::string(holder, count > 0 ? static_cast<std::size_t>(count) : 0)
-                             + "); wait for it or stop it");
-  }
-  const std::string process = std::to_string(::getpid());
-  if (::ftruncate(handle, 0) != 0
-      || ::pwrite(handle, process.data(), process.size(), 0)
-             != static_cast<ssize_t>(process.size())) {
-    const int error = errno;
-    ::close(handle);
-    fail(file, "cannot be written", error);
-  }
-  return handle;
-}
 
 /// Makes the first of base, base-2, base-3, … that does not exist; mkdir decides, so that two
 /// processes never get the same.
@@ -73,7 +25,7 @@ fs::path make_new_folder(const fs::path& base) {
       return path;
     }
     if (errno != EEXIST) {
-      fail(path, "cannot be made", errno);
+      fail_at(path, "cannot be made", errno);
     }
   }
   throw std::runtime_error(base.string() + ": 10,000 runs began in this second");
@@ -97,15 +49,15 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name, UtcTi
   const fs::path parent = runs / name;
   fs::create_directories(parent, error);
   if (error) {
-    fail(parent, "cannot be made", error.value());
+    fail_at(parent, "cannot be made", error.value());
   }
   const fs::path path = make_new_folder(parent / folder_time(now));
   try {
-    RunFolder folder(fs::canonical(path), take_lock(path));
+    RunFolder folder(fs::canonical(path), FolderLock(path, "this run"));
     for (const char* part : {"checkpoints", "videos"}) {
       fs::create_directory(path / part, error);
       if (error) {
-        fail(path / part, "cannot be made", error.value());
+        fail_at(path / part, "cannot be made", error.value());
       }
     }
     write_text(path / "config.textproto", config_text);
@@ -138,16 +90,7 @@ void check_is_run(const fs::path& path) {
 
 RunFolder RunFolder::open(const fs::path& path) {
   check_is_run(path);
-  return {fs::canonical(path), take_lock(path)};
-}
-
-RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
-
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) {
-    ::close(lock_);
-  }
+  return {fs::canonical(path), FolderLock(path, "this run")};
 }
 
 std::vector<CheckpointFolder> complete_checkpoints(const fs::path& run) {

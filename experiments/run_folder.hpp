@@ -4,16 +4,17 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/clock.hpp"
+#include "experiments/folder_lock.hpp"
 
 namespace troupe::experiments {
 
 /// The folder of one run and the lock on it: config.textproto, log.txt, metrics.csv,
 /// events.out.tfevents.…, checkpoints/<updates>/, videos/, report.html. One process holds it at a
-/// time (an flock, which the kernel releases when the process dies). Every other function of a run
-/// writes below path() only.
+/// time. Every other function of a run writes below path() only.
 class RunFolder {
 public:
   /// Makes <runs>/<name>/<UTC time>, with "-2", "-3", … behind it when that exists; never touches
@@ -25,16 +26,13 @@ public:
   /// std::runtime_error when another process works on it.
   static RunFolder open(const std::filesystem::path& path);
 
-  RunFolder(RunFolder&& other) noexcept;
-  RunFolder& operator=(RunFolder&&) = delete;
-  ~RunFolder();
-
   const std::filesystem::path& path() const { return path_; }
 
 private:
-  RunFolder(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  RunFolder(std::filesystem::path path, FolderLock lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
   std::filesystem::path path_;
-  int lock_;
+  FolderLock lock_;
 };
 
 /// A checkpoint is complete when it has its manifest.json, which is written last.

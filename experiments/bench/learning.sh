@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains the experiments whose results are in RESULTS.md and keeps their curves (one small CSV a run, evaluations only).
-# Usage: experiments/bench/learning.sh [RUNS-FOLDER] EXPERIMENT:SEED…     e.g. quickstart:1 quickstart:2 walker_walk:1
+# Usage: experiments/bench/learning.sh [RUNS-FOLDER] EXPERIMENT:SEED…     e.g. quickstart:1 quickstart:2
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 [ $# -gt 0 ] || { sed -n '2,3s/^# //p' "${BASH_SOURCE[0]}"; exit 2; }

@@ -17,6 +17,7 @@ inline constexpr int kAborted = 130; // a second signal
 /// both into the last line and the exit code.
 void add_train(CLI::App& app, int& exit_code);
 void add_resume(CLI::App& app, int& exit_code);
+void add_sweep(CLI::App& app, int& exit_code);
 void add_evaluate(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);

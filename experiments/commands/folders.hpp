@@ -15,4 +15,13 @@ inline std::vector<std::filesystem::path> config_folders() {
   return folders;
 }
 
+/// Where sweeps are found by name.
+inline std::vector<std::filesystem::path> sweep_folders() {
+  auto folders = config_folders();
+  for (auto& folder : folders) {
+    folder /= "sweeps";
+  }
+  return folders;
+}
+
 } // namespace troupe::experiments::commands

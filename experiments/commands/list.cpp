@@ -13,6 +13,7 @@
 #include "experiments/config.hpp"
 #include "experiments/keys.hpp"
 #include "experiments/replay_tables.pb.h"
+#include "experiments/sweep.pb.h"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -62,14 +63,15 @@ std::string first_sentence(const std::filesystem::path& file) {
   return text;
 }
 
-void list_experiments(bool json) {
+/// The files of the folders, with their first sentences.
+void list_files(const std::vector<std::filesystem::path>& folders, bool json) {
   Json all = Json::array();
-  for (const std::string& name : experiment_names(config_folders())) {
-    const auto file = find_experiment(name, config_folders());
+  for (const std::string& name : experiment_names(folders)) {
+    const auto file = find_experiment(name, folders);
     if (json) {
       all.push_back({{"name", name}, {"file", file.string()}, {"help", first_sentence(file)}});
     } else {
-      std::printf("%-20s %s\n", name.c_str(), first_sentence(file).c_str());
+      std::printf("%-24s %s\n", name.c_str(), first_sentence(file).c_str());
     }
   }
   if (json) {
@@ -89,9 +91,11 @@ void add_list(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "what", *what,
-          "environments, keys, table-keys (of `troupe replay serve`), experiments or benches")
+          "environments, keys, table-keys (of `troupe replay serve`), experiments, sweeps, "
+          "sweep-keys or benches")
       ->required()
-      ->check(CLI::IsMember({"environments", "keys", "table-keys", "experiments", "benches"}));
+      ->check(CLI::IsMember({"environments", "keys", "table-keys", "experiments", "sweeps",
+                             "sweep-keys", "benches"}));
   command->add_option("name", *name,
                       "of an environment: all that is known of it, options included");
   command->add_flag("--json", *json, "as JSON");
@@ -106,7 +110,11 @@ void add_list(CLI::App& app, int& exit_code) {
     } else if (*what == "table-keys") {
       list_keys(*ReplayTable::descriptor(), *json);
     } else if (*what == "experiments") {
-      list_experiments(*json);
+      list_files(config_folders(), *json);
+    } else if (*what == "sweeps") {
+      list_files(sweep_folders(), *json);
+    } else if (*what == "sweep-keys") {
+      list_keys(*Sweep::descriptor(), *json);
     } else {
       std::vector<std::string> names;
       const auto stages = bench_stages();

@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/run_process.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -34,13 +35,6 @@ void make_pipe(int& reading, int& writing) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   reading = ends[0];
   writing = ends[1];
-}
-
-std::string how_it_ended(const siginfo_t& about) {
-  if (about.si_code == CLD_EXITED)
-    return "ended with exit code " + std::to_string(about.si_status);
-  return "was killed by signal " + std::to_string(about.si_status) + " ("
-         + ::strsignal(about.si_status) + ")";
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {

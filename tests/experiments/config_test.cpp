@@ -178,7 +178,8 @@ TEST_CASE("--set reaches every key: its default is accepted and changes nothing"
                                  ? "data { path: \"scenes\" } sngan { }"
                                  : kPixels;
     const Experiment plain = parse_experiment(text, "x");
-    if (key.name == "environment.task" || key.name == "name" || key.name == "data.path") {
+    if (key.name == "environment.task" || key.name == "name" || key.name == "data.path"
+        || key.name == "base") {
       continue; // have no usable default
     }
     if (key.name == "environment.pixels.grey") {

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe::experiments::commands {
+
+/// This program, started once more with other arguments, in a process group of its own: signals of
+/// the terminal do not reach it. It is told to stop (SIGTERM) when this process dies. One thread.
+class RunProcess {
+public:
+  /// Standard output goes to a new file `output`, standard error to the end of `errors`; there is
+  /// no standard input. Throws std::runtime_error naming what failed.
+  RunProcess(const std::vector<std::string>& arguments, const std::filesystem::path& output,
+             const std::filesystem::path& errors);
+  /// Kills it when it still runs.
+  ~RunProcess();
+  RunProcess(const RunProcess&) = delete;
+  RunProcess& operator=(const RunProcess&) = delete;
+
+  /// Readable once it has ended: for poll().
+  int ended() const { return ended_; }
+  void send(int signal) const;
+
+  /// Waits for its end: "" after exit code 0, else "ended with exit code 1" or "was killed by
+  /// signal 9 (Killed)".
+  std::string wait();
+
+private:
+  pid_t process_ = -1;
+  int ended_ = -1; // pidfd
+};
+
+/// How a process ended, in words.
+std::string how_it_ended(const siginfo_t& about);
+
+/// The last line of a file that is not empty; "" when there is none.
+std::string last_line(const std::filesystem::path& file);
+
+} // namespace troupe::experiments::commands
