@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 
 #include "env/whole_file.hpp"
@@ -134,6 +135,106 @@ private:
   std::unique_ptr<data::TarWriter> tar_;
 };
 
+/// A file that does not take the place of another, in a folder made for it.
+std::filesystem::path new_file(const std::filesystem::path& folder, const std::string& name) {
+  if (std::filesystem::exists(folder / name)) {
+    throw std::invalid_argument((folder / name).string()
+                                + ": is there; remove it or choose another folder");
+  }
+  std::filesystem::create_directories(folder);
+  return folder / name;
+}
+
+/// Levels of grey, by the weights of ITU-R BT.601.
+std::vector<std::byte> grey(const std::vector<std::uint8_t>& rgb) {
+  std::vector<std::byte> levels(rgb.size() / 3);
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const int level = 299 * rgb[3 * i] + 587 * rgb[3 * i + 1] + 114 * rgb[3 * i + 2];
+    levels[i] = static_cast<std::byte>((level + 500) / 1000);
+  }
+  return levels;
+}
+
+/// MNIST's two files of a split, in the folder of all.
+class IdxLayout final : public SceneLayout {
+public:
+  explicit IdxLayout(const SceneOptions& options)
+      : options_(options), pictures_(path_of("images-idx3")), labels_(path_of("labels-idx1")) {
+    const auto rows = options.rows * static_cast<std::int64_t>(options.classes.size());
+    if (options.classes.size() > 256 || rows > std::numeric_limits<std::int32_t>::max()) {
+      throw std::invalid_argument("--layout idx: has 256 classes and 2^31 - 1 rows at most");
+    }
+    begin(pictures_, {rows, options.size, options.size});
+    begin(labels_, {rows});
+  }
+
+  std::vector<std::byte> stored(std::vector<std::uint8_t> rgb) const override { return grey(rgb); }
+  void add(std::size_t label, std::int64_t, std::span<const std::byte> stored) override {
+    pictures_.write(stored.data(), stored.size());
+    const auto byte = static_cast<std::uint8_t>(label);
+    labels_.write(&byte, 1);
+  }
+  void finish() override {
+    pictures_.commit();
+    labels_.commit();
+  }
+
+private:
+  std::filesystem::path path_of(const std::string& what) const {
+    return new_file(options_.out,
+                    (options_.split == "train" ? "train-" : "t10k-") + what + "-ubyte");
+  }
+  /// Unsigned bytes (8) of this shape, big-endian.
+  static void begin(env::WholeFileWriter& file, const std::vector<std::int64_t>& shape) {
+    std::vector<std::uint8_t> header = {0, 0, 8, static_cast<std::uint8_t>(shape.size())};
+    for (const std::int64_t length : shape) {
+      for (int shift = 24; shift >= 0; shift -= 8) {
+        header.push_back(static_cast<std::uint8_t>(length >> shift));
+      }
+    }
+    file.write(header.data(), header.size());
+  }
+
+  SceneOptions options_;
+  env::WholeFileWriter pictures_, labels_;
+};
+
+/// A line for each picture: its class by name, then its levels of grey as parts of 1.
+class CsvLayout final : public SceneLayout {
+public:
+  explicit CsvLayout(const SceneOptions& options)
+      : classes_(options.classes),
+        file_(new_file(options.out / options.split, options.split + ".csv")) {
+    std::string header = "label";
+    for (int i = 0; i < options.size * options.size; ++i) {
+      header += ",pixel" + std::to_string(i);
+    }
+    header += "\n";
+    file_.write(header.data(), header.size());
+  }
+
+  std::vector<std::byte> stored(std::vector<std::uint8_t> rgb) const override {
+    std::string line;
+    for (const std::byte level : grey(rgb)) {
+      char field[16];
+      line.append(field, static_cast<std::size_t>(std::snprintf(field, sizeof field, ",%.3g",
+                                                                static_cast<int>(level) / 255.0)));
+    }
+    line += "\n";
+    const auto bytes = std::as_bytes(std::span(line));
+    return {bytes.begin(), bytes.end()};
+  }
+  void add(std::size_t label, std::int64_t, std::span<const std::byte> stored) override {
+    file_.write(classes_[label].data(), classes_[label].size());
+    file_.write(stored.data(), stored.size());
+  }
+  void finish() override { file_.commit(); }
+
+private:
+  std::vector<std::string> classes_;
+  env::WholeFileWriter file_;
+};
+
 /// One file of a split, in the folder of all; coarse classes are five fine ones each.
 class CifarLayout final : public SceneLayout {
 public:
@@ -180,12 +281,7 @@ private:
     const bool training = options.split == "train";
     const char* name = hundred ? (training ? "train.bin" : "test.bin")
                                : (training ? "data_batch_1.bin" : "test_batch.bin");
-    if (std::filesystem::exists(options.out / name)) {
-      throw std::invalid_argument((options.out / name).string()
-                                  + ": is there; remove it or choose another folder");
-    }
-    std::filesystem::create_directories(options.out);
-    return options.out / name;
+    return new_file(options.out, name);
   }
 
   SceneOptions options_;
@@ -201,6 +297,12 @@ std::unique_ptr<SceneLayout> make_scene_layout(const SceneOptions& options) {
   }
   if (options.layout == "cifar100") {
     return std::make_unique<CifarLayout>(options, 100);
+  }
+  if (options.layout == "idx") {
+    return std::make_unique<IdxLayout>(options);
+  }
+  if (options.layout == "csv") {
+    return std::make_unique<CsvLayout>(options);
   }
   if (options.layout == "tar") {
     return std::make_unique<TarLayout>(options);

@@ -224,7 +224,7 @@ void add_dataset_render(CLI::App& dataset, int& exit_code) {
                   "         troupe dataset render cifar --layout cifar100 --size 32\n"
                   "States, cameras, colours and lights are random, of the seed alone; the splits "
                   "share none. Written beside and renamed: <out>/train, <out>/validation, or "
-                  "CIFAR's files in <out>.\nDefault classes: "
+                  "CIFAR's and MNIST's files in <out>.\nDefault classes: "
                   + names);
   auto options = std::make_shared<SceneOptions>();
   command->add_option("out", options->out, "folder that is written")->required();
@@ -239,8 +239,10 @@ void add_dataset_render(CLI::App& dataset, int& exit_code) {
   command->add_option("--split", options->split, "train, or validation with other seeds")
       ->check(CLI::IsMember({"train", "validation"}))
       ->capture_default_str();
-  command->add_option("--layout", options->layout, "folder, tar, cifar10 or cifar100")
-      ->check(CLI::IsMember({"folder", "tar", "cifar10", "cifar100"}))
+  command
+      ->add_option("--layout", options->layout,
+                   "folder, tar, cifar10, cifar100; in grey: idx (MNIST's), csv (a column a pixel)")
+      ->check(CLI::IsMember({"folder", "tar", "cifar10", "cifar100", "idx", "csv"}))
       ->capture_default_str();
   command->add_option("--quality", options->quality, "of JPEG, 1 to 100; 0: PNG")
       ->check(CLI::Range(0, 100))

@@ -17,7 +17,7 @@ struct SceneOptions {
   int size = 64;                      // height and width, in pixels
   std::uint64_t seed = 1;
   std::string split = "train";    // or "validation", which shares no seed with it
-  std::string layout = "folder";  // "tar", "cifar10", "cifar100"
+  std::string layout = "folder";  // "tar", "cifar10", "cifar100", "idx", "csv"
   int quality = 95;               // of JPEG; 0: PNG
   std::int64_t shard_rows = 1000; // of a tar
   double colours = 0.3;           // how far each level of a colour moves, of 1

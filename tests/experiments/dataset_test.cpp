@@ -1,6 +1,7 @@
 // `troupe dataset`, run as users do.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -69,9 +70,9 @@ TEST_CASE("rendered scenes are the same bytes for any number of threads, and spl
         == "60 of 60 rows are good\n");
 }
 
-TEST_CASE("tar shards and CIFAR's layout hold the same scenes and are read by their looks") {
+TEST_CASE("every layout holds the same scenes and is read by its looks") {
   const TemporaryFolder folder;
-  for (const std::string layout : {"tar", "cifar10", "cifar100"}) {
+  for (const std::string layout : {"tar", "cifar10", "cifar100", "idx", "csv"}) {
     const auto out = (folder / layout).string();
     const Outcome outcome = troupe_program(
         "dataset render " + out + kScenes + "--rows 4 --size 32 --shard-rows 5 --layout " + layout);
@@ -80,10 +81,25 @@ TEST_CASE("tar shards and CIFAR's layout hold the same scenes and are read by th
     const auto info = info_of(out);
     CHECK(info.at("format") == layout);
     CHECK(info.at("rows") == 12);
-    CHECK(info.at("names").size() == 3);
+    CHECK(info.at("classes") == (layout == "cifar10" ? 10 : layout == "cifar100" ? 100 : 3));
+    CHECK(info.at("names").size() == (layout == "idx" ? 0 : 3));
     CHECK(troupe_program("dataset check " + out + " --threads 2").exit_code == 0);
   }
   CHECK(fs::exists(folder / "tar" / "train" / "000002.tar"));
+  // Grey levels as bytes, behind 16 of header, and as text are the same.
+  const auto bytes = read_text(folder / "idx" / "train-images-idx3-ubyte").substr(16);
+  std::istringstream lines(read_text(folder / "csv" / "train" / "train.csv"));
+  std::string field;
+  std::getline(lines, field);
+  CHECK(field.starts_with("label,pixel0,"));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i % 1024 == 0) {
+      std::getline(lines, field, ',');
+      CHECK(field == std::vector{"cartpole_balance", "reacher_easy", "walker_walk"}[i / 1024 % 3]);
+    }
+    std::getline(lines, field, i % 1024 == 1023 ? '\n' : ',');
+    REQUIRE(std::round(std::stod(field) * 255) == static_cast<unsigned char>(bytes[i]));
+  }
 }
 
 TEST_CASE("a bad picture is listed, and mistakes are told in words") {
