@@ -150,6 +150,13 @@ private:
     auto label = problem.empty() ? trimmed(fields[label_]) : std::string();
     if (problem.empty() && label.empty())
       problem = name_of(label_) + ": the label is empty";
+    if (const auto& names = options_.names; problem.empty() && !names.empty()) {
+      const auto found = std::find(names.begin(), names.end(), label);
+      if (found == names.end())
+        problem = name_of(label_) + ": label \"" + label.substr(0, 40)
+                  + "\" is none of the classes of the data it goes with";
+      label = std::to_string(found - names.begin());
+    }
     const auto number = number_in<std::int64_t>(label).value_or(-1);
     if (problem.empty() && options_.classes > 0 && (number < 0 || number >= options_.classes))
       problem = name_of(label_) + ": label \"" + label.substr(0, 40)
@@ -181,7 +188,9 @@ private:
       number = static_cast<std::int64_t>(info_.names.size());
       info_.names.push_back(name);
     }
-    info_.classes = static_cast<std::int64_t>(classes.size());
+    if (!options_.names.empty()) // the labels are numbers already
+      info_.names = options_.names;
+    info_.classes = static_cast<std::int64_t>(info_.names.size());
     auto label = at::empty({rows_}, whole || !numbers ? at::kLong : at::kFloat);
     for (std::int64_t row = 0; row < rows_; ++row) {
       const auto& text = labels_[static_cast<std::size_t>(row)];

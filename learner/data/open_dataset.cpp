@@ -11,9 +11,9 @@
 namespace troupe::learner::data {
 namespace {
 
-std::string formats_in_words() {
+std::string in_words(const std::vector<std::string>& names) {
   std::string text;
-  for (const auto& name : dataset_formats())
+  for (const auto& name : names)
     text += (text.empty() ? "" : ", ") + name;
   return text;
 }
@@ -60,7 +60,7 @@ std::string find_format(const std::filesystem::path& path) {
   }
   if (format.empty())
     throw std::invalid_argument(path.string() + ": its format cannot be told from its name; give "
-                                + "one of " + formats_in_words());
+                                + "one of " + in_words(dataset_formats()));
   return format;
 }
 
@@ -88,22 +88,8 @@ std::filesystem::path split_folder(const DatasetOptions& options) {
   return options.path;
 }
 
-} // namespace
-
-const std::vector<std::string>& dataset_formats() {
-  static const std::vector<std::string> names = {"folder", "tar", "cifar10", "cifar100", "idx",
-                                                 "csv",    "npz", "hdf5",    "netcdf"};
-  return names;
-}
-
-std::unique_ptr<DescribedDataset> open_dataset(const DatasetOptions& given) {
-  auto options = given;
-  options.path = split_folder(given);
-  const auto format = given.format.empty() ? find_format(options.path) : given.format;
-  const bool names_splits = format == "idx" || format.starts_with("cifar"); // in its files' names
-  if (is_validation(options.split) && options.path == given.path && !names_splits)
-    throw std::invalid_argument(given.path.string() + ": split is \"" + options.split
-                                + "\", and there is no such folder in it");
+std::unique_ptr<DescribedDataset> open_as(const std::string& format,
+                                          const DatasetOptions& options) {
   const auto pictures = [&](std::unique_ptr<PictureReader> reader) {
     return std::make_unique<PictureDataset>(std::move(reader), options);
   };
@@ -125,7 +111,33 @@ std::unique_ptr<DescribedDataset> open_dataset(const DatasetOptions& given) {
     return open_hdf5(options);
   if (format == "netcdf")
     return open_netcdf(options);
-  throw std::invalid_argument("format: \"" + format + "\" is not one of " + formats_in_words());
+  throw std::invalid_argument("format: \"" + format + "\" is not one of "
+                              + in_words(dataset_formats()));
+}
+
+} // namespace
+
+const std::vector<std::string>& dataset_formats() {
+  static const std::vector<std::string> names = {"folder", "tar", "cifar10", "cifar100", "idx",
+                                                 "csv",    "npz", "hdf5",    "netcdf"};
+  return names;
+}
+
+std::unique_ptr<DescribedDataset> open_dataset(const DatasetOptions& given) {
+  auto options = given;
+  options.path = split_folder(given);
+  const auto format = given.format.empty() ? find_format(options.path) : given.format;
+  const bool names_splits = format == "idx" || format.starts_with("cifar"); // in its files' names
+  if (is_validation(options.split) && options.path == given.path && !names_splits)
+    throw std::invalid_argument(given.path.string() + ": split is \"" + options.split
+                                + "\", and there is no such folder in it");
+  auto dataset = open_as(format, options);
+  const auto names = dataset->info().names;
+  if (!given.names.empty() && !names.empty() && names != given.names)
+    throw std::invalid_argument(options.path.string()
+                                + ": has other classes than the data it goes with: "
+                                + in_words(names) + "; not " + in_words(given.names));
+  return dataset;
 }
 
 } // namespace troupe::learner::data

@@ -21,6 +21,8 @@ struct DatasetOptions {
   std::vector<std::string> columns{}; // of tables; empty: all
   std::string header = "auto";        // of CSV: "yes", "no"; auto: when its first row has no number
   std::int64_t classes = 0;           // labels must be below it; 0: as many as there are
+  std::vector<std::string> names{};   // of the classes, in order, for data that name theirs: those
+                                      // of the training data when these are others; empty: any
   TransformOptions transform{};       // of pictures
   std::uint64_t seed = 1;             // of what is random in it
   double tolerate = 0; // fraction of the rows that may be bad: the next good one stands in for each
