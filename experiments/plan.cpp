@@ -114,7 +114,7 @@ env::EnvironmentConfig plan_environment(const Environment& in) {
   return out;
 }
 
-actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& run_folder) {
+actors::RunConfig plan_run(const Experiment& in) {
   actors::RunConfig out;
   out.seed = in.seed();
   out.deterministic = in.deterministic();
@@ -136,9 +136,7 @@ actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& ru
                 .max_times_sampled = in.replay().max_times_sampled(),
                 .compression = in.replay().compression(),
                 .disk_bytes = in.replay().disk_bytes(),
-                .disk_folder = in.replay().disk_folder().empty()
-                                   ? run_folder / "spill"
-                                   : std::filesystem::path(in.replay().disk_folder())};
+                .disk_folder = in.replay().disk_folder()};
   out.learner = {.replicas = in.learner().replicas(),
                  .threads = in.learner().threads(),
                  .publish_period = in.learner().publish_period(),
@@ -147,8 +145,7 @@ actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& ru
                  .backend = backend_of(in.learner().backend()),
                  .strategy = in.learner().strategy(),
                  .parameter_servers = in.learner().parameter_servers(),
-                 .server_folder =
-                     run_folder.empty() ? std::filesystem::path() : run_folder / "servers"};
+                 .server_folder = {}}; // as disk_folder: use_run_folder()
   out.actors = {.environment = in.actors().environment(),
                 .environments_per_actor = in.actors().environments_per_actor(),
                 .threads_per_actor = in.actors().threads_per_actor(),
@@ -167,6 +164,13 @@ actors::RunConfig plan_run(const Experiment& in, const std::filesystem::path& ru
                     .keep = in.checkpoint().keep(),
                     .replay = in.checkpoint().replay()};
   return out;
+}
+
+void use_run_folder(actors::RunConfig& config, const std::filesystem::path& run_folder) {
+  if (config.replay.disk_folder.empty()) {
+    config.replay.disk_folder = run_folder / "spill";
+  }
+  config.learner.server_folder = run_folder / "servers";
 }
 
 } // namespace troupe::experiments

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include <ATen/ops/zeros.h>
+
 #include "experiments/config.hpp"
 #include "experiments/on_data.hpp"
 #include "experiments/run_folder.hpp"
@@ -38,6 +40,18 @@ learner::data::TransformOptions training_transform(const Data& in) {
   return out;
 }
 
+/// The middle of a picture where training sees parts of it, else the picture itself.
+learner::data::TransformOptions validation_transform(const Data& in) {
+  const auto training = training_transform(in);
+  if (training.crop == learner::data::Crop::none) {
+    return {};
+  }
+  const bool parts = training.crop == learner::data::Crop::random_resized;
+  return {.crop = learner::data::Crop::centre,
+          .size = training.size,
+          .resize = parts ? 0 : training.size};
+}
+
 Shared open_training(const Data& in, std::uint64_t seed) {
   learner::data::DatasetOptions options{
       .path = in.path(), .format = in.format(), .label = in.label()};
@@ -47,16 +61,16 @@ Shared open_training(const Data& in, std::uint64_t seed) {
   return learner::data::open_dataset(options);
 }
 
-Shared open_validation(const Data& in, std::int64_t classes) {
+Shared open_validation(const Data& in, const DescribedDataset& training) {
   const bool elsewhere = !in.validation().empty();
   learner::data::DatasetOptions options{.path = elsewhere ? in.validation() : in.path(),
                                         .format = in.format(),
                                         .split = elsewhere ? "" : "validation",
                                         .label = in.label()};
-  if (in.size() > 0) {
-    options.transform = learner::data::evaluation_transform(in.size());
-  }
-  options.classes = classes;
+  options.transform = validation_transform(in);
+  const auto info = training.info();
+  options.classes = info.classes;
+  options.names = info.names;
   options.tolerate = in.tolerate();
   return learner::data::open_dataset(options);
 }
@@ -146,8 +160,9 @@ void set_length(const Experiment& experiment, const DescribedDataset& training, 
   config.evaluation.period = period > 0 ? std::max<std::int64_t>(1, updates(period)) : 0;
 }
 
-/// The network of a classifier's run, to describe pictures by; its newest checkpoint.
-learner::DescribePictures describer(const std::string& run) {
+/// The network of a classifier's run, of its newest checkpoint, to describe pictures of size x size
+/// by: all replicas of this process share it.
+learner::DescribePictures describer(const std::string& run, std::int64_t size) {
   check_is_run(run);
   const Experiment experiment = load_experiment(fs::path(run) / "config.textproto");
   if (!experiment.has_classifier()) {
@@ -157,11 +172,17 @@ learner::DescribePictures describer(const std::string& run) {
   const auto file = find_checkpoint(run).path / "learner.safetensors";
   const auto training = open_training(experiment.data(), experiment.seed());
   const auto config = classifier_config(experiment);
-  std::shared_ptr<learner::Classifier> classifier =
-      learner::make_classifier(config, classifier_spec(*training, config.batch_size));
+  const auto spec = classifier_spec(*training, config.batch_size);
+  if (spec.height != size || spec.width != size) {
+    throw std::invalid_argument("sngan.classifier " + run + " does not see pictures of "
+                                + std::to_string(size) + "x" + std::to_string(size)
+                                + ", which data.path has; name one on the same data");
+  }
+  const std::shared_ptr<learner::Classifier> classifier = learner::make_classifier(config, spec);
   learner::ReplicaContext alone(nullptr);
   classifier->build(alone);
   classifier->load(learner::read_safetensors(file).tensors, {});
+  classifier->describe(at::zeros({1, 3, size, size}, at::kByte)); // from now on it is only read
   return [classifier](const at::Tensor& pictures) { return classifier->describe(pictures); };
 }
 
@@ -170,7 +191,7 @@ void plan_classifier(const Experiment& experiment, actors::RunConfig& config) {
   const auto settings = classifier_config(experiment);
   auto spec = classifier_spec(*training, settings.batch_size);
   set_length(experiment, *training, settings.batch_size, config);
-  spec.validation = open_validation(experiment.data(), spec.classes);
+  spec.validation = open_validation(experiment.data(), *training);
   spec.input = input_of(training, experiment, settings.batch_size);
   learner::check(settings, spec);
   config.workload = [settings, spec] { return learner::make_classifier(settings, spec); };
@@ -205,19 +226,12 @@ void plan_sngan(const Experiment& experiment, actors::RunConfig& config) {
   spec.classes = std::max<std::int64_t>(1, pictures.classes);
   spec.size = pictures.height;
   spec.input = input_of(training, experiment, rows);
-  const std::string run = in.classifier();
-  if (!run.empty()) {
-    spec.real = open_validation(experiment.data(), pictures.classes);
-    spec.describe = describer(run); // refuses what is no such run, before anything starts
+  if (!in.classifier().empty()) {
+    spec.real = open_validation(experiment.data(), *training);
+    spec.describe = describer(in.classifier(), spec.size);
   }
   learner::check(settings, spec);
-  config.workload = [settings, spec, run] {
-    auto own = spec;
-    if (!run.empty()) {
-      own.describe = describer(run); // a network is one replica's
-    }
-    return learner::make_sngan(settings, own);
-  };
+  config.workload = [settings, spec] { return learner::make_sngan(settings, spec); };
 }
 
 } // namespace

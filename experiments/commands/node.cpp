@@ -31,7 +31,8 @@ void add_node(CLI::App& app, int& exit_code) {
   command->add_option("--config", options->config, "the run's config.textproto")->required();
   command->callback([options, &exit_code] {
     const Experiment experiment = load_experiment(options->config);
-    auto config = plan_run(experiment, std::filesystem::path(options->config).parent_path());
+    auto config = plan_run(experiment);
+    use_run_folder(config, std::filesystem::path(options->config).parent_path());
     plan_workload(experiment, config);
 #ifdef TROUPE_HAS_ACTORS
     exit_code = actors::run_node(config, options->role, options->index,

@@ -96,17 +96,17 @@ void print_summary(const Summary& summary, const Finished& finished, bool json) 
 
 } // namespace
 
-void check_environment(const Experiment& experiment) {
-  if (is_on_data(experiment)) {
-    actors::RunConfig config;
-    plan_workload(experiment, config); // opens the data
-    return;
+actors::RunConfig prepare_run(const Experiment& experiment) {
+  actors::RunConfig config = plan_run(experiment);
+  plan_workload(experiment, config);
+  if (!config.workload) {
+    const auto environment = env::make_environment(config.environment);
+    std::vector<std::byte> observation(environment->spec().observation_bytes());
+    environment->reset(config.seed, observation);
+    learner::transition_spec(environment->spec(), config.replay.n_step,
+                             config.replay.discount); // refuses what no agent takes
   }
-  const auto environment = env::make_environment(plan_environment(experiment.environment()));
-  std::vector<std::byte> observation(environment->spec().observation_bytes());
-  environment->reset(experiment.seed(), observation);
-  learner::transition_spec(environment->spec(), experiment.replay().n_step(),
-                           experiment.replay().discount()); // refuses what no agent takes
+  return config;
 }
 
 #ifdef TROUPE_HAS_ACTORS
@@ -117,11 +117,10 @@ void verify_checkpoint(const std::filesystem::path& checkpoint) {
 void verify_checkpoint(const std::filesystem::path&) {}
 #endif
 
-int run_experiment(const Experiment& experiment, const RunFolder& folder,
+int run_experiment(const Experiment& experiment, actors::RunConfig config, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  actors::RunConfig config = plan_run(experiment, folder.path());
-  plan_workload(experiment, config);
+  use_run_folder(config, folder.path());
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
   std::FILE* screen = options.json ? stderr : stdout;

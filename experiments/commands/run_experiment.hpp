@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "actors/run.hpp"
 #include "experiments/experiment.pb.h"
 #include "experiments/run_folder.hpp"
 
@@ -15,17 +16,18 @@ struct RunOptions {
   bool quiet = false;
 };
 
-/// Makes the experiment's environment once, with its camera, models and OpenGL, so that what is
-/// wrong with them is told before a run's folder exists. Throws what env::make_environment throws.
-void check_environment(const Experiment& experiment);
+/// The experiment's plan but for its folder. Opens its data, or makes its environment once, with
+/// camera, models and OpenGL, so that what is wrong with them is told before a run's folder exists.
+/// Throws what plan_workload and env::make_environment throw.
+actors::RunConfig prepare_run(const Experiment& experiment);
 
 /// As actors::verify_checkpoint(); without the actors nothing is checked.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
-/// Trains in `folder`, from a checkpoint's folder or from the start: progress, metrics, signals, a
-/// video of the trained agent, report and summary. Returns the exit code; the last line on standard
-/// error is the first cause of a failure.
-int run_experiment(const Experiment& experiment, const RunFolder& folder,
+/// Trains in `folder` as prepare_run() planned, from a checkpoint's folder or from the start:
+/// progress, metrics, signals, a video of the trained agent, report and summary. Returns the exit
+/// code; the last line on standard error is the first cause of a failure.
+int run_experiment(const Experiment& experiment, actors::RunConfig config, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options);
 
 } // namespace troupe::experiments::commands

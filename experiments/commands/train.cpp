@@ -33,22 +33,22 @@ void train(TrainOptions options, int& exit_code) {
   }
   const auto file = find_experiment(options.file, config_folders());
   const Experiment experiment = load_experiment(file, options.overrides);
-  check_environment(experiment);
+  const auto config = prepare_run(experiment);
   const RunFolder folder = RunFolder::create(
       options.runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
-  exit_code = run_experiment(experiment, folder, {}, options.run);
+  exit_code = run_experiment(experiment, config, folder, {}, options.run);
 }
 
 void resume(const std::string& run, const RunOptions& options, int& exit_code) {
   check_is_run(run);
   const Experiment experiment = load_experiment(std::filesystem::path(run) / "config.textproto");
-  check_environment(experiment);
+  const auto config = prepare_run(experiment);
   const RunFolder folder = RunFolder::open(run);
   const CheckpointFolder checkpoint =
       find_sound_checkpoint(folder.path(), verify_checkpoint, [](const std::string& what) {
         std::fprintf(stderr, "troupe: %s; going on from the one before it\n", what.c_str());
       });
-  exit_code = run_experiment(experiment, folder, checkpoint.path, options);
+  exit_code = run_experiment(experiment, config, folder, checkpoint.path, options);
 }
 
 void add_run_flags(CLI::App& command, RunOptions& options) {

@@ -274,7 +274,8 @@ Metrics NetworkClassifier::evaluate(ReplicaContext& context) {
 TensorMap NetworkClassifier::describe(const at::Tensor& pictures) {
   const at::NoGradGuard guard;
   auto& network = judge();
-  network.module().eval();
+  if (network.module().is_training())
+    network.module().eval();
   const auto input = prepare(pictures);
   const Autocast cast(precision_, device_);
   const auto features = network.features(input);

@@ -85,7 +85,8 @@ public:
   /// by the averaged weights where there are such. Evaluation mode, no gradient.
   virtual TensorMap measure(const TensorMap& batch) = 0;
   /// What the last layer sees and its logits, likewise: {"features": [rows, n], "logits": [rows,
-  /// classes]}, float32. Pictures (or rows of features) as in batches.
+  /// classes]}, float32. Pictures (or rows of features) as in batches. From a first call on threads
+  /// may share it, while nothing else is called.
   virtual TensorMap describe(const at::Tensor& pictures) = 0;
   /// Without global_batch_norm each replica has running averages of its own: all get replica 0's,
   /// which a checkpoint has.

@@ -32,7 +32,7 @@ struct SnganSpec {
   std::int64_t size = 32;   // height and width: 32, 64, 128
   InputFn input = {};       // empty: batches are brought by the caller of step_fn
   /// Of evaluate(): real pictures, and the network by whose features they are compared. Without
-  /// them there is nothing to evaluate. A network is one thread's: each replica its own.
+  /// them there is nothing to evaluate. All replicas call `describe` at once.
   std::shared_ptr<const Dataset> real = {};
   DescribePictures describe = {};
 };

@@ -34,6 +34,14 @@ loss=$(awk '$1 == "loss" { print $2 }' out)
 awk -F, -v loss="$loss" '$1 == "final" { found = ($11 - loss) ^ 2 < 1e-9 } END { exit !found }' "$run/metrics.csv" ||
   fail "evaluated again the loss is $loss, not that of the run"
 
+# Measured are the pictures themselves, normalised as in training: no crop, and one that can move nothing, are the same.
+measured() { # crop and a key
+  "$troupe" train small.textproto --runs runs --quiet --set name="$1" --set data.crop="$1" --set "$2" --set data.epochs=1 \
+    --set classifier.warmup_epochs=0 --set classifier.mean=0.2 >out 2>&1 && awk -F, '$1 == "final" { print $11 }' "runs/$1"/*/metrics.csv
+}
+loss=$(measured none data.size=0)
+[ -n "$loss" ] && [ "$loss" = "$(measured padded data.padding=0)" ] || fail 'validation pictures are not those that training sees'
+
 # Two replicas in processes of their own train; half the way and the rest after a resumption ends where all of it at once ends, bit for bit.
 "$troupe" train small.textproto --runs runs --quiet --processes --set name=two --set learner.replicas=2 >out 2>&1 || fail 'two replicas did not train'
 "$troupe" train small.textproto --runs runs --quiet --set name=half --set stop.minutes=0.0001 >out 2>&1 || fail 'half a run did not train'
@@ -49,19 +57,26 @@ data { path: "scenes" size: 32 crop: "none" epochs: 2 evaluation_epochs: 1 }
 sngan { generator_channels: 16 critic_channels: 16 critic_steps: 2 batch_size: 12 latent: 16 evaluation_samples: 24 }
 checkpoint { minutes: 0 }
 T
-"$troupe" train gan.textproto --runs runs --quiet --set sngan.classifier="$run" >out 2>&1 || fail 'the GAN did not train'
+# Its two replicas share the classifier.
+"$troupe" train gan.textproto --runs runs --quiet --set sngan.classifier="$run" --set learner.replicas=2 >out 2>&1 || fail 'the GAN did not train'
 grep -q '^frechet_distance ' out || fail 'the summary has no Fréchet distance'
 [ -s "$(echo runs/gan/*)/pictures/samples-8.png" ] || fail 'there is no picture of the last samples'
 
-refused() { # words, then arguments of train
+refused() { # words, experiment, then arguments of train
   local words=$1
   shift
-  "$troupe" train small.textproto --runs refused --quiet "$@" >out 2>&1
+  "$troupe" train "$1" --runs refused --quiet "${@:2}" >out 2>&1
   [ $? = 2 ] && grep -q -- "$words" out || fail "not refused with \"$words\": $*"
 }
-refused 'classifier.batch_size' --set classifier.batch_size=25 --set learner.replicas=2
-refused 'data.path nowhere\|nowhere' --set data.path=nowhere
-refused 'environment' --set environment.task=cartpole_balance
-refused 'has 96 rows, an update takes 97' --set classifier.batch_size=97
+refused 'classifier.batch_size' small.textproto --set classifier.batch_size=25 --set learner.replicas=2
+refused 'data.path nowhere\|nowhere' small.textproto --set data.path=nowhere
+refused 'environment' small.textproto --set environment.task=cartpole_balance
+refused 'has 96 rows, an update takes 97' small.textproto --set classifier.batch_size=97
+refused 'sngan.classifier runs/.* does not see pictures of 64x64' gan.textproto --set sngan.classifier="$run" --set data.size=64 --set data.crop=random_resized
+mkdir other
+cp -r scenes/train other/train
+cp -r scenes/validation other/validation
+mv other/validation/reacher_easy other/validation/a_reacher
+refused 'has other classes than the data it goes with' small.textproto --set data.path=other
 [ ! -e refused ] || [ -z "$(find refused -name metrics.csv)" ] || fail 'a refused run has begun'
 echo trained
