@@ -36,6 +36,13 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
     INTERFACE_INCLUDE_DIRECTORIES "${_farm};${_farm}/torch/csrc/api/include"
     INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO;USE_RPC;USE_TENSORPIPE"
     INTERFACE_LINK_LIBRARIES LibTorch::c10)
+  # Its own OpenMP, so that a program's threads and LibTorch's are one pool: a wheel brings it along.
+  file(GLOB _gomp "${_lib}/libgomp*.so*")
+  if(_gomp)
+    list(GET _gomp 0 _gomp)
+    add_library(LibTorch::gomp SHARED IMPORTED GLOBAL)
+    set_target_properties(LibTorch::gomp PROPERTIES IMPORTED_LOCATION "${_gomp}")
+  endif()
   # GNU ld looks for what libtorch_cpu itself needs (cudart, cupti) along -rpath-link.
   file(GLOB _nvidia LIST_DIRECTORIES true "${_site}/nvidia/*/lib")
   foreach(_dir IN LISTS _nvidia ITEMS ${_lib})
