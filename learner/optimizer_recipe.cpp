@@ -16,6 +16,7 @@
 
 #include "learner/nn/fused_adam.hpp"
 #include "learner/nn/fused_sgd.hpp"
+#include "learner/nn/fused_torch_adam.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -23,7 +24,8 @@ namespace {
 using torch::optim::OptimizerParamGroup;
 using Numbers = std::map<std::string, double>;
 
-constexpr std::string_view kNames = "SGD, Adam, AdamW, RMSprop, Adagrad, FusedSgd, FusedAdam";
+constexpr std::string_view kNames = "SGD, Adam, AdamW, RMSprop, Adagrad, FusedSgd, FusedTorchAdam, "
+                                    "FusedAdamW, FusedAdam";
 
 // `visit` is called with the name of each number and a reference to it.
 
@@ -152,6 +154,8 @@ using Adam = Kind<torch::optim::Adam, torch::optim::AdamOptions>;
 using AdamW = Kind<torch::optim::AdamW, torch::optim::AdamWOptions>;
 using Rmsprop = Kind<torch::optim::RMSprop, torch::optim::RMSpropOptions>;
 using Fused = Kind<FusedSgd, torch::optim::SGDOptions>;
+using FusedPlain = Kind<FusedTorchAdam, torch::optim::AdamOptions>;
+using FusedDecoupled = Kind<FusedAdamW, torch::optim::AdamWOptions>;
 using Adagrad = Kind<torch::optim::Adagrad, torch::optim::AdagradOptions>;
 
 } // namespace
@@ -162,7 +166,9 @@ OptimizerRecipe describe(const torch::optim::Optimizer& optimizer) {
       || AdamW::describe(optimizer, "AdamW", recipe)
       || Rmsprop::describe(optimizer, "RMSprop", recipe)
       || Adagrad::describe(optimizer, "Adagrad", recipe)
-      || Fused::describe(optimizer, "FusedSgd", recipe))
+      || Fused::describe(optimizer, "FusedSgd", recipe)
+      || FusedPlain::describe(optimizer, "FusedTorchAdam", recipe)
+      || FusedDecoupled::describe(optimizer, "FusedAdamW", recipe))
     return recipe;
   if (typeid(optimizer) == typeid(FusedAdam))
     return {.name = "FusedAdam", .groups = {{{"lr", learning_rates(optimizer).front()}}}};
@@ -190,6 +196,10 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerRecipe& r
     return Adagrad::make(recipe, parameters);
   if (recipe.name == "FusedSgd")
     return Fused::make(recipe, parameters);
+  if (recipe.name == "FusedTorchAdam")
+    return FusedPlain::make(recipe, parameters);
+  if (recipe.name == "FusedAdamW")
+    return FusedDecoupled::make(recipe, parameters);
   if (recipe.name == "FusedAdam")
     return make_fused_adam(recipe, parameters);
   throw std::invalid_argument("optimizer \"" + recipe.name + "\" is unknown; known are "

@@ -13,7 +13,8 @@ namespace troupe::learner {
 
 /// What an optimizer is, without its parameters and moments, in a form that travels.
 struct OptimizerRecipe {
-  std::string name; // "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "FusedSgd", "FusedAdam"
+  std::string name; // "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "FusedSgd", "FusedTorchAdam",
+                    // "FusedAdamW", "FusedAdam"
   /// Per param group its numbers by the names that LibTorch gives them ("lr", "momentum", "beta1");
   /// booleans are 0 or 1.
   std::vector<std::map<std::string, double>> groups;

@@ -7,6 +7,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -17,6 +18,7 @@
 #include "learner/nn/fused_adam.hpp"
 #include "learner/nn/fused_sgd.hpp"
 
+#include "learner/nn/fused_torch_adam.hpp"
 namespace troupe::learner {
 namespace {
 
@@ -89,7 +91,7 @@ public:
                                   + c10::str(at->second.scalar_type(), at->second.sizes())
                                   + "; the parameter is "
                                   + c10::str(parameter.scalar_type(), parameter.sizes()));
-    tensor = at->second.to(parameter.device(), parameter.scalar_type(), false, true);
+    tensor = at::empty_like(parameter).copy_(at->second); // in the parameter's layout
     used_->insert(name);
   }
   void operator()(const std::string& name, std::int64_t& counter, const at::Tensor&) const {
@@ -214,7 +216,9 @@ TensorMap optimizer_state(Optimizer& optimizer) {
       || read<AdamW, AdamWParamState>(optimizer, out)
       || read<RMSprop, RMSpropParamState>(optimizer, out)
       || read<Adagrad, AdagradParamState>(optimizer, out)
-      || read<FusedSgd, SGDParamState>(optimizer, out) || read_fused(optimizer, out))
+      || read<FusedSgd, SGDParamState>(optimizer, out)
+      || read<FusedTorchAdam, AdamParamState>(optimizer, out)
+      || read<FusedAdamW, AdamWParamState>(optimizer, out) || read_fused(optimizer, out))
     return out;
   return archive_of(optimizer);
 }
@@ -239,5 +243,7 @@ void load_optimizer_state(Optimizer& optimizer, const TensorMap& state) {
                                   + "\" is unexpected; it is of another kind of optimizer or of "
                                     "other parameters");
 }
+                     || write<FusedTorchAdam, AdamParamState>(optimizer, state, used)
+                     || write<FusedAdamW, AdamWParamState>(optimizer, state, used)
 
 } // namespace troupe::learner

@@ -37,8 +37,10 @@ at::Tensor FusedSgd::step(LossClosure closure) {
           fresh->momentum_buffer(at::empty_like(parameter));
           state = std::move(fresh);
         }
-        lists->momentum.push_back(
-            static_cast<torch::optim::SGDParamState&>(*state).momentum_buffer());
+        auto& momentum = static_cast<torch::optim::SGDParamState&>(*state).momentum_buffer();
+        if (momentum.strides() != parameter.strides()) // saved in another layout
+          momentum = at::empty_like(parameter).copy_(momentum);
+        lists->momentum.push_back(momentum);
       }
       lists->parameters.push_back(parameter);
       lists->gradients.push_back(std::move(gradient));

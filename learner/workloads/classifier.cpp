@@ -7,11 +7,11 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <torch/nn/functional/loss.h>
-#include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
 
 #include "env/split_mix.hpp"
 #include "learner/nn/fused_sgd.hpp"
+#include "learner/nn/fused_torch_adam.hpp"
 #include "learner/nn/global_batch_norm.hpp"
 #include "learner/nn/module_state.hpp"
 #include "learner/nn/parameter_layout.hpp"
@@ -63,10 +63,10 @@ std::unique_ptr<torch::optim::Optimizer> optimizer_for(const ClassifierConfig& c
                                                       .eps(config.rmsprop_epsilon)
                                                       .momentum(config.momentum)
                                                       .weight_decay(config.weight_decay));
-  return grouped<torch::optim::AdamW>(module, torch::optim::AdamWOptions(rate)
-                                                  .betas({config.beta1, config.beta2})
-                                                  .eps(config.epsilon)
-                                                  .weight_decay(config.weight_decay));
+  return grouped<FusedAdamW>(module, torch::optim::AdamWOptions(rate)
+                                         .betas({config.beta1, config.beta2})
+                                         .eps(config.epsilon)
+                                         .weight_decay(config.weight_decay));
 }
 
 LearningRateSchedule schedule_for(const ClassifierConfig& config, const ClassifierSpec& spec) {

@@ -13,9 +13,9 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/optim/adam.h>
 
 #include "env/split_mix.hpp"
+#include "learner/nn/fused_torch_adam.hpp"
 #include "learner/nn/global_batch_norm.hpp"
 #include "learner/nn/module_state.hpp"
 #include "learner/nn/parameter_layout.hpp"
@@ -44,7 +44,7 @@ constexpr const char* kCriticSteps = "counters.critic_steps";
 std::unique_ptr<WrappedOptimizer> wrapped(ReplicaContext& context, const torch::nn::Module& module,
                                           const SnganConfig& config, double rate,
                                           std::int64_t decay_steps) {
-  auto adam = std::make_unique<torch::optim::Adam>(
+  auto adam = std::make_unique<FusedTorchAdam>(
       module.parameters(), torch::optim::AdamOptions(rate).betas({config.beta1, config.beta2}));
   WrappedOptimizerOptions wrapping;
   wrapping.names = parameter_names(module, *adam);

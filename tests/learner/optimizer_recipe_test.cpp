@@ -11,6 +11,7 @@
 
 #include "learner/nn/fused_adam.hpp"
 #include "learner/nn/fused_sgd.hpp"
+#include "learner/nn/fused_torch_adam.hpp"
 #include "learner/optimizer_recipe.hpp"
 #include "learner/optimizer_state.hpp"
 
@@ -45,6 +46,8 @@ std::vector<std::unique_ptr<Optimizer>> all_kinds(const std::vector<at::Tensor>&
   made.push_back(make<Adam>(parameters, AdamOptions(0.1).amsgrad(true).betas({0.8, 0.95})));
   made.push_back(make<FusedSgd>(parameters, SGDOptions(0.1).momentum(0.9)));
   made.push_back(make<AdamW>(parameters, AdamWOptions(0.1)));
+  made.push_back(make<FusedTorchAdam>(parameters, AdamOptions(0.1).weight_decay(0.2)));
+  made.push_back(make<FusedAdamW>(parameters, AdamWOptions(0.1).amsgrad(true)));
   made.push_back(make<RMSprop>(parameters, RMSpropOptions(0.1).centered(true).momentum(0.5)));
   made.push_back(make<Adagrad>(parameters, AdagradOptions(0.1).initial_accumulator_value(0.2)));
   return made;
