@@ -4,10 +4,11 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <typeinfo>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -17,8 +18,8 @@
 
 #include "learner/nn/fused_adam.hpp"
 #include "learner/nn/fused_sgd.hpp"
-
 #include "learner/nn/fused_torch_adam.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -209,6 +210,16 @@ bool write_fused(Optimizer& optimizer, const TensorMap& in, std::set<std::string
 
 } // namespace
 
+bool knows_state_of(const Optimizer& optimizer) {
+  using namespace torch::optim;
+  for (const auto* known :
+       {&typeid(SGD), &typeid(Adam), &typeid(AdamW), &typeid(RMSprop), &typeid(Adagrad),
+        &typeid(FusedSgd), &typeid(FusedTorchAdam), &typeid(FusedAdamW), &typeid(FusedAdam)})
+    if (typeid(optimizer) == *known)
+      return true;
+  return false;
+}
+
 TensorMap optimizer_state(Optimizer& optimizer) {
   using namespace torch::optim;
   TensorMap out;
@@ -232,6 +243,8 @@ void load_optimizer_state(Optimizer& optimizer, const TensorMap& state) {
                      || write<RMSprop, RMSpropParamState>(optimizer, state, used)
                      || write<Adagrad, AdagradParamState>(optimizer, state, used)
                      || write<FusedSgd, SGDParamState>(optimizer, state, used)
+                     || write<FusedTorchAdam, AdamParamState>(optimizer, state, used)
+                     || write<FusedAdamW, AdamWParamState>(optimizer, state, used)
                      || write_fused(optimizer, state, used);
   if (!known) {
     load_archive(optimizer, state);
@@ -243,7 +256,5 @@ void load_optimizer_state(Optimizer& optimizer, const TensorMap& state) {
                                   + "\" is unexpected; it is of another kind of optimizer or of "
                                     "other parameters");
 }
-                     || write<FusedTorchAdam, AdamParamState>(optimizer, state, used)
-                     || write<FusedAdamW, AdamWParamState>(optimizer, state, used)
 
 } // namespace troupe::learner

@@ -11,6 +11,9 @@ namespace troupe::learner {
 /// have none.
 TensorMap optimizer_state(torch::optim::Optimizer& optimizer);
 
+/// Whether it is one of those, whose state has names.
+bool knows_state_of(const torch::optim::Optimizer& optimizer);
+
 /// Takes over what optimizer_state() of an optimizer of the same kind and parameters gave, copied.
 /// Throws std::invalid_argument naming what is missing, unexpected or of another shape or type; the
 /// optimizer may then have taken some of it.

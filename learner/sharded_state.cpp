@@ -4,7 +4,6 @@
 #include <cstring>
 #include <map>
 #include <numeric>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -17,6 +16,7 @@
 #include <torch/serialize/output-archive.h>
 
 #include "collectives/communicator.hpp"
+#include "learner/optimizer_state.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -149,31 +149,70 @@ std::vector<at::Tensor> ShardedState::save() {
   return parts;
 }
 
+/// Every parameter back to the optimizer.
+void ShardedState::make_whole() {
+  for (std::size_t group = 0; group < groups_.size(); ++group)
+    optimizer_->param_groups()[group].params() = groups_[group];
+}
+
+void ShardedState::keep_own() {
+  cut(owners_, communicator_ ? communicator_->rank() : 0);
+}
+
+void ShardedState::forget_others() {
+  const int rank = communicator_ ? communicator_->rank() : 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (owners_[i] != rank)
+      optimizer_->state().erase(parameters_[i].unsafeGetTensorImpl());
+}
+
+/// Adds what the writer of a part had.
+void ShardedState::take_part(const std::vector<int>& writers, std::size_t part,
+                             const at::Tensor& bytes) {
+  cut(writers, static_cast<int>(part));
+  try {
+    from_bytes(*optimizer_, bytes);
+  } catch (...) {
+    keep_own();
+    throw;
+  }
+}
+
 void ShardedState::load(const std::vector<at::Tensor>& parts) {
   const auto writers = owners_of(parameters_, static_cast<int>(parts.size()));
-  const int rank = communicator_ ? communicator_->rank() : 0;
-  auto& state = optimizer_->state();
-  state.clear();
-  std::set<void*> mine;
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (owners_[i] == rank)
-      mine.insert(parameters_[i].unsafeGetTensorImpl());
+  optimizer_->state().clear();
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    cut(writers, static_cast<int>(part));
-    try {
-      from_bytes(*optimizer_, parts[part]);
-    } catch (...) {
-      cut(owners_, rank);
-      throw;
-    }
-    std::vector<void*> others;
-    for (const auto& [parameter, one] : state)
-      if (!mine.contains(parameter))
-        others.push_back(parameter);
-    for (auto* parameter : others)
-      state.erase(parameter);
+    take_part(writers, part, parts[part]);
+    forget_others();
   }
-  cut(owners_, rank);
+  keep_own();
+}
+
+TensorMap ShardedState::gather() {
+  if (!communicator_)
+    return optimizer_state(*optimizer_);
+  const auto parts = save();
+  for (std::size_t part = 0; part < parts.size(); ++part)
+    if (static_cast<int>(part) != communicator_->rank())
+      take_part(owners_, part, parts[part]);
+  make_whole();
+  auto state = optimizer_state(*optimizer_);
+  forget_others();
+  keep_own();
+  return state;
+}
+
+void ShardedState::scatter(const TensorMap& state) {
+  make_whole();
+  try {
+    load_optimizer_state(*optimizer_, state);
+  } catch (...) {
+    forget_others();
+    keep_own();
+    throw;
+  }
+  forget_others();
+  keep_own();
 }
 
 } // namespace troupe::learner

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "learner/replica.hpp"
+
 namespace torch::optim {
 class Optimizer;
 }
@@ -35,8 +37,22 @@ public:
   /// of this optimizer.
   void load(const std::vector<at::Tensor>& parts);
 
+  /// The state of all parameters on every replica, as optimizer_state() names it; of kinds that it
+  /// knows. All call it. For its time the whole state is in memory.
+  TensorMap gather();
+  /// Keeps of such a state this replica's part. Throws std::invalid_argument as
+  /// load_optimizer_state() does.
+  void scatter(const TensorMap& state);
+
+  torch::optim::Optimizer& optimizer() { return *optimizer_; }
+  const std::vector<at::Tensor>& parameters() const { return parameters_; } // of all replicas
+
 private:
   void cut(const std::vector<int>& owners, int owner);
+  void make_whole();
+  void take_part(const std::vector<int>& writers, std::size_t part, const at::Tensor& bytes);
+  void forget_others();
+  void keep_own();
 
   torch::optim::Optimizer* optimizer_;
   collectives::Communicator* communicator_;

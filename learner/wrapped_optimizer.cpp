@@ -13,6 +13,7 @@
 #include "collectives/communicator.hpp"
 #include "learner/gradient_buckets.hpp"
 #include "learner/not_finite.hpp"
+#include "learner/saved_optimizer.hpp"
 #include "learner/sharded_state.hpp"
 #include "learner/update_rule.hpp"
 
@@ -304,9 +305,8 @@ void WrappedOptimizer::tune() {
 TensorMap WrappedOptimizer::state() {
   const at::NoGradGuard no_gradient;
   TensorMap result;
-  const auto parts = sharded_ ? sharded_->save() : ShardedState(*optimizer_, nullptr).save();
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    result["optimizer.part" + std::to_string(i)] = parts[i];
+  ShardedState whole(*optimizer_, nullptr);
+  save_optimizer(sharded_ ? *sharded_ : whole, options_.names, result);
   result["wrapped.steps"] = at::full({1}, steps_, at::kLong);
   if (!buckets_)
     return result;
@@ -324,18 +324,12 @@ TensorMap WrappedOptimizer::state() {
 void WrappedOptimizer::load(const TensorMap& state) {
   const at::NoGradGuard no_gradient;
   const auto steps = state.find("wrapped.steps");
-  std::vector<at::Tensor> parts;
-  for (auto part = state.find("optimizer.part0"); part != state.end();
-       part = state.find("optimizer.part" + std::to_string(parts.size())))
-    parts.push_back(part->second);
-  if (steps == state.end() || parts.empty())
-    throw std::runtime_error("the wrapped optimizer's state lacks 'wrapped.steps' or "
-                             "'optimizer.part0'; load what its state() gave");
+  if (steps == state.end())
+    throw std::runtime_error(
+        "the wrapped optimizer's state lacks 'wrapped.steps'; load what its state() gave");
   check_saved(state, parameters_);
-  if (sharded_)
-    sharded_->load(parts);
-  else
-    ShardedState(*optimizer_, nullptr).load(parts);
+  ShardedState whole(*optimizer_, nullptr);
+  load_optimizer(sharded_ ? *sharded_ : whole, options_.names, state);
   steps_ = steps->second.item<std::int64_t>();
   if (!buckets_)
     return;

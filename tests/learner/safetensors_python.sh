@@ -1,13 +1,8 @@
 #!/bin/sh
 # safetensors_python.sh BUILD_FOLDER OURS THEIRS: checks the values of OURS with the official Python package and writes THEIRS with it.
-# Its virtual environment is made in the build folder on first use. Exit code 77: the package cannot be had here.
+# Exit code 77: the package cannot be had here.
 set -u
-python=$1/python_safetensors/bin/python
-if ! "$python" -c "import safetensors.numpy" 2>/dev/null; then
-  rm -rf "$1/python_safetensors"
-  python3 -m venv "$1/python_safetensors" >/dev/null 2>&1 || exit 77
-  timeout 100 "$1/python_safetensors/bin/pip" install -q numpy safetensors >/dev/null 2>&1 || exit 77
-fi
+python=$(sh "$(dirname "$0")/safetensors_interpreter.sh" "$1") || exit 77
 "$python" - "$2" "$3" <<'PYTHON'
 import sys
 import numpy as np
