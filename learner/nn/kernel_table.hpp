@@ -4,6 +4,10 @@
 
 namespace troupe::learner {
 
+/// Rows of a right factor that `multiply` goes through at once: k is cut into the fewest equal
+/// parts of at most so many.
+constexpr std::int64_t kProductBlock = 256;
+
 /// Float32 arithmetic of small networks on one thread, compiled once per instruction set and chosen
 /// by the processor. Matrices are row-major and dense unless a stride is passed. Nothing here
 /// allocates, throws or looks at NaN specially: a NaN in gives a NaN out.

@@ -1,6 +1,7 @@
 #pragma once
 // The matrix product: a tile of kRows x two vectors of c stays in registers while k runs.
 
+#include "learner/nn/kernel_table.hpp"
 #include "learner/nn/vector_math.hpp"
 
 namespace troupe::learner::TROUPE_KERNELS {
@@ -11,7 +12,7 @@ constexpr int kRows = 14; // 28 accumulators, two vectors of b, one broadcast: 3
 constexpr int kRows = 6;
 #endif
 constexpr Index kPanel = 2 * kWidth;
-constexpr Index kBlock = 256; // rows of b in a block: a panel of it fits the first-level cache
+constexpr Index kBlock = kProductBlock; // a panel of so many rows fits the first-level cache
 
 struct Tile {
   const float* a;

@@ -20,14 +20,50 @@ struct Right { // the right factor of a product, element (k, n) at data[k * row 
   std::int64_t column;
 };
 
-/// c[m, n] = a * b; rows are split over threads where that pays.
-void product(const float* a, std::int64_t a_row, std::int64_t a_column, const Right& b,
-             const float* bias, at::Tensor& c, std::int64_t k, Workspace& workspace) {
+struct Left { // the left factor, element (m, k) at data[m * row + k * column]
+  const float* data;
+  std::int64_t row;
+  std::int64_t column;
+};
+
+/// c[m, n] = a * b on one thread, packing as much of b at a time as stays in the second-level
+/// cache. k is cut where `multiply` cuts it, so the bits are those of one call.
+void product_by_blocks(const Left& a, const Right& b, const float* bias, at::Tensor& c,
+                       std::int64_t k, Workspace& workspace) {
+  constexpr std::int64_t kPackedFloats = 1 << 16;
   const KernelTable& kernels = kernel_table();
   const std::int64_t m = c.size(0);
   const std::int64_t n = c.size(1);
-  const float* packed = b.data;
+  const std::int64_t blocks = std::max<std::int64_t>(1, (k + kProductBlock - 1) / kProductBlock);
+  const std::int64_t depth = (k + blocks - 1) / blocks;
+  const std::int64_t panels =
+      std::max<std::int64_t>(1, kPackedFloats / (depth * kernels.panel_columns));
+  const std::int64_t width = std::min(n, panels * kernels.panel_columns);
+  float* packed = workspace.floats(depth * rounded_up(width, kernels.panel_columns));
+  float* out = c.mutable_data_ptr<float>();
+  for (std::int64_t n0 = 0; n0 < n; n0 += width)
+    for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
+      const std::int64_t columns = std::min(width, n - n0);
+      const std::int64_t rows = std::min(depth, k - k0);
+      kernels.pack(b.data + k0 * b.row + n0 * b.column, b.row, b.column, rows, columns, packed);
+      kernels.multiply(a.data + k0 * a.column, a.row, a.column, packed,
+                       k0 == 0 && bias != nullptr ? bias + n0 : nullptr, k0 > 0, out + n0, n, m,
+                       columns, rows);
+    }
+}
+
+/// c[m, n] = a * b; rows are split over threads where that pays.
+void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, std::int64_t k,
+             Workspace& workspace) {
+  const KernelTable& kernels = kernel_table();
+  const std::int64_t m = c.size(0);
+  const std::int64_t n = c.size(1);
+  constexpr std::int64_t kFlopsPerThread = 2'000'000;
+  const bool alone = at::get_num_threads() == 1 || m * n * k < kFlopsPerThread;
   const bool is_packed = b.column == 1 && b.row == n && n == kernels.panel_columns;
+  if (alone && !is_packed)
+    return product_by_blocks(a, b, bias, c, k, workspace);
+  const float* packed = b.data;
   if (!is_packed) {
     float* space = workspace.floats(k * rounded_up(n, kernels.panel_columns));
     kernels.pack(b.data, b.row, b.column, k, n, space);
@@ -35,11 +71,10 @@ void product(const float* a, std::int64_t a_row, std::int64_t a_column, const Ri
   }
   float* out = c.mutable_data_ptr<float>();
   const auto rows = [&](std::int64_t first, std::int64_t last) {
-    kernels.multiply(a + first * a_row, a_row, a_column, packed, bias, false, out + first * n, n,
-                     last - first, n, k);
+    kernels.multiply(a.data + first * a.row, a.row, a.column, packed, bias, false, out + first * n,
+                     n, last - first, n, k);
   };
-  constexpr std::int64_t kFlopsPerThread = 2'000'000;
-  if (at::get_num_threads() == 1 || m * n * k < kFlopsPerThread)
+  if (alone)
     rows(0, m);
   else
     over_threads(m, std::max<std::int64_t>(14, kFlopsPerThread / (n * k)), rows);
@@ -74,7 +109,7 @@ void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
     return;
   }
   const std::int64_t n = weight.size(1);
-  product(data(x), x.size(1), 1, {data(weight), n, 1}, data(bias), out, x.size(1), workspace);
+  product({data(x), x.size(1), 1}, {data(weight), n, 1}, data(bias), out, x.size(1), workspace);
 }
 
 void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
@@ -83,7 +118,7 @@ void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
     at::mm_out(weight_gradient, x.t(), gradient);
     return;
   }
-  product(data(x), 1, x.size(1), {data(gradient), gradient.size(1), 1}, nullptr, weight_gradient,
+  product({data(x), 1, x.size(1)}, {data(gradient), gradient.size(1), 1}, nullptr, weight_gradient,
           x.size(0), workspace);
 }
 
@@ -94,7 +129,7 @@ void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
     return;
   }
   const std::int64_t n = weight.size(1);
-  product(data(gradient), n, 1, {data(weight), 1, n}, nullptr, input_gradient, n, workspace);
+  product({data(gradient), n, 1}, {data(weight), 1, n}, nullptr, input_gradient, n, workspace);
 }
 
 void activate(Activation activation, at::Tensor& x) {

@@ -1,5 +1,6 @@
 #include "tests/doctest_torch.hpp"
 
+#include <array>
 #include <cmath>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -90,6 +91,35 @@ TEST_CASE("rows of a product do not depend on how many are computed together") {
     table.multiply(data(a) + first * 300, 300, 1, data(packed), nullptr, false,
                    data(parts) + first * 70, 70, last - first, 70, 300);
   CHECK(at::equal(whole, parts));
+}
+
+TEST_CASE("a layer's products by blocks have the bits of one product, and of several threads") {
+  const KernelTable& table = kernel_table();
+  const int before = at::get_num_threads();
+  for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{
+           {64, 3001, 50}, {33, 700, 1100}, {5, 256, 2100}, {64, 1, 40}, {40, 300, 33}}) {
+    CAPTURE(k);
+    CAPTURE(n);
+    const at::Tensor x = uniform({m, k}, 1), weight = uniform({k, n}, 2), bias = uniform({n}, 3);
+    at::Tensor packed = at::empty({k * (n + table.panel_columns)});
+    table.pack(data(weight), n, 1, k, n, data(packed));
+    at::Tensor whole = at::empty({m, n}), out = at::full({m, n}, 7, at::kFloat);
+    table.multiply(data(x), k, 1, data(packed), data(bias), false, data(whole), n, m, n, k);
+    Workspace workspace;
+    for (const int threads : {1, 3}) {
+      at::set_num_threads(threads);
+      linear(x, weight, bias, out, workspace);
+      CHECK(at::equal(out, whole));
+    }
+    at::set_num_threads(1);
+    at::Tensor weights = at::empty({k, n}), inputs = at::empty({m, k});
+    linear_weight_gradient(x, out, weights, workspace);
+    linear_input_gradient(out, weight, inputs, workspace);
+    const at::Tensor wide = out.to(at::kDouble);
+    CHECK(largest_difference(weights, at::mm(x.t().to(at::kDouble), wide)) < 1e-3);
+    CHECK(largest_difference(inputs, at::mm(wide, weight.t().to(at::kDouble))) < 2e-2);
+  }
+  at::set_num_threads(before);
 }
 
 TEST_CASE("activations agree with LibTorch in double, keep NaN and stay finite far out") {
