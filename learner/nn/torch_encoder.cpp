@@ -1,9 +1,30 @@
+#include <algorithm>
+
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include "learner/nn/encoder.hpp"
+#include "learner/nn/parallel.hpp"
 
 namespace troupe::learner {
 namespace {
+
+/// One image [channels, height, width], shifted with replicated borders, each byte as the table has
+/// it; out [height, width, channels].
+template <class Element>
+void shift_by_table(const std::uint8_t* image, const ImageShape& shape, Shift shift,
+                    const Element* table, Element* out) {
+  const std::int64_t plane = shape.height * shape.width;
+  for (std::int64_t y = 0; y < shape.height; ++y) {
+    const auto from = std::clamp<std::int64_t>(y + shift.y, 0, shape.height - 1);
+    const std::uint8_t* row = image + from * shape.width;
+    for (std::int64_t x = 0; x < shape.width; ++x) {
+      const std::uint8_t* pixel = row + std::clamp<std::int64_t>(x + shift.x, 0, shape.width - 1);
+      for (std::int64_t c = 0; c < shape.channels; ++c)
+        *out++ = table[pixel[c * plane]];
+    }
+  }
+}
 
 class TorchEncoder : public Encoder {
 public:
@@ -15,10 +36,10 @@ public:
     tape.activations.resize(layers.size() + 1);
     tape.activations[0] = shifted(tape);
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      const at::Tensor out =
+      at::Tensor out =
           at::convolution(tape.activations[i], weight(parameters, i), parameters.bias[i].to(type_),
                           {layers[i].stride, layers[i].stride}, {0, 0}, {1, 1}, false, {0, 0}, 1);
-      tape.activations[i + 1] = at::relu(out);
+      tape.activations[i + 1] = out.relu_();
     }
     // [batch, channels, height, width] to [batch, height * width * channels]
     tape.features = tape.activations.back()
@@ -65,19 +86,39 @@ private:
   }
 
   at::Tensor shifted(const EncoderTape& tape) const {
-    const at::Tensor moved = tape.images.is_cpu() ? moved_on_cpu(tape) : moved_on_device(tape);
     const at::ScalarType wide = type_ == at::kDouble ? at::kDouble : at::kFloat;
-    return moved.to(wide).div_(255).sub_(0.5).to(type_).contiguous(at::MemoryFormat::ChannelsLast);
+    const auto centred = [&](const at::Tensor& bytes) {
+      return bytes.to(wide).div_(255).sub_(0.5).to(type_);
+    };
+    if (!tape.images.is_cpu())
+      return centred(moved_on_device(tape)).contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor table = centred(at::arange(256));
+    at::Tensor moved =
+        at::empty(tape.images.sizes(), table.options(), at::MemoryFormat::ChannelsLast);
+    if (type_ == at::kDouble)
+      move_on_cpu<double>(tape, table, moved);
+    else if (type_ == at::kFloat)
+      move_on_cpu<float>(tape, table, moved);
+    else
+      move_on_cpu<std::uint16_t>(tape, table, moved); // the bits of a bfloat16
+    return moved;
   }
 
-  at::Tensor moved_on_cpu(const EncoderTape& tape) const {
-    at::Tensor moved = at::empty_like(tape.images);
+  template <class Element>
+  void move_on_cpu(const EncoderTape& tape, const at::Tensor& table, at::Tensor& moved) const {
+    const auto* images = tape.images.const_data_ptr<std::uint8_t>();
+    const auto* values = static_cast<const Element*>(table.const_data_ptr());
+    auto* out = static_cast<Element*>(moved.mutable_data_ptr());
     const std::int64_t size = shape_.image().size();
-    for (std::int64_t i = 0; i < tape.images.size(0); ++i)
-      shift_bytes(tape.images.const_data_ptr<std::uint8_t>() + i * size, shape_.image(),
-                  tape.shifts[static_cast<std::size_t>(i)],
-                  moved.mutable_data_ptr<std::uint8_t>() + i * size);
-    return moved;
+    const auto part = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i)
+        shift_by_table(images + i * size, shape_.image(), tape.shifts[static_cast<std::size_t>(i)],
+                       values, out + i * size);
+    };
+    if (at::get_num_threads() == 1)
+      part(0, tape.images.size(0));
+    else
+      over_threads(tape.images.size(0), 1, part);
   }
 
   at::Tensor moved_on_device(const EncoderTape& tape) const {
