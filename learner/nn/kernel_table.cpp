@@ -1,4 +1,5 @@
 #include "learner/nn/kernel_table.hpp"
+#include "learner/nn/norm_kernels.hpp"
 
 #include <string_view>
 
@@ -6,14 +7,17 @@ namespace troupe::learner {
 
 namespace kernels_baseline {
 extern const KernelTable table;
-}
+extern const NormKernels norms;
+} // namespace kernels_baseline
 #ifdef TROUPE_X86_KERNELS
 namespace kernels_avx2 {
 extern const KernelTable table;
-}
+extern const NormKernels norms;
+} // namespace kernels_avx2
 namespace kernels_avx512 {
 extern const KernelTable table;
-}
+extern const NormKernels norms;
+} // namespace kernels_avx512
 #endif
 
 const KernelTable* kernel_table(const char* name) {
@@ -28,6 +32,21 @@ const KernelTable* kernel_table(const char* name) {
     return &kernels_avx512::table;
 #endif
   return nullptr;
+}
+
+const NormKernels* norm_kernels(const char* name) {
+  const KernelTable* same = kernel_table(name);
+#ifdef TROUPE_X86_KERNELS
+  if (same == &kernels_avx2::table)
+    return &kernels_avx2::norms;
+  if (same == &kernels_avx512::table)
+    return &kernels_avx512::norms;
+#endif
+  return same ? &kernels_baseline::norms : nullptr;
+}
+
+const NormKernels& norm_kernels() {
+  return *norm_kernels(kernel_table().name);
 }
 
 const KernelTable& kernel_table() {

@@ -11,6 +11,8 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
+#include "learner/nn/batch_norm_relu.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -42,7 +44,7 @@ public:
     bn_ = register_module(
         "bn", torch::nn::BatchNorm2d(torch::nn::BatchNormOptions(shape.out).eps(0.001)));
   }
-  at::Tensor forward(const at::Tensor& x) { return bn_->forward(conv_->forward(x)).relu_(); }
+  at::Tensor forward(const at::Tensor& x) { return batch_norm_relu(bn_, conv_->forward(x)); }
 
 private:
   torch::nn::Conv2d conv_{nullptr};

@@ -8,6 +8,8 @@
 #include <torch/nn/functional/pooling.h>
 #include <torch/nn/init.h>
 
+#include "learner/nn/batch_norm_relu.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -68,13 +70,10 @@ public:
 
   at::Tensor forward(const at::Tensor& input) {
     auto x = input;
-    for (std::size_t i = 0; i < convolutions_.size(); ++i) {
-      if (i > 0)
-        x.relu_();
-      x = norms_[i]->forward(convolutions_[i]->forward(x));
-    }
-    x += around(input);
-    return x.relu_();
+    for (std::size_t i = 0; i + 1 < convolutions_.size(); ++i)
+      x = batch_norm_relu(norms_[i], convolutions_[i]->forward(x));
+    x = convolutions_.back()->forward(x);
+    return batch_norm_relu(norms_.back(), x, around(input));
   }
 
   torch::nn::BatchNorm2d& last_norm() { return norms_.back(); }
@@ -157,7 +156,7 @@ void ResNetImpl::initialise(const ResNetOptions& options) {
 
 at::Tensor ResNetImpl::features(at::Tensor pictures) {
   namespace functional = torch::nn::functional;
-  auto x = bn1_->forward(conv1_->forward(pictures)).relu_();
+  auto x = batch_norm_relu(bn1_, conv1_->forward(pictures));
   if (pools_)
     x = functional::max_pool2d(x, functional::MaxPool2dFuncOptions(3).stride(2).padding(1));
   for (auto& layer : layers_)
