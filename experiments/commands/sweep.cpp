@@ -96,7 +96,7 @@ void check_environments(const std::vector<SweepRun>& runs) {
       continue;
     }
     try {
-      check_environment(run.experiment);
+      prepare_run(run.experiment);
     } catch (const std::exception& failure) {
       throw std::invalid_argument(std::string(failure.what()) + " (run " + run.name + ")");
     }
