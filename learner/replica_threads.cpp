@@ -9,6 +9,7 @@
 #include <ATen/Parallel.h>
 
 #include "env/split_mix.hpp"
+#include "learner/kept_memory.hpp"
 
 namespace troupe::learner {
 
@@ -20,6 +21,9 @@ std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id) {
 void prepare_compute_thread(int threads) {
   if (threads < 1)
     throw std::invalid_argument("threads " + std::to_string(threads) + " must be at least 1");
+#ifndef __SANITIZE_ADDRESS__ // which finds what is wrong with malloc's memory alone
+  keep_tensor_memory();
+#endif
   at::set_num_threads(threads);
   at::globalContext().setFlushDenormal(true);
 }

@@ -26,8 +26,9 @@ private:
 /// for every run.
 std::uint64_t replica_seed(std::uint64_t run_seed, int replica_id);
 
-/// Makes the calling thread fit for LibTorch's arithmetic: `threads` of OpenMP, denormals flushed.
-/// First thing in every thread that computes.
+/// Makes the calling thread fit for LibTorch's arithmetic: `threads` of OpenMP, denormals flushed;
+/// and the process: large tensors' memory is kept (kept_memory.hpp). First thing in every thread
+/// that computes.
 void prepare_compute_thread(int threads);
 
 /// The threads of a process's replicas, each with its context. One thread owns it.
