@@ -9,6 +9,7 @@
 #include <torch/nn/init.h>
 
 #include "learner/nn/batch_norm_relu.hpp"
+#include "learner/nn/pointwise_convolution.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -71,8 +72,8 @@ public:
   at::Tensor forward(const at::Tensor& input) {
     auto x = input;
     for (std::size_t i = 0; i + 1 < convolutions_.size(); ++i)
-      x = batch_norm_relu(norms_[i], convolutions_[i]->forward(x));
-    x = convolutions_.back()->forward(x);
+      x = batch_norm_relu(norms_[i], pointwise_convolution(convolutions_[i], x));
+    x = pointwise_convolution(convolutions_.back(), x);
     return batch_norm_relu(norms_.back(), x, around(input));
   }
 

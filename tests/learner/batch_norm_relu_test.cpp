@@ -2,10 +2,13 @@
 
 #include "tests/doctest_torch.hpp"
 
+#include <array>
+
 #include <ATen/Parallel.h>
 
 #include "learner/nn/batch_norm_relu.hpp"
 #include "learner/nn/norm_kernels.hpp"
+#include "learner/nn/pointwise_convolution.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -128,6 +131,32 @@ TEST_CASE("the fused batch norm's bits do not depend on the number of threads; o
   const auto y = batch_norm_relu(norm, poisoned);
   CHECK(y.select(1, 2).isnan().all().item<bool>());
   CHECK(y.select(1, 1).isfinite().all().item<bool>());
+}
+
+TEST_CASE("a pointwise convolution over fewer pictures than oneDNN is given is the same") {
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  for (const auto& [rows, height, stride] :
+       std::vector<std::array<std::int64_t, 3>>{{2, 7, 1}, {3, 1, 1}, {1, 8, 1}, {4, 6, 2}}) {
+    CAPTURE(rows);
+    torch::nn::Conv2d conv(torch::nn::Conv2dOptions(8, 12, 1).stride(stride).bias(false));
+    const auto x =
+        random({rows, 8, height, 5}, 1).to(at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
+    auto ours = x.clone().requires_grad_(), plain = x.clone().requires_grad_();
+    const auto gradient =
+        random({rows, 12, (height + stride - 1) / stride, (4 + stride) / stride}, 2).to(at::kFloat);
+    const auto y = pointwise_convolution(conv, ours);
+    y.backward(gradient);
+    const auto weight = conv->weight.grad().clone();
+    conv->zero_grad();
+    const auto exact = conv->forward(plain);
+    exact.backward(gradient);
+    CHECK(y.is_contiguous(at::MemoryFormat::ChannelsLast));
+    CHECK(distance(y, exact) < 1e-6);
+    CHECK(distance(ours.grad(), plain.grad()) < 1e-6);
+    CHECK(distance(weight, conv->weight.grad()) < 1e-5);
+  }
+  at::set_num_threads(before);
 }
 
 TEST_CASE(
