@@ -78,6 +78,8 @@ void bench_ddp(const BenchOptions& options,
 void bench_data(const BenchOptions& options,
                 const Report& report); // pictures/s from JPEGs to batches, one thread
 void bench_learner(const BenchOptions& options, const Report& report); // D4PG updates/s
+void bench_classifier(const BenchOptions& options,
+                      const Report& report); // ResNet-50 images/s, optimizer steps/s
 void bench_strategies(const BenchOptions& options,
                       const Report& report); // a slow replica's cost in ms, staleness's in error
 void bench_agent(const BenchOptions& options,

@@ -1,8 +1,10 @@
 // D4PG updates per second on batches that lie ready: prepare, both losses and their gradients, both
 // optimizers, target networks. No replay, no environment. And the acting policy's latency.
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <sstream>
+#include <stdexcept>
 #include <vector>
 
 #include <ATen/Context.h>
@@ -10,6 +12,7 @@
 #include <torch/types.h>
 
 #include "experiments/bench/bench.hpp"
+#include "learner/replica_threads.hpp"
 #include "learner/workloads/d4pg.hpp"
 
 namespace troupe::experiments {
@@ -53,6 +56,25 @@ std::vector<Problem> problems() {
   return {peer, cheetah, deep, pixels, drq};
 }
 
+/// Those whose name has one of options.tasks in it; all where there are none.
+std::vector<Problem> wanted_problems(const BenchOptions& options) {
+  auto all = problems();
+  std::string names;
+  for (const Problem& problem : all)
+    names += "\n  " + problem.name;
+  std::erase_if(all, [&](const Problem& problem) {
+    return !options.tasks.empty()
+           && std::none_of(options.tasks.begin(), options.tasks.end(),
+                           [&](const std::string& part) {
+                             return part == "all" || problem.name.find(part) != std::string::npos;
+                           });
+  });
+  if (all.empty())
+    throw std::invalid_argument("--task \"" + options.tasks.front()
+                                + "\" is part of no networks' name; they are" + names);
+  return all;
+}
+
 std::vector<TensorMap> batches(const Problem& problem) {
   std::vector<std::int64_t> shape = problem.spec.transition.observation().shape;
   shape.insert(shape.begin(), problem.batch);
@@ -79,7 +101,7 @@ std::map<std::string, std::string> described(const Problem& problem, int threads
 
 void bench_updates(const BenchOptions& options, const Report& report, const Problem& problem,
                    int threads) {
-  at::set_num_threads(threads);
+  learner::prepare_compute_thread(threads); // as a learner's does
   learner::ReplicaContext context(nullptr, 1);
   const auto replica = learner::make_d4pg(problem.config, problem.spec);
   replica->build(context);
@@ -119,10 +141,11 @@ void bench_acting(const BenchOptions& options, const Report& report, const Probl
 void bench_learner(const BenchOptions& options, const Report& report) {
   at::NoGradGuard no_gradient;
   at::globalContext().setFlushDenormal(true);
-  for (const Problem& problem : problems())
+  const auto wanted = wanted_problems(options);
+  for (const Problem& problem : wanted)
     for (const int threads : {1, 2})
       bench_updates(options, report, problem, threads);
-  for (const Problem& problem : problems())
+  for (const Problem& problem : wanted)
     for (const std::int64_t batch : {1, 16})
       bench_acting(options, report, problem, batch);
   at::set_num_threads(1);

@@ -3,12 +3,14 @@
 
     experiments/bench/rivals.py PROGRAM PEERS STAGE... [--rounds 3] [--seconds 1]
 
-PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, render, replay, learner, collectives, ddp, agent.
+PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, render, replay, learner, classifier, collectives, ddp, agent.
 Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
 Nothing else may run meanwhile. $PEERS_VENV: where the rivals' virtual environments are made."""
 import argparse, collections, json, os, statistics, subprocess, sys, tempfile
 
-# stage -> (stage of `troupe bench`, rivals, [(what, ours: metric and config values, rival's metric)]); a metric ending in "latency" is a time.
+RESNETS = [("eager", "float32", "contiguous"), ("eager", "float32", "channels_last"), ("compile", "float32", "channels_last"),
+           ("eager", "bfloat16", "channels_last"), ("compile", "bfloat16", "channels_last")]
+# stage -> (stage of `troupe bench`, rivals: names of run.sh, or a script beside this one with its arguments, [(what, ours: metric and config values, rival's metric)]); a metric ending in "latency" is a time.
 STAGES = {
     "environment": ("environment", ["dm_control"], [
         (f"{task} states, 1 thread", (f"{ours}, states, control steps (resets included)", {"threads": "1"}), f"{task} state control steps/s")
@@ -52,9 +54,15 @@ STAGES = {
     ] + [
         (f"{kind}, sampled items, another process", (f"{kind} sample of 256", {}), f"{kind} uniform sample TrajectoryDataset, localhost 1 client proc")
         for kind in ("state", "pixel")]),
-    "learner": ("learner", ["d4pg"], [
+    "learner": ("learner", ["d4pg", *(("d4pg_pixels_rival.py", "1", mode, kind) for mode in ("eager", "compile") for kind in ("float32", "bfloat16"))], [
         (f"D4PG updates, {t} thread", ("D4PG updates", {"threads": str(t), "networks": "24 states, 6 actions, critic 400-300, policy 300-200"}),
-         f"D4PG update b256 {t} thread {mode} scatter") for t in (1, 2) for mode in ("eager", "compile")]),
+         f"D4PG update b256 {t} thread {mode} scatter") for t in (1, 2) for mode in ("eager", "compile")
+    ] + [
+        (f"D4PG updates, {ours}, 1 thread", ("D4PG updates", {"threads": "1", "networks": ours}), f"D4PG {encoder} pixels 1 thread {mode} {kind}")
+        for encoder, ours in (("stride4", "64x64 grey pixels, stack 3, encoder stride4, 256-256"), ("drq", "84x84 colour pixels, stack 3, encoder drq, 1024-1024"))
+        for mode in ("eager", "compile") for kind in ("float32", "bfloat16")]),
+    "classifier": ("classifier", [("resnet_rival.py", "1", *how) for how in RESNETS], [
+        (f"ResNet-50, {how[1]}", ("ResNet-50 training", {"type": how[1]}), f"ResNet-50 training 1 thread {' '.join(how)}") for how in RESNETS]),
     "collectives": ("collectives", ["gloo"], [
         (f"all_reduce of {size} B, {name}, latency", ("all_reduce latency", {"backend": backend, "ranks": "2", "bytes": str(size)}), f"allreduce {size} B latency (median of iters)")
         for backend, name in (("shared_memory", "shared memory"), ("gloo", "Gloo"))
@@ -84,7 +92,16 @@ def measure(options, stage, ours, theirs):
         ours[figure["metric"], tuple(sorted(figure["config"].items()))].append(figure["value"])
     environment = dict(os.environ, SECS=str(options.seconds), BENCH_OUT=os.path.join(tempfile.gettempdir(), "rivals.jsonl"))
     for rival in rivals:
-        run = subprocess.run(["bash", os.path.join(options.peers, "run.sh"), rival], env=environment, capture_output=True, text=True, timeout=3600)
+        if isinstance(rival, str):
+            arguments = ["bash", os.path.join(options.peers, "run.sh"), rival]
+        else:
+            python = os.path.join(environment.get("PEERS_VENV") or os.path.expanduser(os.path.join(environment.get("XDG_CACHE_HOME", "~/.cache"), "troupe-peers")),
+                                  "torch", "bin", "python")
+            if not os.path.exists(python):
+                sys.exit(f"rivals.py: {rival[0]} needs {python} with torch and torchvision: `PEERS/run.sh d4pg` makes it")
+            arguments = [python, os.path.join(os.path.dirname(os.path.abspath(__file__)), rival[0]), *rival[1:]]
+            environment.update(PYTHONPATH=os.path.abspath(options.peers), PYTHONDONTWRITEBYTECODE="1", CUDA_VISIBLE_DEVICES="")
+        run = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=3600)
         found = [figure for figure in lines(run.stdout) if figure.get("value") is not None]
         if not found:
             sys.exit(f"rivals.py: {rival} gave no figure: {run.stderr.strip().splitlines()[-1:]}")

@@ -88,6 +88,9 @@ std::vector<BenchStage> bench_stages() {
 #ifdef TROUPE_HAS_BENCH_LEARNER
   stages.push_back({"learner", bench_learner});
 #endif
+#ifdef TROUPE_HAS_BENCH_CLASSIFIER
+  stages.push_back({"classifier", bench_classifier});
+#endif
 #ifdef TROUPE_HAS_BENCH_STRATEGIES
   stages.push_back({"strategies", bench_strategies});
 #endif
@@ -119,8 +122,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--models", options->models, "folder of the control suite's XML files");
   command
-      ->add_option("--task", options->tasks,
-                   "of the stages render and codec, may be given again; \"all\": the control suite")
+      ->add_option(
+          "--task", options->tasks,
+          "of the stages render and codec, may be given again; \"all\": the control suite; of "
+          "the stage learner: networks with this in their name, as \"drq\"")
       ->allow_extra_args(false);
   command
       ->add_option("--size", options->sizes,
