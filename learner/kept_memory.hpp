@@ -7,9 +7,9 @@ namespace troupe::learner {
 /// From now on large tensors of this process on the CPU (from 1 MiB) get memory that is kept when
 /// they are freed, for the next one of about the same size, in huge pages where the system has
 /// them. A training step asks for the same hundreds of megabytes as the one before, and the system
-/// would clear each of their pages anew: a third of the time of a ResNet-50 in bfloat16. In use and
-/// kept together are never more than were in use at one time. Of the process, as LibTorch's
-/// allocator is; tensors that are there already stay as they are. Any thread, once or more often.
+/// would clear each of their pages anew. In use and kept together are never more than were in use
+/// at one time. Of the process, as LibTorch's allocator is; tensors that are there already stay as
+/// they are. Any thread, once or more often.
 void keep_tensor_memory();
 
 struct KeptMemory { // bytes
