@@ -61,7 +61,8 @@ void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, st
   constexpr std::int64_t kFlopsPerThread = 2'000'000;
   const bool alone = at::get_num_threads() == 1 || m * n * k < kFlopsPerThread;
   const bool is_packed = b.column == 1 && b.row == n && n == kernels.panel_columns;
-  if (alone && !is_packed)
+  constexpr std::int64_t kLargeFloats = 1 << 18; // packed: beyond the second-level cache
+  if (alone && !is_packed && k * rounded_up(n, kernels.panel_columns) > kLargeFloats)
     return product_by_blocks(a, b, bias, c, k, workspace);
   const float* packed = b.data;
   if (!is_packed) {
