@@ -20,23 +20,61 @@ void ask_later(caf::actor_system& system, const caf::actor& listener, const caf:
 void tell_when_written(caf::actor_system& system, const caf::actor& listener,
                        const CheckpointerActor& checkpointer);
 
-constexpr std::chrono::minutes kWriteDeadline{120}; // of a checkpoint
+constexpr std::chrono::minutes kWriteDeadline{120};  // of a checkpoint
+constexpr std::chrono::seconds kStartDeadline{120};  // of an actor
+constexpr std::chrono::milliseconds kPoll{50};       // of the head's mailbox
+constexpr std::chrono::milliseconds kAftermath{500}; // in which the news of a death follows it
 
-/// Request and answer on the head's thread. Throws RunFailed with `what` and why; an actor's death
-/// that came in meanwhile is the cause.
+/// Request and answer; what else comes meanwhile is taken. Throws RunFailed with `what` and why,
+/// where an actor's death that came in meanwhile is the cause; Disturbed where one that died is to
+/// be started again.
 template <class Answer, class... Args>
 Answer Head::ask(const caf::actor& who, std::chrono::seconds deadline, const std::string& what,
                  Args&&... args) {
-  Answer answer{};
-  caf::error problem;
-  self_->request(who, deadline, std::forward<Args>(args)...)
-      .receive([&](const Answer& got) { answer = got; },
-               [&](caf::error& error) { problem = std::move(error); });
-  if (problem) {
-    take_messages(std::chrono::milliseconds(500)); // throws the first cause if somebody died
-    throw RunFailed(what + ": " + explain(system_, problem));
+  struct Outcome {
+    Answer answer{};
+    caf::error problem;
+  };
+  auto outcome = std::make_shared<Outcome>(); // the relay's until it has sent its answer_atom
+  const std::uint64_t question = ++questions_;
+  const auto relay_question = [outcome, question, deadline, head = caf::actor(self_)](
+                                  caf::event_based_actor* relay, const caf::actor& asked,
+                                  const std::decay_t<Args>&... words) {
+    const auto done = [=] { relay->send(head, answer_atom_v, question); };
+    relay->request(asked, deadline, words...)
+        .then(
+            [=](const Answer& got) {
+              outcome->answer = got;
+              done();
+            },
+            [=](caf::error& error) {
+              outcome->problem = std::move(error);
+              done();
+            });
+  };
+  system_.spawn<caf::hidden>(relay_question, who, std::forward<Args>(args)...);
+  while (answers_.erase(question) == 0) {
+    take_messages(kPoll);
+    if (!to_restart_.empty())
+      throw Disturbed();
   }
-  return answer;
+  if (outcome->problem) {
+    take_messages(kAftermath); // throws the first cause if somebody died
+    if (!to_restart_.empty())
+      throw Disturbed();
+    throw RunFailed(what + ": " + explain(system_, outcome->problem));
+  }
+  return outcome->answer;
+}
+
+template <class Body>
+void Head::persist(const Body& body) {
+  for (;;)
+    try {
+      return body();
+    } catch (const Disturbed&) {
+      recover();
+    }
 }
 
 } // namespace troupe::actors

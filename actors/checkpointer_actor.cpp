@@ -10,6 +10,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "actors/ask.hpp"
+#include "actors/files.hpp"
 #include "actors/run.hpp"
 #include "actors/system.hpp"
 #include "replay/checkpoint_reader.hpp"
@@ -61,19 +62,9 @@ void write_manifest(CheckpointerState& state) {
                              + ": is the disk full?");
 }
 
-bool is_number(const std::string& name) {
-  return !name.empty() && name.size() < 19
-         && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 std::vector<std::pair<std::int64_t, fs::path>> complete_ones(const fs::path& folder) {
-  std::vector<std::pair<std::int64_t, fs::path>> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (const std::string name = entry.path().filename().string();
-        is_number(name) && fs::exists(entry.path() / "manifest.json"))
-      found.emplace_back(std::stoll(name), entry.path());
-  std::sort(found.begin(), found.end());
+  auto found = numbered_folders(folder);
+  std::erase_if(found, [](const auto& one) { return !fs::exists(one.second / "manifest.json"); });
   return found;
 }
 
@@ -214,6 +205,15 @@ CheckpointerActor::behavior_type checkpointer_actor(Self self, bool with_replay,
   return {
       [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
         self->state.parts[{static_cast<Role>(role), index}] = who;
+      },
+      [self](lost_atom, std::uint8_t role, std::int32_t index) {
+        auto& state = self->state;
+        const bool needed = state.parts.erase({static_cast<Role>(role), index}) > 0
+                            && static_cast<Role>(role) != Role::evaluator;
+        if (needed && !state.complete.empty())
+          end(state, caf::make_error(Fault::lost, std::string(role_name(static_cast<Role>(role)))
+                                                      + " actor " + std::to_string(index)
+                                                      + " died meanwhile"));
       },
       [self](load_atom, const std::string& checkpoint) { self->state.last = checkpoint; },
       [self](save_atom, const std::string& folder,

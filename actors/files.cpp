@@ -1,5 +1,6 @@
 #include "actors/files.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -19,6 +20,11 @@ std::uint64_t checksum(std::span<const std::byte> bytes) { // FNV-1a
   for (const std::byte byte : bytes)
     sum = (sum ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3ULL;
   return sum;
+}
+
+bool is_number(const std::string& name) {
+  return !name.empty() && name.size() < 19
+         && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 } // namespace
@@ -44,6 +50,17 @@ std::vector<std::byte> read_file(const std::filesystem::path& path) {
   if (sum != checksum(bytes))
     throw std::runtime_error(path.string() + " is damaged: its checksum does not fit");
   return bytes;
+}
+
+std::vector<std::pair<std::int64_t, std::filesystem::path>>
+numbered_folders(const std::filesystem::path& folder) {
+  std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (const std::string name = entry.path().filename().string(); is_number(name))
+      found.emplace_back(std::stoll(name), entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 } // namespace troupe::actors

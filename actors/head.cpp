@@ -11,7 +11,6 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{50};
 constexpr std::chrono::seconds kStandstill{30};
 
 double mean(const std::vector<double>& values) {
@@ -79,16 +78,17 @@ void Head::unpause() {
 }
 
 void Head::train_free() {
-  while (!time_to_stop()) {
-    take_messages(kPoll);
-    restart_lost();
-    extend_grants();
-    maybe_evaluate();
-    if (reached_goal())
-      return;
-    maybe_checkpoint();
-  }
-  pause();
+  bool reached = false;
+  while (!time_to_stop() && !reached)
+    persist([&] {
+      take_messages(kPoll);
+      restart_lost();
+      extend_grants();
+      maybe_evaluate();
+      reached = reached_goal();
+      if (!reached)
+        maybe_checkpoint();
+    });
 }
 
 /// Deterministic: environments and learner take turns. Each round every environment plays the same
@@ -96,6 +96,7 @@ void Head::train_free() {
 /// makes the updates that are due.
 void Head::train_in_rounds() {
   while (!time_to_stop()) {
+    restart_lost();
     lane_steps_ += kInsertSteps;
     const auto version = static_cast<std::uint64_t>(updates_granted_);
     for (const auto& environment : all(Role::environment))
@@ -183,8 +184,7 @@ void Head::maybe_checkpoint() {
     last_checkpoint_ = Clock::now();
     return;
   }
-  const bool in_motion = !config_.deterministic || config_.workload;
-  if (in_motion)
+  if (in_motion())
     pause();
   try {
     capture_checkpoint();
@@ -194,7 +194,7 @@ void Head::maybe_checkpoint() {
     on_written("", e.what());
   }
   last_checkpoint_ = Clock::now();
-  if (in_motion)
+  if (in_motion())
     unpause();
 }
 
@@ -210,8 +210,7 @@ void Head::on_written(const std::string& path, const std::string& problem) {
 void Head::capture_checkpoint() {
   refresh();
   wire::RunState state = counters_;
-  const bool in_rounds = config_.deterministic && !config_.workload;
-  state.set_updates(in_rounds ? updates_granted_ : state.updates());
+  state.set_updates(!in_motion() ? updates_granted_ : state.updates());
   state.set_next_evaluation(next_evaluation_);
   state.set_lane_steps(lane_steps_);
   for (int i = 0; i < role_count(config_, Role::environment); ++i)
@@ -246,13 +245,21 @@ void Head::finish(RunResult& result) {
   result.interrupted = stop_;
   while (writing_) // the last but one, which the run did not wait for
     take_messages(kPoll);
-  capture_checkpoint();
-  result.checkpoint = written_checkpoint();
+  persist([&] {
+    if (in_motion() && !paused_)
+      pause();
+    capture_checkpoint();
+    result.checkpoint = written_checkpoint();
+  });
   if (!result.interrupted) {
-    const auto updates = std::max<std::int64_t>(0, progress_.updates);
-    result.evaluation = config_.workload ? evaluate_learners(true)
-                                         : evaluate(config_.evaluation.final_episodes,
-                                                    static_cast<std::uint64_t>(updates), true);
+    persist([&] {
+      if (in_motion() && !paused_)
+        pause();
+      const auto updates = std::max<std::int64_t>(0, progress_.updates);
+      result.evaluation = config_.workload ? evaluate_learners(true)
+                                           : evaluate(config_.evaluation.final_episodes,
+                                                      static_cast<std::uint64_t>(updates), true);
+    });
     if (callbacks_.evaluated)
       callbacks_.evaluated(result.evaluation);
   }
@@ -298,6 +305,7 @@ void Head::take_messages(std::chrono::milliseconds at_most) {
         },
         [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
             bool may_restart) { on_lost(static_cast<Role>(role), index, reason, may_restart); },
+        [&](answer_atom, std::uint64_t question) { answers_.insert(question); },
         [&](written_atom, const std::string& path, const std::string& problem) {
           on_written(path, problem);
         },
@@ -323,8 +331,8 @@ void Head::on_update(const UpdatePtr& update) {
     progress_ = update->progress;
     counters_ = update->state;
   }
-  for (const std::string& words : update->failures)
-    log("warning", words + "; its episode is given up");
+  for (const std::string& words : update->warnings)
+    log("warning", words);
   if (callbacks_.episode)
     for (const auto& [episode_return, length] : update->episodes)
       callbacks_.episode(progress_.environment_steps, episode_return, length);
@@ -343,22 +351,6 @@ void Head::on_update(const UpdatePtr& update) {
         "nothing has moved for " + std::to_string(kStandstill.count()) + " s; "
             + (update->waiting.empty() ? std::string("no one waits for replay") : update->waiting));
   }
-}
-
-void Head::on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart) {
-  up_.erase({role, index});
-  const std::string what =
-      std::string(role_name(role)) + " actor " + std::to_string(index) + " died: " + reason;
-  if (!may_restart || (config_.deterministic && role != Role::evaluator)) {
-    if (first_cause_.empty())
-      first_cause_ = what;
-    return;
-  }
-  log("warning", what + "; it is started again");
-  ++incarnations_[{role, index}];
-  if (role == Role::evaluator)
-    evaluating_ = false;
-  to_restart_.insert({role, index});
 }
 
 } // namespace troupe::actors

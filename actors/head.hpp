@@ -26,12 +26,16 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// Somebody that a request needs died and is to be started again: what was under way must be begun
+/// anew.
+class Disturbed : public std::exception {};
+
 class Head {
 public:
   Head(caf::actor_system& system, const RunConfig& config,
        const replay::TransitionSpec& transitions, std::filesystem::path folder,
-       std::filesystem::path resume_from, const Placement& placement, const RunCallbacks& callbacks,
-       const std::atomic<bool>& stop);
+       std::filesystem::path resume_from, const Deployment& deployment,
+       const RunCallbacks& callbacks, const std::atomic<bool>& stop);
   ~Head();
 
   RunResult run();
@@ -48,7 +52,17 @@ private:
   void restore();
   void load(Role role, std::int32_t index, const std::filesystem::path& path);
   void restart_lost();
+  void make_as_before(Role role, std::int32_t index);
+  std::filesystem::path learner_state() const; // for learners that begin anew; or empty
+  void subscribe(Role role, std::int32_t index);
   void begin_training();
+
+  // when somebody dies (head_recovery.cpp)
+  void on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart);
+  void await_restart(Role role, std::int32_t index); // or its next death
+  void recover();
+  template <class Body>
+  void persist(const Body& body); // until nobody that it needs dies meanwhile
 
   // training (head.cpp)
   void train_free();
@@ -60,6 +74,7 @@ private:
   void pause();
   void unpause();
   bool time_to_stop() const;
+  bool in_motion() const { return !config_.deterministic || config_.workload; } // until pause()
   std::int64_t lanes() const;
   std::int64_t steps_left() const;
 
@@ -78,7 +93,6 @@ private:
   take_messages(std::chrono::milliseconds at_most); // handles one message, or none in that time
   void on_update(const UpdatePtr& update);
   void on_written(const std::string& path, const std::string& problem);
-  void on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart);
   void refresh(); // asks everybody for their counters anew
   void log(const std::string& level, const std::string& text) const;
   const caf::actor& actor(Role role, std::int32_t index) const;
@@ -91,7 +105,7 @@ private:
   const RunConfig& config_;
   replay::TransitionSpec transitions_;
   std::filesystem::path folder_, resume_from_;
-  const Placement& placement_;
+  const Deployment& deployment_;
   const RunCallbacks& callbacks_;
   const std::atomic<bool>& stop_;
   caf::scoped_actor self_;
@@ -103,6 +117,9 @@ private:
   std::map<Key, caf::actor> up_;
   std::map<Key, std::uint64_t> incarnations_; // how often each was started before
   std::set<Key> to_restart_;
+  std::set<Key> returning_;         // started again, and not yet as they were
+  std::uint64_t questions_ = 0;     // asked so far
+  std::set<std::uint64_t> answers_; // to them, that came
 
   wire::RunState before_; // a resumed run's counters
   Progress progress_;

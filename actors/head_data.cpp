@@ -8,7 +8,6 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{50};
 constexpr std::chrono::minutes kEvaluationDeadline{60};
 
 Picture picture_of(const wire::LearnerEvaluation::Picture& told) {
@@ -28,27 +27,28 @@ void Head::train_on_data() {
   const auto period = config_.evaluation.period;
   if (period > 0 && next_evaluation_ <= progress_.updates) // resumed with another period
     next_evaluation_ = (progress_.updates / period + 1) * period;
-  while (!time_to_stop()) {
-    const auto window = static_cast<std::int64_t>(2 + progress_.updates_per_second);
-    auto wanted =
-        std::min(progress_.updates + std::min<std::int64_t>(window, 10'000), config_.stop.updates);
-    if (period > 0)
-      wanted = std::min(wanted, next_evaluation_);
-    if (wanted > updates_granted_)
-      grant_learners(wanted);
-    take_messages(kPoll);
-    maybe_checkpoint();
-    if (period > 0 && progress_.updates >= next_evaluation_
-        && progress_.updates < config_.stop.updates) {
-      pause();
-      const auto measured = evaluate_learners(false);
-      next_evaluation_ += period;
-      if (callbacks_.evaluated)
-        callbacks_.evaluated(measured);
-      unpause();
-    }
-  }
-  pause();
+  while (!time_to_stop())
+    persist([&] {
+      restart_lost();
+      const auto window = static_cast<std::int64_t>(2 + progress_.updates_per_second);
+      auto wanted = std::min(progress_.updates + std::min<std::int64_t>(window, 10'000),
+                             config_.stop.updates);
+      if (period > 0)
+        wanted = std::min(wanted, next_evaluation_);
+      if (wanted > updates_granted_)
+        grant_learners(wanted);
+      take_messages(kPoll);
+      maybe_checkpoint();
+      if (period > 0 && progress_.updates >= next_evaluation_
+          && progress_.updates < config_.stop.updates) {
+        pause();
+        const auto measured = evaluate_learners(false);
+        next_evaluation_ += period;
+        if (callbacks_.evaluated)
+          callbacks_.evaluated(measured);
+        unpause();
+      }
+    });
 }
 
 Evaluated Head::evaluate_learners(bool final) {
@@ -68,7 +68,9 @@ Evaluated Head::evaluate_learners(bool final) {
         [&](const Encoded& got) { answers.push_back(decode<wire::LearnerEvaluation>(got)); },
         [&](caf::error& error) { problem = std::move(error); });
   if (problem) {
-    take_messages(std::chrono::milliseconds(500)); // throws the first cause if somebody died
+    take_messages(kAftermath); // throws the first cause if somebody died
+    if (!to_restart_.empty())
+      throw Disturbed();
     throw RunFailed("evaluating: " + explain(system_, problem));
   }
   Evaluated result{.updates = progress_.updates,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <random>
 
 #include <caf/io/all.hpp>
 
@@ -13,7 +14,11 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::chrono::seconds kStartDeadline{120};
+void empty(const std::filesystem::path& folder) {
+  if (!folder.empty())
+    std::filesystem::remove_all(folder);
+}
+
 } // namespace
 
 void ask_later(caf::actor_system& system, const caf::actor& listener, const caf::actor& evaluator,
@@ -48,14 +53,14 @@ void tell_when_written(caf::actor_system& system, const caf::actor& listener,
 
 Head::Head(caf::actor_system& system, const RunConfig& config,
            const replay::TransitionSpec& transitions, std::filesystem::path folder,
-           std::filesystem::path resume_from, const Placement& placement,
+           std::filesystem::path resume_from, const Deployment& deployment,
            const RunCallbacks& callbacks, const std::atomic<bool>& stop)
     : system_(system),
       config_(config),
       transitions_(transitions),
       folder_(std::move(folder)),
       resume_from_(std::move(resume_from)),
-      placement_(placement),
+      deployment_(deployment),
       callbacks_(callbacks),
       stop_(stop),
       self_(system, true) {}
@@ -96,21 +101,22 @@ std::vector<caf::actor> Head::all(Role role) const {
 void Head::start_services() {
   if (!resume_from_.empty())
     before_ = read_manifest(resume_from_).state();
+  empty(snapshot_folder(config_, Role::learner, 0)); // of an earlier life of the run
   const caf::actor me = self_;
   metrics_ = system_.spawn(metrics_actor, me, encode(before_));
   checkpointer_ =
       system_.spawn(checkpointer_actor, config_.checkpoint.replay, config_.checkpoint.keep);
   SupervisorOptions options{
-      .config = config_, .transitions = transitions_, .listener = me, .placement = placement_};
-  if (placement_.start_node) {
+      .config = config_, .transitions = transitions_, .listener = me, .deployment = deployment_};
+  if (deployment_.start_process) {
     // The supervisor is told its own port by being published before it starts anybody.
-    options.head_port = port_ = placement_.head_port != 0
-                                    ? placement_.head_port
+    options.head_port = port_ = deployment_.head_port != 0
+                                    ? deployment_.head_port
                                     : static_cast<std::uint16_t>(collectives::free_port());
-    options.collective_port = collectives::free_port();
+    options.epoch = std::random_device()() | std::uint64_t{std::random_device()()} << 32U;
   }
   supervisor_ = system_.spawn(supervisor_actor, options);
-  if (placement_.start_node) {
+  if (deployment_.start_process) {
     const auto port = system_.middleman().publish(*supervisor_, port_, "127.0.0.1");
     if (!port)
       throw RunFailed("cannot listen on 127.0.0.1:" + std::to_string(port_)
@@ -148,12 +154,15 @@ void Head::start_role(Role role) {
                       + " " + role_name(role) + " actors started within "
                       + std::to_string(kStartDeadline.count()) + " s");
   }
-  for (int i = 0; i < count; ++i) {
-    const auto number = static_cast<std::uint8_t>(role);
-    if (role != Role::evaluator)
-      self_->send(*metrics_, subscribe_atom_v, number, i, actor(role, i));
-    self_->send(*checkpointer_, subscribe_atom_v, number, i, actor(role, i));
-  }
+  for (int i = 0; i < count; ++i)
+    subscribe(role, i);
+}
+
+void Head::subscribe(Role role, std::int32_t index) {
+  const auto number = static_cast<std::uint8_t>(role);
+  if (role != Role::evaluator)
+    self_->send(*metrics_, subscribe_atom_v, number, index, actor(role, index));
+  self_->send(*checkpointer_, subscribe_atom_v, number, index, actor(role, index));
 }
 
 void Head::load(Role role, std::int32_t index, const std::filesystem::path& path) {
@@ -193,29 +202,6 @@ void Head::restore() {
                   + (config_.workload ? std::string()
                                       : ", " + std::to_string(before_.environment_steps())
                                             + " environment steps"));
-}
-
-void Head::restart_lost() {
-  for (const auto& [role, index] : std::exchange(to_restart_, {})) {
-    spawn(role, index);
-    const auto deadline = Clock::now() + kStartDeadline;
-    while (!up_.contains({role, index}) && !to_restart_.contains({role, index})) {
-      take_messages(std::chrono::milliseconds(20));
-      if (Clock::now() > deadline)
-        throw RunFailed(std::string(role_name(role)) + " actor " + std::to_string(index)
-                        + " did not come back");
-    }
-    if (!up_.contains({role, index}))
-      continue; // it died again and is on the list again
-    if (role != Role::evaluator)
-      self_->send(*metrics_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
-                  actor(role, index));
-    if (role == Role::environment && training_)
-      self_->send(actor(role, index), grant_atom_v, steps_left(), std::uint64_t{0}, false);
-    self_->send(*checkpointer_, subscribe_atom_v, static_cast<std::uint8_t>(role), index,
-                actor(role, index));
-    log("info", std::string(role_name(role)) + " actor " + std::to_string(index) + " is back");
-  }
 }
 
 void Head::begin_training() {

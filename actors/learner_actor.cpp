@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/batch.hpp"
+#include "actors/files.hpp"
 #include "actors/messages.pb.h"
 #include "actors/prefetch_actor.hpp"
 #include "actors/system.hpp"
@@ -106,6 +107,33 @@ void step(LearnerState& state, const learner::TensorMap& batch) {
   state.watch.lap("learner.update");
 }
 
+void save(const LearnerState& state, const std::string& folder);
+
+/// The newest one alone stays; others that begin anew may read it at any time.
+void maybe_snapshot(LearnerState& state) {
+  const auto& options = state.options;
+  const auto begin = std::chrono::steady_clock::now();
+  if (options.snapshot_folder.empty() || options.replica != 0 || begin < state.next_snapshot)
+    return;
+  const auto partial = options.snapshot_folder / ".partial";
+  const auto complete = options.snapshot_folder / std::to_string(state.updates);
+  std::filesystem::remove_all(partial);
+  std::filesystem::create_directories(partial);
+  save(state, partial.string());
+  std::filesystem::remove_all(complete); // of the same number, from an earlier life
+  std::filesystem::rename(partial, complete);
+  for (const auto& [number, path] : numbered_folders(options.snapshot_folder))
+    if (path != complete)
+      std::filesystem::remove_all(path);
+  const auto end = std::chrono::steady_clock::now();
+  constexpr int kLeastShare = 20;
+  state.next_snapshot = end
+                        + std::max(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                       options.snapshot_period),
+                                   kLeastShare * (end - begin));
+  state.watch.lap("learner.snapshot");
+}
+
 void update(Self self, BatchPtr& batch) {
   auto& state = self->state;
   step(state, batch->tensors);
@@ -113,6 +141,7 @@ void update(Self self, BatchPtr& batch) {
   self->send(*state.prefetch, batch_atom_v, std::move(batch));
   if (state.updates % state.options.publish_period == 0)
     publish(self);
+  maybe_snapshot(state);
   answer_flushes(self);
 }
 
@@ -133,6 +162,7 @@ void update_from_own_data(Self self) {
                              + " updates; an input of a run begins anew at its end");
   step(state, batch);
   state.rows += batch.begin()->second.size(0);
+  maybe_snapshot(state);
   answer_flushes(self);
 }
 
@@ -172,7 +202,8 @@ void fail(Self self, const std::exception& e) {
   if (self->state.strategy)
     self->state.strategy->abort("replica " + std::to_string(self->state.options.replica) + ": "
                                 + e.what());
-  self->quit(failure(e));
+  const bool others = dynamic_cast<const collectives::CollectiveError*>(&e) != nullptr;
+  self->quit(others ? caf::make_error(Fault::lost, std::string(e.what())) : failure(e));
 }
 
 Encoded report(const LearnerState& state) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +32,9 @@ struct LearnerOptions {
   int local_id = 0;                                             // in it
   std::vector<ReplayActor> shards;
   replay::TransitionSpec transitions;
-  std::optional<ParameterActor> parameters; // the chief's; replica 0 publishes
+  std::optional<ParameterActor> parameters;   // the chief's; replica 0 publishes
+  std::filesystem::path snapshot_folder = {}; // of replica 0, for learners that come back; or empty
+  std::chrono::duration<double> snapshot_period{30};
 };
 
 struct LearnerState {
@@ -49,11 +53,14 @@ struct LearnerState {
   learner::Metrics metrics;
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   Stopwatch watch;
+  std::chrono::steady_clock::time_point next_snapshot = std::chrono::steady_clock::now();
 };
 
 /// One replica: makes one update per batch that its prefetcher sends, or that its replica's own
 /// input brings, and never more than granted. Detached. Dies with Fault::failed and the exception's
-/// text (a NaN and its origin, a collective that failed and the rank).
+/// text (a NaN and its origin), with Fault::lost when a collective failed, which names the rank.
+/// Replica 0 writes itself to snapshot_folder/<updates> every snapshot_period, and more rarely
+/// where that takes more than a twentieth of the time.
 LearnerActor::behavior_type learner_actor(LearnerActor::stateful_pointer<LearnerState> self,
                                           LearnerOptions options);
 

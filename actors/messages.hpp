@@ -110,6 +110,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, tick_atom, "tick")
   CAF_ADD_ATOM(troupe, troupe::actors, limit_atom, "limit")
   CAF_ADD_ATOM(troupe, troupe::actors, written_atom, "written")
+  CAF_ADD_ATOM(troupe, troupe::actors, beat_atom, "beat")
+  CAF_ADD_ATOM(troupe, troupe::actors, wire_atom, "wire")
+  CAF_ADD_ATOM(troupe, troupe::actors, answer_atom, "answer")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -163,6 +166,8 @@ using ReplayActor = caf::typed_actor<
     // how the saved configuration differed from the one that applies, "" where it did not
     caf::replies_to<load_atom, std::string>::with<std::string>,
     caf::reacts_to<written_atom, std::string>, // to itself: what failed, or ""
+    caf::reacts_to<save_atom>,                 // to itself: a snapshot is due
+    caf::reacts_to<wire_atom, std::string>,    // to a proxy: where the shard is now
     caf::reacts_to<tick_atom>>;                // to itself
 
 /// Holds the newest parameters and hands them to who subscribed.
@@ -224,15 +229,17 @@ Role role_named(const std::string& name);
 /// times a second.
 using MetricsActor = caf::typed_actor<
     caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>, // role, index, who
-    caf::reacts_to<grant_atom, bool>,              // the time that passes counts as training
-    caf::replies_to<report_atom>::with<UpdatePtr>, // after every actor has reported anew
+    caf::reacts_to<grant_atom, bool>, // the time that passes counts as training
+    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // role, index: nobody waits for it
+    caf::replies_to<report_atom>::with<UpdatePtr>,         // after every actor has reported anew
     caf::reacts_to<tick_atom>>;
 
 /// Writes one checkpoint at a time: every actor its part, then the manifest, then the rename that
 /// makes it complete.
 using CheckpointerActor = caf::typed_actor<
     caf::reacts_to<subscribe_atom, std::uint8_t, std::int32_t, caf::actor>,
-    caf::reacts_to<load_atom, std::string>, // the run goes on from this checkpoint
+    caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // a checkpoint that needs it fails
+    caf::reacts_to<load_atom, std::string>,                // the run goes on from this checkpoint
     // runs folder, RunState; answered when everything is captured and the run may go on
     caf::replies_to<save_atom, std::string, Encoded>::with<done_atom>,
     caf::replies_to<written_atom>::with<std::string>>; // its path, when it is complete
@@ -240,15 +247,27 @@ using CheckpointerActor = caf::typed_actor<
 /// Starts the actors of a run here or in processes of their own, watches them and tells its
 /// listener
 ///   (started_atom, role, index, actor) and (lost_atom, role, index, reason, may be restarted).
+/// A process says in every message which Life it is; what an earlier one says is refused.
 using SupervisorActor = caf::typed_actor<
     caf::reacts_to<spawn_atom, std::uint8_t, std::int32_t, std::uint64_t,
-                   std::int64_t>, // role, index, incarnation, steps before
-    caf::replies_to<hello_atom, std::string, std::int32_t>::with<Encoded>, // a process: role, index
-                                                                           // -> Wiring
-    caf::reacts_to<joined_atom, std::string, std::int32_t, caf::actor, std::string>, // its actor
-                                                                                     // and endpoint
-    caf::reacts_to<tick_atom>,                    // looks for processes that ended
-    caf::replies_to<stop_atom>::with<done_atom>>; // ends all of them
+                   std::int64_t>,                          // role, index, incarnation, steps before
+    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // ends that one, which is not lost then
+    caf::replies_to<hello_atom, Encoded>::with<Encoded>,   // a process: Life -> Wiring
+    // Life, its actor, the process's own handle, its endpoint; the process gets (wire_atom, Wiring)
+    // when somebody is elsewhere
+    caf::reacts_to<joined_atom, Encoded, caf::actor, caf::actor, std::string>,
+    // Life, the process's own handle, which gets (beat_atom), or (stop_atom) when its life is over
+    caf::reacts_to<beat_atom, Encoded, caf::actor>,
+    caf::reacts_to<lost_atom, Encoded, std::string>, // a node: the process of that Life ended, how
+    caf::reacts_to<tick_atom>,                       // looks for who is silent
+    caf::replies_to<stop_atom>::with<done_atom>>;    // ends all of them
+
+/// Starts, watches and ends the processes of one host, and tells its supervisor how each ended.
+using NodeActor =
+    caf::typed_actor<caf::reacts_to<spawn_atom, Encoded>,                   // ProcessStart
+                     caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // kills it
+                     caf::reacts_to<tick_atom>,                    // looks for those that ended
+                     caf::replies_to<stop_atom>::with<done_atom>>; // when all are gone
 
 namespace detail {
 template <class T>
@@ -261,7 +280,7 @@ constexpr bool kNoFloats = (!HoldsFloat<typename Actors::signatures>::value && .
 
 static_assert(detail::kNoFloats<ReplayActor, ParameterActor, EnvironmentActor, PrefetchActor,
                                 LearnerActor, EvaluatorActor, ParameterServerActor, MetricsActor,
-                                CheckpointerActor, SupervisorActor>,
+                                CheckpointerActor, SupervisorActor, NodeActor>,
               "a message holds a floating-point number: encode it (CAF corrupts NaN and infinity)");
 
 } // namespace troupe::actors

@@ -22,7 +22,7 @@ UpdatePtr make_update(MetricsState& state) {
       state.sum->progress(std::chrono::duration<double>(now - state.last).count(), state.training);
   made->state = state.sum->state(made->progress);
   made->episodes = std::exchange(state.episodes, {});
-  made->failures = std::exchange(state.failures, {});
+  made->warnings = std::exchange(state.warnings, {});
   made->waiting = state.sum->waiting();
   state.last = now;
   return made;
@@ -32,14 +32,20 @@ void add_report(MetricsState& state, Role role, const Encoded& report) {
   if (role == Role::environment) {
     const auto told = decode<wire::EnvironmentReport>(report);
     const auto ended = state.sum->add(told);
-    state.failures.insert(state.failures.end(), told.failures().begin(), told.failures().end());
+    for (const std::string& words : told.failures())
+      state.warnings.push_back(words + "; its episode is given up");
     state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
   } else if (role == Role::learner) {
     state.sum->add(decode<wire::LearnerReport>(report));
   } else if (role == Role::parameter_server) {
     state.sum->add(decode<wire::ParameterServerReport>(report));
   } else if (role == Role::replay) {
-    state.sum->add(decode<wire::ShardReport>(report));
+    const auto told = decode<wire::ShardReport>(report);
+    if (std::string& known = state.shard_problems[told.shard()];
+        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
+      state.warnings.push_back("replay shard " + std::to_string(told.shard())
+                               + " has no new snapshot: " + told.problem());
+    state.sum->add(told);
   }
 }
 
@@ -107,6 +113,14 @@ MetricsActor::behavior_type metrics_actor(Self self, caf::actor listener, Encode
         caf::anon_send(self->state.listener, update_atom_v,
                        make_update(self->state)); // time so far counts as before
         self->state.training = training;
+      },
+      [self](lost_atom, std::uint8_t role, std::int32_t index) {
+        const auto& watched = self->state.watched;
+        const auto at = std::find_if(watched.begin(), watched.end(), [&](const auto& w) {
+          return w.role == static_cast<Role>(role) && w.index == index;
+        });
+        if (at != watched.end())
+          answered(self, caf::actor(at->who), Answer::gone);
       },
       [self](report_atom) -> caf::result<UpdatePtr> {
         auto promise = self->make_response_promise<UpdatePtr>();

@@ -60,7 +60,7 @@ struct Update {
   wire::RunState state;
   std::vector<std::pair<double, std::int64_t>>
       episodes;                      // ended since the last update: return, environment steps
-  std::vector<std::string> failures; // of environments since the last update, in their words
+  std::vector<std::string> warnings; // since the last update, for people
   std::string waiting;               // why replay makes somebody wait; empty when it does not
 };
 
@@ -77,7 +77,8 @@ struct MetricsState {
   std::unique_ptr<MetricsSum> sum;
   std::vector<Watched> watched;
   std::vector<std::pair<double, std::int64_t>> episodes;
-  std::vector<std::string> failures;
+  std::vector<std::string> warnings;
+  std::map<std::int32_t, std::string> shard_problems;          // told already
   std::vector<caf::typed_response_promise<UpdatePtr>> waiting; // for all to have answered
   std::uint64_t updates = 0;                                   // made
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();

@@ -1,8 +1,11 @@
 #include "actors/replay_actor.hpp"
 
+#include <algorithm>
+
+#include "actors/files.hpp"
 #include "actors/messages.pb.h"
 #include "actors/system.hpp"
-#include "replay/table_checkpoint.hpp"
+#include "replay/storage_error.hpp"
 
 namespace troupe::actors {
 
@@ -126,15 +129,14 @@ Encoded report(Self self) {
   made.set_priorities(stats.updated_priorities);
   made.set_late_priorities(stats.late_priorities);
   made.set_sampling_weight(stats.sampling_weight);
+  made.set_problem(self->state.snapshot_problem);
   return encode(made);
 }
 
-/// What is captured is written on a thread of its own, which then is gone.
-void write_beside(Self self, replay::TableSnapshot snapshot, std::string folder,
-                  std::string previous) {
-  self->state.writing = true;
-  self->state.write_failure = {};
-  auto work = [shard = ReplayActor(self), snapshot = std::move(snapshot)](
+/// What is captured is written on a thread of its own, one after the other.
+void write_beside(Self self) {
+  auto& first = self->state.writes.front();
+  auto work = [shard = ReplayActor(self), snapshot = std::move(first.snapshot)](
                   caf::event_based_actor* thread, const std::string& to, const std::string& from) {
     std::string problem;
     try {
@@ -144,34 +146,87 @@ void write_beside(Self self, replay::TableSnapshot snapshot, std::string folder,
     }
     thread->send(shard, written_atom_v, problem);
   };
-  self->spawn<caf::detached>(std::move(work), std::move(folder), std::move(previous));
+  self->spawn<caf::detached>(std::move(work), first.folder.string(), first.previous.string());
+}
+
+bool is_writing(const ReplayState& state, bool own) {
+  return std::any_of(state.writes.begin(), state.writes.end(),
+                     [own](const auto& write) { return write.own == own; });
+}
+
+void capture(Self self, const std::filesystem::path& folder, const std::filesystem::path& previous,
+             bool own) {
+  auto& state = self->state;
+  state.writes.push_back({.snapshot = state.shard->table().snapshot(),
+                          .folder = folder,
+                          .previous = previous,
+                          .own = own});
+  if (state.writes.size() == 1)
+    write_beside(self);
 }
 
 caf::result<done_atom> save(Self self, const std::string& folder, const std::string& previous) {
-  if (self->state.writing)
+  auto& state = self->state;
+  if (is_writing(state, false))
     return caf::make_error(Fault::bad_request,
                            std::string("a checkpoint of this shard is being written already"));
   try {
-    write_beside(self, self->state.shard->table().snapshot(), folder, previous);
+    state.write_failure = {};
+    capture(self, folder,
+            !state.snapshot.empty() ? state.snapshot
+                                    : std::filesystem::path(state.unwritten ? "" : previous),
+            false);
   } catch (const std::exception& e) {
     return failure(e);
   }
   return done_atom_v;
 }
 
-caf::result<done_atom> written(Self self) {
+void take_snapshot(Self self) {
   auto& state = self->state;
-  if (!state.writing && state.write_failure)
-    return state.write_failure;
-  if (!state.writing)
-    return done_atom_v;
-  auto promise = self->make_response_promise<done_atom>();
-  state.waiting_for_write.push_back(promise);
-  return promise;
+  self->delayed_send(self, state.options.snapshot_period, save_atom_v);
+  if (is_writing(state, true))
+    return;
+  try {
+    capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots), state.snapshot,
+            true);
+  } catch (const std::exception& e) {
+    state.snapshot_problem = e.what();
+  }
 }
 
-void on_written(ReplayState& state, const std::string& problem) {
-  state.writing = false;
+caf::result<done_atom> written(Self self) {
+  auto& state = self->state;
+  if (is_writing(state, false)) {
+    auto promise = self->make_response_promise<done_atom>();
+    state.waiting_for_write.push_back(promise);
+    return promise;
+  }
+  if (state.write_failure)
+    return state.write_failure;
+  return done_atom_v;
+}
+
+void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder,
+                         const std::string& problem) {
+  state.snapshot_problem = problem;
+  if (!problem.empty())
+    return;
+  state.snapshot = folder;
+  for (const auto& [number, path] : numbered_folders(state.options.snapshot_folder))
+    if (std::error_code ignored; number < state.snapshots - 1)
+      std::filesystem::remove_all(path, ignored);
+}
+
+void on_written(Self self, const std::string& problem) {
+  auto& state = self->state;
+  const auto write = std::move(state.writes.front());
+  state.writes.pop_front();
+  if (!state.writes.empty())
+    write_beside(self);
+  state.unwritten = state.unwritten && !problem.empty();
+  if (write.own)
+    return on_snapshot_written(state, write.folder, problem);
   if (!problem.empty())
     state.write_failure = caf::make_error(Fault::failed, problem);
   for (auto& promise : std::exchange(state.waiting_for_write, {}))
@@ -181,12 +236,33 @@ void on_written(ReplayState& state, const std::string& problem) {
       promise.deliver(state.write_failure);
 }
 
+/// The first life of a shard begins empty, a later one as its newest snapshot.
+void load_snapshot(ReplayState& state) {
+  const auto& folder = state.options.snapshot_folder;
+  if (state.options.incarnation == 0)
+    std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  state.unwritten = state.options.incarnation > 0;
+  const auto found = numbered_folders(folder);
+  if (!found.empty())
+    state.snapshots = found.back().first;
+  for (auto at = found.rbegin(); at != found.rend() && state.snapshot.empty(); ++at)
+    try {
+      state.shard->table().load(at->second, replay::Table::ConfigChange::accept);
+      state.snapshot = at->second;
+    } catch (const replay::StorageError& damage) { // the one before it, then
+      state.snapshot_problem = damage.what();
+    }
+}
+
 void start_table(ReplayState& state) {
   const ReplayOptions& options = state.options;
   state.shard = std::make_unique<replay::Shard>(options.table, options.transitions, options.seed);
   if (!options.spill_folder.empty())
     state.shard->table().spill_to(std::make_shared<replay::SegmentStore>(replay::SegmentStoreConfig{
         .folder = options.spill_folder, .max_disk_bytes = options.spill_bytes}));
+  if (!options.snapshot_folder.empty())
+    load_snapshot(state);
 }
 
 } // namespace
@@ -199,6 +275,8 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
     self->quit(failure(e));
     return ReplayActor::behavior_type::make_empty_behavior();
   }
+  if (!self->state.options.snapshot_folder.empty())
+    self->delayed_send(self, self->state.options.snapshot_period, save_atom_v);
   self->set_exit_handler([self](caf::exit_msg& why) {
     self->state.stopping = true;
     self->state.turns.clear();
@@ -229,7 +307,8 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
         return save(self, folder, previous);
       },
       [self](written_atom) { return written(self); },
-      [self](written_atom, const std::string& problem) { on_written(self->state, problem); },
+      [self](written_atom, const std::string& problem) { on_written(self, problem); },
+      [self](save_atom) { take_snapshot(self); },
       [self](load_atom, const std::string& path) -> caf::result<std::string> {
         try {
           return self->state.shard->table().load(path, replay::Table::ConfigChange::accept);
@@ -237,6 +316,7 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
           return failure(e);
         }
       },
+      [](wire_atom, const std::string&) {}, // for proxies
       [self](tick_atom) {
         self->state.ticking = false;
         self->state.shard->expire(std::chrono::steady_clock::now());

@@ -13,23 +13,22 @@ using Self = ReplayActor::stateful_pointer<ReplayProxyState>;
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kGlance{
     2}; // between looks at the mailbox while the shard is busy
+constexpr std::chrono::milliseconds kLook{50}; // the same while a sample is waited for
 
-void poll(Self self) {
-  auto& state = self->state;
-  state.polling = false;
-  state.client->flush(Clock::now() + kGlance);
+void look_again(Self self) {
+  if (!std::exchange(self->state.polling, true))
+    self->send(self, tick_atom_v);
+}
+
+void accept_insertions(ReplayProxyState& state) {
   while (state.unacknowledged.size()
          > state.client->in_flight()) { // accepted in the order in which they were sent
     state.unacknowledged.front().deliver(done_atom_v);
     state.unacknowledged.pop_front();
   }
-  if (!state.unacknowledged.empty()) {
-    state.polling = true;
-    self->send(self, tick_atom_v);
-  }
 }
 
-SamplePtr sample(ReplayProxyState& state, std::uint32_t rows) {
+std::shared_ptr<Sample> room_for(const ReplayProxyState& state, std::uint32_t rows) {
   const auto observation_bytes = state.transitions.observation().bytes();
   auto made = std::make_shared<Sample>();
   made->rows = rows;
@@ -41,6 +40,13 @@ SamplePtr sample(ReplayProxyState& state, std::uint32_t rows) {
   made->key.resize(rows);
   made->probability.resize(rows);
   made->table_items.resize(rows);
+  return made;
+}
+
+/// The sample that was asked for first, or null when it does not come in a glance.
+SamplePtr sample(ReplayProxyState& state) {
+  const std::uint32_t rows = state.wanted.front().rows;
+  auto made = room_for(state, rows);
   const replay::BatchView view{.observation = made->observation,
                                .next_observation = made->next_observation,
                                .action = made->action,
@@ -49,11 +55,46 @@ SamplePtr sample(ReplayProxyState& state, std::uint32_t rows) {
                                .key = made->key,
                                .probability = made->probability,
                                .table_items = made->table_items};
-  const auto deadline = Clock::now() + kRequestDeadline;
-  if (!state.client->sample(rows, view, 0, deadline))
-    throw std::runtime_error("the shard let no sample through within "
-                             + std::to_string(kRequestDeadline.count()) + " s");
-  return made;
+  return state.client->sample(rows, view, 0, Clock::now() + kLook) ? made : nullptr;
+}
+
+void serve_samples(ReplayProxyState& state) {
+  auto& first = state.wanted.front();
+  try {
+    if (const SamplePtr made = sample(state)) {
+      first.promise.deliver(made);
+      state.wanted.pop_front();
+      return;
+    }
+  } catch (const replay::ShardSilence&) { // it may come back
+  }
+  if (Clock::now() < first.deadline)
+    return;
+  first.promise.deliver(caf::make_error(Fault::late, "the shard let no sample through within "
+                                                         + std::to_string(kRequestDeadline.count())
+                                                         + " s"));
+  state.wanted.pop_front();
+}
+
+void poll(Self self) {
+  auto& state = self->state;
+  state.polling = false;
+  if (!state.wanted.empty())
+    serve_samples(state);
+  else if (!state.unacknowledged.empty())
+    try {
+      state.client->flush(Clock::now() + kGlance);
+    } catch (const replay::ShardSilence&) { // it may come back
+    }
+  accept_insertions(state);
+  if (!state.unacknowledged.empty() || !state.wanted.empty())
+    look_again(self);
+}
+
+void connect(ReplayProxyState& state, const std::string& endpoint) {
+  state.client = std::make_unique<replay::ShardClient>(*state.context, endpoint, state.transitions);
+  for (auto& promise : std::exchange(state.unacknowledged, {}))
+    promise.deliver(caf::make_error(Fault::late, std::string("the shard is elsewhere now")));
 }
 
 caf::error not_here(const char* what) {
@@ -132,8 +173,9 @@ ReplayActor::behavior_type replay_proxy_actor(Self self, env::wire::Context* con
                                               std::string endpoint,
                                               replay::TransitionSpec transitions) {
   self->state.transitions = transitions;
+  self->state.context = context;
   try {
-    self->state.client = std::make_unique<replay::ShardClient>(*context, endpoint, transitions);
+    connect(self->state, endpoint);
   } catch (const std::exception& e) {
     self->quit(failure(e));
   }
@@ -144,30 +186,30 @@ ReplayActor::behavior_type replay_proxy_actor(Self self, env::wire::Context* con
           if (!state.client->insert(insertion, Clock::now() + kGlance))
             return caf::make_error(Fault::late,
                                    std::string("the window of unacknowledged insertions is full"));
+        } catch (const replay::ShardSilence& e) {
+          return caf::make_error(Fault::late, std::string(e.what()));
         } catch (const std::exception& e) {
           return failure(e);
         }
         auto promise = self->make_response_promise<done_atom>();
         state.unacknowledged.push_back(promise);
-        if (!state.polling) {
-          state.polling = true;
-          self->send(self, tick_atom_v);
-        }
+        look_again(self);
         return promise;
       },
       [self](sample_atom, std::uint32_t, std::uint64_t,
              std::uint32_t rows) -> caf::result<SamplePtr> {
-        try {
-          return sample(self->state, rows);
-        } catch (const std::exception& e) {
-          return failure(e);
-        }
+        auto promise = self->make_response_promise<SamplePtr>();
+        self->state.wanted.push_back(
+            {.rows = rows, .deadline = Clock::now() + kRequestDeadline, .promise = promise});
+        look_again(self);
+        return promise;
       },
       [self](update_atom, std::uint32_t, std::uint64_t,
              const PrioritiesPtr& priorities) -> caf::result<done_atom> {
         try {
           self->state.client->update_priorities(priorities->keys, priorities->values,
                                                 Clock::now() + kRequestDeadline);
+        } catch (const replay::ShardSilence&) { // what comes back has forgotten most of the rows
         } catch (const std::exception& e) {
           return failure(e);
         }
@@ -183,7 +225,15 @@ ReplayActor::behavior_type replay_proxy_actor(Self self, env::wire::Context* con
       },
       [](written_atom) -> caf::result<done_atom> { return not_here("saving"); },
       [](written_atom, const std::string&) {},
+      [](save_atom) {},
       [](load_atom, const std::string&) -> caf::result<std::string> { return not_here("loading"); },
+      [self](wire_atom, const std::string& where) {
+        try {
+          connect(self->state, where);
+        } catch (const std::exception& e) {
+          self->quit(failure(e));
+        }
+      },
       [self](tick_atom) {
         try {
           poll(self);
@@ -194,10 +244,9 @@ ReplayActor::behavior_type replay_proxy_actor(Self self, env::wire::Context* con
   };
 }
 
-std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
-                                                 env::wire::Context& context,
-                                                 const ReplayActor& shard,
-                                                 const replay::TransitionSpec& transitions) {
+std::unique_ptr<replay::ShardServer>
+serve_shard(caf::actor_system& system, env::wire::Context& context, const ReplayActor& shard,
+            const replay::TransitionSpec& transitions, const std::string& endpoint) {
   const caf::actor port = system.spawn<caf::hidden>(port_behaviour, shard);
   auto number =
       std::make_shared<std::uint64_t>(0); // of the sample request; only the port's thread counts
@@ -234,7 +283,7 @@ std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
   };
   return std::make_unique<replay::ShardServer>(
       context, transitions, std::move(handlers),
-      replay::ShardServerOptions{.transitions = transitions});
+      replay::ShardServerOptions{.endpoint = endpoint, .transitions = transitions});
 }
 
 } // namespace troupe::actors

@@ -79,6 +79,8 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .shards = wiring.shards,
       .transitions = wiring.transitions,
       .parameters = wiring.parameters,
+      .snapshot_folder = snapshot_folder(config, Role::learner, 0),
+      .snapshot_period = std::chrono::duration<double>(config.supervision.snapshot_seconds),
   };
 }
 
@@ -112,6 +114,14 @@ int role_count(const RunConfig& config, Role role) {
     return 1;
   }
   return 0;
+}
+
+std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index) {
+  if (config.supervision.folder.empty())
+    return {};
+  if (role == Role::replay)
+    return config.supervision.folder / ("shard-" + std::to_string(index));
+  return config.supervision.folder / "learner";
 }
 
 replay::TableConfig shard_table(const RunConfig& config) {
@@ -153,7 +163,11 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .seed = learner::split_seed(config.seed,
                                     {kShardSeed, static_cast<std::uint64_t>(wiring.index)}),
         .spill_folder = config.replay.disk_bytes > 0 ? config.replay.disk_folder : "",
-        .spill_bytes = static_cast<std::uint64_t>(config.replay.disk_bytes / config.replay.shards)};
+        .spill_bytes = static_cast<std::uint64_t>(config.replay.disk_bytes / config.replay.shards),
+        .snapshot_folder = snapshot_folder(config, Role::replay, wiring.index),
+        .snapshot_period = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::duration<double>(config.supervision.snapshot_seconds)),
+        .incarnation = wiring.incarnation};
     return caf::actor_cast<caf::actor>(system.spawn(replay_actor, options));
   }
   case Role::parameter_server:

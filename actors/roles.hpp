@@ -37,6 +37,10 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
 /// How many actors a role has in this run.
 int role_count(const RunConfig& config, Role role);
 
+/// Where a shard or the learner writes what it comes back from; empty where the run has no such
+/// folder.
+std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index);
+
 /// A shard's part of the run's replay settings.
 replay::TableConfig shard_table(const RunConfig& config);
 

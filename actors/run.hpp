@@ -68,8 +68,17 @@ struct RunConfig {
     double noise_start = 0.2;
     double noise_end = 0.2;
     std::int64_t noise_steps = 1; // agent steps
-    int restarts = 3;
+    int restarts = 3;             // of each actor, within supervision.restart_minutes
   } actors;
+
+  /// Of actors in processes of their own.
+  struct Supervision {
+    double restart_minutes = 10;  // in which `actors.restarts` of each actor are allowed
+    double heartbeat_seconds = 1; // between a process's signs of life
+    double lost_seconds = 15;     // without one; then it counts as dead
+    double snapshot_seconds = 30; // between those that a shard or a learner comes back from
+    std::filesystem::path folder; // for them; empty: none
+  } supervision;
 
   struct Evaluation {
     std::int64_t period = 10'000; // environment steps, or updates on data; 0: only at the end
@@ -148,11 +157,21 @@ struct RunCallbacks {
       episode;
 };
 
-/// How a run is spread. `start_node` starts one process `troupe node` for the role and index that
-/// connects to the head's port on the loopback interface and returns its process id; empty:
-/// everything in this process.
-struct Placement {
-  std::function<int(const std::string& role, int index, std::uint16_t head_port)> start_node;
+/// A process of this host for one role of a run.
+struct ProcessOrder {
+  std::string role;
+  int index = 0;
+  std::uint64_t epoch = 0;       // of the head's life
+  std::uint64_t incarnation = 0; // how often the actor was started before
+  std::string head_host = "127.0.0.1";
+  std::uint16_t head_port = 0;
+};
+
+/// How a run is spread.
+struct Deployment {
+  /// Starts the process, which calls run_actor(), and returns its id; empty: everything in this
+  /// process.
+  std::function<int(const ProcessOrder&)> start_process;
   std::uint16_t head_port = 0; // of 127.0.0.1, where the processes meet; 0: a free one
 };
 
@@ -173,11 +192,11 @@ void verify_checkpoint(const std::filesystem::path& checkpoint);
 /// Blocks; throws std::invalid_argument or std::runtime_error for what is found wrong before the
 /// first step.
 RunResult run(const RunConfig& config, const std::filesystem::path& folder,
-              const std::filesystem::path& resume_from, const Placement& placement,
+              const std::filesystem::path& resume_from, const Deployment& deployment,
               const RunCallbacks& callbacks, const std::atomic<bool>& stop);
 
-/// The body of `troupe node`: plays one role of a run whose head listens on 127.0.0.1:head_port.
-/// Returns the exit code.
-int run_node(const RunConfig& config, const std::string& role, int index, std::uint16_t head_port);
+/// The body of such a process: plays its role until its head tells it to go or is gone. Returns the
+/// exit code.
+int run_actor(const RunConfig& config, const ProcessOrder& order);
 
 } // namespace troupe::actors

@@ -76,6 +76,12 @@ bool has_strategy(const RunConfig& config) {
   return config.learner.replicas > 1 || has_servers(config);
 }
 
+bool step_together(const RunConfig& config) {
+  const auto kind = parsed(config).kind;
+  return config.learner.replicas > 1 && kind != StrategyKind::parameter_server
+         && kind != StrategyKind::backup_workers;
+}
+
 std::int64_t rows_per_replica(const RunConfig& config) {
   const auto in_sync = learner::replicas_in_sync(parsed(config), config.learner.replicas);
   require(config.agent.batch_size % in_sync == 0,

@@ -26,4 +26,7 @@ bool has_strategy(const RunConfig& config);
 /// Of a batch, for each learner: the replicas whose gradients make an update share it.
 std::int64_t rows_per_replica(const RunConfig& config);
 
+/// Whether learners wait for each other: when one dies, all begin anew.
+bool step_together(const RunConfig& config);
+
 } // namespace troupe::actors

@@ -1,11 +1,12 @@
 #include "actors/supervisor_actor.hpp"
 
-#include <csignal>
-#include <sys/wait.h>
+#include <algorithm>
 
+#include "actors/node_actor.hpp"
 #include "actors/parameter_actor.hpp"
 #include "actors/strategies.hpp"
 #include "actors/system.hpp"
+#include "collectives/communicator.hpp"
 
 namespace troupe::actors {
 
@@ -15,33 +16,92 @@ namespace {
 
 using Self = SupervisorActor::stateful_pointer<SupervisorState>;
 using Key = std::pair<Role, std::int32_t>;
+using Phase = SupervisorState::Phase;
 constexpr std::chrono::milliseconds kPeriod{200};
-constexpr int kPatience = 50; // ticks: 10 s for a process to leave by itself
+constexpr std::int64_t kTicksPerSecond = 5;
+constexpr int kPatience = 100;             // ticks: 20 s for everybody to leave
+constexpr std::int64_t kLongestPause = 50; // ticks: 10 s before a restart
 
 bool in_processes(const SupervisorState& state) {
   return state.options.head_port != 0;
 }
 
-void lost(Self self, const Key& key, const std::string& reason) {
+std::int64_t ticks(double seconds) {
+  return static_cast<std::int64_t>(seconds * static_cast<double>(kTicksPerSecond));
+}
+
+std::string number(double value) {
+  const std::string text = std::to_string(value);
+  return text.substr(0, text.find_last_not_of("0.") + 1);
+}
+
+wire::Life life_of(const SupervisorState& state, const Key& key) {
+  wire::Life life;
+  life.set_role(role_name(key.first));
+  life.set_index(key.second);
+  life.set_epoch(state.options.epoch);
+  life.set_incarnation(state.children.at(key).incarnation);
+  return life;
+}
+
+/// Whether it is this life of one of ours.
+std::optional<Key> key_of(const SupervisorState& state, const wire::Life& life) {
+  const Key key{role_named(life.role()), life.index()};
+  const auto at = state.children.find(key);
+  if (at == state.children.end() || life.epoch() != state.options.epoch
+      || life.incarnation() != at->second.incarnation)
+    return std::nullopt;
+  return key;
+}
+
+void leave(Self self, const Key& key) {
+  auto& state = self->state;
+  auto& child = state.children.at(key);
+  child.phase = Phase::absent;
+  child.who = nullptr;
+  child.process = nullptr;
+  child.waiting = false;
+  if (state.node)
+    self->send(*state.node, stop_atom_v, static_cast<std::uint8_t>(key.first), key.second);
+}
+
+bool replaceable(const SupervisorState& state, Role role, bool failed) {
+  if (role == Role::environment || role == Role::evaluator || role == Role::parameter_server)
+    return true;
+  return in_processes(state) && !failed; // what it computed would fail again
+}
+
+/// Whether one more restart is within the budget; then it is counted, and comes a little later than
+/// the one before.
+bool may_restart(SupervisorState& state, SupervisorState::Child& child) {
+  const auto& supervision = state.options.config.supervision;
+  while (!child.deaths.empty()
+         && child.deaths.front() < state.now - ticks(60 * supervision.restart_minutes))
+    child.deaths.pop_front();
+  const auto before = std::ssize(child.deaths);
+  child.deaths.push_back(state.now);
+  const std::int64_t pause =
+      before == 0 ? 0
+                  : std::min(kLongestPause, std::int64_t{1} << std::min<std::int64_t>(before, 8));
+  child.not_before = state.now + pause;
+  return before < state.options.config.actors.restarts;
+}
+
+/// `failed`: it ended with an exception.
+void lost(Self self, const Key& key, std::string reason, bool failed = false) {
   auto& state = self->state;
   const auto at = state.children.find(key);
-  if (at == state.children.end() || state.stopping)
-    return;
-  auto& child = at->second;
-  if (child.phase == SupervisorState::Phase::absent)
+  if (at == state.children.end() || state.stopping || at->second.phase == Phase::absent)
     return; // told already
-  if (child.process > 0) {
-    ::kill(child.process, SIGKILL);
-    state.leaving.push_back(child.process);
+  leave(self, key);
+  bool restart = replaceable(state, key.first, failed);
+  if (restart && !may_restart(state, at->second)) {
+    restart = false;
+    if (const auto deaths = std::ssize(at->second.deaths); deaths > 1)
+      reason += "; that is death " + std::to_string(deaths) + " within "
+                + number(state.options.config.supervision.restart_minutes)
+                + " minutes, actors.restarts allows " + std::to_string(deaths - 1);
   }
-  child.process = 0;
-  child.who = nullptr;
-  child.phase = SupervisorState::Phase::absent;
-  const bool replaceable = key.first == Role::environment || key.first == Role::evaluator
-                           || key.first == Role::parameter_server;
-  const bool restart = replaceable && child.restarts < state.options.config.actors.restarts;
-  if (restart)
-    ++child.restarts;
   caf::anon_send(state.options.listener, lost_atom_v, static_cast<std::uint8_t>(key.first),
                  key.second, reason, restart);
 }
@@ -50,7 +110,8 @@ void watch(Self self, const Key& key, const caf::actor& who) {
   self->monitor(who);
   auto& child = self->state.children[key];
   child.who = who;
-  child.phase = SupervisorState::Phase::up;
+  child.phase = Phase::up;
+  child.heard = self->state.now;
   caf::anon_send(self->state.options.listener, started_atom_v, static_cast<std::uint8_t>(key.first),
                  key.second, who);
 }
@@ -85,8 +146,11 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key) {
 void start(Self self, const Key& key) {
   auto& state = self->state;
   if (in_processes(state)) {
-    state.children[key].process = state.options.placement.start_node(
-        role_name(key.first), key.second, state.options.head_port);
+    wire::ProcessStart order;
+    *order.mutable_life() = life_of(state, key);
+    order.set_head_host("127.0.0.1");
+    order.set_head_port(state.options.head_port);
+    self->send(*state.node, spawn_atom_v, encode(order));
     return;
   }
   const caf::actor who =
@@ -114,97 +178,173 @@ void start(Self self, const Key& key) {
     self->send(*state.parameters, subscribe_atom_v, who);
 }
 
-caf::result<Encoded> greet(Self self, const std::string& role, std::int32_t index) {
-  auto& state = self->state;
-  const auto at = state.children.find({role_named(role), index});
-  if (at == state.children.end() || at->second.phase != SupervisorState::Phase::starting)
-    return caf::make_error(Fault::bad_request,
-                           "nobody waits for a process as " + role + " " + std::to_string(index));
+/// Learners that begin together meet at a port of their own.
+void choose_collective_port(SupervisorState& state) {
+  const bool first = std::none_of(state.children.begin(), state.children.end(), [](const auto& c) {
+    return c.first.first == Role::learner && c.second.phase != Phase::absent;
+  });
+  if (first && in_processes(state))
+    state.collective_port = collectives::free_port();
+}
+
+wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
+  const auto& child = state.children.at(key);
+  const auto& supervision = state.options.config.supervision;
   wire::Wiring wiring;
   for (const auto& endpoint : state.shard_endpoints)
     wiring.add_shard_endpoints(endpoint);
   wiring.set_parameter_endpoint(state.parameter_endpoint);
   for (const auto& endpoint : state.server_endpoints)
     wiring.add_server_endpoints(endpoint);
-  wiring.set_collective_port(state.options.collective_port);
-  wiring.set_incarnation(at->second.incarnation);
-  wiring.set_done_steps(at->second.steps_before);
-  return encode(wiring);
+  wiring.set_collective_port(state.collective_port);
+  wiring.set_incarnation(child.incarnation);
+  wiring.set_done_steps(child.steps_before);
+  wiring.set_heartbeat_seconds(supervision.heartbeat_seconds);
+  wiring.set_lost_seconds(supervision.lost_seconds);
+  return wiring;
 }
 
-void joined(Self self, const std::string& role, std::int32_t index, const caf::actor& who,
+caf::result<Encoded> greet(Self self, const wire::Life& life) {
+  auto& state = self->state;
+  const auto key = key_of(state, life);
+  if (!key || state.children.at(*key).phase != Phase::starting)
+    return caf::make_error(Fault::bad_request, "nobody waits for this life of " + life.role() + " "
+                                                   + std::to_string(life.index()));
+  return encode(wiring_of(state, *key));
+}
+
+/// Those that are connected to a shard or to the learner learn where it is now.
+void tell_others(Self self, Role moved) {
+  for (const auto& [key, child] : self->state.children) {
+    const bool concerned =
+        key.first == Role::environment
+        || (moved == Role::replay ? key.first == Role::learner : key.first == Role::evaluator);
+    if (concerned && child.phase == Phase::up && child.process)
+      caf::anon_send(child.process, wire_atom_v, encode(wiring_of(self->state, key)));
+  }
+}
+
+void joined(Self self, const wire::Life& life, const caf::actor& who, const caf::actor& process,
             const std::string& endpoint) {
   auto& state = self->state;
-  const Key key{role_named(role), index};
-  if (!state.children.contains(key) || state.stopping) {
+  const auto key = key_of(state, life);
+  if (!key || state.stopping || state.children.at(*key).phase != Phase::starting) {
     self->send_exit(who, caf::exit_reason::user_shutdown);
     return;
   }
-  if (key.first == Role::replay) {
+  const auto index = static_cast<std::size_t>(key->second);
+  if (key->first == Role::replay) {
     state.shard_endpoints.resize(static_cast<std::size_t>(state.options.config.replay.shards));
-    state.shard_endpoints.at(static_cast<std::size_t>(index)) = endpoint;
-  } else if (key.first == Role::parameter_server) {
-    state.server_endpoints.at(static_cast<std::size_t>(index)) = endpoint;
-  } else if (key.first == Role::learner && index == 0) {
+    state.shard_endpoints.at(index) = endpoint;
+  } else if (key->first == Role::parameter_server) {
+    state.server_endpoints.at(index) = endpoint;
+  } else if (key->first == Role::learner && index == 0) {
     state.parameter_endpoint = endpoint;
   }
-  watch(self, key, who);
+  state.children.at(*key).process = process;
+  watch(self, *key, who);
+  if (life.incarnation() > 0
+      && (key->first == Role::replay || (key->first == Role::learner && index == 0)))
+    tell_others(self, key->first);
 }
 
-/// Collects processes that ended; one that was not told to is lost.
-void reap(Self self) {
-  auto& state = self->state;
-  std::erase_if(state.leaving,
-                [](int process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
-  for (auto& [key, child] : state.children) {
-    int status = 0;
-    if (child.process > 0 && ::waitpid(child.process, &status, WNOHANG) == child.process) {
-      child.process = 0;
-      const std::string how = WIFSIGNALED(status)
-                                  ? "killed by signal " + std::to_string(WTERMSIG(status))
-                                  : "exit code " + std::to_string(WEXITSTATUS(status));
-      lost(self, key, "its process ended (" + how + ")");
-    }
+void take_beat(Self self, const wire::Life& life, const caf::actor& process) {
+  const auto key = key_of(self->state, life);
+  if (!key || self->state.children.at(*key).phase == Phase::absent) {
+    caf::anon_send(process, stop_atom_v); // we have given it up
+    return;
   }
+  self->state.children.at(*key).heard = self->state.now;
+  caf::anon_send(process, beat_atom_v);
 }
 
 void stop(Self self) {
   auto& state = self->state;
   state.stopping = true;
   state.patience = kPatience;
-  for (auto& [key, child] : state.children) {
+  for (auto& [key, child] : state.children)
     if (child.who)
       self->send_exit(child.who, caf::exit_reason::user_shutdown);
-    if (child.process > 0)
-      state.leaving.push_back(child.process);
-    child.process = 0;
-  }
   if (state.parameters)
     self->send_exit(*state.parameters, caf::exit_reason::user_shutdown);
+  state.node_gone = !state.node;
+  if (state.node)
+    self->request(*state.node, kRequestDeadline, stop_atom_v)
+        .then([self](done_atom) { self->state.node_gone = true; },
+              [self](const caf::error&) { self->state.node_gone = true; });
 }
 
 bool all_gone(const SupervisorState& state) {
-  if (!state.leaving.empty())
+  if (!state.node_gone)
     return false;
   for (const auto& [key, child] : state.children)
-    if (child.phase == SupervisorState::Phase::up)
+    if (child.phase == Phase::up)
       return false;
   return true;
 }
 
+void try_start(Self self, const Key& key) {
+  try {
+    start(self, key);
+  } catch (const std::exception& e) {
+    lost(self, key, e.what());
+  }
+}
+
+void look_after(Self self, const Key& key) {
+  auto& state = self->state;
+  auto& child = state.children.at(key);
+  if (child.waiting && state.now >= child.not_before) {
+    child.waiting = false;
+    try_start(self, key);
+  }
+  const double patience = state.options.config.supervision.lost_seconds;
+  if (child.phase == Phase::up && child.process && state.now - child.heard > ticks(patience))
+    lost(self, key, "its process gave no sign of life for " + number(patience) + " s");
+}
+
 void tick(Self self) {
   auto& state = self->state;
-  reap(self);
-  if (state.stopping && --state.patience == 0)
-    for (const int process : state.leaving)
-      ::kill(process, SIGKILL);
-  if (state.stopping && (all_gone(state) || state.patience < -kPatience)) {
+  ++state.now;
+  if (state.stopping && (all_gone(state) || --state.patience < 0)) {
     for (auto& promise : state.stoppers)
       promise.deliver(done_atom_v);
     state.stoppers.clear();
     return;
   }
+  std::vector<Key> keys;
+  for (const auto& [key, child] : state.children)
+    keys.push_back(key);
+  if (!state.stopping)
+    for (const Key& key : keys)
+      look_after(self, key);
   self->delayed_send(self, kPeriod, tick_atom_v);
+}
+
+std::string why_down(Self self, const caf::error& reason) {
+  if (reason == caf::exit_reason::remote_link_unreachable)
+    return "the connection to its process broke";
+  return explain(self->system(), reason);
+}
+
+void on_down(Self self, const caf::down_msg& down) {
+  for (auto& [key, child] : self->state.children)
+    if (child.who && child.who.address() == down.source) {
+      if (self->state.stopping)
+        child.phase = Phase::absent;
+      else
+        lost(self, key, why_down(self, down.reason), down.reason == Fault::failed);
+      return;
+    }
+}
+
+/// Decodes what a process said and does it; what is none of ours is passed over.
+template <class Body>
+void guarded(const Encoded& encoded, const Body& body) {
+  try {
+    body(decode<wire::Life>(encoded));
+  } catch (const std::exception&) {
+  }
 }
 
 } // namespace
@@ -214,47 +354,58 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
   state.options = std::move(options);
   state.server_endpoints.resize(
       static_cast<std::size_t>(role_count(state.options.config, Role::parameter_server)));
-  if (!in_processes(state))
+  if (in_processes(state))
+    state.node =
+        self->spawn(node_actor, NodeOptions{.start_process = state.options.deployment.start_process,
+                                            .supervisor = SupervisorActor(self)});
+  else
     state.parameters = self->spawn(parameter_actor, std::function<void(const Parameters&)>());
-  self->set_down_handler([self](caf::down_msg& down) {
-    for (auto& [key, child] : self->state.children)
-      if (child.who && child.who.address() == down.source) {
-        if (self->state.stopping)
-          child.phase = SupervisorState::Phase::absent;
-        else
-          lost(self, key, explain(self->system(), down.reason));
-        return;
-      }
+  self->set_down_handler([self](caf::down_msg& down) { on_down(self, down); });
+  self->set_exit_handler([self](caf::exit_msg& why) {
+    if (self->state.node)
+      self->send_exit(*self->state.node, why.reason);
+    self->quit(std::move(why.reason));
   });
   self->delayed_send(self, kPeriod, tick_atom_v);
   return {
       [self](spawn_atom, std::uint8_t role, std::int32_t index, std::uint64_t incarnation,
              std::int64_t steps_before) {
         const Key key{static_cast<Role>(role), index};
+        if (key.first == Role::learner)
+          choose_collective_port(self->state);
         auto& child = self->state.children[key];
         child.incarnation = incarnation;
         child.steps_before = steps_before;
-        child.phase = SupervisorState::Phase::starting;
-        try {
-          start(self, key);
-        } catch (const std::exception& e) {
-          lost(self, key, e.what());
-        }
+        child.phase = Phase::starting;
+        child.waiting = child.not_before > self->state.now;
+        if (!child.waiting)
+          try_start(self, key);
       },
-      [self](hello_atom, const std::string& role, std::int32_t index) -> caf::result<Encoded> {
+      [self](stop_atom, std::uint8_t role, std::int32_t index) {
+        const Key key{static_cast<Role>(role), index};
+        if (self->state.children.contains(key))
+          leave(self, key);
+      },
+      [self](hello_atom, const Encoded& life) -> caf::result<Encoded> {
         try {
-          return greet(self, role, index);
+          return greet(self, decode<wire::Life>(life));
         } catch (const std::exception& e) {
           return failure(e);
         }
       },
-      [self](joined_atom, const std::string& role, std::int32_t index, const caf::actor& who,
+      [self](joined_atom, const Encoded& encoded, const caf::actor& who, const caf::actor& process,
              const std::string& endpoint) {
-        try {
-          joined(self, role, index, who, endpoint);
-        } catch (const std::exception&) { // a stranger's role: it is not let in
-          self->send_exit(who, caf::exit_reason::user_shutdown);
-        }
+        guarded(encoded,
+                [&](const wire::Life& life) { joined(self, life, who, process, endpoint); });
+      },
+      [self](beat_atom, const Encoded& encoded, const caf::actor& process) {
+        guarded(encoded, [&](const wire::Life& life) { take_beat(self, life, process); });
+      },
+      [self](lost_atom, const Encoded& encoded, const std::string& how) {
+        guarded(encoded, [&](const wire::Life& life) {
+          if (const auto key = key_of(self->state, life))
+            lost(self, *key, how);
+        });
       },
       [self](tick_atom) { tick(self); },
       [self](stop_atom) -> caf::result<done_atom> {

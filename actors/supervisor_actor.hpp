@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,9 +21,9 @@ struct SupervisorOptions {
   RunConfig config;
   replay::TransitionSpec transitions;
   caf::actor listener;
-  Placement placement;
+  Deployment deployment;
   std::uint16_t head_port = 0; // where processes find us; 0: everything in this process
-  int collective_port = 0;     // rendezvous of learner processes
+  std::uint64_t epoch = 0;     // of this head's life
 };
 
 struct SupervisorState {
@@ -28,14 +31,18 @@ struct SupervisorState {
   enum class Phase : std::uint8_t { absent, starting, up };
   struct Child {
     caf::actor who;
-    int process = 0; // id; 0: in this process
+    caf::actor process; // the process's own handle; none: in this process
     Phase phase = Phase::absent;
     std::uint64_t incarnation = 0;
     std::int64_t steps_before = 0;
-    int restarts = 0;
+    std::int64_t heard = 0;          // tick of its last sign of life
+    std::deque<std::int64_t> deaths; // ticks of those that still count
+    std::int64_t not_before = 0;     // tick of the next start
+    bool waiting = false;            // for that
   };
   SupervisorOptions options;
   std::map<std::pair<Role, std::int32_t>, Child> children;
+  std::optional<NodeActor> node; // of this host
   std::vector<ReplayActor> shards;
   std::vector<std::string> shard_endpoints;
   std::string parameter_endpoint;
@@ -43,15 +50,18 @@ struct SupervisorState {
   std::shared_ptr<env::wire::Context> context; // of those in this process
   std::optional<ParameterActor> parameters;    // in this process
   std::shared_ptr<learner::Strategy> strategy; // of the learners in this process
+  int collective_port = 0;                     // rendezvous of this life of the learner processes
+  std::int64_t now = 0;                        // ticks
   bool stopping = false;
+  bool node_gone = false;
+  int patience = 0; // ticks until it stops without those that are left
   std::vector<caf::typed_response_promise<done_atom>> stoppers;
-  std::vector<int> leaving; // processes that were told to go
-  int patience = 0;         // ticks left before they are killed
 };
 
-/// One-for-one supervision. An environment actor, the evaluator or a parameter server that died may
-/// be restarted config.actors.restarts times each; who listens decides when and where its
-/// environments go on.
+/// One-for-one supervision. What died may be restarted config.actors.restarts times within
+/// config.supervision.restart_minutes, each time a little later; who listens decides when. In this
+/// process that holds for environment actors, the evaluator and parameter servers; in processes of
+/// their own for all, but for a shard or a learner that ended with an exception (Fault::failed).
 /// Everything else that dies ends the run. No process outlives stop_atom.
 SupervisorActor::behavior_type
 supervisor_actor(SupervisorActor::stateful_pointer<SupervisorState> self,

@@ -154,6 +154,11 @@ actors::RunConfig plan_run(const Experiment& in) {
                 .noise_end = in.actors().noise_end(),
                 .noise_steps = in.actors().noise_steps(),
                 .restarts = in.actors().restarts()};
+  out.supervision = {.restart_minutes = in.supervision().restart_minutes(),
+                     .heartbeat_seconds = in.supervision().heartbeat_seconds(),
+                     .lost_seconds = in.supervision().lost_seconds(),
+                     .snapshot_seconds = in.supervision().snapshot_seconds(),
+                     .folder = {}}; // likewise, where there are processes
   out.evaluation = {.period = in.evaluation().period(),
                     .episodes = in.evaluation().episodes(),
                     .final_episodes = in.evaluation().final_episodes()};
@@ -166,11 +171,14 @@ actors::RunConfig plan_run(const Experiment& in) {
   return out;
 }
 
-void use_run_folder(actors::RunConfig& config, const std::filesystem::path& run_folder) {
+void use_run_folder(actors::RunConfig& config, const std::filesystem::path& run_folder,
+                    bool processes) {
   if (config.replay.disk_folder.empty()) {
     config.replay.disk_folder = run_folder / "spill";
   }
   config.learner.server_folder = run_folder / "servers";
+  if (processes)
+    config.supervision.folder = run_folder / "snapshots";
 }
 
 } // namespace troupe::experiments

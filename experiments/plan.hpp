@@ -10,8 +10,9 @@ namespace troupe::experiments {
 actors::RunConfig plan_run(const Experiment& experiment);
 
 /// Replay that is told no other folder spills below the run's, and parameter servers have their
-/// snapshots there; before, they have none.
-void use_run_folder(actors::RunConfig& config, const std::filesystem::path& run_folder);
+/// snapshots there, with `processes` shards and learners too; before, they have none.
+void use_run_folder(actors::RunConfig& config, const std::filesystem::path& run_folder,
+                    bool processes);
 
 /// The environment of the experiment alone.
 env::EnvironmentConfig plan_environment(const Environment& environment);

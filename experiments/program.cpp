@@ -35,7 +35,7 @@ int run_command(int argc, char** argv) {
   commands::add_serve(app, exit_code);
   commands::add_replay(app, exit_code);
   commands::add_keys(app, exit_code);
-  commands::add_node(app, exit_code);
+  commands::add_actor(app, exit_code);
   commands::add_transparent(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -136,6 +136,14 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                          + ", the agent steps of the run (stop.environment_steps / "
                            "environment.action_repeat), or nothing is ever learnt");
   }
+  const auto& supervision = experiment.supervision();
+  if (supervision.lost_seconds() < 2 * supervision.heartbeat_seconds()) {
+    checker.complain("supervision.lost_seconds", is(supervision.lost_seconds())
+                                                     + "be at least twice "
+                                                     + "supervision.heartbeat_seconds, "
+                                                     + number_text(supervision.heartbeat_seconds())
+                                                     + ", or a late sign of life counts as death");
+  }
   if (experiment.actors().random_steps() > length) {
     checker.complain("actors.random_steps",
                      is(static_cast<double>(experiment.actors().random_steps())) + "be at most "

@@ -9,9 +9,9 @@
 #include <stdexcept>
 
 #include "env/make.hpp"
+#include "experiments/commands/actor_launcher.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
-#include "experiments/commands/node_launcher.hpp"
 #include "experiments/commands/signals.hpp"
 #include "experiments/curve.hpp"
 #include "experiments/evaluate.hpp"
@@ -28,7 +28,7 @@ namespace {
 #ifndef TROUPE_HAS_ACTORS
 /// A program built without the actors can do all but train.
 actors::RunResult start_run(const actors::RunConfig&, const std::filesystem::path&,
-                            const std::filesystem::path&, const actors::Placement&,
+                            const std::filesystem::path&, const actors::Deployment&,
                             const actors::RunCallbacks&, const std::atomic<bool>&) {
   throw std::invalid_argument("this program was built without the actors (TROUPE_COMPONENTS)");
 }
@@ -120,7 +120,7 @@ void verify_checkpoint(const std::filesystem::path&) {}
 int run_experiment(const Experiment& experiment, actors::RunConfig config, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  use_run_folder(config, folder.path());
+  use_run_folder(config, folder.path(), options.processes);
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
   std::FILE* screen = options.json ? stderr : stdout;
@@ -133,18 +133,18 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                     stop);
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
                            + " in " + folder.path().string());
-  NodeLauncher launcher(folder.path() / "config.textproto");
-  actors::Placement placement;
+  ActorLauncher launcher(folder.path() / "config.textproto");
+  actors::Deployment deployment;
   if (options.processes) {
-    placement.head_port = options.port;
-    placement.start_node = [&](const std::string& role, int index, std::uint16_t port) {
-      return launcher.start(role, index, port);
+    deployment.head_port = options.port;
+    deployment.start_process = [&](const actors::ProcessOrder& order) {
+      return launcher.start(order);
     };
   }
   Finished finished{.folder = folder.path()};
   try {
     finished.result =
-        start_run(config, folder.path(), checkpoint, placement, recorder.callbacks(), stop);
+        start_run(config, folder.path(), checkpoint, deployment, recorder.callbacks(), stop);
     recorder.finish();
   } catch (const std::exception& failure) {
     recorder.finish();

@@ -334,8 +334,10 @@ void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
 
 at::Tensor D4pg::policy_parameters() {
   at::NoGradGuard no_gradient;
-  return at::cat({critic_.flat.narrow(0, 0, networks_.encoder_count), policy_.flat})
-      .to(at::kCPU, at::kFloat);
+  if (networks_.pixels) // the policy learns on the online encoder's features
+    return at::cat({critic_.flat.narrow(0, 0, networks_.encoder_count), policy_.flat})
+        .to(at::kCPU, at::kFloat);
+  return policy_.target.to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
 } // namespace

@@ -1,8 +1,11 @@
 #include "tests/actor_fixture.hpp"
 
+#include <thread>
+
 #include "actors/messages.pb.h"
 #include "actors/replay_actor.hpp"
 #include "replay/writer.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -212,6 +215,68 @@ TEST_CASE("in a deterministic run priorities come between the samples of one num
   REQUIRE(got.size() == 4);
   CHECK(got[2] == std::vector<std::uint64_t>(8, 7)); // replica 1's came last
   CHECK(got[3] == std::vector<std::uint64_t>(8, 7));
+}
+
+/// What writes runs on threads of its own.
+template <class Condition>
+void until(tests::ActorFixture& fixture, const Condition& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    fixture.deliver_all();
+    std::this_thread::yield();
+  }
+}
+
+TEST_CASE_FIXTURE(ReplayFixture, "a shard that comes back has what its newest sound snapshot has") {
+  const TemporaryFolder folder;
+  const auto spawned = [&](std::uint64_t incarnation) {
+    return system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.min_items = 2,
+                                                                          .samples_per_insert = 1,
+                                                                          .error_buffer = 1000}},
+                                                    .transitions = kStates,
+                                                    .snapshot_folder = folder / "shard",
+                                                    .incarnation = incarnation});
+  };
+  const auto items_of = [&](const ReplayActor& shard) {
+    return decode<wire::ShardReport>(ask<Encoded>(shard, report_atom_v)).items();
+  };
+  const auto end = [&](const ReplayActor& shard) {
+    caf::anon_send_exit(shard, caf::exit_reason::user_shutdown);
+    deliver_all();
+  };
+  const auto snapshot = [&](const ReplayActor& shard, int number) {
+    self->send(shard, save_atom_v);
+    until(*this, [&] {
+      return std::filesystem::exists(folder / "shard" / std::to_string(number) / "manifest");
+    });
+    until(*this, [&] {
+      return items_of(shard) >= 0
+             && !std::filesystem::exists(folder / "shard" / (std::to_string(number) + ".partial"));
+    });
+  };
+  const ReplayActor first = spawned(0);
+  ask<done_atom>(first, insert_atom_v, items(10));
+  snapshot(first, 1);
+  ask<done_atom>(first, insert_atom_v, items(5));
+  snapshot(first, 2);
+  ask<done_atom>(first, insert_atom_v, items(3)); // lost
+  CHECK(items_of(first) == 18);
+  end(first);
+
+  const ReplayActor second = spawned(1);
+  CHECK(items_of(second) == 15);
+  end(second);
+
+  std::filesystem::resize_file(folder / "shard" / "2" / "manifest", 3);
+  const ReplayActor third = spawned(2);
+  CHECK(items_of(third) == 10);
+  CHECK(!decode<wire::ShardReport>(ask<Encoded>(third, report_atom_v)).problem().empty());
+  end(third);
+
+  const ReplayActor another_run = spawned(0);
+  CHECK(items_of(another_run) == 0);
+  end(another_run);
 }
 
 TEST_CASE_FIXTURE(ReplayFixture, "a limiter changed while the shard runs answers those it held") {

@@ -40,7 +40,7 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"keys", "new", "--help"},
                                              {"keys", "show", "--help"},
                                              {"render", "--help"},
-                                             {"node", "--help"},
+                                             {"actor", "--help"},
                                              {"transparent", "--help"}}) {
     CAPTURE(words[0]);
     const Outcome outcome = run_troupe(words);

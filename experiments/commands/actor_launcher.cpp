@@ -1,4 +1,4 @@
-#include "experiments/commands/node_launcher.hpp"
+#include "experiments/commands/actor_launcher.hpp"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,7 +13,7 @@
 namespace troupe::experiments::commands {
 namespace {
 
-int fork_node(std::vector<std::string> words) {
+int fork_actor(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) {
     arguments.push_back(word.data());
@@ -22,7 +22,8 @@ int fork_node(std::vector<std::string> words) {
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
-    throw std::runtime_error(std::string("cannot start a node: ") + std::strerror(errno));
+    throw std::runtime_error(std::string("cannot start a process for an actor: ")
+                             + std::strerror(errno));
   }
   if (child == 0) { // only async-signal-safe calls from here to exec
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -37,13 +38,13 @@ int fork_node(std::vector<std::string> words) {
 
 } // namespace
 
-NodeLauncher::NodeLauncher(std::filesystem::path config_file)
+ActorLauncher::ActorLauncher(std::filesystem::path config_file)
     : config_file_(std::move(config_file)),
       thread_([this](const std::stop_token& ended) { work(ended); }) {}
 
-NodeLauncher::~NodeLauncher() = default; // the thread is joined first: it is the last member
+ActorLauncher::~ActorLauncher() = default; // the thread is joined first: it is the last member
 
-void NodeLauncher::work(const std::stop_token& ended) {
+void ActorLauncher::work(const std::stop_token& ended) {
   while (true) {
     std::function<void()> request;
     {
@@ -58,10 +59,13 @@ void NodeLauncher::work(const std::stop_token& ended) {
   }
 }
 
-int NodeLauncher::start(const std::string& role, int index, std::uint16_t head_port) {
+int ActorLauncher::start(const actors::ProcessOrder& order) {
   auto task = std::make_shared<std::packaged_task<int()>>([&] {
-    return fork_node({"troupe", "node", "--role", role, "--index", std::to_string(index),
-                      "--head-port", std::to_string(head_port), "--config", config_file_.string()});
+    return fork_actor({"troupe", "actor", "--role", order.role, "--index",
+                       std::to_string(order.index), "--epoch", std::to_string(order.epoch),
+                       "--incarnation", std::to_string(order.incarnation), "--head-host",
+                       order.head_host, "--head-port", std::to_string(order.head_port), "--config",
+                       config_file_.string()});
   });
   auto child = task->get_future();
   {

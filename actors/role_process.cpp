@@ -66,39 +66,52 @@ replay::TransitionSpec transitions_of(const RunConfig& config) {
                                   config.replay.n_step, config.replay.discount);
 }
 
-class Node {
+class RoleProcess {
 public:
-  Node(caf::actor_system& system, const RunConfig& config, Role role, std::int32_t index)
+  RoleProcess(caf::actor_system& system, const RunConfig& config, const ProcessOrder& order)
       : system_(system),
         config_(config),
-        role_(role),
+        order_(order),
+        role_(role_named(order.role)),
         transitions_(config.workload ? replay::TransitionSpec() : transitions_of(config)),
         self_(system, true) {
-    wiring_.index = index;
+    wiring_.index = order.index;
     wiring_.transitions = transitions_;
+    wire::Life life;
+    life.set_role(order.role);
+    life.set_index(order.index);
+    life.set_epoch(order.epoch);
+    life.set_incarnation(order.incarnation);
+    life_ = encode(life);
   }
 
-  int run(std::uint16_t head_port) {
-    auto head = system_.middleman().remote_actor<SupervisorActor>("127.0.0.1", head_port);
+  int run() {
+    auto head =
+        system_.middleman().remote_actor<SupervisorActor>(order_.head_host, order_.head_port);
     if (!head)
-      throw std::runtime_error("no head at 127.0.0.1:" + std::to_string(head_port) + ": "
+      throw std::runtime_error("no head at " + order_.head_host + ":"
+                               + std::to_string(order_.head_port) + ": "
                                + explain(system_, head.error()));
     self_->monitor(*head);
     const auto told = greet(*head);
+    heartbeat_ = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(told.heartbeat_seconds()));
+    patience_ = static_cast<int>(told.lost_seconds() / told.heartbeat_seconds()) + 1;
     connect(told);
     const caf::actor mine = spawn_role(system_, config_, role_, wiring_);
     self_->monitor(mine);
     serve(mine, told);
-    self_->send(*head, joined_atom_v, std::string(role_name(role_)), wiring_.index, mine,
-                endpoint_);
-    return wait(*head, mine);
+    self_->send(*head, joined_atom_v, life_, mine, caf::actor(self_), endpoint_);
+    const int code = wait(*head, mine);
+    leave(mine);
+    return code;
   }
 
 private:
   wire::Wiring greet(const SupervisorActor& head) {
     wire::Wiring told;
     std::string problem;
-    self_->request(head, kJoinDeadline, hello_atom_v, std::string(role_name(role_)), wiring_.index)
+    self_->request(head, kJoinDeadline, hello_atom_v, life_)
         .receive([&](const Encoded& encoded) { told = decode<wire::Wiring>(encoded); },
                  [&](const caf::error& error) { problem = explain(system_, error); });
     if (!problem.empty())
@@ -110,9 +123,11 @@ private:
     wiring_.incarnation = told.incarnation();
     wiring_.steps_before = told.done_steps();
     if (role_ == Role::environment || role_ == Role::learner)
-      for (const auto& endpoint : told.shard_endpoints())
+      for (const auto& endpoint : told.shard_endpoints()) {
         wiring_.shards.push_back(
             system_.spawn<caf::detached>(replay_proxy_actor, &context_, endpoint, transitions_));
+        shard_endpoints_.push_back(endpoint);
+      }
     const std::vector<std::string> servers(told.server_endpoints().begin(),
                                            told.server_endpoints().end());
     if (role_ == Role::parameter_server) {
@@ -144,8 +159,8 @@ private:
 
   void serve(const caf::actor& mine, const wire::Wiring& told) {
     if (role_ == Role::replay) {
-      server_ = serve_shard(system_, context_, caf::actor_cast<ReplayActor>(mine), transitions_);
-      endpoint_ = server_->endpoint();
+      const auto before = static_cast<int>(wiring_.index);
+      serve_at(mine, before < told.shard_endpoints_size() ? told.shard_endpoints(before) : "");
     } else if (role_ == Role::parameter_server) {
       std::string problem;
       self_->request(mine, kJoinDeadline, hello_atom_v)
@@ -158,26 +173,87 @@ private:
           caf::after(kFarewell) >> [] {});
       throw std::runtime_error(problem);
     } else if (role_ != Role::learner) {
-      const auto floats =
-          learner::make_d4pg_policy(config_.agent, {transitions_})->parameter_count();
-      feed_ = std::make_unique<ParameterFeed>(context_, told.parameter_endpoint(),
-                                              static_cast<std::size_t>(floats), mine);
+      feed_parameters(mine, told);
     }
   }
 
+  /// A shard that comes back is where it was, unless somebody else is there by now.
+  void serve_at(const caf::actor& shard, const std::string& endpoint) {
+    const auto actor = caf::actor_cast<ReplayActor>(shard);
+    if (!endpoint.empty())
+      try {
+        server_ = serve_shard(system_, context_, actor, transitions_, endpoint);
+      } catch (const std::runtime_error&) {
+      }
+    if (!server_)
+      server_ = serve_shard(system_, context_, actor, transitions_);
+    endpoint_ = server_->endpoint();
+  }
+
+  void feed_parameters(const caf::actor& mine, const wire::Wiring& told) {
+    const auto floats = learner::make_d4pg_policy(config_.agent, {transitions_})->parameter_count();
+    feed_.reset();
+    feed_ = std::make_unique<ParameterFeed>(context_, told.parameter_endpoint(),
+                                            static_cast<std::size_t>(floats), mine);
+    parameter_endpoint_ = told.parameter_endpoint();
+  }
+
+  /// Somebody came back elsewhere.
+  void rewire(const caf::actor& mine, const wire::Wiring& told) {
+    for (int i = 0;
+         i < std::min(told.shard_endpoints_size(), static_cast<int>(shard_endpoints_.size()));
+         ++i) {
+      auto& known = shard_endpoints_[static_cast<std::size_t>(i)];
+      if (known == told.shard_endpoints(i))
+        continue;
+      known = told.shard_endpoints(i);
+      self_->send(wiring_.shards[static_cast<std::size_t>(i)], wire_atom_v, known);
+    }
+    if (feed_ && told.parameter_endpoint() != parameter_endpoint_)
+      feed_parameters(mine, told);
+  }
+
+  int on_down(const caf::down_msg& down, const SupervisorActor& head, const caf::actor& mine) {
+    if (down.source == mine.address()) {
+      if (down.reason == caf::exit_reason::user_shutdown || !down.reason)
+        return 0;
+      std::fprintf(stderr, "%s actor %d: %s\n", role_name(role_), wiring_.index,
+                   explain(system_, down.reason).c_str());
+      return 1;
+    }
+    return down.source == head.address() ? 1 : -1; // without its head nothing here makes sense
+  }
+
+  /// Until told to go; tells the head meanwhile that it lives, and ends when the head says that it
+  /// counts as dead, or nothing.
   int wait(const SupervisorActor& head, const caf::actor& mine) {
     int code = -1;
-    while (code < 0)
-      self_->receive([&](const caf::down_msg& down) {
-        if (down.source == mine.address()) {
-          code = down.reason == caf::exit_reason::user_shutdown || !down.reason ? 0 : 1;
-          if (code == 1)
-            std::fprintf(stderr, "%s actor %d: %s\n", role_name(role_), wiring_.index,
-                         explain(system_, down.reason).c_str());
-        } else if (down.source == head.address()) {
-          code = 1; // without its head nothing here makes sense
-        }
-      });
+    int unanswered = 0;
+    auto next_beat = Clock::now();
+    while (code < 0) {
+      if (Clock::now() >= next_beat) {
+        if (++unanswered > patience_)
+          return lost_head("did not answer for " + std::to_string(patience_) + " signs of life");
+        self_->send(head, beat_atom_v, life_, caf::actor(self_));
+        next_beat = Clock::now() + heartbeat_;
+      }
+      self_->receive(
+          [&](const caf::down_msg& down) { code = on_down(down, head, mine); },
+          [&](beat_atom) { unanswered = 0; },
+          [&](wire_atom, const Encoded& told) { rewire(mine, decode<wire::Wiring>(told)); },
+          [&](stop_atom) { code = lost_head("has given it up"); },
+          caf::after(std::max(next_beat - Clock::now(), Clock::duration(0))) >> [] {});
+    }
+    return code;
+  }
+
+  int lost_head(const std::string& why) const {
+    std::fprintf(stderr, "%s actor %d ends: its head %s\n", role_name(role_), wiring_.index,
+                 why.c_str());
+    return 1;
+  }
+
+  void leave(const caf::actor& mine) {
     feed_.reset();
     server_.reset();
     for (const auto& shard : wiring_.shards)
@@ -185,16 +261,21 @@ private:
     if (wiring_.parameters)
       caf::anon_send_exit(*wiring_.parameters, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(mine, caf::exit_reason::user_shutdown);
-    return code;
   }
 
   caf::actor_system& system_;
   const RunConfig& config_;
+  const ProcessOrder& order_;
   Role role_;
+  Encoded life_;
+  Clock::duration heartbeat_{};
+  int patience_ = 1; // signs of life without an answer
   replay::TransitionSpec transitions_;
   env::wire::Context context_;
   RoleWiring wiring_;
   std::string endpoint_;
+  std::vector<std::string> shard_endpoints_;
+  std::string parameter_endpoint_;
   std::unique_ptr<ParameterPort> port_;
   std::unique_ptr<ParameterFeed> feed_;
   std::unique_ptr<replay::ShardServer> server_;
@@ -203,11 +284,11 @@ private:
 
 } // namespace
 
-int run_node(const RunConfig& config, const std::string& role, int index, std::uint16_t head_port) {
+int run_actor(const RunConfig& config, const ProcessOrder& order) {
   SystemConfig system_config(true);
   caf::actor_system system(system_config);
-  Node node(system, config, role_named(role), index);
-  return node.run(head_port);
+  RoleProcess process(system, config, order);
+  return process.run();
 }
 
 } // namespace troupe::actors

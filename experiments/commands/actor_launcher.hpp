@@ -1,30 +1,30 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <mutex>
-#include <string>
 
 #include <condition_variable>
 #include <queue>
 #include <thread>
 
+#include "actors/run.hpp"
+
 namespace troupe::experiments::commands {
 
-/// Starts `troupe node …` processes for the roles of a run. They die with this process, however it
+/// Starts `troupe actor …` processes for the roles of a run. They die with this process, however it
 /// ends: the kernel kills a child when the thread that forked it ends, and that thread lives as
-/// long as this object. SIGINT and SIGTERM are left to the head, which stops its nodes in order.
+/// long as this object. SIGINT and SIGTERM are left to the head, which stops its actors in order.
 /// Any thread.
-class NodeLauncher {
+class ActorLauncher {
 public:
-  explicit NodeLauncher(std::filesystem::path config_file);
-  ~NodeLauncher();
-  NodeLauncher(const NodeLauncher&) = delete;
-  NodeLauncher& operator=(const NodeLauncher&) = delete;
+  explicit ActorLauncher(std::filesystem::path config_file);
+  ~ActorLauncher();
+  ActorLauncher(const ActorLauncher&) = delete;
+  ActorLauncher& operator=(const ActorLauncher&) = delete;
 
   /// Returns the process id; whoever called waits for it. Throws std::runtime_error.
-  int start(const std::string& role, int index, std::uint16_t head_port);
+  int start(const actors::ProcessOrder& order);
 
 private:
   void work(const std::stop_token& ended);

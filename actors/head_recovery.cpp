@@ -1,0 +1,103 @@
+#include <utility>
+
+#include "actors/ask.hpp"
+#include "actors/checkpointer_actor.hpp"
+#include "actors/files.hpp"
+#include "actors/head.hpp"
+#include "actors/roles.hpp"
+#include "actors/strategies.hpp"
+
+namespace troupe::actors {
+
+void Head::on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart) {
+  up_.erase({role, index});
+  const std::string what =
+      std::string(role_name(role)) + " actor " + std::to_string(index) + " died: " + reason;
+  if (!may_restart || (config_.deterministic && role != Role::evaluator)) {
+    if (first_cause_.empty())
+      first_cause_ = what;
+    return;
+  }
+  log("warning", what + "; it is started again");
+  if (role == Role::evaluator)
+    evaluating_ = false;
+  const auto begin_anew = [&](std::int32_t i) {
+    const auto number = static_cast<std::uint8_t>(role);
+    self_->send(*metrics_, lost_atom_v, number, i);
+    self_->send(*checkpointer_, lost_atom_v, number, i);
+    ++incarnations_[{role, i}];
+    to_restart_.insert({role, i});
+  };
+  begin_anew(index);
+  if (role != Role::learner || !step_together(config_))
+    return;
+  for (int i = 0; i < config_.learner.replicas; ++i) // they would wait for it for ever
+    if (up_.erase({role, i}) > 0) {
+      self_->send(*supervisor_, stop_atom_v, static_cast<std::uint8_t>(role), i);
+      begin_anew(i);
+    }
+}
+
+/// The newest of what learners and checkpoints have written.
+std::filesystem::path Head::learner_state() const {
+  const auto snapshots = numbered_folders(snapshot_folder(config_, Role::learner, 0));
+  std::filesystem::path checkpoint = last_checkpoint_path_;
+  if (checkpoint.empty())
+    checkpoint = resume_from_;
+  if (snapshots.empty())
+    return checkpoint;
+  const auto saved = checkpoint.empty() ? -1 : read_manifest(checkpoint).state().updates();
+  return snapshots.back().first >= saved ? snapshots.back().second : checkpoint;
+}
+
+void Head::await_restart(Role role, std::int32_t index) {
+  const auto deadline = Clock::now() + kStartDeadline;
+  while (!up_.contains({role, index}) && !to_restart_.contains({role, index})) {
+    take_messages(kPoll);
+    if (Clock::now() > deadline)
+      throw RunFailed(std::string(role_name(role)) + " actor " + std::to_string(index)
+                      + " did not come back within " + std::to_string(kStartDeadline.count())
+                      + " s");
+  }
+}
+
+void Head::make_as_before(Role role, std::int32_t index) {
+  if (const auto path = learner_state(); role == Role::learner && !path.empty())
+    load(role, index, path);
+  subscribe(role, index);
+  if (role == Role::environment && training_)
+    self_->send(actor(role, index), grant_atom_v, steps_left(), std::uint64_t{0}, false);
+  if (role == Role::learner)
+    self_->send(actor(role, index), grant_atom_v, updates_granted_);
+  log("info", std::string(role_name(role)) + " actor " + std::to_string(index) + " is back");
+}
+
+void Head::restart_lost() {
+  const auto lost = std::exchange(to_restart_, {});
+  for (const auto& [role, index] : lost)
+    spawn(role, index);
+  returning_.insert(lost.begin(), lost.end());
+  for (const auto& [role, index] : lost)
+    await_restart(role, index);
+  while (!returning_.empty()) {
+    const auto [role, index] = *returning_.begin();
+    if (up_.contains({role, index})) // else it died again and is on the list again
+      make_as_before(role, index);   // where somebody dies meanwhile, the next call does it
+    returning_.erase({role, index});
+  }
+}
+
+/// What was paused for goes on; whoever paused does it again.
+void Head::recover() {
+  for (;;)
+    try {
+      restart_lost();
+      if (paused_ && to_restart_.empty())
+        unpause();
+      if (to_restart_.empty())
+        return;
+    } catch (const Disturbed&) {
+    }
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "actors/messages.pb.h"
+#include "actors/run.hpp"
+
+namespace troupe::actors {
+
+struct NodeOptions {
+  std::function<int(const ProcessOrder&)> start_process; // as in Deployment
+  SupervisorActor supervisor;
+};
+
+struct NodeState {
+  static const char* name;
+  struct Process {
+    int id = 0;
+    wire::Life life;
+  };
+  NodeOptions options;
+  std::map<std::pair<Role, std::int32_t>, Process> processes;
+  std::vector<int> leaving; // killed, not collected yet
+  int patience = -1;        // ticks until all are killed; below 0: nobody was told to go
+  std::vector<caf::typed_response_promise<done_atom>> stoppers;
+};
+
+/// The processes of one host. None outlives it: they die with the process that started them.
+NodeActor::behavior_type node_actor(NodeActor::stateful_pointer<NodeState> self,
+                                    NodeOptions options);
+
+} // namespace troupe::actors

@@ -1,0 +1,223 @@
+#include "tests/actor_fixture.hpp"
+
+#include <csignal>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "actors/supervisor_actor.hpp"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::uint64_t kEpoch = 7;
+
+/// A process that waits to be killed.
+int start_idle_process() {
+  const int child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+      ::pause();
+  }
+  return child;
+}
+
+/// Leaves it to be collected.
+void wait_until_dead(int process) {
+  siginfo_t how{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(process), &how, WEXITED | WNOWAIT) == 0);
+  CHECK(how.si_status == SIGKILL);
+}
+
+caf::behavior idle(caf::event_based_actor*) {
+  return {[](tick_atom) {}};
+}
+
+caf::behavior refuses(caf::event_based_actor* self) {
+  return {[self](tick_atom) { self->quit(caf::make_error(Fault::failed, std::string("NaN"))); }};
+}
+
+struct SupervisorFixture : tests::ActorFixture {
+  std::vector<ProcessOrder> orders;
+  std::vector<int> processes;
+  caf::actor process = system.spawn(idle); // a process's own handle
+  SupervisorActor supervisor;
+
+  SupervisorFixture() : supervisor(system.spawn(supervisor_actor, options())) {}
+  ~SupervisorFixture() {
+    self->send(supervisor, stop_atom_v);
+    pass(25);
+    for (const auto& who : {caf::actor_cast<caf::actor>(supervisor), process})
+      caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+    deliver_all();
+  }
+
+  SupervisorOptions options() {
+    RunConfig run;
+    run.actors.restarts = 2;
+    run.supervision.lost_seconds = 2;
+    run.supervision.restart_minutes = 1;
+    const auto start_process = [this](const ProcessOrder& order) {
+      orders.push_back(order);
+      processes.push_back(start_idle_process());
+      return processes.back();
+    };
+    return {.config = run,
+            .transitions = {},
+            .listener = caf::actor(self),
+            .deployment = {.start_process = start_process},
+            .head_port = 4242,
+            .epoch = kEpoch};
+  }
+
+  void pass(int seconds) {
+    for (int tick = 0; tick < 5 * seconds; ++tick) {
+      scheduler.clock().advance_time(std::chrono::milliseconds(200));
+      deliver_all();
+    }
+  }
+
+  static Encoded life(Role role, std::uint64_t incarnation, std::uint64_t epoch = kEpoch) {
+    wire::Life made;
+    made.set_role(role_name(role));
+    made.set_epoch(epoch);
+    made.set_incarnation(incarnation);
+    return encode(made);
+  }
+
+  void spawn(Role role, std::uint64_t incarnation) {
+    self->send(supervisor, spawn_atom_v, static_cast<std::uint8_t>(role), std::int32_t{0},
+               incarnation, std::int64_t{0});
+    deliver_all();
+  }
+
+  caf::actor join(Role role, std::uint64_t incarnation,
+                  caf::behavior (*what)(caf::event_based_actor*)) {
+    const caf::actor who = system.spawn(what);
+    self->send(supervisor, joined_atom_v, life(role, incarnation), who, process,
+               std::string("tcp://127.0.0.1:1"));
+    deliver_all();
+    return who;
+  }
+
+  bool started() { // the next message says so
+    bool said = false;
+    self->receive([&](started_atom, std::uint8_t, std::int32_t, const caf::actor&) { said = true; },
+                  caf::after(std::chrono::seconds(0)) >> [] {});
+    return said;
+  }
+
+  struct Loss {
+    std::string reason;
+    bool restart = false;
+  };
+  std::optional<Loss> loss() { // that the next message tells
+    std::optional<Loss> told;
+    self->receive(
+        [&](lost_atom, std::uint8_t, std::int32_t, const std::string& reason, bool restart) {
+          told = {reason, restart};
+        },
+        caf::after(std::chrono::seconds(0)) >> [] {});
+    return told;
+  }
+
+  bool greeted(const Encoded& who) {
+    auto pending = self->request(supervisor, caf::infinite, hello_atom_v, who);
+    deliver_all();
+    bool in = false;
+    pending.receive([&](const Encoded&) { in = true; }, [](const caf::error&) {});
+    return in;
+  }
+
+  void beat(const Encoded& who) { self->send(supervisor, beat_atom_v, who, caf::actor(self)); }
+};
+
+TEST_CASE_FIXTURE(SupervisorFixture, "only the life that was started is let in") {
+  spawn(Role::environment, 3);
+  REQUIRE(orders.size() == 1);
+  CHECK(orders[0].role == "environment");
+  CHECK(orders[0].epoch == kEpoch);
+  CHECK(orders[0].incarnation == 3);
+  CHECK_FALSE(greeted(life(Role::environment, 2)));
+  CHECK_FALSE(greeted(life(Role::environment, 3, kEpoch - 1)));
+  CHECK_FALSE(greeted(life(Role::replay, 3)));
+  CHECK_FALSE(greeted(Encoded{"garbage"}));
+  CHECK(greeted(life(Role::environment, 3)));
+  join(Role::environment, 2, idle);
+  CHECK_FALSE(started());
+  join(Role::environment, 3, idle);
+  CHECK(started());
+}
+
+TEST_CASE_FIXTURE(SupervisorFixture, "a process that is silent is lost, one that beats is not") {
+  spawn(Role::replay, 0);
+  join(Role::replay, 0, idle);
+  REQUIRE(started());
+  for (int second = 0; second < 6; ++second) {
+    beat(life(Role::replay, 0));
+    pass(1);
+    bool answered = false;
+    self->receive([&](beat_atom) { answered = true; });
+    CHECK(answered);
+  }
+  CHECK_FALSE(loss());
+  for (int tick = 0; tick < 15; ++tick) // until it is killed, not until it is collected
+    if (scheduler.clock().advance_time(std::chrono::milliseconds(200)); self->has_next_message())
+      break;
+    else
+      deliver_all();
+  const auto told = loss();
+  REQUIRE(told);
+  CHECK(told->reason == "its process gave no sign of life for 2 s");
+  CHECK(told->restart);
+  wait_until_dead(processes[0]);
+  beat(life(Role::replay, 0));
+  deliver_all();
+  bool told_to_go = false; // where the kill did not reach it
+  self->receive([&](stop_atom) { told_to_go = true; });
+  CHECK(told_to_go);
+}
+
+TEST_CASE_FIXTURE(SupervisorFixture,
+                  "restarts are counted within their minutes and come later each time") {
+  std::size_t life_number = 0;
+  const auto die = [&] {
+    spawn(Role::learner, life_number);
+    pass(3); // longer than any pause before these starts
+    REQUIRE(processes.size() == life_number + 1);
+    ::kill(processes.back(), SIGKILL);
+    wait_until_dead(processes.back());
+    pass(1);
+    ++life_number;
+    const auto told = loss();
+    REQUIRE(told);
+    return *told;
+  };
+  CHECK(die().restart);
+  CHECK(die().restart);
+  const auto third = die();
+  CHECK_FALSE(third.restart);
+  CHECK(third.reason
+        == "its process was killed by signal 9; that is death 3 within 1 minutes, actors.restarts "
+           "allows 2");
+  pass(61);
+  CHECK(die().restart);
+}
+
+TEST_CASE_FIXTURE(SupervisorFixture,
+                  "a learner that fails is not started again, an environment is") {
+  for (const Role role : {Role::learner, Role::environment}) {
+    spawn(role, 0);
+    self->send(join(role, 0, refuses), tick_atom_v);
+    REQUIRE(started());
+    deliver_all();
+    const auto told = loss();
+    REQUIRE(told);
+    CHECK(told->reason.find("NaN") != std::string::npos);
+    CHECK(told->restart == (role == Role::environment));
+  }
+}
+
+} // namespace
+} // namespace troupe::actors
