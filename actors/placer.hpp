@@ -4,53 +4,14 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "actors/core_choice.hpp"
+#include "actors/node_resources.hpp"
+#include "actors/role_needs.hpp"
+
 namespace troupe::actors {
-
-/// Numbers of logical processors, ascending, none twice.
-using CoreSet = std::vector<int>;
-
-/// "0-3,8": as taskset and cgroups write it.
-std::string core_set_text(const CoreSet& cores);
-
-/// The same backwards. Throws std::invalid_argument for text that is none, or names more than 4096
-/// processors.
-CoreSet parse_core_set(std::string_view text);
-
-/// Processors and GPUs that are near each other.
-struct NumaNode {
-  CoreSet cores = {};
-  std::vector<int> gpus = {};
-};
-
-/// What a node gives to roles.
-struct NodeResources {
-  std::string name = {};
-  std::string address = {};        // that others reach it at; "": not known yet
-  std::vector<NumaNode> numa = {}; // all its processors and GPUs; one entry where it has one
-  std::int64_t memory_bytes = 0;   // 0: not counted
-  std::map<std::string, std::string> labels = {};
-  std::string group = {}; // of nodes that are alike; rules may name it like a node
-};
-
-std::size_t core_count(const NodeResources& node);
-std::size_t gpu_count(const NodeResources& node);
-
-/// What each process of a role takes, and where it may be.
-struct RoleNeeds {
-  int cores = 1; // 0: it takes none and is not pinned
-  int gpus = 0;
-  std::int64_t memory_bytes = 0;
-  std::vector<std::string> together = {}; // roles: its node has one of each, once any is placed
-  std::vector<std::string> apart = {};    // roles: its node has none of them, nor do they join it
-  bool on_gpu_node = false;
-  std::map<std::string, std::string> on_labels = {}; // all of them
-  std::vector<std::string> on_nodes = {};            // names or groups; empty: any
-  bool pack = false;                                 // on few nodes; else over many
-};
 
 /// A process of a role: "learner", 2.
 using RoleIndex = std::pair<std::string, int>;
@@ -118,17 +79,28 @@ public:
 private:
   struct Node {
     NodeResources resources;
-    std::map<int, int> users; // of each core
-    std::map<int, int> gpus;  // free ones, with the NUMA node they are on
-    std::int64_t memory_taken = 0;
+    NodeUse use = {};
+    std::size_t free_cores = 0;            // that nobody uses
+    std::size_t users = 0;                 // of all its cores together
+    std::size_t gpus = 0;                  // in all
+    std::map<std::string, int> roles = {}; // how many of each are on it
     bool cordoned = false;
   };
-  struct Fit;
-  Fit fit(const Node& node, const std::string& role, const RoleNeeds& needs) const;
-  Assignment take(Node& node, const RoleNeeds& needs);
-  std::string problem(const RoleIndex& who, const RoleNeeds& needs) const;
-  bool try_all(const std::vector<RoleIndex>& order, bool packed, std::string& problem);
+  /// What a node lacks for a process: broken rules, resources; as `words` where somebody asks.
+  struct Lack {
+    int rules = 0, resources = 0;
+    std::vector<std::string>* words = nullptr;
+  };
+  void broken_rules(const Node& node, const std::string& role, const RoleNeeds& needs,
+                    Lack& lack) const;
+  void missing_resources(const Node& node, const RoleNeeds& needs, Lack& lack) const;
+  const RoleNeeds& needs_of(const std::string& role) const;
+  Node* best_node(const std::string& role, bool pack);
+  Placing put(const RoleIndex& who, bool pack);
+  std::string problem(const RoleIndex& who) const;
+  std::string put_all(const std::vector<RoleIndex>& order, bool pack);
   std::vector<RoleIndex> hardest_first(const std::map<std::string, int>& counts) const;
+  std::vector<Node>::iterator node_named(const std::string& name);
 
   std::map<std::string, RoleNeeds> roles_;
   bool oversubscribe_ = false;
