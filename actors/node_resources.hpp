@@ -33,6 +33,7 @@ struct NodeResources {
   std::int64_t memory_bytes = 0;   // 0: not counted
   std::map<std::string, std::string> labels = {};
   std::string group = {}; // of nodes that are alike; rules may name it like a node
+  bool known = true;      // false: it has not told yet, and counts as having what a plan asks for
 };
 
 CoreSet cores_of(const NodeResources& node);

@@ -105,7 +105,7 @@ void Placer::broken_rules(const Node& node, const std::string& role, const RoleN
            [&, &key = key, &value = value] { return "has not the label " + key + "=" + value; });
     }
   }
-  if (needs.on_gpu_node && node.gpus == 0) {
+  if (needs.on_gpu_node && node.gpus == 0 && resources.known) {
     note(lack.rules, lack.words, [&] { return std::string("has no GPUs"); });
   }
   for (const std::string& other : needs.together) {
@@ -124,6 +124,9 @@ void Placer::broken_rules(const Node& node, const std::string& role, const RoleN
 }
 
 void Placer::missing_resources(const Node& node, const RoleNeeds& needs, Lack& lack) const {
+  if (!node.resources.known) {
+    return;
+  }
   const std::size_t total = node.use.users.size();
   const std::size_t free = node.free_cores;
   const auto cores = static_cast<std::size_t>(needs.cores);

@@ -36,7 +36,7 @@ HostPort head_endpoint(const Cluster& cluster, bool for_nodes = false);
 
 /// Every node by name, in the file's order: blocks of several are written out (name-0, name-1, …,
 /// with their addresses). What the file leaves open (cores 0) is that of `here` on a local cluster,
-/// which without node blocks has the one node "local"; elsewhere the node has no cores until it
+/// which without node blocks has the one node "local"; elsewhere the node is not `known` until it
 /// joins and tells them.
 std::vector<actors::NodeResources> cluster_nodes(const Cluster& cluster,
                                                  const actors::NodeResources& here);

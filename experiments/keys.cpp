@@ -9,6 +9,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "env/make.hpp"
+#include "experiments/cluster.pb.h"
 #include "experiments/sweep.pb.h"
 
 namespace troupe::experiments {
@@ -205,8 +206,10 @@ std::optional<std::string> violation(const Message& message, const FieldDescript
            && !(rules.has_below() && value >= rules.below());
   } else if (rules.one_of_size() > 0) {
     std::string scratch;
+    const auto& view = *message.GetReflection();
     const std::string& value =
-        message.GetReflection()->GetStringReference(message, &field, &scratch);
+        field.is_repeated() ? view.GetRepeatedStringReference(message, &field, index, &scratch)
+                            : view.GetStringReference(message, &field, &scratch);
     good = std::find(rules.one_of().begin(), rules.one_of().end(), value) != rules.one_of().end();
     if (!good) {
       const auto near =
@@ -225,6 +228,7 @@ std::optional<std::string> violation(const Message& message, const FieldDescript
 std::string where_keys_are(const Schema& schema) {
   const char* what = &schema == Experiment::descriptor() ? "keys"
                      : &schema == Sweep::descriptor()    ? "sweep-keys"
+                     : &schema == Cluster::descriptor()  ? "cluster-keys"
                                                          : "table-keys";
   return std::string(" (`troupe list ") + what + "` names them all)";
 }

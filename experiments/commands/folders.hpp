@@ -15,6 +15,15 @@ inline std::vector<std::filesystem::path> config_folders() {
   return folders;
 }
 
+/// Where cluster files are found by name.
+inline std::vector<std::filesystem::path> cluster_folders() {
+  auto folders = config_folders();
+  for (auto& folder : folders) {
+    folder = folder.parent_path() / "clusters";
+  }
+  return folders;
+}
+
 /// Where sweeps are found by name.
 inline std::vector<std::filesystem::path> sweep_folders() {
   auto folders = config_folders();

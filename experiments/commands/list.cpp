@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "experiments/cluster.pb.h"
 #include "experiments/commands/bench_stages.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
@@ -92,10 +93,10 @@ void add_list(CLI::App& app, int& exit_code) {
       ->add_option(
           "what", *what,
           "environments, keys, table-keys (of `troupe replay serve`), experiments, sweeps, "
-          "sweep-keys or benches")
+          "sweep-keys, clusters, cluster-keys (of `troupe launch`) or benches")
       ->required()
       ->check(CLI::IsMember({"environments", "keys", "table-keys", "experiments", "sweeps",
-                             "sweep-keys", "benches"}));
+                             "sweep-keys", "clusters", "cluster-keys", "benches"}));
   command->add_option("name", *name,
                       "of an environment: all that is known of it, options included");
   command->add_flag("--json", *json, "as JSON");
@@ -115,6 +116,10 @@ void add_list(CLI::App& app, int& exit_code) {
       list_files(sweep_folders(), *json);
     } else if (*what == "sweep-keys") {
       list_keys(*Sweep::descriptor(), *json);
+    } else if (*what == "clusters") {
+      list_files(cluster_folders(), *json);
+    } else if (*what == "cluster-keys") {
+      list_keys(*Cluster::descriptor(), *json);
     } else {
       std::vector<std::string> names;
       const auto stages = bench_stages();

@@ -41,6 +41,7 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"keys", "show", "--help"},
                                              {"render", "--help"},
                                              {"actor", "--help"},
+                                             {"launch", "--help"},
                                              {"transparent", "--help"}}) {
     CAPTURE(words[0]);
     const Outcome outcome = run_troupe(words);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 
+#include "experiments/unfinished_run.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -126,4 +127,28 @@ TEST_CASE("Only checkpoints with a manifest count, and the latest by number is t
   CHECK(find_checkpoint(run.path(), 900).path == run.path() / "checkpoints/900");
   CHECK(message_of([&] { find_checkpoint(run.path(), 2000); }).find("there are 900, 1000")
         != std::string::npos);
+}
+
+TEST_CASE("A restarted deployment goes on with the newest run that has a checkpoint and no end") {
+  const TemporaryFolder runs;
+  CHECK(find_unfinished_run(runs.path(), "mine").empty());
+  const fs::path first = runs / "mine" / "2026-11-21T10-00-00";
+  const fs::path second = runs / "mine" / "2026-11-21T10-00-00-2";
+  fs::create_directories(first);
+  write_text(first / "config.textproto", "");
+  CHECK(find_unfinished_run(runs.path(), "mine").empty()); // it has nothing to go on from
+  make_checkpoint(first, "10", false);
+  CHECK(find_unfinished_run(runs.path(), "mine").empty());
+  make_checkpoint(first, "10", true);
+  write_text(first / "metrics.csv", "kind,environment_steps\nprogress,5\nevaluation,5\n");
+  CHECK(find_unfinished_run(runs.path(), "mine") == first);
+  CHECK(find_unfinished_run(runs.path(), "others").empty());
+  write_text(first / "metrics.csv", "kind,environment_steps\nfinal,5\n");
+  CHECK(find_unfinished_run(runs.path(), "mine").empty());
+  write_text(first / "metrics.csv", "");
+  fs::create_directories(second);
+  write_text(second / "config.textproto", "");
+  CHECK(find_unfinished_run(runs.path(), "mine").empty()); // what is newer counts, also unbegun
+  make_checkpoint(second, "3", true);
+  CHECK(find_unfinished_run(runs.path(), "mine") == second);
 }
