@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The batch script of `troupe launch --manifests`, in a Slurm of its own. Usage: slurm_script_test.sh BUILD_FOLDER
+# What it starts is a stand-in for `troupe` that notes what it was called with: the script is tested, not the training.
+# Says "skipped:" where there is no Slurm to bring up.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+if [ "${2:-}" != inside ]; then
+  exec "$here/slurm_here.sh" -N 2 "$0" "$1" inside
+fi
+build=$(readlink -f "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+cat >stand_in <<'SCRIPT'
+#!/bin/bash
+# launch: runs until `finish` is there, or until SIGTERM. node: until `finish`, or the head has ended.
+here=$(dirname "$0")
+echo "$*${TROUPE_KEYS:+ keys=$TROUPE_KEYS}" >>"$here/calls"
+[ "$1" = node ] || { rm -f "$here/ended"; trap 'echo stopped >>"$here/calls"; touch "$here/ended"; exit 0' TERM; }
+while [ ! -e "$here/finish" ] && { [ "$1" = launch ] || [ ! -e "$here/ended" ]; }; do sleep 0.1; done
+[ "$1" = node ] || touch "$here/ended"
+exit "$(cat "$here/finish" 2>/dev/null || echo 0)"
+SCRIPT
+chmod +x stand_in
+cat >job.textproto <<CLUSTER
+node { name: "n" count: 2 cores: 2 }
+slurm { program: "$folder/stand_in" minutes: 5 }
+keys: "the keys"
+oversubscribe: true
+supervision { grace_seconds: 1 }
+CLUSTER
+"$build/troupe" launch job.textproto quickstart --manifests out >/dev/null
+
+# within SENTENCE COMMAND…: waits two minutes at most until the command succeeds.
+within() {
+  local sentence=$1
+  shift
+  for _ in $(seq 1200); do
+    if "$@" 2>/dev/null; then
+      echo "passed: $sentence"
+      return 0
+    fi
+    sleep 0.1
+  done
+  echo "FAILED: $sentence"
+  sed 's/^/    /' calls job-*.log 2>/dev/null | tail -n 30
+  exit 1
+}
+calls() { [ "$(grep -c "$1" calls)" = "$2" ]; }
+state() { [ "$(squeue -h -j "$job" -o %T)" = "$1" ]; }
+
+job=$(sbatch --parsable out/job.sh)
+within "a node is started on each host, and the head" calls . 3
+port=$((20000 + job % 10000))
+within "the head listens at the job's port and starts no nodes itself" calls "^launch $folder/out/cluster.textproto $folder/out/experiment.textproto --launcher none --listen 0.0.0.0:$port --runs $folder/runs keys=$folder/the keys\$" 1
+for i in 0 1; do
+  within "node $i has its name, the head's address and the keys" calls "^node --head here[01]:$port --name n-$i keys=$folder/the keys\$" 1
+done
+scancel --batch --signal=TERM "$job" # as Slurm does before the time limit
+within "the signal reaches the head" calls "^stopped\$" 1
+within "the job is queued again" bash -c "scontrol show job $job | grep -q 'Restarts=1'"
+scontrol update jobid="$job" starttime=now 2>/dev/null || true
+within "it goes on from where it was" calls "^launch .* --resume keys=" 1
+echo 0 >finish
+within "it ends when the head has ended" bash -c "scontrol show job $job | grep -q JobState=COMPLETED"
+
+echo 3 >finish
+code=0
+sbatch --wait out/job.sh >/dev/null || code=$?
+[ "$code" = 3 ] && echo "passed: the job's exit code is the head's" || { echo "FAILED ($code): the job's exit code is the head's"; exit 1; }
+rm -f finish calls
+job=$(sbatch --parsable out/job.sh)
+within "a third job starts" calls . 3
+scancel "$job"
+within "a cancelled job is not queued again" bash -c "scontrol show job $job | grep -q 'JobState=CANCELLED'"
+within "nothing is left in the queue" bash -c '[ -z "$(squeue -h)" ]'
