@@ -6,7 +6,7 @@
 
 namespace troupe::actors {
 
-SystemConfig::SystemConfig(bool remote) {
+SystemConfig::SystemConfig(bool remote, std::chrono::milliseconds silence) {
   set("logger.file-verbosity", caf::atom("quiet"));
   set("logger.console-verbosity", caf::atom("quiet"));
   set("scheduler.max-threads", 2);
@@ -19,6 +19,7 @@ SystemConfig::SystemConfig(bool remote) {
                      });
   if (remote) {
     set("middleman.heartbeat-interval", caf::timespan(std::chrono::seconds(1)));
+    set("middleman.connection-timeout", caf::timespan(silence));
     set("middleman.workers", 1);
     load<caf::io::middleman>();
   }

@@ -13,8 +13,12 @@ constexpr std::chrono::seconds kRequestDeadline{120};
 
 /// The actor system's configuration: our message types and errors, no file read from the working
 /// directory, CAF's own log off.
+///
+/// With `remote` the system can be reached and reach others (actors/remoting.hpp has the keys). A
+/// peer that is silent for `silence` (0: for ever) is taken for gone: its connection is closed and
+/// who monitors its actors is told. Heart-beats go out once a second, so that a living one is not.
 struct SystemConfig : caf::actor_system_config {
-  explicit SystemConfig(bool remote);
+  explicit SystemConfig(bool remote, std::chrono::milliseconds silence = {});
 };
 
 /// What a CAF error says, in words for a person.
