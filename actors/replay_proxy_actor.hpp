@@ -36,7 +36,8 @@ ReplayActor::behavior_type replay_proxy_actor(ReplayActor::stateful_pointer<Repl
                                               replay::TransitionSpec transitions);
 
 /// Gives a shard of this process a data port; the server hands insertions and requests to the
-/// actor. Throws as replay::ShardServer does.
+/// actor. Off the loopback interface `endpoint` needs a context with keys. Throws as
+/// replay::ShardServer does.
 std::unique_ptr<replay::ShardServer> serve_shard(caf::actor_system& system,
                                                  env::wire::Context& context,
                                                  const ReplayActor& shard,

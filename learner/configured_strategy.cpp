@@ -9,6 +9,7 @@
 #include "collectives/make_communicator.hpp"
 #include "collectives/over_store.hpp"
 #include "env/wire/context.hpp"
+#include "env/wire/deployment_keys.hpp"
 #include "learner/local_sgd_rule.hpp"
 #include "learner/parameter_server_client.hpp"
 #include "learner/parameter_server_host.hpp"
@@ -43,6 +44,7 @@ private:
   bool waits() const { return options_.kind != StrategyKind::backup_workers; } // has collectives
   bool servers_are_remote() const { return !options_.servers.empty() || place_.size > 1; }
   void check() const;
+  std::string host_endpoint() const;
   std::unique_ptr<Communicator> meet(int group, int rank, c10::intrusive_ptr<c10d::Store>& store);
   std::vector<std::string> endpoints(c10d::Store* store, int replica_id);
   UpdateRuleFactory rules(Communicator* communicator, int group, c10d::Store* store,
@@ -98,10 +100,17 @@ ConfiguredStrategy::ConfiguredStrategy(const StrategyOptions& options, const Pla
                                                      options_.communicator.timeout);
     return;
   }
-  context_ = std::make_unique<env::wire::Context>();
+  context_ = std::make_unique<env::wire::Context>(1, options_.keys);
   if (options_.servers.empty() && place_.rank == 0)
     host_ = std::make_unique<ParameterServerHost>(
-        *context_, ParameterServerHostOptions{.server = server_options(options_, num_replicas())});
+        *context_, ParameterServerHostOptions{.server = server_options(options_, num_replicas()),
+                                              .endpoint = host_endpoint()});
+}
+
+/// Where the chief listens: for its own host alone, unless there are others and keys for them.
+std::string ConfiguredStrategy::host_endpoint() const {
+  const bool one_host = place_.local_size == place_.size || place_.address.empty();
+  return "tcp://" + (one_host || !options_.keys ? std::string("127.0.0.1") : place_.address) + ":*";
 }
 
 std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
@@ -125,7 +134,9 @@ std::vector<std::string> ConfiguredStrategy::endpoints(c10d::Store* store, int r
     return options_.servers;
   if (replica_id == 0)
     store->set(kEndpointKey, host_->endpoint());
-  return {store->get_to_str(kEndpointKey)};
+  // Anybody may write to the store: its server must have the deployment's own key, whatever it
+  // says.
+  return {env::wire::split_endpoint(store->get_to_str(kEndpointKey)).address};
 }
 
 UpdateRuleFactory ConfiguredStrategy::rules(Communicator* communicator, int group,

@@ -13,6 +13,10 @@
 #include "learner/parameter_server.hpp"
 #include "learner/strategy.hpp"
 
+namespace troupe::env::wire {
+struct DeploymentKeys;
+}
+
 namespace troupe::learner {
 
 enum class StrategyKind : std::uint8_t {
@@ -44,6 +48,9 @@ struct StrategyOptions {
   /// Endpoints of parameter servers in other processes, among which the parameters are spread by
   /// size; empty: in this process, for one process.
   std::vector<std::string> servers;
+  /// Of the deployment: connections with parameter servers on other hosts are encrypted with them.
+  /// Without, the chief serves its own host alone.
+  std::shared_ptr<const env::wire::DeploymentKeys> keys{};
 
   collectives::CommunicatorOptions communicator;
 };

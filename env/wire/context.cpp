@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <zmq.h>
 
@@ -9,7 +10,8 @@
 
 namespace troupe::env::wire {
 
-Context::Context(int io_threads) : handle_(zmq_ctx_new()) {
+Context::Context(int io_threads, std::shared_ptr<const DeploymentKeys> keys)
+    : keys_(std::move(keys)), handle_(zmq_ctx_new()) {
   if (handle_ == nullptr || zmq_ctx_set(handle_, ZMQ_IO_THREADS, io_threads) != 0) {
     const std::string cause = zmq_strerror(zmq_errno());
     if (handle_ != nullptr)

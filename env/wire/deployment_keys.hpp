@@ -27,8 +27,8 @@ KeyedEndpoint split_endpoint(const std::string& endpoint);
 /// A server's: its own pair, and who may connect.
 ServerKeys server_keys(const DeploymentKeys& keys);
 
-/// Of a client, for the server that has `server_key` ("": the deployment's own). Throws
-/// std::invalid_argument when that is no key of the deployment.
+/// Of a client, for the server that has `server_key` ("": the deployment's own). Whoever tells an
+/// endpoint vouches for the key in it: take endpoints from the head alone.
 ClientKeys client_keys(const DeploymentKeys& keys, const std::string& server_key);
 
 /// tcp on 127.*, localhost or ::1, or a transport that never leaves the host.

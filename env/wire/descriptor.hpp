@@ -24,6 +24,7 @@ public:
   }
 
   int number() const { return number_; } // -1: none
+  int release() { return std::exchange(number_, -1); }
   explicit operator bool() const { return number_ >= 0; }
 
 private:

@@ -72,7 +72,8 @@ KeyFile read_keys(const std::filesystem::path& file) {
     check_key(line.substr(7), where);
     (is_secret ? keys.secrets : keys.publics).push_back(line.substr(7));
   }
-  if (!keys.secrets.empty() && (status.st_mode & 077U) != 0) {
+  const bool of_root = status.st_uid == 0 && ::geteuid() != 0;
+  if (!keys.secrets.empty() && (status.st_mode & (of_root ? 037U : 077U)) != 0) {
     std::ostringstream mode;
     mode << std::oct << (status.st_mode & 0777U);
     refuse(file, "holds a secret key and has mode 0" + mode.str()
@@ -123,13 +124,17 @@ void write_key_pair(const KeyPair& pair, const std::filesystem::path& folder) {
   write_file(folder / "troupe.public", "public " + pair.public_key + "\n", 0644);
 }
 
+KeyPair pair_of(const std::string& secret_key) {
+  return {public_key_of(secret_key), secret_key};
+}
+
 KeyPair read_secret_key(const std::filesystem::path& file) {
   const KeyFile keys = read_keys(file);
   if (keys.secrets.size() != 1)
     refuse(file,
            "has " + std::to_string(keys.secrets.size())
                + " secret keys; one is needed: `troupe keys new DIR` makes DIR/troupe.secret");
-  return {public_key_of(keys.secrets[0]), keys.secrets[0]};
+  return pair_of(keys.secrets[0]);
 }
 
 std::set<std::string> read_public_keys(const std::filesystem::path& file) {

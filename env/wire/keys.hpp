@@ -29,11 +29,15 @@ struct ClientKeys {
 /// Throws std::runtime_error when ZeroMQ was built without encryption.
 KeyPair make_key_pair();
 
+/// The pair of a secret key, which check_key() has found to be one.
+KeyPair pair_of(const std::string& secret_key);
+
 /// Writes `folder`/troupe.secret (mode 0600) and `folder`/troupe.public; makes the folder. Throws
 /// std::invalid_argument rather than replace a file, std::runtime_error when the system refuses.
 void write_key_pair(const KeyPair& pair, const std::filesystem::path& folder);
 
-/// The pair in a file with one secret key, which nobody but its owner may read. Throws
+/// The pair in a file with one secret key, which nobody but its owner may read (root's file: its
+/// group too, so that a container that does not run as root gets its secrets). Throws
 /// std::invalid_argument that names the file and what is wrong.
 KeyPair read_secret_key(const std::filesystem::path& file);
 

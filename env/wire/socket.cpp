@@ -9,16 +9,17 @@
 
 #include <zmq.h>
 
+#include "env/wire/deployment_keys.hpp"
 #include "env/wire/gatekeeper.hpp"
 #include "env/wire/sharing.hpp"
+#include "env/wire/zeromq.hpp"
 
 namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::size_t kHandshakeBytes = 1024; // the limit holds for ZeroMQ's own commands too
-constexpr std::size_t kSealBytes = 64;        // of an encrypted part, beyond its own
-constexpr int kBacklogMessages = 1024;        // per peer, for sockets that may drop
+constexpr int kHandshakeMilliseconds = 10'000; // then a peer that has not finished is cut off
+constexpr int kBacklogMessages = 1024;         // per peer, for sockets that may drop
 
 int zmq_type(SocketType type) {
   switch (type) {
@@ -35,20 +36,8 @@ int zmq_type(SocketType type) {
                               + " is none of ours");
 }
 
-[[noreturn]] void fail(const std::string& what, const std::string& way_out = "") {
-  throw std::runtime_error(what + ": " + zmq_strerror(zmq_errno()) + way_out);
-}
-
-void set(void* socket, int option, const std::string& text) {
-  if (zmq_setsockopt(socket, option, text.data(), text.size()) != 0)
-    fail("socket option " + std::to_string(option));
-}
-
-template <typename T>
-void set(void* socket, int option, T value) {
-  if (zmq_setsockopt(socket, option, &value, sizeof value) != 0)
-    fail("socket option " + std::to_string(option));
-}
+using zeromq::fail;
+using zeromq::set;
 
 int send_backlog(SocketType type) {
   switch (type) {
@@ -59,14 +48,6 @@ int send_backlog(SocketType type) {
   default:
     return kBacklogMessages;
   }
-}
-
-bool is_loopback(const std::string& endpoint) {
-  for (const char* prefix :
-       {"tcp://127.", "tcp://localhost:", "tcp://[::1]:", "inproc://", "ipc://"})
-    if (endpoint.starts_with(prefix))
-      return true;
-  return false;
 }
 
 /// Rounded up, so that a wait does not end just before its deadline; at most a minute at a time.
@@ -108,15 +89,17 @@ struct Socket::Arrived {
 };
 
 Socket::Socket(Context& context, SocketType type, const SocketOptions& options)
-    : handle_(zmq_socket(context.handle(), zmq_type(type))), type_(type), options_(options) {
+    : context_(&context),
+      handle_(zmq_socket(context.handle(), zmq_type(type))),
+      type_(type),
+      options_(options) {
   if (handle_ == nullptr)
     fail("opening a socket");
   try {
     set(handle_, ZMQ_LINGER, 0);
-    set(handle_, ZMQ_MAXMSGSIZE,
-        static_cast<std::int64_t>(std::max(options.max_frame_bytes, kHandshakeBytes)
-                                  + (is_encrypted() ? kSealBytes : 0)));
+    limit_frames(has_own_keys());
     set(handle_, ZMQ_TCP_KEEPALIVE, 1);
+    set(handle_, ZMQ_HANDSHAKE_IVL, kHandshakeMilliseconds);
     // What a dealer sends is bounded by its own window; a router drops what a peer does not read.
     set(handle_, ZMQ_SNDHWM, send_backlog(type));
     set(handle_, ZMQ_RCVHWM, kBacklogMessages);
@@ -128,37 +111,11 @@ Socket::Socket(Context& context, SocketType type, const SocketOptions& options)
       set(handle_, ZMQ_SUBSCRIBE, std::string());
     if (options.shared_memory && is_headed())
       sharing_ = std::make_unique<Sharing>(*options.shared_memory, is_routed());
-    set_keys(context);
+    set_keys();
   } catch (...) {
     zmq_close(handle_);
     throw;
   }
-}
-
-void Socket::set_keys(Context& context) {
-  if (options_.server_keys && options_.client_keys)
-    throw std::invalid_argument("a socket with server_keys and client_keys: a server binds, a "
-                                "client connects; give it one of them");
-  const auto set_own = [this](const KeyPair& own) {
-    check_key(own.public_key, "own public key");
-    check_key(own.secret_key, "own secret key");
-    set(handle_, ZMQ_CURVE_PUBLICKEY, own.public_key);
-    set(handle_, ZMQ_CURVE_SECRETKEY, own.secret_key);
-  };
-  if (options_.client_keys) {
-    check_key(options_.client_keys->server, "server's public key");
-    set_own(options_.client_keys->own);
-    set(handle_, ZMQ_CURVE_SERVERKEY, options_.client_keys->server);
-  }
-  if (!options_.server_keys)
-    return;
-  for (const std::string& key : options_.server_keys->allowed)
-    check_key(key, "allowed public key");
-  set(handle_, ZMQ_CURVE_SERVER, 1);
-  set_own(options_.server_keys->own);
-  admission_ =
-      context.gatekeeper().guard(handle_, options_.server_keys->allowed, options_.on_stranger);
-  set(handle_, ZMQ_ZAP_DOMAIN, admission_->domain);
 }
 
 Socket::~Socket() {
@@ -169,7 +126,8 @@ Socket::~Socket() {
 }
 
 Socket::Socket(Socket&& other) noexcept
-    : handle_(std::exchange(other.handle_, nullptr)),
+    : context_(other.context_),
+      handle_(std::exchange(other.handle_, nullptr)),
       type_(other.type_),
       options_(std::move(other.options_)),
       sharing_(std::move(other.sharing_)),
@@ -181,11 +139,7 @@ std::string Socket::bind(const std::string& endpoint) {
   if (options_.client_keys)
     throw std::invalid_argument("cannot bind " + endpoint
                                 + " with client_keys: a socket that binds takes server_keys");
-  if (!options_.allow_other_hosts && !options_.server_keys && !is_loopback(endpoint))
-    throw std::invalid_argument("endpoint " + endpoint
-                                + " is not of this host's loopback interface and there are no keys "
-                                  "to encrypt with; bind to tcp://127.0.0.1:*, or make keys with "
-                                  "`troupe keys new DIR` and give them as server_keys");
+  const std::string server_key = use_keys_to_bind(endpoint);
   if (!is_routed())
     sharing_.reset(); // several peers, and no telling which one a message goes to
   if (zmq_bind(handle_, endpoint.c_str()) != 0)
@@ -198,14 +152,15 @@ std::string Socket::bind(const std::string& endpoint) {
   std::size_t size = bound.size();
   if (zmq_getsockopt(handle_, ZMQ_LAST_ENDPOINT, bound.data(), &size) != 0)
     fail("asking for the endpoint of " + endpoint);
-  return bound.data();
+  return server_key.empty() ? std::string(bound.data()) : with_server_key(bound.data(), server_key);
 }
 
 void Socket::connect(const std::string& endpoint) {
   if (options_.server_keys)
     throw std::invalid_argument("cannot connect to " + endpoint
                                 + " with server_keys: a socket that connects takes client_keys");
-  if (zmq_connect(handle_, endpoint.c_str()) != 0)
+  const std::string address = use_keys_to_connect(endpoint);
+  if (zmq_connect(handle_, address.c_str()) != 0)
     fail("cannot connect to " + endpoint, "; the form is tcp://<host>:<port>");
   // Within a process frames travel as pointers; of several servers any may get a message.
   if (++connections_ > 1 || endpoint.starts_with("inproc://"))

@@ -57,7 +57,8 @@ public:
 
   /// "tcp://127.0.0.1:*" picks a port; gives the endpoint as bound. Throws std::invalid_argument
   /// when the address is not loopback and that was not allowed, std::runtime_error when it is in
-  /// use.
+  /// use. Off the loopback interface a Context with keys encrypts it, and the endpoint given back
+  /// names the server's key after a #.
   std::string bind(const std::string& endpoint);
   void connect(const std::string& endpoint);
 
@@ -83,15 +84,22 @@ private:
   struct Arrived;
   bool is_routed() const { return type_ == SocketType::router; }
   bool is_headed() const { return is_routed() || type_ == SocketType::dealer; }
-  bool is_encrypted() const { return options_.server_keys || options_.client_keys; }
+  bool has_own_keys() const { return options_.server_keys || options_.client_keys; }
   bool send_parts(std::vector<Frame>& parts, Deadline deadline);
   void say(const std::string& peer, const std::string& control);
   void greet();
-  void set_keys(Context& context);
+  void set_keys();
+  void set_client_keys(const ClientKeys& keys);
+  void set_server_keys(const ServerKeys& keys);
+  void set_no_keys();
+  void limit_frames(bool encrypted);
+  std::string use_keys_to_bind(const std::string& endpoint);
+  std::string use_keys_to_connect(const std::string& endpoint);
   Received receive(Message& message);
   bool receive_parts(Arrived& arrived);
   bool unpack(Arrived& arrived);
 
+  Context* context_;
   void* handle_ = nullptr;
   SocketType type_;
   SocketOptions options_;

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include <zmq.h>
+
+#include "env/wire/deployment_keys.hpp"
+#include "env/wire/gatekeeper.hpp"
+#include "env/wire/socket.hpp"
+#include "env/wire/zeromq.hpp"
+
+namespace troupe::env::wire {
+
+namespace {
+
+using zeromq::set;
+
+constexpr std::size_t kHandshakeBytes = 1024; // the limit holds for ZeroMQ's own commands too
+constexpr std::size_t kSealBytes = 64;        // of an encrypted part, beyond its own
+
+void set_own_pair(void* socket, const KeyPair& own) {
+  check_key(own.public_key, "own public key");
+  check_key(own.secret_key, "own secret key");
+  set(socket, ZMQ_CURVE_PUBLICKEY, own.public_key);
+  set(socket, ZMQ_CURVE_SECRETKEY, own.secret_key);
+}
+
+} // namespace
+
+/// What a peer may send in one frame, as it is on its way.
+void Socket::limit_frames(bool encrypted) {
+  set(handle_, ZMQ_MAXMSGSIZE,
+      static_cast<std::int64_t>(std::max(options_.max_frame_bytes, kHandshakeBytes)
+                                + (encrypted ? kSealBytes : 0)));
+}
+
+void Socket::set_keys() {
+  if (options_.server_keys && options_.client_keys)
+    throw std::invalid_argument("a socket with server_keys and client_keys: a server binds, a "
+                                "client connects; give it one of them");
+  if (options_.client_keys)
+    set_client_keys(*options_.client_keys);
+  if (options_.server_keys)
+    set_server_keys(*options_.server_keys);
+}
+
+void Socket::set_client_keys(const ClientKeys& keys) {
+  check_key(keys.server, "server's public key");
+  set_own_pair(handle_, keys.own);
+  set(handle_, ZMQ_CURVE_SERVERKEY, keys.server);
+  limit_frames(true);
+}
+
+void Socket::set_server_keys(const ServerKeys& keys) {
+  for (const std::string& key : keys.allowed)
+    check_key(key, "allowed public key");
+  set(handle_, ZMQ_CURVE_SERVER, 1);
+  set_own_pair(handle_, keys.own);
+  limit_frames(true);
+  if (!admission_)
+    admission_ = context_->gatekeeper().guard(handle_, keys.allowed, options_.on_stranger);
+  set(handle_, ZMQ_ZAP_DOMAIN, admission_->domain);
+}
+
+/// What is connected from now on is not encrypted; ZeroMQ takes the options of the moment.
+void Socket::set_no_keys() {
+  if (!context_->keys() || has_own_keys())
+    return; // never anything else
+  set(handle_, ZMQ_CURVE_SERVER, 0);
+  limit_frames(false);
+}
+
+/// Gives the server's key that the endpoint is to name, "" for none.
+std::string Socket::use_keys_to_bind(const std::string& endpoint) {
+  const auto& shared = context_->keys();
+  // Bound off the loopback interface once, it encrypts there too.
+  const bool stays_plain = is_loopback(endpoint) && !(shared && admission_);
+  if (options_.server_keys || stays_plain)
+    return "";
+  if (shared) {
+    set_server_keys(server_keys(*shared));
+    return shared->own.public_key;
+  }
+  if (!options_.allow_other_hosts)
+    throw std::invalid_argument("endpoint " + endpoint
+                                + " is not of this host's loopback interface and there are no keys "
+                                  "to encrypt with; bind to tcp://127.0.0.1:*, or make keys: for a "
+                                  "deployment with `troupe keys cluster DIR` (--keys DIR), for one "
+                                  "socket with `troupe keys new DIR` (server_keys)");
+  return "";
+}
+
+/// Gives the address, for ZeroMQ.
+std::string Socket::use_keys_to_connect(const std::string& endpoint) {
+  const auto [address, server_key] = split_endpoint(endpoint);
+  if (options_.client_keys)
+    return address;
+  if (context_->keys() && (!is_loopback(address) || !server_key.empty()))
+    set_client_keys(client_keys(*context_->keys(), server_key));
+  else if (server_key.empty())
+    set_no_keys();
+  else
+    throw std::invalid_argument("endpoint " + endpoint
+                                + " is encrypted and this process has no keys; give it the "
+                                  "deployment's folder of keys: --keys DIR");
+  return address;
+}
+
+} // namespace troupe::env::wire

@@ -1,0 +1,152 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <mutex>
+#include <poll.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "env/wire/deployment_keys.hpp"
+#include "env/wire/descriptor.hpp"
+#include "env/wire/socket.hpp"
+
+// An encrypted port, and peers that do not keep to ZeroMQ's protocol.
+namespace troupe::env::wire {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// The first bytes of ZeroMQ's protocol, version 3.1, with the mechanism named.
+std::string greeting(const std::string& mechanism) {
+  std::string bytes("\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01", 12);
+  bytes += mechanism;
+  bytes.resize(64, '\0');
+  return bytes;
+}
+
+Descriptor connected_to(const std::string& endpoint) {
+  const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE_EQ(::connect(socket.number(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  return socket;
+}
+
+void say(const Descriptor& socket, const std::string& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const auto sent =
+        ::send(socket.number(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+    if (sent <= 0)
+      return; // closed in the middle of it
+    done += static_cast<std::size_t>(sent);
+  }
+}
+
+bool is_closed(const Descriptor& socket) {
+  const auto end = Clock::now() + seconds(60);
+  std::array<char, 4096> bytes{};
+  while (Clock::now() < end) {
+    pollfd item{socket.number(), POLLIN, 0};
+    if (::poll(&item, 1, 100) <= 0)
+      continue;
+    const auto got = ::recv(socket.number(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+      return true;
+  }
+  return false;
+}
+
+/// A server off the loopback interface (everywhere) and an honest client's question.
+struct Port {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  std::shared_ptr<const DeploymentKeys> keys =
+      std::make_shared<DeploymentKeys>(DeploymentKeys{make_key_pair(), {}});
+  Context context{1, keys};
+  Socket server;
+  std::string endpoint;
+  std::string address;
+
+  Port()
+      : server(context, SocketType::router,
+               {.max_frame_bytes = 4096, .on_stranger = [this](const std::string& line) {
+                  const std::lock_guard lock(mutex);
+                  told.push_back(line);
+                }}) {
+    endpoint = server.bind("tcp://0.0.0.0:*");
+    endpoint.replace(endpoint.find("0.0.0.0"), 7, "127.0.0.1");
+    address = split_endpoint(endpoint).address;
+  }
+
+  void check_served() {
+    Socket client(context, SocketType::dealer);
+    client.connect(endpoint);
+    Message question;
+    question.header = "hello";
+    REQUIRE(client.send(std::move(question), Clock::now() + seconds(5)));
+    Message got;
+    const auto end = Clock::now() + seconds(30);
+    while (server.try_receive(got) != Socket::Received::message) {
+      REQUIRE(Clock::now() < end);
+      server.wait(end);
+    }
+    CHECK_EQ(got.header, "hello");
+  }
+
+  std::size_t lines() {
+    const std::lock_guard lock(mutex);
+    return told.size();
+  }
+};
+
+TEST_CASE("garbage, oversized frames and broken handshakes at an encrypted port are cut off") {
+  Port port;
+  const std::string hello = "\x04\x46\x05HELLO"; // a command of 70 bytes
+  const std::vector<std::string> attacks{
+      std::string(100'000, '\x01'),
+      "GET / HTTP/1.1\r\nHost: here\r\n\r\n" + std::string(200, ' '),
+      greeting("NULL") + std::string("\x04\x05READY", 7), // no encryption
+      greeting("CURVE")
+          + std::string("\x06\xff\xff\xff\xff\xff\xff\xff\xff", 9),       // of 2^64 - 1 bytes
+      greeting("CURVE") + std::string("\x06\0\0\0\0\x7f\xff\xff\xff", 9), // of 2 GiB
+      greeting("CURVE") + hello + std::string(64, 'x'), // too short for what it says
+      greeting("CURVE") + std::string("\x04\xc8\x05HELLO\x01\0", 10)
+          + std::string(192, 'x'),                                  // no box
+      greeting("CURVE") + std::string("\x04\x0a\x08INITIATEx", 12), // out of turn
+      greeting("CURVE") + std::string("\0\x05hello", 7),            // a message before all
+  };
+  for (std::size_t i = 0; i < attacks.size(); ++i) {
+    CAPTURE(i);
+    const Descriptor socket = connected_to(port.address);
+    say(socket, attacks[i]);
+    if (i != 5) // waits for the rest, and is closed when its time is over
+      CHECK(is_closed(socket));
+    port.check_served();
+  }
+  CHECK_LE(port.lines(), 1); // told once, if at all
+}
+
+TEST_CASE("silent peers of an encrypted port are closed in time, and nobody waits for them") {
+  Port port;
+  std::vector<Descriptor> silent;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(connected_to(port.address));
+    if (i % 2 == 1)
+      say(silent.back(), greeting("CURVE").substr(0, static_cast<std::size_t>(i) % 64));
+  }
+  port.check_served();
+  for (const Descriptor& socket : silent)
+    CHECK(is_closed(socket));
+}
+
+} // namespace
+} // namespace troupe::env::wire

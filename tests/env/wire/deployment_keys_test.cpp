@@ -1,0 +1,151 @@
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "env/wire/deployment_keys.hpp"
+#include "env/wire/publication.hpp"
+#include "env/wire/socket.hpp"
+
+namespace troupe::env::wire {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// No interface but the loopback one can be relied on here; 0.0.0.0 counts as off it all the same.
+constexpr const char* kEverywhere = "tcp://0.0.0.0:*";
+
+std::shared_ptr<const DeploymentKeys> made(std::vector<KeyPair> retired = {}) {
+  return std::make_shared<DeploymentKeys>(DeploymentKeys{make_key_pair(), std::move(retired)});
+}
+
+/// The endpoint as a process on this host reaches it.
+std::string reached(const std::string& bound) {
+  std::string endpoint = bound;
+  return endpoint.replace(endpoint.find("0.0.0.0"), 7, "127.0.0.1");
+}
+
+void say(Socket& from, const std::string& text) {
+  Message message;
+  message.header = text;
+  REQUIRE(from.send(std::move(message), Clock::now() + seconds(10)));
+}
+
+std::string hear(Socket& at, milliseconds patience = seconds(20)) {
+  Message message;
+  const auto end = Clock::now() + patience;
+  while (at.try_receive(message) != Socket::Received::message)
+    if (!at.wait(end))
+      return "nothing";
+  return message.header;
+}
+
+TEST_CASE("processes with a deployment's keys talk off the loopback interface and need no other") {
+  const auto keys = made();
+  Context context(1, keys);
+  Socket server(context, SocketType::router);
+  const std::string endpoint = server.bind(kEverywhere);
+  CHECK_EQ(split_endpoint(endpoint).server_key, keys->own.public_key);
+  Socket client(context, SocketType::dealer);
+  client.connect(reached(endpoint));
+  say(client, "hello");
+  CHECK_EQ(hear(server), "hello");
+  CHECK_EQ(server.strangers(), 0);
+}
+
+TEST_CASE("what is published off the loopback interface is encrypted too") {
+  const auto keys = made();
+  Context context(1, keys);
+  Publisher publisher(context, kEverywhere);
+  Subscriber subscriber(context, reached(publisher.endpoint()), 4);
+  const std::vector<float> values{1, 2, 3};
+  publisher.publish(7, values);
+  const auto end = Clock::now() + seconds(20);
+  std::optional<Received> got;
+  while (!(got = subscriber.wait(Clock::now() + milliseconds(20)))) {
+    REQUIRE(Clock::now() < end);
+    publisher.repeat();
+  }
+  CHECK_EQ(got->version, 7);
+
+  Context stranger;
+  const std::string plain = split_endpoint(reached(publisher.endpoint())).address;
+  Subscriber eavesdropper(stranger, plain, 4);
+  for (int i = 0; i < 20; ++i) {
+    publisher.repeat();
+    CHECK_FALSE(eavesdropper.wait(Clock::now() + milliseconds(10)));
+  }
+}
+
+TEST_CASE("on the loopback interface nothing changes with keys, also of a socket with both") {
+  Context context(1, made());
+  Socket near(context, SocketType::router);
+  Socket far(context, SocketType::router);
+  const std::string plain = near.bind("tcp://127.0.0.1:*");
+  CHECK_EQ(split_endpoint(plain).server_key, "");
+  Socket client(context, SocketType::dealer);
+  client.connect(reached(far.bind(kEverywhere)));
+  say(client, "encrypted");
+  CHECK_EQ(hear(far), "encrypted");
+  Context without;
+  Socket other(without, SocketType::dealer);
+  other.connect(plain);
+  say(other, "plain");
+  CHECK_EQ(hear(near), "plain");
+}
+
+TEST_CASE("without keys nothing binds off the loopback interface") {
+  Context context;
+  Socket server(context, SocketType::router);
+  CHECK_THROWS_WITH_AS(server.bind(kEverywhere), doctest::Contains("troupe keys cluster DIR"),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(Publisher(context, kEverywhere), std::invalid_argument);
+  CHECK_THROWS_AS(server.bind("tcp://127.example.org:7400"), std::invalid_argument);
+}
+
+TEST_CASE("a process without keys is told where an endpoint is encrypted") {
+  Context context;
+  Socket client(context, SocketType::dealer);
+  const std::string endpoint = with_server_key("tcp://127.0.0.1:7400", make_key_pair().public_key);
+  CHECK_THROWS_WITH_AS(client.connect(endpoint), doctest::Contains("--keys DIR"),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(client.connect("tcp://127.0.0.1:7400#short"), std::invalid_argument);
+}
+
+TEST_CASE("another deployment's keys are a stranger's") {
+  Context context(1, made());
+  Context other(1, made());
+  Socket server(context, SocketType::router);
+  const std::string endpoint = reached(server.bind(kEverywhere));
+  // One believes the address to be its own deployment's, the other has learned the server's key.
+  Socket mistaken(other, SocketType::dealer);
+  Socket informed(other, SocketType::dealer);
+  mistaken.connect(with_server_key(split_endpoint(endpoint).address, other.keys()->own.public_key));
+  informed.connect(endpoint);
+  say(mistaken, "let me in");
+  say(informed, "let me in");
+  const auto end = Clock::now() + seconds(20);
+  while (server.strangers() < 2) {
+    REQUIRE(Clock::now() < end);
+    CHECK_EQ(hear(server, milliseconds(5)), "nothing");
+  }
+}
+
+TEST_CASE("while keys are rotated old and new processes reach each other both ways") {
+  const KeyPair before = make_key_pair();
+  Context old_context(1, std::make_shared<DeploymentKeys>(DeploymentKeys{before, {}}));
+  Context new_context(1, made({before}));
+  for (const auto& [serving, asking] :
+       {std::pair(&old_context, &new_context), std::pair(&new_context, &old_context)}) {
+    Socket server(*serving, SocketType::router);
+    Socket client(*asking, SocketType::dealer);
+    const std::string endpoint = reached(server.bind(kEverywhere));
+    client.connect(endpoint);
+    say(client, "still here");
+    CHECK_EQ(hear(server), "still here");
+  }
+}
+
+} // namespace
+} // namespace troupe::env::wire
