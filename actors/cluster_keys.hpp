@@ -43,7 +43,7 @@ void make_cluster_keys(const std::filesystem::path& folder, WallClock::time_poin
                        const KeyValidity& validity = {});
 
 struct KeyRotation {
-  KeyValidity validity;
+  KeyValidity validity = {};
   std::chrono::hours grace{24}; // the old CURVE pair stays good so long
   bool authority = false; // a new one too: nodes with the old one are strangers, restart them all
 };

@@ -58,6 +58,7 @@ public:
 
   bool is_encrypted() const { return context_ != nullptr; }
   std::int64_t strangers() const; // connections refused so far
+  std::size_t handshakes() const; // connections that are not let in yet
 
 private:
   std::uint16_t publish_at(const caf::strong_actor_ptr& whom, std::set<std::string> signatures,

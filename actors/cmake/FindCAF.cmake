@@ -1,4 +1,4 @@
-# Debian's libcaf-dev has no CMake package: imported targets CAF::core, CAF::io and CAF::openssl from headers and libraries.
+# Debian's libcaf-dev has no CMake package: imported targets CAF::core and CAF::io from headers and libraries.
 include(FindPackageHandleStandardArgs)
 find_path(CAF_INCLUDE_DIR caf/config.hpp)
 set(_required CAF_INCLUDE_DIR)
