@@ -1,19 +1,27 @@
 #!/usr/bin/env bash
 # Runs a command inside a Slurm of its own on this host, and takes that down again.
-# Usage: slurm_here.sh [-N NODES] COMMAND [ARGUMENT…]      e.g. slurm_here.sh srun -n 2 hostname
+# Usage: slurm_here.sh [-N NODES | --hosts] COMMAND [ARGUMENT…]      e.g. slurm_here.sh srun -n 2 hostname
 #   -N: nodes, each a slurmd of this host on a port of its own (default 1); each has as many processors as the host, at least 4.
+#   --hosts: for a command of hosts.sh: a node on each of its hosts, by its name and address; COMMAND runs beside them.
 # munged, slurmctld and slurmd run in the foreground as this user, root or not, listen on the loopback alone on free ports, and keep
 # everything in a temporary folder; a Slurm that is configured on the host is neither used nor touched. COMMAND finds it by SLURM_CONF.
 # Exit code: COMMAND's; 77 where Slurm is not installed (says "skipped:"); 1 where the daemons do not come up (their logs are shown) or
 # where a process is left when all is down.
 set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
 nodes=1
+hosts=0
 if [ "${1:-}" = -N ]; then
   nodes=$2
   shift 2
+elif [ "${1:-}" = --hosts ]; then
+  source "$here/host_tools.sh"
+  hosts=1
+  nodes=$TROUPE_HOSTS
+  shift
 fi
 [[ "$nodes" =~ ^[1-9][0-9]?$ ]] || { echo "-N is \"$nodes\"; it must be a number of nodes from 1 to 99" >&2; exit 2; }
-[ $# -gt 0 ] || { sed -n 2,8p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 2,9p "$0" >&2; exit 2; }
 PATH=$PATH:/usr/sbin:/sbin
 for program in munged slurmctld slurmd srun scontrol; do
   command -v "$program" >/dev/null || {
@@ -81,11 +89,13 @@ mkdir -m 755 "$folder/munge" "$folder/state"
 chmod 755 "$folder"
 dd if=/dev/urandom of="$folder/munge.key" bs=128 count=1 2>/dev/null
 chmod 600 "$folder/munge.key"
+controller=127.0.0.1
+[ $hosts = 0 ] || controller=10.77.0.254
 processors=$(($(nproc) > 4 ? $(nproc) : 4))
 {
   cat <<CONF
 ClusterName=here
-SlurmctldHost=$(hostname -s)(127.0.0.1)
+SlurmctldHost=$(hostname -s)($controller)
 SlurmctldPort=${ports[0]}
 SlurmUser=$user
 SlurmdUser=$user
@@ -114,7 +124,11 @@ SlurmdParameters=config_overrides
 KillWait=2
 CONF
   for ((i = 0; i < nodes; ++i)); do
-    echo "NodeName=here$i NodeAddr=127.0.0.1 NodeHostname=here$i Port=${ports[i + 1]} CPUs=$processors State=UNKNOWN"
+    if [ $hosts = 1 ]; then
+      echo "NodeName=host$i NodeAddr=$(host_address $i) Port=${ports[i + 1]} CPUs=$processors State=UNKNOWN"
+    else
+      echo "NodeName=here$i NodeAddr=127.0.0.1 NodeHostname=here$i Port=${ports[i + 1]} CPUs=$processors State=UNKNOWN"
+    fi
   done
   echo "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES"
 } >"$SLURM_CONF"
@@ -130,8 +144,14 @@ done
 slurmctld -D -c >"$folder/slurmctld.out.log" 2>&1 &
 daemons+=($!)
 for ((i = 0; i < nodes; ++i)); do
-  mkdir -p "$folder/spool.here$i"
-  slurmd -D -N "here$i" >"$folder/slurmd.here$i.out.log" 2>&1 &
+  name=here$i
+  enter=()
+  if [ $hosts = 1 ]; then
+    name=host$i
+    enter_host "$i"
+  fi
+  mkdir -p "$folder/spool.$name"
+  ${enter[@]+"${enter[@]}"} slurmd -D -N "$name" >"$folder/slurmd.$name.out.log" 2>&1 &
   daemons+=($!)
 done
 for _ in $(seq 300); do
