@@ -14,7 +14,7 @@
 #include <stdexcept>
 
 #include "experiments/commands/commands.hpp"
-#include "experiments/commands/run_process.hpp"
+#include "experiments/launchers/how_it_ended.hpp"
 
 namespace troupe::experiments::commands {
 namespace {

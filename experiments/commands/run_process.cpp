@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "experiments/folder_lock.hpp"
+#include "experiments/launchers/how_it_ended.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -28,14 +29,6 @@ int open_file(const std::filesystem::path& path, int flags) {
 }
 
 } // namespace
-
-std::string how_it_ended(const siginfo_t& about) {
-  if (about.si_code == CLD_EXITED) {
-    return "ended with exit code " + std::to_string(about.si_status);
-  }
-  return "was killed by signal " + std::to_string(about.si_status) + " ("
-         + ::strsignal(about.si_status) + ")";
-}
 
 std::string last_line(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary | std::ios::ate);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <signal.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -34,9 +33,6 @@ private:
   pid_t process_ = -1;
   int ended_ = -1; // pidfd
 };
-
-/// How a process ended, in words.
-std::string how_it_ended(const siginfo_t& about);
 
 /// The last line of a file that is not empty; "" when there is none.
 std::string last_line(const std::filesystem::path& file);

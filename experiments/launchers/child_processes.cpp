@@ -1,0 +1,363 @@
+#include "experiments/launchers/child_processes.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+
+#include "experiments/launchers/how_it_ended.hpp"
+
+extern char** environ; // NOLINT(readability-redundant-declaration): POSIX declares it nowhere
+
+namespace troupe::experiments::launchers {
+namespace {
+
+constexpr std::size_t kLongestLine = 1 << 16; // bytes
+constexpr std::size_t kLastLines = 20;
+
+void close_if_open(int& descriptor) {
+  if (descriptor >= 0)
+    ::close(descriptor);
+  descriptor = -1;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  for (const std::string& word : words)
+    result.push_back(const_cast<char*>(word.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+/// This process's environment with `changes`, "NAME=value" each.
+std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    bool replaced = false;
+    for (const std::string& change : changes)
+      replaced = replaced || change.starts_with(name);
+    if (!replaced)
+      result.emplace_back(text);
+  }
+  result.insert(result.end(), changes.begin(), changes.end());
+  return result;
+}
+
+} // namespace
+
+struct ChildProcesses::Child {
+  ~Child() {
+    close_if_open(ended);
+    close_if_open(output);
+    close_if_open(input);
+  }
+  pid_t process = -1;
+  int ended = -1;  // pidfd
+  int output = -1; // pipe; of the thread
+  int input = -1;  // socket
+  std::function<bool(std::string_view)> line;
+  std::string partial;
+  std::deque<std::string> last;
+  std::optional<End> end; // under the mutex, as `input` is
+};
+
+struct ChildProcesses::Request {
+  std::shared_ptr<Child> child;
+  const Start* what = nullptr;
+  std::string problem = {};
+  bool done = false;
+};
+
+ChildProcesses::ChildProcesses() : woken_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (woken_ < 0)
+    throw std::runtime_error("cannot make an eventfd; raise the limit of open files (ulimit -n)");
+  thread_ = std::jthread([this] { work(); });
+}
+
+ChildProcesses::~ChildProcesses() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake();
+  thread_.join();
+  for (auto& [id, child] : children_)
+    if (!child->end) {
+      ::kill(-child->process, SIGKILL);
+      ::kill(child->process, SIGKILL);
+      ::waitpid(child->process, nullptr, 0);
+    }
+  ::close(woken_);
+}
+
+void ChildProcesses::wake() const {
+  const std::uint64_t one = 1;
+  (void)!::write(woken_, &one, sizeof one);
+}
+
+/// On the thread: the kernel kills a child when the thread that forked it ends.
+void ChildProcesses::fork_child(Child& child, const Start& what) {
+  int out[2] = {-1, -1};
+  int in[2] = {-1, -1};
+  const auto fail = [&](const char* action) {
+    const std::string reason = std::strerror(errno);
+    for (int* end : {&out[0], &out[1], &in[0], &in[1]})
+      close_if_open(*end);
+    throw std::runtime_error(std::string("cannot start ") + what.words.at(0) + ": " + action + ": "
+                             + reason);
+  };
+  if (::pipe2(out, O_CLOEXEC) != 0)
+    fail("pipe");
+  if (what.input ? ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0
+                 : (in[1] = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+    fail("standard input");
+  const auto environment = environment_with(what.environment);
+  const auto words = pointers(what.words);
+  const auto variables = pointers(environment);
+  const pid_t parent = ::getpid();
+  sigset_t none;
+  ::sigemptyset(&none);
+  child.process = ::fork();
+  if (child.process == 0) { // only async-signal-safe calls from here to exec
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent)
+      ::_exit(1); // the parent ended before the line above
+    ::signal(SIGPIPE, SIG_DFL);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::dup2(in[1], STDIN_FILENO);
+    ::dup2(out[1], STDOUT_FILENO);
+    ::dup2(out[1], STDERR_FILENO);
+    ::execve(words[0], words.data(), variables.data());
+    constexpr std::string_view kMessage = "it cannot be executed\n";
+    (void)!::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    ::_exit(127);
+  }
+  if (child.process < 0)
+    fail("fork");
+  ::setpgid(child.process, child.process); // whoever is first, the child or this
+  close_if_open(out[1]);
+  close_if_open(in[1]);
+  child.output = out[0];
+  child.input = in[0];
+  ::fcntl(child.output, F_SETFL, O_NONBLOCK);
+  child.ended = static_cast<int>(::syscall(SYS_pidfd_open, child.process, 0));
+  if (child.ended < 0) {
+    ::kill(child.process, SIGKILL);
+    ::waitpid(child.process, nullptr, 0);
+    throw std::runtime_error("cannot watch a process: pidfd_open needs Linux 5.3");
+  }
+}
+
+ChildProcesses::Id ChildProcesses::start(Start what) {
+  Request request{.child = std::make_shared<Child>(), .what = &what};
+  request.child->line = what.line;
+  std::unique_lock lock(mutex_);
+  requests_.push_back(&request);
+  wake();
+  changed_.wait(lock, [&] { return request.done; });
+  if (!request.problem.empty())
+    throw std::runtime_error(request.problem);
+  children_[++next_] = request.child;
+  wake();
+  return next_;
+}
+
+std::vector<std::shared_ptr<ChildProcesses::Child>> ChildProcesses::running() const {
+  std::vector<std::shared_ptr<Child>> result;
+  for (const auto& [id, child] : children_)
+    if (!child->end)
+      result.push_back(child);
+  return result;
+}
+
+void ChildProcesses::work() {
+  std::vector<std::shared_ptr<Child>> children;
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (; !requests_.empty(); requests_.pop_front()) {
+        Request& request = *requests_.front();
+        try {
+          fork_child(*request.child, *request.what);
+        } catch (const std::exception& error) {
+          request.problem = error.what();
+        }
+        request.done = true;
+        changed_.notify_all();
+      }
+      if (ending_) // what is left dies with this thread
+        return;
+      children = running();
+    }
+    std::vector<pollfd> watched{{woken_, POLLIN, 0}};
+    for (const auto& child : children) {
+      watched.push_back({child->ended, POLLIN, 0});
+      watched.push_back({child->output, POLLIN, 0});
+    }
+    ::poll(watched.data(), watched.size(), -1);
+    std::uint64_t count = 0;
+    if (watched[0].revents != 0)
+      (void)!::read(woken_, &count, sizeof count);
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (watched[2 + 2 * i].revents != 0)
+        drain(*children[i], false);
+      if (watched[1 + 2 * i].revents != 0)
+        collect(*children[i]);
+    }
+  }
+}
+
+/// All that is there; `to_the_end`: what has no end of line too.
+void ChildProcesses::drain(Child& child, bool to_the_end) {
+  const auto show = [&](std::string_view line) {
+    if (!line.empty() && line.back() == '\r')
+      line.remove_suffix(1);
+    const bool keep = !child.line || child.line(line);
+    if (keep && line.find_first_not_of(" \t") != std::string_view::npos) {
+      child.last.emplace_back(line);
+      if (child.last.size() > kLastLines)
+        child.last.pop_front();
+    }
+  };
+  char bytes[1 << 14];
+  while (child.output >= 0) {
+    const ssize_t count = ::read(child.output, bytes, sizeof bytes);
+    if (count == 0)
+      close_if_open(child.output);
+    if (count <= 0)
+      break;
+    std::string_view rest(bytes, static_cast<std::size_t>(count));
+    for (std::size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;
+         rest.remove_prefix(end + 1)) {
+      child.partial += rest.substr(0, end);
+      show(child.partial);
+      child.partial.clear();
+    }
+    child.partial += rest;
+    if (child.partial.size() > kLongestLine) {
+      show(child.partial);
+      child.partial.clear();
+    }
+  }
+  if (to_the_end && !child.partial.empty()) {
+    show(child.partial);
+    child.partial.clear();
+  }
+}
+
+void ChildProcesses::collect(Child& child) {
+  siginfo_t about{};
+  const auto process = static_cast<id_t>(child.process);
+  if (::waitid(P_PID, process, &about, WEXITED | WNOWAIT | WNOHANG) != 0 || about.si_pid == 0)
+    return;
+  ::kill(-child.process, SIGKILL); // before its number may be another's
+  drain(child, true);
+  close_if_open(child.output); // one that left its group may hold it for ever
+  const std::lock_guard lock(mutex_);
+  ::waitid(P_PID, process, &about, WEXITED);
+  close_if_open(child.input);
+  const bool exited = about.si_code == CLD_EXITED;
+  child.end = End{.good = exited && about.si_status == 0,
+                  .exit_code = exited ? about.si_status : -1,
+                  .how = how_it_ended(about),
+                  .last_lines = {child.last.begin(), child.last.end()}};
+  changed_.notify_all();
+}
+
+std::shared_ptr<ChildProcesses::Child> ChildProcesses::find(Id child) const {
+  const auto found = children_.find(child);
+  return found == children_.end() ? nullptr : found->second;
+}
+
+bool ChildProcesses::write(Id id, std::string_view bytes, Clock::time_point deadline) {
+  while (!bytes.empty()) {
+    int input = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto child = find(id);
+      if (!child || child->input < 0)
+        return false;
+      const ssize_t count =
+          ::send(child->input, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count > 0)
+        bytes.remove_prefix(static_cast<std::size_t>(count));
+      else if (errno != EAGAIN && errno != EINTR)
+        return false;
+      if (count > 0)
+        continue;
+      input = ::fcntl(child->input, F_DUPFD_CLOEXEC, 0); // it may be closed while this waits
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd ready{input, POLLOUT, 0};
+    const bool taken =
+        left > 0 && ::poll(&ready, 1, static_cast<int>(std::min<long>(left, 60'000))) >= 0;
+    ::close(input);
+    if (!taken || Clock::now() >= deadline)
+      return false;
+  }
+  return true;
+}
+
+void ChildProcesses::close_input(Id id) {
+  const std::lock_guard lock(mutex_);
+  if (const auto child = find(id))
+    close_if_open(child->input);
+}
+
+void ChildProcesses::send(Id id, int signal) const {
+  const std::lock_guard lock(mutex_);
+  const auto child = find(id);
+  if (child && !child->end)
+    ::kill(child->process, signal);
+}
+
+void ChildProcesses::kill_group(Id id) const {
+  const std::lock_guard lock(mutex_);
+  const auto child = find(id);
+  if (child && !child->end)
+    ::kill(-child->process, SIGKILL);
+}
+
+std::optional<ChildProcesses::End> ChildProcesses::wait(Id id, Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  const auto child = find(id);
+  if (!child)
+    return std::nullopt;
+  if (!changed_.wait_until(lock, deadline, [&] { return child->end.has_value(); }))
+    return std::nullopt;
+  children_.erase(id);
+  return child->end;
+}
+
+Finished run_to_end(ChildProcesses& children, ChildProcesses::Start what,
+                    ChildProcesses::Clock::time_point deadline) {
+  const auto lines = std::make_shared<std::vector<std::string>>();
+  what.line = [lines](std::string_view line) {
+    lines->emplace_back(line);
+    return true;
+  };
+  const auto id = children.start(std::move(what));
+  auto end = children.wait(id, deadline);
+  const bool late = !end;
+  while (!end) {
+    children.kill_group(id);
+    end = children.wait(id, ChildProcesses::Clock::now() + std::chrono::seconds(60));
+  }
+  return {.end = std::move(*end), .lines = *lines, .late = late};
+}
+
+} // namespace troupe::experiments::launchers

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/launchers/child_processes.hpp"
+#include "experiments/launchers/host_files.hpp"
+#include "experiments/launchers/ssh_launcher.hpp"
+
+namespace troupe::experiments::launchers {
+
+/// One node on one host, through one ssh. start() on one thread; then any.
+///
+/// The shell at the other end (host_script.hpp) is told line by line what to do, and answers with
+/// lines that begin with a word drawn for this session; all other lines are the node's or ssh's.
+class HostSession : public std::enable_shared_from_this<HostSession> {
+public:
+  HostSession(ChildProcesses& children, const LaunchSettings& settings, const SshSettings& ssh,
+              NodeStart node);
+
+  /// Copies what is missing and starts the node. False when it cannot; end() says why.
+  bool start(const HostFiles& files);
+
+  /// A sign of life.
+  void beat();
+
+  /// Tells the node to go, kills it after `grace`; end() will come.
+  void stop(std::chrono::milliseconds grace);
+
+  /// Kills the ssh; the host's shell ends the node.
+  void hang_up();
+
+  /// The end of the node, or of the connection to it, once.
+  std::optional<NodeEnd> end(ChildProcesses::Clock::time_point deadline);
+
+  /// Whether the host's shell did not say that it has removed everything.
+  bool may_have_left_something() const;
+
+  /// Ends and removes by another connection what may be left; a complaint, empty when all is gone.
+  std::string clean_up(ChildProcesses::Clock::time_point deadline);
+
+  const NodeStart& node() const { return node_; }
+
+private:
+  using Clock = ChildProcesses::Clock;
+  struct Failure {
+    std::string what;
+  };
+  std::vector<std::string> command() const;
+  bool take_line(std::string_view line);
+  std::string answer(Clock::time_point deadline, const std::string& doing);
+  void tell(std::string_view bytes, Clock::time_point deadline, const std::string& doing);
+  std::vector<bool> copy_missing(const HostFiles& files, Clock::time_point deadline);
+  void copy(const HostFile& file, Clock::time_point deadline);
+  void run(const HostFiles& files, const std::vector<bool>& copied, Clock::time_point deadline);
+
+  ChildProcesses& children_;
+  const LaunchSettings& settings_;
+  const SshSettings& ssh_;
+  const NodeStart node_;
+  const std::string word_;
+  ChildProcesses::Id id_ = 0;
+  std::string problem_; // why start() failed
+  mutable std::mutex mutex_;
+  std::condition_variable answered_;
+  std::deque<std::string> answers_;
+  std::string folder_;
+  bool removed_ = false;
+};
+
+} // namespace troupe::experiments::launchers

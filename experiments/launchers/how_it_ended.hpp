@@ -1,0 +1,12 @@
+#pragma once
+
+#include <signal.h>
+
+#include <string>
+
+namespace troupe::experiments {
+
+/// How a process ended: "ended with exit code 1", "was killed by signal 9 (Killed)".
+std::string how_it_ended(const siginfo_t& about);
+
+} // namespace troupe::experiments

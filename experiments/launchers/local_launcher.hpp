@@ -1,0 +1,28 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "experiments/launchers/child_processes.hpp"
+#include "experiments/launchers/launcher.hpp"
+
+namespace troupe::experiments::launchers {
+
+/// Nodes are processes on this host; they die with this one.
+class LocalLauncher : public Launcher {
+public:
+  explicit LocalLauncher(LaunchSettings settings);
+  void start(const std::vector<NodeStart>& nodes) override;
+  std::vector<NodeEnd> poll() override;
+  void stop(std::chrono::milliseconds grace) override;
+
+private:
+  std::vector<std::string> words(const NodeStart& node) const;
+
+  LaunchSettings settings_;
+  std::vector<std::pair<ChildProcesses::Id, NodeStart>> running_;
+  std::vector<NodeEnd> ended_;
+  ChildProcesses children_; // its thread calls settings_.output: it goes first
+};
+
+} // namespace troupe::experiments::launchers

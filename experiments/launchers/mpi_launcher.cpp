@@ -1,0 +1,254 @@
+#include "experiments/launchers/mpi_launcher.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "experiments/launchers/command_text.hpp"
+
+namespace troupe::experiments::launchers {
+namespace {
+
+using Clock = ChildProcesses::Clock;
+constexpr std::string_view kWord = "troupe-mpi-node ";
+constexpr std::chrono::seconds kGoodBye{10};   // for mpirun to end what is left
+constexpr std::chrono::milliseconds kLook{50}; // between two looks at whether mpirun has ended
+// mpirun ends all of a job when one process of it is killed: so this one lives on until its node
+// has ended, and says how.
+constexpr const char* kNode =
+    R"(trap : TERM; echo "troupe-mpi-node started"; exec 4>&2 2>/dev/null; "$@" 2>&4 4>&-; echo "troupe-mpi-node ended $?"; exit 0)";
+
+/// "[1,2]<stdout>:text" (`--tag-output`) -> 2, "text"
+std::optional<std::pair<std::size_t, std::string_view>> tagged(std::string_view line) {
+  const std::size_t comma = line.find(',');
+  const std::size_t close = line.find("]<std", comma);
+  const std::size_t colon = line.find(">:", close);
+  if (!line.starts_with("[") || colon == std::string_view::npos)
+    return std::nullopt;
+  std::size_t rank = 0;
+  const auto [end, error] = std::from_chars(line.data() + comma + 1, line.data() + close, rank);
+  if (error != std::errc() || end != line.data() + close)
+    return std::nullopt;
+  return std::pair{rank, line.substr(colon + 2)};
+}
+
+} // namespace
+
+std::vector<std::string> read_hostfile(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::vector<std::string> hosts;
+  for (std::string line; std::getline(in, line);) {
+    std::string host;
+    std::istringstream(line.substr(0, line.find('#'))) >> host;
+    if (!host.empty())
+      hosts.push_back(host.substr(host.find('@') == std::string::npos ? 0 : host.find('@') + 1));
+  }
+  if (hosts.empty())
+    throw std::invalid_argument(
+        std::string("mpi.hostfile is \"") + file.string()
+        + "\"; it must be a file with a host in each line; write one, or give the nodes addresses");
+  return hosts;
+}
+
+struct MpiLauncher::Job {
+  struct Node {
+    NodeStart start;
+    bool started = false;
+    bool told = false; // of its end, by poll()
+    std::optional<int> exit_code = {};
+    std::string last_line = {};
+  };
+  std::vector<std::string> words;
+  ChildProcesses::Id id = 0;
+  std::mutex mutex; // of nodes
+  std::condition_variable changed;
+  std::vector<Node> nodes; // by rank
+
+  bool take_line(std::string_view line, const LaunchSettings& settings);
+};
+
+bool MpiLauncher::Job::take_line(std::string_view line, const LaunchSettings& settings) {
+  const auto found = tagged(line);
+  if (!found || found->first >= nodes.size()) {
+    if (settings.output)
+      settings.output("mpirun", line);
+    return true;
+  }
+  Node& node = nodes[found->first];
+  const auto text = found->second;
+  if (!text.starts_with(kWord)) {
+    {
+      const std::lock_guard lock(mutex);
+      node.last_line = text;
+    }
+    if (settings.output)
+      settings.output(node.start.name, text);
+    return true;
+  }
+  const std::lock_guard lock(mutex);
+  node.started = true;
+  if (const auto rest = text.substr(kWord.size()); rest.starts_with("ended ")) {
+    int code = 1;
+    std::from_chars(rest.data() + 6, rest.data() + rest.size(), code);
+    node.exit_code = code;
+  }
+  changed.notify_all();
+  return false;
+}
+
+MpiLauncher::MpiLauncher(LaunchSettings settings, MpiSettings mpi)
+    : settings_(std::move(settings)), mpi_(std::move(mpi)) {
+  mpi_.mpirun = find_program(mpi_.mpirun, "mpi.mpirun", "install openmpi-bin, or name its path");
+  if (mpi_.program.empty())
+    mpi_.program = settings_.program.string();
+  const auto set = [](const char* name) { return std::getenv(name) != nullptr; };
+  if (::geteuid() == 0 && !(set("OMPI_ALLOW_RUN_AS_ROOT") && set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")))
+    throw std::invalid_argument(
+        "mpirun refuses to run as root; run as another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and "
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 yourself where that is safe");
+}
+
+MpiLauncher::~MpiLauncher() {
+  stop(std::chrono::milliseconds(0));
+}
+
+std::vector<std::string> MpiLauncher::words(const std::vector<NodeStart>& nodes) const {
+  const long grace = std::max<long>(1, (mpi_.grace.count() + 999) / 1000);
+  std::vector<std::string> words{mpi_.mpirun,
+                                 "--tag-output",
+                                 "--bind-to",
+                                 "none",
+                                 "--oversubscribe",
+                                 "--stdin",
+                                 "none",
+                                 "--mca",
+                                 "odls_base_sigkill_timeout",
+                                 std::to_string(grace)};
+  words.insert(words.end(), mpi_.options.begin(), mpi_.options.end());
+  bool first = true;
+  for (const NodeStart& node : nodes) {
+    if (!first)
+      words.emplace_back(":");
+    first = false;
+    words.insert(words.end(),
+                 {"-np", "1", "--host", node.host, "env", "TROUPE_NODE_NAME=" + node.name});
+    for (const auto& [name, value] : settings_.environment)
+      words.push_back(name + "=" + value);
+    words.insert(words.end(), {"bash", "-c", kNode, "troupe-node", mpi_.program});
+    words.insert(words.end(), node.arguments.begin(), node.arguments.end());
+  }
+  return words;
+}
+
+void MpiLauncher::start(const std::vector<NodeStart>& nodes) {
+  for (const NodeStart& node : nodes)
+    if (node.host.empty() || node.host.starts_with("-") || node.host.find(',') != std::string::npos)
+      throw std::invalid_argument(std::string("the address of node ") + node.name + " is \""
+                                  + node.host
+                                  + "\"; mpirun needs a host name or address: give the node an "
+                                    "address, or name mpi.hostfile");
+  if (nodes.empty())
+    return;
+  auto job = std::make_shared<Job>();
+  job->words = words(nodes);
+  for (const NodeStart& node : nodes)
+    job->nodes.push_back({.start = node});
+  job->id = children_.start({.words = job->words, .line = [this, job](std::string_view line) {
+                               return job->take_line(line, settings_);
+                             }});
+  jobs_.push_back(job);
+  wait_for_start(*job);
+}
+
+void MpiLauncher::wait_for_start(Job& job) {
+  const auto deadline = Clock::now() + mpi_.start_limit;
+  const auto all = [&] {
+    return std::all_of(job.nodes.begin(), job.nodes.end(),
+                       [](const Job::Node& node) { return node.started; });
+  };
+  while (true) {
+    std::optional<ChildProcesses::End> end;
+    {
+      std::unique_lock lock(job.mutex);
+      if (job.changed.wait_for(lock, kLook, all))
+        return;
+    }
+    bool late = false;
+    end = children_.wait(job.id, Clock::now());
+    if (!end && Clock::now() >= deadline) {
+      late = true;
+      children_.kill_group(job.id);
+      end = children_.wait(job.id, Clock::now() + kGoodBye);
+    }
+    if (!end)
+      continue;
+    if (late)
+      end->how = std::string("had not started all nodes after ")
+                 + std::to_string(mpi_.start_limit.count() / 1000) + " s";
+    end_job(job, *end);
+    std::erase_if(jobs_, [&](const auto& other) { return other.get() == &job; });
+    return;
+  }
+}
+
+/// Nodes that have ended by themselves.
+void MpiLauncher::take_ends(Job& job) {
+  const std::lock_guard lock(job.mutex);
+  for (Job::Node& node : job.nodes) {
+    if (!node.exit_code || std::exchange(node.told, true))
+      continue;
+    ended_.push_back(shell_end(node.start, *node.exit_code, node.last_line));
+  }
+}
+
+void MpiLauncher::end_job(Job& job, const ChildProcesses::End& end) {
+  take_ends(job);
+  const std::lock_guard lock(job.mutex);
+  for (Job::Node& node : job.nodes)
+    if (!std::exchange(node.told, true)) {
+      NodeEnd told = node_end(node.start, job.words, end);
+      told.good = false; // it would have said so
+      ended_.push_back(std::move(told));
+    }
+}
+
+std::vector<NodeEnd> MpiLauncher::poll() {
+  std::erase_if(jobs_, [this](const std::shared_ptr<Job>& job) {
+    const auto end = children_.wait(job->id, Clock::now());
+    if (end)
+      end_job(*job, *end);
+    else
+      take_ends(*job);
+    return end.has_value();
+  });
+  return std::exchange(ended_, {});
+}
+
+void MpiLauncher::stop(std::chrono::milliseconds grace) {
+  for (const auto& job : jobs_)
+    children_.send(job->id, SIGTERM); // mpirun passes it on, and kills after mpi_.grace
+  const auto deadline = Clock::now() + grace + kGoodBye;
+  for (const auto& job : jobs_) {
+    auto end = children_.wait(job->id, deadline);
+    while (!end) {
+      children_.kill_group(job->id); // its daemons end what they have started
+      end = children_.wait(job->id, Clock::now() + std::chrono::seconds(1));
+    }
+    end_job(*job, *end);
+  }
+  jobs_.clear();
+}
+
+} // namespace troupe::experiments::launchers

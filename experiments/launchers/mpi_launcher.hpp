@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/launchers/child_processes.hpp"
+#include "experiments/launchers/launcher.hpp"
+
+namespace troupe::experiments::launchers {
+
+struct MpiSettings {
+  std::string mpirun = "mpirun";
+  std::string program = {};              // on the hosts; "": LaunchSettings::program
+  std::vector<std::string> options = {}; // more of mpirun, a word each
+  std::chrono::milliseconds start_limit{120'000};
+  std::chrono::milliseconds grace{
+      60'000}; // between SIGTERM and SIGKILL; mpirun is told at the start
+};
+
+/// The hosts of a host file of mpirun, in its order, one for each line. Throws
+/// std::invalid_argument when it cannot be read or has none.
+std::vector<std::string> read_hostfile(const std::filesystem::path& file);
+
+/// Nodes are started by Open MPI's mpirun, one mpirun for each start(). The program and the files
+/// are where all hosts see them. A node may die and the others go on; when a host dies, mpirun ends
+/// them all. As root only where the user has set the variables that Open MPI asks for.
+class MpiLauncher : public Launcher {
+public:
+  MpiLauncher(LaunchSettings settings, MpiSettings mpi);
+  ~MpiLauncher() override;
+  void start(const std::vector<NodeStart>& nodes) override;
+  std::vector<NodeEnd> poll() override;
+  void stop(std::chrono::milliseconds grace) override;
+
+private:
+  struct Job;
+  std::vector<std::string> words(const std::vector<NodeStart>& nodes) const;
+  void wait_for_start(Job& job);
+  void take_ends(Job& job);
+  void end_job(Job& job, const ChildProcesses::End& end);
+
+  LaunchSettings settings_;
+  MpiSettings mpi_;
+  std::vector<NodeEnd> ended_;
+  std::vector<std::shared_ptr<Job>> jobs_;
+  ChildProcesses children_;
+};
+
+} // namespace troupe::experiments::launchers

@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "experiments/launchers/command_text.hpp"
+#include "experiments/launchers/slurm.hpp"
+
+namespace troupe::experiments::launchers {
+namespace {
+
+using Clock = ChildProcesses::Clock;
+constexpr std::chrono::seconds kLongestCall{60}; // of scancel
+constexpr std::chrono::milliseconds kLook{50};   // between two looks at whether srun has ended
+constexpr std::string_view kWord = "troupe-slurm-task ";
+// Says which step and node a task is, runs the node, and says how that ended. The end of standard
+// input tells the node to go; so does Slurm's own SIGTERM, of which the shell takes no notice.
+constexpr const char* kTask = R"sh(trap : TERM
+say=troupe-slurm-task
+echo "$say started $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME"
+exec 3<&0 4>&2 2>/dev/null
+TROUPE_NODE_NAME=$SLURMD_NODENAME "$@" 3<&- </dev/null 2>&4 4>&- &
+node=$!
+{ while read -r -u 3 _; do :; done; kill -TERM "$node"; } >/dev/null 4>&- &
+watcher=$!
+wait "$node"; code=$?
+while kill -0 "$node"; do wait "$node"; code=$?; done
+kill -KILL "$watcher"
+echo "$say ended $code"
+exit 0)sh";
+
+} // namespace
+
+struct SlurmLauncher::Step {
+  struct Task {
+    std::string host = {};
+    std::string last_line = {};
+    std::optional<int> exit_code = {};
+  };
+  struct TaskEnd { // by srun's word
+    std::vector<std::string> hosts = {};
+    std::string how = {};
+  };
+  std::vector<NodeStart> nodes; // that have not ended
+  std::vector<std::string> words;
+  ChildProcesses::Id id = 0;
+  std::mutex mutex; // of the rest
+  std::condition_variable changed;
+  std::string step;                  // "12.0", once a task runs
+  std::map<std::string, Task> tasks; // that have begun, by number
+  std::deque<TaskEnd> ends;
+
+  bool take_line(std::string_view line, const LaunchSettings& settings);
+  bool take_word(const std::string& number, const std::string& text);
+  void take_error(std::string_view line);
+  std::optional<NodeEnd> end_of(const NodeStart& node) const; // under the mutex
+};
+
+/// "0: what task 0 says" (`srun --label`), or srun's own.
+bool SlurmLauncher::Step::take_line(std::string_view line, const LaunchSettings& settings) {
+  const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t colon = line.find(": ");
+  const auto number = line.substr(first, colon == std::string_view::npos ? 0 : colon - first);
+  if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) {
+    take_error(line);
+    if (settings.output)
+      settings.output(nodes.size() == 1 ? nodes[0].name : "srun", line);
+    return true;
+  }
+  const auto text = line.substr(colon + 2);
+  std::string name;
+  {
+    const std::lock_guard lock(mutex);
+    if (text.starts_with(kWord))
+      return take_word(std::string(number), std::string(text.substr(kWord.size())));
+    Task& task = tasks[std::string(number)];
+    name = task.host.empty() ? "task " + std::string(number) : task.host;
+    task.last_line = text;
+  }
+  if (settings.output)
+    settings.output(name, text);
+  return true;
+}
+
+/// "started 12.0 node1", "ended 3"; under the mutex.
+bool SlurmLauncher::Step::take_word(const std::string& number, const std::string& text) {
+  std::istringstream in(text);
+  std::string what;
+  Task& task = tasks[number];
+  in >> what;
+  if (what == "started")
+    in >> step >> task.host;
+  int code = 0;
+  if (what == "ended" && in >> code)
+    task.exit_code = code;
+  changed.notify_all();
+  return false;
+}
+
+/// What its task has said of its end.
+std::optional<NodeEnd> SlurmLauncher::Step::end_of(const NodeStart& node) const {
+  for (const auto& [number, task] : tasks)
+    if (task.host == node.host && task.exit_code)
+      return shell_end(node, *task.exit_code, task.last_line);
+  return std::nullopt;
+}
+
+/// "srun: error: node[1-2]: tasks 0-1: Exited with exit code 3"
+void SlurmLauncher::Step::take_error(std::string_view line) {
+  constexpr std::string_view kBegin = "srun: error: ";
+  if (!line.starts_with(kBegin))
+    return;
+  const auto rest = line.substr(kBegin.size());
+  const std::size_t task = rest.find(": task");
+  const std::size_t how = task == std::string_view::npos ? task : rest.find(": ", task + 2);
+  if (how == std::string_view::npos)
+    return;
+  try {
+    const std::lock_guard lock(mutex);
+    ends.push_back(
+        {.hosts = parse_node_list(rest.substr(0, task)), .how = std::string(rest.substr(how + 2))});
+  } catch (const std::invalid_argument&) { // another message
+  }
+}
+
+SlurmLauncher::SlurmLauncher(LaunchSettings settings, std::chrono::milliseconds start_limit)
+    : settings_(std::move(settings)),
+      start_limit_(start_limit),
+      srun_(find_program("srun", "the Slurm launcher", "install slurm-client")),
+      scancel_(find_program("scancel", "the Slurm launcher", "install slurm-client")) {
+  auto nodes = allocated_nodes();
+  if (!nodes)
+    throw std::invalid_argument("SLURM_JOB_ID is not set: this is not in an allocation of Slurm; "
+                                "start it in a batch script, or by salloc");
+  allocated_ = std::move(*nodes);
+}
+
+SlurmLauncher::~SlurmLauncher() {
+  stop(std::chrono::milliseconds(0));
+}
+
+void SlurmLauncher::start(const std::vector<NodeStart>& nodes) {
+  std::map<std::vector<std::string>, std::vector<NodeStart>> alike;
+  for (const NodeStart& node : nodes) {
+    if (std::find(allocated_.begin(), allocated_.end(), node.host) == allocated_.end())
+      throw std::invalid_argument(std::string("node ") + node.name + " is on \"" + node.host
+                                  + "\", which is not among the "
+                                  + std::to_string(allocated_.size())
+                                  + " nodes of this Slurm job (SLURM_JOB_NODELIST); ask for more "
+                                    "nodes, or another placement");
+    alike[node.arguments].push_back(node);
+  }
+  std::vector<std::shared_ptr<Step>> begun;
+  for (const auto& [arguments, group] : alike) {
+    start_step(group);
+    begun.push_back(steps_.back());
+  }
+  for (const auto& step : begun)
+    wait_for_start(*step);
+}
+
+/// Those that Slurm has not started by then are told by poll(); so is a step that has ended.
+void SlurmLauncher::wait_for_start(Step& step) {
+  const auto deadline = Clock::now() + start_limit_;
+  std::unique_lock lock(step.mutex);
+  while (
+      !step.changed.wait_for(lock, kLook, [&] { return step.tasks.size() >= step.nodes.size(); })) {
+    lock.unlock();
+    if (const auto end = children_.wait(step.id, Clock::now())) {
+      end_step(step, *end);
+      std::erase_if(steps_, [&](const auto& other) { return other.get() == &step; });
+      return;
+    }
+    lock.lock();
+    if (Clock::now() < deadline)
+      continue;
+    std::erase_if(step.nodes, [&](const NodeStart& node) {
+      for (const auto& [number, task] : step.tasks)
+        if (task.host == node.host)
+          return false;
+      ended_.push_back(node_end(node, step.words,
+                                {.how = std::string("had not started it after ")
+                                        + std::to_string(start_limit_.count() / 1000) + " s"}));
+      return true;
+    });
+    if (step.tasks.empty())
+      children_.kill_group(step.id); // Slurm gives up the step
+    return;
+  }
+}
+
+void SlurmLauncher::start_step(const std::vector<NodeStart>& nodes) {
+  auto step = std::make_shared<Step>();
+  step->nodes = nodes;
+  const std::string count = std::to_string(nodes.size());
+  std::string hosts;
+  for (const NodeStart& node : nodes)
+    hosts += (hosts.empty() ? "" : ",") + node.host;
+  step->words = {srun_,
+                 "--nodes=" + count,
+                 "--ntasks=" + count,
+                 "--ntasks-per-node=1",
+                 "--nodelist=" + hosts,
+                 "--overlap",
+                 "--kill-on-bad-exit=0",
+                 "--no-kill",
+                 "--wait=0",
+                 "--input=all",
+                 "--mpi=none",
+                 "--cpu-bind=none",
+                 "--label",
+                 "--unbuffered",
+                 "bash",
+                 "-c",
+                 kTask,
+                 "troupe-node",
+                 settings_.program.string()};
+  step->words.insert(step->words.end(), nodes[0].arguments.begin(), nodes[0].arguments.end());
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : settings_.environment)
+    environment.push_back(name + "=" + value);
+  step->id = children_.start(
+      {.words = step->words,
+       .environment = std::move(environment),
+       .input = true,
+       .line = [this, step](std::string_view line) { return step->take_line(line, settings_); }});
+  steps_.push_back(std::move(step));
+}
+
+/// Those that have said so themselves, or of which srun has.
+void SlurmLauncher::take_ends(Step& step) {
+  const std::lock_guard lock(step.mutex);
+  std::erase_if(step.nodes, [&](const NodeStart& node) {
+    auto end = step.end_of(node);
+    for (const Step::TaskEnd& told : step.ends)
+      if (!end && std::find(told.hosts.begin(), told.hosts.end(), node.host) != told.hosts.end())
+        end = node_end(node, step.words, {.how = std::string("failed: ") + told.how});
+    if (end)
+      ended_.push_back(std::move(*end));
+    return end.has_value();
+  });
+  step.ends.clear();
+}
+
+void SlurmLauncher::end_step(Step& step, const ChildProcesses::End& end) {
+  take_ends(step);
+  for (const NodeStart& node : step.nodes) {
+    ended_.push_back(node_end(node, step.words, end));
+    ended_.back().good = false; // it would have said so
+  }
+  step.nodes.clear();
+}
+
+std::vector<NodeEnd> SlurmLauncher::poll() {
+  std::erase_if(steps_, [this](const std::shared_ptr<Step>& step) {
+    const auto end = children_.wait(step->id, Clock::now());
+    if (end)
+      end_step(*step, *end);
+    else
+      take_ends(*step);
+    return end.has_value();
+  });
+  return std::exchange(ended_, {});
+}
+
+void SlurmLauncher::stop(std::chrono::milliseconds grace) {
+  for (const auto& step : steps_)
+    children_.close_input(step->id);
+  const auto deadline = Clock::now() + grace;
+  for (const auto& step : steps_) {
+    auto end = children_.wait(step->id, deadline);
+    if (!end && !step->step.empty()) { // no more tasks begin: nobody writes it
+      run_to_end(children_, {.words = {scancel_, "--signal=KILL", step->step}},
+                 Clock::now() + kLongestCall);
+      end = children_.wait(step->id, Clock::now() + kLongestCall);
+    }
+    while (!end) {
+      children_.kill_group(step->id); // Slurm ends the tasks of an srun that is gone
+      end = children_.wait(step->id, Clock::now() + std::chrono::seconds(1));
+    }
+    end_step(*step, *end);
+  }
+  steps_.clear();
+}
+
+} // namespace troupe::experiments::launchers

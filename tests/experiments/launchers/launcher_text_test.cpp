@@ -1,0 +1,114 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "experiments/launchers/command_text.hpp"
+#include "experiments/launchers/host_files.hpp"
+#include "experiments/launchers/mpi_launcher.hpp"
+#include "experiments/launchers/slurm.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments::launchers;
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("a command is shown as a shell takes it, without its secrets") {
+  CHECK(command_text({"ssh", "-p", "22", "a b", "it's", ""}) == R"(ssh -p 22 'a b' 'it'\''s' '')");
+  CHECK(command_text({"node", "--token", "abc", "x"}) == "node --token … x");
+  CHECK(command_text({"node", "--secret-key=abc", "TROUPE_TOKEN=abc", "x"})
+        == "node --secret-key=… TROUPE_TOKEN=… x");
+  CHECK(command_text({"node", "--keys", "/home/token/keys", "x"})
+        == "node --keys /home/token/keys x");
+}
+
+TEST_CASE("a program that is not there is named with what asked for it") {
+  CHECK(find_program("bash", "the shell", "install it").ends_with("/bash"));
+  CHECK_THROWS_WITH_AS(
+      find_program("no-such-program", "mpi.mpirun", "install openmpi-bin"),
+      "mpi.mpirun: there is no program \"no-such-program\" on the PATH; install openmpi-bin",
+      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(find_program("/no/such/program", "ssh.program", "name another"),
+                       "ssh.program is \"/no/such/program\"; it must be a program; name another",
+                       std::invalid_argument);
+}
+
+TEST_CASE("a list of Slurm's nodes is written out") {
+  CHECK(parse_node_list("node1") == Names{"node1"});
+  CHECK(parse_node_list("gpu1,node[01-03,7],b")
+        == Names{"gpu1", "node01", "node02", "node03", "node7", "b"});
+  CHECK(parse_node_list("n[8-11]") == Names{"n8", "n9", "n10", "n11"});
+  CHECK(parse_node_list("rack[0-1]n[1-2]-x")
+        == Names{"rack0n1-x", "rack0n2-x", "rack1n1-x", "rack1n2-x"});
+  CHECK(parse_node_list("n[00001-65536]").size() == 65'536);
+}
+
+TEST_CASE("what is no list of nodes is refused") {
+  for (const char* bad :
+       {"", ",", "a,", "n[", "n]", "n[1", "n[]", "n[2-1]", "n[a-b]", "n[1-]", "n[[1]]", "n[-1]",
+        "n[1--2]", "n[0-65536]", "a[1-999]b[1-999]", "n[1-99999999999999999999]"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_node_list(bad), std::invalid_argument);
+  }
+}
+
+TEST_CASE("a job's state is read from scontrol's line") {
+  const auto running = parse_job("JobId=3 JobName=t UserId=a(1) JobState=RUNNING Reason=None "
+                                 "Requeue=1 Restarts=2 ExitCode=0:0 StdOut=/r/o.log Power=");
+  CHECK(running.name == "RUNNING");
+  CHECK(running.restarts == 2);
+  CHECK(running.output == "/r/o.log");
+  CHECK_FALSE(running.ended);
+  const auto failed = parse_job("JobId=3 JobState=FAILED Reason=NonZeroExitCode ExitCode=7:0");
+  CHECK(failed.ended);
+  CHECK_FALSE(failed.good);
+  CHECK(failed.exit_code == 7);
+  CHECK(failed.reason == "NonZeroExitCode");
+  CHECK(parse_job("JobId=3 JobState=COMPLETED Reason=None ExitCode=0:0").good);
+  CHECK_FALSE(parse_job("JobId=3 JobState=PENDING Reason=Resources ExitCode=0:0").ended);
+  CHECK_THROWS_AS(parse_job("slurm_load_jobs error: Invalid job id specified"),
+                  std::invalid_argument);
+}
+
+TEST_CASE("libraries are those that ldd names, but for the C library's") {
+  const auto found = libraries_of(
+      {"\tlinux-vdso.so.1 (0x00007ffc)", "\tlibown.so => /opt/a b/libown.so (0x00007f12)",
+       "\tlibc.so.6 => /lib/libc.so.6 (0x00007f12)", "\t/lib64/ld-linux-x86-64.so.2 (0x00007f12)"});
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].first == "libown.so");
+  CHECK(found[0].second == "/opt/a b/libown.so");
+  CHECK_THROWS_WITH_AS(
+      libraries_of({"\tlibown.so => not found"}),
+      "the library libown.so that the nodes' program loads is not found on this host",
+      std::invalid_argument);
+}
+
+TEST_CASE("an argument is the copy's path where anything under it was copied") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "keys");
+  std::ofstream(folder / "keys/a") << "a";
+  std::ofstream(folder / "keys/b") << "b";
+  std::ofstream(folder / "run.textproto") << "c";
+  ChildProcesses children;
+  const HostFiles files(children, "", false, {folder / "keys", folder / "run.textproto"});
+  REQUIRE(files.all().size() == 3);
+  CHECK(files.all()[2].sha256
+        == "2e7d2c03a9507ae265ecf5b5356885a53393a2029d241394997265a1a25aefc6");
+  CHECK(files.argument((folder / "keys").string(), {false, true, false}, "/there")
+        == "/there/files/0/keys");
+  CHECK(files.argument((folder / "keys").string(), {false, false, true}, "/there")
+        == folder / "keys");
+  CHECK(files.argument((folder / "run.textproto").string(), {false, false, true}, "/there")
+        == "/there/files/1/run.textproto");
+  CHECK(files.argument("other", {true, true, true}, "/there") == "other");
+  CHECK_THROWS_AS(HostFiles(children, "", false, {folder / "nothing"}), std::invalid_argument);
+}
+
+TEST_CASE("hosts come from a host file in its order") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "hosts") << "# ours\n\nb slots=4\nuser@a max_slots=2 # last\n";
+  CHECK(read_hostfile(folder / "hosts") == Names{"b", "a"});
+  std::ofstream(folder / "none") << "# nothing\n";
+  CHECK_THROWS_AS(read_hostfile(folder / "none"), std::invalid_argument);
+  CHECK_THROWS_AS(read_hostfile(folder / "missing"), std::invalid_argument);
+}

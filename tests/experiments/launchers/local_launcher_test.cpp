@@ -1,0 +1,89 @@
+#include "experiments/launchers/local_launcher.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/experiments/launchers/launcher_fixture.hpp"
+
+using namespace troupe::experiments::launchers;
+using std::chrono::seconds;
+
+namespace {
+
+bool is_gone(const std::string& process) {
+  return comes_to("kill -0 " + process + " 2>/dev/null && echo runs || true", "");
+}
+
+} // namespace
+
+TEST_CASE("nodes on this host are told their names, go when they are told, and are reported") {
+  Watched watched;
+  LocalLauncher launcher(watched.settings());
+  launcher.start({{.name = "a", .arguments = {"node"}}, {.name = "b", .arguments = {"node"}}});
+  REQUIRE(watched.says("a: works"));
+  REQUIRE(watched.says("b: works"));
+  CHECK(launcher.poll().empty());
+  const std::string a = watched.process("a");
+  launcher.stop(seconds(60));
+  const auto ends = watched.ends(launcher, 2);
+  REQUIRE(ends.size() == 2);
+  CHECK(ends.at("a").good);
+  CHECK(ends.at("b").good);
+  CHECK(watched.says("a: goes"));
+  CHECK(is_gone(a));
+}
+
+TEST_CASE("a node that fails is reported with its command, its exit code and its last words") {
+  Watched watched;
+  LocalLauncher launcher(watched.settings());
+  launcher.start({{.name = "a", .arguments = {"node", "--fail", "3", "--token", "hidden"}}});
+  const auto ends = watched.ends(launcher, 1);
+  REQUIRE(ends.size() == 1);
+  const std::string& how = ends.at("a").how;
+  CHECK_FALSE(ends.at("a").good);
+  CHECK(how.starts_with("node a: `"));
+  CHECK(how.ends_with(
+      "stand_in_node node --fail 3 --token …` ended with exit code 3: cannot find its head"));
+  CHECK(ends.at("a").last_lines.back() == "cannot find its head");
+}
+
+TEST_CASE("a node that does not go is killed with what it started, and said so") {
+  Watched watched;
+  LocalLauncher launcher(watched.settings());
+  launcher.start({{.name = "a", .arguments = {"node", "--stubborn", "--orphan"}}});
+  REQUIRE(watched.says("a: works"));
+  const std::string group = "-" + watched.process("a");
+  launcher.stop(std::chrono::milliseconds(50));
+  const auto ends = watched.ends(launcher, 1);
+  REQUIRE(ends.size() == 1);
+  CHECK(ends.at("a").how.find("had not gone 0 s after SIGTERM and was killed by signal 9")
+        != std::string::npos);
+  CHECK(is_gone("-- " + group));
+}
+
+TEST_CASE("a node may be started again, and dies with its launcher") {
+  Watched watched;
+  std::string second;
+  {
+    LocalLauncher launcher(watched.settings());
+    launcher.start({{.name = "a", .arguments = {"node", "--orphan"}}});
+    REQUIRE(watched.says("a: works"));
+    const std::string first = watched.process("a");
+    ::kill(std::stoi(first), SIGKILL);
+    const auto ends = watched.ends(launcher, 1);
+    REQUIRE(ends.size() == 1);
+    CHECK(ends.at("a").how.ends_with("was killed by signal 9 (Killed): works"));
+    CHECK(is_gone("-- -" + first));
+    launcher.start({{.name = "a", .arguments = {"node", "--keys", "/etc/ssl"}}});
+    REQUIRE(watched.says("keys /etc/ssl"));
+    REQUIRE(watched.says("a: works", 2));
+    second = watched.process("a");
+  }
+  CHECK(is_gone("-- -" + second));
+}
+
+TEST_CASE("a program that is not there is refused") {
+  Watched watched;
+  LocalLauncher launcher(watched.settings("/no/such/troupe"));
+  CHECK_THROWS_AS(launcher.start({{.name = "a"}}), std::invalid_argument);
+}

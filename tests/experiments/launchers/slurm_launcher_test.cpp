@@ -1,0 +1,144 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "experiments/launchers/slurm.hpp"
+#include "tests/experiments/launchers/launcher_fixture.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments::launchers;
+using std::chrono::seconds;
+
+namespace {
+
+NodeStart on(int host, std::vector<std::string> arguments = {}) {
+  arguments.insert(arguments.begin(), "node");
+  const std::string name = "here" + std::to_string(host);
+  return {.name = name, .host = name, .arguments = std::move(arguments)};
+}
+
+/// An allocation of the three nodes, as a batch script or salloc has it.
+class Allocation {
+public:
+  Allocation() {
+    const std::string said = shell("sbatch --parsable -N 3 -o /dev/null --wrap \"sleep 1000\"");
+    id_ = said.substr(0, said.find('\n'));
+    REQUIRE(comes_to("squeue -h -o %T -j " + id_, "RUNNING\n"));
+    ::setenv("SLURM_JOB_ID", id_.c_str(), 1);
+    ::setenv("SLURM_JOB_NODELIST", "here[0-2]", 1);
+  }
+  ~Allocation() {
+    shell("scancel " + id_);
+    ::unsetenv("SLURM_JOB_ID");
+    ::unsetenv("SLURM_JOB_NODELIST");
+  }
+
+private:
+  std::string id_;
+};
+
+const char* const kRuns = "pgrep -x stand_in_node || true";
+
+} // namespace
+
+TEST_CASE("srun starts a node on each host of an allocation, one may die, the others go when they "
+          "are told") {
+  const Allocation allocation;
+  CHECK(allocated_nodes() == std::vector<std::string>{"here0", "here1", "here2"});
+  Watched watched;
+  SlurmLauncher launcher(watched.settings());
+  launcher.start({on(0), on(1), on(2, {"--fail", "3"})});
+  CHECK(watched.says("here0: here0 on "));
+  CHECK(watched.says("here1: here1 on "));
+  REQUIRE(watched.says("here0: works"));
+  REQUIRE(watched.says("here1: works"));
+  auto ends = watched.ends(launcher, 1);
+  REQUIRE(ends.size() == 1);
+  CHECK(ends.at("here2").how == "node here2 ended with exit code 3: cannot find its head");
+  shell("kill -9 " + watched.process("here1"));
+  ends = watched.ends(launcher, 1);
+  REQUIRE(ends.size() == 1);
+  CHECK(ends.at("here1").how == "node here1 was killed by signal 9 (Killed): works");
+  CHECK(launcher.poll().empty());
+  launcher.start({on(2)});
+  CHECK(watched.says("here2: works"));
+  launcher.stop(seconds(30));
+  ends = watched.ends(launcher, 2);
+  REQUIRE(ends.size() == 2);
+  CHECK(ends.at("here0").good);
+  CHECK(ends.at("here2").good);
+  CHECK(watched.says("here0: goes"));
+  CHECK(comes_to(kRuns, ""));
+}
+
+TEST_CASE("a node that does not go is killed, and one that is not of the allocation refused") {
+  const Allocation allocation;
+  Watched watched;
+  SlurmLauncher launcher(watched.settings());
+  launcher.start({on(0, {"--stubborn"})});
+  REQUIRE(watched.says("here0: works"));
+  launcher.stop(seconds(1));
+  const auto ends = watched.ends(launcher, 1);
+  REQUIRE(ends.size() == 1);
+  CHECK_FALSE(ends.at("here0").good);
+  CHECK(comes_to(kRuns, ""));
+  CHECK_THROWS_WITH_AS(
+      launcher.start({on(7)}),
+      doctest::Contains(
+          "node here7 is on \"here7\", which is not among the 3 nodes of this Slurm job"),
+      std::invalid_argument);
+}
+
+TEST_CASE("outside an allocation srun is not used") {
+  Watched watched;
+  CHECK_THROWS_WITH_AS(SlurmLauncher(watched.settings()),
+                       doctest::Contains("SLURM_JOB_ID is not set"), std::invalid_argument);
+}
+
+TEST_CASE("a job is submitted, followed over a preemption, and read to its end") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "job.sh")
+      << "#!/bin/bash\n#SBATCH --requeue -o " << (folder / "log").string()
+      << " --open-mode=append\n"
+      << "echo life ${SLURM_RESTART_COUNT:-0}\n"
+      << "while [ ! -e " << (folder / "go").string() << " ]; do sleep 0.1; done\nexit 7\n";
+  SlurmJob job(folder / "job.sh", {"-N", "2"});
+  std::string said;
+  const auto until = [&](auto holds) {
+    const auto limit = std::chrono::steady_clock::now() + Watched::kDeadline * 4;
+    while (std::chrono::steady_clock::now() < limit) {
+      const auto state = job.state();
+      for (const std::string& line : job.new_output())
+        said += line + "\n";
+      if (state && holds(*state))
+        return true;
+      if (state && state->name == "PENDING" && state->restarts > 0) // it would wait two minutes
+        shell("scontrol update jobid=" + job.id() + " starttime=now");
+      std::this_thread::sleep_for(std::chrono::milliseconds(200)); // Slurm tells nobody
+    }
+    return false;
+  };
+  CHECK(until([&](const auto& state) { return state.name == "RUNNING" && said == "life 0\n"; }));
+  shell("scontrol requeue " + job.id()); // what a preemption does
+  CHECK(
+      until([&](const auto& state) { return state.restarts == 1 && said.ends_with("life 1\n"); }));
+  std::ofstream(folder / "go") << "";
+  CHECK(
+      until([&](const auto& state) { return state.ended && !state.good && state.exit_code == 7; }));
+}
+
+TEST_CASE(
+    "a job that is cancelled is told to go first, and one that cannot be submitted says why") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "job.sh")
+      << "#!/bin/bash\n#SBATCH -o " << (folder / "log").string() << "\n"
+      << "trap 'echo goes; exit 0' TERM\necho works\nwhile true; do sleep 0.1; done\n";
+  SlurmJob job(folder / "job.sh");
+  REQUIRE(comes_to("cat " + (folder / "log").string() + " 2>/dev/null || true", "works\n"));
+  CHECK(job.cancel(seconds(30)));
+  CHECK(read_text(folder / "log").ends_with("goes\n"));
+  CHECK(job.state()->good);
+  CHECK_THROWS_WITH_AS(SlurmJob(folder / "job.sh", {"--partition=nowhere"}),
+                       doctest::Contains("nvalid partition"), std::runtime_error);
+}
