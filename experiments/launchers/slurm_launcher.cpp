@@ -19,13 +19,16 @@ using Clock = ChildProcesses::Clock;
 constexpr std::chrono::seconds kLongestCall{60}; // of scancel
 constexpr std::chrono::milliseconds kLook{50};   // between two looks at whether srun has ended
 constexpr std::string_view kWord = "troupe-slurm-task ";
-// Says which step and node a task is, runs the node, and says how that ended. The end of standard
-// input tells the node to go; so does Slurm's own SIGTERM, of which the shell takes no notice.
+// Says which step and Slurm node a task is, runs the node of ours by its name in ",host=name,…",
+// and says how that ended. The end of standard input tells the node to go; so does Slurm's own
+// SIGTERM, of which the shell takes no notice.
 constexpr const char* kTask = R"sh(trap : TERM
 say=troupe-slurm-task
 echo "$say started $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME"
+name=${1#*",$SLURMD_NODENAME="}
+shift
 exec 3<&0 4>&2 2>/dev/null
-TROUPE_NODE_NAME=$SLURMD_NODENAME "$@" 3<&- </dev/null 2>&4 4>&- &
+TROUPE_NODE_NAME=${name%%,*} "$@" 3<&- </dev/null 2>&4 4>&- &
 node=$!
 { while read -r -u 3 _; do :; done; kill -TERM "$node"; } >/dev/null 4>&- &
 watcher=$!
@@ -47,7 +50,8 @@ struct SlurmLauncher::Step {
     std::vector<std::string> hosts = {};
     std::string how = {};
   };
-  std::vector<NodeStart> nodes; // that have not ended
+  std::vector<NodeStart> nodes;             // that have not ended; of the launcher's thread
+  std::map<std::string, std::string> names; // of all its nodes, by host
   std::vector<std::string> words;
   ChildProcesses::Id id = 0;
   std::mutex mutex; // of the rest
@@ -58,6 +62,7 @@ struct SlurmLauncher::Step {
 
   bool take_line(std::string_view line, const LaunchSettings& settings);
   bool take_word(const std::string& number, const std::string& text);
+  std::optional<std::string> name_on(const std::string& host) const;
   void take_error(std::string_view line);
   std::optional<NodeEnd> end_of(const NodeStart& node) const; // under the mutex
 };
@@ -70,7 +75,7 @@ bool SlurmLauncher::Step::take_line(std::string_view line, const LaunchSettings&
   if (number.empty() || number.find_first_not_of("0123456789") != std::string_view::npos) {
     take_error(line);
     if (settings.output)
-      settings.output(nodes.size() == 1 ? nodes[0].name : "srun", line);
+      settings.output(names.size() == 1 ? names.begin()->second : "srun", line);
     return true;
   }
   const auto text = line.substr(colon + 2);
@@ -80,12 +85,17 @@ bool SlurmLauncher::Step::take_line(std::string_view line, const LaunchSettings&
     if (text.starts_with(kWord))
       return take_word(std::string(number), std::string(text.substr(kWord.size())));
     Task& task = tasks[std::string(number)];
-    name = task.host.empty() ? "task " + std::string(number) : task.host;
+    name = name_on(task.host).value_or("task " + std::string(number));
     task.last_line = text;
   }
   if (settings.output)
     settings.output(name, text);
   return true;
+}
+
+std::optional<std::string> SlurmLauncher::Step::name_on(const std::string& host) const {
+  const auto found = names.find(host);
+  return found == names.end() ? std::nullopt : std::optional(found->second);
 }
 
 /// "started 12.0 node1", "ended 3"; under the mutex.
@@ -198,10 +208,15 @@ void SlurmLauncher::wait_for_start(Step& step) {
 void SlurmLauncher::start_step(const std::vector<NodeStart>& nodes) {
   auto step = std::make_shared<Step>();
   step->nodes = nodes;
+  for (const NodeStart& node : nodes)
+    step->names[node.host] = node.name;
   const std::string count = std::to_string(nodes.size());
   std::string hosts;
-  for (const NodeStart& node : nodes)
+  std::string names = ",";
+  for (const NodeStart& node : nodes) {
     hosts += (hosts.empty() ? "" : ",") + node.host;
+    names += node.host + "=" + node.name + ",";
+  }
   step->words = {srun_,
                  "--nodes=" + count,
                  "--ntasks=" + count,
@@ -220,6 +235,7 @@ void SlurmLauncher::start_step(const std::vector<NodeStart>& nodes) {
                  "-c",
                  kTask,
                  "troupe-node",
+                 names,
                  settings_.program.string()};
   step->words.insert(step->words.end(), nodes[0].arguments.begin(), nodes[0].arguments.end());
   std::vector<std::string> environment;

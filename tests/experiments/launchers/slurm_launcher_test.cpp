@@ -14,8 +14,8 @@ namespace {
 
 NodeStart on(int host, std::vector<std::string> arguments = {}) {
   arguments.insert(arguments.begin(), "node");
-  const std::string name = "here" + std::to_string(host);
-  return {.name = name, .host = name, .arguments = std::move(arguments)};
+  const std::string number = std::to_string(host);
+  return {.name = "node-" + number, .host = "here" + number, .arguments = std::move(arguments)};
 }
 
 /// An allocation of the three nodes, as a batch script or salloc has it.
@@ -49,26 +49,27 @@ TEST_CASE("srun starts a node on each host of an allocation, one may die, the ot
   Watched watched;
   SlurmLauncher launcher(watched.settings());
   launcher.start({on(0), on(1), on(2, {"--fail", "3"})});
-  CHECK(watched.says("here0: here0 on "));
-  CHECK(watched.says("here1: here1 on "));
-  REQUIRE(watched.says("here0: works"));
-  REQUIRE(watched.says("here1: works"));
+  CHECK(watched.says("node-0: node-0 on "));
+  CHECK(watched.says("node-1: node-1 on "));
+  REQUIRE(watched.says("node-0: works"));
+  REQUIRE(watched.says("node-1: works"));
   auto ends = watched.ends(launcher, 1);
   REQUIRE(ends.size() == 1);
-  CHECK(ends.at("here2").how == "node here2 ended with exit code 3: cannot find its head");
-  shell("kill -9 " + watched.process("here1"));
+  CHECK(ends.at("node-2").how
+        == "node node-2 (here2) ended with exit code 3: cannot find its head");
+  shell("kill -9 " + watched.process("node-1"));
   ends = watched.ends(launcher, 1);
   REQUIRE(ends.size() == 1);
-  CHECK(ends.at("here1").how == "node here1 was killed by signal 9 (Killed): works");
+  CHECK(ends.at("node-1").how == "node node-1 (here1) was killed by signal 9 (Killed): works");
   CHECK(launcher.poll().empty());
   launcher.start({on(2)});
-  CHECK(watched.says("here2: works"));
+  CHECK(watched.says("node-2: works"));
   launcher.stop(seconds(30));
   ends = watched.ends(launcher, 2);
   REQUIRE(ends.size() == 2);
-  CHECK(ends.at("here0").good);
-  CHECK(ends.at("here2").good);
-  CHECK(watched.says("here0: goes"));
+  CHECK(ends.at("node-0").good);
+  CHECK(ends.at("node-2").good);
+  CHECK(watched.says("node-0: goes"));
   CHECK(comes_to(kRuns, ""));
 }
 
@@ -77,16 +78,16 @@ TEST_CASE("a node that does not go is killed, and one that is not of the allocat
   Watched watched;
   SlurmLauncher launcher(watched.settings());
   launcher.start({on(0, {"--stubborn"})});
-  REQUIRE(watched.says("here0: works"));
+  REQUIRE(watched.says("node-0: works"));
   launcher.stop(seconds(1));
   const auto ends = watched.ends(launcher, 1);
   REQUIRE(ends.size() == 1);
-  CHECK_FALSE(ends.at("here0").good);
+  CHECK_FALSE(ends.at("node-0").good);
   CHECK(comes_to(kRuns, ""));
   CHECK_THROWS_WITH_AS(
       launcher.start({on(7)}),
       doctest::Contains(
-          "node here7 is on \"here7\", which is not among the 3 nodes of this Slurm job"),
+          "node node-7 is on \"here7\", which is not among the 3 nodes of this Slurm job"),
       std::invalid_argument);
 }
 

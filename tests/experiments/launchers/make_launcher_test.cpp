@@ -1,0 +1,68 @@
+#include "experiments/launchers/make_launcher.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+#include "experiments/launchers/local_launcher.hpp"
+#include "experiments/launchers/ssh_launcher.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+using namespace troupe::experiments::launchers;
+
+namespace {
+
+std::vector<std::string> hosts_of(const Cluster& cluster) {
+  std::vector<std::string> hosts;
+  for (const NodeStart& start :
+       node_starts(cluster, launcher_of(cluster), cluster_nodes(cluster, {}), {"node"}))
+    hosts.push_back(start.name + "@" + start.host);
+  return hosts;
+}
+
+using Names = std::vector<std::string>;
+
+} // namespace
+
+TEST_CASE("a cluster's nodes are started where its launcher finds them") {
+  CHECK(
+      hosts_of(parse_cluster(
+          R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 } node { name: "b" cores: 1 address: "gpu7" })",
+          "c"))
+      == Names{"a@10.0.0.1", "b@gpu7"});
+  CHECK(hosts_of(parse_cluster(R"(local {} node { name: "a" count: 2 cores: 1 })", "c"))
+        == Names{"a-0@", "a-1@"});
+}
+
+TEST_CASE("nodes of Slurm and of a host file take the hosts in their order") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "hosts") << "x\ny slots=2\n";
+  const std::string mpi =
+      "mpi { hostfile: \"" + (folder / "hosts").string() + "\" } node { name: \"n\" count: ";
+  CHECK(hosts_of(parse_cluster(mpi + "2 cores: 1 }", "c")) == Names{"n-0@x", "n-1@y"});
+  CHECK_THROWS_WITH_AS(hosts_of(parse_cluster(mpi + "3 cores: 1 }", "c")),
+                       doctest::Contains("the cluster has 3 nodes, and "), std::invalid_argument);
+  const Cluster slurm = parse_cluster(R"(slurm {} node { name: "n" count: 2 cores: 1 })", "c");
+  ::setenv("SLURM_JOB_ID", "1", 1);
+  ::setenv("SLURM_JOB_NODELIST", "gpu[7-8]", 1);
+  CHECK(hosts_of(slurm) == Names{"n-0@gpu7", "n-1@gpu8"});
+  ::unsetenv("SLURM_JOB_ID");
+  CHECK_THROWS_WITH_AS(hosts_of(slurm), doctest::Contains("this Slurm job has 0 hosts"),
+                       std::invalid_argument);
+  ::unsetenv("SLURM_JOB_NODELIST");
+}
+
+TEST_CASE("the launcher is the one that the cluster names") {
+  const Cluster ssh =
+      parse_cluster(R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 })", "c");
+  CHECK(dynamic_cast<launchers::SshLauncher*>(make_launcher(ssh, LauncherKind::ssh, {}).get())
+        != nullptr);
+  CHECK(dynamic_cast<NoLauncher*>(make_launcher(ssh, LauncherKind::none, {}).get()) != nullptr);
+  CHECK(dynamic_cast<launchers::LocalLauncher*>(make_launcher(ssh, LauncherKind::local, {}).get())
+        != nullptr);
+  CHECK_THROWS_WITH_AS(make_launcher(ssh, LauncherKind::kubernetes, {}),
+                       doctest::Contains("--manifests DIR"), std::invalid_argument);
+}
