@@ -12,6 +12,7 @@
 
 #include "actors/messages.hpp"
 #include "actors/metrics_actor.hpp"
+#include "actors/remoting.hpp"
 #include "actors/run.hpp"
 #include "actors/system.hpp"
 #include "replay/spec.hpp"
@@ -110,6 +111,7 @@ private:
   const std::atomic<bool>& stop_;
   caf::scoped_actor self_;
 
+  std::unique_ptr<Remoting> remoting_; // where there are processes
   std::optional<SupervisorActor> supervisor_;
   std::optional<MetricsActor> metrics_;
   std::optional<CheckpointerActor> checkpointer_;

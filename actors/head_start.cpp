@@ -108,21 +108,31 @@ void Head::start_services() {
       system_.spawn(checkpointer_actor, config_.checkpoint.replay, config_.checkpoint.keep);
   SupervisorOptions options{
       .config = config_, .transitions = transitions_, .listener = me, .deployment = deployment_};
-  if (deployment_.start_process) {
+  const bool processes = has_processes(deployment_);
+  if (processes) {
     // The supervisor is told its own port by being published before it starts anybody.
     options.head_port = port_ = deployment_.head_port != 0
                                     ? deployment_.head_port
                                     : static_cast<std::uint16_t>(collectives::free_port());
     options.epoch = std::random_device()() | std::uint64_t{std::random_device()()} << 32U;
+    options.config_file = std::filesystem::absolute(folder_ / "config.textproto").string();
   }
   supervisor_ = system_.spawn(supervisor_actor, options);
-  if (deployment_.start_process) {
-    const auto port = system_.middleman().publish(*supervisor_, port_, "127.0.0.1");
-    if (!port)
-      throw RunFailed("cannot listen on 127.0.0.1:" + std::to_string(port_)
-                      + " for the run's processes: " + explain(system_, port.error())
-                      + "; free the port or name another with --port");
+  if (!processes)
+    return;
+  remoting_ = std::make_unique<Remoting>(
+      system_, RemotingOptions{.keys = deployment_.keys, .on_stranger = [this](const auto& who) {
+                                 log("warning", "a stranger was refused: " + who);
+                               }});
+  try {
+    remoting_->publish(*supervisor_, deployment_.listen, port_);
+  } catch (const std::runtime_error& e) {
+    throw RunFailed("cannot listen on " + deployment_.listen + ":" + std::to_string(port_)
+                    + " for the run's processes: " + e.what()
+                    + "; free the port or name another with --port");
   }
+  if (deployment_.listening)
+    deployment_.listening(port_);
 }
 
 void Head::spawn(Role role, std::int32_t index) {
@@ -142,7 +152,10 @@ void Head::start_role(Role role) {
           before_.incarnations(i) + 1; // a resumed run's writers are new ones
     spawn(role, i);
   }
-  const auto deadline = Clock::now() + kStartDeadline;
+  auto deadline = Clock::now() + kStartDeadline;
+  if (deployment_.nodes)
+    deadline += std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(deployment_.nodes->join_seconds));
   while (static_cast<int>(all(role).size()) < count) {
     take_messages(std::chrono::milliseconds(50));
     if (to_restart_.size() > 0)

@@ -113,6 +113,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, beat_atom, "beat")
   CAF_ADD_ATOM(troupe, troupe::actors, wire_atom, "wire")
   CAF_ADD_ATOM(troupe, troupe::actors, answer_atom, "answer")
+  CAF_ADD_ATOM(troupe, troupe::actors, node_atom, "node")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -259,8 +260,13 @@ using SupervisorActor = caf::typed_actor<
     // Life, the process's own handle, which gets (beat_atom), or (stop_atom) when its life is over
     caf::reacts_to<beat_atom, Encoded, caf::actor>,
     caf::reacts_to<lost_atom, Encoded, std::string>, // a node: the process of that Life ended, how
-    caf::reacts_to<tick_atom>,                       // looks for who is silent
-    caf::replies_to<stop_atom>::with<done_atom>>;    // ends all of them
+    // a host: NodeInfo, its NodeActor, its own handle -> NodeWelcome; that handle gets (done_atom)
+    // when the run is over
+    caf::replies_to<node_atom, Encoded, caf::actor, caf::actor>::with<Encoded>,
+    // its name and life, its own handle: as of a process
+    caf::reacts_to<node_atom, std::string, std::uint64_t, caf::actor>,
+    caf::reacts_to<tick_atom>,                    // looks for who is silent
+    caf::replies_to<stop_atom>::with<done_atom>>; // ends all of them
 
 /// Starts, watches and ends the processes of one host, and tells its supervisor how each ended.
 using NodeActor =

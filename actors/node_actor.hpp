@@ -14,6 +14,7 @@ namespace troupe::actors {
 struct NodeOptions {
   std::function<int(const ProcessOrder&)> start_process; // as in Deployment
   SupervisorActor supervisor;
+  std::string head_host = "127.0.0.1"; // as this node reaches it
 };
 
 struct NodeState {

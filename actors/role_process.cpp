@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <thread>
@@ -6,6 +7,7 @@
 
 #include "actors/messages.pb.h"
 #include "actors/parameter_actor.hpp"
+#include "actors/remoting.hpp"
 #include "actors/replay_proxy_actor.hpp"
 #include "actors/roles.hpp"
 #include "actors/run.hpp"
@@ -45,8 +47,8 @@ struct ParameterPort {
   std::mutex mutex;
   std::jthread thread;
 
-  explicit ParameterPort(env::wire::Context& context)
-      : publisher(context, "tcp://127.0.0.1:*"), thread([this](const std::stop_token& stop) {
+  ParameterPort(env::wire::Context& context, const std::string& endpoint)
+      : publisher(context, endpoint), thread([this](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
             {
               const std::scoped_lock lock(mutex);
@@ -68,12 +70,17 @@ replay::TransitionSpec transitions_of(const RunConfig& config) {
 
 class RoleProcess {
 public:
-  RoleProcess(caf::actor_system& system, const RunConfig& config, const ProcessOrder& order)
+  RoleProcess(caf::actor_system& system, const RunConfig& config, const ProcessOrder& order,
+              const std::shared_ptr<const ClusterKeys>& keys)
       : system_(system),
         config_(config),
         order_(order),
+        any_port_("tcp://" + order.address + ":*"),
+        keys_(keys ? std::shared_ptr<const env::wire::DeploymentKeys>(keys, &keys->wire) : nullptr),
+        remoting_(system, {.keys = keys}),
         role_(role_named(order.role)),
         transitions_(config.workload ? replay::TransitionSpec() : transitions_of(config)),
+        context_(1, keys_),
         self_(system, true) {
     wiring_.index = order.index;
     wiring_.transitions = transitions_;
@@ -86,14 +93,9 @@ public:
   }
 
   int run() {
-    auto head =
-        system_.middleman().remote_actor<SupervisorActor>(order_.head_host, order_.head_port);
-    if (!head)
-      throw std::runtime_error("no head at " + order_.head_host + ":"
-                               + std::to_string(order_.head_port) + ": "
-                               + explain(system_, head.error()));
-    self_->monitor(*head);
-    const auto told = greet(*head);
+    const auto head = remoting_.connect<SupervisorActor>(order_.head_host, order_.head_port);
+    self_->monitor(head);
+    const auto told = greet(head);
     heartbeat_ = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(told.heartbeat_seconds()));
     patience_ = static_cast<int>(told.lost_seconds() / told.heartbeat_seconds()) + 1;
@@ -101,8 +103,8 @@ public:
     const caf::actor mine = spawn_role(system_, config_, role_, wiring_);
     self_->monitor(mine);
     serve(mine, told);
-    self_->send(*head, joined_atom_v, life_, mine, caf::actor(self_), endpoint_);
-    const int code = wait(*head, mine);
+    self_->send(head, joined_atom_v, life_, mine, caf::actor(self_), endpoint_);
+    const int code = wait(head, mine);
     leave(mine);
     return code;
   }
@@ -131,25 +133,20 @@ private:
     const std::vector<std::string> servers(told.server_endpoints().begin(),
                                            told.server_endpoints().end());
     if (role_ == Role::parameter_server) {
-      wiring_.context = std::make_shared<env::wire::Context>();
-      wiring_.endpoint = servers.at(static_cast<std::size_t>(wiring_.index));
+      wiring_.context = std::make_shared<env::wire::Context>(1, keys_);
+      const std::string before = own_place(servers.at(static_cast<std::size_t>(wiring_.index)));
+      wiring_.endpoint = before.empty() ? any_port_ : before;
     }
     if (role_ != Role::learner)
       return;
     if (has_strategy(config_))
-      wiring_.strategy = [this, servers,
-                          port = told.collective_port()]() -> std::shared_ptr<learner::Strategy> {
-        const int replicas = config_.learner.replicas;
-        collectives::Place place;
-        place.rank = place.local_rank = wiring_.index;
-        place.size = place.local_size = replicas;
-        place.nodes = 1;
-        place.rendezvous_port = port;
-        place.source = "run";
-        return learner::make_strategy(strategy_of(config_, true, servers), place);
+      wiring_.strategy = [this, servers, told]() -> std::shared_ptr<learner::Strategy> {
+        auto options = strategy_of(config_, true, servers);
+        options.keys = keys_;
+        return learner::make_strategy(options, place_of_learner(told));
       };
     if (wiring_.index == 0) {
-      port_ = std::make_unique<ParameterPort>(context_);
+      port_ = std::make_unique<ParameterPort>(context_, any_port_);
       endpoint_ = port_->publisher.endpoint();
       wiring_.parameters =
           system_.spawn(parameter_actor, std::function<void(const Parameters&)>(
@@ -157,10 +154,41 @@ private:
     }
   }
 
+  collectives::Place place_of_learner(const wire::Wiring& told) const {
+    collectives::Place place;
+    place.rank = place.local_rank = wiring_.index;
+    place.size = place.local_size = config_.learner.replicas;
+    place.rendezvous_host = told.collective_host();
+    place.rendezvous_port = told.collective_port();
+    place.address = order_.address;
+    place.source = "run";
+    if (told.learner_nodes_size() != place.size)
+      return place;
+    const auto& names = told.learner_nodes();
+    const std::string& here = names.Get(wiring_.index);
+    place.local_rank =
+        static_cast<int>(std::count(names.begin(), names.begin() + wiring_.index, here));
+    place.local_size = static_cast<int>(std::count(names.begin(), names.end(), here));
+    std::vector<std::string> nodes; // in the order of their first replicas
+    for (const auto& name : names)
+      if (std::find(nodes.begin(), nodes.end(), name) == nodes.end())
+        nodes.push_back(name);
+    place.nodes = static_cast<int>(nodes.size());
+    place.node = static_cast<int>(std::find(nodes.begin(), nodes.end(), here) - nodes.begin());
+    return place;
+  }
+
+  /// Where it was before, if that was on this host; without the key that others are told with it.
+  std::string own_place(const std::string& endpoint) const {
+    const std::string address = env::wire::split_endpoint(endpoint).address;
+    return address.starts_with("tcp://" + order_.address + ":") ? address : "";
+  }
+
   void serve(const caf::actor& mine, const wire::Wiring& told) {
     if (role_ == Role::replay) {
       const auto before = static_cast<int>(wiring_.index);
-      serve_at(mine, before < told.shard_endpoints_size() ? told.shard_endpoints(before) : "");
+      serve_at(mine,
+               before < told.shard_endpoints_size() ? own_place(told.shard_endpoints(before)) : "");
     } else if (role_ == Role::parameter_server) {
       std::string problem;
       self_->request(mine, kJoinDeadline, hello_atom_v)
@@ -186,7 +214,7 @@ private:
       } catch (const std::runtime_error&) {
       }
     if (!server_)
-      server_ = serve_shard(system_, context_, actor, transitions_);
+      server_ = serve_shard(system_, context_, actor, transitions_, any_port_);
     endpoint_ = server_->endpoint();
   }
 
@@ -266,6 +294,9 @@ private:
   caf::actor_system& system_;
   const RunConfig& config_;
   const ProcessOrder& order_;
+  std::string any_port_;
+  std::shared_ptr<const env::wire::DeploymentKeys> keys_;
+  Remoting remoting_;
   Role role_;
   Encoded life_;
   Clock::duration heartbeat_{};
@@ -284,10 +315,11 @@ private:
 
 } // namespace
 
-int run_actor(const RunConfig& config, const ProcessOrder& order) {
+int run_actor(const RunConfig& config, const ProcessOrder& order,
+              const std::shared_ptr<const ClusterKeys>& keys) {
   SystemConfig system_config(true);
   caf::actor_system system(system_config);
-  RoleProcess process(system, config, order);
+  RoleProcess process(system, config, order, keys);
   return process.run();
 }
 

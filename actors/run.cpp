@@ -73,8 +73,8 @@ void check_servers(const RunConfig& config, const std::filesystem::path& checkpo
 RunResult run(const RunConfig& config, const std::filesystem::path& folder,
               const std::filesystem::path& resume_from, const Deployment& deployment,
               const RunCallbacks& callbacks, const std::atomic<bool>& stop) {
-  check(config, static_cast<bool>(deployment.start_process));
-  if (deployment.start_process && config.deterministic && config.learner.replicas > 1
+  check(config, has_processes(deployment));
+  if (has_processes(deployment) && config.deterministic && config.learner.replicas > 1
       && !config.workload)
     throw std::invalid_argument("deterministic: true with --processes and learner.replicas "
                                 + std::to_string(config.learner.replicas)
@@ -85,7 +85,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
     check_servers(config, resume_from);
   const auto transitions =
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
-  SystemConfig system_config(static_cast<bool>(deployment.start_process));
+  SystemConfig system_config(has_processes(deployment));
   caf::actor_system system(system_config);
   Head head(system, config, transitions, folder, resume_from, deployment, callbacks, stop);
   return head.run();

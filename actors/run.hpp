@@ -5,9 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "actors/cluster_keys.hpp"
+#include "actors/placer.hpp"
 #include "env/make.hpp"
 #include "learner/replica.hpp"
 #include "learner/workloads/d4pg.hpp"
@@ -165,15 +169,33 @@ struct ProcessOrder {
   std::uint64_t incarnation = 0; // how often the actor was started before
   std::string head_host = "127.0.0.1";
   std::uint16_t head_port = 0;
+  std::string address = "127.0.0.1"; // what it listens at
+  std::filesystem::path config;      // the run's; empty: the one of who starts it
+  CoreSet cores = {};                // to be pinned to; empty: any
+  std::vector<int> gpus = {};        // that it sees; empty: all
 };
 
-/// How a run is spread.
-struct Deployment {
-  /// Starts the process, which calls run_actor(), and returns its id; empty: everything in this
-  /// process.
-  std::function<int(const ProcessOrder&)> start_process;
-  std::uint16_t head_port = 0; // of 127.0.0.1, where the processes meet; 0: a free one
+/// Nodes on which a run's processes are.
+struct DeploymentNodes {
+  Placer placer;             // with those that are expected, and with the needs of all roles
+  double join_seconds = 120; // until they are there; then the run begins with those that are
 };
+
+/// How a run is spread: without start_process and nodes everything is in this process.
+struct Deployment {
+  /// Starts a process of this host, which calls run_actor(), and returns its id.
+  std::function<int(const ProcessOrder&)> start_process = {};
+  std::optional<DeploymentNodes> nodes = {}; // in place of start_process
+  std::string listen = "127.0.0.1";          // where the processes and nodes meet
+  std::uint16_t head_port = 0;               // 0: a free one
+  std::shared_ptr<const ClusterKeys> keys =
+      nullptr; // needed where it is not the loopback interface
+  std::function<void(std::uint16_t port)> listening = {}; // nodes may be started
+};
+
+inline bool has_processes(const Deployment& deployment) {
+  return deployment.nodes || deployment.start_process;
+}
 
 struct RunResult {
   Progress progress;
@@ -197,6 +219,24 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
 
 /// The body of such a process: plays its role until its head tells it to go or is gone. Returns the
 /// exit code.
-int run_actor(const RunConfig& config, const ProcessOrder& order);
+int run_actor(const RunConfig& config, const ProcessOrder& order,
+              const std::shared_ptr<const ClusterKeys>& keys = nullptr);
+
+/// One host of a run.
+struct NodeConfig {
+  std::string head_host = "127.0.0.1";
+  std::uint16_t head_port = 0;
+  NodeResources resources = {}; // with name and address
+  std::shared_ptr<const ClusterKeys> keys = nullptr;
+  double join_seconds = 120; // until the head has let it in, at first and when it was away
+  std::function<int(const ProcessOrder&)> start_process = {}; // with the run's `config`
+  std::function<void(const std::string& text)> log = {};
+};
+
+/// The body of `troupe node`: starts and ends processes of this host as the head says, until it
+/// says that the run is over (0) or `stop` becomes true (0). A node whose head is silent, or says
+/// that it counted as lost, ends its processes and joins anew; 1 when it cannot. No process
+/// outlives it. Throws std::invalid_argument, std::runtime_error.
+int run_node(const NodeConfig& config, const std::atomic<bool>& stop);
 
 } // namespace troupe::actors

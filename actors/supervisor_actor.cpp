@@ -2,46 +2,27 @@
 
 #include <algorithm>
 
-#include "actors/node_actor.hpp"
+#include "actors/node_info.hpp"
 #include "actors/parameter_actor.hpp"
 #include "actors/strategies.hpp"
+#include "actors/supervisor_nodes.hpp"
 #include "actors/system.hpp"
 #include "collectives/communicator.hpp"
 
 namespace troupe::actors {
 
+using namespace supervision;
+
 const char* SupervisorState::name = "supervisor";
 
 namespace {
 
-using Self = SupervisorActor::stateful_pointer<SupervisorState>;
-using Key = std::pair<Role, std::int32_t>;
-using Phase = SupervisorState::Phase;
 constexpr std::chrono::milliseconds kPeriod{200};
-constexpr std::int64_t kTicksPerSecond = 5;
 constexpr int kPatience = 100;             // ticks: 20 s for everybody to leave
 constexpr std::int64_t kLongestPause = 50; // ticks: 10 s before a restart
 
 bool in_processes(const SupervisorState& state) {
   return state.options.head_port != 0;
-}
-
-std::int64_t ticks(double seconds) {
-  return static_cast<std::int64_t>(seconds * static_cast<double>(kTicksPerSecond));
-}
-
-std::string number(double value) {
-  const std::string text = std::to_string(value);
-  return text.substr(0, text.find_last_not_of("0.") + 1);
-}
-
-wire::Life life_of(const SupervisorState& state, const Key& key) {
-  wire::Life life;
-  life.set_role(role_name(key.first));
-  life.set_index(key.second);
-  life.set_epoch(state.options.epoch);
-  life.set_incarnation(state.children.at(key).incarnation);
-  return life;
 }
 
 /// Whether it is this life of one of ours.
@@ -61,8 +42,10 @@ void leave(Self self, const Key& key) {
   child.who = nullptr;
   child.process = nullptr;
   child.waiting = false;
-  if (state.node)
-    self->send(*state.node, stop_atom_v, static_cast<std::uint8_t>(key.first), key.second);
+  if (const auto at = state.nodes.find(child.node); at != state.nodes.end())
+    self->send(at->second.actor, stop_atom_v, static_cast<std::uint8_t>(key.first), key.second);
+  if (state.placer)
+    state.placer->release(role_name(key.first), key.second);
 }
 
 bool replaceable(const SupervisorState& state, Role role, bool failed) {
@@ -87,8 +70,9 @@ bool may_restart(SupervisorState& state, SupervisorState::Child& child) {
   return before < state.options.config.actors.restarts;
 }
 
-/// `failed`: it ended with an exception.
-void lost(Self self, const Key& key, std::string reason, bool failed = false) {
+} // namespace
+
+void supervision::lost(Self self, const Key& key, std::string reason, bool failed) {
   auto& state = self->state;
   const auto at = state.children.find(key);
   if (at == state.children.end() || state.stopping || at->second.phase == Phase::absent)
@@ -105,6 +89,8 @@ void lost(Self self, const Key& key, std::string reason, bool failed = false) {
   caf::anon_send(state.options.listener, lost_atom_v, static_cast<std::uint8_t>(key.first),
                  key.second, reason, restart);
 }
+
+namespace {
 
 void watch(Self self, const Key& key, const caf::actor& who) {
   self->monitor(who);
@@ -146,11 +132,7 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key) {
 void start(Self self, const Key& key) {
   auto& state = self->state;
   if (in_processes(state)) {
-    wire::ProcessStart order;
-    *order.mutable_life() = life_of(state, key);
-    order.set_head_host("127.0.0.1");
-    order.set_head_port(state.options.head_port);
-    self->send(*state.node, spawn_atom_v, encode(order));
+    start_process(self, key);
     return;
   }
   const caf::actor who =
@@ -201,6 +183,7 @@ wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
   wiring.set_done_steps(child.steps_before);
   wiring.set_heartbeat_seconds(supervision.heartbeat_seconds);
   wiring.set_lost_seconds(supervision.lost_seconds);
+  add_learner_places(state, wiring);
   return wiring;
 }
 
@@ -224,6 +207,12 @@ void tell_others(Self self, Role moved) {
   }
 }
 
+/// Their connections with parameter servers are for life.
+void lose_learners(Self self, const std::string& why) {
+  for (int i = 0; i < self->state.options.config.learner.replicas; ++i)
+    lost(self, {Role::learner, i}, why);
+}
+
 void joined(Self self, const wire::Life& life, const caf::actor& who, const caf::actor& process,
             const std::string& endpoint) {
   auto& state = self->state;
@@ -237,7 +226,9 @@ void joined(Self self, const wire::Life& life, const caf::actor& who, const caf:
     state.shard_endpoints.resize(static_cast<std::size_t>(state.options.config.replay.shards));
     state.shard_endpoints.at(index) = endpoint;
   } else if (key->first == Role::parameter_server) {
-    state.server_endpoints.at(index) = endpoint;
+    if (std::exchange(state.server_endpoints.at(index), endpoint) != endpoint
+        && life.incarnation() > 0)
+      lose_learners(self, "parameter server " + std::to_string(index) + " is elsewhere now");
   } else if (key->first == Role::learner && index == 0) {
     state.parameter_endpoint = endpoint;
   }
@@ -267,15 +258,11 @@ void stop(Self self) {
       self->send_exit(child.who, caf::exit_reason::user_shutdown);
   if (state.parameters)
     self->send_exit(*state.parameters, caf::exit_reason::user_shutdown);
-  state.node_gone = !state.node;
-  if (state.node)
-    self->request(*state.node, kRequestDeadline, stop_atom_v)
-        .then([self](done_atom) { self->state.node_gone = true; },
-              [self](const caf::error&) { self->state.node_gone = true; });
+  stop_nodes(self);
 }
 
 bool all_gone(const SupervisorState& state) {
-  if (!state.node_gone)
+  if (state.nodes_left > 0)
     return false;
   for (const auto& [key, child] : state.children)
     if (child.phase == Phase::up)
@@ -315,9 +302,11 @@ void tick(Self self) {
   std::vector<Key> keys;
   for (const auto& [key, child] : state.children)
     keys.push_back(key);
-  if (!state.stopping)
+  if (!state.stopping) {
+    watch_nodes(self);
     for (const Key& key : keys)
       look_after(self, key);
+  }
   self->delayed_send(self, kPeriod, tick_atom_v);
 }
 
@@ -328,6 +317,8 @@ std::string why_down(Self self, const caf::error& reason) {
 }
 
 void on_down(Self self, const caf::down_msg& down) {
+  if (node_is_down(self, down.source, why_down(self, down.reason)))
+    return;
   for (auto& [key, child] : self->state.children)
     if (child.who && child.who.address() == down.source) {
       if (self->state.stopping)
@@ -355,15 +346,13 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
   state.server_endpoints.resize(
       static_cast<std::size_t>(role_count(state.options.config, Role::parameter_server)));
   if (in_processes(state))
-    state.node =
-        self->spawn(node_actor, NodeOptions{.start_process = state.options.deployment.start_process,
-                                            .supervisor = SupervisorActor(self)});
+    begin_nodes(self);
   else
     state.parameters = self->spawn(parameter_actor, std::function<void(const Parameters&)>());
   self->set_down_handler([self](caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](caf::exit_msg& why) {
-    if (self->state.node)
-      self->send_exit(*self->state.node, why.reason);
+    for (auto& [name, node] : self->state.nodes)
+      self->send_exit(node.actor, why.reason);
     self->quit(std::move(why.reason));
   });
   self->delayed_send(self, kPeriod, tick_atom_v);
@@ -406,6 +395,17 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
           if (const auto key = key_of(self->state, life))
             lost(self, *key, how);
         });
+      },
+      [self](node_atom, const Encoded& info, const caf::actor& node,
+             const caf::actor& agent) -> caf::result<Encoded> {
+        try {
+          return join_node(self, decode<wire::NodeInfo>(info), node, agent);
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
+      },
+      [self](node_atom, const std::string& name, std::uint64_t life, const caf::actor& agent) {
+        take_node_beat(self, name, life, agent);
       },
       [self](tick_atom) { tick(self); },
       [self](stop_atom) -> caf::result<done_atom> {

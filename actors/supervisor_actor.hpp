@@ -22,8 +22,9 @@ struct SupervisorOptions {
   replay::TransitionSpec transitions;
   caf::actor listener;
   Deployment deployment;
-  std::uint16_t head_port = 0; // where processes find us; 0: everything in this process
-  std::uint64_t epoch = 0;     // of this head's life
+  std::string config_file = {}; // the run's, for nodes
+  std::uint16_t head_port = 0;  // where processes find us; 0: everything in this process
+  std::uint64_t epoch = 0;      // of this head's life
 };
 
 struct SupervisorState {
@@ -38,11 +39,22 @@ struct SupervisorState {
     std::int64_t heard = 0;          // tick of its last sign of life
     std::deque<std::int64_t> deaths; // ticks of those that still count
     std::int64_t not_before = 0;     // tick of the next start
-    bool waiting = false;            // for that
+    bool waiting = false;            // for that, or for a node
+    std::string node;                // that it is on
   };
   SupervisorOptions options;
   std::map<std::pair<Role, std::int32_t>, Child> children;
-  std::optional<NodeActor> node; // of this host
+  struct Node {
+    NodeActor actor;
+    caf::actor agent; // the node's own handle; none: this process
+    std::uint64_t life = 0;
+    std::int64_t heard = 0; // tick of its last sign of life
+    std::string address = "127.0.0.1";
+  };
+  std::map<std::string, Node> nodes; // by name; without a placer one, "", of this process
+  std::optional<Placer> placer;
+  std::map<std::string, NodeResources> resources; // of nodes that were there or are expected
+  bool placed = false;                            // all that were expected came, or none more will
   std::vector<ReplayActor> shards;
   std::vector<std::string> shard_endpoints;
   std::string parameter_endpoint;
@@ -53,8 +65,8 @@ struct SupervisorState {
   int collective_port = 0;                     // rendezvous of this life of the learner processes
   std::int64_t now = 0;                        // ticks
   bool stopping = false;
-  bool node_gone = false;
-  int patience = 0; // ticks until it stops without those that are left
+  std::size_t nodes_left = 0; // that have not stopped yet
+  int patience = 0;           // ticks until it stops without those that are left
   std::vector<caf::typed_response_promise<done_atom>> stoppers;
 };
 

@@ -37,6 +37,7 @@ int run_command(int argc, char** argv) {
   commands::add_keys(app, exit_code);
   commands::add_actor(app, exit_code);
   commands::add_launch(app, exit_code);
+  commands::add_node(app, exit_code);
   commands::add_transparent(app, exit_code);
   try {
     app.parse(argc, argv);

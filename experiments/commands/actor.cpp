@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/deployment.hpp"
 #include "experiments/config.hpp"
 #include "experiments/plan.hpp"
 #include "experiments/plan_workload.hpp"
@@ -11,7 +12,7 @@ namespace troupe::experiments::commands {
 void add_actor(CLI::App& app, int& exit_code) {
   struct Options {
     actors::ProcessOrder order;
-    std::string config;
+    std::string config, keys;
   };
   CLI::App* command =
       app.add_subcommand("actor", "Plays one role of a run in a process of its own; started by "
@@ -32,6 +33,8 @@ void add_actor(CLI::App& app, int& exit_code) {
   command->add_option("--head-port", order.head_port, "and at which port")
       ->required()
       ->check(CLI::Range(1, 65535));
+  command->add_option("--address", order.address, "what it listens at")->capture_default_str();
+  command->add_option("--keys", options->keys, "the deployment's folder of keys");
   command->add_option("--config", options->config, "the run's config.textproto")->required();
   command->callback([options, &exit_code] {
     const Experiment experiment = load_experiment(options->config);
@@ -39,7 +42,7 @@ void add_actor(CLI::App& app, int& exit_code) {
     use_run_folder(config, std::filesystem::path(options->config).parent_path(), true);
     plan_workload(experiment, config);
 #ifdef TROUPE_HAS_ACTORS
-    exit_code = actors::run_actor(config, options->order);
+    exit_code = actors::run_actor(config, options->order, read_keys(options->keys));
 #else
     exit_code = kMistake;
     throw std::invalid_argument("this program was built without the actors (TROUPE_COMPONENTS)");

@@ -1,5 +1,6 @@
 #include "experiments/commands/actor_launcher.hpp"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -8,17 +9,32 @@
 #include <cstring>
 #include <future>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 namespace troupe::experiments::commands {
 namespace {
 
-int fork_actor(std::vector<std::string> words) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) {
-    arguments.push_back(word.data());
+/// What a child runs, made before the fork.
+struct Prepared {
+  std::vector<std::string> words;
+  std::vector<std::string> variables; // "NAME=value", all of them
+  cpu_set_t cores{};                  // to run on
+  bool pinned = false;
+};
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> made;
+  for (std::string& text : texts) {
+    made.push_back(text.data());
   }
-  arguments.push_back(nullptr);
+  made.push_back(nullptr);
+  return made;
+}
+
+int fork_actor(Prepared prepared) {
+  const std::vector<char*> arguments = pointers(prepared.words);
+  const std::vector<char*> variables = pointers(prepared.variables);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
@@ -30,16 +46,60 @@ int fork_actor(std::vector<std::string> words) {
     if (::getppid() != parent) {
       ::_exit(1); // the parent ended before the line above
     }
-    ::execv("/proc/self/exe", arguments.data());
+    if (prepared.pinned) {
+      ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // else it runs anywhere
+    }
+    ::execve("/proc/self/exe", arguments.data(), variables.data());
     ::_exit(127);
   }
   return child;
 }
 
+std::vector<std::string> variables_for(const actors::ProcessOrder& order) {
+  std::vector<std::string> made;
+  const std::string gpus = "CUDA_VISIBLE_DEVICES=";
+  for (char** variable = ::environ; *variable != nullptr; ++variable) {
+    if (order.gpus.empty() || !std::string_view(*variable).starts_with(gpus)) {
+      made.emplace_back(*variable);
+    }
+  }
+  if (!order.gpus.empty()) {
+    std::string list;
+    for (const int gpu : order.gpus) {
+      list += (list.empty() ? "" : ",") + std::to_string(gpu);
+    }
+    made.push_back(gpus + list);
+    made.emplace_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+  return made;
+}
+
+Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path& config,
+                 const std::filesystem::path& keys) {
+  Prepared made{.words = {"troupe", "actor", "--role", order.role, "--index",
+                          std::to_string(order.index), "--epoch", std::to_string(order.epoch),
+                          "--incarnation", std::to_string(order.incarnation), "--head-host",
+                          order.head_host, "--head-port", std::to_string(order.head_port),
+                          "--address", order.address, "--config", config.string()},
+                .variables = variables_for(order)};
+  if (!keys.empty()) {
+    made.words.insert(made.words.end(), {"--keys", keys.string()});
+  }
+  CPU_ZERO(&made.cores);
+  for (const int core : order.cores) {
+    if (core < CPU_SETSIZE) {
+      CPU_SET(core, &made.cores);
+      made.pinned = true;
+    }
+  }
+  return made;
+}
+
 } // namespace
 
-ActorLauncher::ActorLauncher(std::filesystem::path config_file)
+ActorLauncher::ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys)
     : config_file_(std::move(config_file)),
+      keys_(std::move(keys)),
       thread_([this](const std::stop_token& ended) { work(ended); }) {}
 
 ActorLauncher::~ActorLauncher() = default; // the thread is joined first: it is the last member
@@ -61,11 +121,7 @@ void ActorLauncher::work(const std::stop_token& ended) {
 
 int ActorLauncher::start(const actors::ProcessOrder& order) {
   auto task = std::make_shared<std::packaged_task<int()>>([&] {
-    return fork_actor({"troupe", "actor", "--role", order.role, "--index",
-                       std::to_string(order.index), "--epoch", std::to_string(order.epoch),
-                       "--incarnation", std::to_string(order.incarnation), "--head-host",
-                       order.head_host, "--head-port", std::to_string(order.head_port), "--config",
-                       config_file_.string()});
+    return fork_actor(prepare(order, order.config.empty() ? config_file_ : order.config, keys_));
   });
   auto child = task->get_future();
   {

@@ -18,7 +18,9 @@ namespace troupe::experiments::commands {
 /// Any thread.
 class ActorLauncher {
 public:
-  explicit ActorLauncher(std::filesystem::path config_file);
+  /// `config_file` is the run's where an order names none, `keys` the deployment's folder of keys
+  /// or empty.
+  explicit ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys = {});
   ~ActorLauncher();
   ActorLauncher(const ActorLauncher&) = delete;
   ActorLauncher& operator=(const ActorLauncher&) = delete;
@@ -29,6 +31,7 @@ public:
 private:
   void work(const std::stop_token& ended);
   std::filesystem::path config_file_;
+  std::filesystem::path keys_;
   std::mutex mutex_;
   std::condition_variable_any ready_;
   std::queue<std::function<void()>> requests_; // at most one per calling thread

@@ -34,6 +34,7 @@ void add_replay_info(CLI::App& replay, int& exit_code);  // below `replay`
 void add_keys(CLI::App& app, int& exit_code);
 void add_actor(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
+void add_node(CLI::App& app, int& exit_code);
 void add_transparent(CLI::App& app, int& exit_code);
 
 } // namespace troupe::experiments::commands

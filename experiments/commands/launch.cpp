@@ -1,20 +1,28 @@
+#include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "env/make.hpp"
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/deployment.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/run_experiment.hpp"
 #include "experiments/config.hpp"
 #ifdef TROUPE_HAS_ACTORS
 #include "experiments/cluster.hpp"
 #include "experiments/cluster_environment.hpp"
+#include "experiments/launchers/make_launcher.hpp"
 #include "experiments/manifests.hpp"
 #include "experiments/placement_table.hpp"
 #include "experiments/slurm_script.hpp"
+#include "experiments/unfinished_run.hpp"
 #endif
 
 namespace troupe::experiments::commands {
@@ -157,6 +165,130 @@ void write_manifests(const LaunchPlan& plan, const fs::path& folder) {
   std::printf("%s: %zu files. Then:\n%s", folder.c_str(), files.size(), next.c_str());
 }
 
+fs::path own_program() {
+  return fs::read_symlink("/proc/self/exe");
+}
+
+/// The nodes of a launch while the run lasts: one that ends is started again, a little later each
+/// time, within the cluster's budget. What they say goes to a file of the run.
+class StartedNodes {
+public:
+  StartedNodes(const LaunchPlan& plan, const fs::path& run_folder)
+      : cluster_(plan.cluster),
+        kind_(plan.launcher),
+        log_(run_folder / "nodes.log", std::ios::app),
+        launcher_(launchers::make_launcher(
+            cluster_, kind_,
+            {.program = own_program(),
+             .files = key_files(cluster_),
+             .environment = {},
+             .output = [this](const std::string& node, std::string_view line) {
+               log(node + ": " + std::string(line));
+             }})) {}
+  ~StartedNodes() {
+    watcher_ = {};
+    launcher_->stop(std::chrono::milliseconds(
+        static_cast<std::int64_t>(1000 * cluster_.supervision().grace_seconds())));
+  }
+  StartedNodes(const StartedNodes&) = delete;
+  StartedNodes& operator=(const StartedNodes&) = delete;
+
+  void start(int port, const std::vector<actors::NodeResources>& nodes) {
+    const HostPort head = head_endpoint(cluster_, true);
+    std::vector<std::string> arguments = {
+        "node", "--head", head.host + ":" + std::to_string(head.port != 0 ? head.port : port)};
+    if (!cluster_.keys().empty()) {
+      arguments.insert(arguments.end(), {"--keys", cluster_.keys()});
+    }
+    starts_ = launchers::node_starts(cluster_, kind_, nodes, arguments);
+    watcher_ = std::jthread([this](const std::stop_token& ended) { watch(ended); });
+  }
+
+private:
+  static std::vector<fs::path> key_files(const Cluster& cluster) {
+    return cluster.keys().empty() ? std::vector<fs::path>{}
+                                  : std::vector<fs::path>{fs::path(cluster.keys())};
+  }
+
+  void log(const std::string& line) {
+    const std::scoped_lock lock(mutex_);
+    log_ << line << std::endl;
+  }
+
+  void watch(const std::stop_token& ended) {
+    std::vector<launchers::NodeStart> due = starts_;
+    int losses = 0;
+    std::unique_lock lock(sleep_);
+    while (!ended.stop_requested()) {
+      if (!due.empty()) {
+        launcher_->start(due);
+      }
+      due.clear();
+      for (const launchers::NodeEnd& end : launcher_->poll()) {
+        log(end.how);
+        for (const std::string& line : end.last_lines) {
+          log(end.node + ": " + line);
+        }
+        if (end.good || ++losses > cluster_.supervision().node_losses()) {
+          continue;
+        }
+        std::fprintf(stderr, "troupe: %s; it is started again\n", end.how.c_str());
+        const auto at = std::find_if(starts_.begin(), starts_.end(),
+                                     [&](const auto& start) { return start.name == end.node; });
+        if (at != starts_.end()) {
+          due.push_back(*at);
+        }
+      }
+      wake_.wait_for(lock, ended, std::chrono::seconds(1), [] { return false; });
+    }
+  }
+
+  const Cluster& cluster_;
+  LauncherKind kind_;
+  std::mutex mutex_; // of log_
+  std::ofstream log_;
+  std::unique_ptr<launchers::Launcher> launcher_;
+  std::vector<launchers::NodeStart> starts_;
+  std::mutex sleep_;
+  std::condition_variable_any wake_;
+  std::jthread watcher_;
+};
+
+/// The head: starts the nodes, trains on them, and ends them.
+int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
+  const auto here = actors::resources_of_this_host();
+  const auto config = prepare_run(plan.experiment);
+  const fs::path before =
+      options.resume ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
+                     : fs::path();
+  const RunFolder folder =
+      before.empty()
+          ? RunFolder::create(plan.cluster.runs(), plan.experiment.name(),
+                              std::chrono::system_clock::now(), resolved_text(plan.experiment))
+          : RunFolder::open(before);
+  const fs::path checkpoint =
+      before.empty()
+          ? fs::path()
+          : find_sound_checkpoint(folder.path(), verify_checkpoint, [](const std::string& what) {
+              std::fprintf(stderr, "troupe: %s\n", what.c_str());
+            }).path;
+  StartedNodes nodes(plan, folder.path());
+  const HostPort listen = head_endpoint(plan.cluster);
+  RunOptions run{.json = options.json};
+  run.deployment = actors::Deployment{
+      .nodes = actors::DeploymentNodes{.placer = make_placer(plan.cluster, plan.experiment, here),
+                                       .join_seconds = plan.cluster.supervision().join_seconds()},
+      .listen = listen.host,
+      .head_port = static_cast<std::uint16_t>(listen.port),
+      .keys = read_keys(plan.cluster.keys()),
+      .listening = [&](std::uint16_t port) {
+        std::printf("the head listens at %s:%d\n", listen.host.c_str(), port);
+        std::fflush(stdout);
+        nodes.start(port, cluster_nodes(plan.cluster, here));
+      }};
+  return run_experiment(plan.experiment, config, folder, checkpoint, run);
+}
+
 void launch(const LaunchOptions& options, int& exit_code) {
   const LaunchPlan plan = plan_launch(options);
   exit_code = kDone;
@@ -168,9 +300,7 @@ void launch(const LaunchOptions& options, int& exit_code) {
   if (options.dry_run) {
     return;
   }
-  throw std::runtime_error(
-      "launch: starting nodes is not there yet; --dry-run shows the placement, "
-      "--manifests writes files for Kubernetes and Slurm");
+  exit_code = run_on_nodes(plan, options);
 }
 
 #else

@@ -120,7 +120,7 @@ void verify_checkpoint(const std::filesystem::path&) {}
 int run_experiment(const Experiment& experiment, actors::RunConfig config, const RunFolder& folder,
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  use_run_folder(config, folder.path(), options.processes);
+  use_run_folder(config, folder.path(), options.processes || options.deployment);
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
   std::FILE* screen = options.json ? stderr : stdout;
@@ -134,7 +134,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
                            + " in " + folder.path().string());
   ActorLauncher launcher(folder.path() / "config.textproto");
-  actors::Deployment deployment;
+  actors::Deployment deployment = options.deployment.value_or(actors::Deployment{});
   if (options.processes) {
     deployment.head_port = options.port;
     deployment.start_process = [&](const actors::ProcessOrder& order) {

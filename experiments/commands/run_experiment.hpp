@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "actors/run.hpp"
 #include "experiments/experiment.pb.h"
@@ -14,6 +15,7 @@ struct RunOptions {
   std::uint16_t port = 0; // where the processes meet; 0: a free one
   bool json = false;
   bool quiet = false;
+  std::optional<actors::Deployment> deployment = {}; // on nodes, in place of `processes`
 };
 
 /// The experiment's plan but for its folder. Opens its data, or makes its environment once, with

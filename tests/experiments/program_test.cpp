@@ -42,6 +42,7 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"render", "--help"},
                                              {"actor", "--help"},
                                              {"launch", "--help"},
+                                             {"node", "--help"},
                                              {"transparent", "--help"}}) {
     CAPTURE(words[0]);
     const Outcome outcome = run_troupe(words);

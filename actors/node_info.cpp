@@ -1,0 +1,58 @@
+#include "actors/node_info.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr std::size_t kMostBytes = 253; // of a host name
+constexpr int kMostParts = 1024;
+
+/// Letters, digits and what host names and addresses have besides.
+void check_text(const std::string& text, const std::string& what) {
+  const bool good =
+      !text.empty() && text.size() <= kMostBytes
+      && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
+         });
+  if (!good)
+    throw std::invalid_argument(what + " of a node must be 1 to " + std::to_string(kMostBytes)
+                                + " letters, digits and - . : _ (--name, --address)");
+}
+
+} // namespace
+
+wire::NodeInfo node_info(const NodeResources& node, std::uint64_t life) {
+  wire::NodeInfo info;
+  info.set_name(node.name);
+  info.set_address(node.address);
+  for (const auto& part : node.numa) {
+    auto& numa = *info.add_numa();
+    numa.set_cores(core_set_text(part.cores));
+    numa.mutable_gpus()->Assign(part.gpus.begin(), part.gpus.end());
+  }
+  info.set_memory_bytes(node.memory_bytes);
+  info.mutable_labels()->insert(node.labels.begin(), node.labels.end());
+  info.set_life(life);
+  return info;
+}
+
+NodeResources node_resources(const wire::NodeInfo& info) {
+  check_text(info.name(), "the name");
+  check_text(info.address(), "the address");
+  if (info.numa_size() > kMostParts || info.labels_size() > kMostParts || info.memory_bytes() < 0)
+    throw std::invalid_argument("node \"" + info.name() + "\" tells of resources that no host has");
+  NodeResources node{.name = info.name(),
+                     .address = info.address(),
+                     .memory_bytes = info.memory_bytes(),
+                     .labels = {info.labels().begin(), info.labels().end()}};
+  for (const auto& part : info.numa())
+    node.numa.push_back(
+        {.cores = parse_core_set(part.cores()), .gpus = {part.gpus().begin(), part.gpus().end()}});
+  return node;
+}
+
+} // namespace troupe::actors

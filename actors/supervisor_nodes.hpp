@@ -1,0 +1,42 @@
+#pragma once
+// The supervisor's part for processes and the nodes they are on; for supervisor_actor.cpp alone.
+
+#include "actors/supervisor_actor.hpp"
+
+namespace troupe::actors::supervision {
+
+using Self = SupervisorActor::stateful_pointer<SupervisorState>;
+using Key = std::pair<Role, std::int32_t>;
+using Phase = SupervisorState::Phase;
+
+std::int64_t ticks(double seconds);
+std::string number(double value); // "15", "0.5"
+wire::Life life_of(const SupervisorState& state, const Key& key);
+
+/// Gives a child up and tells the listener; `failed`: it ended with an exception.
+void lost(Self self, const Key& key, std::string reason, bool failed = false);
+
+/// This process's own node, or those that are expected.
+void begin_nodes(Self self);
+
+/// Starts a child's process on the node that it is placed on; where there is none yet it waits.
+void start_process(Self self, const Key& key);
+
+/// Where the learners are, for their rendezvous.
+void add_learner_places(const SupervisorState& state, wire::Wiring& wiring);
+
+/// What a node says. join_node() throws std::invalid_argument.
+caf::result<Encoded> join_node(Self self, const wire::NodeInfo& info, const caf::actor& actor,
+                               const caf::actor& agent);
+void take_node_beat(Self self, const std::string& name, std::uint64_t life,
+                    const caf::actor& agent);
+/// False: it was no node.
+bool node_is_down(Self self, const caf::actor_addr& who, const std::string& why);
+
+/// Every tick: places everybody once all nodes are there, and gives up those that are silent.
+void watch_nodes(Self self);
+
+/// Has all of them end their processes, and counts nodes_left down.
+void stop_nodes(Self self);
+
+} // namespace troupe::actors::supervision

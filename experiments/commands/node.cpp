@@ -1,0 +1,119 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "experiments/commands/actor_launcher.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/deployment.hpp"
+#include "experiments/commands/signals.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct NodeOptions {
+  std::string head, keys, name, address;
+  std::vector<std::string> labels;
+  int cores = 0;
+  int gpus = -1;
+  std::int64_t memory = -1;
+  double join_seconds = 120;
+};
+
+#ifdef TROUPE_HAS_ACTORS
+
+std::string host_name() {
+  char text[256] = {};
+  ::gethostname(text, sizeof text - 1);
+  return text;
+}
+
+actors::NodeResources resources(const NodeOptions& options, const std::string& head_host) {
+  actors::NodeResources node = actors::resources_of_this_host();
+  node.name = options.name.empty() ? host_name() : options.name;
+  node.address = options.address.empty() ? address_towards(head_host) : options.address;
+  const auto cores = static_cast<std::size_t>(options.cores > 0 ? options.cores : 1 << 16);
+  const auto gpus = static_cast<std::size_t>(options.gpus >= 0 ? options.gpus : 1 << 16);
+  actors::limit_resources(node, std::min(cores, actors::cores_of(node).size()),
+                          std::min(gpus, actors::gpus_of(node).size()));
+  if (options.memory >= 0) {
+    node.memory_bytes = options.memory;
+  }
+  for (const std::string& label : options.labels) {
+    const auto equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw std::invalid_argument("--label " + label + ": must be KEY=VALUE");
+    }
+    node.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  return node;
+}
+
+int play(const NodeOptions& options) {
+  const Endpoint head = parse_endpoint(options.head, "--head (TROUPE_HEAD)");
+  std::atomic<bool> stop = false;
+  const StopSignals signals(stop);
+  ActorLauncher launcher({}, options.keys);
+  return actors::run_node(
+      {.head_host = head.host,
+       .head_port = head.port,
+       .resources = resources(options, head.host),
+       .keys = read_keys(options.keys),
+       .join_seconds = options.join_seconds,
+       .start_process = [&](const actors::ProcessOrder& order) { return launcher.start(order); },
+       .log =
+           [](const std::string& text) {
+             std::printf("node: %s\n", text.c_str());
+             std::fflush(stdout);
+           }},
+      stop);
+}
+
+#else
+
+int play(const NodeOptions&) {
+  throw std::invalid_argument("this program was built without the actors (TROUPE_COMPONENTS)");
+}
+
+#endif
+
+} // namespace
+
+void add_node(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "node", "Makes this host a node of a run: joins its head, and starts and ends the run's "
+              "processes here as the head says");
+  command->footer("Example: troupe node --head 10.0.0.1:4242 --keys keys/mine\n"
+                  "`troupe launch` starts nodes by itself where its cluster file says how.");
+  auto options = std::make_shared<NodeOptions>();
+  command->add_option("--head", options->head, "HOST:PORT that the head listens at")
+      ->envname("TROUPE_HEAD")
+      ->required();
+  command->add_option("--keys", options->keys, "folder of `troupe keys cluster DIR`")
+      ->envname("TROUPE_KEYS");
+  command->add_option("--name", options->name, "of the node, unique in the run; the host's")
+      ->envname("TROUPE_NODE_NAME");
+  command
+      ->add_option("--address", options->address,
+                   "of this host, that others reach it at; the one it reaches the head from")
+      ->envname("TROUPE_ADDRESS");
+  command->add_option("--label", options->labels, "KEY=VALUE for role.on_label; again for more")
+      ->allow_extra_args(false);
+  command->add_option("--cores", options->cores, "for the run's processes; all by default")
+      ->check(CLI::Range(1, 65535));
+  command->add_option("--gpus", options->gpus, "for the run's processes; all by default")
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--memory", options->memory, "bytes for the run's processes")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
+  command
+      ->add_option("--join-seconds", options->join_seconds,
+                   "to be let in by the head, at first and when it was away")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 1e6));
+  command->callback([options, &exit_code] { exit_code = play(*options); });
+}
+
+} // namespace troupe::experiments::commands
