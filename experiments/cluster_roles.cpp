@@ -192,7 +192,9 @@ actors::Placer make_placer(const Cluster& cluster, const Experiment& experiment,
   }
   if (!cluster.head().node().empty()) {
     if (const auto placing = placer.place("head", 0); !placing) {
-      throw ConfigError({"head.node is \"" + cluster.head().node() + "\": " + placing.problem});
+      const std::string why = placing.problem.substr(0, placing.problem.find("; add nodes"));
+      throw ConfigError({"head.node is \"" + cluster.head().node() + "\": " + why
+                         + "; name another node, or lower head.cores and head.memory_bytes"});
     }
   }
   return placer;

@@ -60,6 +60,26 @@ TEST_CASE("A role is spread over nodes that are alike, the first one first") {
   CHECK(core_set_text(cores_of(placer.free("c"))) == "2-7");
 }
 
+TEST_CASE("A larger node gets no more of a role than another while that has room") {
+  Placer placer({{"environment", {.cores = 1}}});
+  placer.add_node(node("large", 16));
+  placer.add_node(node("small", 4));
+  CHECK(placer.place_all({{"environment", 4}}) == "");
+  CHECK(home(placer, "environment", 2) == "large");
+  CHECK(home(placer, "environment", 3) == "small"); // though it is used by a quarter then
+}
+
+TEST_CASE("Who is to be together with a role comes after it, to where it is") {
+  Placer placer({{"replay", {.cores = 1, .pack = true}},
+                 {"environment", {.cores = 3, .together = {"replay"}}}});
+  placer.add_node(node("a", 8));
+  placer.add_node(node("b", 8));
+  CHECK(placer.place_all({{"replay", 1}, {"environment", 2}}) == "");
+  CHECK(home(placer, "environment", 0) == home(placer, "replay", 0));
+  CHECK(home(placer, "environment", 1) == home(placer, "replay", 0));
+  CHECK(has(placer.place("environment", 2).problem, "the nearest, a, has 1 of 8 cores free"));
+}
+
 TEST_CASE("Of nodes with as many of a role, the least used one gets the next") {
   Placer placer({{"environment", {.cores = 1}}, {"replay", {.cores = 4}}});
   placer.add_node(node("a", 8));
@@ -127,6 +147,20 @@ TEST_CASE("Cores are within one NUMA node where they fit, of the one that is ful
   CHECK(placer.place("wide", 0)); // fits on none alone
   CHECK(placer.find("wide", 0)->cores == CoreSet{0, 1, 2, 3, 4, 5});
   check_exclusive(placer);
+}
+
+TEST_CASE("Small roles fill a NUMA node before they begin another, those with a GPU beside it") {
+  Placer placer({{"a", {.cores = 1}}, {"learner", {.cores = 2, .gpus = 1}}});
+  placer.add_node({.name = "n",
+                   .numa = {{.cores = range(0, 4)},
+                            {.cores = range(4, 4)},
+                            {.cores = range(8, 4), .gpus = {0}}}});
+  CHECK(placer.place("a", 0));
+  CHECK(placer.place("a", 1));
+  CHECK(placer.find("a", 0)->cores == CoreSet{0});
+  CHECK(placer.find("a", 1)->cores == CoreSet{1});
+  CHECK(placer.place("learner", 0));
+  CHECK(placer.find("learner", 0)->cores == CoreSet{8, 9});
 }
 
 TEST_CASE("A GPU's own NUMA node gives the cores it has, another the rest") {

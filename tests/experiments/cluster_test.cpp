@@ -180,7 +180,11 @@ TEST_CASE("The head is placed before anything else, on its node") {
   CHECK(placer.find("head", 0)->node == "b");
   const Cluster small =
       parse_cluster("local {} node { name: \"a\" cores: 2 } head { node: \"a\" cores: 3 }", "c");
-  CHECK_THROWS_AS(make_placer(small, experiment(), kHere), ConfigError);
+  CHECK_THROWS_WITH_AS(
+      make_placer(small, experiment(), kHere),
+      "head.node is \"a\": head 0 needs 3 cores, on a; the only node, a, has 2 of 2 "
+      "cores free; name another node, or lower head.cores and head.memory_bytes",
+      ConfigError);
 }
 
 TEST_CASE("Where the head listens, and where nodes reach it") {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -36,14 +37,15 @@ TEST_CASE("A dry run prints what would be where and what is free, and starts not
         == "role         index  node  cores  gpu  memory\n"
            "environment  0      n-0   1      -    -\n"
            "environment  1      n-1   1      -    -\n"
-           "environment  2      n-1   2      -    -\n"
-           "evaluator    0      n-0   2      -    -\n"
-           "learner      0      n-1   0      -    -\n"
-           "replay       0      n-0   0      -    4 GiB\n"
+           "environment  2      n-0   2      -    -\n"
+           "evaluator    0      n-1   2      -    -\n"
+           "learner      0      n-0   3      -    -\n"
+           "replay       0      n-0   0      -    2 GiB\n"
+           "replay       1      n-1   0      -    2 GiB\n"
            "\n"
            "free on  cores  gpu  memory\n"
-           "n-0      3      -    12 GiB\n"
-           "n-1      3      -    16 GiB\n");
+           "n-0      -      -    14 GiB\n"
+           "n-1      3      -    14 GiB\n");
   CHECK_FALSE(fs::exists(folder / "runs"));
 }
 
@@ -60,7 +62,7 @@ TEST_CASE("The same as JSON for scripts, with --set above the cluster's counts")
   CHECK(json["cluster"] == "two");
   CHECK(json["launcher"] == "none");
   CHECK(json["experiment"] == "quickstart");
-  CHECK(json["placement"].size() == 4);
+  CHECK(json["placement"].size() == 5);
   CHECK(json["placement"][0]["role"] == "environment");
   CHECK(json["placement"][0]["cores"].is_string());
   CHECK(json["free"].size() == 2);
@@ -142,4 +144,28 @@ TEST_CASE("The clusters that come with the program and their keys are listed") {
   for (const char* name : {"laptop ", "ssh ", "slurm ", "kubernetes ", "mpi "})
     CHECK(has(clusters.output, name));
   CHECK(has(run_troupe({"list", "cluster-keys"}).output, "supervision.lost_seconds = 10\n"));
+}
+
+TEST_CASE("The image is made of files that are there") {
+  const fs::path top = TROUPE_SOURCE_DIR;
+  std::ifstream in(top / "experiments/Dockerfile");
+  int count = 0;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string word;
+    if (!(words >> word) || word != "COPY" || has(line, "--from="))
+      continue;
+    std::vector<std::string> paths;
+    while (words >> word) {
+      if (!word.starts_with("--"))
+        paths.push_back(word);
+    }
+    REQUIRE(paths.size() >= 2);
+    for (std::size_t i = 0; i + 1 < paths.size(); ++i) {
+      CAPTURE(paths[i]);
+      CHECK(fs::exists(top / paths[i]));
+      ++count;
+    }
+  }
+  CHECK(count >= 8);
 }
