@@ -219,9 +219,13 @@ std::map<std::string, std::string> kubernetes_manifests(const Cluster& cluster,
 }
 
 std::string secret_command(const Cluster& cluster) {
-  return "kubectl --namespace " + shell_word(cluster.kubernetes().namespace_())
-         + " create secret generic " + shell_word(cluster.name() + "-keys")
-         + " --from-file=" + shell_word(cluster.keys());
+  std::string command = "kubectl --namespace " + shell_word(cluster.kubernetes().namespace_())
+                        + " create secret generic " + shell_word(cluster.name() + "-keys");
+  for (const char* name :
+       {"ca.crt", "node.pem", "curve.secret", "token"}) { // the authority's stays
+    command.append(" --from-file=").append(shell_word(cluster.keys() + "/" + name));
+  }
+  return command;
 }
 
 } // namespace troupe::experiments

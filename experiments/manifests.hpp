@@ -16,7 +16,8 @@ namespace troupe::experiments {
 std::map<std::string, std::string> kubernetes_manifests(const Cluster& cluster,
                                                         const Experiment& experiment);
 
-/// The command that makes the Secret of the keys.
+/// The command that makes the Secret of the keys that nodes need; the authority's own stays where
+/// the folder was made.
 std::string secret_command(const Cluster& cluster);
 
 } // namespace troupe::experiments

@@ -12,7 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kSecretFolder = "/secret";
 constexpr std::int64_t kTemporaryBytes = std::int64_t{1} << 30;
 
 Json resources(const Cluster& cluster, int cores, int gpus, std::int64_t memory_bytes) {
@@ -35,21 +34,6 @@ Json mount(const char* name, const std::string& path, bool read_only = false) {
     out["readOnly"] = true;
   }
   return out;
-}
-
-/// Keys must be their owner's alone, which files of a Secret volume cannot be for a user.
-Json keys_container(const Cluster& cluster, const PodPlan& plan) {
-  const std::string script = std::string("umask 077 && cp -L ") + kSecretFolder + "/* "
-                             + kKeysFolder + "/ && chmod 0700 " + kKeysFolder + " && chmod 0600 "
-                             + kKeysFolder + "/*";
-  return {
-      {"name", "keys"},
-      {"image", cluster.kubernetes().image()},
-      {"imagePullPolicy", KubernetesLauncher::PullPolicy_Name(cluster.kubernetes().pull_policy())},
-      {"command", {"sh", "-c", script}},
-      {"resources", resources(cluster, plan.cores, 0, std::int64_t{64} << 20)},
-      {"securityContext", container_security()},
-      {"volumeMounts", {mount("secret", kSecretFolder, true), mount("keys", kKeysFolder)}}};
 }
 
 Json field(const char* path) {
@@ -116,9 +100,9 @@ Json main_container(const Cluster& cluster, const PodPlan& plan) {
 Json volumes(const Cluster& cluster, const PodPlan& plan) {
   const auto& k8s = cluster.kubernetes();
   Json out = Json::array();
-  out.push_back({{"name", "secret"},
+  // Files of a Secret are root's; the pod's group, which is nobody else's, may read them.
+  out.push_back({{"name", "keys"},
                  {"secret", {{"secretName", cluster.name() + "-keys"}, {"defaultMode", 0440}}}});
-  out.push_back({{"name", "keys"}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", "1Mi"}}}});
   out.push_back(
       {{"name", "runs"}, {"persistentVolumeClaim", {{"claimName", k8s.storage_claim()}}}});
   out.push_back(
@@ -180,7 +164,6 @@ Json pod_template(const Cluster& cluster, const PodPlan& plan) {
                  {"fsGroupChangePolicy", "OnRootMismatch"},
                  {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
   add_scheduling(cluster, spec);
-  spec["initContainers"] = Json::array({keys_container(cluster, plan)});
   spec["containers"] = Json::array({main_container(cluster, plan)});
   spec["volumes"] = volumes(cluster, plan);
   return {{"metadata", {{"labels", labels}}}, {"spec", spec}};

@@ -27,8 +27,8 @@ struct PodPlan {
 nlohmann::ordered_json deployment_labels(const Cluster& cluster);
 
 /// A pod template: metadata and spec. Not privileged, a read-only root, no token of Kubernetes;
-/// requests equal limits, so that processors may be pinned; the keys are copied from their Secret
-/// into memory with mode 0600 before anything starts.
+/// requests equal limits, so that processors may be pinned; the keys are mounted from their Secret,
+/// readable by root and the pod's group alone.
 nlohmann::ordered_json pod_template(const Cluster& cluster, const PodPlan& plan);
 
 inline constexpr const char* kKeysFolder = "/keys";

@@ -54,7 +54,7 @@ def check_pod(pod):
     assert spec["securityContext"]["runAsNonRoot"] and spec["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
     assert not spec["automountServiceAccountToken"]
     volumes = {volume["name"] for volume in spec["volumes"]}
-    for container in spec["containers"] + spec["initContainers"]:
+    for container in spec["containers"]:
         security = container["securityContext"]
         assert not security["allowPrivilegeEscalation"] and security["capabilities"]["drop"] == ["ALL"] and security["readOnlyRootFilesystem"]
         assert container["resources"]["requests"] == container["resources"]["limits"]

@@ -79,7 +79,10 @@ TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest h
       CHECK(parse_experiment(experiment_text, "e").environment().task() == "cartpole_balance");
     }
     CHECK(has(files.at("mpi/mpijob.yaml"), "replicas: 2\n"));
-    CHECK(has(secret_command(cluster), "create secret generic 'kubernetes-keys' --from-file='"));
+    const std::string secret = secret_command(cluster);
+    CHECK(has(secret, "create secret generic 'kubernetes-keys' --from-file='"));
+    CHECK(has(secret, "/keys/node.pem'"));
+    CHECK_FALSE(has(secret, "ca.key"));
   }
 }
 
