@@ -73,7 +73,8 @@ TEST_CASE("A cluster's name comes from its file, as a name that hosts and pods m
         == "some/k");
 }
 
-TEST_CASE("Nodes have what the file gives them; what it leaves open is this host's, or not known") {
+TEST_CASE(
+    "Nodes have what the file gives them, and what it leaves open is this host's, or not known") {
   const auto nodes = cluster_nodes(
       parse_cluster(R"(node { name: "a" count: 2 address: "h[08-09]" cores: 2 gpus: 1 label: "z=1"
                               memory_bytes: 5 }
