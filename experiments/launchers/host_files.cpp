@@ -77,12 +77,18 @@ libraries_of(const std::vector<std::string>& ldd_lines) {
 }
 
 HostFiles::HostFiles(ChildProcesses& children, const fs::path& program, bool with_program,
-                     const std::vector<fs::path>& files) {
+                     const std::vector<fs::path>& files,
+                     const std::map<fs::path, std::string>& data) {
   if (with_program) {
     files_.push_back({.kind = HostFile::Kind::program,
                       .path = program,
                       .copy = "bin/" + program.filename().string()});
     add_libraries(children, program);
+    for (const auto& [path, name] : data)
+      for (const fs::path& inner : files_in(path))
+        files_.push_back({.kind = HostFile::Kind::data,
+                          .path = path / inner,
+                          .copy = name + "/" + inner.string()});
   }
   for (const fs::path& path : files) {
     Named named{.path = path.string(), .first = files_.size()};
@@ -136,6 +142,18 @@ void HostFiles::add_sums(ChildProcesses& children) {
                                 + (found.lines.empty() ? found.end.how : found.lines.back()));
   for (std::size_t i = 0; i < summed.size(); ++i) // "\" before it: the name has a backslash
     summed[i]->sha256 = found.lines[i].substr(found.lines[i].starts_with('\\') ? 1 : 0, 64);
+}
+
+std::vector<bool> HostFiles::to_copy(std::vector<bool> missing) const {
+  const auto goes_together = [](const HostFile& file) {
+    return file.kind == HostFile::Kind::data || file.kind == HostFile::Kind::program;
+  };
+  bool data = false;
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    data = data || (missing[i] && files_[i].kind == HostFile::Kind::data);
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    missing[i] = missing[i] || (data && goes_together(files_[i]));
+  return missing;
 }
 
 std::string HostFiles::argument(const std::string& word, const std::vector<bool>& copied,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct HostFile {
     program,        // the same file at the same path, or a copy
     library,        // likewise
     system_library, // any file at this path, or a copy
+    data,           // as the program's, which is copied with it
     file,           // the same file at the same path, or a copy that its owner alone reads
   };
   Kind kind = Kind::file;
@@ -30,9 +32,13 @@ public:
   /// With `program`: it and the libraries that it loads, but for the C library's. Throws
   /// std::invalid_argument for a file that cannot be read or a library that is not found.
   HostFiles(ChildProcesses& children, const std::filesystem::path& program, bool with_program,
-            const std::vector<std::filesystem::path>& files);
+            const std::vector<std::filesystem::path>& files,
+            const std::map<std::filesystem::path, std::string>& data = {});
 
   const std::vector<HostFile>& all() const { return files_; }
+
+  /// Which of all() to copy to a host that has not those: with data goes the program.
+  std::vector<bool> to_copy(std::vector<bool> missing) const;
 
   /// An argument of a node, given which of all() were copied to `folder`: the path there when it
   /// names a file or folder of which any was.

@@ -144,9 +144,10 @@ std::vector<bool> HostSession::copy_missing(const HostFiles& files, Clock::time_
     questions += "has " + std::to_string(file.bytes) + " "
                  + (file.sha256.empty() ? "-" : file.sha256) + " " + file.path.string() + "\n";
   tell(questions, deadline, "to compare files");
-  std::vector<bool> copied;
+  std::vector<bool> missing;
   for (std::size_t i = 0; i < files.all().size(); ++i)
-    copied.push_back(answer(deadline, "to compare files") != "same");
+    missing.push_back(answer(deadline, "to compare files") != "same");
+  const auto copied = files.to_copy(std::move(missing));
   for (std::size_t i = 0; i < copied.size(); ++i)
     if (copied[i])
       copy(files.all()[i], deadline);

@@ -24,6 +24,9 @@ struct LaunchSettings {
   /// one, or has another at that path, it is copied there if the launcher can, and the argument is
   /// the copy's path. Files are read by their owner alone there.
   std::vector<std::filesystem::path> files = {};
+  /// Folders that the program reads, and the names that it looks for them by beside its own folder
+  /// ("../suite") where their paths are not there: a host that lacks one gets it and the program.
+  std::map<std::filesystem::path, std::string> data = {};
   std::map<std::string, std::string> environment = {}; // no secrets: others may read it
   /// Each line that a node, or what starts it, says. One call at a time, on a thread of the
   /// launcher's, which it holds up; must not call the launcher.

@@ -80,7 +80,7 @@ void SshLauncher::start(const std::vector<NodeStart>& nodes) {
     check_host(node);
   if (!files_)
     files_ = std::make_unique<HostFiles>(children_, settings_.program, ssh_.program.empty(),
-                                         settings_.files);
+                                         settings_.files, settings_.data);
   Sessions sessions;
   for (const NodeStart& node : nodes)
     sessions.push_back(std::make_shared<HostSession>(children_, settings_, ssh_, node));

@@ -104,6 +104,22 @@ TEST_CASE("an argument is the copy's path where anything under it was copied") {
   CHECK_THROWS_AS(HostFiles(children, "", false, {folder / "nothing"}), std::invalid_argument);
 }
 
+TEST_CASE("a host that lacks data is given the program too, beside which it is found") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "suite");
+  std::ofstream(folder / "suite/a.xml") << "a";
+  std::ofstream(folder / "program") << "p";
+  std::ofstream(folder / "other") << "o";
+  ChildProcesses children;
+  const HostFiles files(children, folder / "program", true, {folder / "other"},
+                        {{folder / "suite", "models"}});
+  REQUIRE(files.all().size() == 3);
+  CHECK(files.all()[0].copy == "bin/program");
+  CHECK(files.all()[1].copy == "models/a.xml");
+  CHECK(files.to_copy({false, true, false}) == std::vector<bool>{true, true, false});
+  CHECK(files.to_copy({true, false, true}) == std::vector<bool>{true, false, true});
+}
+
 TEST_CASE("hosts come from a host file in its order") {
   const TemporaryFolder folder;
   std::ofstream(folder / "hosts") << "# ours\n\nb slots=4\nuser@a max_slots=2 # last\n";

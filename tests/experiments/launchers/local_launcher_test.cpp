@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "tests/experiments/launchers/launcher_fixture.hpp"
 
 using namespace troupe::experiments::launchers;
@@ -80,6 +82,34 @@ TEST_CASE("a node may be started again, and dies with its launcher") {
     second = watched.process("a");
   }
   CHECK(is_gone("-- -" + second));
+}
+
+TEST_CASE("nodes die with a launcher that is killed") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  std::FILE* holder =
+      ::popen(("exec " + self + " --no-skip --test-case=\"holds a node\"").c_str(), "r");
+  REQUIRE(holder != nullptr);
+  char line[4096];
+  std::string said;
+  while (said.find("works") == std::string::npos
+         && std::fgets(line, sizeof line, holder) != nullptr)
+    said += line;
+  const std::size_t at = said.find("process ");
+  REQUIRE(at != std::string::npos);
+  const std::string node = std::to_string(std::stol(said.substr(at + 8)));
+  shell("kill -9 $(ps -o ppid= -p " + node + ")");
+  CHECK(is_gone(node));
+  ::pclose(holder);
+}
+
+TEST_CASE("holds a node" * doctest::skip()) {
+  Watched watched;
+  LocalLauncher launcher(watched.settings());
+  launcher.start({{.name = "a", .arguments = {"node"}}});
+  REQUIRE(watched.says("a: works"));
+  std::puts(watched.text().c_str());
+  std::fflush(stdout);
+  watched.says("what nobody says");
 }
 
 TEST_CASE("a program that is not there is refused") {

@@ -39,11 +39,15 @@ TEST_CASE("what hosts lack is copied, nodes work and go, nothing is left") {
   fs::create_directory(keys);
   std::ofstream(keys / "secret") << "KEEP-THIS-SECRET";
   fs::permissions(keys, fs::perms::owner_all);
+  fs::create_directories("/run/hosts/data/deep");
+  std::ofstream("/run/hosts/data/one") << "a-model";
+  std::ofstream("/run/hosts/data/deep/two") << "";
   Watched watched;
   auto settings = watched.settings();
-  shell("source " TROUPE_SOURCE_DIR "/tests/cluster/host_tools.sh; for n in 0 1; do on_host $n "
-        "mount -t tmpfs tmpfs /run/hosts/keys; done");
+  shell(on_hosts("for n in 0 1; do on_host $n mount -t tmpfs tmpfs /run/hosts/keys; "
+                 "on_host $n mount -t tmpfs tmpfs /run/hosts/data; done"));
   settings.files = {keys};
+  settings.data = {{"/run/hosts/data", "models"}};
   settings.environment = {{"TROUPE_KEYS", keys.string()}};
   SshLauncher launcher(settings, ssh());
   launcher.start({on(0, {"--keys", keys.string()}), on(1, {"--keys", keys.string()})});
@@ -51,6 +55,7 @@ TEST_CASE("what hosts lack is copied, nodes work and go, nothing is left") {
     REQUIRE(watched.says(name + ": works"));
     CHECK(watched.says(name + ": " + name + " on " + name + ", process "));
     CHECK(watched.says(name + ": program /run/hosts/remote/troupe-node."));
+    CHECK(watched.says(name + ": data a-model"));
     CHECK(watched.says(name + ": keys /run/hosts/remote/troupe-node."));
     CHECK(watched.says("/files/0/keys mode 700"));
     CHECK(watched.says(name + ": key secret mode 600 of 16 letters"));
@@ -66,7 +71,7 @@ TEST_CASE("what hosts lack is copied, nodes work and go, nothing is left") {
   CHECK(watched.text().find("host1: goes") != std::string::npos);
   CHECK(shell(on_hosts(kLeft)) == "");
   CHECK(watched.text().find("KEEP-THIS") == std::string::npos);
-  shell(on_hosts("for n in 0 1; do on_host $n umount /run/hosts/keys; done"));
+  shell(on_hosts("for n in 0 1; do on_host $n umount /run/hosts/keys /run/hosts/data; done"));
 }
 
 TEST_CASE("what a host has is not copied, unless it is another file") {
@@ -146,6 +151,20 @@ TEST_CASE("a host that answers too late is given up") {
   REQUIRE(ends.size() == 1);
   CHECK(ends.at("host2").how.starts_with(
       "node host2 (10.77.0.3) could not be started: it took too long to connect"));
+}
+
+TEST_CASE("a node lives for as long as its launcher gives signs of life") {
+  Watched watched;
+  auto settings = ssh();
+  settings.lost = seconds(1);
+  SshLauncher launcher(watched.settings(), settings);
+  launcher.start({on(0)});
+  REQUIRE(watched.says("host0: works"));
+  CHECK(comes_to("[ $(ps -o etimes= -p " + watched.process("host0") + ") -gt 3 ] && echo lives",
+                 "lives\n"));
+  CHECK(launcher.poll().empty());
+  launcher.stop(seconds(30));
+  CHECK(shell(on_hosts(kLeft)) == "");
 }
 
 TEST_CASE("a node that ends by itself is reported with its last words, and its folder goes") {
