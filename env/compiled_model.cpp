@@ -74,9 +74,24 @@ CompiledModel::~CompiledModel() {
   mj_deleteModel(model_);
 }
 
+std::filesystem::path suite_folder(const std::filesystem::path& built,
+                                   const std::filesystem::path& program) {
+  std::error_code ignored;
+  const auto beside = (program.parent_path() / "../suite").lexically_normal();
+  const bool moved = !std::filesystem::is_directory(built, ignored)
+                     && std::filesystem::is_directory(beside, ignored);
+  return moved ? beside : built; // where neither is, messages name the build's
+}
+
+std::filesystem::path suite_folder() {
+  std::error_code ignored;
+  return suite_folder(TROUPE_SUITE_DIR, std::filesystem::read_symlink("/proc/self/exe", ignored));
+}
+
 std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
                                                 const std::string& variant, const ModelEdit& edit) {
-  const std::filesystem::path base = folder.empty() ? TROUPE_SUITE_DIR : folder;
+  const std::filesystem::path base =
+      folder.empty() ? suite_folder() : std::filesystem::path(folder);
   Loaded& table = loaded();
   const std::lock_guard lock(table.mutex);
   std::weak_ptr<const CompiledModel>& entry =

@@ -2,6 +2,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,9 +32,17 @@ private:
 /// Changes a parsed model before it is compiled, e.g. adds poles.
 using ModelEdit = std::function<void(mjSpec&)>;
 
+/// The control suite's models: `built`, the folder that the build found, where it is there; else
+/// "suite" beside the folder of `program`, as programs that are copied to other hosts have it.
+std::filesystem::path suite_folder(const std::filesystem::path& built,
+                                   const std::filesystem::path& program);
+
+/// That of this program.
+std::filesystem::path suite_folder();
+
 /// The model of <folder>/<file>, included files taken from the same folder, then edited. Models
 /// that somebody still holds are shared: (folder, file, variant) is the identity, so `variant`
-/// names the edit. An empty folder means the one the build found. Any thread. Throws
+/// names the edit. An empty folder means suite_folder(). Any thread. Throws
 /// std::runtime_error (missing file, malformed XML) naming the file.
 std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
                                                 const std::string& variant = {},

@@ -232,7 +232,7 @@ std::optional<NodeEnd> HostSession::end(Clock::time_point deadline) {
     result.good = false;
     result.how += "; the connection is gone, and its host ends it within "
                   + std::to_string(seconds(ssh_.lost) + seconds(ssh_.grace)) + " s";
-  } else if (end && end->exit_code > 0) { // the shell's exit code is the node's
+  } else if (end && end->exit_code >= 0) { // the shell's exit code is the node's
     result.how =
         shell_end(node_, end->exit_code, end->last_lines.empty() ? "" : end->last_lines.back()).how;
   }

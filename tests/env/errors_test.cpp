@@ -3,8 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#include "env/compiled_model.hpp"
 #include "env/make.hpp"
 #include "env/physics.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace troupe::env;
 
@@ -35,6 +37,17 @@ TEST_CASE("missing model files are named, with the way out") {
                        doctest::Contains("/nowhere/walker.xml"), std::runtime_error);
   CHECK_THROWS_WITH_AS(make_environment({.task = "walker_walk", .models = "/nowhere"}),
                        doctest::Contains("install_dependencies"), std::runtime_error);
+}
+
+TEST_CASE("models are where the build found them, or beside a program that was copied elsewhere") {
+  const troupe::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "built");
+  CHECK(suite_folder(folder / "built", folder / "copy/bin/troupe") == folder / "built");
+  CHECK(suite_folder(folder / "none", folder / "copy/bin/troupe") == folder / "none");
+  std::filesystem::create_directories(folder / "copy/suite");
+  std::filesystem::create_directory(folder / "copy/bin");
+  CHECK(suite_folder(folder / "built", folder / "copy/bin/troupe") == folder / "built");
+  CHECK(suite_folder(folder / "none", folder / "copy/bin/troupe") == folder / "copy/suite");
 }
 
 TEST_CASE("sizes out of range are refused") {

@@ -23,17 +23,21 @@ std::vector<std::string> hosts_of(const Cluster& cluster) {
   return hosts;
 }
 
+/// A cluster whose head others reach.
+Cluster cluster(const std::string& text) {
+  return parse_cluster("keys: \"keys\" head { listen: \"10.0.0.9:4000\" } " + text, "c");
+}
+
 using Names = std::vector<std::string>;
 
 } // namespace
 
 TEST_CASE("a cluster's nodes are started where its launcher finds them") {
   CHECK(
-      hosts_of(parse_cluster(
-          R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 } node { name: "b" cores: 1 address: "gpu7" })",
-          "c"))
+      hosts_of(cluster(
+          R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 } node { name: "b" cores: 1 address: "gpu7" })"))
       == Names{"a@10.0.0.1", "b@gpu7"});
-  CHECK(hosts_of(parse_cluster(R"(local {} node { name: "a" count: 2 cores: 1 })", "c"))
+  CHECK(hosts_of(cluster(R"(local {} node { name: "a" count: 2 cores: 1 })"))
         == Names{"a-0@", "a-1@"});
 }
 
@@ -42,10 +46,10 @@ TEST_CASE("nodes of Slurm and of a host file take the hosts in their order") {
   std::ofstream(folder / "hosts") << "x\ny slots=2\n";
   const std::string mpi =
       "mpi { hostfile: \"" + (folder / "hosts").string() + "\" } node { name: \"n\" count: ";
-  CHECK(hosts_of(parse_cluster(mpi + "2 cores: 1 }", "c")) == Names{"n-0@x", "n-1@y"});
-  CHECK_THROWS_WITH_AS(hosts_of(parse_cluster(mpi + "3 cores: 1 }", "c")),
+  CHECK(hosts_of(cluster(mpi + "2 cores: 1 }")) == Names{"n-0@x", "n-1@y"});
+  CHECK_THROWS_WITH_AS(hosts_of(cluster(mpi + "3 cores: 1 }")),
                        doctest::Contains("the cluster has 3 nodes, and "), std::invalid_argument);
-  const Cluster slurm = parse_cluster(R"(slurm {} node { name: "n" count: 2 cores: 1 })", "c");
+  const Cluster slurm = cluster(R"(slurm {} node { name: "n" count: 2 cores: 1 })");
   ::setenv("SLURM_JOB_ID", "1", 1);
   ::setenv("SLURM_JOB_NODELIST", "gpu[7-8]", 1);
   CHECK(hosts_of(slurm) == Names{"n-0@gpu7", "n-1@gpu8"});
@@ -56,8 +60,7 @@ TEST_CASE("nodes of Slurm and of a host file take the hosts in their order") {
 }
 
 TEST_CASE("the launcher is the one that the cluster names") {
-  const Cluster ssh =
-      parse_cluster(R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 })", "c");
+  const Cluster ssh = cluster(R"(ssh {} node { name: "a" address: "10.0.0.1" cores: 1 })");
   CHECK(dynamic_cast<launchers::SshLauncher*>(make_launcher(ssh, LauncherKind::ssh, {}).get())
         != nullptr);
   CHECK(dynamic_cast<NoLauncher*>(make_launcher(ssh, LauncherKind::none, {}).get()) != nullptr);

@@ -9,6 +9,7 @@ if [ "${3:-}" != inside ]; then
 fi
 source "$cluster/host_tools.sh"
 mkdir -p /run/hosts/remote
+cd /run/hosts # the build folder is not on the hosts
 "$program"
 
 # A launcher that is killed: nothing of its nodes is left.
