@@ -20,18 +20,13 @@ constexpr std::uint32_t kFingerprint = 0x54460001;
 constexpr std::uint32_t kAbort = 0x54460002;
 constexpr std::uint32_t kHere = 0x54460003;  // data failed here, or: I have heard that they did
 constexpr std::size_t kLongestReason = 2000; // bytes
+constexpr std::size_t kMostCallers = 256;    // not known yet; of more the oldest goes
 constexpr std::chrono::milliseconds kFarewell{200};   // for the others to read an abort
 constexpr std::chrono::milliseconds kDiagnosis{1000}; // for the news of a death to come in
 
 struct Header {
   std::uint32_t kind = 0;
   std::uint32_t bytes = 0;
-};
-
-struct Hello {
-  std::uint64_t token[2] = {0, 0}; // only those who read the group's store know it
-  std::int32_t rank = 0;
-  std::int32_t size = 0;
 };
 
 template <class T>
@@ -44,6 +39,35 @@ std::string rank_name(int rank) {
 }
 
 } // namespace
+
+struct ControlMesh::Hello {
+  std::uint64_t token[2] = {0, 0}; // only those who read the group's store know it
+  std::int32_t rank = 0;
+  std::int32_t size = 0;
+};
+
+/// Somebody who has connected and has yet to greet. All are heard at once, so that who says nothing
+/// holds nobody up.
+struct ControlMesh::Caller {
+  Socket socket;
+  Hello hello{};
+  std::size_t got = 0; // bytes of it
+  bool gone = false;
+
+  explicit Caller(Socket from) : socket(std::move(from)) {}
+  bool is_whole() const { return got == sizeof hello; }
+
+  /// Takes what has come: the greeting is whole, or will never be.
+  bool has_finished() {
+    auto* bytes = reinterpret_cast<std::byte*>(&hello);
+    const auto more = recv(socket.fd(), bytes + got, sizeof hello - got, 0);
+    if (more > 0)
+      got += static_cast<std::size_t>(more);
+    else
+      gone = more == 0 || (errno != EAGAIN && errno != EINTR);
+    return is_whole() || gone;
+  }
+};
 
 ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const Options& options)
     : rank_(rank),
@@ -86,9 +110,7 @@ void ControlMesh::connect(c10d::Store& store, const Options& options) {
     const auto port = space == std::string::npos ? 0 : std::atoi(text.c_str() + space);
     greet(peer, connect_to(text.substr(0, space), port, deadline), deadline);
   }
-  while (std::any_of(peers_.begin() + rank_ + 1, peers_.end(),
-                     [](const Peer& peer) { return !peer.socket; }))
-    admit(listener, deadline);
+  wait_for_callers(listener, deadline);
 }
 
 void ControlMesh::greet(int peer, Socket socket, Deadline deadline) {
@@ -98,20 +120,42 @@ void ControlMesh::greet(int peer, Socket socket, Deadline deadline) {
   peers_[static_cast<std::size_t>(peer)].socket = std::move(socket);
 }
 
-void ControlMesh::admit(const Socket& listener, Deadline deadline) {
-  if (Clock::now() >= deadline) {
-    std::string missing;
-    for (int peer = rank_ + 1; peer < static_cast<int>(peers_.size()); ++peer)
-      if (!peers_[static_cast<std::size_t>(peer)].socket)
-        missing += (missing.empty() ? "" : ", ") + rank_name(peer);
-    throw std::runtime_error("rendezvous: " + missing + " did not come; was it started, and for "
-                             + std::to_string(peers_.size()) + " ranks?");
+void ControlMesh::wait_for_callers(const Socket& listener, Deadline deadline) {
+  std::vector<Caller> callers;
+  while (std::any_of(peers_.begin() + rank_ + 1, peers_.end(),
+                     [](const Peer& peer) { return !peer.socket; })) {
+    if (Clock::now() >= deadline)
+      say_who_is_missing();
+    std::vector<pollfd> items{{listener.fd(), POLLIN, 0}};
+    for (const Caller& caller : callers)
+      items.push_back({caller.socket.fd(), POLLIN, 0});
+    poll(items.data(), items.size(), milliseconds_until(deadline));
+    for (std::size_t i = callers.size(); i-- > 0;) {
+      if (items[i + 1].revents == 0 || !callers[i].has_finished())
+        continue;
+      if (callers[i].is_whole())
+        admit(std::move(callers[i].socket), callers[i].hello);
+      callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (items[0].revents != 0)
+      if (Socket socket = accept_from(listener, Clock::now()))
+        callers.emplace_back(std::move(socket));
+    if (callers.size() > kMostCallers)
+      callers.erase(callers.begin());
   }
-  Socket socket = accept_from(listener, deadline);
-  Hello hello;
-  const auto soon = std::min(deadline, Clock::now() + std::chrono::seconds(5));
-  if (!socket || !receive_all(socket, std::as_writable_bytes(std::span(&hello, 1)), soon)
-      || hello.token[0] != token_[0] || hello.token[1] != token_[1])
+}
+
+void ControlMesh::say_who_is_missing() const {
+  std::string missing;
+  for (int peer = rank_ + 1; peer < static_cast<int>(peers_.size()); ++peer)
+    if (!peers_[static_cast<std::size_t>(peer)].socket)
+      missing += (missing.empty() ? "" : ", ") + rank_name(peer);
+  throw std::runtime_error("rendezvous: " + missing + " did not come; was it started, and for "
+                           + std::to_string(peers_.size()) + " ranks?");
+}
+
+void ControlMesh::admit(Socket socket, const Hello& hello) {
+  if (hello.token[0] != token_[0] || hello.token[1] != token_[1])
     return; // a stranger
   const int size = static_cast<int>(peers_.size());
   if (hello.size != size || hello.rank <= rank_ || hello.rank >= size)

@@ -49,6 +49,8 @@ public:
   [[noreturn]] void data_failed(const Fingerprint& call, const std::string& error);
 
 private:
+  struct Hello;
+  struct Caller;
   struct Peer {
     Socket socket;
     std::vector<std::byte> inbox; // bytes not yet understood
@@ -58,7 +60,9 @@ private:
 
   void connect(c10d::Store& store, const Options& options);
   void greet(int peer, Socket socket, Deadline deadline);
-  void admit(const Socket& listener, Deadline deadline);
+  void wait_for_callers(const Socket& listener, Deadline deadline);
+  void admit(Socket socket, const Hello& hello);
+  [[noreturn]] void say_who_is_missing() const;
   void send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read);
   bool take(int rank, Fingerprint& fingerprint);
   void heed(int rank);

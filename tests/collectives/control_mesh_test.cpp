@@ -58,6 +58,19 @@ TEST_CASE("a stranger at the port is turned away and the group still forms") {
   CHECK(first.get() == "agreed");
 }
 
+TEST_CASE("strangers who say nothing, or half a greeting, hold nobody up") {
+  c10d::HashStore store;
+  auto first = rank_0(store);
+  std::vector<Socket> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.push_back(connect_to_rank_0(store));
+    if (i % 2 == 0)
+      REQUIRE(send_all(silent.back(), std::vector<std::byte>(7), soon()));
+  }
+  ControlMesh(store, 1, 2, kOptions).agree({});
+  CHECK(first.get() == "agreed");
+}
+
 TEST_CASE("who comes after the others gave up is told so before his data could wait for theirs") {
   c10d::HashStore store;
   auto options = kOptions;
