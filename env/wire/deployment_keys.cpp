@@ -40,8 +40,8 @@ bool is_loopback(const std::string& endpoint) {
     if (endpoint.starts_with(prefix))
       return true;
   // Numbers alone: a host may be called 127.example.org.
-  return endpoint.starts_with("tcp://127.")
-         && endpoint.find_first_not_of("0123456789.", 10) == endpoint.rfind(':');
+  const auto end = endpoint.find_first_not_of("0123456789.", 10);
+  return endpoint.starts_with("tcp://127.") && end != std::string::npos && endpoint[end] == ':';
 }
 
 } // namespace troupe::env::wire

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace troupe::env::wire {
 struct DeploymentKeys {
   KeyPair own;
   std::vector<KeyPair> retired; // still good while old processes are restarted one by one
+  /// Told of the first stranger at each socket that has no listener of its own; as
+  /// SocketOptions::on_stranger.
+  std::function<void(const std::string&)> on_stranger{};
 };
 
 /// `endpoint` with its server's public key, as Socket::bind gives it: "tcp://10.0.0.1:7400#<key>".

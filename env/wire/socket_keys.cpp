@@ -57,7 +57,10 @@ void Socket::set_server_keys(const ServerKeys& keys) {
   set_own_pair(handle_, keys.own);
   limit_frames(true);
   if (!admission_)
-    admission_ = context_->gatekeeper().guard(handle_, keys.allowed, options_.on_stranger);
+    admission_ = context_->gatekeeper().guard(handle_, keys.allowed,
+                                              options_.on_stranger || !context_->keys()
+                                                  ? options_.on_stranger
+                                                  : context_->keys()->on_stranger);
   set(handle_, ZMQ_ZAP_DOMAIN, admission_->domain);
 }
 

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <mutex>
 #include <stdexcept>
 
 #include "env/wire/deployment_keys.hpp"
@@ -17,7 +18,8 @@ using std::chrono::seconds;
 constexpr const char* kEverywhere = "tcp://0.0.0.0:*";
 
 std::shared_ptr<const DeploymentKeys> made(std::vector<KeyPair> retired = {}) {
-  return std::make_shared<DeploymentKeys>(DeploymentKeys{make_key_pair(), std::move(retired)});
+  return std::make_shared<DeploymentKeys>(
+      DeploymentKeys{.own = make_key_pair(), .retired = std::move(retired)});
 }
 
 /// The endpoint as a process on this host reaches it.
@@ -104,6 +106,22 @@ TEST_CASE("without keys nothing binds off the loopback interface") {
   CHECK_THROWS_AS(server.bind("tcp://127.example.org:7400"), std::invalid_argument);
 }
 
+TEST_CASE("an endpoint is of the loopback interface by its numbers, not by its name") {
+  const std::string key = "2M3+]@*#WxAtyFYmLOdnfh1!KiG.6I0IX7:O-503"; // with # and :
+  for (const char* near : {"tcp://127.0.0.1:7400", "tcp://127.1.2.3:*", "tcp://localhost:7400",
+                           "tcp://[::1]:7400", "ipc:///run/x", "inproc://x"})
+    CHECK(is_loopback(near));
+  for (const char* far :
+       {"tcp://127.example.org:7400", "tcp://0.0.0.0:*", "tcp://10.0.0.1:127", "tcp://*:7400",
+        "tcp://localhost.example.org:7400", "tcp://127.0.0.1", ""})
+    CHECK_FALSE(is_loopback(far));
+  CHECK(is_loopback(with_server_key("tcp://127.0.0.1:7400", key)));
+  const KeyedEndpoint parts = split_endpoint(with_server_key("tcp://10.0.0.1:7400", key));
+  CHECK_EQ(parts.address, "tcp://10.0.0.1:7400");
+  CHECK_EQ(parts.server_key, key);
+  CHECK_EQ(split_endpoint("ipc:///run/a#b").address, "ipc:///run/a#b");
+}
+
 TEST_CASE("a process without keys is told where an endpoint is encrypted") {
   Context context;
   Socket client(context, SocketType::dealer);
@@ -114,7 +132,14 @@ TEST_CASE("a process without keys is told where an endpoint is encrypted") {
 }
 
 TEST_CASE("another deployment's keys are a stranger's") {
-  Context context(1, made());
+  std::mutex mutex;
+  std::vector<std::string> told;
+  auto keys = std::make_shared<DeploymentKeys>(*made());
+  keys->on_stranger = [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    told.push_back(line);
+  };
+  Context context(1, keys);
   Context other(1, made());
   Socket server(context, SocketType::router);
   const std::string endpoint = reached(server.bind(kEverywhere));
@@ -130,11 +155,14 @@ TEST_CASE("another deployment's keys are a stranger's") {
     REQUIRE(Clock::now() < end);
     CHECK_EQ(hear(server, milliseconds(5)), "nothing");
   }
+  const std::lock_guard lock(mutex);
+  CHECK_EQ(told.size(), 1);
 }
 
 TEST_CASE("while keys are rotated old and new processes reach each other both ways") {
   const KeyPair before = make_key_pair();
-  Context old_context(1, std::make_shared<DeploymentKeys>(DeploymentKeys{before, {}}));
+  Context old_context(
+      1, std::make_shared<DeploymentKeys>(DeploymentKeys{.own = before, .retired = {}}));
   Context new_context(1, made({before}));
   for (const auto& [serving, asking] :
        {std::pair(&old_context, &new_context), std::pair(&new_context, &old_context)}) {
