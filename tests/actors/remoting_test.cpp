@@ -252,7 +252,12 @@ TEST_CASE("a node without keys, and one that speaks plainly, get nowhere") {
   CHECK(is_closed(socket));
   server.wait_for_strangers(2);
 
-  // An older version of TLS.
+  // An older version of TLS, with the right certificate.
+  const TemporaryFolder scratch;
+  const std::string pem = (scratch / "node.pem").string();
+  std::ofstream(pem) << keys->node;
+  REQUIRE_EQ(SSL_CTX_use_certificate_chain_file(context.get(), pem.c_str()), 1);
+  REQUIRE_EQ(SSL_CTX_use_PrivateKey_file(context.get(), pem.c_str(), SSL_FILETYPE_PEM), 1);
   SSL_CTX_set_max_proto_version(context.get(), TLS1_2_VERSION);
   const auto old_socket = connected_to(server.port);
   const std::unique_ptr<SSL, decltype(&SSL_free)> old(SSL_new(context.get()), SSL_free);
