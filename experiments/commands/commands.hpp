@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 
 #include <functional>
+#include <string>
 
 namespace troupe::experiments::commands {
 
@@ -34,6 +35,8 @@ void add_replay_info(CLI::App& replay, int& exit_code);  // below `replay`
 void add_keys(CLI::App& app, int& exit_code);
 void add_actor(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
+void add_cluster_keys(CLI::App& keys, int& exit_code); // below `keys`
+void show_cluster_keys(const std::string& folder);     // what `keys show` prints of a folder
 void add_node(CLI::App& app, int& exit_code);
 void add_transparent(CLI::App& app, int& exit_code);
 

@@ -39,6 +39,9 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"keys", "--help"},
                                              {"keys", "new", "--help"},
                                              {"keys", "show", "--help"},
+                                             {"keys", "cluster", "--help"},
+                                             {"keys", "rotate", "--help"},
+                                             {"keys", "check", "--help"},
                                              {"render", "--help"},
                                              {"actor", "--help"},
                                              {"launch", "--help"},
@@ -161,6 +164,52 @@ TEST_CASE("Keys are made for their owner's eyes, shown without the secret, and n
   CHECK(again.exit_code == 2);
   CHECK(has(again.last_line, "is not replaced"));
   CHECK(has(run_troupe({"keys", "show", "nowhere"}, folder.path()).last_line, "troupe keys new"));
+}
+
+TEST_CASE("A deployment's keys are made, shown, checked and rotated, and no secret is printed") {
+  const TemporaryFolder folder;
+  const fs::path keys = folder.path() / "lab";
+  std::string printed;
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "keys");
+    const Outcome outcome = run_troupe(words, folder.path());
+    printed += outcome.output;
+    return outcome;
+  };
+  const auto secrets = [&] { // every long word of the files that are secret, as it may be printed
+    std::vector<std::string> found;
+    for (const char* name : {"ca.key", "node.pem", "curve.secret", "token"}) {
+      std::istringstream text(read_text(keys / name));
+      bool is_secret = std::string(name) != "node.pem"; // its first part is a certificate
+      for (std::string word; text >> word;) {
+        is_secret = is_secret || word == "PRIVATE";
+        if (is_secret && word.size() >= 40)
+          found.push_back(word);
+      }
+    }
+    return found;
+  };
+  CHECK(run({"check", "lab"}).exit_code == 2);
+  CHECK(has(run({"check", "lab"}).last_line, "troupe keys cluster"));
+  CHECK(run({"cluster", "lab", "--days", "30"}).exit_code == 0);
+  CHECK(run({"check", "lab"}).exit_code == 0);
+  std::vector<std::string> secret = secrets();
+  CHECK(secret.size() >= 6);
+  const Outcome again = run({"cluster", "lab"});
+  CHECK(again.exit_code == 2);
+  CHECK(has(again.last_line, "is not replaced"));
+  CHECK(has(run({"show", "lab"}).output, "sha256"));
+  CHECK(run({"rotate", "lab", "--grace-hours", "1"}).exit_code == 0);
+  CHECK(has(run({"show", "lab"}).output, "curve.retired"));
+  CHECK(run({"rotate", "lab", "--days", "0"}).exit_code == 2);
+  for (const std::string& word : secrets())
+    secret.push_back(word);
+  fs::permissions(keys / "token", fs::perms(0644));
+  const Outcome open = run({"check", "lab"});
+  CHECK(open.exit_code == 2);
+  CHECK(has(open.last_line, "chmod 600"));
+  for (const std::string& word : secret)
+    CHECK_FALSE(has(printed, word));
 }
 
 TEST_CASE("A run without a checkpoint, or in use, is not resumed, and stays as it was") {
