@@ -4,6 +4,7 @@
 
 #include "tests/doctest_torch.hpp"
 
+#include "env/wire/deployment_keys.hpp"
 #include "learner/parameter_server_client.hpp"
 #include "learner/parameter_server_host.hpp"
 #include "tests/temporary_folder.hpp"
@@ -223,6 +224,29 @@ TEST_CASE("with keys only those who have them are served") {
   CHECK_THROWS_WITH(Worker(context, options), doctest::Contains("no sign of life"));
   options.timeout = 20s;
   options.keys = env::wire::ClientKeys{.own = client_pair, .server = server_pair.public_key};
+  Worker worker(context, options);
+  worker.step(Problem(), 0, 32);
+  CHECK(host.version() == 1);
+}
+
+TEST_CASE("off the loopback interface a deployment's keys are needed and suffice") {
+  const auto deployment = [] {
+    return std::make_shared<env::wire::DeploymentKeys>(
+        env::wire::DeploymentKeys{.own = env::wire::make_key_pair(), .retired = {}});
+  };
+  const ParameterServerHostOptions everywhere{.server = {.workers = 1},
+                                              .endpoint = "tcp://0.0.0.0:*"};
+  Context plain;
+  CHECK_THROWS_AS(ParameterServerHost(plain, everywhere), std::invalid_argument);
+  Context context(1, deployment());
+  ParameterServerHost host(context, everywhere);
+  std::string endpoint = host.endpoint();
+  endpoint.replace(endpoint.find("0.0.0.0"), 7, "127.0.0.1");
+  auto options = client_of({endpoint}, 0);
+  options.timeout = 300ms;
+  Context other(1, deployment());
+  CHECK_THROWS_WITH(Worker(other, options), doctest::Contains("no sign of life"));
+  options.timeout = 20s;
   Worker worker(context, options);
   worker.step(Problem(), 0, 32);
   CHECK(host.version() == 1);

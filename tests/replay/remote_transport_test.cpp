@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "env/wire/deployment_keys.hpp"
 #include "replay/shard_host.hpp"
 #include "tests/replay/episodes.hpp"
 
@@ -66,6 +67,27 @@ TEST_CASE("keys on both sides encrypt a data port and strangers get nothing") {
   CHECK_THROWS_WITH_AS(
       ShardHost(context, kFree, spec, 4, {.server = {.endpoint = "tcp://0.0.0.0:*"}}),
       doctest::Contains("troupe keys new"), std::invalid_argument);
+}
+
+TEST_CASE("a deployment's keys encrypt a data port off the loopback interface") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  const auto deployment = [] {
+    return std::make_shared<env::wire::DeploymentKeys>(
+        env::wire::DeploymentKeys{.own = env::wire::make_key_pair(), .retired = {}});
+  };
+  env::wire::Context context(1, deployment());
+  ShardHost served(context, kFree, spec, 4, {.server = {.endpoint = "tcp://0.0.0.0:*"}});
+  std::string endpoint = served.endpoint();
+  endpoint.replace(endpoint.find("0.0.0.0"), 7, "127.0.0.1");
+  env::wire::Context other(1, deployment());
+  ShardClient stranger(other, endpoint, spec);
+  CHECK_THROWS_WITH_AS(stranger.stats(Clock::now() + seconds(1)),
+                       doctest::Contains("does not answer"), std::runtime_error);
+  CHECK_GE(served.counters().strangers, 1);
+  ShardClient client(context, endpoint, spec);
+  // Samples of clients on this host still go through shared memory.
+  play(served, client, spec, [&] { return served.counters().shared >= 10; });
+  CHECK_GE(served.counters().shared, 10);
 }
 
 } // namespace
