@@ -7,6 +7,7 @@
 
 #include "actors/certificates.hpp"
 #include "actors/system.hpp"
+#include "actors/tls.hpp"
 #include "tests/actors/peers.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -267,6 +268,23 @@ TEST_CASE("a node without keys, and one that speaks plainly, get nowhere") {
   server.wait_for_strangers(3);
   check_served(server, keys);
   CHECK_EQ(server.told.all().size(), 1);
+}
+
+TEST_CASE("a node that speaks another version of the protocol is told apart") {
+  const auto keys = keys_of();
+  const auto listener = collectives::listen_at("127.0.0.1", 0);
+  const TlsContext context(*keys);
+  std::jthread other([&] {
+    const auto socket = collectives::accept_from(listener, Clock::now() + seconds(30));
+    TlsSession session(context, socket.fd(), TlsSession::Side::listens);
+    const bool known = comes_true([&] { return session.handshake() == TlsSession::State::done; });
+    std::size_t sent = 0;
+    if (known)
+      session.write("troupe 9\n", 9, sent);
+    is_closed(socket);
+  });
+  Side node({.keys = keys});
+  CHECK(has(refusal(node, collectives::port_of(listener)), "another version of the protocol"));
 }
 
 TEST_CASE("garbage and oversized records are refused") {
