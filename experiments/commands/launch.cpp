@@ -8,12 +8,14 @@
 #include <stdexcept>
 #include <thread>
 
+#include "env/compiled_model.hpp"
 #include "env/make.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/deployment.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/run_experiment.hpp"
+#include "experiments/commands/signals.hpp"
 #include "experiments/config.hpp"
 #ifdef TROUPE_HAS_ACTORS
 #include "experiments/cluster.hpp"
@@ -181,6 +183,7 @@ public:
             cluster_, kind_,
             {.program = own_program(),
              .files = key_files(cluster_),
+             .data = {{env::suite_folder(), "suite"}},
              .environment = {},
              .output = [this](const std::string& node, std::string_view line) {
                log(node + ": " + std::string(line));
@@ -258,9 +261,9 @@ private:
 int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
   const auto here = actors::resources_of_this_host();
   const auto config = prepare_run(plan.experiment);
-  const fs::path before =
-      options.resume ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
-                     : fs::path();
+  const fs::path before = options.resume
+                              ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
+                              : fs::path();
   const RunFolder folder =
       before.empty()
           ? RunFolder::create(plan.cluster.runs(), plan.experiment.name(),
@@ -272,6 +275,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
           : find_sound_checkpoint(folder.path(), verify_checkpoint, [](const std::string& what) {
               std::fprintf(stderr, "troupe: %s\n", what.c_str());
             }).path;
+  const HeldSignals held; // by the launcher's threads too
   StartedNodes nodes(plan, folder.path());
   const HostPort listen = head_endpoint(plan.cluster);
   RunOptions run{.json = options.json};

@@ -35,6 +35,18 @@ void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sig
 
 } // namespace
 
+HeldSignals::HeldSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 StopSignals::StopSignals(std::atomic<bool>& stop) {
   sigset_t signals;
   ::sigemptyset(&signals);

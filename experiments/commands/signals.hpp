@@ -7,6 +7,19 @@
 
 namespace troupe::experiments::commands {
 
+/// While it lives, SIGINT and SIGTERM wait in this thread and those it starts: for StopSignals that
+/// are made after other threads.
+class HeldSignals {
+public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+private:
+  sigset_t before_{};
+};
+
 /// While it lives, SIGINT and SIGTERM go to one thread: the first sets `stop`, the second ends the
 /// process at once with exit code 130. Made before any other thread, which inherit its signal mask.
 class StopSignals {

@@ -37,13 +37,16 @@ std::uint64_t size_of(const fs::path& path) {
   return size;
 }
 
+/// The authority's secret of a folder of keys: no node needs it.
+constexpr const char* kStaysHere = "ca.key";
+
 /// The files of a folder, in order, relative to it; "" alone of a file.
 std::vector<fs::path> files_in(const fs::path& path) {
   if (!fs::is_directory(path))
     return {""};
   std::vector<fs::path> result;
   for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    if (!entry.is_regular_file())
+    if (!entry.is_regular_file() || entry.path().filename() == kStaysHere)
       continue;
     if (result.size() == kMostFiles)
       throw std::invalid_argument(std::string("cannot copy ") + path.string()

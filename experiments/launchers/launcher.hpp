@@ -22,7 +22,7 @@ struct LaunchSettings {
   std::filesystem::path program = {}; // on this host
   /// Files and folders whose paths are arguments, or values of the environment: where a host lacks
   /// one, or has another at that path, it is copied there if the launcher can, and the argument is
-  /// the copy's path. Files are read by their owner alone there.
+  /// the copy's path. Files are read by their owner alone there; a folder's ca.key stays here.
   std::vector<std::filesystem::path> files = {};
   /// Folders that the program reads, and the names that it looks for them by beside its own folder
   /// ("../suite") where their paths are not there: a host that lacks one gets it and the program.

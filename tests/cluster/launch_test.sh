@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# `troupe launch` on two nodes of this host: one is killed with all it runs, its actors are placed again and the run goes on; then it is stopped, and nothing is left.
+# Usage: launch_test.sh <troupe program> <scratch folder>
+set -uo pipefail
+troupe=$1 scratch=$2
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cat >"$scratch/cluster.textproto" <<'T'
+node { name: "n" count: 2 cores: 2 }
+local {}
+oversubscribe: true
+role { name: "replay" apart: "replay" }
+T
+cat >"$scratch/run.textproto" <<'T'
+name: "launched"
+environment { task: "cartpole_balance" action_repeat: 4 }
+replay { minimum_items: 300 samples_per_insert: 8 }
+d4pg { policy_layers: [32, 32] critic_layers: [32, 32] batch_size: 32 }
+learner { replicas: 2 }
+actors { environment: 3 random_steps: 300 restarts: 10 }
+supervision { snapshot_seconds: 1 heartbeat_seconds: 0.5 lost_seconds: 4 }
+evaluation { period: 0 final_episodes: 1 video: false }
+checkpoint { minutes: 0 }
+stop { environment_steps: 2000000000 }
+T
+"$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" >"$scratch/out" 2>&1 &
+run=$!
+fail() {
+  echo "$1"
+  tail -n 30 "$scratch/out" "$scratch"/runs/launched/*/{log.txt,nodes.log}
+  kill -9 "$run" 2>/dev/null
+  exit 1
+}
+until_true() { # what is waited for, a command: at most a minute of looking
+  local what=$1
+  shift
+  for _ in $(seq 600); do
+    kill -0 "$run" 2>/dev/null || fail "the run ended before $what"
+    "$@" && return
+    read -r -t 0.1 <> <(:) || true
+  done
+  fail "never saw $what"
+}
+updates() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "updates") at = i } END { printf "%d", $at }' "$scratch"/runs/launched/*/metrics.csv 2>/dev/null || echo 0; }
+above() { [ "$(updates)" -gt "$1" ]; }
+said() { [ "$(grep -cE "$1" "$scratch"/runs/launched/*/"$2")" -ge "$3" ]; }
+snapshot() { [ -n "$(ls "$scratch"/runs/launched/*/snapshots/learner 2>/dev/null)" ]; }
+
+until_true 'learning' above 1000
+until_true 'a snapshot of the learner' snapshot
+# The node that the learners are on: the worse loss.
+agent=$(ps -o ppid= -p "$(pgrep -f "role learner --index 0 .*$scratch/runs" | head -n 1)" | tr -d ' ')
+kill -9 "$agent" || fail 'no node'
+until_true 'the death of the node told' said 'its node n-[01] ' log.txt 1
+until_true 'the learners back' said 'learner actor [01] is back' log.txt 2
+before=$(updates)
+until_true 'updates after the death of the node' above "$before"
+until_true 'the node back' said 'joined as' nodes.log 3
+kill -TERM "$run"
+wait "$run"
+code=$?
+[ "$code" = 0 ] || fail "exit code $code"
+pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
+ls "$scratch"/runs/launched/*/checkpoints/*/manifest.json >/dev/null || fail 'no checkpoint'
+echo 'survived'
