@@ -32,17 +32,17 @@ void start(Self self, const wire::ProcessStart& told) {
   const wire::Life& life = told.life();
   const std::pair key{role_named(life.role()), life.index()};
   kill_process(self->state, key); // its earlier life
-  const int process =
-      self->state.options.start_process({.role = life.role(),
-                                         .index = life.index(),
-                                         .epoch = life.epoch(),
-                                         .incarnation = life.incarnation(),
-                                         .head_host = self->state.options.head_host,
-                                         .head_port = static_cast<std::uint16_t>(told.head_port()),
-                                         .address = told.address(),
-                                         .config = told.config(),
-                                         .cores = parse_core_set(told.cores()),
-                                         .gpus = {told.gpus().begin(), told.gpus().end()}});
+  const int process = self->state.options.start_process(
+      {.role = life.role(),
+       .index = life.index(),
+       .epoch = life.epoch(),
+       .incarnation = life.incarnation(),
+       .head_host = self->state.options.head_host,
+       .head_port = static_cast<std::uint16_t>(told.head_port()),
+       .address = told.address(),
+       .config = told.config(),
+       .cores = told.cores().empty() ? CoreSet() : parse_core_set(told.cores()),
+       .gpus = {told.gpus().begin(), told.gpus().end()}});
   self->state.processes[key] = {.id = process, .life = life};
 }
 

@@ -50,8 +50,8 @@ NodeResources node_resources(const wire::NodeInfo& info) {
                      .memory_bytes = info.memory_bytes(),
                      .labels = {info.labels().begin(), info.labels().end()}};
   for (const auto& part : info.numa())
-    node.numa.push_back(
-        {.cores = parse_core_set(part.cores()), .gpus = {part.gpus().begin(), part.gpus().end()}});
+    node.numa.push_back({.cores = part.cores().empty() ? CoreSet() : parse_core_set(part.cores()),
+                         .gpus = {part.gpus().begin(), part.gpus().end()}});
   return node;
 }
 

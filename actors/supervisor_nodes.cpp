@@ -60,8 +60,9 @@ std::int64_t ticks(double seconds) {
 }
 
 std::string number(double value) {
-  const std::string text = std::to_string(value);
-  return text.substr(0, text.find_last_not_of("0.") + 1);
+  std::string text = std::to_string(value); // "0.500000"
+  text.erase(text.find_last_not_of('0') + 1);
+  return text.back() == '.' ? text.substr(0, text.size() - 1) : text;
 }
 
 wire::Life life_of(const SupervisorState& state, const Key& key) {

@@ -1,7 +1,5 @@
 #include "tests/actor_fixture.hpp"
 
-#include <thread>
-
 #include "actors/messages.pb.h"
 #include "actors/replay_actor.hpp"
 #include "replay/writer.hpp"
@@ -217,65 +215,81 @@ TEST_CASE("in a deterministic run priorities come between the samples of one num
   CHECK(got[3] == std::vector<std::uint64_t>(8, 7));
 }
 
-/// What writes runs on threads of its own.
-template <class Condition>
-void until(tests::ActorFixture& fixture, const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    REQUIRE(std::chrono::steady_clock::now() < deadline);
-    fixture.deliver_all();
-    std::this_thread::yield();
-  }
-}
+/// Shards that write themselves, on threads of their own.
+struct Written {
+  SystemConfig config{false};
+  caf::actor_system system{config};
+  caf::scoped_actor self{system, true};
+  TemporaryFolder folder;
 
-TEST_CASE_FIXTURE(ReplayFixture, "a shard that comes back has what its newest sound snapshot has") {
-  const TemporaryFolder folder;
-  const auto spawned = [&](std::uint64_t incarnation) {
+  ReplayActor spawn(std::uint64_t incarnation) {
     return system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.min_items = 2,
                                                                           .samples_per_insert = 1,
                                                                           .error_buffer = 1000}},
                                                     .transitions = kStates,
                                                     .snapshot_folder = folder / "shard",
                                                     .incarnation = incarnation});
-  };
-  const auto items_of = [&](const ReplayActor& shard) {
-    return decode<wire::ShardReport>(ask<Encoded>(shard, report_atom_v)).items();
-  };
-  const auto end = [&](const ReplayActor& shard) {
-    caf::anon_send_exit(shard, caf::exit_reason::user_shutdown);
-    deliver_all();
-  };
-  const auto snapshot = [&](const ReplayActor& shard, int number) {
+  }
+
+  wire::ShardReport report(const ReplayActor& shard) {
+    wire::ShardReport told;
+    self->request(shard, kRequestDeadline, report_atom_v)
+        .receive([&](const Encoded& got) { told = decode<wire::ShardReport>(got); },
+                 [&](caf::error& error) { FAIL(explain(system, error)); });
+    return told;
+  }
+
+  void insert(const ReplayActor& shard, const InsertionPtr& insertion) {
+    self->request(shard, kRequestDeadline, insert_atom_v, insertion)
+        .receive([](done_atom) {}, [&](caf::error& error) { FAIL(explain(system, error)); });
+  }
+
+  void snapshot(const ReplayActor& shard, int number) {
     self->send(shard, save_atom_v);
-    until(*this, [&] {
-      return std::filesystem::exists(folder / "shard" / std::to_string(number) / "manifest");
-    });
-    until(*this, [&] {
-      return items_of(shard) >= 0
-             && !std::filesystem::exists(folder / "shard" / (std::to_string(number) + ".partial"));
-    });
+    const auto made = folder / "shard" / std::to_string(number);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(made) && std::chrono::steady_clock::now() < deadline)
+      report(shard);
+    REQUIRE(std::filesystem::exists(made / "manifest"));
+  }
+
+  void end(const ReplayActor& shard) {
+    self->monitor(shard);
+    self->send_exit(shard, caf::exit_reason::user_shutdown);
+    self->receive([](const caf::down_msg&) {});
+  }
+};
+
+TEST_CASE_FIXTURE(Written, "a shard that comes back has what its newest sound snapshot has") {
+  replay::TransitionWriter writer(kStates, 1);
+  writer.begin();
+  const auto items = [&](int count) {
+    const float action = 0.5F;
+    for (int i = 0; i < count; ++i)
+      writer.append({&action, 1}, 1.0F, 1.0F, false);
+    return writer.take();
   };
-  const ReplayActor first = spawned(0);
-  ask<done_atom>(first, insert_atom_v, items(10));
+  const ReplayActor first = spawn(0);
+  insert(first, items(10));
   snapshot(first, 1);
-  ask<done_atom>(first, insert_atom_v, items(5));
+  insert(first, items(5));
   snapshot(first, 2);
-  ask<done_atom>(first, insert_atom_v, items(3)); // lost
-  CHECK(items_of(first) == 18);
+  insert(first, items(3)); // lost
+  CHECK(report(first).items() == 18);
   end(first);
 
-  const ReplayActor second = spawned(1);
-  CHECK(items_of(second) == 15);
+  const ReplayActor second = spawn(1);
+  CHECK(report(second).items() == 15);
   end(second);
 
   std::filesystem::resize_file(folder / "shard" / "2" / "manifest", 3);
-  const ReplayActor third = spawned(2);
-  CHECK(items_of(third) == 10);
-  CHECK(!decode<wire::ShardReport>(ask<Encoded>(third, report_atom_v)).problem().empty());
+  const ReplayActor third = spawn(2);
+  CHECK(report(third).items() == 10);
+  CHECK(!report(third).problem().empty());
   end(third);
 
-  const ReplayActor another_run = spawned(0);
-  CHECK(items_of(another_run) == 0);
+  const ReplayActor another_run = spawn(0);
+  CHECK(report(another_run).items() == 0);
   end(another_run);
 }
 

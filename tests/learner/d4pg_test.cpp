@@ -257,8 +257,10 @@ TEST_CASE("the acting policy is the learner's, alone or in a batch") {
             < 1e-6);
     CHECK(together.abs().max().item<double>() < 1);
     // The saturation penalty sees the learner's own actions: a policy pushed to the edges.
-    at::Tensor bias = replica->parameters().at("policy.output.bias");
-    bias.fill_(1.6);
+    for (const char* name : {"policy.output.bias", "target.policy.output.bias"}) {
+      at::Tensor bias = replica->parameters().at(name); // of states the averaged one is published
+      bias.fill_(1.6);
+    }
     const at::Tensor moved = act(*replica, config, v.spec, batch.at("observation"));
     const double share = (moved.abs() > 0.95).to(at::kDouble).mean().item<double>();
     const Metrics metrics = replica->step_fn(context, batch);
