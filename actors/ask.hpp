@@ -12,13 +12,14 @@ inline std::uint64_t evaluation_seed(const RunConfig& config) {
 }
 
 /// Asks for an evaluation without waiting: the listener gets (evaluate_atom, Encoded), with no
-/// returns when it failed.
-void ask_later(caf::actor_system& system, const caf::actor& listener, const caf::actor& evaluator,
-               const RunConfig& config, int episodes, std::uint64_t minimum_version);
+/// returns when it failed. Gives who waits for it.
+caf::actor ask_later(caf::actor_system& system, const caf::actor& listener,
+                     const caf::actor& evaluator, const RunConfig& config, int episodes,
+                     std::uint64_t minimum_version);
 
 /// The listener gets (written_atom, path, "") when the checkpoint is written, or what failed.
-void tell_when_written(caf::actor_system& system, const caf::actor& listener,
-                       const CheckpointerActor& checkpointer);
+caf::actor tell_when_written(caf::actor_system& system, const caf::actor& listener,
+                             const CheckpointerActor& checkpointer);
 
 constexpr std::chrono::minutes kWriteDeadline{120};  // of a checkpoint
 constexpr std::chrono::seconds kStartDeadline{120};  // of an actor
@@ -52,7 +53,7 @@ Answer Head::ask(const caf::actor& who, std::chrono::seconds deadline, const std
               done();
             });
   };
-  system_.spawn<caf::hidden>(relay_question, who, std::forward<Args>(args)...);
+  const Relay relay(system_.spawn(relay_question, who, std::forward<Args>(args)...));
   while (answers_.erase(question) == 0) {
     take_messages(kPoll);
     if (!to_restart_.empty())

@@ -137,7 +137,8 @@ void Head::maybe_evaluate() {
   }
   if (up_.contains({Role::evaluator, 0})) {
     evaluating_ = true;
-    ask_later(system_, self_, actor(Role::evaluator, 0), config_, config_.evaluation.episodes, 0);
+    evaluation_relay_ = Relay(ask_later(system_, self_, actor(Role::evaluator, 0), config_,
+                                        config_.evaluation.episodes, 0));
   }
 }
 
@@ -189,7 +190,7 @@ void Head::maybe_checkpoint() {
   try {
     capture_checkpoint();
     writing_ = true;
-    tell_when_written(system_, self_, *checkpointer_);
+    writing_relay_ = Relay(tell_when_written(system_, self_, *checkpointer_));
   } catch (const RunFailed& e) {
     on_written("", e.what());
   }

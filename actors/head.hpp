@@ -31,6 +31,30 @@ public:
 /// anew.
 class Disturbed : public std::exception {};
 
+/// Who waits for an answer for us: ends with this, whether that came or not. One that still waits
+/// for the dead when its actor system goes would crash it (CAF 0.17).
+class Relay {
+public:
+  Relay() = default;
+  explicit Relay(caf::actor who) : who_(std::move(who)) {}
+  ~Relay() { end(); }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+  Relay(Relay&&) = delete;
+  Relay& operator=(Relay&& other) noexcept {
+    end();
+    who_ = std::exchange(other.who_, nullptr);
+    return *this;
+  }
+
+private:
+  void end() {
+    if (who_)
+      caf::anon_send_exit(std::exchange(who_, nullptr), caf::exit_reason::user_shutdown);
+  }
+  caf::actor who_;
+};
+
 class Head {
 public:
   Head(caf::actor_system& system, const RunConfig& config,
@@ -119,7 +143,8 @@ private:
   std::map<Key, caf::actor> up_;
   std::map<Key, std::uint64_t> incarnations_; // how often each was started before
   std::set<Key> to_restart_;
-  std::set<Key> returning_;         // started again, and not yet as they were
+  std::set<Key> returning_; // started again, and not yet as they were
+  Relay evaluation_relay_, writing_relay_;
   std::uint64_t questions_ = 0;     // asked so far
   std::set<std::uint64_t> answers_; // to them, that came
 

@@ -19,8 +19,10 @@ void Head::on_lost(Role role, std::int32_t index, const std::string& reason, boo
     return;
   }
   log("warning", what + "; it is started again");
-  if (role == Role::evaluator)
+  if (role == Role::evaluator) {
     evaluating_ = false;
+    evaluation_relay_ = {};
+  }
   const auto begin_anew = [&](std::int32_t i) {
     const auto number = static_cast<std::uint8_t>(role);
     self_->send(*metrics_, lost_atom_v, number, i);

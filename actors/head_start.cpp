@@ -21,8 +21,9 @@ void empty(const std::filesystem::path& folder) {
 
 } // namespace
 
-void ask_later(caf::actor_system& system, const caf::actor& listener, const caf::actor& evaluator,
-               const RunConfig& config, int episodes, std::uint64_t minimum_version) {
+caf::actor ask_later(caf::actor_system& system, const caf::actor& listener,
+                     const caf::actor& evaluator, const RunConfig& config, int episodes,
+                     std::uint64_t minimum_version) {
   wire::EvaluationRequest request;
   request.set_episodes(episodes);
   request.set_seed(evaluation_seed(config));
@@ -32,11 +33,12 @@ void ask_later(caf::actor_system& system, const caf::actor& listener, const caf:
         .then([=](const Encoded& result) { relay->send(listener, evaluate_atom_v, result); },
               [=](const caf::error&) { relay->send(listener, evaluate_atom_v, Encoded{}); });
   };
-  system.spawn(relay_answer, encode(request)); // CAF 0.17 dereferences null without an argument
+  return system.spawn(relay_answer,
+                      encode(request)); // CAF 0.17 dereferences null without an argument
 }
 
-void tell_when_written(caf::actor_system& system, const caf::actor& listener,
-                       const CheckpointerActor& checkpointer) {
+caf::actor tell_when_written(caf::actor_system& system, const caf::actor& listener,
+                             const CheckpointerActor& checkpointer) {
   const auto relay_answer = [&system, listener](caf::event_based_actor* relay,
                                                 const CheckpointerActor& asked) {
     relay->request(asked, kWriteDeadline, written_atom_v)
@@ -48,7 +50,7 @@ void tell_when_written(caf::actor_system& system, const caf::actor& listener,
               relay->send(listener, written_atom_v, std::string(), explain(system, error));
             });
   };
-  system.spawn(relay_answer, checkpointer);
+  return system.spawn(relay_answer, checkpointer);
 }
 
 Head::Head(caf::actor_system& system, const RunConfig& config,
