@@ -61,7 +61,6 @@ public:
     check_nodes();
     check_roles();
     check_head();
-    check_times();
     for (auto& [key, text] : check_launcher(cluster_)) {
       complain(key, text);
     }
@@ -289,21 +288,6 @@ private:
     if (inside && far != addresses_.end()) {
       complain("head.listen", "is " + cluster_.head().listen() + ", which the node at " + *far
                                   + " does not reach; give an address of this host, and keys");
-    }
-  }
-
-  void check_times() {
-    const auto& times = cluster_.supervision();
-    if (times.lost_seconds() < 2 * times.heartbeat_seconds()) {
-      complain("supervision.lost_seconds",
-               "is " + std::to_string(times.lost_seconds())
-                   + "; it must be at least twice supervision.heartbeat_seconds, or one late "
-                     "heart-beat loses a node");
-    }
-    if (times.backoff_most_seconds() < times.backoff_seconds()) {
-      complain("supervision.backoff_most_seconds",
-               "is " + std::to_string(times.backoff_most_seconds())
-                   + "; it must be at least supervision.backoff_seconds");
     }
   }
 
