@@ -53,7 +53,7 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
     CHECK(has(outcome.output, "Example: troupe "));
   }
   CHECK(run_troupe({"--version"}).exit_code == 0);
-  CHECK_FALSE(has(run_troupe({"--help"}).output, "  node "));
+  CHECK_FALSE(has(run_troupe({"--help"}).output, "  actor "));
 }
 
 TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
