@@ -1,7 +1,4 @@
 #include <algorithm>
-#include <random>
-
-#include <caf/io/all.hpp>
 
 #include "actors/ask.hpp"
 #include "actors/checkpointer_actor.hpp"
@@ -116,7 +113,7 @@ void Head::start_services() {
     options.head_port = port_ = deployment_.head_port != 0
                                     ? deployment_.head_port
                                     : static_cast<std::uint16_t>(collectives::free_port());
-    options.epoch = std::random_device()() | std::uint64_t{std::random_device()()} << 32U;
+    options.epoch = random_life();
     options.config_file = std::filesystem::absolute(folder_ / "config.textproto").string();
   }
   supervisor_ = system_.spawn(supervisor_actor, options);

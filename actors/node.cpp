@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <random>
 #include <stdexcept>
 #include <thread>
 
@@ -41,11 +40,6 @@ public:
   }
 
 private:
-  static std::uint64_t random_life() {
-    std::random_device random;
-    return random() | std::uint64_t{random()} << 32U;
-  }
-
   void join(caf::actor_system& system) {
     node_ = system.spawn(node_actor, NodeOptions{.start_process = config_.start_process,
                                                  .supervisor = head_,

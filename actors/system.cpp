@@ -1,6 +1,7 @@
 #include "actors/system.hpp"
 
 #include <chrono>
+#include <random>
 
 #include <caf/io/all.hpp>
 
@@ -23,6 +24,11 @@ SystemConfig::SystemConfig(bool remote, std::chrono::milliseconds silence) {
     set("middleman.workers", 1);
     load<caf::io::middleman>();
   }
+}
+
+std::uint64_t random_life() {
+  std::random_device random;
+  return random() | std::uint64_t{random()} << 32U;
 }
 
 std::string explain(const caf::actor_system& system, const caf::error& error) {

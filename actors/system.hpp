@@ -21,6 +21,9 @@ struct SystemConfig : caf::actor_system_config {
   explicit SystemConfig(bool remote, std::chrono::milliseconds silence = {});
 };
 
+/// Tells one life of a head or node from another; drawn from the system, of no use for learning.
+std::uint64_t random_life();
+
 /// What a CAF error says, in words for a person.
 std::string explain(const caf::actor_system& system, const caf::error& error);
 

@@ -286,8 +286,8 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
       .head_port = static_cast<std::uint16_t>(listen.port),
       .keys = read_keys(plan.cluster.keys()),
       .listening = [&](std::uint16_t port) {
-        std::printf("the head listens at %s:%d\n", listen.host.c_str(), port);
-        std::fflush(stdout);
+        std::fprintf(stderr, "the head listens at %s:%d\n", listen.host.c_str(), port);
+
         nodes.start(port, cluster_nodes(plan.cluster, here));
       }};
   return run_experiment(plan.experiment, config, folder, checkpoint, run);
