@@ -169,7 +169,9 @@ void ControlMesh::admit(Socket socket, const Hello& hello) {
 ControlMesh::~ControlMesh() {
   if (!poisoned_.load())
     return;
-  // Closing with unread bytes would reset the connection, and the reason of the abort with it.
+  // Whoever sees this rank leave first reads why, though the abort that it heeded be still on its
+  // way to them. Closing with unread bytes would reset the connection, and the reason with it.
+  send_abort();
   const auto deadline = Clock::now() + kFarewell;
   for (auto& peer : peers_)
     if (peer.socket)
@@ -369,11 +371,15 @@ void ControlMesh::abort(const std::string& message) {
     message_ = message;
     poisoned_.store(true);
   }
-  const auto sent = message.substr(0, kLongestReason);
-  send(kAbort, std::as_bytes(std::span(sent)), false);
+  send_abort();
   const std::uint64_t one = 1;
   if (write(wake_.fd(), &one, sizeof one) < 0)
     return; // the counter is full: it wakes anyway
+}
+
+void ControlMesh::send_abort() {
+  const auto sent = message_.substr(0, kLongestReason); // fixed once poisoned
+  send(kAbort, std::as_bytes(std::span(sent)), false);
 }
 
 void ControlMesh::fail(const std::string& message) {

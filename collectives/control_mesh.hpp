@@ -28,7 +28,7 @@ public:
 
   /// Meets the others through `store`. Throws std::runtime_error naming the rank that is missing.
   ControlMesh(c10d::Store& store, int rank, int size, const Options& options);
-  /// Lets the others read what was sent last.
+  /// Tells the others why, if it was poisoned, and lets them read what was sent last.
   ~ControlMesh();
   ControlMesh(const ControlMesh&) = delete;
   ControlMesh& operator=(const ControlMesh&) = delete;
@@ -68,6 +68,7 @@ private:
   void heed(int rank);
   void say_here();
   bool read(int rank);
+  void send_abort();
   void wait(const std::vector<char>& arrived, Deadline deadline);
   void poison_locally(const std::string& message);
   [[noreturn]] void fail(const std::string& message);

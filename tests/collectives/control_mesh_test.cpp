@@ -92,6 +92,28 @@ TEST_CASE("who comes after the others gave up is told so before his data could w
   CHECK(error_of(late) == first);
 }
 
+TEST_CASE("who leaves because of another's abort is not taken for the dead one") {
+  c10d::HashStore store;
+  std::vector<std::unique_ptr<ControlMesh>> mesh(3);
+  std::vector<std::future<void>> made;
+  for (int rank = 0; rank < 3; ++rank)
+    made.push_back(std::async(std::launch::async, [&, rank] {
+      mesh[static_cast<std::size_t>(rank)] =
+          std::make_unique<ControlMesh>(store, rank, 3, kOptions);
+    }));
+  for (auto& each : made)
+    each.get();
+  mesh[2]->abort("the disk is full");
+  CHECK_THROWS_WITH(
+      [&] {
+        while (!mesh[0]->someone_left()) {
+        }
+      }(),
+      "the disk is full");
+  mesh[0].reset(); // gone before rank 1 has called anything, without a fingerprint
+  CHECK_THROWS_WITH(mesh[1]->agree({}), "the disk is full");
+}
+
 TEST_CASE("a process started for another number of ranks is named") {
   c10d::HashStore store;
   auto first = rank_0(store);
