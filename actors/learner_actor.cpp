@@ -91,9 +91,11 @@ void build(Self self) {
   learner::prepare_compute_thread(state.options.threads);
   if (state.options.strategy)
     state.strategy = state.options.strategy();
-  state.context = std::make_unique<learner::ReplicaContext>(
-      state.strategy ? state.strategy->seat(state.options.local_id) : learner::ReplicaSeat{},
-      state.options.seed);
+  auto seat =
+      state.strategy ? state.strategy->seat(state.options.local_id) : learner::ReplicaSeat{};
+  if (seat.devices.empty())
+    seat.devices = {state.options.device};
+  state.context = std::make_unique<learner::ReplicaContext>(std::move(seat), state.options.seed);
   state.replica = state.options.make();
   state.replica->build(*state.context);
   state.watch.lap("learner.build");

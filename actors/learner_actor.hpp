@@ -29,6 +29,7 @@ struct LearnerOptions {
   std::uint64_t seed = 1;
   std::function<std::unique_ptr<learner::Replica>()> make;      // called on the learner's thread
   std::function<std::shared_ptr<learner::Strategy>()> strategy; // the same; empty for one replica
+  at::Device device = at::kCPU;                                 // unless the strategy says
   int local_id = 0;                                             // in it
   std::vector<ReplayActor> shards;
   replay::TransitionSpec transitions;

@@ -139,9 +139,11 @@ private:
     }
     if (role_ != Role::learner)
       return;
+    wiring_.device = device_of_learner(config_, true, wiring_.index);
     if (has_strategy(config_))
       wiring_.strategy = [this, servers, told]() -> std::shared_ptr<learner::Strategy> {
         auto options = strategy_of(config_, true, servers);
+        options.devices = {{wiring_.device}};
         options.keys = keys_;
         return learner::make_strategy(options, place_of_learner(told));
       };

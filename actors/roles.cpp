@@ -75,6 +75,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
                                    : learner::make_d4pg(config.agent, {transitions});
           },
       .strategy = wiring.strategy,
+      .device = wiring.device,
       .local_id = wiring.local_id,
       .shards = wiring.shards,
       .transitions = wiring.transitions,

@@ -24,6 +24,7 @@ struct RoleWiring {
   std::vector<ReplayActor> shards;
   std::optional<ParameterActor> parameters;                     // the learner publishes there
   std::function<std::shared_ptr<learner::Strategy>()> strategy; // of a learner; empty: it is alone
+  at::Device device = at::kCPU;                                 // of a learner
   int local_id = 0;                                             // of a learner in it
   std::string endpoint;                        // of a parameter server that comes back; empty: any
   std::shared_ptr<env::wire::Context> context; // of a parameter server

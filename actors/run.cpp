@@ -34,6 +34,8 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
 
 void check(const RunConfig& config, bool processes) {
   strategy_of(config, processes);
+  if (!processes)
+    device_of_learner(config, false, 0);
   if (config.workload) {
     if (config.stop.updates < 1)
       throw std::invalid_argument("stop.updates " + std::to_string(config.stop.updates)

@@ -57,6 +57,8 @@ struct RunConfig {
     int gather_threads = 1;  // of each replica, beside its update
     /// Between processes: "shared_memory", "gloo", "nccl"; within one: "threads". "auto" takes one.
     std::string backend = "auto";
+    /// "cpu", "cuda"; "auto": a GPU where there is one, for a run that need not be deterministic.
+    std::string device = "auto";
     std::string strategy =
         "multi_worker";        // as learner::parse_strategy(), without replicas, backend, servers
     int parameter_servers = 1; // shards, of strategies that have them

@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "collectives/communicator.hpp"
+
 namespace troupe::actors {
 namespace {
 
@@ -62,6 +64,22 @@ learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
   options.backend = backend == "threads" ? "auto" : backend;
   options.servers = servers;
   return options;
+}
+
+at::Device device_of_learner(const RunConfig& config, bool processes, int replica) {
+  const auto& wanted = config.learner.device;
+  const bool threads = !processes && config.learner.replicas > 1; // who exchange on the CPU
+  require(wanted != "cuda" || !threads,
+          "learner.device \"cuda\" with learner.replicas " + std::to_string(config.learner.replicas)
+              + " needs a process for each; add --processes, or choose auto or cpu");
+  if (wanted == "cpu" || (wanted == "auto" && (threads || config.deterministic)))
+    return at::kCPU;
+  const int devices = collectives::cuda_device_count();
+  require(devices > 0 || wanted != "cuda",
+          "learner.device \"cuda\": " + collectives::nccl_unavailable_reason()
+              + "; or choose auto or cpu");
+  return devices > 0 ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(replica % devices))
+                     : at::Device(at::kCPU);
 }
 
 bool has_servers(const RunConfig& config) {

@@ -15,6 +15,10 @@ namespace troupe::actors {
 learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
                                      const std::vector<std::string>& servers = {});
 
+/// Where learner `replica` computes, in the process that asks: its visible GPUs are taken in turn.
+/// Throws std::invalid_argument where learner.device says "cuda" and there is none.
+at::Device device_of_learner(const RunConfig& config, bool processes, int replica);
+
 /// Whether parameter servers hold the run's parameters and moments.
 bool has_servers(const RunConfig& config);
 /// How they act, all shards alike.

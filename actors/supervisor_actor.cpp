@@ -116,6 +116,7 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key) {
     wiring.endpoint = state.server_endpoints.at(static_cast<std::size_t>(key.second));
   }
   if (key.first == Role::learner) {
+    wiring.device = device_of_learner(state.options.config, false, key.second);
     if (key.second == 0)
       wiring.parameters = state.parameters;
     if (has_strategy(state.options.config)) {

@@ -94,7 +94,11 @@ make_nccl_communicator(const std::string& host, int port, int rank, int size, in
                        const CommunicatorOptions& options = {},
                        const std::string& interface_host = "127.0.0.1");
 
-/// Why NCCL cannot be used here, or an empty string when it can.
+/// Why NCCL, and with it CUDA, cannot be used here, or an empty string when it can.
 std::string nccl_unavailable_reason();
+
+/// The visible GPUs, for LibTorch's tensors: the first call loads what it needs for them. 0:
+/// nccl_unavailable_reason() says why.
+int cuda_device_count();
 
 } // namespace troupe::collectives

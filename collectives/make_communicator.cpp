@@ -1,5 +1,7 @@
 #include "collectives/make_communicator.hpp"
 
+#include <algorithm>
+
 #include <unistd.h>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -25,10 +27,10 @@ bool one_host(const Place& place) {
   return place.local_size == place.size;
 }
 
-std::string choose(const Place& place) {
+std::string choose(const Place& place, at::DeviceType tensors) {
   if (place.size == 1)
     return "threads";
-  if (nccl_unavailable_reason().empty())
+  if (tensors == at::kCUDA)
     return "nccl";
   return one_host(place) ? "shared_memory" : "hierarchical";
 }
@@ -57,8 +59,8 @@ std::unique_ptr<Communicator> over_mpi(const Place& place, const CommunicatorOpt
 
 } // namespace
 
-StoreFactory factory_of(const std::string& name, const Place& place) {
-  const auto chosen = name == "auto" ? choose(place) : name;
+StoreFactory factory_of(const std::string& name, const Place& place, at::DeviceType tensors) {
+  const auto chosen = name == "auto" ? choose(place, tensors) : name;
   if (chosen == "threads") {
     require(place.size == 1,
             "\"threads\" are ranks inside one process, but " + describe(place)
@@ -69,7 +71,7 @@ StoreFactory factory_of(const std::string& name, const Place& place) {
   if (chosen == "gloo")
     return gloo_over_store(address_of(place));
   if (chosen == "nccl")
-    return nccl_over_store(place.local_rank, address_of(place));
+    return nccl_over_store(place.local_rank % std::max(1, cuda_device_count()), address_of(place));
   if (chosen == "shared_memory") {
     require(one_host(place), "\"shared_memory\" is for one host, but " + describe(place) + " has "
                                  + std::to_string(place.local_size)
@@ -84,13 +86,14 @@ StoreFactory factory_of(const std::string& name, const Place& place) {
 }
 
 std::unique_ptr<Communicator> make_communicator(const std::string& name, const Place& place,
-                                                const CommunicatorOptions& options) {
+                                                const CommunicatorOptions& options,
+                                                at::DeviceType tensors) {
   require(place.role == "worker" || place.role == "chief",
           describe(place) + " is that of a " + place.role
               + ", which takes no part in collectives; only workers and the chief do");
   if (name == "mpi")
     return over_mpi(place, options);
-  const auto make = factory_of(name, place);
+  const auto make = factory_of(name, place, tensors);
   if (place.size == 1)
     return make(make_rendezvous("127.0.0.1", free_port(), 0, 1, options), 0, 1, options);
   return make(c10::make_intrusive<c10d::PrefixStore>(

@@ -31,6 +31,11 @@ std::string nccl_unavailable_reason() {
   return load().reason;
 }
 
+int cuda_device_count() {
+  const auto loaded = load();
+  return loaded.module ? loaded.module->device_count() : 0;
+}
+
 StoreFactory nccl_over_store(int device, const std::string& interface_host) {
   const auto loaded = load();
   if (!loaded.module)

@@ -143,6 +143,7 @@ actors::RunConfig plan_run(const Experiment& in) {
                  .prefetch = in.learner().prefetch(),
                  .gather_threads = in.learner().gather_threads(),
                  .backend = backend_of(in.learner().backend()),
+                 .device = in.learner().device(),
                  .strategy = in.learner().strategy(),
                  .parameter_servers = in.learner().parameter_servers(),
                  .server_folder = {}}; // as disk_folder: use_run_folder()

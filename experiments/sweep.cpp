@@ -66,6 +66,11 @@ fs::path find_run_file(const std::string& name, const fs::path& source,
   return find_experiment(name, folders);
 }
 
+/// Whether a goal of experiment `named` is of that `listed`: as it is listed, or by its name alone.
+bool is_goal_of(const std::string& named, const std::string& listed) {
+  return named == listed || named == fs::path(listed).stem().string();
+}
+
 /// Complaints name the run.
 Experiment load_run(const SweepRun& run) try {
   return load_experiment(run.file, run.overrides);
@@ -105,10 +110,12 @@ std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
   }
   for (int i = 0; i < sweep.goal_size(); ++i) {
     const auto& names = sweep.experiment();
-    if (std::find(names.begin(), names.end(), sweep.goal(i).experiment()) == names.end()) {
+    const std::string& wanted = sweep.goal(i).experiment();
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return is_goal_of(wanted, name); })) {
       const std::string key = std::string("goal[") + std::to_string(i) + "]";
-      complaints.push_back(origin_of(origins, key, source) + key + ".experiment is \""
-                           + sweep.goal(i).experiment() + "\", none of the sweep's");
+      complaints.push_back(origin_of(origins, key, source) + key + ".experiment is \"" + wanted
+                           + "\", none of the sweep's");
     }
   }
   return complaints;
@@ -191,7 +198,7 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
         run.overrides.push_back(key + "=" + value);
       }
       for (const Goal& goal : sweep.goal()) {
-        if (goal.experiment() == name) {
+        if (is_goal_of(goal.experiment(), name)) {
           run.goal = goal.value();
         }
       }

@@ -119,7 +119,10 @@ std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
     return nullptr;
   if (options_.backend == "mpi" && options_.replicas == 1 && groups_ == 1)
     return collectives::make_communicator("mpi", place_, options_.communicator);
-  const auto between = collectives::factory_of(options_.backend, place_);
+  const auto tensors = options_.devices.empty() || options_.devices[0].empty()
+                           ? at::kCPU
+                           : options_.devices[0][0].type();
+  const auto between = collectives::factory_of(options_.backend, place_, tensors);
   const auto factory =
       options_.replicas == 1
           ? between

@@ -6,6 +6,7 @@
 
 #include "actors/checkpointer_actor.hpp"
 #include "actors/run.hpp"
+#include "collectives/communicator.hpp"
 #include "learner/safetensors.hpp"
 #include "tests/actors/small_run.hpp"
 
@@ -290,6 +291,17 @@ TEST_CASE("what is wrong with a run is said before it starts") {
   config.replay.minimum_items = 1 << 30;
   CHECK_THROWS_WITH_AS(play(config, folder.path), doctest::Contains("replay.minimum_items"),
                        std::invalid_argument);
+  config = small(1000);
+  config.learner.device = "cuda";
+  config.learner.replicas = 2;
+  CHECK_THROWS_WITH_AS(play(config, folder.path),
+                       doctest::Contains("learner.device \"cuda\" with learner.replicas 2 needs a "
+                                         "process for each; add --processes"),
+                       std::invalid_argument);
+  config.learner.replicas = 1;
+  if (collectives::cuda_device_count() == 0)
+    CHECK_THROWS_WITH_AS(play(config, folder.path), doctest::Contains("; or choose auto or cpu"),
+                         std::invalid_argument);
 }
 
 TEST_CASE("a checkpoint that is cut short is refused and the run says which file") {
