@@ -13,6 +13,7 @@ namespace {
 
 using Self = MetricsActor::stateful_pointer<MetricsState>;
 constexpr std::chrono::milliseconds kPeriod{100};
+constexpr std::size_t kMostAsked = 200; // each time, of all
 
 UpdatePtr make_update(MetricsState& state) {
   const auto now = std::chrono::steady_clock::now();
@@ -87,10 +88,21 @@ void answered(Self self, const caf::actor& who, Answer answer, const Encoded& re
   }
 }
 
-/// `anew`: an answer that is on its way may be older than the question.
-void poll(Self self, bool anew) {
+/// An answer that is on its way may be older than the question.
+void poll_anew(Self self) {
   for (auto& watched : self->state.watched) {
-    watched.again = watched.asked && (watched.again || anew);
+    watched.again = watched.asked;
+    if (!std::exchange(watched.asked, true))
+      ask(self, watched.who);
+  }
+}
+
+/// Of very many some each time, in turn: what it costs does not grow with them.
+void poll_some(Self self) {
+  auto& state = self->state;
+  const std::size_t count = std::min(kMostAsked, state.watched.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& watched = state.watched[state.next++ % state.watched.size()];
     if (!std::exchange(watched.asked, true))
       ask(self, watched.who);
   }
@@ -125,11 +137,11 @@ MetricsActor::behavior_type metrics_actor(Self self, caf::actor listener, Encode
       [self](report_atom) -> caf::result<UpdatePtr> {
         auto promise = self->make_response_promise<UpdatePtr>();
         self->state.waiting.push_back(promise);
-        poll(self, true);
+        poll_anew(self);
         return promise;
       },
       [self](tick_atom) {
-        poll(self, false);
+        poll_some(self);
         caf::anon_send(self->state.listener, update_atom_v, make_update(self->state));
         self->delayed_send(self, kPeriod, tick_atom_v);
       },

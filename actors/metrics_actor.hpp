@@ -76,6 +76,7 @@ struct MetricsState {
   caf::actor listener;
   std::unique_ptr<MetricsSum> sum;
   std::vector<Watched> watched;
+  std::size_t next = 0; // of them to be asked, counting on
   std::vector<std::pair<double, std::int64_t>> episodes;
   std::vector<std::string> warnings;
   std::map<std::int32_t, std::string> shard_problems;          // told already
