@@ -2,6 +2,7 @@
 
 #include "actors/ask.hpp"
 #include "actors/checkpointer_actor.hpp"
+#include "actors/descriptor_limit.hpp"
 #include "actors/head.hpp"
 #include "actors/roles.hpp"
 #include "actors/supervisor_actor.hpp"
@@ -119,6 +120,7 @@ void Head::start_services() {
   supervisor_ = system_.spawn(supervisor_actor, options);
   if (!processes)
     return;
+  raise_descriptor_limit();
   remoting_ = std::make_unique<Remoting>(
       system_, RemotingOptions{.keys = deployment_.keys, .on_stranger = [this](const auto& who) {
                                  log("warning", "a stranger was refused: " + who);

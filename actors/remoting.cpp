@@ -6,14 +6,15 @@
 #include <caf/io/all.hpp>
 
 #include "actors/handshake_gate.hpp"
+#include "actors/plain_middleman.hpp"
 #include "actors/system.hpp"
 #include "actors/tls_middleman.hpp"
 
 namespace troupe::actors {
 
 struct Remoting::Middleman {
-  caf::io::middleman_actor handle;
-  bool is_ours = false; // and ends with us
+  caf::io::middleman_actor handle;    // ends with us
+  std::shared_ptr<Refusals> refusals; // without keys
 };
 
 namespace {
@@ -31,7 +32,9 @@ constexpr std::chrono::seconds kListenDeadline{10};
 Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
     : system_(system), keys_(std::move(options.keys)), middleman_(std::make_unique<Middleman>()) {
   if (!keys_) {
-    middleman_->handle = system.middleman().actor_handle();
+    middleman_->refusals = std::make_shared<Refusals>(std::move(options.on_stranger));
+    middleman_->handle =
+        spawn_plain_middleman(system, middleman_->refusals, options.handshake_deadline);
     return;
   }
   context_ = std::make_shared<TlsContext>(*keys_);
@@ -40,20 +43,17 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
                                        .most_handshakes = options.most_handshakes,
                                        .on_stranger = std::move(options.on_stranger)});
   middleman_->handle = spawn_tls_middleman(system, context_, gate_, options.handshake_deadline);
-  middleman_->is_ours = true;
 }
 
 Remoting::~Remoting() {
   gate_.reset(); // its thread hands nobody to the actor system any more
-  if (!middleman_->is_ours)
-    return;
   const caf::scoped_actor self(system_, true);
   self->send_exit(middleman_->handle, caf::exit_reason::kill); // it listens to nothing less
   self->wait_for(middleman_->handle);
 }
 
 std::int64_t Remoting::strangers() const {
-  return gate_ ? gate_->strangers() : 0;
+  return gate_ ? gate_->strangers() : middleman_->refusals->count();
 }
 
 std::size_t Remoting::handshakes() const {

@@ -10,6 +10,7 @@
 #include <caf/io/network/doorman_impl.hpp>
 #include <caf/io/network/stream_impl.hpp>
 
+#include "actors/message_limit.hpp"
 #include "actors/messages.hpp"
 #include "collectives/socket.hpp"
 
@@ -58,7 +59,7 @@ public:
   }
 
   void configure_read(caf::io::receive_policy::config config) override {
-    stream_.configure_read(config);
+    stream_.configure_read(within_limit(config, stream_.fd()));
     if (!std::exchange(is_launched_, true))
       stream_.start(this);
   }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
+#include "experiments/cluster_environment.hpp"
 #include "experiments/commands/actor_launcher.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/deployment.hpp"
@@ -52,7 +54,39 @@ actors::NodeResources resources(const NodeOptions& options, const std::string& h
   return node;
 }
 
-int play(const NodeOptions& options) {
+/// What flags and TROUPE_ variables leave open, from TF_CONFIG or torchrun's variables: the head,
+/// this node's name and labels, the keys.
+NodeOptions completed(NodeOptions options) {
+  if (!options.head.empty()) {
+    return options;
+  }
+  const auto described = cluster_from_environment([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::optional<std::string>() : std::optional<std::string>(value);
+  });
+  if (!described) {
+    throw std::invalid_argument("--head is missing, and neither TF_CONFIG nor torchrun's RANK and "
+                                "WORLD_SIZE are set; name it, as HOST:PORT (TROUPE_HEAD)");
+  }
+  const Cluster& cluster = described->cluster;
+  options.head =
+      cluster.head().address().empty() ? cluster.head().listen() : cluster.head().address();
+  if (options.name.empty()) {
+    options.name = described->node;
+  }
+  if (options.keys.empty()) {
+    options.keys = cluster.keys();
+  }
+  for (const ClusterNode& node : cluster.node()) {
+    if (node.name() == described->node) {
+      options.labels.insert(options.labels.begin(), node.label().begin(), node.label().end());
+    }
+  }
+  return options;
+}
+
+int play(const NodeOptions& given) {
+  const NodeOptions options = completed(given);
   const Endpoint head = parse_endpoint(options.head, "--head (TROUPE_HEAD)");
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
@@ -87,11 +121,15 @@ void add_node(CLI::App& app, int& exit_code) {
       "node", "Makes this host a node of a run: joins its head, and starts and ends the run's "
               "processes here as the head says");
   command->footer("Example: troupe node --head 10.0.0.1:4242 --keys keys/mine\n"
-                  "`troupe launch` starts nodes by itself where its cluster file says how.");
+                  "         torchrun --nnodes 2 … --no-python troupe node\n"
+                  "`troupe launch` starts nodes by itself where its cluster file says how. Without "
+                  "--head TF_CONFIG or torchrun's variables say where it is, and this node's name: "
+                  "of the cluster that `troupe launch TF_CONFIG` (or torchrun) EXPERIMENT leads.");
   auto options = std::make_shared<NodeOptions>();
-  command->add_option("--head", options->head, "HOST:PORT that the head listens at")
-      ->envname("TROUPE_HEAD")
-      ->required();
+  command
+      ->add_option("--head", options->head,
+                   "HOST:PORT that the head listens at; that of TF_CONFIG or torchrun's variables")
+      ->envname("TROUPE_HEAD");
   command->add_option("--keys", options->keys, "folder of `troupe keys cluster DIR`")
       ->envname("TROUPE_KEYS");
   command->add_option("--name", options->name, "of the node, unique in the run; the host's")

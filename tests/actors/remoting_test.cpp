@@ -4,8 +4,10 @@
 
 #include <caf/io/all.hpp>
 #include <openssl/ssl.h>
+#include <sys/resource.h>
 
 #include "actors/certificates.hpp"
+#include "actors/descriptor_limit.hpp"
 #include "actors/system.hpp"
 #include "actors/tls.hpp"
 #include "tests/actors/peers.hpp"
@@ -268,6 +270,58 @@ TEST_CASE("a node without keys, and one that speaks plainly, get nowhere") {
   server.wait_for_strangers(3);
   check_served(server, keys);
   CHECK_EQ(server.told.all().size(), 1);
+}
+
+TEST_CASE("a head may have as many connections as the system lets it") {
+  rlimit limit{};
+  REQUIRE_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlimit low = limit;
+  low.rlim_cur = 256;
+  REQUIRE_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  CHECK_EQ(raise_descriptor_limit(), limit.rlim_max);
+  rlimit raised{};
+  REQUIRE_EQ(::getrlimit(RLIMIT_NOFILE, &raised), 0);
+  CHECK_EQ(raised.rlim_cur, limit.rlim_max);
+  REQUIRE_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST_CASE("a message that is announced too long is refused before there is room for it") {
+  // Without keys, where anybody of the host reaches what CAF reads.
+  Server server(nullptr);
+  const auto memory = resident_bytes();
+  const auto announce = [&](std::uint32_t bytes) {
+    std::string header(32, '\0');
+    header[0] = 1; // a client's handshake, which has a payload
+    for (std::size_t i = 0; i < 4; ++i)
+      header[4 + i] = static_cast<char>(bytes >> (24 - 8 * i));
+    const auto socket = connected_to(server.port);
+    REQUIRE(say(socket, header + "payload"));
+    CHECK(is_closed(socket));
+  };
+  for (const std::uint32_t bytes : {std::uint32_t{0x04000001}, ~std::uint32_t{0}})
+    announce(bytes);
+  server.wait_for_strangers(2);
+  CHECK(resident_bytes() < memory + (std::size_t{64} << 20));
+  REQUIRE_EQ(server.told.all().size(), 1);
+  CHECK(has(server.told.all()[0], "announced a message of 67108865 bytes, above 67108864"));
+  check_served(server, nullptr);
+}
+
+TEST_CASE("garbage at a port without keys, silence and broken connections harm nobody") {
+  Server server(nullptr);
+  std::vector<collectives::Socket> strangers;
+  for (const std::string& words :
+       {std::string(4096, '\x5a'), std::string(64, '\0'), std::string(64, '\xff'),
+        std::string(32, '\x02'), std::string("GET / HTTP/1.1\r\n\r\n"), std::string("\x01"),
+        std::string()})
+    for (int i = 0; i < 20; ++i) {
+      strangers.push_back(connected_to(server.port));
+      say(strangers.back(), words);
+      if (i % 2 == 0)
+        strangers.pop_back(); // and goes
+    }
+  check_served(server, nullptr);
+  CHECK_EQ(server.heard, 1);
 }
 
 TEST_CASE("a node that speaks another version of the protocol is told apart") {
