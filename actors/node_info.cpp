@@ -10,17 +10,19 @@ namespace {
 
 constexpr std::size_t kMostBytes = 253; // of a host name
 constexpr int kMostParts = 1024;
+constexpr std::size_t kMostProcessors = 65536; // a few bytes name as many
 
-/// Letters, digits and what host names and addresses have besides.
+/// Letters, digits and what host names and addresses have besides. A name may become a file's: none
+/// begins with a dot.
 void check_text(const std::string& text, const std::string& what) {
   const bool good =
-      !text.empty() && text.size() <= kMostBytes
+      !text.empty() && text.size() <= kMostBytes && text.front() != '.'
       && std::all_of(text.begin(), text.end(), [](unsigned char c) {
            return std::isalnum(c) != 0 || c == '-' || c == '.' || c == ':' || c == '_';
          });
   if (!good)
     throw std::invalid_argument(what + " of a node must be 1 to " + std::to_string(kMostBytes)
-                                + " letters, digits and - . : _ (--name, --address)");
+                                + " letters, digits and - . : _, no dot first (--name, --address)");
 }
 
 } // namespace
@@ -43,15 +45,23 @@ wire::NodeInfo node_info(const NodeResources& node, std::uint64_t life) {
 NodeResources node_resources(const wire::NodeInfo& info) {
   check_text(info.name(), "the name");
   check_text(info.address(), "the address");
-  if (info.numa_size() > kMostParts || info.labels_size() > kMostParts || info.memory_bytes() < 0)
+  const auto refuse = [&] {
     throw std::invalid_argument("node \"" + info.name() + "\" tells of resources that no host has");
+  };
+  if (info.numa_size() > kMostParts || info.labels_size() > kMostParts || info.memory_bytes() < 0)
+    refuse();
   NodeResources node{.name = info.name(),
                      .address = info.address(),
                      .memory_bytes = info.memory_bytes(),
                      .labels = {info.labels().begin(), info.labels().end()}};
-  for (const auto& part : info.numa())
+  std::size_t processors = 0;
+  for (const auto& part : info.numa()) {
     node.numa.push_back({.cores = part.cores().empty() ? CoreSet() : parse_core_set(part.cores()),
                          .gpus = {part.gpus().begin(), part.gpus().end()}});
+    processors += node.numa.back().cores.size() + node.numa.back().gpus.size();
+    if (processors > kMostProcessors)
+      refuse();
+  }
   return node;
 }
 
