@@ -141,6 +141,7 @@ std::optional<EnvironmentCluster> cluster_from_environment(const Variables& vari
       variables, [](const std::string&) { return std::string(); }, name);
   Cluster cluster;
   cluster.set_keys(variables("TROUPE_KEYS").value_or(""));
+  cluster.set_oversubscribe(true); // no variable could say so where hosts are small
   return tasks ? from_tasks(place, std::move(cluster)) : from_ranks(place, std::move(cluster));
 }
 

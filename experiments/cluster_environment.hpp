@@ -23,8 +23,8 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 /// task, the head on the chief (without one, worker 0) at the port it lists. From torchrun's
 /// variables ("torchrun"): a node per rank, named rank-0, …, with a learner each, the head on rank
 /// 0 at MASTER_ADDR and the port above MASTER_PORT, which torchrun's own store has. TROUPE_KEYS
-/// names the keys. "auto": the one that is there; nothing when none is. Throws
-/// std::invalid_argument (ConfigError among them) with variable, value, rule and way out.
+/// names the keys; roles may share cores. "auto": the one that is there; nothing when none is.
+/// Throws std::invalid_argument (ConfigError among them) with variable, value, rule and way out.
 std::optional<EnvironmentCluster> cluster_from_environment(const Variables& variables,
                                                            const std::string& source = "auto");
 

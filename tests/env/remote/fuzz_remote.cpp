@@ -1,7 +1,8 @@
 // libFuzzer target of what peers of remote environments say to each other, either way: clang++
-// -std=c++20 -fsanitize=fuzzer,address -I. -I<build>/generated tests/env/remote/fuzz_remote.cpp,
-// and the libraries of troupe::env. The first byte chooses who reads; the header follows its
-// length, two bytes, the rest is one frame.
+// -std=c++20 -fsanitize=fuzzer,address -I. -I<build>/generated tests/env/remote/fuzz_remote.cpp
+// env/{spec,remote/protocol,remote/spec_codec,wire/frame}.cpp
+// <build>/generated/env/remote/remote.pb.cc -lprotobuf -lzmq. The first byte chooses who reads; the
+// header follows its length, two bytes, the rest is one frame.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,7 +11,18 @@
 #include <string>
 
 #include "env/remote/protocol.hpp"
-#include "tests/env/remote/fake_peer.hpp"
+
+namespace {
+
+troupe::env::EnvironmentSpec one_number() {
+  troupe::env::EnvironmentSpec spec;
+  spec.name = "fake";
+  spec.observations = {{"x", troupe::env::ElementType::float64, {}}};
+  spec.action = {.minimum = {-1}, .maximum = {1}};
+  return spec;
+}
+
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace troupe::env;
@@ -29,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else if (data[0] % 3 == 1) {
       const std::array<Asked, 2> asked{{{0, true}, {1, true}}};
       Results results;
-      decode_played(envelope.played(), message, troupe::tests::FakePeer::spec(), asked, results);
+      decode_played(envelope.played(), message, one_number(), asked, results);
       if (results.rows.size() != 2 || results.observations.size() != 16)
         __builtin_trap();
     } else {

@@ -1,0 +1,337 @@
+// How many nodes one head holds: its supervisor with --nodes simulated nodes and as many
+// environments, a shard, a learner and an evaluator on them, all with the real SupervisorActor
+// behind the real Remoting on the loopback interface, plain and with a deployment's keys. Every
+// node has an actor system and a connection of its own in one of a few processes
+// (simulated_nodes.hpp); it and each role give a sign of life a second, and count as lost after the
+// 15 s of every run. Measured:
+//   - from the first connection until all nodes have joined and all roles are up;
+//   - while all beat for --seconds: this process's CPU per sign of life; and for as long again how
+//     long another process waits for an answer from the supervisor's mailbox;
+//   - a fiftieth of the nodes falls silent, up to a second after their last sign of life: until the
+//     head is told;
+//   - as many are killed with their connections: from the signal until the head is told;
+//   - what ran on either is up again elsewhere, and both are back in their next life;
+//   - this process's memory and descriptors with all of them.
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "actors/descriptor_limit.hpp"
+#include "actors/supervisor_actor.hpp"
+#include "env/child_process.hpp"
+#include "experiments/bench/bench_folder.hpp"
+#include "experiments/bench/run_listener.hpp"
+#include "experiments/bench/simulated_nodes.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+using namespace actors;
+using Key = Listener::Key;
+
+constexpr int kProcesses = 4;
+
+double now() {
+  return Listener::now();
+}
+
+double cpu_seconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+double descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<double>(std::distance(begin(all), end(all)));
+}
+
+struct Options {
+  int nodes = 1000;
+  double seconds = 20;
+  std::string join{}; // the seat of a process that the program started
+};
+
+/// One line of JSON: the median, the least and the greatest.
+void print(const Options& options, bool encrypted, const std::string& metric,
+           std::vector<double> values, const std::string& unit) {
+  std::sort(values.begin(), values.end());
+  std::printf(R"({"bench": "cluster_scale", "metric": "%s", "value": %.6g, "minimum": %.6g, )"
+              R"("maximum": %.6g, "unit": "%s", )"
+              R"("config": {"nodes": "%d", "connections": "%s"}})"
+              "\n",
+              metric.c_str(), values[values.size() / 2], values.front(), values.back(),
+              unit.c_str(), options.nodes, encrypted ? "TLS" : "plain");
+  std::fflush(stdout);
+}
+
+SupervisorOptions options_of(int nodes, const caf::actor& listener, const std::string& folder,
+                             std::uint16_t port) {
+  RunConfig config;
+  config.actors.environment = nodes;
+  config.actors.restarts = 1000;
+  std::map<std::string, RoleNeeds> needs;
+  for (const char* role : {"replay", "parameter_server", "learner", "environment", "evaluator"})
+    needs[role] = {.cores = 1};
+  DeploymentNodes deployment{.placer = Placer(needs), .join_seconds = 600};
+  for (int i = 0; i < nodes; ++i)
+    deployment.placer.add_node({.name = simulated_name(i), .known = false});
+  return {.config = config,
+          .transitions = {},
+          .listener = listener,
+          .deployment = {.nodes = std::move(deployment)},
+          .config_file = folder + "/config.textproto",
+          .head_port = port,
+          .epoch = random_life()};
+}
+
+/// The head's side in this process, the nodes' in others.
+class Trial {
+public:
+  Trial(const Options& options, const std::string& keys)
+      : options_(options),
+        keys_(keys),
+        own_keys_(keys.empty()
+                      ? nullptr
+                      : std::make_shared<ClusterKeys>(read_cluster_keys(keys, WallClock::now()))),
+        few_(std::max(1, options.nodes / 50)),
+        config_(true),
+        system_(config_),
+        listener_(system_, options.nodes),
+        // Connections come at the port's number that the supervisor is told before there is one.
+        supervisor_(
+            system_.spawn(supervisor_actor, options_of(options.nodes, listener_.handle(), ".", 1))),
+        remoting_(system_, {.keys = own_keys_,
+                            .on_stranger =
+                                [this](const std::string& who) {
+                                  std::fprintf(stderr, "refused: %s\n", who.c_str());
+                                }}),
+        port_(remoting_.publish(supervisor_, "127.0.0.1")) {}
+  ~Trial() {
+    children_.clear();
+    mortal_.reset();
+    caf::anon_send_exit(supervisor_, caf::exit_reason::kill);
+  }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  void run() {
+    join();
+    beat();
+    fall_silent();
+    break_off();
+    come_back();
+    const double begin = now();
+    listener_.stop();
+    tell("until all nodes have ended what ran on them", {now() - begin}, "s");
+  }
+
+private:
+  std::unique_ptr<ChildProcess> child(int first, int count) const {
+    return std::make_unique<ChildProcess>(
+        "/proc/self/exe",
+        std::vector<std::string>{"--join", seat_text({.head_port = port_,
+                                                      .first = first,
+                                                      .count = count,
+                                                      .silent = first == few_ ? few_ : 0,
+                                                      .keys = keys_})});
+  }
+
+  void tell(const std::string& metric, std::vector<double> values, const std::string& unit) const {
+    print(options_, !keys_.empty(), metric, std::move(values), unit);
+  }
+
+  static int number_of(const std::string& line) { // of "joined 12": how many tries it took
+    if (!line.starts_with("joined "))
+      throw std::runtime_error("a process of simulated nodes says \"" + line + "\"");
+    return std::stoi(line.substr(7));
+  }
+
+  /// "role environment 3 12345.6" … "end".
+  static std::map<Key, double> roles_told(const ChildProcess& child) {
+    std::map<Key, double> told;
+    for (std::string line = child.line(); line != "end"; line = child.line()) {
+      std::array<char, 32> role{};
+      int index = 0;
+      double when = 0;
+      if (std::sscanf(line.c_str(), "role %31s %d %lf", role.data(), &index, &when) != 3)
+        throw std::runtime_error("a process of simulated nodes says \"" + line + "\"");
+      told[{role_named(role.data()), index}] = when;
+    }
+    return told;
+  }
+
+  /// The first few_ nodes are the mortal process's, the next few_ fall silent.
+  void join() {
+    const double memory = resident_bytes(), cpu = cpu_seconds(), begin = now();
+    mortal_ = child(0, few_);
+    const int rest = options_.nodes - few_;
+    for (int i = 0; i < kProcesses; ++i) {
+      const int from = few_ + rest * i / kProcesses, to = few_ + rest * (i + 1) / kProcesses;
+      if (to > from)
+        children_.push_back(child(from, to - from));
+    }
+    listener_.begin(supervisor_);
+    listener_.wait_until_up();
+    tell("until all have joined and all roles are up", {now() - begin}, "s");
+    tell("this process's CPU for that, per node", {1e3 * (cpu_seconds() - cpu) / options_.nodes},
+         "ms");
+    int tries = number_of(mortal_->line());
+    for (const auto& one : children_)
+      tries += number_of(one->line());
+    tell("tries that a join took, mean", {static_cast<double>(tries) / options_.nodes}, "tries");
+    tell("this process's memory, per node", {(resident_bytes() - memory) / options_.nodes},
+         "bytes");
+    tell("this process's descriptors", {descriptors()}, "descriptors");
+  }
+
+  void beat() {
+    const double cpu = cpu_seconds(), begin = now();
+    listener_.look(std::chrono::duration<double>(options_.seconds));
+    const double seconds = now() - begin, used = cpu_seconds() - cpu;
+    const double beats =
+        seconds * static_cast<double>(static_cast<std::size_t>(options_.nodes) + listener_.roles());
+    tell("this process's CPU while all beat", {used / seconds}, "cores");
+    tell("this process's CPU per sign of life", {1e6 * used / beats}, "us");
+    asker_ = child(0, 0);
+    number_of(asker_->line());
+    tell_answers(0); // of the start
+    listener_.look(std::chrono::duration<double>(options_.seconds));
+    tell_answers(1);
+  }
+
+  void tell_answers(int round) const {
+    asker_->signal(SIGUSR2);
+    const std::string line = asker_->line();
+    double count = 0, half = 0, most_of_them = 0, most = 0;
+    if (std::sscanf(line.c_str(), "asked %lf %lf %lf %lf", &count, &half, &most_of_them, &most)
+        != 4)
+      throw std::runtime_error("the process that asks says \"" + line + "\"");
+    if (round == 0)
+      return;
+    const std::string when = round == 1 ? "while all beat" : "while nodes are lost and come back";
+    tell("an answer from the supervisor " + when + ", median", {half}, "ms");
+    tell("an answer from the supervisor " + when + ", 99% within", {most_of_them}, "ms");
+    tell("an answer from the supervisor " + when + ", longest", {most}, "ms");
+    tell("answers from the supervisor " + when, {count}, "answers");
+  }
+
+  void tell_loss(const std::string& what, const std::map<Key, double>& since) {
+    std::set<Key> whom;
+    for (const auto& [key, when] : since)
+      whom.insert(key);
+    const auto lost = listener_.wait_until_lost(whom);
+    std::vector<double> took;
+    for (const auto& [key, when] : since)
+      took.push_back(lost.at(key) - when);
+    listener_.wait_until_up();
+    if (!took.empty())
+      tell(what + ": until the head is told", took, "s");
+    double first = now();
+    for (const auto& [key, when] : since)
+      first = std::min(first, when);
+    tell(what + ": until all that ran there is up elsewhere", {now() - first}, "s");
+    if (lost.size() != since.size())
+      throw std::runtime_error(std::to_string(lost.size()) + " were lost, but "
+                               + std::to_string(since.size()) + " were on nodes that were");
+  }
+
+  void fall_silent() {
+    listener_.forget();
+    children_.front()->signal(SIGUSR1);
+    tell_loss("nodes that fall silent", roles_told(*children_.front()));
+  }
+
+  void break_off() {
+    listener_.forget();
+    mortal_->signal(SIGUSR2);
+    auto there = roles_told(*mortal_);
+    for (auto& [key, when] : there)
+      when = now();
+    mortal_->kill();
+    tell_loss("nodes that are killed", there);
+  }
+
+  void come_back() {
+    const double begin = now();
+    mortal_ = child(0, few_);
+    children_.front()->signal(SIGUSR1);
+    number_of(mortal_->line());
+    number_of(children_.front()->line());
+    tell("until they have joined in their next life", {now() - begin}, "s");
+    tell_answers(2);
+  }
+
+  const Options& options_;
+  std::string keys_;
+  std::shared_ptr<const ClusterKeys> own_keys_;
+  int few_;
+  SystemConfig config_;
+  caf::actor_system system_;
+  Listener listener_;
+  SupervisorActor supervisor_;
+  Remoting remoting_;
+  std::uint16_t port_;
+  std::unique_ptr<ChildProcess> mortal_, asker_;
+  std::vector<std::unique_ptr<ChildProcess>> children_;
+};
+
+/// Plain, then encrypted.
+void run_trials(const Options& options) {
+  raise_descriptor_limit(); // as a head does
+  const BenchFolder folder;
+  make_cluster_keys(folder.path / "keys", WallClock::now());
+  for (const std::string& keys : {std::string(), (folder.path / "keys").string()})
+    Trial(options, keys).run();
+}
+
+} // namespace
+} // namespace troupe::experiments
+
+int main(int count, char** words) {
+  using namespace troupe::experiments;
+  CLI::App app("How many nodes one head holds: simulated nodes beside a real supervisor; a JSON "
+               "object per line");
+  Options options;
+  app.footer("Example: cluster_scale --nodes 1000 --seconds 30 > beats.jsonl");
+  app.add_option("--nodes", options.nodes, "simulated nodes, with an environment actor each")
+      ->check(CLI::Range(10, 20'000))
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "in which all of them beat and nothing else")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--join", options.join,
+                 "play some of a head's nodes (PORT:FIRST:COUNT:SILENT:KEYS); with no COUNT ask "
+                 "the head at that port all the time and say how long answers took at SIGUSR2");
+  CLI11_PARSE(app, count, words);
+  try {
+    if (options.join.empty())
+      run_trials(options);
+    else
+      play_simulated_seat(parse_simulated_seat(options.join));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cluster_scale: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

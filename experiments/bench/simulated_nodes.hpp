@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/remoting.hpp"
+#include "actors/system.hpp"
+
+namespace troupe::experiments {
+
+/// What a simulated node and its roles share.
+struct SimulatedLife {
+  using Clock = std::chrono::steady_clock;
+  std::string name = {};
+  std::uint64_t life = 0;
+  std::chrono::milliseconds period{1000}; // between signs of life
+  double phase = 0;                       // of a period, before the first
+  std::atomic<bool> silent = false;
+  std::atomic<bool> given_up = false; // the head said so, or that the run is over
+  std::mutex mutex = {};              // of what follows
+  std::map<std::pair<std::string, std::int32_t>, caf::actor> roles = {};
+};
+
+/// A node in all that its head can see: an actor system and a connection of its own, the messages
+/// of a join, signs of life at the head's rate, and stand-ins for the roles that are placed on it,
+/// which greet, join and beat as their processes do (over the node's connection; a real process has
+/// one of its own). One thread for its actors, one for its clock, one for its connection.
+class SimulatedNode {
+public:
+  /// Joins. Throws std::runtime_error when the head cannot be reached or refuses.
+  SimulatedNode(std::string name, std::uint16_t head_port,
+                const std::shared_ptr<const actors::ClusterKeys>& keys);
+  ~SimulatedNode();
+  SimulatedNode(const SimulatedNode&) = delete;
+  SimulatedNode& operator=(const SimulatedNode&) = delete;
+
+  /// No sign of life from now on, its own or its roles'; its connection stays.
+  void fall_silent() { shared_->silent = true; }
+  bool is_given_up() const { return shared_->given_up; }
+  const std::string& name() const { return shared_->name; }
+  std::vector<std::pair<std::string, std::int32_t>> roles() const; // that are placed on it
+
+private:
+  struct Config : actors::SystemConfig {
+    Config();
+  };
+  Config config_;
+  caf::actor_system system_;
+  actors::Remoting remoting_;
+  std::shared_ptr<SimulatedLife> shared_;
+  caf::actor agent_, node_;
+};
+
+/// Which nodes a process of the benchmark plays: "PORT:FIRST:COUNT:SILENT:KEYS".
+struct SimulatedSeat {
+  std::uint16_t head_port = 0;
+  int first = 0;
+  int count = 0;      // 0: it asks the head for something all the time
+  int silent = 0;     // of them, when told so
+  std::string keys{}; // folder; empty: none
+};
+std::string seat_text(const SimulatedSeat& seat);
+/// Throws std::invalid_argument.
+SimulatedSeat parse_simulated_seat(const std::string& text);
+/// "node-0017"
+std::string simulated_name(int number);
+
+/// The body of such a process. Says "joined N" when all its nodes are in. SIGUSR2: "role NAME
+/// INDEX" of each, then "end"; SIGUSR1: its silent ones are silent now ("role NAME INDEX SECONDS"
+/// of theirs, then "end"), the next time they are back in their next life ("joined N"); SIGTERM: it
+/// ends. Who asks says quantiles ("asked COUNT P50 P99 MOST", milliseconds) at SIGUSR2, of the time
+/// since the last ones.
+void play_simulated_seat(const SimulatedSeat& seat);
+
+} // namespace troupe::experiments
