@@ -12,6 +12,7 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::chrono::seconds kStandstill{30};
+constexpr std::chrono::seconds kSteps{5}; // without a movement, until steps are shared anew
 
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0
@@ -56,6 +57,21 @@ void Head::extend_grants() {
   grant_learners(wanted);
 }
 
+/// Each environment actor has its part of the run's steps. Where some have done theirs and others
+/// wait for samples that only the items of the former would allow, or where steps were lost with
+/// the dead, nothing moves: then each may do all that are left.
+void Head::share_steps() {
+  if (!training_ || each_may_do_all_ || Clock::now() - last_movement_ < kSteps)
+    return;
+  each_may_do_all_ = true;
+  grant_environments();
+}
+
+void Head::grant_environments() {
+  for (const auto& environment : all(Role::environment))
+    self_->send(environment, grant_atom_v, steps_left(), std::uint64_t{0}, false);
+}
+
 void Head::pause() {
   paused_ = true;
   for (const auto& shard : all(Role::replay)) // what is on its way may arrive, whatever the ratio
@@ -84,6 +100,7 @@ void Head::train_free() {
       take_messages(kPoll);
       restart_lost();
       extend_grants();
+      share_steps();
       maybe_evaluate();
       reached = reached_goal();
       if (!reached)

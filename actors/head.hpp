@@ -96,6 +96,8 @@ private:
   void grant_learners(std::int64_t updates);
   void wait_for_learners();
   void extend_grants();
+  void share_steps();
+  void grant_environments();
   void pause();
   void unpause();
   bool time_to_stop() const;
@@ -164,6 +166,7 @@ private:
   Clock::time_point last_movement_ = Clock::now();
   std::uint64_t newest_update_ = 0;
   std::int64_t moved_ = -1;
+  bool each_may_do_all_ = false; // environment actors: the steps of others that are left
   std::string last_checkpoint_path_;
   bool writing_ = false; // a checkpoint, while the run goes on
 };

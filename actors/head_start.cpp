@@ -227,13 +227,13 @@ void Head::begin_training() {
   paused_ = false;
   last_checkpoint_ = Clock::now();
   if (!config_.deterministic)
-    for (const auto& environment : all(Role::environment))
-      self_->send(environment, grant_atom_v, steps_left(), std::uint64_t{0}, false);
+    grant_environments();
 }
 
 /// Agent steps that each environment makes in this life of the run, at the most.
 std::int64_t Head::steps_left() const {
-  const std::int64_t per_step = lanes() * config_.environment.action_repeat;
+  const std::int64_t sharers = each_may_do_all_ ? 1 : lanes();
+  const std::int64_t per_step = sharers * config_.environment.action_repeat;
   const std::int64_t left = config_.stop.environment_steps - before_.environment_steps();
   return std::max<std::int64_t>(0, (left + per_step - 1) / per_step);
 }

@@ -168,6 +168,19 @@ TEST_CASE(
   CHECK(more.progress.replay_items > result.progress.replay_items);
 }
 
+TEST_CASE("a run ends whose environment actors do not divide among its shards") {
+  RunConfig config = small(6000);
+  config.deterministic = false;
+  config.actors.environment = 3; // the first shard has the items of two, the second of one
+  config.replay.shards = 2;
+  config.replay.error_buffer = 64;
+  const Folder folder("uneven");
+  const std::atomic<bool> stop = false;
+  const RunResult result = run(config, folder.path, {}, {}, {}, stop);
+  REQUIRE(result.error == "");
+  CHECK(result.progress.environment_steps >= 6000);
+}
+
 RunConfig small_prioritized(std::int64_t environment_steps) {
   RunConfig config = small(environment_steps);
   config.replay.sampler = "prioritized";
