@@ -74,10 +74,10 @@ void Head::grant_environments() {
 
 void Head::pause() {
   paused_ = true;
+  for (const auto& environment : all(Role::environment)) // before shards take all that comes
+    self_->send(environment, grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
   for (const auto& shard : all(Role::replay)) // what is on its way may arrive, whatever the ratio
     ask<done_atom>(shard, kRequestDeadline, "opening a shard", open_atom_v, true);
-  for (const auto& environment : all(Role::environment))
-    self_->send(environment, grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
   for (const auto& environment : all(Role::environment))
     ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                       flush_atom_v);
@@ -298,6 +298,7 @@ RunResult Head::run() {
     if (!resume_from_.empty())
       restore();
     begin_training();
+    last_checkpoint_ = Clock::now(); // not at each: one that a death disturbed is begun anew
     if (config_.workload)
       train_on_data();
     else if (config_.deterministic)

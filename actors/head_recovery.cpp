@@ -89,10 +89,14 @@ void Head::restart_lost() {
   }
 }
 
-/// What was paused for goes on; whoever paused does it again.
+/// What was paused for goes on; whoever paused does it again. Shards that were opened for a pause
+/// are closed first: those who are not dead shall not insert without limit meanwhile.
 void Head::recover() {
   for (;;)
     try {
+      if (paused_)
+        for (const auto& shard : all(Role::replay))
+          caf::anon_send(shard, open_atom_v, false);
       restart_lost();
       if (paused_ && to_restart_.empty())
         unpause();

@@ -225,7 +225,6 @@ void Head::begin_training() {
   self_->send(*metrics_, grant_atom_v, true);
   training_ = true;
   paused_ = false;
-  last_checkpoint_ = Clock::now();
   if (!config_.deterministic)
     grant_environments();
 }
