@@ -310,8 +310,13 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
       [self](written_atom, const std::string& problem) { on_written(self, problem); },
       [self](save_atom) { take_snapshot(self); },
       [self](load_atom, const std::string& path) -> caf::result<std::string> {
+        auto& state = self->state;
         try {
-          return self->state.shard->table().load(path, replay::Table::ConfigChange::accept);
+          auto changed = state.shard->table().load(path, replay::Table::ConfigChange::accept);
+          if (!state.options.snapshot_folder.empty()) // it may die before the next one is due
+            capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots), path,
+                    true);
+          return changed;
         } catch (const std::exception& e) {
           return failure(e);
         }

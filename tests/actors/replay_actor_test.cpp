@@ -246,6 +246,10 @@ struct Written {
 
   void snapshot(const ReplayActor& shard, int number) {
     self->send(shard, save_atom_v);
+    await_snapshot(shard, number);
+  }
+
+  void await_snapshot(const ReplayActor& shard, int number) {
     const auto made = folder / "shard" / std::to_string(number);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!std::filesystem::exists(made) && std::chrono::steady_clock::now() < deadline)
@@ -291,6 +295,28 @@ TEST_CASE_FIXTURE(Written, "a shard that comes back has what its newest sound sn
   const ReplayActor another_run = spawn(0);
   CHECK(report(another_run).items() == 0);
   end(another_run);
+}
+
+TEST_CASE_FIXTURE(Written, "a shard that is restored and dies comes back with what was restored") {
+  replay::TransitionWriter writer(kStates, 1);
+  writer.begin();
+  const float action = 0.5F;
+  for (int i = 0; i < 10; ++i)
+    writer.append({&action, 1}, 1.0F, 1.0F, false);
+  const ReplayActor before = spawn(0);
+  insert(before, writer.take());
+  snapshot(before, 1);
+  end(before);
+  std::filesystem::rename(folder / "shard" / "1", folder / "checkpoint");
+
+  const ReplayActor resumed = spawn(0);
+  self->request(resumed, kRequestDeadline, load_atom_v, (folder / "checkpoint").string())
+      .receive([](const std::string&) {}, [&](caf::error& error) { FAIL(explain(system, error)); });
+  await_snapshot(resumed, 1); // long before the first period is over
+  end(resumed);
+  const ReplayActor second = spawn(1);
+  CHECK(report(second).items() == 10);
+  end(second);
 }
 
 TEST_CASE_FIXTURE(ReplayFixture, "a limiter changed while the shard runs answers those it held") {
