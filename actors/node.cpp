@@ -32,7 +32,7 @@ public:
   Stay(const Stay&) = delete;
   Stay& operator=(const Stay&) = delete;
 
-  /// True: the run is over, or `stop` is set.
+  /// True: the run is over. False: the head is lost, or `stop` is set.
   bool run(caf::actor_system& system, const std::atomic<bool>& stop) {
     self_->monitor(head_);
     join(system);
@@ -83,7 +83,7 @@ private:
     }
     if (!lost.empty())
       config_.log(lost + "; what ran here is ended");
-    return lost.empty();
+    return over_;
   }
 
   caf::scoped_actor self_;
@@ -124,7 +124,7 @@ int run_node(const NodeConfig& config, const std::atomic<bool>& stop) {
     std::this_thread::sleep_for(kRetry);
   }
   if (stop)
-    return 0;
+    throw std::runtime_error("this node was told to end before the run was over");
   throw std::runtime_error("gave up after " + std::to_string(static_cast<int>(config.join_seconds))
                            + " s without a head at " + config.head_host + ":"
                            + std::to_string(config.head_port) + ": " + problem);

@@ -83,6 +83,11 @@ void tick(Self self) {
 
 NodeActor::behavior_type node_actor(Self self, NodeOptions options) {
   self->state.options = std::move(options);
+  self->set_exit_handler([self](caf::exit_msg& why) { // CAF answers no promise of the dead
+    for (auto& promise : std::exchange(self->state.stoppers, {}))
+      promise.deliver(done_atom_v);
+    self->quit(std::move(why.reason));
+  });
   self->delayed_send(self, kPeriod, tick_atom_v);
   return {
       [self](spawn_atom, const Encoded& order) {

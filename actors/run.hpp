@@ -236,9 +236,9 @@ struct NodeConfig {
 };
 
 /// The body of `troupe node`: starts and ends processes of this host as the head says, until it
-/// says that the run is over (0) or `stop` becomes true (0). A node whose head is silent, or says
-/// that it counted as lost, ends its processes and joins anew; 1 when it cannot. No process
-/// outlives it. Throws std::invalid_argument, std::runtime_error.
+/// says that the run is over (0). A node whose head is silent, or says that it counted as lost,
+/// ends its processes and joins anew. No process outlives it. Throws std::invalid_argument; when it
+/// cannot join, or `stop` becomes true before the run is over, std::runtime_error.
 int run_node(const NodeConfig& config, const std::atomic<bool>& stop);
 
 } // namespace troupe::actors
