@@ -37,8 +37,7 @@ MpiSettings mpi_settings(const Cluster& cluster) {
   return {.mpirun = mpi.mpirun(),
           .program = mpi.program(),
           .options = {mpi.option().begin(), mpi.option().end()},
-          .start_limit = from_seconds(mpi.start_seconds()),
-          .grace = from_seconds(cluster.supervision().grace_seconds())};
+          .start_limit = from_seconds(mpi.start_seconds())};
 }
 
 /// In the order of the nodes; none where each has its own address.

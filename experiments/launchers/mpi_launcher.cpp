@@ -25,10 +25,21 @@ using Clock = ChildProcesses::Clock;
 constexpr std::string_view kWord = "troupe-mpi-node ";
 constexpr std::chrono::seconds kGoodBye{10};   // for mpirun to end what is left
 constexpr std::chrono::milliseconds kLook{50}; // between two looks at whether mpirun has ended
+constexpr const char* kKill =
+    "2"; // seconds from mpirun's SIGTERM to its SIGKILL, which it waits in any case
 // mpirun ends all of a job when one process of it is killed: so this one lives on until its node
-// has ended, and says how.
-constexpr const char* kNode =
-    R"(trap : TERM; echo "troupe-mpi-node started"; exec 4>&2 2>/dev/null; "$@" 2>&4 4>&-; echo "troupe-mpi-node ended $?"; exit 0)";
+// has ended, and says how. SIGUSR1, which mpirun passes on to everybody, tells the node to go.
+constexpr const char* kNode = R"sh(trap : TERM
+trap 'told=1; kill -TERM $node' USR1
+echo "troupe-mpi-node started"
+exec 4>&2 2>/dev/null
+(trap '' USR1; exec "$@") 2>&4 4>&- &
+node=$!
+[ -z "$told" ] || kill -TERM "$node"
+wait "$node"; code=$?
+while kill -0 "$node"; do wait "$node"; code=$?; done
+echo "troupe-mpi-node ended $code"
+exit 0)sh";
 
 /// "[1,2]<stdout>:text" (`--tag-output`) -> 2, "text"
 std::optional<std::pair<std::size_t, std::string_view>> tagged(std::string_view line) {
@@ -125,17 +136,10 @@ MpiLauncher::~MpiLauncher() {
 }
 
 std::vector<std::string> MpiLauncher::words(const std::vector<NodeStart>& nodes) const {
-  const long grace = std::max<long>(1, (mpi_.grace.count() + 999) / 1000);
-  std::vector<std::string> words{mpi_.mpirun,
-                                 "--tag-output",
-                                 "--bind-to",
-                                 "none",
-                                 "--oversubscribe",
-                                 "--stdin",
-                                 "none",
-                                 "--mca",
-                                 "odls_base_sigkill_timeout",
-                                 std::to_string(grace)};
+  std::vector<std::string> words{mpi_.mpirun, "--tag-output",    "--bind-to",
+                                 "none",      "--oversubscribe", "--stdin",
+                                 "none",      "--mca",           "odls_base_sigkill_timeout",
+                                 kKill};
   words.insert(words.end(), mpi_.options.begin(), mpi_.options.end());
   bool first = true;
   for (const NodeStart& node : nodes) {
@@ -238,10 +242,14 @@ std::vector<NodeEnd> MpiLauncher::poll() {
 
 void MpiLauncher::stop(std::chrono::milliseconds grace) {
   for (const auto& job : jobs_)
-    children_.send(job->id, SIGTERM); // mpirun passes it on, and kills after mpi_.grace
-  const auto deadline = Clock::now() + grace + kGoodBye;
+    children_.send(job->id, SIGUSR1); // mpirun ends when all its nodes have
+  const auto deadline = Clock::now() + grace;
   for (const auto& job : jobs_) {
     auto end = children_.wait(job->id, deadline);
+    if (!end) {
+      children_.send(job->id, SIGTERM); // it kills what is left
+      end = children_.wait(job->id, Clock::now() + kGoodBye);
+    }
     while (!end) {
       children_.kill_group(job->id); // its daemons end what they have started
       end = children_.wait(job->id, Clock::now() + std::chrono::seconds(1));

@@ -16,8 +16,6 @@ struct MpiSettings {
   std::string program = {};              // on the hosts; "": LaunchSettings::program
   std::vector<std::string> options = {}; // more of mpirun, a word each
   std::chrono::milliseconds start_limit{120'000};
-  std::chrono::milliseconds grace{
-      60'000}; // between SIGTERM and SIGKILL; mpirun is told at the start
 };
 
 /// The hosts of a host file of mpirun, in its order, one for each line. Throws

@@ -13,8 +13,7 @@ MpiSettings mpi() {
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   return {.options = {"--mca", "plm_rsh_agent",
-                      std::string("ssh -F ") + std::getenv("TROUPE_SSH_CONFIG")},
-          .grace = seconds(5)};
+                      std::string("ssh -F ") + std::getenv("TROUPE_SSH_CONFIG")}};
 }
 
 NodeStart on(int host, std::vector<std::string> arguments = {}) {
@@ -76,9 +75,7 @@ TEST_CASE("hosts that mpirun cannot reach and nodes that do not go are reported"
   CHECK_FALSE(ends.at("node-0").good);
   CHECK(watched.text().find("10.77.0.99") != std::string::npos);
 
-  auto settings = mpi();
-  settings.grace = seconds(1);
-  MpiLauncher stubborn(watched.settings(), settings);
+  MpiLauncher stubborn(watched.settings(), mpi());
   stubborn.start({on(0, {"--stubborn"})});
   REQUIRE(watched.says("node-0: works"));
   stubborn.stop(seconds(1));
