@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# One experiment everywhere: everywhere.textproto in one process, and on four hosts (network namespaces of this machine) by SSH, by Slurm and by
+# mpirun. Each run goes to its end; another one is stopped while it learns; then what is left is counted: processes, listening sockets,
+# shared memory and files. Runs of all calls with one folder are in one table.
+# Usage: everywhere.sh TROUPE FOLDER [--seeds "1 2 3"] [--set KEY=VALUE]… STAGE…      STAGE: process, ssh, slurm, mpi, table
+#   e.g. everywhere.sh build/release/troupe everywhere process ssh slurm mpi table
+# Exit code: 0 done; 1 a run failed or something was left; 77 this machine lacks what a stage takes (says "skipped:").
+set -uo pipefail
+here=$(dirname "$(readlink -f "$0")")
+[ $# -ge 3 ] || { sed -n 2,8p "$0" >&2; exit 2; }
+troupe=$(realpath "$1")
+mkdir -p "$2"
+folder=$(realpath "$2")
+shift 2
+seeds=1 sets=() stages=()
+while [ $# -gt 0 ]; do
+  case $1 in
+  --seeds) seeds=$2 && shift 2 ;;
+  --set) sets+=(--set "$2") && shift 2 ;;
+  process | ssh | slurm | mpi | table) stages+=("$1") && shift ;;
+  *) echo "everywhere.sh: \"$1\" is no stage; process, ssh, slurm, mpi and table are" >&2; exit 2 ;;
+  esac
+done
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # for root alone of any meaning
+results=$folder/results.csv
+[ -e "$results" ] || echo 'stage,seed,return,least,greatest,environment_steps,updates,seconds,exit_code,stop_code,left' >"$results"
+experiment=$here/everywhere.textproto
+
+# What there is of the stage's program, and of sockets, memory and files, one line each.
+state() {
+  [ -z "${TROUPE_HOSTS:-}" ] || left_on_hosts | sed 's/process [0-9]*: /process /'
+  pgrep -af "$folder/$stage/" | sed 's/^[0-9]* /process /' | grep -v everywhere.sh
+  [ -z "${TROUPE_HOSTS:-}" ] || ss -Htuln | awk '{ print "socket " $1 " " $5 }'
+  [ -z "${TROUPE_HOSTS:-}" ] || find /dev/shm -mindepth 1 -printf 'shared memory %f\n'
+  find "$folder/$stage/hosts" -mindepth 1 -printf 'file %p\n' 2>/dev/null
+}
+left() { state | sort >"$folder/$stage/after"; comm -13 "$folder/$stage/before" "$folder/$stage/after"; }
+nothing_left() { [ -z "$(left)" ]; }
+
+# within SECONDS COMMAND…: looks until it succeeds.
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $end ] || return 1
+    read -r -t 0.2 <> <(:) || true
+  done
+}
+newest_run() { ls -d "$runs"/everywhere/* 2>/dev/null | tail -n 1; }
+# column NAME KIND: of the last row of that kind.
+column() {
+  tr -d "\r" 2>/dev/null <"$(newest_run)/metrics.csv" | awk -F, -v name="$1" -v kind="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i } $1 == kind { found = $at } END { print found }'
+}
+learns() { [ "$(column updates progress)" -gt 300 ] 2>/dev/null || ! kill -0 "$run" 2>/dev/null; }
+
+cluster_file() {
+  "$troupe" keys cluster "$folder/$stage/keys" >/dev/null || return 1
+  cat >"$folder/$stage/cluster.textproto" <<T
+name: "everywhere"
+node { name: "host" count: 4 $([ "$stage" = slurm ] || echo 'address: "10.77.0.[1-4]"') cores: 2 }
+$1
+keys: "$folder/$stage/keys"
+oversubscribe: true
+pin: false
+role { name: "environment" apart: "environment" }
+role { name: "replay" apart: "replay" }
+role { name: "learner" apart: "learner" }
+T
+}
+
+# start SEED: the run in the background, $! is its head or what carries it.
+start() {
+  local cluster=$folder/$stage/cluster.textproto words=("${sets[@]}" --set "seed=$1" --runs "$runs")
+  case $stage in
+  process) "$troupe" train "$experiment" --quiet "${words[@]}" & ;;
+  slurm) # as a user does: the batch script has the head on its first host
+    rm -rf "$folder/$stage/job"
+    "$troupe" launch "$cluster" "$experiment" --manifests "$folder/$stage/job" "${words[@]}" || return 1
+    (cd "$folder/$stage/job" && exec sbatch --wait "$folder/$stage/job/job.sh") & ;;
+  *) "$troupe" launch "$cluster" "$experiment" "${words[@]}" & ;;
+  esac
+  run=$!
+}
+# The first signal, to the head.
+stop() {
+  local head=$run
+  [ "$stage" != slurm ] || head=$(pgrep -f "^$troupe launch .*$folder/slurm/" | head -n 1)
+  kill -TERM "$head"
+}
+
+one() { # one SEED
+  local code stop_code left
+  runs=$folder/$stage/runs-$1
+  start "$1" >"$folder/$stage/out-$1" 2>&1
+  wait "$run"
+  code=$?
+  local values=() name
+  for name in evaluation_return evaluation_return_min evaluation_return_max environment_steps updates training_seconds; do
+    values+=("$(column "$name" final)")
+  done
+  runs=$folder/$stage/stopped-$1
+  start "$1" >"$folder/$stage/stopped-out-$1" 2>&1
+  within 240 learns
+  stop
+  wait "$run"
+  stop_code=$?
+  ls "$(newest_run)"/checkpoints/*/manifest.json >/dev/null 2>&1 || stop_code="$stop_code without a checkpoint"
+  within 30 nothing_left
+  left=$(left)
+  [ -z "$left" ] || echo "$left"
+  [ "$code$stop_code" = 00 ] || tail -n 15 "$folder/$stage"/{,stopped-}out-"$1"
+  (IFS=,; echo "$stage,$1,${values[*]},$code,$stop_code,$([ -z "$left" ] && echo 0 || wc -l <<<"$left")") | tee -a "$results"
+}
+
+run_stage() {
+  . "$here/host_tools.sh"
+  case $stage in
+  ssh) cluster_file "ssh { port: $TROUPE_SSH_PORT identity_file: \"$TROUPE_SSH_IDENTITY\" known_hosts: \"$TROUPE_SSH_KNOWN_HOSTS\" program: \"$troupe\" folder: \"$folder/ssh/hosts\" }
+head { listen: \"10.77.0.254:4242\" }" ;;
+  mpi) cluster_file "mpi { program: \"$troupe\" option: [\"--mca\", \"plm_rsh_agent\", \"ssh -F $TROUPE_SSH_CONFIG\"] }
+head { listen: \"10.77.0.254:4242\" }" ;;
+  slurm) cluster_file "slurm { program: \"$troupe\" minutes: 60 }" ;;
+  esac || exit 1
+  state | sort >"$folder/$stage/before"
+  for seed in $seeds; do one "$seed"; done
+}
+
+table() {
+  echo '| placement | seed | return (least to greatest) | environment steps | updates | training, s | exit codes | left |'
+  echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
+  awk -F, 'NR > 1 { printf "| %s | %s | %.1f (%.1f to %.1f) | %d | %d | %.0f | %s, %s | %s |\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+    n[$1]++; sum[$1] += $3; square[$1] += $3 * $3 }
+    END { for (s in n) { m = sum[s] / n[s]; v = square[s] / n[s] - m * m; printf "%s: mean %.1f, standard deviation over %d seeds %.1f\n", s, m, n[s], sqrt(v > 0 ? v : 0) } }' "$results"
+  ! awk -F, 'NR > 1 && ($9 != "0" || $10 != "0" || $11 != "0" || $3 == "")' "$results" | grep .
+}
+
+code=0
+for stage in "${stages[@]}"; do
+  if [ "$stage" = table ]; then
+    table || code=1
+    continue
+  fi
+  if [ -n "${TROUPE_STAGE:-}" ]; then
+    run_stage
+    continue
+  fi
+  rm -rf "${folder:?}/$stage"
+  mkdir -p "$folder/$stage/hosts"
+  rest=("$troupe" "$folder" --seeds "$seeds")
+  for ((i = 1; i < ${#sets[@]}; i += 2)); do rest+=(--set "${sets[i]}"); done
+  case $stage in
+  process) : >"$folder/process/before"; for seed in $seeds; do one "$seed"; done ;;
+  ssh | mpi) TROUPE_STAGE=1 "$here/hosts.sh" -N 4 --sshd bash "$0" "${rest[@]}" "$stage" || code=$? ;;
+  slurm) TROUPE_STAGE=1 "$here/hosts.sh" -N 4 --sshd "$here/slurm_here.sh" --hosts bash "$0" "${rest[@]}" slurm || code=$? ;;
+  esac
+done
+exit "$code"
