@@ -228,6 +228,7 @@ struct Written {
                                                                           .error_buffer = 1000}},
                                                     .transitions = kStates,
                                                     .snapshot_folder = folder / "shard",
+                                                    .snapshot_period = std::chrono::hours(1),
                                                     .incarnation = incarnation});
   }
 
