@@ -71,6 +71,7 @@ T
 # start SEED: the run in the background, $! is its head or what carries it.
 start() {
   local cluster=$folder/$stage/cluster.textproto words=("${sets[@]}" --set "seed=$1" --runs "$runs")
+  [ "$stage" = process ] || words+=(--set learner.backend=GLOO) # between hosts
   case $stage in
   process) "$troupe" train "$experiment" --quiet "${words[@]}" & ;;
   slurm) # as a user does: the batch script has the head on its first host
@@ -85,7 +86,7 @@ start() {
 stop() {
   local head=$run
   [ "$stage" != slurm ] || head=$(pgrep -f "^$troupe launch .*$folder/slurm/" | head -n 1)
-  kill -TERM "$head"
+  kill -TERM "$head" 2>/dev/null # else it ended before, and its exit code says so
 }
 
 one() { # one SEED
