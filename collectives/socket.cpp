@@ -1,5 +1,6 @@
 #include "collectives/socket.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
