@@ -130,6 +130,8 @@ Encoded report(Self self) {
   made.set_late_priorities(stats.late_priorities);
   made.set_sampling_weight(stats.sampling_weight);
   made.set_problem(self->state.snapshot_problem);
+  const auto& snapshot = self->state.snapshot;
+  made.set_snapshot(snapshot.empty() ? 0 : std::stoll(snapshot.filename().string()));
   return encode(made);
 }
 
