@@ -1,16 +1,10 @@
 #include "actors/plain_middleman.hpp"
 
-#include <stdexcept>
-
-#include <caf/io/all.hpp>
-#include <caf/io/middleman_actor_impl.hpp>
-#include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/doorman_impl.hpp>
 #include <caf/io/network/scribe_impl.hpp>
 
 #include "actors/message_limit.hpp"
-#include "actors/messages.hpp"
-#include "collectives/socket.hpp"
+#include "actors/own_middleman.hpp"
 
 namespace troupe::actors {
 
@@ -58,49 +52,25 @@ private:
   std::shared_ptr<Refusals> refusals_;
 };
 
-class PlainMiddleman : public caf::io::middleman_actor_impl {
+class PlainMiddleman : public OwnMiddleman {
 public:
-  PlainMiddleman(caf::actor_config& config, caf::actor broker, std::shared_ptr<Refusals> refusals,
-                 std::chrono::milliseconds deadline)
-      : middleman_actor_impl(config, std::move(broker)),
-        refusals_(std::move(refusals)),
-        deadline_(deadline) {}
+  PlainMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
+                 std::shared_ptr<Refusals> refusals)
+      : OwnMiddleman(config, std::move(broker), deadline), refusals_(std::move(refusals)) {}
 
   const char* name() const override { return "plain_middleman"; }
 
 protected:
-  caf::expected<caf::io::scribe_ptr> connect(const std::string& host, std::uint16_t port) override {
-    try {
-      auto socket =
-          collectives::connect_to(host, port, std::chrono::steady_clock::now() + deadline_);
-      return caf::io::scribe_ptr(
-          caf::make_counted<PlainScribe>(loop(), socket.release(), refusals_));
-    } catch (const std::exception& error) {
-      return failure_of(error);
-    }
+  caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
+                                  std::chrono::steady_clock::time_point) override {
+    return caf::make_counted<PlainScribe>(loop, connected.release(), refusals_);
   }
-
-  caf::expected<caf::io::doorman_ptr> open(std::uint16_t port, const char* address, bool) override {
-    try {
-      auto listener = collectives::listen_at(address != nullptr ? address : "", port);
-      network::nonblocking(listener.fd(), true);
-      return caf::io::doorman_ptr(
-          caf::make_counted<PlainDoorman>(loop(), listener.release(), refusals_));
-    } catch (const std::exception& error) {
-      return failure_of(error);
-    }
+  caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) override {
+    return caf::make_counted<PlainDoorman>(loop, listener.release(), refusals_);
   }
 
 private:
-  static caf::error failure_of(const std::exception& error) {
-    return caf::make_error(Fault::failed, std::string(error.what()));
-  }
-  network::default_multiplexer& loop() {
-    return static_cast<network::default_multiplexer&>(system().middleman().backend());
-  }
-
   std::shared_ptr<Refusals> refusals_;
-  std::chrono::milliseconds deadline_;
 };
 
 } // namespace
@@ -108,9 +78,7 @@ private:
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
                                                std::chrono::milliseconds connect_deadline) {
-  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
-  return system.spawn<PlainMiddleman, caf::detached + caf::hidden>(broker, std::move(refusals),
-                                                                   connect_deadline);
+  return spawn_middleman<PlainMiddleman>(system, connect_deadline, std::move(refusals));
 }
 
 } // namespace troupe::actors

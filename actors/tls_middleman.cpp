@@ -4,15 +4,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include <caf/io/all.hpp>
-#include <caf/io/middleman_actor_impl.hpp>
-#include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/doorman_impl.hpp>
 #include <caf/io/network/stream_impl.hpp>
 
 #include "actors/message_limit.hpp"
-#include "actors/messages.hpp"
-#include "collectives/socket.hpp"
+#include "actors/own_middleman.hpp"
 
 namespace troupe::actors {
 
@@ -163,56 +159,32 @@ void shake_hands(TlsSession& session, int socket, Clock::time_point deadline) {
     throw std::runtime_error("the peer speaks another version of the protocol");
 }
 
-class TlsMiddleman : public caf::io::middleman_actor_impl {
+class TlsMiddleman : public OwnMiddleman {
 public:
-  TlsMiddleman(caf::actor_config& config, caf::actor broker,
-               std::shared_ptr<const TlsContext> context, std::weak_ptr<HandshakeGate> gate,
-               std::chrono::milliseconds deadline)
-      : middleman_actor_impl(config, std::move(broker)),
+  TlsMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
+               std::shared_ptr<const TlsContext> context, std::weak_ptr<HandshakeGate> gate)
+      : OwnMiddleman(config, std::move(broker), deadline),
         context_(std::move(context)),
-        gate_(std::move(gate)),
-        deadline_(deadline) {}
+        gate_(std::move(gate)) {}
 
   const char* name() const override { return "tls_middleman"; }
 
 protected:
-  caf::expected<caf::io::scribe_ptr> connect(const std::string& host, std::uint16_t port) override {
-    try {
-      const auto deadline = Clock::now() + deadline_;
-      auto connected = collectives::connect_to(host, port, deadline);
-      env::wire::Descriptor socket(connected.release());
-      auto session =
-          std::make_unique<TlsSession>(*context_, socket.number(), TlsSession::Side::connects);
-      shake_hands(*session, socket.number(), deadline);
-      return caf::io::scribe_ptr(
-          caf::make_counted<TlsScribe>(loop(), std::move(socket), std::move(session)));
-    } catch (const std::exception& error) {
-      return failure_of(error);
-    }
+  caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
+                                  Clock::time_point deadline) override {
+    env::wire::Descriptor socket(connected.release());
+    auto session =
+        std::make_unique<TlsSession>(*context_, socket.number(), TlsSession::Side::connects);
+    shake_hands(*session, socket.number(), deadline);
+    return caf::make_counted<TlsScribe>(loop, std::move(socket), std::move(session));
   }
-
-  caf::expected<caf::io::doorman_ptr> open(std::uint16_t port, const char* address, bool) override {
-    try {
-      auto listener = collectives::listen_at(address != nullptr ? address : "", port);
-      network::nonblocking(listener.fd(), true);
-      return caf::io::doorman_ptr(
-          caf::make_counted<TlsDoorman>(loop(), listener.release(), gate_.lock()));
-    } catch (const std::exception& error) {
-      return failure_of(error);
-    }
+  caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) override {
+    return caf::make_counted<TlsDoorman>(loop, listener.release(), gate_.lock());
   }
 
 private:
-  static caf::error failure_of(const std::exception& error) {
-    return caf::make_error(Fault::failed, std::string(error.what()));
-  }
-  network::default_multiplexer& loop() {
-    return static_cast<network::default_multiplexer&>(system().middleman().backend());
-  }
-
   std::shared_ptr<const TlsContext> context_;
   std::weak_ptr<HandshakeGate> gate_;
-  std::chrono::milliseconds deadline_;
 };
 
 } // namespace
@@ -221,9 +193,8 @@ caf::io::middleman_actor spawn_tls_middleman(caf::actor_system& system,
                                              std::shared_ptr<const TlsContext> context,
                                              const std::shared_ptr<HandshakeGate>& gate,
                                              std::chrono::milliseconds handshake_deadline) {
-  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
-  return system.spawn<TlsMiddleman, caf::detached + caf::hidden>(
-      broker, std::move(context), std::weak_ptr<HandshakeGate>(gate), handshake_deadline);
+  return spawn_middleman<TlsMiddleman>(system, handshake_deadline, std::move(context),
+                                       std::weak_ptr<HandshakeGate>(gate));
 }
 
 } // namespace troupe::actors
