@@ -1,6 +1,7 @@
 #include "experiments/cluster_environment.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 #include <google/protobuf/text_format.h>
@@ -122,6 +123,11 @@ EnvironmentCluster from_ranks(const Place& place, Cluster cluster) {
 }
 
 } // namespace
+
+std::optional<std::string> process_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
 
 std::optional<EnvironmentCluster> cluster_from_environment(const Variables& variables,
                                                            const std::string& source) {

@@ -17,6 +17,8 @@ struct EnvironmentCluster {
 
 /// The value of a variable, if it is set.
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
+/// Those of this process.
+std::optional<std::string> process_variable(const std::string& name);
 
 /// From TF_CONFIG ("tf_config"): a node per task, named chief, worker-0, ps-1, evaluator, …; a
 /// learner on the chief and on each worker, a parameter server on each ps, the evaluator on its

@@ -52,11 +52,6 @@ struct LaunchPlan {
   LauncherKind launcher = LauncherKind::none;
 };
 
-std::optional<std::string> variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 /// By path, or by name in the folders of clusters.
 fs::path find_cluster(const std::string& name) {
   std::error_code ignored;
@@ -80,7 +75,9 @@ Cluster chosen_cluster(const LaunchOptions& options) {
   const bool tasks = options.cluster == "TF_CONFIG";
   Cluster cluster =
       tasks || options.cluster == "torchrun"
-          ? cluster_from_environment(variable, tasks ? "tf_config" : "torchrun").value().cluster
+          ? cluster_from_environment(process_variable, tasks ? "tf_config" : "torchrun")
+                .value()
+                .cluster
           : load_cluster(find_cluster(options.cluster));
   if (!options.runs.empty()) {
     cluster.set_runs(options.runs);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
@@ -60,10 +59,7 @@ NodeOptions completed(NodeOptions options) {
   if (!options.head.empty()) {
     return options;
   }
-  const auto described = cluster_from_environment([](const std::string& name) {
-    const char* value = std::getenv(name.c_str());
-    return value == nullptr ? std::optional<std::string>() : std::optional<std::string>(value);
-  });
+  const auto described = cluster_from_environment(process_variable);
   if (!described) {
     throw std::invalid_argument("--head is missing, and neither TF_CONFIG nor torchrun's RANK and "
                                 "WORLD_SIZE are set; name it, as HOST:PORT (TROUPE_HEAD)");
