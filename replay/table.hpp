@@ -171,6 +171,15 @@ public:
   /// table's applies, the limiter begins anew at drift 0, items above the limits are removed.
   std::string load(const std::filesystem::path& folder, ConfigChange change = ConfigChange::refuse);
 
+  /// Replaces the contents by part `part` of `parts` of what several tables have saved: of the
+  /// items by deal(), with their priorities and how often they were sampled, oldest first and with
+  /// new keys; of the counters by dealt_share(). Each part knows every writer, has its own
+  /// randomness and begins its limiter anew. Returns how many items had no room within this table's
+  /// limits. Throws as load() does, and std::invalid_argument without folders or for a part out of
+  /// range.
+  std::int64_t load_part(std::span<const std::filesystem::path> folders, std::uint32_t part,
+                         std::uint32_t parts);
+
 private:
   friend struct TableSaver;
   friend struct TableLoader;
