@@ -1,19 +1,7 @@
 #include "actors/checkpointer_actor.hpp"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <span>
-#include <sstream>
-#include <vector>
-
-#include <google/protobuf/util/json_util.h>
-
 #include "actors/ask.hpp"
-#include "actors/files.hpp"
-#include "actors/run.hpp"
 #include "actors/system.hpp"
-#include "replay/checkpoint_reader.hpp"
 
 namespace troupe::actors {
 
@@ -24,49 +12,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Self = CheckpointerActor::stateful_pointer<CheckpointerState>;
-constexpr int kVersion = 2;
-std::string hexadecimal(std::uint64_t value) {
-  std::ostringstream text;
-  text << std::hex << value;
-  return text.str();
-}
-
-std::string checksum_of_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-  return hexadecimal(replay::checksum_of(std::as_bytes(std::span(bytes))));
-}
-
-void write_manifest(CheckpointerState& state) {
-  for (const auto& entry : fs::recursive_directory_iterator(state.partial)) {
-    if (!entry.is_regular_file())
-      continue;
-    auto* file = state.manifest.add_files();
-    file->set_name(fs::relative(entry.path(), state.partial).string());
-    file->set_bytes(static_cast<std::int64_t>(entry.file_size()));
-    if (entry.path().parent_path().parent_path()
-        != state.partial / "replay") // these check themselves
-      file->set_checksum(checksum_of_file(entry.path()));
-  }
-  std::string text;
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  const auto status = google::protobuf::util::MessageToJsonString(state.manifest, &text, options);
-  std::ofstream out(state.partial / "manifest.json");
-  out << text;
-  out.close();
-  if (!status.ok() || !out)
-    throw std::runtime_error("cannot write " + (state.partial / "manifest.json").string()
-                             + ": is the disk full?");
-}
-
-std::vector<std::pair<std::int64_t, fs::path>> complete_ones(const fs::path& folder) {
-  auto found = numbered_folders(folder);
-  std::erase_if(found, [](const auto& one) { return !fs::exists(one.second / "manifest.json"); });
-  return found;
-}
 
 void end(CheckpointerState& state, const caf::error& failure) {
   state.complete.clear();
@@ -86,13 +31,9 @@ void end(CheckpointerState& state, const caf::error& failure) {
 
 void complete(CheckpointerState& state) {
   try {
-    write_manifest(state);
-    fs::remove_all(state.complete); // one of the same number, from before a resumption
-    fs::rename(state.partial, state.complete);
+    commit_checkpoint(state.partial, state.complete, state.manifest);
     state.last = state.complete;
-    auto found = complete_ones(state.complete.parent_path());
-    for (std::size_t i = 0; i + static_cast<std::size_t>(state.keep) < found.size(); ++i)
-      fs::remove_all(found[i].second);
+    remove_surplus(state.complete.parent_path(), state.options.keep, state.options.keep_best);
     end(state, {});
   } catch (const std::exception& e) {
     end(state, failure(e));
@@ -124,9 +65,10 @@ void ask_parts(Self self, Wanted wanted, Ask ask, Then then) {
 
 void on_captured(Self self) {
   std::exchange(self->state.capturing, {})->deliver(done_atom_v);
-  const bool replay = self->state.with_replay;
+  const bool replay = self->state.options.with_replay;
   ask_parts(
-      self, [replay](Role role) { return replay && role == Role::replay; },
+      self,
+      [replay](Role role) { return role == Role::learner || (replay && role == Role::replay); },
       [self](const auto&, const caf::actor& who) {
         return self->request(who, kWriteDeadline, written_atom_v);
       },
@@ -136,7 +78,6 @@ void on_captured(Self self) {
 void begin(Self self, const std::string& folder, const Encoded& run_state) {
   auto& state = self->state;
   state.manifest.Clear();
-  state.manifest.set_version(kVersion);
   *state.manifest.mutable_state() = decode<wire::RunState>(run_state);
   const auto number = std::to_string(state.manifest.state().updates());
   state.complete = fs::path(folder) / number;
@@ -158,50 +99,8 @@ fs::path part_path(const fs::path& checkpoint, Role role, std::int32_t index) {
   return checkpoint;
 }
 
-wire::Manifest read_manifest(const fs::path& checkpoint) {
-  const fs::path path = checkpoint / "manifest.json";
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  wire::Manifest manifest;
-  if (!in || !google::protobuf::util::JsonStringToMessage(text.str(), &manifest).ok())
-    throw std::runtime_error(path.string() + " is missing or no manifest: " + checkpoint.string()
-                             + " is no complete checkpoint");
-  if (manifest.version() != kVersion)
-    throw std::runtime_error(path.string() + " has version " + std::to_string(manifest.version())
-                             + ", this program reads " + std::to_string(kVersion));
-  for (const auto& file : manifest.files()) {
-    std::error_code error;
-    const auto size = fs::file_size(checkpoint / file.name(), error);
-    if (error || size != static_cast<std::uintmax_t>(file.bytes()))
-      throw std::runtime_error((checkpoint / file.name()).string() + " should have "
-                               + std::to_string(file.bytes()) + " bytes and "
-                               + (error ? std::string("is missing") : "has " + std::to_string(size))
-                               + "; use an older checkpoint of the run");
-  }
-  return manifest;
-}
-
-void verify_checkpoint(const fs::path& checkpoint) {
-  const wire::Manifest manifest = read_manifest(checkpoint);
-  for (const auto& file : manifest.files())
-    if (!file.checksum().empty() && checksum_of_file(checkpoint / file.name()) != file.checksum())
-      throw std::runtime_error((checkpoint / file.name()).string()
-                               + " is damaged: its bytes have another checksum; use an older "
-                                 "checkpoint of the run");
-  std::error_code none;
-  for (const auto& shard : fs::directory_iterator(checkpoint / "replay", none))
-    replay::CheckpointReader(shard.path()).verify();
-}
-
-fs::path latest_checkpoint(const fs::path& run_folder) {
-  const auto found = complete_ones(run_folder / "checkpoints");
-  return found.empty() ? fs::path() : found.back().second;
-}
-
-CheckpointerActor::behavior_type checkpointer_actor(Self self, bool with_replay, int keep) {
-  self->state.with_replay = with_replay;
-  self->state.keep = keep;
+CheckpointerActor::behavior_type checkpointer_actor(Self self, CheckpointerOptions options) {
+  self->state.options = options;
   return {
       [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
         self->state.parts[{static_cast<Role>(role), index}] = who;
@@ -230,7 +129,7 @@ CheckpointerActor::behavior_type checkpointer_actor(Self self, bool with_replay,
         }
         auto promise = self->make_response_promise<done_atom>();
         state.capturing = promise;
-        const bool replay = state.with_replay;
+        const bool replay = state.options.with_replay;
         ask_parts(
             self,
             [replay](Role role) {

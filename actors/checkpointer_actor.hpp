@@ -7,15 +7,21 @@
 #include <utility>
 #include <vector>
 
+#include "actors/checkpoint.hpp"
 #include "actors/messages.hpp"
 #include "actors/messages.pb.h"
 
 namespace troupe::actors {
 
-struct CheckpointerState {
-  static const char* name;
+struct CheckpointerOptions {
   bool with_replay = true;
   int keep = 2;
+  int keep_best = 0; // beside these, those of the greatest evaluation returns
+};
+
+struct CheckpointerState {
+  static const char* name;
+  CheckpointerOptions options;
   std::map<std::pair<Role, std::int32_t>, caf::actor> parts;
   std::filesystem::path last; // complete, of this line of the run; or empty
   // the one being written
@@ -30,19 +36,12 @@ struct CheckpointerState {
 };
 
 CheckpointerActor::behavior_type
-checkpointer_actor(CheckpointerActor::stateful_pointer<CheckpointerState> self, bool with_replay,
-                   int keep);
+checkpointer_actor(CheckpointerActor::stateful_pointer<CheckpointerState> self,
+                   CheckpointerOptions options);
 
 /// Where an actor's part lies in a checkpoint: a file, for learners the folder itself, for all
 /// parameter servers one folder.
 std::filesystem::path part_path(const std::filesystem::path& checkpoint, Role role,
                                 std::int32_t index);
-
-/// Reads and checks a checkpoint's manifest: version, and every file there with its size. Throws
-/// std::runtime_error naming the file and what is wrong with it.
-wire::Manifest read_manifest(const std::filesystem::path& checkpoint);
-
-/// The complete checkpoint of a run's folder with the most updates; empty when there is none.
-std::filesystem::path latest_checkpoint(const std::filesystem::path& run_folder);
 
 } // namespace troupe::actors

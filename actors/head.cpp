@@ -164,6 +164,7 @@ bool Head::reached_goal() {
   for (; !evaluations_.empty(); evaluations_.pop_front()) {
     if (callbacks_.evaluated)
       callbacks_.evaluated(evaluations_.front());
+    note_evaluation(evaluations_.front());
     hopeful = config_.stop.evaluation_return > 0
               && mean(evaluations_.front().returns) >= config_.stop.evaluation_return;
   }
@@ -192,9 +193,11 @@ bool Head::reached_goal() {
 }
 
 void Head::maybe_checkpoint() {
-  if (config_.checkpoint.minutes <= 0
-      || Clock::now() - last_checkpoint_
-             < std::chrono::duration<double, std::ratio<60>>(config_.checkpoint.minutes))
+  const bool due =
+      config_.checkpoint.minutes > 0
+      && Clock::now() - last_checkpoint_
+             >= std::chrono::duration<double, std::ratio<60>>(config_.checkpoint.minutes);
+  if (!due && (!checkpoint_wanted_ || writing_))
     return;
   if (writing_) {
     log("warning", "no checkpoint is begun: the one before it is still being written; raise "
@@ -211,6 +214,7 @@ void Head::maybe_checkpoint() {
   } catch (const RunFailed& e) {
     on_written("", e.what());
   }
+  checkpoint_wanted_ = false;
   last_checkpoint_ = Clock::now();
   if (in_motion())
     unpause();
@@ -227,15 +231,10 @@ void Head::on_written(const std::string& path, const std::string& problem) {
 
 void Head::capture_checkpoint() {
   refresh();
-  wire::RunState state = counters_;
-  state.set_updates(!in_motion() ? updates_granted_ : state.updates());
-  state.set_next_evaluation(next_evaluation_);
-  state.set_lane_steps(lane_steps_);
-  for (int i = 0; i < role_count(config_, Role::environment); ++i)
-    state.add_incarnations(incarnations_[{Role::environment, i}]);
   ask<done_atom>(caf::actor_cast<caf::actor>(*checkpointer_), 4 * kRequestDeadline,
                  "writing a checkpoint", save_atom_v, (folder_ / "checkpoints").string(),
-                 encode(state));
+                 encode(state_now()));
+  unsaved_evaluation_.reset();
 }
 
 std::string Head::written_checkpoint() {
@@ -280,6 +279,7 @@ void Head::finish(RunResult& result) {
     });
     if (callbacks_.evaluated)
       callbacks_.evaluated(result.evaluation);
+    score_last(result);
   }
   result.progress = progress_;
 }

@@ -75,6 +75,9 @@ private:
   void spawn(Role role, std::int32_t index);
   void restore_servers(); // before the learners begin, who take their parameters from them
   void restore();
+  void restore_replay(); // these three: head_checkpoint.cpp
+  void restore_environments();
+  bool goes_on(std::int32_t environment) const;
   void load(Role role, std::int32_t index, const std::filesystem::path& path);
   void restart_lost();
   void make_as_before(Role role, std::int32_t index);
@@ -86,6 +89,8 @@ private:
   void on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart);
   void await_restart(Role role, std::int32_t index); // or its next death
   void recover();
+  void begin_anew(Role role, std::int32_t index);
+  void rescue_learners(); // head_checkpoint.cpp
   template <class Body>
   void persist(const Body& body); // until nobody that it needs dies meanwhile
 
@@ -110,6 +115,9 @@ private:
   bool reached_goal(); // confirms with the final episodes; true: finished
   void maybe_checkpoint();
   void capture_checkpoint();
+  wire::RunState state_now(); // these three: head_checkpoint.cpp
+  void note_evaluation(const Evaluated& evaluated);
+  void score_last(const RunResult& result);
   std::string written_checkpoint(); // waits for it
   Evaluated evaluate(int episodes, std::uint64_t minimum_version, bool final);
   Evaluated evaluate_learners(bool final); // by all of them together, on data
@@ -156,6 +164,7 @@ private:
   std::string first_cause_;
   bool training_ = false;
   bool paused_ = true;
+  bool begun_ = false;          // everybody is as the checkpoint says, or new
   std::int64_t lane_steps_ = 0; // granted to each environment, in a deterministic run
   std::int64_t updates_granted_ = 0;
   std::int64_t next_evaluation_ = 0; // environment steps, or updates on data
@@ -168,7 +177,10 @@ private:
   std::int64_t moved_ = -1;
   bool each_may_do_all_ = false; // environment actors: the steps of others that are left
   std::string last_checkpoint_path_;
-  bool writing_ = false; // a checkpoint, while the run goes on
+  bool writing_ = false;           // a checkpoint, while the run goes on
+  bool checkpoint_wanted_ = false; // of one of the best evaluations
+  std::optional<std::pair<double, std::int64_t>> unsaved_evaluation_; // mean return, updates
+  std::optional<std::vector<double>> best_returns_; // of this run's checkpoints; read when needed
 };
 
 } // namespace troupe::actors

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "actors/ask.hpp"
@@ -5,7 +6,6 @@
 #include "actors/files.hpp"
 #include "actors/head.hpp"
 #include "actors/roles.hpp"
-#include "actors/strategies.hpp"
 
 namespace troupe::actors {
 
@@ -23,21 +23,15 @@ void Head::on_lost(Role role, std::int32_t index, const std::string& reason, boo
     evaluating_ = false;
     evaluation_relay_ = {};
   }
-  const auto begin_anew = [&](std::int32_t i) {
-    const auto number = static_cast<std::uint8_t>(role);
-    self_->send(*metrics_, lost_atom_v, number, i);
-    self_->send(*checkpointer_, lost_atom_v, number, i);
-    ++incarnations_[{role, i}];
-    to_restart_.insert({role, i});
-  };
-  begin_anew(index);
-  if (role != Role::learner || !step_together(config_))
-    return;
-  for (int i = 0; i < config_.learner.replicas; ++i) // they would wait for it for ever
-    if (up_.erase({role, i}) > 0) {
-      self_->send(*supervisor_, stop_atom_v, static_cast<std::uint8_t>(role), i);
-      begin_anew(i);
-    }
+  begin_anew(role, index);
+}
+
+void Head::begin_anew(Role role, std::int32_t index) {
+  const auto number = static_cast<std::uint8_t>(role);
+  self_->send(*metrics_, lost_atom_v, number, index);
+  self_->send(*checkpointer_, lost_atom_v, number, index);
+  ++incarnations_[{role, index}];
+  to_restart_.insert({role, index});
 }
 
 /// The newest of what learners and checkpoints have written.
@@ -75,7 +69,12 @@ void Head::make_as_before(Role role, std::int32_t index) {
 }
 
 void Head::restart_lost() {
-  const auto lost = std::exchange(to_restart_, {});
+  auto lost = std::exchange(to_restart_, {});
+  if (std::any_of(lost.begin(), lost.end(),
+                  [](const Key& key) { return key.first == Role::learner; })) {
+    rescue_learners();
+    lost.merge(std::exchange(to_restart_, {}));
+  }
   for (const auto& [role, index] : lost)
     spawn(role, index);
   returning_.insert(lost.begin(), lost.end());

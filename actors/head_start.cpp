@@ -104,8 +104,10 @@ void Head::start_services() {
   empty(snapshot_folder(config_, Role::learner, 0)); // of an earlier life of the run
   const caf::actor me = self_;
   metrics_ = system_.spawn(metrics_actor, me, encode(before_));
-  checkpointer_ =
-      system_.spawn(checkpointer_actor, config_.checkpoint.replay, config_.checkpoint.keep);
+  checkpointer_ = system_.spawn(checkpointer_actor,
+                                CheckpointerOptions{.with_replay = config_.checkpoint.replay,
+                                                    .keep = config_.checkpoint.keep,
+                                                    .keep_best = config_.checkpoint.keep_best});
   SupervisorOptions options{
       .config = config_, .transitions = transitions_, .listener = me, .deployment = deployment_};
   const bool processes = has_processes(deployment_);
@@ -139,8 +141,8 @@ void Head::start_services() {
 void Head::spawn(Role role, std::int32_t index) {
   std::int64_t steps_before = 0;
   const std::uint64_t incarnation = incarnations_[{role, index}];
-  if (role == Role::environment && incarnation > 0)
-    steps_before = progress_.agent_steps / lanes();
+  if (role == Role::environment && (begun_ || !goes_on(index)))
+    steps_before = std::max(progress_.agent_steps, before_.agent_steps()) / lanes();
   self_->send(*supervisor_, spawn_atom_v, static_cast<std::uint8_t>(role), index, incarnation,
               steps_before);
 }
@@ -190,24 +192,10 @@ void Head::restore_servers() {
 }
 
 void Head::restore() {
-  for (int i = 0; i < role_count(config_, Role::replay); ++i)
-    if (const auto path = part_path(resume_from_, Role::replay, i); std::filesystem::exists(path)) {
-      const auto difference =
-          ask<std::string>(actor(Role::replay, i), kStartDeadline, "restoring " + path.string(),
-                           load_atom_v, path.string());
-      if (!difference.empty())
-        log("warning", "replay shard " + std::to_string(i)
-                           + " was saved with another configuration: " + difference
-                           + "; the new one applies");
-    } else
-      log("warning", "the checkpoint has no items for replay shard " + std::to_string(i)
-                         + "; it starts empty");
+  restore_replay();
   for (int i = 0; i < config_.learner.replicas; ++i)
     load(Role::learner, i, resume_from_);
-  for (int i = 0; i < role_count(config_, Role::environment); ++i)
-    if (const auto path = part_path(resume_from_, Role::environment, i);
-        std::filesystem::exists(path))
-      load(Role::environment, i, path);
+  restore_environments();
   self_->send(*checkpointer_, load_atom_v, resume_from_.string());
   updates_granted_ = before_.updates();
   lane_steps_ = before_.lane_steps();
@@ -225,6 +213,7 @@ void Head::begin_training() {
   self_->send(*metrics_, grant_atom_v, true);
   training_ = true;
   paused_ = false;
+  begun_ = true;
   if (!config_.deterministic)
     grant_environments();
 }

@@ -1,15 +1,15 @@
 #include "actors/learner_actor.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
 #include "actors/batch.hpp"
-#include "actors/files.hpp"
+#include "actors/learner_files.hpp"
 #include "actors/messages.pb.h"
 #include "actors/prefetch_actor.hpp"
 #include "actors/system.hpp"
 #include "learner/replicator.hpp"
-#include "learner/safetensors.hpp"
 
 namespace troupe::actors {
 
@@ -109,31 +109,106 @@ void step(LearnerState& state, const learner::TensorMap& batch) {
   state.watch.lap("learner.update");
 }
 
-void save(const LearnerState& state, const std::string& folder);
+void start_writing(Self self) {
+  auto& state = self->state;
+  state.write_began = std::chrono::steady_clock::now();
+  auto work = [learner = LearnerActor(self),
+               write = state.writes.front().write](caf::event_based_actor* thread, bool snapshot) {
+    std::string problem;
+    try {
+      write_learner(*write);
+    } catch (const std::exception& e) {
+      problem = e.what();
+    }
+    thread->send(learner, written_atom_v, snapshot, problem);
+  };
+  const bool snapshot = state.writes.front().write->snapshot;
+  self->spawn<caf::detached>(std::move(work), snapshot);
+}
 
-/// The newest one alone stays; others that begin anew may read it at any time.
-void maybe_snapshot(LearnerState& state) {
-  const auto& options = state.options;
-  const auto begin = std::chrono::steady_clock::now();
-  if (options.snapshot_folder.empty() || options.replica != 0 || begin < state.next_snapshot)
+/// What is captured is written on a thread of its own, one after the other.
+void write_beside(Self self, LearnerWrite write,
+                  std::optional<caf::typed_response_promise<std::int64_t>> answer = {}) {
+  self->state.writes.push_back(
+      {std::make_shared<const LearnerWrite>(std::move(write)), std::move(answer)});
+  if (self->state.writes.size() == 1)
+    start_writing(self);
+}
+
+void maybe_snapshot(Self self) {
+  auto& state = self->state;
+  if (state.options.snapshot_folder.empty() || state.options.replica != 0
+      || std::chrono::steady_clock::now() < state.next_snapshot)
     return;
-  const auto partial = options.snapshot_folder / ".partial";
-  const auto complete = options.snapshot_folder / std::to_string(state.updates);
-  std::filesystem::remove_all(partial);
-  std::filesystem::create_directories(partial);
-  save(state, partial.string());
-  std::filesystem::remove_all(complete); // of the same number, from an earlier life
-  std::filesystem::rename(partial, complete);
-  for (const auto& [number, path] : numbered_folders(options.snapshot_folder))
-    if (path != complete)
-      std::filesystem::remove_all(path);
-  const auto end = std::chrono::steady_clock::now();
-  constexpr int kLeastShare = 20;
-  state.next_snapshot = end
-                        + std::max(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                       options.snapshot_period),
-                                   kLeastShare * (end - begin));
+  state.next_snapshot = std::chrono::steady_clock::time_point::max(); // until it is written
+  write_beside(self, captured(state, state.options.snapshot_folder, true));
   state.watch.lap("learner.snapshot");
+}
+
+void on_written(Self self, bool snapshot, const std::string& problem) {
+  auto& state = self->state;
+  const auto now = std::chrono::steady_clock::now();
+  const auto took = now - state.write_began;
+  auto done = std::move(state.writes.front());
+  state.writes.pop_front();
+  if (!state.writes.empty())
+    start_writing(self);
+  if (snapshot) {
+    constexpr int kLeastShare = 20;
+    state.next_snapshot =
+        now
+        + std::max(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                       state.options.snapshot_period),
+                   kLeastShare * took);
+    state.snapshot_problem = problem;
+    if (done.answer && problem.empty())
+      done.answer->deliver(done.write->updates);
+    else if (done.answer)
+      done.answer->deliver(caf::make_error(Fault::failed, problem));
+    return;
+  }
+  const auto failed = problem.empty() ? caf::error() : caf::make_error(Fault::failed, problem);
+  state.write_failure = failed;
+  for (auto& promise : std::exchange(state.waiting_for_write, {}))
+    if (problem.empty())
+      promise.deliver(done_atom_v);
+    else
+      promise.deliver(failed);
+}
+
+bool is_writing_checkpoint(const LearnerState& state) {
+  return std::any_of(state.writes.begin(), state.writes.end(),
+                     [](const auto& one) { return !one.write->snapshot; });
+}
+
+void save(Self self, const std::string& folder) {
+  auto& state = self->state;
+  if (is_writing_checkpoint(state))
+    throw std::runtime_error("a checkpoint of this learner is being written already");
+  state.write_failure = {};
+  write_beside(self, captured(state, folder, false));
+}
+
+caf::result<done_atom> written(Self self) {
+  auto& state = self->state;
+  if (is_writing_checkpoint(state)) {
+    auto promise = self->make_response_promise<done_atom>();
+    state.waiting_for_write.push_back(promise);
+    return promise;
+  }
+  if (state.write_failure)
+    return state.write_failure;
+  return done_atom_v;
+}
+
+/// For those who begin anew: what this one has, whatever was written before.
+caf::result<std::int64_t> snapshot_now(Self self) {
+  auto& state = self->state;
+  if (state.options.snapshot_folder.empty())
+    return caf::make_error(Fault::bad_request, std::string("this run has no folder for snapshots"));
+  auto promise = self->make_response_promise<std::int64_t>();
+  write_beside(self, captured(state, state.options.snapshot_folder, true), promise);
+  return promise;
 }
 
 void update(Self self, BatchPtr& batch) {
@@ -143,7 +218,7 @@ void update(Self self, BatchPtr& batch) {
   self->send(*state.prefetch, batch_atom_v, std::move(batch));
   if (state.updates % state.options.publish_period == 0)
     publish(self);
-  maybe_snapshot(state);
+  maybe_snapshot(self);
   answer_flushes(self);
 }
 
@@ -164,7 +239,7 @@ void update_from_own_data(Self self) {
                              + " updates; an input of a run begins anew at its end");
   step(state, batch);
   state.rows += batch.begin()->second.size(0);
-  maybe_snapshot(state);
+  maybe_snapshot(self);
   answer_flushes(self);
 }
 
@@ -199,13 +274,20 @@ Encoded evaluate(LearnerState& state) {
   return encode(made);
 }
 
-/// What went wrong ends the actor, and the wait of the other replicas for it.
-void fail(Self self, const std::exception& e) {
-  if (self->state.strategy)
-    self->state.strategy->abort("replica " + std::to_string(self->state.options.replica) + ": "
-                                + e.what());
-  const bool others = dynamic_cast<const collectives::CollectiveError*>(&e) != nullptr;
-  self->quit(others ? caf::make_error(Fault::lost, std::string(e.what())) : failure(e));
+/// What went wrong ends the actor, and the wait of the other replicas for it. One that others have
+/// left alone stays for a while: its state is what they can begin anew with.
+void fail(Self self, const std::exception& e, bool may_stay = true) {
+  auto& state = self->state;
+  if (state.strategy)
+    state.strategy->abort("replica " + std::to_string(state.options.replica) + ": " + e.what());
+  if (dynamic_cast<const collectives::CollectiveError*>(&e) == nullptr)
+    return self->quit(failure(e));
+  state.stranded = e.what();
+  if (!may_stay || state.options.snapshot_folder.empty())
+    return self->quit(caf::make_error(Fault::lost, state.stranded));
+  self->delayed_send(
+      self, std::chrono::duration_cast<std::chrono::milliseconds>(state.options.stranded_period),
+      lost_atom_v);
 }
 
 Encoded report(const LearnerState& state) {
@@ -215,41 +297,16 @@ Encoded report(const LearnerState& state) {
   made.set_rows(state.rows);
   made.mutable_metrics()->insert(state.metrics.begin(), state.metrics.end());
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
+  made.set_problem(state.snapshot_problem);
   return encode(made);
-}
-
-std::filesystem::path optimizer_file(const LearnerState& state, const std::string& folder) {
-  const int replica = state.options.replica;
-  return std::filesystem::path(folder)
-         / (replica == 0 ? "optimizer.safetensors"
-                         : "optimizer-" + std::to_string(replica) + ".safetensors");
-}
-
-void save(const LearnerState& state, const std::string& folder) {
-  const std::map<std::string, std::string> about{{"updates", std::to_string(state.updates)}};
-  if (state.options.replica == 0)
-    learner::write_safetensors(std::filesystem::path(folder) / "learner.safetensors",
-                               state.replica->parameters(), about);
-  learner::write_safetensors(optimizer_file(state, folder), state.replica->optimizer_state(),
-                             about);
 }
 
 void load(Self self, const std::string& folder) {
   auto& state = self->state;
-  const auto parameters =
-      learner::read_safetensors(std::filesystem::path(folder) / "learner.safetensors");
-  auto file = optimizer_file(state, folder);
-  if (!std::filesystem::exists(file)) // resumed with more replicas
-    file = std::filesystem::path(folder) / "optimizer.safetensors";
-  const auto optimizer = learner::read_safetensors(file);
-  state.replica->load(parameters.tensors, optimizer.tensors);
+  const auto saved = read_learner(folder, state.options.replica, state.replica->optimizer_state());
+  state.replica->load(saved.parameters, saved.optimizer);
   state.context->loaded();
-  const auto updates = parameters.metadata.find("updates");
-  if (updates == parameters.metadata.end())
-    throw std::runtime_error(folder
-                             + "/learner.safetensors does not say after how many updates it was "
-                               "written; it is no checkpoint of a run");
-  state.updates = state.granted = std::stoll(updates->second);
+  state.updates = state.granted = saved.updates;
   state.input = {}; // one that was opened stood elsewhere
 }
 
@@ -283,6 +340,8 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
         publish(self);
       },
       [self](batch_atom, BatchPtr& batch) {
+        if (!self->state.stranded.empty())
+          return;
         try {
           update(self, batch);
         } catch (const std::exception& e) {
@@ -292,6 +351,8 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
       [self](step_atom) {
         auto& state = self->state;
         state.stepping = false;
+        if (!state.stranded.empty())
+          return;
         try {
           if (!state.input)
             open_input(state);
@@ -306,7 +367,7 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
         try {
           return evaluate(self->state);
         } catch (const std::exception& e) {
-          fail(self, e);
+          fail(self, e, false);
           return failure(e);
         }
       },
@@ -318,11 +379,17 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
       },
       [self](report_atom) { return report(self->state); },
       [self, guarded](save_atom, const std::string& folder) {
-        return guarded([&] { save(self->state, folder); });
+        return guarded([&] { save(self, folder); });
       },
+      [self](written_atom) { return written(self); },
+      [self](save_atom) { return snapshot_now(self); },
       [self, guarded](load_atom, const std::string& folder) {
         return guarded([&] { load(self, folder); });
       },
+      [self](written_atom, bool snapshot, const std::string& problem) {
+        on_written(self, snapshot, problem);
+      },
+      [self](lost_atom) { self->quit(caf::make_error(Fault::lost, self->state.stranded)); },
   };
 }
 

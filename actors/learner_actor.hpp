@@ -1,10 +1,12 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "actors/messages.hpp"
@@ -36,6 +38,18 @@ struct LearnerOptions {
   std::optional<ParameterActor> parameters;   // the chief's; replica 0 publishes
   std::filesystem::path snapshot_folder = {}; // of replica 0, for learners that come back; or empty
   std::chrono::duration<double> snapshot_period{30};
+  /// Of a learner whose collective failed, until somebody has asked for its state and ended it.
+  std::chrono::duration<double> stranded_period{20};
+};
+
+/// A learner's state at a moment, on the CPU, and where it is to be written.
+struct LearnerWrite {
+  std::filesystem::path folder;
+  bool snapshot = false;   // takes the place of the one before; else a part of a checkpoint
+  bool parameters = false; // too: for all replicas, which hold the same
+  learner::TensorMap parameter_tensors, optimizer_tensors;
+  std::int64_t updates = 0;
+  int replica = 0;
 };
 
 struct LearnerState {
@@ -55,13 +69,25 @@ struct LearnerState {
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   Stopwatch watch;
   std::chrono::steady_clock::time_point next_snapshot = std::chrono::steady_clock::now();
+  struct Writing {
+    std::shared_ptr<const LearnerWrite> write;
+    std::optional<caf::typed_response_promise<std::int64_t>> answer; // to who asked for a snapshot
+  };
+  std::deque<Writing> writes; // the first is on its way
+  std::chrono::steady_clock::time_point write_began;
+  caf::error write_failure;     // of the checkpoint's part
+  std::string snapshot_problem; // with the last one; "" when it was written
+  std::vector<caf::typed_response_promise<done_atom>> waiting_for_write;
+  std::string stranded; // why its collective failed; it waits for the end then
 };
 
 /// One replica: makes one update per batch that its prefetcher sends, or that its replica's own
 /// input brings, and never more than granted. Detached. Dies with Fault::failed and the exception's
-/// text (a NaN and its origin), with Fault::lost when a collective failed, which names the rank.
+/// text (a NaN and its origin). Where a collective failed, which names the rank, it makes no more
+/// updates but keeps its state for those who begin anew, and dies with Fault::lost when nobody has
+/// ended it after stranded_period; without a snapshot_folder it does so at once.
 /// Replica 0 writes itself to snapshot_folder/<updates> every snapshot_period, and more rarely
-/// where that takes more than a twentieth of the time.
+/// where that takes more than a twentieth of the time; on a thread of its own, like checkpoints.
 LearnerActor::behavior_type learner_actor(LearnerActor::stateful_pointer<LearnerState> self,
                                           LearnerOptions options);
 

@@ -204,9 +204,17 @@ using LearnerActor =
                      // what its replica evaluates to, with all the others: LearnerEvaluation
                      caf::replies_to<evaluate_atom>::with<Encoded>,
                      caf::reacts_to<step_atom>, // to itself: one update on data of its own
-                     caf::replies_to<report_atom>::with<Encoded>,              // LearnerReport
-                     caf::replies_to<save_atom, std::string>::with<done_atom>, // folder
-                     caf::replies_to<load_atom, std::string>::with<done_atom>>;
+                     caf::replies_to<report_atom>::with<Encoded>, // LearnerReport
+                     // folder: answered when everything is captured, the writing goes on beside
+                     // what else the learner does
+                     caf::replies_to<save_atom, std::string>::with<done_atom>,
+                     caf::replies_to<written_atom>::with<done_atom>, // when it is written
+                     // a snapshot now, for others to begin with: after how many updates
+                     caf::replies_to<save_atom>::with<std::int64_t>,
+                     caf::replies_to<load_atom, std::string>::with<done_atom>,
+                     // to itself: of a snapshot, what failed or ""
+                     caf::reacts_to<written_atom, bool, std::string>,
+                     caf::reacts_to<lost_atom>>; // to itself: nobody came for one that is stranded
 
 using EvaluatorActor = caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
                                         caf::replies_to<evaluate_atom, Encoded>::with<Encoded>,

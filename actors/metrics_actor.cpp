@@ -37,7 +37,12 @@ void add_report(MetricsState& state, Role role, const Encoded& report) {
       state.warnings.push_back(words + "; its episode is given up");
     state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
   } else if (role == Role::learner) {
-    state.sum->add(decode<wire::LearnerReport>(report));
+    const auto told = decode<wire::LearnerReport>(report);
+    if (std::string& known = state.learner_problems[told.replica()];
+        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
+      state.warnings.push_back("learner " + std::to_string(told.replica())
+                               + " has no new snapshot: " + told.problem());
+    state.sum->add(told);
   } else if (role == Role::parameter_server) {
     state.sum->add(decode<wire::ParameterServerReport>(report));
   } else if (role == Role::replay) {

@@ -79,9 +79,9 @@ struct MetricsState {
   std::size_t next = 0; // of them to be asked, counting on
   std::vector<std::pair<double, std::int64_t>> episodes;
   std::vector<std::string> warnings;
-  std::map<std::int32_t, std::string> shard_problems;          // told already
-  std::vector<caf::typed_response_promise<UpdatePtr>> waiting; // for all to have answered
-  std::uint64_t updates = 0;                                   // made
+  std::map<std::int32_t, std::string> shard_problems, learner_problems; // told already
+  std::vector<caf::typed_response_promise<UpdatePtr>> waiting;          // for all to have answered
+  std::uint64_t updates = 0;                                            // made
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   bool training = false;
 };

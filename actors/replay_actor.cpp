@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/checkpoint.hpp"
 #include "actors/files.hpp"
 #include "actors/messages.pb.h"
 #include "actors/system.hpp"
@@ -257,6 +258,29 @@ void load_snapshot(ReplayState& state) {
     }
 }
 
+/// From a shard's folder, or from one of all shards: its own where there are as many as now, else
+/// its part of all of them. What people should know of it.
+std::string load(ReplayState& state, const std::filesystem::path& path) {
+  auto& table = state.shard->table();
+  if (std::filesystem::exists(path / "manifest"))
+    return table.load(path, replay::Table::ConfigChange::accept);
+  const auto shards = saved_shards(path);
+  const auto mine = static_cast<std::size_t>(state.options.shard);
+  if (shards.size() == static_cast<std::size_t>(state.options.shards)) {
+    const auto changed = table.load(shards.at(mine), replay::Table::ConfigChange::accept);
+    return changed.empty()
+               ? ""
+               : "was saved with another configuration: " + changed + "; the new one applies";
+  }
+  const auto lost = table.load_part(shards, static_cast<std::uint32_t>(mine),
+                                    static_cast<std::uint32_t>(state.options.shards));
+  state.unwritten = true;
+  return lost == 0 ? ""
+                   : "has no room for " + std::to_string(lost)
+                         + " of its items, the oldest: raise replay.capacity_items or "
+                           "replay.capacity_bytes to keep them";
+}
+
 void start_table(ReplayState& state) {
   const ReplayOptions& options = state.options;
   state.shard = std::make_unique<replay::Shard>(options.table, options.transitions, options.seed);
@@ -314,11 +338,12 @@ ReplayActor::behavior_type replay_actor(Self self, ReplayOptions options) {
       [self](load_atom, const std::string& path) -> caf::result<std::string> {
         auto& state = self->state;
         try {
-          auto changed = state.shard->table().load(path, replay::Table::ConfigChange::accept);
+          auto said = load(state, path);
           if (!state.options.snapshot_folder.empty()) // it may die before the next one is due
-            capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots), path,
+            capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots),
+                    std::filesystem::exists(std::filesystem::path(path) / "manifest") ? path : "",
                     true);
-          return changed;
+          return said;
         } catch (const std::exception& e) {
           return failure(e);
         }

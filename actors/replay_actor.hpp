@@ -16,6 +16,7 @@ namespace troupe::actors {
 
 struct ReplayOptions {
   int shard = 0;
+  int shards = 1;   // of the run
   int replicas = 1; // learners that sample
   bool in_turn =
       false; // deterministic: requests are served by number, then replica, whatever their arrival

@@ -82,6 +82,8 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .parameters = wiring.parameters,
       .snapshot_folder = snapshot_folder(config, Role::learner, 0),
       .snapshot_period = std::chrono::duration<double>(config.supervision.snapshot_seconds),
+      // Longer than it takes to find out who was lost.
+      .stranded_period = std::chrono::duration<double>(2 * config.supervision.lost_seconds),
   };
 }
 
@@ -156,6 +158,7 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
   case Role::replay: {
     const ReplayOptions options{
         .shard = wiring.index,
+        .shards = config.replay.shards,
         .replicas = config.learner.replicas,
         .in_turn = config.deterministic,
         .in_turn_updates = takes_priorities(config),

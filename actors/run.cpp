@@ -70,7 +70,28 @@ void check_servers(const RunConfig& config, const std::filesystem::path& checkpo
       + "; resume with the strategy it was trained with, or train anew");
 }
 
+/// Rounds count the steps of each environment.
+void check_rounds(const RunConfig& config, const wire::RunState& state) {
+  const auto require_same = [](const std::string& key, int now, int before) {
+    if (before != 0 && now != before)
+      throw std::invalid_argument(key + " " + std::to_string(now) + ": the run has "
+                                  + std::to_string(before)
+                                  + ", and a deterministic run counts the steps of each "
+                                    "environment in rounds; resume with as many, or train anew");
+  };
+  require_same("actors.environment", config.actors.environment, state.environment_actors());
+  require_same("actors.environments_per_actor", config.actors.environments_per_actor,
+               state.environments_per_actor());
+}
+
 } // namespace
+
+void check_resumption(const RunConfig& config, const std::filesystem::path& checkpoint) {
+  const auto state = read_manifest(checkpoint).state();
+  check_servers(config, checkpoint);
+  if (config.deterministic && !config.workload)
+    check_rounds(config, state);
+}
 
 RunResult run(const RunConfig& config, const std::filesystem::path& folder,
               const std::filesystem::path& resume_from, const Deployment& deployment,
@@ -84,7 +105,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                                   "use one replica, or leave "
                                   "--processes out");
   if (!resume_from.empty())
-    check_servers(config, resume_from);
+    check_resumption(config, resume_from);
   const auto transitions =
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
   SystemConfig system_config(has_processes(deployment));

@@ -101,7 +101,8 @@ struct RunConfig {
 
   struct Checkpoint {
     double minutes = 10; // 0: only at the end
-    int keep = 2;
+    int keep = 2;        // the newest
+    int keep_best = 0;   // beside these, those of the greatest evaluation returns
     bool replay = true;
   } checkpoint;
 };
@@ -210,6 +211,14 @@ struct RunResult {
 /// Reads and checks every byte of a checkpoint. Throws std::runtime_error naming the file and what
 /// is wrong with it.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
+
+/// What a run of this configuration cannot take over from a checkpoint, before anything is touched:
+/// throws std::invalid_argument with key, value, rule and way out.
+void check_resumption(const RunConfig& config, const std::filesystem::path& checkpoint);
+
+/// Puts right what a process that was killed has left in a run's folder of checkpoints; for whoever
+/// holds the run.
+void clear_checkpoint_remains(const std::filesystem::path& checkpoints);
 
 /// Trains until config.stop says so or `stop` becomes true; then evaluates, writes a checkpoint
 /// under folder/checkpoints/<updates> and returns. `resume_from` is a checkpoint's folder or empty.
