@@ -168,6 +168,7 @@ actors::RunConfig plan_run(const Experiment& in) {
               .evaluation_return = in.stop().evaluation_return()};
   out.checkpoint = {.minutes = in.checkpoint().minutes(),
                     .keep = in.checkpoint().keep(),
+                    .keep_best = in.checkpoint().keep_best(),
                     .replay = in.checkpoint().replay()};
   return out;
 }

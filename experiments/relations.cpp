@@ -173,7 +173,22 @@ void check_replay(const Experiment& experiment, Checker& checker) {
   }
 }
 
+void check_checkpoints(const Experiment& experiment, Checker& checker) {
+  const int best = experiment.checkpoint().keep_best();
+  if (best > 0 && experiment.evaluation().period() == 0) {
+    checker.complain("checkpoint.keep_best",
+                     is(best)
+                         + "be 0 while evaluation.period is 0: only evaluations during the run "
+                           "tell which checkpoints are best");
+  }
+}
+
 void check_data(const Experiment& experiment, Checker& checker) {
+  if (experiment.checkpoint().keep_best() > 0) {
+    checker.complain("checkpoint.keep_best", is(experiment.checkpoint().keep_best())
+                                                 + "be 0 in a run on data, which has no return; "
+                                                   "keep more by checkpoint.keep");
+  }
   const auto& data = experiment.data();
   if (data.path().empty()) {
     checker.complain("data.path", "is missing; name a folder or file, e.g. data { path: "
@@ -236,6 +251,7 @@ std::vector<std::string> check_relations(const Experiment& experiment, const Ori
   check_pixels(experiment, checker);
   check_replay(experiment, checker);
   check_agent(experiment, checker);
+  check_checkpoints(experiment, checker);
   return checker.take();
 }
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
+
+#include <nlohmann/json.hpp>
 
 #include "env/whole_file.hpp"
 #include "experiments/folder_lock.hpp"
@@ -102,7 +105,7 @@ std::vector<CheckpointFolder> complete_checkpoints(const fs::path& run) {
     const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), updates);
     if (bad == std::errc() && end == name.data() + name.size() && updates >= 0
         && fs::is_regular_file(entry.path() / "manifest.json", error)) {
-      found.push_back({updates, entry.path()});
+      found.push_back({.updates = updates, .path = entry.path()});
     }
   }
   std::sort(found.begin(), found.end(),
@@ -130,6 +133,31 @@ CheckpointFolder find_checkpoint(const fs::path& run, std::optional<std::int64_t
   }
   throw std::invalid_argument(run.string() + ": has no complete checkpoint "
                               + std::to_string(*updates) + "; there are " + names);
+}
+
+CheckpointFolder find_best_checkpoint(const fs::path& run) {
+  find_checkpoint(run); // there is one
+  std::optional<CheckpointFolder> best;
+  for (CheckpointFolder& checkpoint : complete_checkpoints(run)) {
+    std::ifstream in(checkpoint.path / "manifest.json");
+    const auto manifest = nlohmann::json::parse(in, nullptr, false);
+    const auto state = manifest.is_object() ? manifest.value("state", nlohmann::json::object())
+                                            : nlohmann::json::object();
+    if (!state.is_object() || !state.contains("evaluated") || state["evaluated"] != true
+        || !state.contains("evaluation_return") || !state["evaluation_return"].is_number()) {
+      continue;
+    }
+    checkpoint.evaluation_return = state["evaluation_return"].get<double>();
+    if (!best || *checkpoint.evaluation_return >= *best->evaluation_return) {
+      best = checkpoint;
+    }
+  }
+  if (!best) {
+    throw std::invalid_argument(run.string()
+                                + ": has no checkpoint with an evaluation; train with "
+                                  "checkpoint.keep_best, or leave --best out");
+  }
+  return *best;
 }
 
 CheckpointFolder find_sound_checkpoint(const fs::path& run,

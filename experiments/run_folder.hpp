@@ -39,6 +39,7 @@ private:
 struct CheckpointFolder {
   std::int64_t updates = 0;
   std::filesystem::path path;
+  std::optional<double> evaluation_return = {}; // of find_best_checkpoint()
 };
 
 /// The complete checkpoints of a run, oldest first.
@@ -48,6 +49,9 @@ std::vector<CheckpointFolder> complete_checkpoints(const std::filesystem::path& 
 /// are.
 CheckpointFolder find_checkpoint(const std::filesystem::path& run,
                                  std::optional<std::int64_t> updates = {});
+
+/// The one of the greatest evaluation return. Throws std::invalid_argument when none has one.
+CheckpointFolder find_best_checkpoint(const std::filesystem::path& run);
 
 /// The newest checkpoint at which `check` does not throw; `damaged` is told the words of newer
 /// ones. Throws std::invalid_argument when there is none, std::runtime_error when all are damaged.

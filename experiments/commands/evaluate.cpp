@@ -43,6 +43,7 @@ struct Options {
   std::string run;
   std::vector<std::string> overrides;
   std::int64_t step = -1;
+  bool best = false;
   bool json = false;
   EvaluateOptions play;
   std::string video;
@@ -54,7 +55,9 @@ void evaluate(Options options) {
   const Experiment experiment =
       load_experiment(std::filesystem::path(options.run) / "config.textproto", options.overrides);
   const CheckpointFolder checkpoint =
-      find_checkpoint(options.run, options.step < 0 ? std::nullopt : std::optional(options.step));
+      options.best ? find_best_checkpoint(options.run)
+                   : find_checkpoint(options.run,
+                                     options.step < 0 ? std::nullopt : std::optional(options.step));
   if (is_on_data(experiment)) {
     if (!options.video.empty() || !options.picture.empty()) {
       throw std::invalid_argument("--video and --picture show an environment; " + options.run
@@ -105,9 +108,14 @@ void add_evaluate(CLI::App& app, int& exit_code) {
   command->add_option("--episodes", options->play.episodes, "how many")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
+  CLI::Option* step = command
+                          ->add_option("--step", options->step,
+                                       "checkpoint of so many updates; the latest otherwise")
+                          ->check(CLI::NonNegativeNumber);
   command
-      ->add_option("--step", options->step, "checkpoint of so many updates; the latest otherwise")
-      ->check(CLI::NonNegativeNumber);
+      ->add_flag("--best", options->best,
+                 "the checkpoint whose evaluation in the run had the greatest return")
+      ->excludes(step);
   command
       ->add_option("--set", options->overrides,
                    "key=value over the run's own, may be given again; e.g. "

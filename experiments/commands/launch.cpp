@@ -14,6 +14,7 @@
 #include "experiments/commands/deployment.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/resumption.hpp"
 #include "experiments/commands/run_experiment.hpp"
 #include "experiments/commands/signals.hpp"
 #include "experiments/config.hpp"
@@ -261,21 +262,25 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
   const fs::path before = options.resume
                               ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
                               : fs::path();
+  std::optional<Experiment> former;
+  if (!before.empty()) {
+    former = load_experiment(before / "config.textproto");
+    check_changes(*former, plan.experiment);
+  }
   const RunFolder folder =
       before.empty()
           ? RunFolder::create(plan.cluster.runs(), plan.experiment.name(),
                               std::chrono::system_clock::now(), resolved_text(plan.experiment))
           : RunFolder::open(before);
-  const fs::path checkpoint =
-      before.empty()
-          ? fs::path()
-          : find_sound_checkpoint(folder.path(), verify_checkpoint, [](const std::string& what) {
-              std::fprintf(stderr, "troupe: %s\n", what.c_str());
-            }).path;
+  const Resumption resumption =
+      before.empty() ? Resumption{} : prepare_resumption(folder, *former, plan.experiment, config);
   const HeldSignals held; // by the launcher's threads too
   StartedNodes nodes(plan, folder.path());
   const HostPort listen = head_endpoint(plan.cluster);
-  RunOptions run{.json = options.json};
+  RunOptions run{.json = options.json, .notes = resumption.changes};
+  run.grace_seconds = plan.experiment.checkpoint().grace_seconds() > 0
+                          ? plan.experiment.checkpoint().grace_seconds()
+                          : plan.cluster.supervision().grace_seconds();
   run.deployment = actors::Deployment{
       .nodes = actors::DeploymentNodes{.placer = make_placer(plan.cluster, plan.experiment, here),
                                        .join_seconds = plan.cluster.supervision().join_seconds()},
@@ -287,7 +292,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
 
         nodes.start(port, cluster_nodes(plan.cluster, here));
       }};
-  return run_experiment(plan.experiment, config, folder, checkpoint, run);
+  return run_experiment(plan.experiment, config, folder, resumption.checkpoint, run);
 }
 
 void launch(const LaunchOptions& options, int& exit_code) {

@@ -122,7 +122,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   const auto begin = std::chrono::steady_clock::now();
   use_run_folder(config, folder.path(), options.processes || options.deployment);
   std::atomic<bool> stop = false;
-  const StopSignals signals(stop);
+  const StopSignals signals(stop, options.grace_seconds >= 0
+                                      ? options.grace_seconds
+                                      : experiment.checkpoint().grace_seconds());
   std::FILE* screen = options.json ? stderr : stdout;
   Recorder recorder({.folder = folder.path(),
                      .stop = config.stop,
@@ -133,6 +135,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                     stop);
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
                            + " in " + folder.path().string());
+  for (const std::string& note : options.notes) {
+    recorder.log("info", note);
+  }
   ActorLauncher launcher(folder.path() / "config.textproto");
   actors::Deployment deployment = options.deployment.value_or(actors::Deployment{});
   if (options.processes) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "actors/run.hpp"
 #include "experiments/experiment.pb.h"
@@ -15,6 +17,8 @@ struct RunOptions {
   std::uint16_t port = 0; // where the processes meet; 0: a free one
   bool json = false;
   bool quiet = false;
+  std::vector<std::string> notes = {}; // for the log, before it begins
+  double grace_seconds = -1; // after SIGTERM, then it ends at once; 0: none; -1: the experiment's
   std::optional<actors::Deployment> deployment = {}; // on nodes, in place of `processes`
 };
 

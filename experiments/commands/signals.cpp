@@ -3,7 +3,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <ctime>
 
 #include "experiments/commands/commands.hpp"
@@ -13,23 +14,42 @@ namespace {
 
 constexpr long kPollNanoseconds = 100'000'000; // how soon the owner may end
 
-void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sigset_t signals) {
+using Clock = std::chrono::steady_clock;
+
+void say(const char* text) {
+  [[maybe_unused]] const auto count = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+[[noreturn]] void end_at_once(const char* why) {
+  say(why);
+  ::_exit(kAborted);
+}
+
+void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sigset_t signals,
+                      double grace_seconds) {
   bool first = true;
+  auto deadline = Clock::time_point::max();
   while (!ended.stop_requested()) {
+    if (Clock::now() >= deadline) {
+      end_at_once("\ntroupe: stopped at the end of checkpoint.grace_seconds; the checkpoint before "
+                  "is the last\n");
+    }
     const timespec limit{0, kPollNanoseconds};
-    if (::sigtimedwait(&signals, nullptr, &limit) < 0) {
+    const int signal = ::sigtimedwait(&signals, nullptr, &limit);
+    if (signal < 0) {
       continue; // nothing yet
     }
     if (!first) {
-      static constexpr char kText[] = "\ntroupe: stopped by a second signal\n";
-      [[maybe_unused]] const auto count = ::write(STDERR_FILENO, kText, sizeof kText - 1);
-      ::_exit(kAborted);
+      end_at_once("\ntroupe: stopped by a second signal\n");
     }
     first = false;
     stop = true;
-    static constexpr char kText[] =
-        "\ntroupe: stopping after a checkpoint; a second signal stops at once\n";
-    [[maybe_unused]] const auto count = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+    if (signal == SIGTERM && grace_seconds > 0) {
+      deadline = Clock::now()
+                 + std::chrono::duration_cast<Clock::duration>(
+                     std::chrono::duration<double>(grace_seconds));
+    }
+    say("\ntroupe: stopping after a checkpoint; a second signal stops at once\n");
   }
 }
 
@@ -47,15 +67,15 @@ HeldSignals::~HeldSignals() {
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-StopSignals::StopSignals(std::atomic<bool>& stop) {
+StopSignals::StopSignals(std::atomic<bool>& stop, double grace_seconds) {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
-  waiter_ = std::jthread([&stop, signals](const std::stop_token& ended) {
+  waiter_ = std::jthread([&stop, signals, grace_seconds](const std::stop_token& ended) {
     ::pthread_setname_np(::pthread_self(), "signals");
-    wait_for_signals(ended, stop, signals);
+    wait_for_signals(ended, stop, signals, grace_seconds);
   });
 }
 

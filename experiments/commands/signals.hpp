@@ -21,10 +21,12 @@ private:
 };
 
 /// While it lives, SIGINT and SIGTERM go to one thread: the first sets `stop`, the second ends the
-/// process at once with exit code 130. Made before any other thread, which inherit its signal mask.
+/// process at once with exit code 130, and so does the end of `grace_seconds` after a first SIGTERM
+/// (0: it may take as long as it likes). Made before any other thread, which inherit its signal
+/// mask.
 class StopSignals {
 public:
-  explicit StopSignals(std::atomic<bool>& stop);
+  explicit StopSignals(std::atomic<bool>& stop, double grace_seconds = 0);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

@@ -1,10 +1,10 @@
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
+#include "experiments/commands/resumption.hpp"
 #include "experiments/commands/run_experiment.hpp"
 #include "experiments/config.hpp"
 #include "experiments/run_folder.hpp"
@@ -39,16 +39,23 @@ void train(TrainOptions options, int& exit_code) {
   exit_code = run_experiment(experiment, config, folder, {}, options.run);
 }
 
-void resume(const std::string& run, const RunOptions& options, int& exit_code) {
-  check_is_run(run);
-  const Experiment experiment = load_experiment(std::filesystem::path(run) / "config.textproto");
+struct ResumeOptions {
+  std::string run;
+  std::vector<std::string> overrides;
+  RunOptions options;
+};
+
+void resume(ResumeOptions given, int& exit_code) {
+  check_is_run(given.run);
+  const auto file = std::filesystem::path(given.run) / "config.textproto";
+  const Experiment before = load_experiment(file);
+  const Experiment experiment = load_experiment(file, given.overrides);
+  check_changes(before, experiment);
   const auto config = prepare_run(experiment);
-  const RunFolder folder = RunFolder::open(run);
-  const CheckpointFolder checkpoint =
-      find_sound_checkpoint(folder.path(), verify_checkpoint, [](const std::string& what) {
-        std::fprintf(stderr, "troupe: %s; going on from the one before it\n", what.c_str());
-      });
-  exit_code = run_experiment(experiment, config, folder, checkpoint.path, options);
+  const RunFolder folder = RunFolder::open(given.run);
+  const Resumption resumption = prepare_resumption(folder, before, experiment, config);
+  given.options.notes = resumption.changes;
+  exit_code = run_experiment(experiment, config, folder, resumption.checkpoint, given.options);
 }
 
 void add_run_flags(CLI::App& command, RunOptions& options) {
@@ -87,12 +94,19 @@ void add_train(CLI::App& app, int& exit_code) {
 void add_resume(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("resume", "Goes on from the latest complete checkpoint of a run");
-  command->footer("Example: troupe resume runs/quickstart/2026-11-21T10-00-00");
-  auto run = std::make_shared<std::string>();
-  auto options = std::make_shared<RunOptions>();
-  command->add_option("run", *run, "the run's folder")->required();
-  add_run_flags(*command, *options);
-  command->callback([run, options, &exit_code] { resume(*run, *options, exit_code); });
+  command->footer("Example: troupe resume runs/quickstart/2026-11-21T10-00-00\n"
+                  "         troupe resume runs/quickstart/2026-11-21T10-00-00 --set "
+                  "replay.shards=5 --set actors.environment=16\n"
+                  "Replay's items are dealt to as many shards as there are then. A key that the "
+                  "checkpoint cannot follow (networks, environment, n_step ...) is refused.");
+  auto options = std::make_shared<ResumeOptions>();
+  command->add_option("run", options->run, "the run's folder")->required();
+  command
+      ->add_option("--set", options->overrides,
+                   "key=value over the run's own from now on, may be given again")
+      ->allow_extra_args(false);
+  add_run_flags(*command, options->options);
+  command->callback([options, &exit_code] { resume(*options, exit_code); });
 }
 
 } // namespace troupe::experiments::commands
