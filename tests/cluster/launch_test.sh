@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # `troupe launch` on two nodes of this host: one is killed with all it runs, its actors are placed again and the run goes on; then it is stopped, and nothing is left.
+# It goes on with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before.
 # Usage: launch_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2
@@ -62,4 +63,22 @@ code=$?
 [ "$code" = 0 ] || fail "exit code $code"
 pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
 ls "$scratch"/runs/launched/*/checkpoints/*/manifest.json >/dev/null || fail 'no checkpoint'
+
+sed -i 's/count: 2/count: 3/' "$scratch/cluster.textproto"
+more=("$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" --resume --set replay.shards=3 --set learner.replicas=1)
+"${more[@]}" --set replay.n_step=2 >"$scratch/out" 2>&1
+code=$?
+[ "$code" = 2 ] || fail "replay.n_step=2 gave exit code $code"
+grep -q 'replay.n_step was 5 and is 2' "$scratch/out" || fail 'the refused key was not named'
+before=$(updates)
+"${more[@]}" >"$scratch/out" 2>&1 &
+run=$!
+until_true 'the items dealt out' said 'the items of 1 replay shards are dealt to 3' log.txt 1
+until_true 'updates after the resumption' above "$before"
+kill -TERM "$run"
+wait "$run"
+code=$?
+[ "$code" = 0 ] || fail "exit code $code of the resumed run"
+[ "$(find "$scratch"/runs/launched -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || fail 'it began another run'
+pgrep -f "$scratch/runs" >/dev/null && fail 'a process of the resumed run was left behind'
 echo 'survived'
