@@ -23,6 +23,7 @@ caf::actor tell_when_written(caf::actor_system& system, const caf::actor& listen
 
 constexpr std::chrono::minutes kWriteDeadline{120};  // of a checkpoint
 constexpr std::chrono::seconds kStartDeadline{120};  // of an actor
+constexpr std::int64_t kSnapshotStride = 1000;       // a shard numbers its own in between
 constexpr std::chrono::milliseconds kPoll{50};       // of the head's mailbox
 constexpr std::chrono::milliseconds kAftermath{500}; // in which the news of a death follows it
 
@@ -54,6 +55,9 @@ Answer Head::ask(const caf::actor& who, std::chrono::seconds deadline, const std
             });
   };
   const Relay relay(system_.spawn(relay_question, who, std::forward<Args>(args)...));
+  asking_ = what;
+  const std::unique_ptr<std::string, void (*)(std::string*)> asked(
+      &asking_, [](std::string* text) { text->clear(); });
   while (answers_.erase(question) == 0) {
     take_messages(kPoll);
     if (!to_restart_.empty())

@@ -37,11 +37,13 @@ void resume_stepping(Self self) {
   }
 }
 
-void send_insertion(Self self, const ReplayActor& shard, const InsertionPtr& insertion) {
-  self->request(shard, kRequestDeadline, insert_atom_v, insertion)
+void send_insertion(Self self, std::size_t shard, const InsertionPtr& insertion) {
+  self->request(self->state.options.shards[shard], kRequestDeadline, insert_atom_v, insertion)
       .then(
-          [self](done_atom) {
+          [self, shard](done_atom) {
             --self->state.in_flight;
+            auto& waited_for = self->state.unacknowledged;
+            waited_for.erase(waited_for.find(shard));
             resume_stepping(self);
             answer_flushes(self);
           },
@@ -65,7 +67,8 @@ void send_held(Self self) {
         (static_cast<std::size_t>(state.options.first_lane) + lane) % state.options.shards.size();
     for (auto& queue = state.held[lane]; !queue.empty(); queue.pop_front()) {
       ++state.in_flight;
-      send_insertion(self, state.options.shards[shard], queue.front());
+      state.unacknowledged.insert(shard);
+      send_insertion(self, shard, queue.front());
     }
   }
 }
@@ -89,6 +92,23 @@ bool may_step(const EnvironmentState& state) {
   return !state.collector->needs_policy()
          || (state.collector->parameter_version() >= state.least_version
              && state.collector->has_parameters());
+}
+
+/// Why it does not step; empty while it may.
+std::string waiting(const EnvironmentState& state) {
+  if (may_step(state))
+    return {};
+  if (steps_done(state) >= state.granted)
+    return state.granted == 0 ? "the head has granted no steps"
+                              : "has made all steps that the head granted";
+  if (state.in_flight == 0)
+    return "waits for the learner's parameters";
+  std::string shards;
+  for (const std::size_t shard :
+       std::set<std::size_t>(state.unacknowledged.begin(), state.unacknowledged.end()))
+    shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
+  return "waits until replay " + shards + " takes " + std::to_string(state.in_flight)
+         + " insertions";
 }
 
 void step(Self self) {
@@ -132,6 +152,7 @@ Encoded report(Self self) {
   for (auto& words : state.collector->take_failures())
     made.add_failures(std::move(words));
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
+  made.set_waiting(waiting(state));
   return encode(made);
 }
 
@@ -169,6 +190,9 @@ EnvironmentActor::behavior_type environment_actor(Self self, EnvironmentOptions 
         self->state.least_version = least_version;
         self->state.hold = hold;
         resume_stepping(self);
+      },
+      [self](scale_atom, std::int64_t run_steps, std::int64_t lanes) {
+        self->state.collector->share_run(run_steps, lanes);
       },
       [self](step_atom) {
         try {

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "actors/messages.hpp"
@@ -30,6 +31,7 @@ struct EnvironmentState {
   bool hold = false;
   bool stepping = false; // a step message is on its way
   std::int64_t in_flight = 0;
+  std::multiset<std::size_t> unacknowledged;  // shards of insertions in flight
   std::vector<std::deque<InsertionPtr>> held; // [environment] made and not yet sent
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   std::vector<learner::EpisodeEnd> episodes; // not yet reported

@@ -23,14 +23,14 @@ double mean(const std::vector<double>& values) {
 } // namespace
 
 std::int64_t Head::lanes() const {
-  return std::int64_t{config_.actors.environment} * config_.actors.environments_per_actor;
+  return std::int64_t{environments_} * config_.actors.environments_per_actor;
 }
 
 bool Head::time_to_stop() const {
   const bool done = config_.workload
                         ? progress_.updates >= config_.stop.updates
                         : progress_.environment_steps >= config_.stop.environment_steps;
-  if (stop_ || done)
+  if (stopping() || done)
     return true;
   return config_.stop.minutes > 0 && progress_.training_seconds >= 60 * config_.stop.minutes;
 }
@@ -68,8 +68,9 @@ void Head::share_steps() {
 }
 
 void Head::grant_environments() {
-  for (const auto& environment : all(Role::environment))
-    self_->send(environment, grant_atom_v, steps_left(), std::uint64_t{0}, false);
+  for (const auto index : indices(Role::environment))
+    self_->send(actor(Role::environment, index), grant_atom_v, steps_granted(index),
+                std::uint64_t{0}, false);
 }
 
 void Head::pause() {
@@ -78,9 +79,10 @@ void Head::pause() {
     self_->send(environment, grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
   for (const auto& shard : all(Role::replay)) // what is on its way may arrive, whatever the ratio
     ask<done_atom>(shard, kRequestDeadline, "opening a shard", open_atom_v, true);
-  for (const auto& environment : all(Role::environment))
-    ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
-                      flush_atom_v);
+  for (const auto index : indices(Role::environment))
+    steps_made_[{Role::environment, index}] =
+        ask<std::int64_t>(actor(Role::environment, index), kRequestDeadline,
+                          "waiting for an environment actor", flush_atom_v);
   wait_for_learners();
   self_->send(*metrics_, grant_atom_v, false);
   training_ = false;
@@ -99,6 +101,7 @@ void Head::train_free() {
     persist([&] {
       take_messages(kPoll);
       restart_lost();
+      serve_requests();
       extend_grants();
       share_steps();
       maybe_evaluate();
@@ -222,11 +225,14 @@ void Head::maybe_checkpoint() {
 
 void Head::on_written(const std::string& path, const std::string& problem) {
   writing_ = false;
-  if (problem.empty())
+  if (problem.empty()) {
     last_checkpoint_path_ = path;
-  else
+    checkpoint_written_ = Clock::now();
+  } else {
+    note_failure(problem);
     log("error", problem + "; training goes on, the last complete checkpoint is "
                      + (last_checkpoint_path_.empty() ? "none" : last_checkpoint_path_));
+  }
 }
 
 void Head::capture_checkpoint() {
@@ -240,6 +246,7 @@ void Head::capture_checkpoint() {
 std::string Head::written_checkpoint() {
   last_checkpoint_path_ = ask<std::string>(caf::actor_cast<caf::actor>(*checkpointer_),
                                            kWriteDeadline, "writing a checkpoint", written_atom_v);
+  checkpoint_written_ = Clock::now();
   return last_checkpoint_path_;
 }
 
@@ -259,7 +266,8 @@ Evaluated Head::evaluate(int episodes, std::uint64_t minimum_version, bool final
 }
 
 void Head::finish(RunResult& result) {
-  result.interrupted = stop_;
+  ending_ = true;
+  result.interrupted = stopping();
   while (writing_) // the last but one, which the run did not wait for
     take_messages(kPoll);
   persist([&] {
@@ -299,6 +307,7 @@ RunResult Head::run() {
       restore();
     begin_training();
     last_checkpoint_ = Clock::now(); // not at each: one that a death disturbed is begun anew
+    started_ = true;
     if (config_.workload)
       train_on_data();
     else if (config_.deterministic)
@@ -325,6 +334,13 @@ void Head::take_messages(std::chrono::milliseconds at_most) {
         [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
             bool may_restart) { on_lost(static_cast<Role>(role), index, reason, may_restart); },
         [&](answer_atom, std::uint64_t question) { answers_.insert(question); },
+        [&](stop_atom) {
+          if (!std::exchange(told_to_stop_, true))
+            log("info", "stopping after a checkpoint, as was asked for");
+        },
+        [&](control_atom, std::uint64_t number, const Encoded& request, const Encoded& order) {
+          take_request(number, request, order);
+        },
         [&](written_atom, const std::string& path, const std::string& problem) {
           on_written(path, problem);
         },
@@ -363,13 +379,26 @@ void Head::on_update(const UpdatePtr& update) {
   const std::int64_t moved = progress_.agent_steps + progress_.updates;
   if (moved != moved_ || !training_) {
     moved_ = moved;
-    last_movement_ = now;
+    last_movement_ = still_since_ = now;
   } else if (now - last_movement_ > kStandstill) {
     last_movement_ = now;
-    log("warning",
-        "nothing has moved for " + std::to_string(kStandstill.count()) + " s; "
-            + (update->waiting.empty() ? std::string("no one waits for replay") : update->waiting));
+    log("warning", standstill(*update));
   }
+  tell_control(update);
+}
+
+std::string Head::standstill(const Update& update) const {
+  const auto still =
+      std::chrono::duration_cast<std::chrono::seconds>(last_movement_ - still_since_).count();
+  std::string text = "nothing has moved for " + std::to_string(still) + " s";
+  if (!asking_.empty())
+    text += "; head: " + asking_;
+  for (const auto& [role, index] : returning_)
+    text += "; " + std::string(role_name(role)) + " " + std::to_string(index)
+            + ": is being started again";
+  for (const auto& line : update.waits)
+    text += "; " + line;
+  return text + (update.waits.empty() ? "; nobody says that it waits" : "");
 }
 
 } // namespace troupe::actors

@@ -94,6 +94,29 @@ private:
   template <class Body>
   void persist(const Body& body); // until nobody that it needs dies meanwhile
 
+  // who operates the run (head_control.cpp)
+  struct Request {
+    std::uint64_t number = 0;
+    wire::ControlRequest told;
+    std::deque<Key> processes = {}; // still to be started anew
+    Clock::time_point deadline = {};
+    std::int64_t restarted = 0;
+  };
+  void take_request(std::uint64_t number, const Encoded& request, const Encoded& order);
+  void serve_requests();
+  std::string scale_to(std::int32_t wanted, std::string& text);
+  std::string restart_next(Request& request, std::string& text);
+  std::string restart_together(std::vector<Key> group);
+  std::string write_snapshots(const std::vector<Key>& group);
+  void start_those();
+  void send_away(const std::vector<Key>& group);
+  void write_snapshot(Role role, std::int32_t index);
+  void tell_control(const UpdatePtr& update);
+  void note_failure(const std::string& what);
+  int count(Role role) const;
+  std::vector<std::int32_t> indices(Role role) const;
+  bool stopping() const { return stop_ || told_to_stop_; }
+
   // training (head.cpp)
   void train_free();
   void train_in_rounds();
@@ -108,7 +131,7 @@ private:
   bool time_to_stop() const;
   bool in_motion() const { return !config_.deterministic || config_.workload; } // until pause()
   std::int64_t lanes() const;
-  std::int64_t steps_left() const;
+  std::int64_t steps_granted(std::int32_t environment_actor) const;
 
   // now and then
   void maybe_evaluate();
@@ -127,6 +150,7 @@ private:
   void
   take_messages(std::chrono::milliseconds at_most); // handles one message, or none in that time
   void on_update(const UpdatePtr& update);
+  std::string standstill(const Update& update) const;
   void on_written(const std::string& path, const std::string& problem);
   void refresh(); // asks everybody for their counters anew
   void log(const std::string& level, const std::string& text) const;
@@ -149,11 +173,14 @@ private:
   std::optional<SupervisorActor> supervisor_;
   std::optional<MetricsActor> metrics_;
   std::optional<CheckpointerActor> checkpointer_;
+  std::optional<ControlActor> control_; // where there are processes
   std::uint16_t port_ = 0;
   std::map<Key, caf::actor> up_;
   std::map<Key, std::uint64_t> incarnations_; // how often each was started before
   std::set<Key> to_restart_;
+  std::set<Key> to_start_;  // that were sent away, or are new: nobody was disturbed by them
   std::set<Key> returning_; // started again, and not yet as they were
+  std::map<Key, std::int64_t> steps_made_; // per environment, at the last pause
   Relay evaluation_relay_, writing_relay_;
   std::uint64_t questions_ = 0;     // asked so far
   std::set<std::uint64_t> answers_; // to them, that came
@@ -181,6 +208,16 @@ private:
   bool checkpoint_wanted_ = false; // of one of the best evaluations
   std::optional<std::pair<double, std::int64_t>> unsaved_evaluation_; // mean return, updates
   std::optional<std::vector<double>> best_returns_; // of this run's checkpoints; read when needed
+
+  int environments_; // actors
+  bool told_to_stop_ = false;
+  bool started_ = false, ending_ = false;
+  std::deque<Request> requests_;
+  std::string asking_; // what for, while it waits for an answer
+  std::deque<std::pair<Clock::time_point, std::string>> failures_;
+  Clock::time_point began_ = Clock::now();
+  Clock::time_point still_since_ = Clock::now(); // when something moved last
+  Clock::time_point checkpoint_written_ = Clock::now();
 };
 
 } // namespace troupe::actors

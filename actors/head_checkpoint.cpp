@@ -23,8 +23,16 @@ wire::RunState Head::state_now() {
   state.set_updates(!in_motion() ? updates_granted_ : state.updates());
   state.set_next_evaluation(next_evaluation_);
   state.set_lane_steps(lane_steps_);
-  const int actors = role_count(config_, Role::environment);
-  for (int i = 0; i < std::max(actors, before_.incarnations_size()); ++i) {
+  const int actors = count(Role::environment);
+  if (actors != role_count(config_, Role::environment)) {
+    state.set_environments(actors);
+    state.set_environments_configured(config_.actors.environment);
+  }
+  int most = std::max(actors, before_.incarnations_size()); // with those scaled down by
+  for (const auto& [key, incarnation] : incarnations_)
+    if (key.first == Role::environment)
+      most = std::max(most, key.second + 1);
+  for (int i = 0; i < most; ++i) {
     const auto at = incarnations_.find({Role::environment, i});
     state.add_incarnations(at != incarnations_.end()         ? at->second
                            : i < before_.incarnations_size() ? before_.incarnations(i)
@@ -113,7 +121,7 @@ bool Head::goes_on(std::int32_t environment) const {
 
 void Head::restore_environments() {
   int fresh = 0;
-  const int count = role_count(config_, Role::environment);
+  const int count = this->count(Role::environment);
   for (int i = 0; i < count; ++i)
     if (goes_on(i))
       load(Role::environment, i, part_path(resume_from_, Role::environment, i));

@@ -30,6 +30,7 @@ void Head::train_on_data() {
   while (!time_to_stop())
     persist([&] {
       restart_lost();
+      serve_requests();
       const auto window = static_cast<std::int64_t>(2 + progress_.updates_per_second);
       auto wanted = std::min(progress_.updates + std::min<std::int64_t>(window, 10'000),
                              config_.stop.updates);

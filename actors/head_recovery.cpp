@@ -16,9 +16,14 @@ void Head::on_lost(Role role, std::int32_t index, const std::string& reason, boo
   if (!may_restart || (config_.deterministic && role != Role::evaluator)) {
     if (first_cause_.empty())
       first_cause_ = what;
+    if (control_)
+      log("info", "what " + std::string(role_name(role)) + " actor " + std::to_string(index)
+                      + " printed is in logs/" + role_name(role) + "-" + std::to_string(index)
+                      + ".log");
     return;
   }
   log("warning", what + "; it is started again");
+  note_failure(what);
   if (role == Role::evaluator) {
     evaluating_ = false;
     evaluation_relay_ = {};
@@ -31,6 +36,7 @@ void Head::begin_anew(Role role, std::int32_t index) {
   self_->send(*metrics_, lost_atom_v, number, index);
   self_->send(*checkpointer_, lost_atom_v, number, index);
   ++incarnations_[{role, index}];
+  steps_made_.erase({role, index});
   to_restart_.insert({role, index});
 }
 
@@ -62,13 +68,15 @@ void Head::make_as_before(Role role, std::int32_t index) {
     load(role, index, path);
   subscribe(role, index);
   if (role == Role::environment && training_)
-    self_->send(actor(role, index), grant_atom_v, steps_left(), std::uint64_t{0}, false);
+    self_->send(actor(role, index), grant_atom_v, steps_granted(index), std::uint64_t{0}, false);
   if (role == Role::learner)
     self_->send(actor(role, index), grant_atom_v, updates_granted_);
-  log("info", std::string(role_name(role)) + " actor " + std::to_string(index) + " is back");
+  log("info", std::string(role_name(role)) + " actor " + std::to_string(index)
+                  + (incarnations_[{role, index}] > 0 ? " is back" : " is there"));
 }
 
 void Head::restart_lost() {
+  to_restart_.merge(std::exchange(to_start_, {}));
   auto lost = std::exchange(to_restart_, {});
   if (std::any_of(lost.begin(), lost.end(),
                   [](const Key& key) { return key.first == Role::learner; })) {

@@ -2,6 +2,7 @@
 
 #include "actors/ask.hpp"
 #include "actors/checkpointer_actor.hpp"
+#include "actors/control_actor.hpp"
 #include "actors/descriptor_limit.hpp"
 #include "actors/head.hpp"
 #include "actors/roles.hpp"
@@ -63,7 +64,8 @@ Head::Head(caf::actor_system& system, const RunConfig& config,
       deployment_(deployment),
       callbacks_(callbacks),
       stop_(stop),
-      self_(system, true) {}
+      self_(system, true),
+      environments_(config.actors.environment) {}
 
 Head::~Head() {
   if (supervisor_) {
@@ -75,6 +77,8 @@ Head::~Head() {
     self_->send_exit(*metrics_, caf::exit_reason::user_shutdown);
   if (checkpointer_)
     self_->send_exit(*checkpointer_, caf::exit_reason::user_shutdown);
+  if (control_)
+    self_->send_exit(*control_, caf::exit_reason::user_shutdown);
 }
 
 void Head::log(const std::string& level, const std::string& text) const {
@@ -101,6 +105,16 @@ std::vector<caf::actor> Head::all(Role role) const {
 void Head::start_services() {
   if (!resume_from_.empty())
     before_ = read_manifest(resume_from_).state();
+  if (before_.environments() > 0 && !config_.workload
+      && before_.environments_configured() == config_.actors.environment) {
+    environments_ = before_.environments();
+    log("info", "environment actors: " + std::to_string(environments_)
+                    + ", as the run was scaled; its configuration has "
+                    + std::to_string(config_.actors.environment));
+  }
+  for (int i = 0; i < before_.incarnations_size() && !config_.deterministic; ++i)
+    incarnations_[{Role::environment, i}] =
+        before_.incarnations(i) + 1;                 // a resumed run's writers are new ones
   empty(snapshot_folder(config_, Role::learner, 0)); // of an earlier life of the run
   const caf::actor me = self_;
   metrics_ = system_.spawn(metrics_actor, me, encode(before_));
@@ -110,6 +124,7 @@ void Head::start_services() {
                                                     .keep_best = config_.checkpoint.keep_best});
   SupervisorOptions options{
       .config = config_, .transitions = transitions_, .listener = me, .deployment = deployment_};
+  options.config.actors.environment = environments_;
   const bool processes = has_processes(deployment_);
   if (processes) {
     // The supervisor is told its own port by being published before it starts anybody.
@@ -117,6 +132,12 @@ void Head::start_services() {
                                     ? deployment_.head_port
                                     : static_cast<std::uint16_t>(collectives::free_port());
     options.epoch = random_life();
+    control_ = system_.spawn(control_actor,
+                             ControlOptions{.config = config_,
+                                            .head = me,
+                                            .epoch = options.epoch,
+                                            .folder = std::filesystem::absolute(folder_).string()});
+    options.control = control_;
     options.config_file = std::filesystem::absolute(folder_ / "config.textproto").string();
   }
   supervisor_ = system_.spawn(supervisor_actor, options);
@@ -148,13 +169,9 @@ void Head::spawn(Role role, std::int32_t index) {
 }
 
 void Head::start_role(Role role) {
-  const int count = role_count(config_, role);
-  for (int i = 0; i < count; ++i) {
-    if (role == Role::environment && before_.incarnations_size() > i && !config_.deterministic)
-      incarnations_[{role, i}] =
-          before_.incarnations(i) + 1; // a resumed run's writers are new ones
+  const int count = this->count(role);
+  for (int i = 0; i < count; ++i)
     spawn(role, i);
-  }
   auto deadline = Clock::now() + kStartDeadline;
   if (deployment_.nodes)
     deadline += std::chrono::duration_cast<Clock::duration>(
@@ -163,7 +180,7 @@ void Head::start_role(Role role) {
     take_messages(std::chrono::milliseconds(50));
     if (to_restart_.size() > 0)
       restart_lost();
-    if (stop_)
+    if (stopping())
       throw RunFailed("stopped before training began");
     if (Clock::now() > deadline)
       throw RunFailed("only " + std::to_string(all(role).size()) + " of " + std::to_string(count)
@@ -218,12 +235,19 @@ void Head::begin_training() {
     grant_environments();
 }
 
-/// Agent steps that each environment makes in this life of the run, at the most.
-std::int64_t Head::steps_left() const {
-  const std::int64_t sharers = each_may_do_all_ ? 1 : lanes();
-  const std::int64_t per_step = sharers * config_.environment.action_repeat;
-  const std::int64_t left = config_.stop.environment_steps - before_.environment_steps();
-  return std::max<std::int64_t>(0, (left + per_step - 1) / per_step);
+/// Agent steps that each environment of an actor makes in its life, at the most: what it had made
+/// when the run was paused last, and its share of what is left; or whatever the run may make.
+std::int64_t Head::steps_granted(std::int32_t environment_actor) const {
+  const auto steps = [&](std::int64_t left, std::int64_t sharers) {
+    const std::int64_t per_step = sharers * config_.environment.action_repeat;
+    return std::max<std::int64_t>(0, (left + per_step - 1) / per_step);
+  };
+  if (each_may_do_all_)
+    return steps(config_.stop.environment_steps - before_.environment_steps(), 1);
+  const std::int64_t left = config_.stop.environment_steps
+                            - std::max(progress_.environment_steps, before_.environment_steps());
+  const auto made = steps_made_.find({Role::environment, environment_actor});
+  return (made == steps_made_.end() ? 0 : made->second) + steps(left, lanes());
 }
 
 void Head::refresh() {

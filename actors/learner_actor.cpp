@@ -290,7 +290,9 @@ void fail(Self self, const std::exception& e, bool may_stay = true) {
       lost_atom_v);
 }
 
-Encoded report(const LearnerState& state) {
+/// What the prefetcher waits for is what the learner does.
+caf::result<Encoded> report(Self self) {
+  const LearnerState& state = self->state;
   wire::LearnerReport made;
   made.set_replica(state.options.replica);
   made.set_updates(state.updates);
@@ -298,7 +300,22 @@ Encoded report(const LearnerState& state) {
   made.mutable_metrics()->insert(state.metrics.begin(), state.metrics.end());
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
   made.set_problem(state.snapshot_problem);
-  return encode(made);
+  if (state.updates >= state.granted) {
+    made.set_waiting(state.granted == 0 ? "the head has granted no updates"
+                                        : "has made all updates that the head granted");
+    return encode(made);
+  }
+  if (!state.prefetch)
+    return encode(made);
+  auto promise = self->make_response_promise<Encoded>();
+  self->request(*state.prefetch, kRequestDeadline, report_atom_v)
+      .then(
+          [promise, made](const std::string& waiting) mutable {
+            made.set_waiting(waiting);
+            promise.deliver(encode(made));
+          },
+          [promise, made](const caf::error&) mutable { promise.deliver(encode(made)); });
+  return promise;
 }
 
 void load(Self self, const std::string& folder) {
@@ -377,7 +394,7 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
         answer_flushes(self);
         return promise;
       },
-      [self](report_atom) { return report(self->state); },
+      [self](report_atom) { return report(self); },
       [self, guarded](save_atom, const std::string& folder) {
         return guarded([&] { save(self, folder); });
       },

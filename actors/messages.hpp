@@ -114,6 +114,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, wire_atom, "wire")
   CAF_ADD_ATOM(troupe, troupe::actors, answer_atom, "answer")
   CAF_ADD_ATOM(troupe, troupe::actors, node_atom, "node")
+  CAF_ADD_ATOM(troupe, troupe::actors, control_atom, "control")
+  CAF_ADD_ATOM(troupe, troupe::actors, scale_atom, "scale")
+  CAF_ADD_ATOM(troupe, troupe::actors, leave_atom, "leave")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -181,6 +184,8 @@ using EnvironmentActor = caf::typed_actor<
     // agent steps per environment since it was started or restored, least parameter version for
     // steps with the policy, hold insertions until flush
     caf::reacts_to<grant_atom, std::int64_t, std::uint64_t, bool>,
+    // the run was scaled: its agent steps so far, its environments from now on
+    caf::reacts_to<scale_atom, std::int64_t, std::int64_t>,
     caf::reacts_to<step_atom>, // to itself: play a few steps, then look at the mailbox
     caf::replies_to<flush_atom>::with<std::int64_t>, // all insertions acknowledged; agent steps per
                                                      // environment so far
@@ -192,7 +197,8 @@ using EnvironmentActor = caf::typed_actor<
 using PrefetchActor =
     caf::typed_actor<caf::reacts_to<grant_atom, std::int64_t>,
                      caf::reacts_to<batch_atom, BatchPtr>, // a buffer comes back, with priorities
-                     caf::replies_to<flush_atom>::with<done_atom>>; // the shards have them all
+                     caf::replies_to<flush_atom>::with<done_atom>,     // the shards have them all
+                     caf::replies_to<report_atom>::with<std::string>>; // what it waits for, or ""
 
 /// One replica.
 using LearnerActor =
@@ -273,8 +279,24 @@ using SupervisorActor = caf::typed_actor<
     caf::replies_to<node_atom, Encoded, caf::actor, caf::actor>::with<Encoded>,
     // its name and life, its own handle: as of a process
     caf::reacts_to<node_atom, std::string, std::uint64_t, caf::actor>,
+    // that one goes in order and is not lost then; answered when its process is gone
+    caf::replies_to<leave_atom, std::uint8_t, std::int32_t>::with<done_atom>,
+    // so many environment actors from now on; what is in the way, or ""
+    caf::replies_to<scale_atom, std::int32_t>::with<std::string>,
+    // ControlRequest of whoever operates the run -> RunStatus or ControlDone
+    caf::replies_to<control_atom, Encoded>::with<Encoded>,
     caf::reacts_to<tick_atom>,                    // looks for who is silent
     caf::replies_to<stop_atom>::with<done_atom>>; // ends all of them
+
+/// Answers who operates the run: of itself for status, with the head for the rest, which gets
+/// (stop_atom) and (control_atom, number, ControlRequest, RestartOrder).
+using ControlActor =
+    caf::typed_actor<caf::reacts_to<update_atom, UpdatePtr>, // from the head, as they come
+                     caf::reacts_to<report_atom, Encoded>,   // HeadReport
+                     // ControlRequest, SupervisorReport -> RunStatus or ControlDone
+                     caf::replies_to<control_atom, Encoded, Encoded>::with<Encoded>,
+                     // number of a request; what was in the way, or ""; what was done
+                     caf::reacts_to<answer_atom, std::uint64_t, std::string, std::string>>;
 
 /// Starts, watches and ends the processes of one host, and tells its supervisor how each ended.
 using NodeActor =
@@ -294,7 +316,7 @@ constexpr bool kNoFloats = (!HoldsFloat<typename Actors::signatures>::value && .
 
 static_assert(detail::kNoFloats<ReplayActor, ParameterActor, EnvironmentActor, PrefetchActor,
                                 LearnerActor, EvaluatorActor, ParameterServerActor, MetricsActor,
-                                CheckpointerActor, SupervisorActor, NodeActor>,
+                                CheckpointerActor, SupervisorActor, ControlActor, NodeActor>,
               "a message holds a floating-point number: encode it (CAF corrupts NaN and infinity)");
 
 } // namespace troupe::actors

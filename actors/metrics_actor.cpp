@@ -13,7 +13,8 @@ namespace {
 
 using Self = MetricsActor::stateful_pointer<MetricsState>;
 constexpr std::chrono::milliseconds kPeriod{100};
-constexpr std::size_t kMostAsked = 200; // each time, of all
+constexpr std::size_t kMostAsked = 200;     // each time, of all
+constexpr std::chrono::seconds kSilence{5}; // that is worth a line
 
 UpdatePtr make_update(MetricsState& state) {
   const auto now = std::chrono::steady_clock::now();
@@ -24,7 +25,15 @@ UpdatePtr make_update(MetricsState& state) {
   made->state = state.sum->state(made->progress);
   made->episodes = std::exchange(state.episodes, {});
   made->warnings = std::exchange(state.warnings, {});
-  made->waiting = state.sum->waiting();
+  made->waits = state.sum->waits();
+  for (const auto& watched : state.watched)
+    if (watched.asked && now - watched.since > kSilence)
+      made->waits.push_back(
+          std::string(role_name(watched.role)) + " " + std::to_string(watched.index)
+          + " has not answered for "
+          + std::to_string(
+              std::chrono::duration_cast<std::chrono::seconds>(now - watched.since).count())
+          + " s");
   state.last = now;
   return made;
 }
@@ -77,6 +86,7 @@ void answered(Self self, const caf::actor& who, Answer answer, const Encoded& re
     return;
   const bool again = std::exchange(at->again, false) && answer == Answer::report;
   at->asked = again;
+  at->since = std::chrono::steady_clock::now();
   if (answer == Answer::report)
     add_report(state, at->role, report);
   else if (answer == Answer::gone)
@@ -97,8 +107,10 @@ void answered(Self self, const caf::actor& who, Answer answer, const Encoded& re
 void poll_anew(Self self) {
   for (auto& watched : self->state.watched) {
     watched.again = watched.asked;
-    if (!std::exchange(watched.asked, true))
+    if (!std::exchange(watched.asked, true)) {
+      watched.since = std::chrono::steady_clock::now();
       ask(self, watched.who);
+    }
   }
 }
 
@@ -108,8 +120,10 @@ void poll_some(Self self) {
   const std::size_t count = std::min(kMostAsked, state.watched.size());
   for (std::size_t i = 0; i < count; ++i) {
     auto& watched = state.watched[state.next++ % state.watched.size()];
-    if (!std::exchange(watched.asked, true))
+    if (!std::exchange(watched.asked, true)) {
+      watched.since = std::chrono::steady_clock::now();
       ask(self, watched.who);
+    }
   }
 }
 
@@ -132,6 +146,8 @@ MetricsActor::behavior_type metrics_actor(Self self, caf::actor listener, Encode
         self->state.training = training;
       },
       [self](lost_atom, std::uint8_t role, std::int32_t index) {
+        if (static_cast<Role>(role) == Role::environment)
+          self->state.sum->gone(index);
         const auto& watched = self->state.watched;
         const auto at = std::find_if(watched.begin(), watched.end(), [&](const auto& w) {
           return w.role == static_cast<Role>(role) && w.index == index;

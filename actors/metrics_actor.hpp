@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,10 @@ public:
   /// `training`.
   Progress progress(double elapsed_seconds, bool training);
   wire::RunState state(const Progress& progress) const;
-  std::string waiting() const; // why replay waits, if it does
+  /// Who does not move, and for what it waits: alike ones of a role in one line.
+  std::vector<std::string> waits() const;
+  /// It died or left: what it did counts, its parameters' age does not.
+  void gone(int environment_actor);
 
 private:
   /// Of one life of a parameter server, over its optimizers.
@@ -39,7 +43,8 @@ private:
 
   wire::RunState before_;
   std::map<std::pair<int, std::uint64_t>, wire::EnvironmentReport>
-      environments_; // by actor and incarnation
+      environments_;   // by actor and incarnation
+  std::set<int> away_; // environment actors
   std::map<int, wire::LearnerReport> learners_;
   std::map<int, wire::ShardReport> shards_;
   std::map<std::pair<int, std::uint64_t>, ServerTotals> servers_; // by shard and incarnation
@@ -61,7 +66,7 @@ struct Update {
   std::vector<std::pair<double, std::int64_t>>
       episodes;                      // ended since the last update: return, environment steps
   std::vector<std::string> warnings; // since the last update, for people
-  std::string waiting;               // why replay makes somebody wait; empty when it does not
+  std::vector<std::string> waits;    // who waits for what, and who gives no answer
 };
 
 struct MetricsState {
@@ -70,7 +75,8 @@ struct MetricsState {
     Role role;
     std::int32_t index;
     caf::actor who;
-    bool asked = false; // an answer is outstanding
+    bool asked = false;                               // an answer is outstanding
+    std::chrono::steady_clock::time_point since = {}; // it was asked
     bool again = false; // somebody came after it was asked for: only the next one is new enough
   };
   caf::actor listener;

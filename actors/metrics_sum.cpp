@@ -18,6 +18,7 @@ MetricsSum::add(const wire::EnvironmentReport& report) {
   if (last_returns_.size() > 10)
     last_returns_.erase(last_returns_.begin(), last_returns_.end() - 10);
   environments_[{report.actor(), report.incarnation()}] = report;
+  away_.erase(report.actor());
   return ended;
 }
 
@@ -80,7 +81,8 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     now.agent_steps += report.agent_steps();
     now.environment_steps += report.environment_steps();
     frames += report.frames();
-    newest[key.first] = key.second;
+    if (!away_.contains(key.first))
+      newest[key.first] = key.second;
     for (const auto& [stage, seconds] : report.seconds())
       now.seconds[stage] += seconds;
   }
@@ -149,11 +151,33 @@ wire::RunState MetricsSum::state(const Progress& progress) const {
   return made;
 }
 
-std::string MetricsSum::waiting() const {
+void MetricsSum::gone(int environment_actor) {
+  away_.insert(environment_actor);
+}
+
+std::vector<std::string> MetricsSum::waits() const {
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<int>> environments; // by what they say
+  for (const auto& [key, report] : environments_) {
+    const auto next = environments_.upper_bound(
+        {key.first, std::numeric_limits<std::uint64_t>::max()}); // of the next actor
+    const bool newest = std::prev(next)->first == key;
+    if (newest && !report.waiting().empty() && !away_.contains(key.first))
+      environments[report.waiting()].push_back(key.first);
+  }
+  for (const auto& [words, actors] : environments) {
+    std::string who;
+    for (const int actor : actors)
+      who += (who.empty() ? "" : ", ") + std::to_string(actor);
+    lines.push_back("environment " + who + ": " + words);
+  }
+  for (const auto& [replica, report] : learners_)
+    if (!report.waiting().empty())
+      lines.push_back("learner " + std::to_string(replica) + ": " + report.waiting());
   for (const auto& [shard, report] : shards_)
     if (!report.waiting().empty())
-      return "shard " + std::to_string(shard) + ": " + report.waiting();
-  return {};
+      lines.push_back("replay " + std::to_string(shard) + ": " + report.waiting());
+  return lines;
 }
 
 } // namespace troupe::actors

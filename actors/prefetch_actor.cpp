@@ -64,13 +64,14 @@ void deliver_ready(Self self) {
   }
 }
 
-void answered(Self self, std::int64_t number, std::int64_t first_row, std::int64_t rows,
-              const SamplePtr& sample) {
+void answered(Self self, std::int64_t number, std::size_t shard, std::int64_t first_row,
+              std::int64_t rows, const SamplePtr& sample) {
   auto& state = self->state;
   const auto at = std::find_if(state.pending.begin(), state.pending.end(),
                                [&](const auto& p) { return p.buffer->number == number; });
   if (at == state.pending.end())
     return;
+  at->shards.erase(shard);
   try {
     fill(state, *at->buffer, first_row, rows, *sample);
     if (--at->missing == 0 && state.options.weighted)
@@ -96,7 +97,7 @@ void ask(Self self) {
     buffer->number = number;
     buffer->parts.clear();
     const auto shards = static_cast<std::int64_t>(state.options.shards.size());
-    state.pending.push_back({std::move(buffer), 0});
+    state.pending.push_back({.buffer = std::move(buffer)});
     std::int64_t first_row = 0;
     for (std::int64_t i = 0; i < shards; ++i) {
       const std::int64_t turn =
@@ -106,20 +107,33 @@ void ask(Self self) {
       if (rows == 0)
         continue;
       ++state.pending.back().missing;
+      state.pending.back().shards.insert(static_cast<std::size_t>(i));
       state.pending.back().buffer->parts.push_back({static_cast<std::size_t>(i), first_row, rows});
       self->request(state.options.shards[static_cast<std::size_t>(i)], kRequestDeadline,
                     sample_atom_v, static_cast<std::uint32_t>(state.options.replica),
                     static_cast<std::uint64_t>(number - state.options.start),
                     static_cast<std::uint32_t>(rows))
-          .then([self, number, first_row, rows](
-                    const SamplePtr& sample) { answered(self, number, first_row, rows, sample); },
-                [self](caf::error& error) {
-                  self->quit(caf::make_error(Fault::lost, "no sample from replay: "
-                                                              + explain(self->system(), error)));
-                });
+          .then(
+              [self, number, shard = static_cast<std::size_t>(i), first_row,
+               rows](const SamplePtr& sample) {
+                answered(self, number, shard, first_row, rows, sample);
+              },
+              [self](caf::error& error) {
+                self->quit(caf::make_error(Fault::lost, "no sample from replay: "
+                                                            + explain(self->system(), error)));
+              });
       first_row += rows;
     }
   }
+}
+
+std::string waiting(const PrefetchState& state) {
+  if (state.pending.empty())
+    return state.unacknowledged > 0 ? "waits until replay takes priorities" : "";
+  std::string shards;
+  for (const std::size_t shard : state.pending.front().shards)
+    shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
+  return "waits for samples of replay " + shards;
 }
 
 void answer_flushes(PrefetchState& state) {
@@ -181,6 +195,7 @@ PrefetchActor::behavior_type prefetch_actor(Self self, PrefetchOptions options) 
         self->state.free.push_back(std::move(buffer));
         ask(self);
       },
+      [self](report_atom) { return waiting(self->state); },
       [self](flush_atom) -> caf::result<done_atom> {
         auto promise = self->make_response_promise<done_atom>();
         self->state.flushing.push_back(promise);

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "actors/batch.hpp"
@@ -29,7 +30,8 @@ struct PrefetchState {
   static const char* name;
   struct Pending {
     BatchPtr buffer;
-    std::size_t missing = 0; // answers
+    std::size_t missing = 0;           // answers
+    std::set<std::size_t> shards = {}; // that have not given theirs
   };
   PrefetchOptions options;
   std::int64_t granted = 0;

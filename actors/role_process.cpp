@@ -3,6 +3,8 @@
 #include <mutex>
 #include <thread>
 
+#include <unistd.h>
+
 #include <caf/io/all.hpp>
 
 #include "actors/messages.pb.h"
@@ -89,6 +91,7 @@ public:
     life.set_index(order.index);
     life.set_epoch(order.epoch);
     life.set_incarnation(order.incarnation);
+    life.set_process(::getpid());
     life_ = encode(life);
   }
 
@@ -124,6 +127,7 @@ private:
   void connect(const wire::Wiring& told) {
     wiring_.incarnation = told.incarnation();
     wiring_.steps_before = told.done_steps();
+    wiring_.environments = told.environments();
     if (role_ == Role::environment || role_ == Role::learner)
       for (const auto& endpoint : told.shard_endpoints()) {
         wiring_.shards.push_back(

@@ -20,6 +20,7 @@ struct RoleWiring {
   std::int32_t index = 0;
   std::uint64_t incarnation = 0;
   std::int64_t steps_before = 0; // agent steps per environment of earlier incarnations
+  int environments = 0;          // environment actors of the run as it was scaled; 0: as configured
   replay::TransitionSpec transitions;
   std::vector<ReplayActor> shards;
   std::optional<ParameterActor> parameters;                     // the learner publishes there

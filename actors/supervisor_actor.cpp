@@ -20,6 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds kPeriod{200};
 constexpr int kPatience = 100;             // ticks: 20 s for everybody to leave
 constexpr std::int64_t kLongestPause = 50; // ticks: 10 s before a restart
+constexpr std::int64_t kLongestLeave = 50; // ticks: 10 s, then it is killed
 
 bool in_processes(const SupervisorState& state) {
   return state.options.head_port != 0;
@@ -35,17 +36,46 @@ std::optional<Key> key_of(const SupervisorState& state, const wire::Life& life) 
   return key;
 }
 
+void enter(const SupervisorState& state, SupervisorState::Child& child, Phase phase) {
+  child.phase = phase;
+  child.since = state.now;
+}
+
 void leave(Self self, const Key& key) {
   auto& state = self->state;
   auto& child = state.children.at(key);
-  child.phase = Phase::absent;
+  enter(state, child, Phase::absent);
   child.who = nullptr;
   child.process = nullptr;
   child.waiting = false;
+  child.id = 0;
   if (const auto at = state.nodes.find(child.node); at != state.nodes.end())
     self->send(at->second.actor, stop_atom_v, static_cast<std::uint8_t>(key.first), key.second);
   if (state.placer)
     state.placer->release(role_name(key.first), key.second);
+  if (auto answer = std::exchange(child.on_left, {}))
+    answer->deliver(done_atom_v);
+}
+
+/// It ends its work and its process by itself; one that takes too long is killed.
+caf::result<done_atom> leave_in_order(Self self, const Key& key) {
+  auto& state = self->state;
+  const auto at = state.children.find(key);
+  if (at == state.children.end())
+    return done_atom_v;
+  auto& child = at->second;
+  if (child.phase == Phase::up && child.process) {
+    enter(state, child, Phase::leaving);
+    child.leave_by = state.now + kLongestLeave;
+    self->send_exit(child.who, caf::exit_reason::user_shutdown);
+  }
+  if (child.phase != Phase::leaving) {
+    leave(self, key);
+    return done_atom_v;
+  }
+  auto promise = self->make_response_promise<done_atom>();
+  child.on_left = promise;
+  return promise;
 }
 
 bool replaceable(const SupervisorState& state, Role role, bool failed) {
@@ -77,7 +107,10 @@ void supervision::lost(Self self, const Key& key, std::string reason, bool faile
   const auto at = state.children.find(key);
   if (at == state.children.end() || state.stopping || at->second.phase == Phase::absent)
     return; // told already
+  const bool as_told = at->second.phase == Phase::leaving;
   leave(self, key);
+  if (as_told)
+    return;
   bool restart = replaceable(state, key.first, failed);
   if (restart && !may_restart(state, at->second)) {
     restart = false;
@@ -96,7 +129,7 @@ void watch(Self self, const Key& key, const caf::actor& who) {
   self->monitor(who);
   auto& child = self->state.children[key];
   child.who = who;
-  child.phase = Phase::up;
+  enter(self->state, child, Phase::up);
   child.heard = self->state.now;
   caf::anon_send(self->state.options.listener, started_atom_v, static_cast<std::uint8_t>(key.first),
                  key.second, who);
@@ -107,6 +140,7 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key) {
   wiring.index = key.second;
   wiring.incarnation = state.children[key].incarnation;
   wiring.steps_before = state.children[key].steps_before;
+  wiring.environments = state.options.config.actors.environment;
   wiring.transitions = state.options.transitions;
   wiring.shards = state.shards;
   if (key.first == Role::parameter_server) {
@@ -184,6 +218,7 @@ wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
   wiring.set_done_steps(child.steps_before);
   wiring.set_heartbeat_seconds(supervision.heartbeat_seconds);
   wiring.set_lost_seconds(supervision.lost_seconds);
+  wiring.set_environments(state.options.config.actors.environment);
   add_learner_places(state, wiring);
   return wiring;
 }
@@ -234,6 +269,7 @@ void joined(Self self, const wire::Life& life, const caf::actor& who, const caf:
     state.parameter_endpoint = endpoint;
   }
   state.children.at(*key).process = process;
+  state.children.at(*key).id = life.process();
   watch(self, *key, who);
   if (life.incarnation() > 0
       && (key->first == Role::replay || (key->first == Role::learner && index == 0)))
@@ -286,6 +322,8 @@ void look_after(Self self, const Key& key) {
     child.waiting = false;
     try_start(self, key);
   }
+  if (child.phase == Phase::leaving && state.now > child.leave_by)
+    leave(self, key);
   const double patience = state.options.config.supervision.lost_seconds;
   if (child.phase == Phase::up && child.process && state.now - child.heard > ticks(patience))
     lost(self, key, "its process gave no sign of life for " + number(patience) + " s");
@@ -324,7 +362,7 @@ void on_down(Self self, const caf::down_msg& down) {
     if (child.who && child.who.address() == down.source) {
       if (self->state.stopping)
         child.phase = Phase::absent;
-      else
+      else if (child.phase != Phase::leaving) // its node tells when its process is gone
         lost(self, key, why_down(self, down.reason), down.reason == Fault::failed);
       return;
     }
@@ -366,7 +404,7 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
         auto& child = self->state.children[key];
         child.incarnation = incarnation;
         child.steps_before = steps_before;
-        child.phase = Phase::starting;
+        enter(self->state, child, Phase::starting);
         child.waiting = child.not_before > self->state.now;
         if (!child.waiting)
           try_start(self, key);
@@ -375,6 +413,17 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
         const Key key{static_cast<Role>(role), index};
         if (self->state.children.contains(key))
           leave(self, key);
+      },
+      [self](leave_atom, std::uint8_t role, std::int32_t index) {
+        return leave_in_order(self, {static_cast<Role>(role), index});
+      },
+      [self](scale_atom, std::int32_t count) { return scale_environments(self, count); },
+      [self](control_atom, const Encoded& request) -> caf::result<Encoded> {
+        if (!self->state.options.control)
+          return caf::make_error(Fault::bad_request,
+                                 std::string("this run is in one process, which serves nobody"));
+        return self->delegate(*self->state.options.control, control_atom_v, request,
+                              encode(supervisor_report(self->state)));
       },
       [self](hello_atom, const Encoded& life) -> caf::result<Encoded> {
         try {

@@ -25,11 +25,12 @@ struct SupervisorOptions {
   std::string config_file = {}; // the run's, for nodes
   std::uint16_t head_port = 0;  // where processes find us; 0: everything in this process
   std::uint64_t epoch = 0;      // of this head's life
+  std::optional<ControlActor> control = {}; // for who operates the run
 };
 
 struct SupervisorState {
   static const char* name;
-  enum class Phase : std::uint8_t { absent, starting, up };
+  enum class Phase : std::uint8_t { absent, starting, up, leaving };
   struct Child {
     caf::actor who;
     caf::actor process; // the process's own handle; none: in this process
@@ -41,6 +42,11 @@ struct SupervisorState {
     std::int64_t not_before = 0;     // tick of the next start
     bool waiting = false;            // for that, or for a node
     std::string node;                // that it is on
+    std::int64_t since = 0;          // tick at which its phase began
+    int id = 0;                      // of its process, on its host
+    std::string problem;             // why it has no place
+    std::optional<caf::typed_response_promise<done_atom>> on_left = {}; // who had it leave
+    std::int64_t leave_by = 0; // tick at which it is killed
   };
   SupervisorOptions options;
   std::map<std::pair<Role, std::int32_t>, Child> children;
@@ -74,7 +80,8 @@ struct SupervisorState {
 /// config.supervision.restart_minutes, each time a little later; who listens decides when. In this
 /// process that holds for environment actors, the evaluator and parameter servers; in processes of
 /// their own for all, but for a shard or a learner that ended with an exception (Fault::failed).
-/// Everything else that dies ends the run. No process outlives stop_atom.
+/// Everything else that dies ends the run. Who leaves because it was told to (leave_atom) has not
+/// died. No process outlives stop_atom.
 SupervisorActor::behavior_type
 supervisor_actor(SupervisorActor::stateful_pointer<SupervisorState> self,
                  SupervisorOptions options);

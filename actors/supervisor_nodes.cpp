@@ -99,6 +99,7 @@ void start_process(Self self, const Key& key) {
     const Placing placing =
         state.placed ? state.placer->place(role_name(key.first), key.second) : Placing{};
     child.waiting = !placing || !state.nodes.contains(placing.at->node);
+    child.problem = state.placed ? placing.problem : "the nodes are not all there";
     if (child.waiting)
       return;
     child.node = placing.at->node;

@@ -22,6 +22,13 @@ void begin_nodes(Self self);
 /// Starts a child's process on the node that it is placed on; where there is none yet it waits.
 void start_process(Self self, const Key& key);
 
+/// So many environment actors from now on; gives what is in the way, or "". New ones have a place
+/// then.
+std::string scale_environments(Self self, std::int32_t count);
+
+/// What is known of nodes and processes.
+wire::SupervisorReport supervisor_report(const SupervisorState& state);
+
 /// Where the learners are, for their rendezvous.
 void add_learner_places(const SupervisorState& state, wire::Wiring& wiring);
 

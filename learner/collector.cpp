@@ -134,6 +134,11 @@ std::int64_t Collector::steps_of_run() const {
   return (config_.steps_before + agent_steps_ / lanes()) * config_.total_lanes;
 }
 
+void Collector::share_run(std::int64_t run_steps, std::int64_t total_lanes) {
+  config_.total_lanes = total_lanes;
+  config_.steps_before = run_steps / total_lanes - agent_steps_ / lanes();
+}
+
 bool Collector::needs_policy() const {
   return steps_of_run() >= config_.random_steps;
 }

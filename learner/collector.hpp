@@ -71,6 +71,10 @@ public:
   std::vector<EpisodeEnd> take_episodes();  // ended since the last call
   std::vector<std::string> take_failures(); // of environments since then, the newest few
 
+  /// The run has so many environments from now on, after so many agent steps of all of them: what
+  /// random steps and noise go by.
+  void share_run(std::int64_t run_steps, std::int64_t total_lanes);
+
   std::int64_t agent_steps() const { return agent_steps_; } // over this collector's lanes
   std::int64_t environment_steps() const { return environment_steps_; }
   double noise() const; // current standard deviation

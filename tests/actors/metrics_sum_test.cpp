@@ -113,5 +113,48 @@ TEST_CASE("the episode return is the mean of the last ten") {
   CHECK(now.episode_return == doctest::Approx((3 + 12) / 2.0));
 }
 
+TEST_CASE("an actor that left counts with what it did, not with the age of its parameters") {
+  MetricsSum sum({});
+  sum.add(environment(0, 0, 100, 50));
+  sum.add(environment(1, 0, 20, 10));
+  wire::LearnerReport learner;
+  learner.set_updates(60);
+  sum.add(learner);
+  CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(30));
+  sum.gone(1);
+  CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(10));
+  CHECK(sum.progress(1, true).agent_steps == 120);
+  sum.add(environment(1, 1, 0, 60)); // it is back
+  CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(5));
+}
+
+TEST_CASE("who waits for what: alike actors in one line, the newest life of each") {
+  MetricsSum sum({});
+  const auto add = [&](int actor, std::uint64_t incarnation, const std::string& waiting) {
+    auto report = environment(actor, incarnation, 1);
+    report.set_waiting(waiting);
+    sum.add(report);
+  };
+  CHECK(sum.waits().empty());
+  add(0, 0, "waits until replay 1 takes 2 insertions");
+  add(0, 1, "");
+  add(1, 0, "waits for the learner's parameters");
+  add(2, 3, "waits for the learner's parameters");
+  add(3, 0, "waits for the learner's parameters");
+  sum.gone(3);
+  wire::LearnerReport learner;
+  learner.set_replica(1);
+  learner.set_waiting("waits for samples of replay 2");
+  sum.add(learner);
+  wire::ShardReport shard;
+  shard.set_shard(2);
+  shard.set_waiting("1 samples of 32 wait");
+  sum.add(shard);
+  CHECK(sum.waits()
+        == std::vector<std::string>{"environment 1, 2: waits for the learner's parameters",
+                                    "learner 1: waits for samples of replay 2",
+                                    "replay 2: 1 samples of 32 wait"});
+}
+
 } // namespace
 } // namespace troupe::actors

@@ -219,5 +219,55 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   }
 }
 
+TEST_CASE_FIXTURE(SupervisorFixture,
+                  "who leaves because it was told to is not lost, and no restart is counted") {
+  for (std::uint64_t number = 0; number < 5; ++number) { // more than the budget has
+    spawn(Role::environment, number);
+    REQUIRE(processes.size() == number + 1);
+    join(Role::environment, number, idle);
+    REQUIRE(started());
+    auto left = self->request(supervisor, caf::infinite, leave_atom_v,
+                              static_cast<std::uint8_t>(Role::environment), std::int32_t{0});
+    deliver_all();
+    CHECK_FALSE(self->has_next_message()); // its actor ended, its process has not
+    ::kill(processes.back(), SIGTERM);     // as its process ends after its actor
+    siginfo_t how{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(processes.back()), &how, WEXITED | WNOWAIT) == 0);
+    pass(1);
+    left.receive([](done_atom) {}, [](const caf::error&) { FAIL("it did not leave"); });
+    CHECK_FALSE(loss());
+  }
+}
+
+TEST_CASE_FIXTURE(SupervisorFixture, "who does not leave in time is killed, and has left") {
+  spawn(Role::replay, 0);
+  join(Role::replay, 0, idle);
+  REQUIRE(started());
+  auto left = self->request(supervisor, caf::infinite, leave_atom_v,
+                            static_cast<std::uint8_t>(Role::replay), std::int32_t{0});
+  for (int tick = 0; tick < 60 && !self->has_next_message(); ++tick) {
+    deliver_all();
+    scheduler.clock().advance_time(std::chrono::milliseconds(200));
+  }
+  deliver_all();
+  left.receive([](done_atom) {}, [](const caf::error&) { FAIL("it did not leave"); });
+  wait_until_dead(processes[0]);
+  CHECK_FALSE(loss());
+}
+
+TEST_CASE_FIXTURE(SupervisorFixture,
+                  "a run that was scaled tells new processes, and forgets old ones") {
+  const auto wired = [&](std::uint64_t incarnation) {
+    spawn(Role::environment, incarnation);
+    return decode<wire::Wiring>(
+        ask<Encoded>(supervisor, hello_atom_v, life(Role::environment, incarnation)));
+  };
+  CHECK(wired(0).environments() == 2);
+  CHECK(ask<std::string>(supervisor, scale_atom_v, std::int32_t{5}).empty());
+  CHECK(wired(1).environments() == 5);
+  CHECK_FALSE(ask<std::string>(supervisor, scale_atom_v, std::int32_t{0}).empty());
+  CHECK(wired(2).environments() == 5);
+}
+
 } // namespace
 } // namespace troupe::actors

@@ -168,5 +168,26 @@ TEST_CASE("an environment that fails in every episode ends the collector with it
   CHECK_THROWS_WITH_AS(play(*collector, 1), doctest::Contains("no such floor"), std::runtime_error);
 }
 
+TEST_CASE("a run that is scaled goes on with its noise where it was") {
+  const auto environment = [](int) {
+    return std::make_unique<env::FlatState>(std::make_unique<env::CountingEnvironment>(20));
+  };
+  Collector collector({.total_lanes = 10,
+                       .random_steps = 20,
+                       .noise_start = 1,
+                       .noise_end = 0,
+                       .noise_steps = 100,
+                       .environments = 2},
+                      environment, std::make_unique<FirstNumber>(),
+                      transition_spec(environment(0)->spec(), 3, .9));
+  collector.load_parameters(1, {});
+  play(collector, 7); // of 10 lanes: 70 steps of the run
+  CHECK(collector.noise() == doctest::Approx(0.5));
+  collector.share_run(70, 5);
+  CHECK(collector.noise() == doctest::Approx(0.5));
+  play(collector, 4); // of 5 lanes
+  CHECK(collector.noise() == doctest::Approx(0.3));
+}
+
 } // namespace
 } // namespace troupe::learner
