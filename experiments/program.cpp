@@ -8,6 +8,7 @@
 
 #include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/operating.hpp"
 #include "experiments/config.hpp"
 
 namespace troupe::experiments {
@@ -21,7 +22,7 @@ int run_command(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Example: troupe train quickstart\n"
              "Exit codes: 0 done, 1 the run failed, 2 a mistake in flags, files or keys, 130 "
-             "stopped by a second signal.");
+             "stopped by a second signal; the last line on standard error is the first cause.");
   commands::add_train(app, exit_code);
   commands::add_resume(app, exit_code);
   commands::add_sweep(app, exit_code);
@@ -38,6 +39,12 @@ int run_command(int argc, char** argv) {
   commands::add_actor(app, exit_code);
   commands::add_launch(app, exit_code);
   commands::add_node(app, exit_code);
+  commands::add_status(app, exit_code);
+  commands::add_top(app, exit_code);
+  commands::add_logs(app, exit_code);
+  commands::add_stop(app, exit_code);
+  commands::add_scale(app, exit_code);
+  commands::add_restart(app, exit_code);
   commands::add_transparent(app, exit_code);
   try {
     app.parse(argc, argv);

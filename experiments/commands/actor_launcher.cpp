@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/run_logs.hpp"
+
 namespace troupe::experiments::commands {
 namespace {
 
@@ -21,6 +23,7 @@ struct Prepared {
   std::vector<std::string> variables; // "NAME=value", all of them
   cpu_set_t cores{};                  // to run on
   bool pinned = false;
+  std::filesystem::path log; // what it prints goes there
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -32,11 +35,15 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return made;
 }
 
-int fork_actor(Prepared prepared) {
+int fork_actor(Prepared prepared, RoleOutput& printed) {
   const std::vector<char*> arguments = pointers(prepared.words);
   const std::vector<char*> variables = pointers(prepared.variables);
   const pid_t parent = ::getpid();
+  const int output = printed.attach(prepared.log);
   const pid_t child = ::fork();
+  if (child != 0 && output >= 0) {
+    ::close(output);
+  }
   if (child < 0) {
     throw std::runtime_error(std::string("cannot start a process for an actor: ")
                              + std::strerror(errno));
@@ -48,6 +55,10 @@ int fork_actor(Prepared prepared) {
     }
     if (prepared.pinned) {
       ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // else it runs anywhere
+    }
+    if (output >= 0) {
+      ::dup2(output, STDOUT_FILENO);
+      ::dup2(output, STDERR_FILENO);
     }
     ::execve("/proc/self/exe", arguments.data(), variables.data());
     ::_exit(127);
@@ -81,7 +92,8 @@ Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path&
                           "--incarnation", std::to_string(order.incarnation), "--head-host",
                           order.head_host, "--head-port", std::to_string(order.head_port),
                           "--address", order.address, "--config", config.string()},
-                .variables = variables_for(order)};
+                .variables = variables_for(order),
+                .log = role_log(config.parent_path(), order.role, order.index)};
   if (!keys.empty()) {
     made.words.insert(made.words.end(), {"--keys", keys.string()});
   }
@@ -97,9 +109,11 @@ Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path&
 
 } // namespace
 
-ActorLauncher::ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys)
+ActorLauncher::ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys,
+                             std::string node)
     : config_file_(std::move(config_file)),
       keys_(std::move(keys)),
+      output_(std::move(node)),
       thread_([this](const std::stop_token& ended) { work(ended); }) {}
 
 ActorLauncher::~ActorLauncher() = default; // the thread is joined first: it is the last member
@@ -121,7 +135,8 @@ void ActorLauncher::work(const std::stop_token& ended) {
 
 int ActorLauncher::start(const actors::ProcessOrder& order) {
   auto task = std::make_shared<std::packaged_task<int()>>([&] {
-    return fork_actor(prepare(order, order.config.empty() ? config_file_ : order.config, keys_));
+    return fork_actor(prepare(order, order.config.empty() ? config_file_ : order.config, keys_),
+                      output_);
   });
   auto child = task->get_future();
   {

@@ -9,18 +9,20 @@
 #include <thread>
 
 #include "actors/run.hpp"
+#include "experiments/commands/role_output.hpp"
 
 namespace troupe::experiments::commands {
 
 /// Starts `troupe actor …` processes for the roles of a run. They die with this process, however it
 /// ends: the kernel kills a child when the thread that forked it ends, and that thread lives as
 /// long as this object. SIGINT and SIGTERM are left to the head, which stops its actors in order.
-/// Any thread.
+/// What they print goes to logs/<role>-<index>.log beside the run's configuration. Any thread.
 class ActorLauncher {
 public:
   /// `config_file` is the run's where an order names none, `keys` the deployment's folder of keys
-  /// or empty.
-  explicit ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys = {});
+  /// or empty, `node` the name that its logs have.
+  explicit ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys = {},
+                         std::string node = "head");
   ~ActorLauncher();
   ActorLauncher(const ActorLauncher&) = delete;
   ActorLauncher& operator=(const ActorLauncher&) = delete;
@@ -32,6 +34,7 @@ private:
   void work(const std::stop_token& ended);
   std::filesystem::path config_file_;
   std::filesystem::path keys_;
+  RoleOutput output_;
   std::mutex mutex_;
   std::condition_variable_any ready_;
   std::queue<std::function<void()>> requests_; // at most one per calling thread

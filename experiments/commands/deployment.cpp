@@ -44,6 +44,12 @@ Endpoint parse_endpoint(const std::string& text, const std::string& what) {
   return {.host = text.substr(0, colon), .port = static_cast<std::uint16_t>(port)};
 }
 
+std::string host_name() {
+  char text[256] = {};
+  ::gethostname(text, sizeof text - 1);
+  return text;
+}
+
 std::string address_towards(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;

@@ -18,6 +18,9 @@ struct Endpoint {
 };
 Endpoint parse_endpoint(const std::string& text, const std::string& what);
 
+/// This host's.
+std::string host_name();
+
 /// The address of this host that is used towards another: what others reach it at. Throws
 /// std::invalid_argument when the other is unknown.
 std::string address_towards(const std::string& host);

@@ -24,6 +24,7 @@
 #include "experiments/launchers/make_launcher.hpp"
 #include "experiments/manifests.hpp"
 #include "experiments/placement_table.hpp"
+#include "experiments/rotated_file.hpp"
 #include "experiments/slurm_script.hpp"
 #include "experiments/unfinished_run.hpp"
 #endif
@@ -176,7 +177,7 @@ public:
   StartedNodes(const LaunchPlan& plan, const fs::path& run_folder)
       : cluster_(plan.cluster),
         kind_(plan.launcher),
-        log_(run_folder / "nodes.log", std::ios::app),
+        log_(run_folder / "nodes.log"),
         launcher_(launchers::make_launcher(
             cluster_, kind_,
             {.program = own_program(),
@@ -184,7 +185,7 @@ public:
              .data = {{env::suite_folder(), "suite"}},
              .environment = {},
              .output = [this](const std::string& node, std::string_view line) {
-               log(node + ": " + std::string(line));
+               log(node, std::string(line));
              }})) {}
   ~StartedNodes() {
     watcher_ = {};
@@ -211,9 +212,9 @@ private:
                                   : std::vector<fs::path>{fs::path(cluster.keys())};
   }
 
-  void log(const std::string& line) {
+  void log(const std::string& node, const std::string& line) {
     const std::scoped_lock lock(mutex_);
-    log_ << line << std::endl;
+    log_.write(log_time(std::chrono::system_clock::now()) + ' ' + node + ": " + line);
   }
 
   void watch(const std::stop_token& ended) {
@@ -226,9 +227,9 @@ private:
       }
       due.clear();
       for (const launchers::NodeEnd& end : launcher_->poll()) {
-        log(end.how);
+        log(end.node, end.how);
         for (const std::string& line : end.last_lines) {
-          log(end.node + ": " + line);
+          log(end.node, line);
         }
         if (end.good || ++losses > cluster_.supervision().node_losses()) {
           continue;
@@ -247,7 +248,7 @@ private:
   const Cluster& cluster_;
   LauncherKind kind_;
   std::mutex mutex_; // of log_
-  std::ofstream log_;
+  RotatedFile log_;
   std::unique_ptr<launchers::Launcher> launcher_;
   std::vector<launchers::NodeStart> starts_;
   std::mutex sleep_;
@@ -281,6 +282,9 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
   run.grace_seconds = plan.experiment.checkpoint().grace_seconds() > 0
                           ? plan.experiment.checkpoint().grace_seconds()
                           : plan.cluster.supervision().grace_seconds();
+  const HostPort reached = head_endpoint(plan.cluster, true);
+  run.head_address = reached.host;
+  run.head_port = static_cast<std::uint16_t>(reached.port);
   run.deployment = actors::Deployment{
       .nodes = actors::DeploymentNodes{.placer = make_placer(plan.cluster, plan.experiment, here),
                                        .join_seconds = plan.cluster.supervision().join_seconds()},

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -25,12 +23,6 @@ struct NodeOptions {
 };
 
 #ifdef TROUPE_HAS_ACTORS
-
-std::string host_name() {
-  char text[256] = {};
-  ::gethostname(text, sizeof text - 1);
-  return text;
-}
 
 actors::NodeResources resources(const NodeOptions& options, const std::string& head_host) {
   actors::NodeResources node = actors::resources_of_this_host();
@@ -86,11 +78,12 @@ int play(const NodeOptions& given) {
   const Endpoint head = parse_endpoint(options.head, "--head (TROUPE_HEAD)");
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
-  ActorLauncher launcher({}, options.keys);
+  const actors::NodeResources node = resources(options, head.host);
+  ActorLauncher launcher({}, options.keys, node.name);
   return actors::run_node(
       {.head_host = head.host,
        .head_port = head.port,
-       .resources = resources(options, head.host),
+       .resources = node,
        .keys = read_keys(options.keys),
        .join_seconds = options.join_seconds,
        .start_process = [&](const actors::ProcessOrder& order) { return launcher.start(order); },

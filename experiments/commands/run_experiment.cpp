@@ -11,10 +11,12 @@
 #include "env/make.hpp"
 #include "experiments/commands/actor_launcher.hpp"
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/deployment.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/signals.hpp"
 #include "experiments/curve.hpp"
 #include "experiments/evaluate.hpp"
+#include "experiments/head_file.hpp"
 #include "experiments/on_data.hpp"
 #include "experiments/plan.hpp"
 #include "experiments/plan_workload.hpp"
@@ -67,6 +69,20 @@ void write_report(const Experiment& experiment, const RunFolder& folder, const S
                          : curve_svg(points, experiment.name());
   write_text(folder.path() / "curve.svg", curve);
   write_text(folder.path() / "report.html", report_html(experiment, summary, curve, video));
+}
+
+HeadPlace head_place(const actors::Deployment& deployment, const RunOptions& options,
+                     std::uint16_t port) {
+  std::string address = options.head_address.empty() ? deployment.listen : options.head_address;
+  if (address == "0.0.0.0") {
+    address = host_name();
+  }
+  return {.host = host_name(),
+          .address = address,
+          .port = options.head_port != 0 ? options.head_port : port,
+          .process = ::getpid(),
+          .keys = deployment.keys != nullptr,
+          .started = log_time(std::chrono::system_clock::now())};
 }
 
 void print_summary(const Summary& summary, const Finished& finished, bool json) {
@@ -146,10 +162,18 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
       return launcher.start(order);
     };
   }
+  std::unique_ptr<HeadFile> head_file; // while it serves
+  deployment.listening = [&, nodes = deployment.listening](std::uint16_t port) {
+    head_file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));
+    if (nodes) {
+      nodes(port);
+    }
+  };
   Finished finished{.folder = folder.path()};
   try {
     finished.result =
         start_run(config, folder.path(), checkpoint, deployment, recorder.callbacks(), stop);
+    head_file.reset();
     recorder.finish();
   } catch (const std::exception& failure) {
     recorder.finish();

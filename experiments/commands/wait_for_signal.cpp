@@ -43,4 +43,15 @@ void EndSignals::wait(bool input) const {
   }
 }
 
+bool EndSignals::wait_for(int milliseconds, char key) const {
+  pollfd watched[] = {{.fd = descriptor_, .events = POLLIN, .revents = 0},
+                      {.fd = key != '\0' ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
+  if (poll(watched, 2, milliseconds) <= 0) {
+    return false;
+  }
+  char typed = 0;
+  return watched[0].revents != 0
+         || (watched[1].revents != 0 && (read(STDIN_FILENO, &typed, 1) != 1 || typed == key));
+}
+
 } // namespace troupe::experiments::commands

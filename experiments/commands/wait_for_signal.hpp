@@ -17,6 +17,10 @@ public:
   /// Returns at a signal, or when standard input ends and `input` says that it matters.
   void wait(bool input) const;
 
+  /// Waits so long: true for a signal, and where `key` is one of standard input, which is a
+  /// terminal then.
+  bool wait_for(int milliseconds, char key = '\0') const;
+
 private:
   sigset_t before_{};
   int descriptor_ = -1;

@@ -46,6 +46,12 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"actor", "--help"},
                                              {"launch", "--help"},
                                              {"node", "--help"},
+                                             {"status", "--help"},
+                                             {"top", "--help"},
+                                             {"logs", "--help"},
+                                             {"stop", "--help"},
+                                             {"scale", "--help"},
+                                             {"restart", "--help"},
                                              {"transparent", "--help"}}) {
     CAPTURE(words[0]);
     const Outcome outcome = run_troupe(words);

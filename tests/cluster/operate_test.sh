@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# Every command that operates a run, on two nodes of this host with keys: status, top, logs, scale up and down, a rolling restart, the watchdog, stop, and what
+# they say of a run that is over or whose head was killed.
+# Usage: operate_test.sh <troupe program> <scratch folder>
+set -uo pipefail
+troupe=$1 scratch=$2
+rm -rf "$scratch"
+mkdir -p "$scratch/elsewhere"
+cat >"$scratch/cluster.textproto" <<T
+node { name: "n" count: 2 cores: 2 }
+local {}
+oversubscribe: true
+keys: "$scratch/keys"
+T
+cat >"$scratch/run.textproto" <<'T'
+name: "operated"
+environment { task: "cartpole_balance" action_repeat: 4 }
+replay { shards: 2 minimum_items: 300 samples_per_insert: 8 }
+d4pg { policy_layers: [32, 32] critic_layers: [32, 32] batch_size: 32 }
+learner { replicas: 2 }
+actors { environment: 2 random_steps: 300 restarts: 1 }
+supervision { snapshot_seconds: 3600 lost_seconds: 120 }
+evaluation { period: 0 final_episodes: 1 video: false }
+checkpoint { minutes: 0 }
+stop { environment_steps: 2000000000 }
+T
+"$troupe" keys cluster "$scratch/keys" >/dev/null && "$troupe" keys cluster "$scratch/others" >/dev/null || exit 1
+launch() {
+  OMP_DISPLAY_ENV=true "$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" "$@" >>"$scratch/out" 2>&1 &
+  run=$!
+}
+fail() {
+  echo "$1"
+  tail -n 30 "$scratch/out" "$scratch/said" "$scratch"/runs/operated/*/{log.txt,nodes.log}
+  kill -9 "$run" 2>/dev/null
+  exit 1
+}
+until_true() { # what is waited for, a command: at most two minutes of looking
+  local what=$1
+  shift
+  for _ in $(seq 1200); do
+    kill -0 "$run" 2>/dev/null || fail "the run ended before $what"
+    "$@" && return
+    read -r -t 0.1 <> <(:) || true
+  done
+  fail "never saw $what"
+}
+# operate EXIT-CODE COMMAND…: from another folder; what it prints lies in said, and its errors in errors.
+operate() {
+  local expected=$1 code=0
+  shift
+  (cd "$scratch/elsewhere" && TROUPE_KEYS=$scratch/keys timeout 200 "$troupe" "$@" --runs "$scratch/runs") >"$scratch/said" 2>"$scratch/errors" || code=$?
+  [ "$code" = "$expected" ] || { cat "$scratch/errors"; fail "\`troupe $*\` ended with $code, not $expected"; }
+}
+said() { grep -qE -- "$1" "$scratch/said" || fail "it did not say: $1"; }
+last_error() { tail -n 1 "$scratch/errors" | grep -qE -- "^troupe: .*$1" || { cat "$scratch/errors"; fail "its last line did not say: $1"; }; }
+status() { # a Python expression about the status, as s: its value
+  operate 0 status --json
+  python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$scratch/said" "$1"
+}
+is() { [ "$(status "$1")" = "$2" ]; }
+processes() { pgrep -f "actor --role $1 .*$scratch/runs" | sort -n | tr '\n' ' '; }
+logged() { grep -qE -- "$1" "$folder/log.txt"; }
+
+launch
+until_true 'the head' compgen -G "$scratch/runs/operated/*/head.json" >/dev/null
+folder=$(dirname "$scratch"/runs/operated/*/head.json)
+until_true 'learning' is 's["counters"]["updates"] > 300' True
+
+# What there is.
+is 's["phase"]' training || fail 'it does not train'
+is 'len(s["processes"]), {p["state"] for p in s["processes"]}, [n["name"] for n in s["nodes"] if n["up"]]' "(7, {'up'}, ['n-0', 'n-1'])" || fail 'not all are up'
+[ "$(status 'sorted(p["process"] for p in s["processes"])')" = "[$(processes '.*' | sed 's/ $//; s/ /, /g')]" ] || fail 'other processes'
+operate 0 status "$folder"
+said '^learner/1 +n-[01] +[0-9]+ +up'
+operate 0 top --once
+said "^run +$folder"
+operate 0 logs --role environment/1
+said '^[0-9TZ:-]+ environment/1 on n-[01]: .*OPENMP DISPLAY ENVIRONMENT'
+operate 0 logs --lines 1000
+said 'node n-1: node: joined'
+said ' head: info '
+operate 0 logs --node n-0 --lines 5
+grep -q 'n-1' "$scratch/said" && fail 'a line of another node'
+
+# Who may not, and what may not be.
+(cd "$scratch/elsewhere" && env -u TROUPE_KEYS "$troupe" status "$folder" >"$scratch/said" 2>"$scratch/errors")
+[ $? = 2 ] || fail 'status without keys'
+last_error '--keys DIR'
+(cd "$scratch/elsewhere" && "$troupe" stop "$folder" --keys "$scratch/others" >"$scratch/said" 2>"$scratch/errors")
+[ $? = 1 ] || fail 'a stranger stopped the run'
+operate 2 scale learner=3
+last_error 'learner.replicas does not change'
+operate 2 scale evaluator=2
+last_error 'one evaluator'
+operate 2 scale environment=0
+last_error 'from 1 to'
+operate 2 restart --role environment/17
+last_error 'there are: replay/0'
+operate 2 logs --role actor
+last_error 'must be head, replay'
+
+# Grow and shrink.
+operate 0 scale environment=5
+said '^environment actors: 5$'
+[ "$(processes environment | wc -w)" = 5 ] || fail 'there are not 5 environment processes'
+is 's["environments"], sum(p["role"] == "environment" and p["state"] == "up" for p in s["processes"])' '(5, 5)' || fail 'status knows nothing of 5'
+before=$(status 's["counters"]["updates"]')
+until_true 'learning with 5' is "s['counters']['updates'] > $before + 300" True
+oldest=$(status '[p["process"] for p in s["processes"] if p["role"] == "environment" and p["index"] == 0][0]')
+operate 0 scale environment=1
+[ "$(processes environment)" = "$oldest " ] || fail 'not the oldest environment process alone is left'
+operate 0 scale "$folder" environment=3
+[ "$(processes environment | wc -w)" = 3 ] || fail 'there are not 3 environment processes'
+
+# A rolling restart of all: other processes, nothing lost, nothing counted.
+before_processes=$(processes '.*')
+inserts=$(status 's["counters"]["replay_items"]')
+updates=$(status 's["counters"]["updates"]')
+operate 0 restart
+said '^processes started anew: 8$'
+for process in $before_processes; do
+  kill -0 "$process" 2>/dev/null && fail "process $process was not started anew"
+done
+is '{p["restarts"] for p in s["processes"]}, len(s["failures"])' '({0}, 0)' || fail 'restarts were counted'
+logged ' died' && fail 'somebody died'
+[ "$(status 's["counters"]["replay_items"]')" -ge "$inserts" ] || fail 'items were lost'
+until_true 'updates go on after the restart' is "s['counters']['updates'] > $updates" True
+
+# The watchdog: a frozen shard keeps everybody waiting.
+shard=$(pgrep -f "actor --role replay --index 1 .*$scratch/runs")
+kill -STOP "$shard"
+until_true 'the standstill told' logged 'warning nothing has moved for [0-9]+ s; .*replay 1 has not answered'
+logged 'learner 0, 1: waits for samples of replay|learner 0: waits for samples of replay' || fail 'not told that learners wait'
+is 'any("waits until replay" in w for w in s["waits"])' True || fail 'status does not tell for whom environments wait'
+updates=$(status 's["counters"]["updates"]')
+kill -CONT "$shard"
+until_true 'updates after the standstill' is "s['counters']['updates'] > $updates" True
+
+# Stop, and go on with the number that it was scaled to.
+operate 0 stop
+said 'has ended, its checkpoint is '
+kill -0 "$run" 2>/dev/null && fail 'stop came back before the run was gone'
+wait "$run" || fail "exit code $?"
+pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
+[ -e "$folder/head.json" ] && fail 'head.json was left behind'
+operate 2 stop
+last_error 'no run below it is alive'
+operate 2 status "$folder"
+last_error 'nobody works on this run'
+operate 0 logs --follow --role head
+launch --resume
+until_true 'the head' test -e "$folder/head.json"
+until_true 'three environment actors again' is 'sum(p["role"] == "environment" and p["state"] == "up" for p in s["processes"])' 3
+until_true 'training' is 's["phase"]' training
+
+# A head that was killed is told as such.
+kill -9 "$run"
+wait "$run" 2>/dev/null
+operate 2 status "$folder"
+last_error 'is gone and could not say so'
+for _ in $(seq 600); do
+  pgrep -f "$scratch/runs" >/dev/null || break
+  read -r -t 0.1 <> <(:) || true
+done
+pgrep -f "$scratch/runs" >/dev/null && fail 'a process outlived its head'
+echo 'operated'
