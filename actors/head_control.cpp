@@ -71,7 +71,8 @@ void Head::take_request(std::uint64_t number, const Encoded& request, const Enco
     return;
   }
   std::deque<Key> processes;
-  for (const auto& one : decode<wire::RestartOrder>(order).processes())
+  const auto wanted = decode<wire::RestartOrder>(order);
+  for (const auto& one : wanted.processes())
     processes.emplace_back(role_named(one.role()), one.index());
   const double patience = std::clamp(told.deadline_seconds(), 1.0, 86'400.0);
   requests_.push_back({.number = number,

@@ -230,9 +230,8 @@ TEST_CASE_FIXTURE(SupervisorFixture,
                               static_cast<std::uint8_t>(Role::environment), std::int32_t{0});
     deliver_all();
     CHECK_FALSE(self->has_next_message()); // its actor ended, its process has not
-    ::kill(processes.back(), SIGTERM);     // as its process ends after its actor
-    siginfo_t how{};
-    REQUIRE(::waitid(P_PID, static_cast<id_t>(processes.back()), &how, WEXITED | WNOWAIT) == 0);
+    ::kill(processes.back(), SIGKILL);     // as its process ends after its actor
+    wait_until_dead(processes.back());
     pass(1);
     left.receive([](done_atom) {}, [](const caf::error&) { FAIL("it did not leave"); });
     CHECK_FALSE(loss());
