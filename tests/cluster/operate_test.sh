@@ -140,7 +140,7 @@ until_true 'updates after the standstill' is "s['counters']['updates'] > $update
 # Stop, and go on with the number that it was scaled to.
 operate 0 stop
 said 'has ended, its checkpoint is '
-kill -0 "$run" 2>/dev/null && fail 'stop came back before the run was gone'
+pgrep -f "troupe (actor|node) .*$scratch" >/dev/null && fail 'stop came back before the processes of the run were gone'
 wait "$run" || fail "exit code $?"
 pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
 [ -e "$folder/head.json" ] && fail 'head.json was left behind'
