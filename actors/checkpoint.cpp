@@ -98,7 +98,7 @@ std::vector<std::pair<std::int64_t, fs::path>> complete_ones(const fs::path& fol
 }
 
 fs::path former_name(const fs::path& complete) {
-  return complete.parent_path() / ("." + complete.filename().string() + ".former");
+  return complete.parent_path() / (std::string(".") + complete.filename().string() + ".former");
 }
 
 /// Two folders change their names in one step, where the file system can.

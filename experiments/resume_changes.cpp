@@ -69,7 +69,7 @@ std::string text_of_value(const Message& message, const FieldDescriptor& field) 
   }
   std::string text;
   for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
-    text += (i == 0 ? "" : ",") + value_text(message, field, i);
+    text += std::string(i == 0 ? "" : ",") + value_text(message, field, i);
   }
   return text;
 }
