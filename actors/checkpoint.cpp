@@ -111,15 +111,26 @@ void remove_checkpoint(const fs::path& checkpoint) {
   fs::remove_all(checkpoint);
 }
 
+/// Sorted.
+std::vector<fs::path> files_under(const fs::path& folder) {
+  std::vector<fs::path> files;
+  try {
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+      if (entry.is_regular_file())
+        files.push_back(entry.path());
+  } catch (const fs::filesystem_error& e) { // which need not name the folder
+    throw std::runtime_error("cannot list the folder " + folder.string() + ": "
+                             + e.code().message());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 } // namespace
 
 void commit_checkpoint(const fs::path& partial, const fs::path& complete, wire::Manifest manifest) {
   manifest.clear_files();
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(partial))
-    if (entry.is_regular_file())
-      files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
+  const auto files = files_under(partial);
   for (const fs::path& path : files) {
     auto* file = manifest.add_files();
     file->set_name(fs::relative(path, partial).string());

@@ -190,6 +190,7 @@ EnvironmentActor::behavior_type environment_actor(Self self, EnvironmentOptions 
         self->state.least_version = least_version;
         self->state.hold = hold;
         resume_stepping(self);
+        return done_atom_v;
       },
       [self](scale_atom, std::int64_t run_steps, std::int64_t lanes) {
         self->state.collector->share_run(run_steps, lanes);

@@ -69,14 +69,19 @@ void Head::share_steps() {
 
 void Head::grant_environments() {
   for (const auto index : indices(Role::environment))
-    self_->send(actor(Role::environment, index), grant_atom_v, steps_granted(index),
-                std::uint64_t{0}, false);
+    caf::anon_send(actor(Role::environment, index), grant_atom_v, steps_granted(index),
+                   std::uint64_t{0}, false);
 }
 
 void Head::pause() {
   paused_ = true;
-  for (const auto& environment : all(Role::environment)) // before shards take all that comes
-    self_->send(environment, grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
+  // They stand still before shards take all that comes: one on a host that was cut off would hear
+  // of the pause long after its way to the shards is whole again.
+  for (const auto& environment : all(Role::environment))
+    caf::anon_send(environment, grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
+  for (const auto& environment : all(Role::environment))
+    ask<done_atom>(environment, kRequestDeadline, "pausing an environment actor", grant_atom_v,
+                   std::int64_t{0}, std::uint64_t{0}, false);
   for (const auto& shard : all(Role::replay)) // what is on its way may arrive, whatever the ratio
     ask<done_atom>(shard, kRequestDeadline, "opening a shard", open_atom_v, true);
   for (const auto index : indices(Role::environment))
@@ -120,7 +125,7 @@ void Head::train_in_rounds() {
     lane_steps_ += kInsertSteps;
     const auto version = static_cast<std::uint64_t>(updates_granted_);
     for (const auto& environment : all(Role::environment))
-      self_->send(environment, grant_atom_v, lane_steps_ - before_.lane_steps(), version, true);
+      caf::anon_send(environment, grant_atom_v, lane_steps_ - before_.lane_steps(), version, true);
     for (const auto& environment : all(Role::environment))
       ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                         flush_atom_v);

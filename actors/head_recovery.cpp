@@ -68,7 +68,7 @@ void Head::make_as_before(Role role, std::int32_t index) {
     load(role, index, path);
   subscribe(role, index);
   if (role == Role::environment && training_)
-    self_->send(actor(role, index), grant_atom_v, steps_granted(index), std::uint64_t{0}, false);
+    caf::anon_send(actor(role, index), grant_atom_v, steps_granted(index), std::uint64_t{0}, false);
   if (role == Role::learner)
     self_->send(actor(role, index), grant_atom_v, updates_granted_);
   log("info", std::string(role_name(role)) + " actor " + std::to_string(index)

@@ -183,7 +183,7 @@ using EnvironmentActor = caf::typed_actor<
     caf::reacts_to<publish_atom, ParametersPtr>,
     // agent steps per environment since it was started or restored, least parameter version for
     // steps with the policy, hold insertions until flush
-    caf::reacts_to<grant_atom, std::int64_t, std::uint64_t, bool>,
+    caf::replies_to<grant_atom, std::int64_t, std::uint64_t, bool>::with<done_atom>,
     // the run was scaled: its agent steps so far, its environments from now on
     caf::reacts_to<scale_atom, std::int64_t, std::int64_t>,
     caf::reacts_to<step_atom>, // to itself: play a few steps, then look at the mailbox

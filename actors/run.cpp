@@ -48,6 +48,18 @@ void check(const RunConfig& config, bool processes) {
         "replay.minimum_items " + std::to_string(config.replay.minimum_items)
         + " is above replay.capacity_items " + std::to_string(config.replay.capacity_items)
         + ": learning would never begin; lower it");
+  const auto lanes = std::int64_t{config.actors.environment} * config.actors.environments_per_actor;
+  if (config.replay.shards > lanes)
+    throw std::invalid_argument("replay.shards " + std::to_string(config.replay.shards)
+                                + " is above " + std::to_string(lanes)
+                                + ", the environments of the run: each inserts into one shard, and "
+                                  "one without items would hold up the learner; use fewer shards");
+  if (config.deterministic && lanes % config.replay.shards != 0)
+    throw std::invalid_argument(
+        "deterministic: true with replay.shards " + std::to_string(config.replay.shards) + " and "
+        + std::to_string(lanes)
+        + " environments (actors.environment * actors.environments_per_actor): each shard must get "
+          "the same share of a round's items; make the environments a multiple of the shards");
   if (config.deterministic && rows < config.replay.shards)
     throw std::invalid_argument("deterministic: true with replay.shards "
                                 + std::to_string(config.replay.shards) + " and a batch of "

@@ -4,10 +4,8 @@
 
 #include "actors/node_info.hpp"
 #include "actors/parameter_actor.hpp"
-#include "actors/strategies.hpp"
 #include "actors/supervisor_nodes.hpp"
 #include "actors/system.hpp"
-#include "collectives/communicator.hpp"
 
 namespace troupe::actors {
 
@@ -21,10 +19,6 @@ constexpr std::chrono::milliseconds kPeriod{200};
 constexpr int kPatience = 100;             // ticks: 20 s for everybody to leave
 constexpr std::int64_t kLongestPause = 50; // ticks: 10 s before a restart
 constexpr std::int64_t kLongestLeave = 50; // ticks: 10 s, then it is killed
-
-bool in_processes(const SupervisorState& state) {
-  return state.options.head_port != 0;
-}
 
 /// Whether it is this life of one of ours.
 std::optional<Key> key_of(const SupervisorState& state, const wire::Life& life) {
@@ -135,35 +129,6 @@ void watch(Self self, const Key& key, const caf::actor& who) {
                  key.second, who);
 }
 
-RoleWiring wiring_here(SupervisorState& state, const Key& key) {
-  RoleWiring wiring;
-  wiring.index = key.second;
-  wiring.incarnation = state.children[key].incarnation;
-  wiring.steps_before = state.children[key].steps_before;
-  wiring.environments = state.options.config.actors.environment;
-  wiring.transitions = state.options.transitions;
-  wiring.shards = state.shards;
-  if (key.first == Role::parameter_server) {
-    if (!state.context)
-      state.context = std::make_shared<env::wire::Context>();
-    wiring.context = state.context;
-    wiring.endpoint = state.server_endpoints.at(static_cast<std::size_t>(key.second));
-  }
-  if (key.first == Role::learner) {
-    wiring.device = device_of_learner(state.options.config, false, key.second);
-    if (key.second == 0)
-      wiring.parameters = state.parameters;
-    if (has_strategy(state.options.config)) {
-      if (!state.strategy)
-        state.strategy = learner::make_strategy(
-            strategy_of(state.options.config, false, state.server_endpoints));
-      wiring.strategy = [own = state.strategy] { return own; };
-      wiring.local_id = key.second;
-    }
-  }
-  return wiring;
-}
-
 void start(Self self, const Key& key) {
   auto& state = self->state;
   if (in_processes(state)) {
@@ -193,34 +158,6 @@ void start(Self self, const Key& key) {
   watch(self, key, who);
   if ((key.first == Role::environment || key.first == Role::evaluator) && state.parameters)
     self->send(*state.parameters, subscribe_atom_v, who);
-}
-
-/// Learners that begin together meet at a port of their own.
-void choose_collective_port(SupervisorState& state) {
-  const bool first = std::none_of(state.children.begin(), state.children.end(), [](const auto& c) {
-    return c.first.first == Role::learner && c.second.phase != Phase::absent;
-  });
-  if (first && in_processes(state))
-    state.collective_port = collectives::free_port();
-}
-
-wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
-  const auto& child = state.children.at(key);
-  const auto& supervision = state.options.config.supervision;
-  wire::Wiring wiring;
-  for (const auto& endpoint : state.shard_endpoints)
-    wiring.add_shard_endpoints(endpoint);
-  wiring.set_parameter_endpoint(state.parameter_endpoint);
-  for (const auto& endpoint : state.server_endpoints)
-    wiring.add_server_endpoints(endpoint);
-  wiring.set_collective_port(state.collective_port);
-  wiring.set_incarnation(child.incarnation);
-  wiring.set_done_steps(child.steps_before);
-  wiring.set_heartbeat_seconds(supervision.heartbeat_seconds);
-  wiring.set_lost_seconds(supervision.lost_seconds);
-  wiring.set_environments(state.options.config.actors.environment);
-  add_learner_places(state, wiring);
-  return wiring;
 }
 
 caf::result<Encoded> greet(Self self, const wire::Life& life) {

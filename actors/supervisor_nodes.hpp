@@ -1,5 +1,6 @@
 #pragma once
-// The supervisor's part for processes and the nodes they are on; for supervisor_actor.cpp alone.
+// The supervisor's parts for what actors are told of each other, and for processes and the nodes
+// they are on; for supervisor_actor.cpp alone.
 
 #include "actors/supervisor_actor.hpp"
 
@@ -12,6 +13,17 @@ using Phase = SupervisorState::Phase;
 std::int64_t ticks(double seconds);
 std::string number(double value); // "15", "0.5"
 wire::Life life_of(const SupervisorState& state, const Key& key);
+
+bool in_processes(const SupervisorState& state);
+
+/// What an actor in this process is built from.
+RoleWiring wiring_here(SupervisorState& state, const Key& key);
+
+/// What a process is told.
+wire::Wiring wiring_of(SupervisorState& state, const Key& key);
+
+/// Learners that begin together meet at a port of their own.
+void choose_collective_port(SupervisorState& state);
 
 /// Gives a child up and tells the listener; `failed`: it ended with an exception.
 void lost(Self self, const Key& key, std::string reason, bool failed = false);

@@ -127,6 +127,15 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                                                   + "be at least replay.shards, "
                                                   + std::to_string(replay.shards()));
   }
+  const auto environments = std::int64_t{experiment.actors().environment()}
+                            * experiment.actors().environments_per_actor();
+  if (replay.shards() > environments) {
+    checker.complain("replay.shards",
+                     is(replay.shards()) + "be at most " + std::to_string(environments)
+                         + ", the environments of the run (actors.environment * "
+                           "actors.environments_per_actor): each inserts into one shard, and one "
+                           "without items would hold up the learner");
+  }
   const auto length =
       experiment.stop().environment_steps() / experiment.environment().action_repeat();
   if (replay.minimum_items() > length) {

@@ -45,6 +45,7 @@ RunResult go_on(const RunConfig& config, const fs::path& folder, const fs::path&
 TEST_CASE("a run goes on with more and with fewer shards, with all its items and counters") {
   const TemporaryFolder folder;
   auto config = free_run(6000);
+  config.actors.environments_per_actor = 3;
   config.replay.shards = 3;
   const RunResult three = play(config, folder.path());
   REQUIRE(three.error == "");
@@ -75,6 +76,7 @@ TEST_CASE("a run goes on with more and with fewer shards, with all its items and
 TEST_CASE("a deterministic run with other shards keeps its items, too, and repeats to the bit") {
   const TemporaryFolder folder, first, second;
   auto config = small(3000);
+  config.actors.environments_per_actor = 3; // a multiple of both numbers of shards
   const RunResult half = play(config, folder.path());
   REQUIRE(half.error == "");
   config.replay.shards = 3;
@@ -105,6 +107,7 @@ TEST_CASE("a run goes on with any number of learner replicas") {
 TEST_CASE("environment actors that come, go and come again insert under names of their own") {
   const TemporaryFolder folder;
   auto config = free_run(4000);
+  config.replay.shards = 1; // each has an environment that inserts into it
   config.replay.max_times_sampled = 0;
   RunResult before = play(config, folder.path());
   REQUIRE(before.error == "");
@@ -133,9 +136,9 @@ TEST_CASE("what a deterministic run cannot follow is refused before it begins") 
   auto config = small(2400);
   const RunResult half = play(config, folder.path());
   REQUIRE(half.error == "");
-  config.actors.environment = 3;
+  config.actors.environment = 4;
   CHECK_THROWS_WITH_AS(play(config, folder.path(), half.checkpoint),
-                       doctest::Contains("actors.environment 3: the run has 2"),
+                       doctest::Contains("actors.environment 4: the run has 2"),
                        std::invalid_argument);
   config = small(2400);
   config.learner.strategy = "parameter_server";

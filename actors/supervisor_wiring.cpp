@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include "actors/strategies.hpp"
+#include "actors/supervisor_nodes.hpp"
+#include "collectives/communicator.hpp"
+
+namespace troupe::actors::supervision {
+
+bool in_processes(const SupervisorState& state) {
+  return state.options.head_port != 0;
+}
+
+RoleWiring wiring_here(SupervisorState& state, const Key& key) {
+  RoleWiring wiring;
+  wiring.index = key.second;
+  wiring.incarnation = state.children[key].incarnation;
+  wiring.steps_before = state.children[key].steps_before;
+  wiring.environments = state.options.config.actors.environment;
+  wiring.transitions = state.options.transitions;
+  wiring.shards = state.shards;
+  if (key.first == Role::parameter_server) {
+    if (!state.context)
+      state.context = std::make_shared<env::wire::Context>();
+    wiring.context = state.context;
+    wiring.endpoint = state.server_endpoints.at(static_cast<std::size_t>(key.second));
+  }
+  if (key.first == Role::learner) {
+    wiring.device = device_of_learner(state.options.config, false, key.second);
+    if (key.second == 0)
+      wiring.parameters = state.parameters;
+    if (has_strategy(state.options.config)) {
+      if (!state.strategy)
+        state.strategy = learner::make_strategy(
+            strategy_of(state.options.config, false, state.server_endpoints));
+      wiring.strategy = [own = state.strategy] { return own; };
+      wiring.local_id = key.second;
+    }
+  }
+  return wiring;
+}
+
+void choose_collective_port(SupervisorState& state) {
+  const bool first = std::none_of(state.children.begin(), state.children.end(), [](const auto& c) {
+    return c.first.first == Role::learner && c.second.phase != Phase::absent;
+  });
+  if (first && in_processes(state))
+    state.collective_port = collectives::free_port();
+}
+
+wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
+  const auto& child = state.children.at(key);
+  const auto& supervision = state.options.config.supervision;
+  wire::Wiring wiring;
+  for (const auto& endpoint : state.shard_endpoints)
+    wiring.add_shard_endpoints(endpoint);
+  wiring.set_parameter_endpoint(state.parameter_endpoint);
+  for (const auto& endpoint : state.server_endpoints)
+    wiring.add_server_endpoints(endpoint);
+  wiring.set_collective_port(state.collective_port);
+  wiring.set_incarnation(child.incarnation);
+  wiring.set_done_steps(child.steps_before);
+  wiring.set_heartbeat_seconds(supervision.heartbeat_seconds);
+  wiring.set_lost_seconds(supervision.lost_seconds);
+  wiring.set_environments(state.options.config.actors.environment);
+  add_learner_places(state, wiring);
+  return wiring;
+}
+
+} // namespace troupe::actors::supervision
