@@ -118,8 +118,8 @@ std::pair<std::string, std::int32_t> parse_role(const std::string& text) {
 
 std::string why_not_scaled(const RunConfig& config, const std::string& role, std::int32_t count) {
   const std::string stop_first =
-      "; end the run with `troupe stop`, change the key in its config.textproto, and go on with it "
-      "(`troupe resume`, or `troupe launch … --resume`)";
+      "; end the run with `troupe stop`, and go on with --set and another number (`troupe resume`, "
+      "or `troupe launch … --resume`)";
   try {
     role_named(role);
   } catch (const std::invalid_argument& e) {
@@ -153,6 +153,10 @@ std::string why_not_scaled(const RunConfig& config, const std::string& role, std
   if (count < 1 || count > kMostEnvironments)
     return "environment=" + std::to_string(count) + ": must be from 1 to "
            + std::to_string(kMostEnvironments);
+  if (std::int64_t{count} * config.actors.environments_per_actor < config.replay.shards)
+    return "environment=" + std::to_string(count) + ": the run has "
+           + std::to_string(config.replay.shards)
+           + " replay shards, and each needs an environment that inserts into it";
   return {};
 }
 

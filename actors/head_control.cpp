@@ -106,9 +106,6 @@ void Head::serve_requests() {
 
 /// Gives what is in the way, or "".
 std::string Head::scale_to(std::int32_t wanted, std::string& text) {
-  if (std::int64_t{wanted} * config_.actors.environments_per_actor < config_.replay.shards)
-    return "the run has " + std::to_string(config_.replay.shards)
-           + " replay shards, and each needs an environment that inserts into it";
   pause();
   const auto problem =
       ask<std::string>(caf::actor_cast<caf::actor>(*supervisor_), kRequestDeadline,

@@ -114,6 +114,25 @@ void check_pixels(const Experiment& experiment, Checker& checker) {
   }
 }
 
+/// Each environment inserts into one shard, and a batch has the same number of rows of each.
+void check_shards(const Experiment& experiment, Checker& checker) {
+  const auto shards = experiment.replay().shards();
+  const auto environments = std::int64_t{experiment.actors().environment()}
+                            * experiment.actors().environments_per_actor();
+  const std::string of_run = std::to_string(environments)
+                             + ", the environments of the run (actors.environment * "
+                               "actors.environments_per_actor)";
+  if (shards > environments) {
+    checker.complain("replay.shards", is(shards) + "be at most " + of_run
+                                          + ": each inserts into one shard, and one without "
+                                            "items would hold up the learner");
+  } else if (experiment.deterministic() && environments % shards != 0) {
+    checker.complain("replay.shards", is(shards) + "divide " + of_run
+                                          + ": with deterministic: true each shard gets the same "
+                                            "share of a round's items");
+  }
+}
+
 void check_replay(const Experiment& experiment, Checker& checker) {
   const auto& replay = experiment.replay();
   if (replay.minimum_items() > replay.capacity_items()) {
@@ -126,15 +145,6 @@ void check_replay(const Experiment& experiment, Checker& checker) {
     checker.complain("replay.capacity_items", is(static_cast<double>(replay.capacity_items()))
                                                   + "be at least replay.shards, "
                                                   + std::to_string(replay.shards()));
-  }
-  const auto environments = std::int64_t{experiment.actors().environment()}
-                            * experiment.actors().environments_per_actor();
-  if (replay.shards() > environments) {
-    checker.complain("replay.shards",
-                     is(replay.shards()) + "be at most " + std::to_string(environments)
-                         + ", the environments of the run (actors.environment * "
-                           "actors.environments_per_actor): each inserts into one shard, and one "
-                           "without items would hold up the learner");
   }
   const auto length =
       experiment.stop().environment_steps() / experiment.environment().action_repeat();
@@ -258,6 +268,7 @@ std::vector<std::string> check_relations(const Experiment& experiment, const Ori
   check_wrappers(experiment, checker);
   check_name(experiment, checker);
   check_pixels(experiment, checker);
+  check_shards(experiment, checker);
   check_replay(experiment, checker);
   check_agent(experiment, checker);
   check_checkpoints(experiment, checker);

@@ -76,7 +76,8 @@ wire::ControlRequest scale(const std::string& role, int count) {
 
 TEST_CASE("what cannot grow while a run goes on is refused with the reason and the way out") {
   const RunConfig config;
-  RunConfig deterministic, on_data;
+  RunConfig deterministic, on_data, sharded;
+  sharded.replay.shards = 3;
   deterministic.deterministic = true;
   on_data.workload = [] { return std::unique_ptr<learner::Replica>(); };
   CHECK(why_not_scaled(config, "environment", 16).empty());
@@ -94,6 +95,7 @@ TEST_CASE("what cannot grow while a run goes on is refused with the reason and t
         Row{config, "environment", -3, "from 1 to"},
         Row{config, "environment", 70'000, "from 1 to"},
         Row{deterministic, "environment", 4, "deterministic"},
+        Row{sharded, "environment", 2, "3 replay shards"},
         Row{on_data, "environment", 4, "data"}}) {
     CAPTURE(row.role);
     CHECK(has(why_not_scaled(row.config, row.role, row.count), row.word));

@@ -108,8 +108,10 @@ is 's["environments"], sum(p["role"] == "environment" and p["state"] == "up" for
 before=$(status 's["counters"]["updates"]')
 until_true 'learning with 5' is "s['counters']['updates'] > $before + 300" True
 oldest=$(status '[p["process"] for p in s["processes"] if p["role"] == "environment" and p["index"] == 0][0]')
-operate 0 scale environment=1
-[ "$(processes environment)" = "$oldest " ] || fail 'not the oldest environment process alone is left'
+operate 2 scale environment=1
+last_error '2 replay shards'
+operate 0 scale environment=2
+[ "$(processes environment | tr ' ' '\n' | grep -cx "$oldest")" = 1 ] && [ "$(processes environment | wc -w)" = 2 ] || fail 'the oldest environment process is not one of two'
 operate 0 scale "$folder" environment=3
 [ "$(processes environment | wc -w)" = 3 ] || fail 'there are not 3 environment processes'
 

@@ -69,7 +69,7 @@ TEST_CASE("What is wrong with an environment is told before a run's folder exist
            {{"--set", "deterministic=true", "--set", "replay.shards=2", "--set",
              "actors.environment=3"},
             2,
-            "a multiple of the shards"},
+            "must divide 3, the environments of the run"},
            {{"--set", "environment.models=nowhere"}, 1, "nowhere"},
            {{"--set", pixels + "elsewhere"}, 2, "'elsewhere' is not a camera"},
            {{"--set", pixels + "7"}, 2, "'7' is not a camera"},

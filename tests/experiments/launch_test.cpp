@@ -54,7 +54,7 @@ TEST_CASE("The same as JSON for scripts, with --set above the cluster's counts")
   write_cluster(folder / "two.textproto", "role { name: \"environment\" count: 3 }");
   const Outcome outcome =
       run_troupe({"launch", "two.textproto", "quickstart", "--dry-run", "--json", "--set",
-                  "actors.environment=1", "--launcher", "none"},
+                  "actors.environment=2", "--launcher", "none"},
                  folder.path());
   CAPTURE(outcome.output);
   REQUIRE(outcome.exit_code == 0);
@@ -62,7 +62,7 @@ TEST_CASE("The same as JSON for scripts, with --set above the cluster's counts")
   CHECK(json["cluster"] == "two");
   CHECK(json["launcher"] == "none");
   CHECK(json["experiment"] == "quickstart");
-  CHECK(json["placement"].size() == 5);
+  CHECK(json["placement"].size() == 6);
   CHECK(json["placement"][0]["role"] == "environment");
   CHECK(json["placement"][0]["cores"].is_string());
   CHECK(json["free"].size() == 2);
