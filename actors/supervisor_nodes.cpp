@@ -53,6 +53,17 @@ void place_everybody(SupervisorState& state) {
                    false);
 }
 
+/// The first learner without a place on a node that is there, or -1. They are told each other's
+/// places as they begin.
+std::int32_t learner_without_place(const SupervisorState& state) {
+  for (std::int32_t i = 0; i < state.options.config.learner.replicas; ++i) {
+    const auto* at = state.placer->find(role_name(Role::learner), i);
+    if (!at || !state.nodes.contains(at->node))
+      return i;
+  }
+  return -1;
+}
+
 } // namespace
 
 std::int64_t ticks(double seconds) {
@@ -100,6 +111,11 @@ void start_process(Self self, const Key& key) {
         state.placed ? state.placer->place(role_name(key.first), key.second) : Placing{};
     child.waiting = !placing || !state.nodes.contains(placing.at->node);
     child.problem = state.placed ? placing.problem : "the nodes are not all there";
+    if (const auto other = learner_without_place(state);
+        !child.waiting && key.first == Role::learner && other >= 0) {
+      child.waiting = true;
+      child.problem = "learner " + std::to_string(other) + " has no place yet";
+    }
     if (child.waiting)
       return;
     child.node = placing.at->node;

@@ -31,7 +31,7 @@ std::string why_not_started(const SupervisorState& state, const SupervisorState:
     return "its process is being started";
   if (child.not_before > state.now)
     return "it is started again in " + number(seconds(child.not_before - state.now)) + " s";
-  return "no node for it: " + child.problem;
+  return "it waits for a node: " + child.problem;
 }
 
 void add_nodes(const SupervisorState& state, wire::SupervisorReport& report) {

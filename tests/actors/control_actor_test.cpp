@@ -25,7 +25,7 @@ wire::SupervisorReport three_processes() {
   add("replay", 0, "n-0", "up");
   add("environment", 0, "n-0", "up");
   add("environment", 3, "n-1", "waiting");
-  report.mutable_processes(2)->set_waits("no node for it: environment 3 needs 2 cores");
+  report.mutable_processes(2)->set_waits("it waits for a node: environment 3 needs 2 cores");
   return report;
 }
 
@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(ControlFixture, "status is answered without the head, with who
   CHECK(status.supervisor().processes_size() == 3);
   REQUIRE(status.waits_size() == 3);
   CHECK(status.waits(0) == "head: waiting for a learner");
-  CHECK(status.waits(1) == "environment 3: no node for it: environment 3 needs 2 cores");
+  CHECK(status.waits(1) == "environment 3: it waits for a node: environment 3 needs 2 cores");
   CHECK(status.waits(2) == "learner 0: waits for samples of replay 1");
 }
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "actors/node_info.hpp"
 #include "actors/supervisor_actor.hpp"
 
 namespace troupe::actors {
@@ -268,6 +269,78 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   CHECK(wired(1).environments() == 5);
   CHECK_FALSE(ask<std::string>(supervisor, scale_atom_v, std::int32_t{0}).empty());
   CHECK(wired(2).environments() == 5);
+}
+
+TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a place") {
+  RunConfig run;
+  run.learner.replicas = 2;
+  run.supervision.lost_seconds = 3600;
+  Placer placer({{"replay", {}},
+                 {"parameter_server", {}},
+                 {"learner", {.cores = 1}},
+                 {"environment", {}},
+                 {"evaluator", {}}});
+  const NodeResources host{
+      .name = "host", .address = "10.0.0.7", .numa = {{.cores = {0, 1, 2, 3, 4, 5, 6, 7}}}};
+  placer.add_node(host);
+  const auto supervisor =
+      system.spawn(supervisor_actor, SupervisorOptions{.config = run,
+                                                       .transitions = {},
+                                                       .listener = caf::actor(self),
+                                                       .deployment = {.nodes = {{placer}}},
+                                                       .head_port = 4242,
+                                                       .epoch = kEpoch});
+  const auto pass = [&] {
+    scheduler.clock().advance_time(std::chrono::milliseconds(200));
+    deliver_all();
+  };
+  auto joined = self->request(supervisor, caf::infinite, node_atom_v, encode(node_info(host, 1)),
+                              caf::actor(self), system.spawn(idle));
+  deliver_all();
+  joined.receive([](const Encoded&) {}, [](const caf::error&) { FAIL("the node is refused"); });
+  pass();
+  const auto spawn = [&](int index, std::uint64_t incarnation) {
+    self->send(supervisor, spawn_atom_v, static_cast<std::uint8_t>(Role::learner), index,
+               incarnation, std::int64_t{0});
+    pass();
+  };
+  const auto ordered = [&] { // of the node, by index
+    std::vector<int> started;
+    bool more = true;
+    while (more)
+      self->receive(
+          [&](spawn_atom, const Encoded& order) {
+            started.push_back(decode<wire::ProcessStart>(order).life().index());
+          },
+          [](stop_atom, std::uint8_t, std::int32_t) {},
+          caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
+    return started;
+  };
+  spawn(1, 0); // all have places from the beginning
+  spawn(0, 0);
+  CHECK(ordered() == std::vector<int>{1, 0});
+  for (const std::int32_t index : {0, 1})
+    self->send(supervisor, stop_atom_v, static_cast<std::uint8_t>(Role::learner), index);
+  spawn(1, 1); // it would be told that learner 0 is nowhere
+  pass();
+  CHECK(ordered().empty());
+  spawn(0, 1);
+  pass();
+  CHECK(ordered() == std::vector<int>{0, 1});
+  auto wiring = ask<Encoded>(supervisor, hello_atom_v, [] {
+    wire::Life life;
+    life.set_role("learner");
+    life.set_index(1);
+    life.set_epoch(kEpoch);
+    life.set_incarnation(1);
+    return encode(life);
+  }());
+  CHECK(decode<wire::Wiring>(wiring).collective_host() == "10.0.0.7");
+  self->send(supervisor, stop_atom_v);
+  for (int second = 0; second < 130; ++second)
+    pass();
+  caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
+  deliver_all();
 }
 
 } // namespace

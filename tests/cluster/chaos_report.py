@@ -142,7 +142,7 @@ class Report:
 
     @staticmethod
     def _bad(rows):
-        words = ("lost", "twice", "forgotten", "unknown")
+        words = ("lost", "twice", "forgotten")
         return [f"{row['folder']}: " + " ".join(f"{word}={row[word]}" for word in words if row.get(word, "0") != "0")
                 for row in rows if "folder" in row and any(row.get(word, "0") != "0" for word in words)][:4]
 

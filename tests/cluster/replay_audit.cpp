@@ -6,13 +6,13 @@
 //
 // A line for each folder: insertions; refused (insertions that had come before); gaps (sequence
 // numbers of writers that never came since the one before, and newer ones did); forgotten (that the
-// one before had and it lacks); unknown (too many came since to tell). Of each N-th and the last
-// (all by default) also items, lost (items of an earlier one that it lacks) and twice (that are
-// there again). The last line counts items that are in the last folder of more than one shard. An
-// item is known by the bytes of its steps: rewards and noise make them unique.
+// one before had and it lacks). Of each N-th and the last (all by default) also items, lost (items
+// of an earlier one that it lacks) and twice (that are there again). The last line counts items
+// that are in the last folder of more than one shard. An item is known by the bytes of its steps:
+// rewards and noise make them unique.
 //
-// Exit code: 0 nothing lost, forgotten, twice or unknown; 1 something was; 2 a folder cannot be
-// read, or items left for want of room.
+// Exit code: 0 nothing lost, forgotten or twice; 1 something was; 2 a folder cannot be read, or
+// items left for want of room.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -127,27 +127,31 @@ bool has(const wire::SavedWriter& writer, std::uint64_t number) { // at least ol
 }
 
 struct Sequences {
-  std::int64_t gaps = 0, forgotten = 0, unknown = 0;
+  std::int64_t gaps = 0, forgotten = 0;
 };
 
+/// A table counts what comes, so gaps are known however many came; those that are filled later were
+/// gaps of an earlier folder.
 Sequences sequences_since(const Saved& before, const Saved& now) {
   Sequences made;
   const wire::SavedWriter none;
+  std::int64_t numbers = 0, filled = 0;
   for (const auto& [id, old] : before.writers) {
     const auto at = now.writers.find(id);
     const wire::SavedWriter& writer = at == now.writers.end() ? none : at->second;
     for (std::uint64_t number = std::max(oldest_known(old), oldest_known(writer));
-         number <= old.newest(); ++number)
+         number <= old.newest(); ++number) {
       made.forgotten += has(old, number) && !has(writer, number) ? 1 : 0;
+      filled += !has(old, number) && has(writer, number) ? 1 : 0;
+    }
   }
   for (const auto& [id, writer] : now.writers) {
     const auto at = before.writers.find(id);
-    const std::uint64_t next = 1 + (at == before.writers.end() ? 0 : at->second.newest());
-    const std::uint64_t first = std::max(next, oldest_known(writer));
-    made.unknown += static_cast<std::int64_t>(first - next);
-    for (std::uint64_t number = first; number <= writer.newest(); ++number)
-      made.gaps += has(writer, number) ? 0 : 1;
+    numbers += static_cast<std::int64_t>(writer.newest())
+               - static_cast<std::int64_t>(at == before.writers.end() ? 0 : at->second.newest());
   }
+  const std::int64_t came = now.insertions - before.insertions - (now.refused - before.refused);
+  made.gaps = numbers - (came - filled);
   return made;
 }
 
@@ -174,12 +178,11 @@ Counts audit(std::size_t shard, const std::vector<std::string>& folders, std::si
     Saved now = read(folders[i], with_items);
     const Sequences numbers = // the first may be a resumed run's
         i == 0 ? Sequences{} : sequences_since(before, now);
-    sound = sound && numbers.forgotten == 0 && numbers.unknown == 0;
-    std::printf("shard=%zu folder=%s insertions=%lld refused=%lld gaps=%lld forgotten=%lld "
-                "unknown=%lld",
-                shard, folders[i].c_str(), static_cast<long long>(now.insertions),
+    sound = sound && numbers.forgotten == 0;
+    std::printf("shard=%zu folder=%s insertions=%lld refused=%lld gaps=%lld forgotten=%lld", shard,
+                folders[i].c_str(), static_cast<long long>(now.insertions),
                 static_cast<long long>(now.refused), static_cast<long long>(numbers.gaps),
-                static_cast<long long>(numbers.forgotten), static_cast<long long>(numbers.unknown));
+                static_cast<long long>(numbers.forgotten));
     if (with_items) {
       const std::int64_t lost = missing_in(now.items, items);
       const std::int64_t twice = more_than_once(now.items);
