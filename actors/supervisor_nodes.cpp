@@ -212,13 +212,17 @@ void watch_nodes(Self self) {
 
 void stop_nodes(Self self) {
   self->state.nodes_left = self->state.nodes.size();
+  const auto& nodes = self->state.options.deployment.nodes;
+  const bool over = !nodes || !nodes->head_comes_back || !nodes->head_comes_back();
   for (auto& [name, node] : self->state.nodes)
     self->request(node.actor, kRequestDeadline, stop_atom_v)
         .then(
-            [self, agent = node.agent](done_atom) {
+            [self, over, agent = node.agent](done_atom) {
               --self->state.nodes_left;
-              if (agent)
+              if (agent && over)
                 caf::anon_send(agent, done_atom_v);
+              else if (agent)
+                caf::anon_send(agent, stop_atom_v);
             },
             [self](const caf::error&) { --self->state.nodes_left; });
 }

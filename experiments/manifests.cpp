@@ -49,6 +49,9 @@ Json indexed_job(const Cluster& cluster, const std::string& name, int count, con
         {"template", pod_template(cluster, plan)}}}};
 }
 
+// Of a head that is evicted, which 0 would count as the Job's end.
+constexpr const char* kInterruptedCode = "75"; // EX_TEMPFAIL of sysexits.h
+
 std::vector<std::string> head_command(const Cluster& cluster) {
   const HostPort listen = head_endpoint(cluster);
   const std::string folder = kFilesFolder;
@@ -63,7 +66,9 @@ std::vector<std::string> head_command(const Cluster& cluster) {
           (six ? "[" + listen.host + "]:" : listen.host + ":") + std::to_string(listen.port),
           "--runs",
           cluster.runs(),
-          "--resume"};
+          "--resume",
+          "--interrupted-code",
+          kInterruptedCode};
 }
 
 PodPlan head_plan(const Cluster& cluster) {
@@ -161,7 +166,8 @@ Json mpi_job(const Cluster& cluster) {
                       std::string("exec troupe launch ") + kFilesFolder + "/cluster.textproto "
                           + kFilesFolder + "/experiment.textproto --listen \"$TROUPE_ADDRESS:"
                           + std::to_string(head_endpoint(cluster).port) + "\" --runs "
-                          + shell_word(cluster.runs()) + " --resume"};
+                          + shell_word(cluster.runs()) + " --resume --interrupted-code "
+                          + kInterruptedCode};
   PodPlan worker = node_plan(block);
   worker.mpi = true;
   worker.command = {"/usr/sbin/sshd", "-De", "-f", "/opt/troupe/sshd_config"};

@@ -42,6 +42,7 @@ struct LaunchOptions {
   bool resume = false;
   bool dry_run = false;
   bool json = false;
+  int interrupted_code = kDone;
 };
 
 #ifdef TROUPE_HAS_ACTORS
@@ -283,6 +284,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
                           ? plan.experiment.checkpoint().grace_seconds()
                           : plan.cluster.supervision().grace_seconds();
   const HostPort reached = head_endpoint(plan.cluster, true);
+  run.interrupted_code = options.interrupted_code;
   run.head_address = reached.host;
   run.head_port = static_cast<std::uint16_t>(reached.port);
   run.deployment = actors::Deployment{
@@ -349,6 +351,12 @@ void add_launch(CLI::App& app, int& exit_code) {
   command->add_flag("--resume", options->resume,
                     "goes on with the experiment's latest run that has not come to its end, where "
                     "there is one");
+  command
+      ->add_option("--interrupted-code", options->interrupted_code,
+                   "exit code after SIGINT or SIGTERM, for a system that starts it again unless it "
+                   "is 0")
+      ->check(CLI::Range(0, 125))
+      ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "only prints what would be where");
   command->add_option("--manifests", options->manifests,
                       "only writes into this folder what Kubernetes or Slurm starts it with");

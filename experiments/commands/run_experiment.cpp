@@ -156,6 +156,11 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   }
   ActorLauncher launcher(folder.path() / "config.textproto");
   actors::Deployment deployment = options.deployment.value_or(actors::Deployment{});
+  if (deployment.nodes) {
+    deployment.nodes->head_comes_back = [&stop, code = options.interrupted_code] {
+      return code != kDone && stop;
+    };
+  }
   if (options.processes) {
     deployment.head_port = options.port;
     deployment.start_process = [&](const actors::ProcessOrder& order) {
@@ -190,7 +195,12 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
     throw std::runtime_error(cause);
   }
   write_report(experiment, folder, summary, finished.video);
-  return kDone;
+  if (!stop || !finished.result.interrupted || options.interrupted_code == kDone) {
+    return kDone;
+  }
+  std::fprintf(stderr, "troupe: told to end before the run was over; its checkpoint is %s\n",
+               finished.result.checkpoint.c_str());
+  return options.interrupted_code;
 }
 
 } // namespace troupe::experiments::commands

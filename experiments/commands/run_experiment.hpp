@@ -20,6 +20,7 @@ struct RunOptions {
   std::vector<std::string> notes = {}; // for the log, before it begins
   double grace_seconds = -1; // after SIGTERM, then it ends at once; 0: none; -1: the experiment's
   std::optional<actors::Deployment> deployment = {}; // on nodes, in place of `processes`
+  int interrupted_code = 0;      // the exit code after SIGINT or SIGTERM, with a checkpoint
   std::string head_address = {}; // that others reach the head at; empty: where it listens
   std::uint16_t head_port = 0;   // and at which port; 0: where it listens
 };
