@@ -169,15 +169,18 @@ caf::result<Encoded> greet(Self self, const wire::Life& life) {
   return encode(wiring_of(state, *key));
 }
 
+/// Whether it is connected to the other.
+bool is_connected(Role role, Role other) {
+  return role == Role::environment ? other == Role::replay || other == Role::learner
+         : role == Role::learner   ? other == Role::replay
+                                   : role == Role::evaluator && other == Role::learner;
+}
+
 /// Those that are connected to a shard or to the learner learn where it is now.
 void tell_others(Self self, Role moved) {
-  for (const auto& [key, child] : self->state.children) {
-    const bool concerned =
-        key.first == Role::environment
-        || (moved == Role::replay ? key.first == Role::learner : key.first == Role::evaluator);
-    if (concerned && child.phase == Phase::up && child.process)
+  for (const auto& [key, child] : self->state.children)
+    if (is_connected(key.first, moved) && child.phase == Phase::up && child.process)
       caf::anon_send(child.process, wire_atom_v, encode(wiring_of(self->state, key)));
-  }
 }
 
 /// Their connections with parameter servers are for life.
@@ -211,6 +214,9 @@ void joined(Self self, const wire::Life& life, const caf::actor& who, const caf:
   if (life.incarnation() > 0
       && (key->first == Role::replay || (key->first == Role::learner && index == 0)))
     tell_others(self, key->first);
+  if (is_connected(key->first, Role::replay) || is_connected(key->first, Role::learner))
+    caf::anon_send(process, wire_atom_v,
+                   encode(wiring_of(state, *key))); // who moved since it began
 }
 
 void take_beat(Self self, const wire::Life& life, const caf::actor& process) {

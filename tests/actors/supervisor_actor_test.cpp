@@ -34,7 +34,7 @@ void wait_until_dead(int process) {
 }
 
 caf::behavior idle(caf::event_based_actor*) {
-  return {[](tick_atom) {}};
+  return {[](tick_atom) {}, [](wire_atom, const Encoded&) {}};
 }
 
 caf::behavior refuses(caf::event_based_actor* self) {
@@ -269,6 +269,29 @@ TEST_CASE_FIXTURE(SupervisorFixture,
   CHECK(wired(1).environments() == 5);
   CHECK_FALSE(ask<std::string>(supervisor, scale_atom_v, std::int32_t{0}).empty());
   CHECK(wired(2).environments() == 5);
+}
+
+TEST_CASE_FIXTURE(SupervisorFixture, "who joins is told who has moved since it was greeted") {
+  const auto shard_joins = [&](std::uint64_t incarnation, const std::string& endpoint) {
+    spawn(Role::replay, incarnation);
+    self->send(supervisor, joined_atom_v, life(Role::replay, incarnation), system.spawn(idle),
+               process, endpoint);
+    deliver_all();
+  };
+  shard_joins(0, "tcp://127.0.0.1:1 key");
+  spawn(Role::environment, 1);
+  REQUIRE(greeted(life(Role::environment, 1)));
+  shard_joins(1, "tcp://127.0.0.1:1 another");
+  self->send(supervisor, joined_atom_v, life(Role::environment, 1), system.spawn(idle),
+             caf::actor(self), std::string());
+  deliver_all();
+  std::string told;
+  self->receive(
+      [&](wire_atom, const Encoded& wiring) {
+        told = decode<wire::Wiring>(wiring).shard_endpoints(0);
+      },
+      caf::after(std::chrono::seconds(0)) >> [] {});
+  CHECK(told == "tcp://127.0.0.1:1 another");
 }
 
 TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a place") {

@@ -106,6 +106,7 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
       << "while [ ! -e " << (folder / "go").string() << " ]; do sleep 0.1; done\nexit 7\n";
   SlurmJob job(folder / "job.sh", {"-N", "2"});
   std::string said;
+  int hastened = 0;
   const auto until = [&](auto holds) {
     const auto limit = std::chrono::steady_clock::now() + Watched::kDeadline * 4;
     while (std::chrono::steady_clock::now() < limit) {
@@ -114,8 +115,13 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
         said += line + "\n";
       if (state && holds(*state))
         return true;
-      if (state && state->name == "PENDING" && state->restarts > 0) // it would wait two minutes
-        shell("scontrol update jobid=" + job.id() + " starttime=now");
+      if (state && state->ended)
+        return false;
+      if (state && state->name == "PENDING" && state->restarts > hastened) {
+        hastened = state->restarts; // it would wait two minutes, but slurmd refuses a job in the
+                                    // second in which it ended it
+        shell("scontrol update jobid=" + job.id() + " starttime=now+2");
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(200)); // Slurm tells nobody
     }
     return false;
