@@ -29,6 +29,11 @@ struct Admission {
   std::function<void(const std::string&)> on_stranger;
 };
 
+/// ZAP's name for sockets without keys. Whose socket has such a name, ZeroMQ lets nobody in that
+/// speaks an older ZMTP than 3.0: from such a peer, noise taken for a routing id ends the process
+/// (libzmq 4.3.4, zmtp_engine.cpp, process_routing_id_msg()) when the socket closes meanwhile.
+inline constexpr const char* kPlainDomain = "plain";
+
 /// Answers ZeroMQ's questions (ZAP) whether a key may connect, and counts the connections that came
 /// to nothing. One per Context, with a thread of its own.
 class Gatekeeper {

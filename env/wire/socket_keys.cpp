@@ -24,6 +24,10 @@ void set_own_pair(void* socket, const KeyPair& own) {
   set(socket, ZMQ_CURVE_SECRETKEY, own.secret_key);
 }
 
+void refuse_old_peers(void* socket) {
+  set(socket, ZMQ_ZAP_DOMAIN, std::string(kPlainDomain));
+}
+
 } // namespace
 
 /// What a peer may send in one frame, as it is on its way.
@@ -77,8 +81,12 @@ std::string Socket::use_keys_to_bind(const std::string& endpoint) {
   const auto& shared = context_->keys();
   // Bound off the loopback interface once, it encrypts there too.
   const bool stays_plain = is_loopback(endpoint) && !(shared && admission_);
-  if (options_.server_keys || stays_plain)
+  if (options_.server_keys)
     return "";
+  if (stays_plain) {
+    refuse_old_peers(handle_);
+    return "";
+  }
   if (shared) {
     set_server_keys(server_keys(*shared));
     return shared->own.public_key;
@@ -89,6 +97,7 @@ std::string Socket::use_keys_to_bind(const std::string& endpoint) {
                                   "to encrypt with; bind to tcp://127.0.0.1:*, or make keys: for a "
                                   "deployment with `troupe keys cluster DIR` (--keys DIR), for one "
                                   "socket with `troupe keys new DIR` (server_keys)");
+  refuse_old_peers(handle_);
   return "";
 }
 

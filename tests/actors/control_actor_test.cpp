@@ -2,15 +2,12 @@
 
 #include "actors/control_actor.hpp"
 #include "actors/metrics_actor.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::actors {
 namespace {
 
 constexpr std::uint64_t kEpoch = 7;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 wire::SupervisorReport three_processes() {
   wire::SupervisorReport report;

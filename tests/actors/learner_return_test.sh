@@ -2,7 +2,8 @@
 # A learner that is killed comes back with the state of the one that lives, not with an old snapshot; when both are killed, with the snapshot. Says what either way loses.
 # Usage: learner_return_test.sh <troupe program> <scratch folder>
 set -uo pipefail
-troupe=$1 scratch=$2
+troupe=$1 scratch=$2 name=returns
+. "$(dirname "$(readlink -f "$0")")/../run_watch.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cat >"$scratch/run.textproto" <<'T'
@@ -19,33 +20,14 @@ stop { environment_steps: 2000000000 }
 T
 "$troupe" train "$scratch/run.textproto" --processes --runs "$scratch/runs" >"$scratch/out" 2>&1 &
 run=$!
-fail() {
-  echo "$1"
-  tail -n 30 "$scratch/out" "$scratch"/runs/returns/*/log.txt
-  kill -9 "$run" 2>/dev/null
-  exit 1
-}
-until_true() { # what is waited for, a command: at most a minute of looking
-  local what=$1
-  shift
-  for _ in $(seq 600); do
-    kill -0 "$run" 2>/dev/null || fail "the run ended before $what"
-    "$@" && return
-    read -r -t 0.1 <> <(:) || true
-  done
-  fail "never saw $what"
-}
-updates() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "updates") at = i } END { printf "%d", $at }' "$scratch"/runs/returns/*/metrics.csv 2>/dev/null || echo 0; }
-above() { [ "$(updates)" -gt "$1" ]; }
 log() { cat "$scratch"/runs/returns/*/log.txt; }
 back() { [ "$(log | grep -cE 'learner actor [01] is back')" -ge "$1" ]; }
 lives() { log | grep -oE "learner $1 lives: its state after [0-9]+ updates" | tail -n 1 | grep -oE '[0-9]+ updates' | grep -oE '[0-9]+'; }
-victim() { pgrep -P "$run" -f "role learner --index $1 " | head -n 1; }
 
 until_true 'learning' above 1000
 for dead in 1 0; do
-  before=$(updates)
-  kill -9 "$(victim "$dead")" || fail "no learner $dead"
+  before=$(column updates)
+  kill -9 "$(victim learner "$dead")" || fail "no learner $dead"
   until_true "the learners back after the death of $dead" back $((4 - 2 * dead))
   state=$(lives $((1 - dead)))
   [ -n "$state" ] || fail "learner $((1 - dead)) lived and its state was not taken"
@@ -55,13 +37,9 @@ for dead in 1 0; do
   newest=$(ls "$scratch"/runs/returns/*/snapshots/learner | sort -n | tail -n 1)
   [ "${newest:-0}" -ge "$state" ] || fail "no snapshot of $state updates or more"
 done
-before=$(updates)
-kill -9 "$(victim 0)" "$(victim 1)" || fail 'no learners'
+before=$(column updates)
+kill -9 "$(victim learner 0)" "$(victim learner 1)" || fail 'no learners'
 until_true 'the learners back after the death of both' back 6
 until_true 'updates after the death of both' above 0
-kill -TERM "$run"
-wait "$run"
-code=$?
-[ "$code" = 0 ] || fail "exit code $code"
-pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
+end_run
 echo 'survived'

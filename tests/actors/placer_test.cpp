@@ -1,4 +1,5 @@
 #include "actors/placer.hpp"
+#include "tests/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -6,6 +7,7 @@
 #include <set>
 
 using namespace troupe::actors;
+using troupe::has;
 
 namespace {
 
@@ -21,10 +23,6 @@ NodeResources node(const std::string& name, int cores, int gpus = 0, std::int64_
   return {.name = name,
           .numa = {{.cores = range(0, cores), .gpus = range(0, gpus)}},
           .memory_bytes = memory};
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::string home(const Placer& placer, const std::string& role, int index) {

@@ -12,6 +12,7 @@
 #include "actors/tls.hpp"
 #include "tests/actors/peers.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::actors {
 namespace {
@@ -104,10 +105,6 @@ std::string refusal(Side& side, int port) {
     return error.what();
   }
   return "";
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// An honest node is served, whatever goes on.

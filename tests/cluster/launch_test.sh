@@ -3,7 +3,8 @@
 # It goes on with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before.
 # Usage: launch_test.sh <troupe program> <scratch folder>
 set -uo pipefail
-troupe=$1 scratch=$2
+troupe=$1 scratch=$2 name=launched
+. "$(dirname "$(readlink -f "$0")")/../run_watch.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cat >"$scratch/cluster.textproto" <<'T'
@@ -26,24 +27,6 @@ stop { environment_steps: 2000000000 }
 T
 "$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" >"$scratch/out" 2>&1 &
 run=$!
-fail() {
-  echo "$1"
-  tail -n 30 "$scratch/out" "$scratch"/runs/launched/*/{log.txt,nodes.log}
-  kill -9 "$run" 2>/dev/null
-  exit 1
-}
-until_true() { # what is waited for, a command: at most a minute of looking
-  local what=$1
-  shift
-  for _ in $(seq 600); do
-    kill -0 "$run" 2>/dev/null || fail "the run ended before $what"
-    "$@" && return
-    read -r -t 0.1 <> <(:) || true
-  done
-  fail "never saw $what"
-}
-updates() { awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "updates") at = i } END { printf "%d", $at }' "$scratch"/runs/launched/*/metrics.csv 2>/dev/null || echo 0; }
-above() { [ "$(updates)" -gt "$1" ]; }
 said() { [ "$(grep -cE "$1" "$scratch"/runs/launched/*/"$2")" -ge "$3" ]; }
 snapshot() { [ -n "$(ls "$scratch"/runs/launched/*/snapshots/learner 2>/dev/null)" ]; }
 
@@ -54,15 +37,10 @@ agent=$(ps -o ppid= -p "$(pgrep -f "role learner --index 0 .*$scratch/runs" | he
 kill -9 "$agent" || fail 'no node'
 until_true 'the death of the node told' said 'its node n-[01] ' log.txt 1
 until_true 'the learners back' said 'learner actor [01] is back' log.txt 2
-before=$(updates)
+before=$(column updates)
 until_true 'updates after the death of the node' above "$before"
 until_true 'the node back' said 'joined as' nodes.log 3
-kill -TERM "$run"
-wait "$run"
-code=$?
-[ "$code" = 0 ] || fail "exit code $code"
-pgrep -f "$scratch/runs" >/dev/null && fail 'a process was left behind'
-ls "$scratch"/runs/launched/*/checkpoints/*/manifest.json >/dev/null || fail 'no checkpoint'
+end_run
 
 sed -i 's/count: 2/count: 3/' "$scratch/cluster.textproto"
 more=("$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" --resume --set replay.shards=3 --set learner.replicas=1)
@@ -70,15 +48,11 @@ more=("$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --r
 code=$?
 [ "$code" = 2 ] || fail "replay.n_step=2 gave exit code $code"
 grep -q 'replay.n_step was 5 and is 2' "$scratch/out" || fail 'the refused key was not named'
-before=$(updates)
+before=$(column updates)
 "${more[@]}" >"$scratch/out" 2>&1 &
 run=$!
 until_true 'the items dealt out' said 'the items of 1 replay shards are dealt to 3' log.txt 1
 until_true 'updates after the resumption' above "$before"
-kill -TERM "$run"
-wait "$run"
-code=$?
-[ "$code" = 0 ] || fail "exit code $code of the resumed run"
+end_run
 [ "$(find "$scratch"/runs/launched -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || fail 'it began another run'
-pgrep -f "$scratch/runs" >/dev/null && fail 'a process of the resumed run was left behind'
 echo 'survived'

@@ -3,7 +3,8 @@
 # they say of a run that is over or whose head was killed.
 # Usage: operate_test.sh <troupe program> <scratch folder>
 set -uo pipefail
-troupe=$1 scratch=$2
+troupe=$1 scratch=$2 name=operated
+. "$(dirname "$(readlink -f "$0")")/../run_watch.sh"
 rm -rf "$scratch"
 mkdir -p "$scratch/elsewhere"
 cat >"$scratch/cluster.textproto" <<T
@@ -29,30 +30,14 @@ launch() {
   OMP_DISPLAY_ENV=true "$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --runs "$scratch/runs" "$@" >>"$scratch/out" 2>&1 &
   run=$!
 }
-fail() {
-  echo "$1"
-  tail -n 30 "$scratch/out" "$scratch/said" "$scratch"/runs/operated/*/{log.txt,nodes.log}
-  kill -9 "$run" 2>/dev/null
-  exit 1
-}
-until_true() { # what is waited for, a command: at most two minutes of looking
-  local what=$1
-  shift
-  for _ in $(seq 1200); do
-    kill -0 "$run" 2>/dev/null || fail "the run ended before $what"
-    "$@" && return
-    read -r -t 0.1 <> <(:) || true
-  done
-  fail "never saw $what"
-}
 # operate EXIT-CODE COMMAND…: from another folder; what it prints lies in said, and its errors in errors.
 operate() {
   local expected=$1 code=0
   shift
   (cd "$scratch/elsewhere" && TROUPE_KEYS=$scratch/keys timeout 200 "$troupe" "$@" --runs "$scratch/runs") >"$scratch/said" 2>"$scratch/errors" || code=$?
-  [ "$code" = "$expected" ] || { cat "$scratch/errors"; fail "\`troupe $*\` ended with $code, not $expected"; }
+  [ "$code" = "$expected" ] || { cat "$scratch/errors"; fail "\`troupe $*\` ended with $code, not $expected: $(cat "$scratch/said")"; }
 }
-said() { grep -qE -- "$1" "$scratch/said" || fail "it did not say: $1"; }
+said() { grep -qE -- "$1" "$scratch/said" || { cat "$scratch/said"; fail "it did not say: $1"; }; }
 last_error() { tail -n 1 "$scratch/errors" | grep -qE -- "^troupe: .*$1" || { cat "$scratch/errors"; fail "its last line did not say: $1"; }; }
 status() { # a Python expression about the status, as s: its value
   operate 0 status --json

@@ -13,6 +13,7 @@
 #include "collectives/hierarchical_backend.hpp"
 #include "collectives/rendezvous.hpp"
 #include "collectives/shared_memory_backend.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::collectives {
 
@@ -103,10 +104,6 @@ inline bool all_empty(const std::vector<std::string>& errors) {
     if (!error.empty())
       return false;
   return true;
-}
-
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 } // namespace troupe::collectives

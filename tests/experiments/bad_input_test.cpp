@@ -9,16 +9,13 @@
 #include "experiments/run_folder.hpp"
 #include "tests/experiments/program.hpp"
 #include "tests/experiments/small_run.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Outcome run_words(const std::vector<std::string>& words, const fs::path& folder) {
   Program program(words, folder);

@@ -6,6 +6,7 @@
 
 #include "experiments/config.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -31,10 +32,6 @@ struct Files {
     return "";
   }
 };
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 } // namespace
 

@@ -8,6 +8,7 @@
 #include "env/random.hpp"
 #include "experiments/cluster.hpp"
 #include "experiments/config.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -21,10 +22,6 @@ Variables of(const Values& values) {
     const auto found = values.find(name);
     return found == values.end() ? std::nullopt : std::optional(found->second);
   };
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::string complaint(const Values& values, const std::string& source = "auto") {

@@ -8,6 +8,7 @@
 #include "experiments/config.hpp"
 #include "experiments/placement_table.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -16,10 +17,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path kClusters = fs::path(TROUPE_SOURCE_DIR) / "experiments/clusters";
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// All complaints, a line each.
 std::string complaints(const std::string& text) {

@@ -7,16 +7,13 @@
 
 #include "tests/experiments/program.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// Two nodes and a role that fills them, whatever this host has.
 void write_cluster(const fs::path& file, const std::string& more = "") {

@@ -8,17 +8,15 @@
 #include "experiments/config.hpp"
 #include "experiments/slurm_script.hpp"
 #include "experiments/yaml.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe::experiments;
+using troupe::has;
 namespace fs = std::filesystem;
 
 namespace {
 
 const fs::path kClusters = fs::path(TROUPE_SOURCE_DIR) / "experiments/clusters";
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Experiment experiment() {
   return parse_experiment("environment { task: \"cartpole_balance\" }", "e.textproto");

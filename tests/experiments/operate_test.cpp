@@ -11,16 +11,13 @@
 #include "experiments/run_logs.hpp"
 #include "experiments/status_text.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 fs::path make_run(const fs::path& runs, const std::string& name, const std::string& time) {
   const fs::path run = runs / name / time;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -19,10 +20,6 @@ namespace {
 
 const fs::path kExamples = fs::path(TROUPE_SOURCE_DIR) / "experiments/examples";
 const std::string kPlugin = TROUPE_BINARY_DIR "/libown_environment.so";
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 json last_json(const std::string& output) {
   const std::size_t begin = output.rfind("\n{");

@@ -8,19 +8,12 @@
 
 #include "experiments/run_folder.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-} // namespace
 
 TEST_CASE("Every command has help with an example, and help is no mistake") {
   for (const std::vector<std::string>& words :

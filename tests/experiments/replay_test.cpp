@@ -13,6 +13,7 @@
 #include "replay/remote.hpp"
 #include "replay/writer.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -70,10 +71,6 @@ replay::InsertionPtr steps(replay::Writer& writer, int count) {
     writer.add_item(step, 1);
   }
   return writer.take();
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 } // namespace

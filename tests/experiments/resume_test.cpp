@@ -10,6 +10,7 @@
 #include "experiments/resume_changes.hpp"
 #include "experiments/run_folder.hpp"
 #include "tests/experiments/small_run.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -17,10 +18,6 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 json last_json(const std::string& output) {
   return json::parse(

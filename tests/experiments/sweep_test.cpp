@@ -4,6 +4,7 @@
 
 #include "experiments/config.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -12,10 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path kConfigs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::string complaint(const std::string& text) {
   try {

@@ -8,6 +8,7 @@
 #include "experiments/run_folder.hpp"
 #include "experiments/video.hpp"
 #include "tests/experiments/small_run.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -19,10 +20,6 @@ namespace {
 json last_json(const std::string& output) {
   return json::parse(
       output.substr(output.rfind("\n{") == std::string::npos ? 0 : output.rfind("\n{")));
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 } // namespace

@@ -192,7 +192,7 @@ TEST_CASE(
     convert_batch_norm(*bare, context);
   });
   for (const auto& error : errors)
-    CHECK(collectives::has(error, "convert_batch_norm: \"0\" has neither weights nor running"));
+    CHECK(has(error, "convert_batch_norm: \"0\" has neither weights nor running"));
 }
 
 TEST_CASE("an input without channels or with a single value per channel is refused") {

@@ -18,7 +18,6 @@ namespace troupe::learner {
 namespace {
 
 using collectives::Communicator;
-using collectives::has;
 using collectives::Means;
 using collectives::on_ranks;
 using namespace std::chrono_literals;

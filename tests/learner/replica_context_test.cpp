@@ -16,7 +16,6 @@ namespace {
 
 using collectives::all_empty;
 using collectives::Communicator;
-using collectives::has;
 using collectives::Means;
 using collectives::on_ranks;
 

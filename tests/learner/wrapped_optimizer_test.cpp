@@ -12,7 +12,6 @@ namespace troupe::learner {
 namespace {
 
 using collectives::Communicator;
-using collectives::has;
 using collectives::Means;
 using collectives::on_ranks;
 

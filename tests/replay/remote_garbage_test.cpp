@@ -229,6 +229,25 @@ TEST_CASE("bytes that are no messages and lengths beyond all limits cost their s
   play(port, 50, [&] { return done.load(); });
 }
 
+TEST_CASE("a peer of a ZMTP before 3.0 is cut off: what it says first is not checked by ZeroMQ") {
+  Port port;
+  for (const std::string& begin : {std::string("\x05\x00noise", 7),
+                                   std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x01\x05\0\0", 14)}) {
+    const int descriptor = connected(port.host.endpoint());
+    REQUIRE(descriptor >= 0);
+    const timeval limit{.tv_sec = 5, .tv_usec = 0};
+    ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    say(descriptor, begin);
+    char bytes[256];
+    ssize_t got = 1;
+    while (got > 0) // its own greeting, and then the end
+      got = ::recv(descriptor, bytes, sizeof bytes, 0);
+    CHECK((got == 0 || errno == ECONNRESET));
+    ::close(descriptor);
+  }
+  play(port, 5, [] { return true; });
+}
+
 TEST_CASE("a frame above max_frame_bytes cuts its sender off and nobody else") {
   Port port;
   std::atomic<bool> done = false;
