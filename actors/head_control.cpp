@@ -63,6 +63,20 @@ void Head::tell_control(const UpdatePtr& update) {
   self_->send(*control_, report_atom_v, encode(told));
 }
 
+std::string Head::standstill(const Update& update) const {
+  const auto still =
+      std::chrono::duration_cast<std::chrono::seconds>(last_movement_ - still_since_).count();
+  std::string text = "nothing has moved for " + std::to_string(still) + " s";
+  if (!asking_.empty())
+    text += "; head: " + asking_;
+  for (const auto& [role, index] : returning_)
+    text += "; " + std::string(role_name(role)) + " " + std::to_string(index)
+            + ": is being started again";
+  for (const auto& line : update.waits)
+    text += "; " + line;
+  return text + (update.waits.empty() ? "; nobody says that it waits" : "");
+}
+
 void Head::take_request(std::uint64_t number, const Encoded& request, const Encoded& order) {
   const auto told = decode<wire::ControlRequest>(request);
   if (requests_.size() >= kMostRequests) {

@@ -169,20 +169,6 @@ caf::result<Encoded> greet(Self self, const wire::Life& life) {
   return encode(wiring_of(state, *key));
 }
 
-/// Whether it is connected to the other.
-bool is_connected(Role role, Role other) {
-  return role == Role::environment ? other == Role::replay || other == Role::learner
-         : role == Role::learner   ? other == Role::replay
-                                   : role == Role::evaluator && other == Role::learner;
-}
-
-/// Those that are connected to a shard or to the learner learn where it is now.
-void tell_others(Self self, Role moved) {
-  for (const auto& [key, child] : self->state.children)
-    if (is_connected(key.first, moved) && child.phase == Phase::up && child.process)
-      caf::anon_send(child.process, wire_atom_v, encode(wiring_of(self->state, key)));
-}
-
 /// Their connections with parameter servers are for life.
 void lose_learners(Self self, const std::string& why) {
   for (int i = 0; i < self->state.options.config.learner.replicas; ++i)

@@ -22,6 +22,12 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key);
 /// What a process is told.
 wire::Wiring wiring_of(SupervisorState& state, const Key& key);
 
+/// Whether the one has a connection of its own to the other.
+bool is_connected(Role role, Role other);
+
+/// Those that are connected to a shard or to the learner learn where it is now.
+void tell_others(Self self, Role moved);
+
 /// Learners that begin together meet at a port of their own.
 void choose_collective_port(SupervisorState& state);
 

@@ -66,4 +66,16 @@ wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
   return wiring;
 }
 
+bool is_connected(Role role, Role other) {
+  return role == Role::environment ? other == Role::replay || other == Role::learner
+         : role == Role::learner   ? other == Role::replay
+                                   : role == Role::evaluator && other == Role::learner;
+}
+
+void tell_others(Self self, Role moved) {
+  for (const auto& [key, child] : self->state.children)
+    if (is_connected(key.first, moved) && child.phase == Phase::up && child.process)
+      caf::anon_send(child.process, wire_atom_v, encode(wiring_of(self->state, key)));
+}
+
 } // namespace troupe::actors::supervision
