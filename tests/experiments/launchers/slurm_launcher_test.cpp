@@ -38,7 +38,11 @@ private:
   std::string id_;
 };
 
-const char* const kRuns = "pgrep -x stand_in_node || true";
+/// The nodes of the jobs of this Slurm that live: other tests have nodes of the same name.
+const char* const kRuns =
+    "for process in $(pgrep -x stand_in_node); do "
+    "grep -qz ^SLURM_JOB_ID= /proc/$process/environ && ps -o pid=,ppid=,stat=,args= $process; "
+    "done 2>/dev/null; true";
 
 } // namespace
 

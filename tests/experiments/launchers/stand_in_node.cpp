@@ -37,10 +37,14 @@ void show_keys(const char* folder) {
 }
 
 pid_t start_role(bool orphan, bool runaway) {
+  const pid_t parent = ::getpid();
   const pid_t role = ::fork();
   if (role == 0) {
-    if (!orphan && !runaway)
+    if (!orphan && !runaway) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent)
+        ::_exit(1); // the node was killed before the line above
+    }
     if (runaway)
       ::setsid();
     while (true)
