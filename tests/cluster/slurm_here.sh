@@ -119,6 +119,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=2,batch_sched_delay=1
 ReturnToService=2
 SlurmdParameters=config_overrides
 KillWait=2
