@@ -149,7 +149,11 @@ private:
         auto options = strategy_of(config_, true, servers);
         options.devices = {{wiring_.device}};
         options.keys = keys_;
-        return learner::make_strategy(options, place_of_learner(told));
+        const std::shared_ptr<learner::Strategy> made =
+            learner::make_strategy(options, place_of_learner(told));
+        const std::scoped_lock lock(strategy_mutex_);
+        strategy_ = made;
+        return made;
       };
     if (wiring_.index == 0) {
       port_ = std::make_unique<ParameterPort>(context_, any_port_);
@@ -275,10 +279,22 @@ private:
           [&](const caf::down_msg& down) { code = on_down(down, head, mine); },
           [&](beat_atom) { unanswered = 0; },
           [&](wire_atom, const Encoded& told) { rewire(mine, decode<wire::Wiring>(told)); },
+          [&](lost_atom, const std::string& who) { leave_collective(who); },
           [&](stop_atom) { code = lost_head("has given it up"); },
           caf::after(std::max(next_beat - Clock::now(), Clock::duration(0))) >> [] {});
     }
     return code;
+  }
+
+  /// What the learner waits for in its collective will not come.
+  void leave_collective(const std::string& why) {
+    std::shared_ptr<learner::Strategy> strategy;
+    {
+      const std::scoped_lock lock(strategy_mutex_);
+      strategy = strategy_.lock();
+    }
+    if (strategy)
+      strategy->abort(why);
   }
 
   int lost_head(const std::string& why) const {
@@ -316,6 +332,8 @@ private:
   std::unique_ptr<ParameterPort> port_;
   std::unique_ptr<ParameterFeed> feed_;
   std::unique_ptr<replay::ShardServer> server_;
+  std::mutex strategy_mutex_;
+  std::weak_ptr<learner::Strategy> strategy_; // the learner's
   caf::scoped_actor self_;
 };
 

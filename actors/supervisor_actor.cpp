@@ -105,6 +105,8 @@ void supervision::lost(Self self, const Key& key, std::string reason, bool faile
   leave(self, key);
   if (as_told)
     return;
+  if (key.first == Role::learner)
+    free_learners(self, key.second, reason);
   bool restart = replaceable(state, key.first, failed);
   if (restart && !may_restart(state, at->second)) {
     restart = false;

@@ -28,6 +28,10 @@ bool is_connected(Role role, Role other);
 /// Those that are connected to a shard or to the learner learn where it is now.
 void tell_others(Self self, Role moved);
 
+/// Learners that stepped together with one that is gone wait for it no longer, in whatever
+/// collective they are: its host may not even say that it is gone.
+void free_learners(Self self, std::int32_t gone, const std::string& reason);
+
 /// Learners that begin together meet at a port of their own.
 void choose_collective_port(SupervisorState& state);
 

@@ -78,4 +78,13 @@ void tell_others(Self self, Role moved) {
       caf::anon_send(child.process, wire_atom_v, encode(wiring_of(self->state, key)));
 }
 
+void free_learners(Self self, std::int32_t gone, const std::string& reason) {
+  if (!step_together(self->state.options.config))
+    return;
+  const std::string words = "learner " + std::to_string(gone) + " is lost: " + reason;
+  for (const auto& [key, child] : self->state.children)
+    if (key.first == Role::learner && key.second != gone && child.process)
+      caf::anon_send(child.process, lost_atom_v, words);
+}
+
 } // namespace troupe::actors::supervision

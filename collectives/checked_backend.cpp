@@ -1,18 +1,35 @@
 #include "collectives/checked_backend.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <thread>
 
 #include "collectives/reduce.hpp"
 
 namespace troupe::collectives {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{200}; // between two looks for ranks that are gone
+
+std::string first_line(const std::exception& error) { // LibTorch's errors carry a page of stack
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
 /// The inner backend's work; a failure of it poisons the group.
 class CheckedWork : public c10d::Work {
 public:
   CheckedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<ControlMesh> mesh,
-              const Fingerprint& call)
-      : inner_(std::move(inner)), mesh_(std::move(mesh)), call_(call) {}
+              const Fingerprint& call, const CheckedBackend::Options& options,
+              std::shared_ptr<std::atomic<bool>> gave_up)
+      : inner_(std::move(inner)),
+        mesh_(std::move(mesh)),
+        call_(call),
+        watches_(options.holds_thread),
+        goodbye_(options.goodbye),
+        gave_up_(std::move(gave_up)) {}
 
   bool isCompleted() override { return inner_->isCompleted(); }
   bool isSuccess() const override { return inner_->isSuccess(); }
@@ -22,21 +39,52 @@ public:
   void abort() override { inner_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return inner_->getFuture(); }
 
-  bool wait(std::chrono::milliseconds timeout) override {
+  bool wait(milliseconds timeout) override {
     try {
+      if (watches_)
+        watch(timeout);
       return inner_->wait(timeout);
     } catch (const CollectiveError&) {
       throw;
     } catch (const std::exception& error) {
-      std::string text = error.what(); // LibTorch's errors carry a page of stack
-      mesh_->data_failed(call_, text.substr(0, text.find('\n')));
+      mesh_->data_failed(call_, first_line(error));
     }
   }
 
 private:
+  /// Until the work is over, or the time is up. Throws when a rank aborted, or left long ago.
+  void watch(milliseconds timeout) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    std::optional<Clock::time_point> left;
+    while (!ends_within(kLook) && (timeout == kNoTimeout || Clock::now() - start < timeout)) {
+      try {
+        if (mesh_->someone_left() && !left)
+          left = Clock::now();
+        if (left && Clock::now() - *left > goodbye_)
+          mesh_->data_failed(call_, "a rank left");
+      } catch (const CollectiveError&) {
+        gave_up_->store(true);
+        throw;
+      }
+    }
+  }
+
+  bool ends_within(milliseconds time) {
+    try {
+      inner_->wait(time);
+    } catch (const std::exception&) { // what wait() finds out, if it is not the time
+      return inner_->isCompleted();
+    }
+    return true;
+  }
+
   c10::intrusive_ptr<c10d::Work> inner_;
   std::shared_ptr<ControlMesh> mesh_;
   Fingerprint call_;
+  bool watches_;
+  milliseconds goodbye_;
+  std::shared_ptr<std::atomic<bool>> gave_up_;
 };
 
 } // namespace
@@ -47,6 +95,11 @@ CheckedBackend::CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner,
       inner_(std::move(inner)),
       mesh_(std::move(mesh)),
       options_(options) {}
+
+CheckedBackend::~CheckedBackend() {
+  if (gave_up_->load())
+    std::thread([inner = std::move(inner_)] {}).detach();
+}
 
 void CheckedBackend::poison(const std::string& message) {
   mesh_->abort(message);
@@ -75,10 +128,9 @@ CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Ten
   try {
     inner = start();
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    mesh_->data_failed(agreed, text.substr(0, text.find('\n')));
+    mesh_->data_failed(agreed, first_line(error));
   }
-  auto work = c10::make_intrusive<CheckedWork>(inner, mesh_, agreed);
+  auto work = c10::make_intrusive<CheckedWork>(inner, mesh_, agreed, options_, gave_up_);
   if (!mean_of.defined())
     return work;
   work->wait(kNoTimeout);
@@ -198,7 +250,8 @@ CheckedBackend::Work CheckedBackend::barrier(const c10d::BarrierOptions& options
   const auto agreed = mesh_->agree(Fingerprint{});
   if (!options_.inner_barrier)
     return done_work({});
-  return c10::make_intrusive<CheckedWork>(inner_->barrier(options), mesh_, agreed);
+  return c10::make_intrusive<CheckedWork>(inner_->barrier(options), mesh_, agreed, options_,
+                                          gave_up_);
 }
 
 } // namespace troupe::collectives

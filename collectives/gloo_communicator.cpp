@@ -32,6 +32,7 @@ StoreFactory gloo_over_store(const std::string& interface_host) {
     inner->setTimeout(options.timeout);
     CheckedBackend::Options checked;
     checked.name = "gloo";
+    checked.holds_thread = true;
     return std::make_unique<BackendCommunicator>(
         c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked), at::kCPU);
   };

@@ -47,7 +47,8 @@ struct SupervisorFixture : tests::ActorFixture {
   caf::actor process = system.spawn(idle); // a process's own handle
   SupervisorActor supervisor;
 
-  SupervisorFixture() : supervisor(system.spawn(supervisor_actor, options())) {}
+  explicit SupervisorFixture(int learners = 1)
+      : supervisor(system.spawn(supervisor_actor, options(learners))) {}
   ~SupervisorFixture() {
     self->send(supervisor, stop_atom_v);
     pass(25);
@@ -56,8 +57,9 @@ struct SupervisorFixture : tests::ActorFixture {
     deliver_all();
   }
 
-  SupervisorOptions options() {
+  SupervisorOptions options(int learners) {
     RunConfig run;
+    run.learner.replicas = learners;
     run.actors.restarts = 2;
     run.supervision.lost_seconds = 2;
     run.supervision.restart_minutes = 1;
@@ -81,17 +83,19 @@ struct SupervisorFixture : tests::ActorFixture {
     }
   }
 
-  static Encoded life(Role role, std::uint64_t incarnation, std::uint64_t epoch = kEpoch) {
+  static Encoded life(Role role, std::uint64_t incarnation, std::uint64_t epoch = kEpoch,
+                      std::int32_t index = 0) {
     wire::Life made;
+    made.set_index(index);
     made.set_role(role_name(role));
     made.set_epoch(epoch);
     made.set_incarnation(incarnation);
     return encode(made);
   }
 
-  void spawn(Role role, std::uint64_t incarnation) {
-    self->send(supervisor, spawn_atom_v, static_cast<std::uint8_t>(role), std::int32_t{0},
-               incarnation, std::int64_t{0});
+  void spawn(Role role, std::uint64_t incarnation, std::int32_t index = 0) {
+    self->send(supervisor, spawn_atom_v, static_cast<std::uint8_t>(role), index, incarnation,
+               std::int64_t{0});
     deliver_all();
   }
 
@@ -292,6 +296,34 @@ TEST_CASE_FIXTURE(SupervisorFixture, "who joins is told who has moved since it w
       },
       caf::after(std::chrono::seconds(0)) >> [] {});
   CHECK(told == "tcp://127.0.0.1:1 another");
+}
+
+struct LearnersFixture : SupervisorFixture {
+  LearnersFixture() : SupervisorFixture(2) {}
+};
+
+TEST_CASE_FIXTURE(LearnersFixture,
+                  "a learner is told that another is lost, and leaves its collective") {
+  std::vector<caf::actor> learners;
+  for (const std::int32_t index : {0, 1}) {
+    spawn(Role::learner, 0, index);
+    learners.push_back(system.spawn(refuses));
+    self->send(supervisor, joined_atom_v, life(Role::learner, 0, kEpoch, index), learners.back(),
+               index == 0 ? caf::actor(self) : process, std::string());
+    deliver_all();
+  }
+  const auto told = [&] {
+    std::string words;
+    self->receive([&](lost_atom, const std::string& why) { words = why; },
+                  caf::after(std::chrono::seconds(0)) >> [] {});
+    return words;
+  };
+  CHECK(told().empty());
+  self->send(learners[1], tick_atom_v);
+  deliver_all();
+  CHECK(told() == "learner 1 is lost: NaN");
+  caf::anon_send_exit(learners[0], caf::exit_reason::user_shutdown);
+  deliver_all();
 }
 
 TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a place") {
