@@ -18,6 +18,9 @@ using Self = ReplayActor::stateful_pointer<ReplayState>;
 
 constexpr std::chrono::seconds kPatience = kRequestDeadline - std::chrono::seconds(2);
 constexpr std::chrono::seconds kTick{1};
+constexpr std::size_t kKeptSnapshots = 2;
+/// Of snapshots: a life that was frozen or cut off may still write when the next has begun.
+constexpr std::int64_t kNumbersOfALife = 1'000'000;
 
 /// The shard has no clock: it is told the time while somebody waits in it.
 void watch_deadlines(Self self) {
@@ -216,9 +219,10 @@ void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder
   if (!problem.empty())
     return;
   state.snapshot = folder;
-  for (const auto& [number, path] : numbered_folders(state.options.snapshot_folder))
-    if (std::error_code ignored; number < state.snapshots - 1)
-      std::filesystem::remove_all(path, ignored);
+  const auto found = numbered_folders(state.options.snapshot_folder);
+  std::error_code error; // what cannot be removed stays
+  for (std::size_t i = 0; i + kKeptSnapshots < found.size(); ++i)
+    std::filesystem::remove_all(found[i].second, error);
 }
 
 void on_written(Self self, const std::string& problem) {
@@ -247,8 +251,9 @@ void load_snapshot(ReplayState& state) {
   std::filesystem::create_directories(folder);
   state.unwritten = state.options.incarnation > 0;
   const auto found = numbered_folders(folder);
+  state.snapshots = static_cast<std::int64_t>(state.options.incarnation) * kNumbersOfALife;
   if (!found.empty())
-    state.snapshots = found.back().first;
+    state.snapshots = std::max(state.snapshots, found.back().first);
   for (auto at = found.rbegin(); at != found.rend() && state.snapshot.empty(); ++at)
     try {
       state.shard->table().load(at->second, replay::Table::ConfigChange::accept);

@@ -293,6 +293,19 @@ TEST_CASE_FIXTURE(Written, "a shard that comes back has what its newest sound sn
   CHECK(!report(third).problem().empty());
   end(third);
 
+  const ReplayActor fourth = spawn(3);
+  const ReplayActor fifth = spawn(4); // the one before is not dead: it was frozen
+  insert(fifth, items(4));
+  snapshot(fifth, 4'000'001);
+  snapshot(fourth, 3'000'001);
+  snapshot(fifth, 4'000'002);
+  CHECK(report(fifth).problem().empty());
+  end(fourth);
+  end(fifth);
+  const ReplayActor sixth = spawn(5);
+  CHECK(report(sixth).items() == 14);
+  end(sixth);
+
   const ReplayActor another_run = spawn(0);
   CHECK(report(another_run).items() == 0);
   end(another_run);
