@@ -117,6 +117,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, control_atom, "control")
   CAF_ADD_ATOM(troupe, troupe::actors, scale_atom, "scale")
   CAF_ADD_ATOM(troupe, troupe::actors, leave_atom, "leave")
+  CAF_ADD_ATOM(troupe, troupe::actors, store_atom, "store")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -259,6 +260,15 @@ using CheckpointerActor = caf::typed_actor<
     caf::replies_to<save_atom, std::string, Encoded>::with<done_atom>,
     caf::replies_to<written_atom>::with<std::string>>; // its path, when it is complete
 
+/// The store in which learners of processes find each other.
+using RendezvousActor = caf::typed_actor<
+    caf::replies_to<store_atom, Encoded>::with<Encoded>, // StoreRequest -> StoreAnswer
+    caf::reacts_to<tick_atom, std::uint64_t>>;           // to itself: who waits has waited enough
+
+/// What a supervisor is to learners that meet: the Life that asks, StoreRequest -> StoreAnswer.
+using RendezvousPort =
+    caf::typed_actor<caf::replies_to<store_atom, Encoded, Encoded>::with<Encoded>>;
+
 /// Starts the actors of a run here or in processes of their own, watches them and tells its
 /// listener
 ///   (started_atom, role, index, actor) and (lost_atom, role, index, reason, may be restarted).
@@ -273,6 +283,8 @@ using SupervisorActor = caf::typed_actor<
     caf::reacts_to<joined_atom, Encoded, caf::actor, caf::actor, std::string>,
     // Life, the process's own handle, which gets (beat_atom), or (stop_atom) when its life is over
     caf::reacts_to<beat_atom, Encoded, caf::actor>,
+    // Life of a learner, StoreRequest -> StoreAnswer, of those that began together
+    caf::replies_to<store_atom, Encoded, Encoded>::with<Encoded>,
     caf::reacts_to<lost_atom, Encoded, std::string>, // a node: the process of that Life ended, how
     // a host: NodeInfo, its NodeActor, its own handle -> NodeWelcome; that handle gets (done_atom)
     // when the run is over

@@ -7,6 +7,7 @@
 
 #include <caf/io/all.hpp>
 
+#include "actors/actor_store.hpp"
 #include "actors/messages.pb.h"
 #include "actors/parameter_actor.hpp"
 #include "actors/remoting.hpp"
@@ -102,7 +103,7 @@ public:
     heartbeat_ = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(told.heartbeat_seconds()));
     patience_ = static_cast<int>(told.lost_seconds() / told.heartbeat_seconds()) + 1;
-    connect(told);
+    connect(head, told);
     const caf::actor mine = spawn_role(system_, config_, role_, wiring_);
     self_->monitor(mine);
     serve(mine, told);
@@ -124,7 +125,7 @@ private:
     return told;
   }
 
-  void connect(const wire::Wiring& told) {
+  void connect(const SupervisorActor& head, const wire::Wiring& told) {
     wiring_.incarnation = told.incarnation();
     wiring_.steps_before = told.done_steps();
     wiring_.environments = told.environments();
@@ -145,10 +146,13 @@ private:
       return;
     wiring_.device = device_of_learner(config_, true, wiring_.index);
     if (has_strategy(config_))
-      wiring_.strategy = [this, servers, told]() -> std::shared_ptr<learner::Strategy> {
+      wiring_.strategy = [this, head, servers, told]() -> std::shared_ptr<learner::Strategy> {
         auto options = strategy_of(config_, true, servers);
         options.devices = {{wiring_.device}};
         options.keys = keys_;
+        options.rendezvous = [this, head, patience = options.communicator.connect_timeout] {
+          return c10::make_intrusive<ActorStore>(system_, head, life_, patience);
+        };
         const std::shared_ptr<learner::Strategy> made =
             learner::make_strategy(options, place_of_learner(told));
         const std::scoped_lock lock(strategy_mutex_);
@@ -168,8 +172,6 @@ private:
     collectives::Place place;
     place.rank = place.local_rank = wiring_.index;
     place.size = place.local_size = config_.learner.replicas;
-    place.rendezvous_host = told.collective_host();
-    place.rendezvous_port = told.collective_port();
     place.address = order_.address;
     place.source = "run";
     if (told.learner_nodes_size() != place.size)

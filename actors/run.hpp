@@ -182,6 +182,7 @@ struct ProcessOrder {
 struct DeploymentNodes {
   Placer placer;             // with those that are expected, and with the needs of all roles
   double join_seconds = 120; // until they are there; then the run begins with those that are
+  bool pin = true;           // processes run on the cores that they were placed on alone
   /// Asked by any thread as the run ends; true: nodes end what runs on them and wait for the next
   /// head. Empty: the run is over for them, too.
   std::function<bool()> head_comes_back = {};

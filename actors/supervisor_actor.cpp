@@ -171,6 +171,16 @@ caf::result<Encoded> greet(Self self, const wire::Life& life) {
   return encode(wiring_of(state, *key));
 }
 
+caf::result<Encoded> ask_rendezvous(Self self, const wire::Life& life, const Encoded& request) {
+  const auto& state = self->state;
+  const auto key = key_of(state, life);
+  if (!key || key->first != Role::learner || !state.rendezvous)
+    return caf::make_error(Fault::bad_request, "this life of " + life.role() + " "
+                                                   + std::to_string(life.index())
+                                                   + " meets nobody here");
+  return self->delegate(*state.rendezvous, store_atom_v, request);
+}
+
 /// Their connections with parameter servers are for life.
 void lose_learners(Self self, const std::string& why) {
   for (int i = 0; i < self->state.options.config.learner.replicas; ++i)
@@ -323,6 +333,8 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
   self->set_exit_handler([self](caf::exit_msg& why) {
     for (auto& [name, node] : self->state.nodes)
       self->send_exit(node.actor, why.reason);
+    if (self->state.rendezvous)
+      self->send_exit(*self->state.rendezvous, why.reason);
     self->quit(std::move(why.reason));
   });
   self->delayed_send(self, kPeriod, tick_atom_v);
@@ -331,7 +343,7 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
              std::int64_t steps_before) {
         const Key key{static_cast<Role>(role), index};
         if (key.first == Role::learner)
-          choose_collective_port(self->state);
+          open_rendezvous(self);
         auto& child = self->state.children[key];
         child.incarnation = incarnation;
         child.steps_before = steps_before;
@@ -370,6 +382,13 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
       },
       [self](beat_atom, const Encoded& encoded, const caf::actor& process) {
         guarded(encoded, [&](const wire::Life& life) { take_beat(self, life, process); });
+      },
+      [self](store_atom, const Encoded& life, const Encoded& request) -> caf::result<Encoded> {
+        try {
+          return ask_rendezvous(self, decode<wire::Life>(life), request);
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
       },
       [self](lost_atom, const Encoded& encoded, const std::string& how) {
         guarded(encoded, [&](const wire::Life& life) {

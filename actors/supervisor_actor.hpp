@@ -68,7 +68,7 @@ struct SupervisorState {
   std::shared_ptr<env::wire::Context> context; // of those in this process
   std::optional<ParameterActor> parameters;    // in this process
   std::shared_ptr<learner::Strategy> strategy; // of the learners in this process
-  int collective_port = 0;                     // rendezvous of this life of the learner processes
+  std::optional<RendezvousActor> rendezvous;   // of this life of the learner processes
   std::int64_t now = 0;                        // ticks
   bool stopping = false;
   std::size_t nodes_left = 0; // that have not stopped yet

@@ -119,7 +119,8 @@ void start_process(Self self, const Key& key) {
     if (child.waiting)
       return;
     child.node = placing.at->node;
-    order.set_cores(core_set_text(placing.at->cores));
+    if (state.options.deployment.nodes->pin)
+      order.set_cores(core_set_text(placing.at->cores));
     order.mutable_gpus()->Assign(placing.at->gpus.begin(), placing.at->gpus.end());
   }
   const auto& node = state.nodes.at(child.node);
@@ -129,15 +130,9 @@ void start_process(Self self, const Key& key) {
 }
 
 void add_learner_places(const SupervisorState& state, wire::Wiring& wiring) {
-  wiring.set_collective_host("127.0.0.1");
-  if (!state.placer)
-    return;
-  for (int i = 0; i < state.options.config.learner.replicas; ++i) {
+  for (int i = 0; state.placer && i < state.options.config.learner.replicas; ++i) {
     const auto* at = state.placer->find(role_name(Role::learner), i);
     wiring.add_learner_nodes(at ? at->node : "");
-    if (const auto node = at ? state.nodes.find(at->node) : state.nodes.end();
-        i == 0 && node != state.nodes.end())
-      wiring.set_collective_host(node->second.address);
   }
 }
 

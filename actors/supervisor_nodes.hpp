@@ -32,8 +32,8 @@ void tell_others(Self self, Role moved);
 /// collective they are: its host may not even say that it is gone.
 void free_learners(Self self, std::int32_t gone, const std::string& reason);
 
-/// Learners that begin together meet at a port of their own.
-void choose_collective_port(SupervisorState& state);
+/// Learners that begin together meet in a store of their own.
+void open_rendezvous(Self self);
 
 /// Gives a child up and tells the listener; `failed`: it ended with an exception.
 void lost(Self self, const Key& key, std::string reason, bool failed = false);
@@ -51,7 +51,7 @@ std::string scale_environments(Self self, std::int32_t count);
 /// What is known of nodes and processes.
 wire::SupervisorReport supervisor_report(const SupervisorState& state);
 
-/// Where the learners are, for their rendezvous.
+/// Where the learners are: those of one host need no network.
 void add_learner_places(const SupervisorState& state, wire::Wiring& wiring);
 
 /// What a node says. join_node() throws std::invalid_argument.

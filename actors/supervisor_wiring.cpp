@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "actors/rendezvous_actor.hpp"
 #include "actors/strategies.hpp"
 #include "actors/supervisor_nodes.hpp"
-#include "collectives/communicator.hpp"
 
 namespace troupe::actors::supervision {
 
@@ -39,12 +39,16 @@ RoleWiring wiring_here(SupervisorState& state, const Key& key) {
   return wiring;
 }
 
-void choose_collective_port(SupervisorState& state) {
+void open_rendezvous(Self self) {
+  auto& state = self->state;
   const bool first = std::none_of(state.children.begin(), state.children.end(), [](const auto& c) {
     return c.first.first == Role::learner && c.second.phase != Phase::absent;
   });
-  if (first && in_processes(state))
-    state.collective_port = collectives::free_port();
+  if (!first || !in_processes(state))
+    return;
+  if (state.rendezvous)
+    self->send_exit(*state.rendezvous, caf::exit_reason::user_shutdown);
+  state.rendezvous = self->spawn(rendezvous_actor);
 }
 
 wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
@@ -56,7 +60,6 @@ wire::Wiring wiring_of(SupervisorState& state, const Key& key) {
   wiring.set_parameter_endpoint(state.parameter_endpoint);
   for (const auto& endpoint : state.server_endpoints)
     wiring.add_server_endpoints(endpoint);
-  wiring.set_collective_port(state.collective_port);
   wiring.set_incarnation(child.incarnation);
   wiring.set_done_steps(child.steps_before);
   wiring.set_heartbeat_seconds(supervision.heartbeat_seconds);

@@ -167,7 +167,9 @@ ReplicaSeat ConfiguredStrategy::seat(int local_id) {
   if (!threads_.empty()) {
     communicator = threads_[static_cast<std::size_t>(group)][static_cast<std::size_t>(rank)].get();
   } else if (place_.size > 1) {
-    store = collectives::rendezvous_of(place_, id, num_replicas(), options_.communicator);
+    store = options_.rendezvous
+                ? options_.rendezvous()
+                : collectives::rendezvous_of(place_, id, num_replicas(), options_.communicator);
     auto met = meet(group, rank, store);
     const std::lock_guard lock(mutex_);
     stores_.push_back(store);

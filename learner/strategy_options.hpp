@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <c10/core/Device.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "collectives/communicator.hpp"
 #include "collectives/place.hpp"
@@ -51,6 +53,10 @@ struct StrategyOptions {
   /// Of the deployment: connections with parameter servers on other hosts are encrypted with them.
   /// Without, the chief serves its own host alone.
   std::shared_ptr<const env::wire::DeploymentKeys> keys{};
+
+  /// A client of the store in which the replicas meet, where somebody serves one; else rank 0
+  /// serves it where the place says.
+  std::function<c10::intrusive_ptr<c10d::Store>()> rendezvous{};
 
   collectives::CommunicatorOptions communicator;
 };

@@ -289,7 +289,9 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
   run.head_port = static_cast<std::uint16_t>(reached.port);
   run.deployment = actors::Deployment{
       .nodes = actors::DeploymentNodes{.placer = make_placer(plan.cluster, plan.experiment, here),
-                                       .join_seconds = plan.cluster.supervision().join_seconds()},
+                                       .join_seconds = plan.cluster.supervision().join_seconds(),
+                                       // who shares a core must be free to leave it for an idle one
+                                       .pin = plan.cluster.pin() && !plan.cluster.oversubscribe()},
       .listen = listen.host,
       .head_port = static_cast<std::uint16_t>(listen.port),
       .keys = read_keys(plan.cluster.keys()),

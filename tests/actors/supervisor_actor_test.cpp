@@ -327,6 +327,11 @@ TEST_CASE_FIXTURE(LearnersFixture,
 }
 
 TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a place") {
+  bool pinned = true;
+  SUBCASE("and runs on its cores") {}
+  SUBCASE("and is not pinned to its cores where that is not wanted") {
+    pinned = false;
+  }
   RunConfig run;
   run.learner.replicas = 2;
   run.supervision.lost_seconds = 3600;
@@ -339,12 +344,13 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
       .name = "host", .address = "10.0.0.7", .numa = {{.cores = {0, 1, 2, 3, 4, 5, 6, 7}}}};
   placer.add_node(host);
   const auto supervisor =
-      system.spawn(supervisor_actor, SupervisorOptions{.config = run,
-                                                       .transitions = {},
-                                                       .listener = caf::actor(self),
-                                                       .deployment = {.nodes = {{placer}}},
-                                                       .head_port = 4242,
-                                                       .epoch = kEpoch});
+      system.spawn(supervisor_actor,
+                   SupervisorOptions{.config = run,
+                                     .transitions = {},
+                                     .listener = caf::actor(self),
+                                     .deployment = {.nodes = {{.placer = placer, .pin = pinned}}},
+                                     .head_port = 4242,
+                                     .epoch = kEpoch});
   const auto pass = [&] {
     scheduler.clock().advance_time(std::chrono::milliseconds(200));
     deliver_all();
@@ -359,6 +365,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
                incarnation, std::int64_t{0});
     pass();
   };
+  std::string cores;         // of the one that was ordered last
   const auto ordered = [&] { // of the node, by index
     std::vector<int> started;
     bool more = true;
@@ -366,6 +373,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
       self->receive(
           [&](spawn_atom, const Encoded& order) {
             started.push_back(decode<wire::ProcessStart>(order).life().index());
+            cores = decode<wire::ProcessStart>(order).cores();
           },
           [](stop_atom, std::uint8_t, std::int32_t) {},
           caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
@@ -374,6 +382,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
   spawn(1, 0); // all have places from the beginning
   spawn(0, 0);
   CHECK(ordered() == std::vector<int>{1, 0});
+  CHECK(cores.empty() != pinned);
   for (const std::int32_t index : {0, 1})
     self->send(supervisor, stop_atom_v, static_cast<std::uint8_t>(Role::learner), index);
   spawn(1, 1); // it would be told that learner 0 is nowhere
@@ -390,7 +399,7 @@ TEST_CASE_FIXTURE(tests::ActorFixture, "learners begin when each of them has a p
     life.set_incarnation(1);
     return encode(life);
   }());
-  CHECK(decode<wire::Wiring>(wiring).collective_host() == "10.0.0.7");
+  CHECK(decode<wire::Wiring>(wiring).learner_nodes(0) == "host");
   self->send(supervisor, stop_atom_v);
   for (int second = 0; second < 130; ++second)
     pass();
