@@ -206,7 +206,7 @@ def main():
     options = parser.parse_args()
     if options.short:
         options.period, options.score = 9.0, 0.0
-        options.faults = 9
+        options.faults = 6
     else:
         options.faults = max(1, int(options.minutes * 60 / options.period))
     cluster_file(options.folder, options.troupe)

@@ -5,7 +5,7 @@
 # beyond a deadline; nothing left. Prints a table of faults, recoveries and losses.
 # Usage: chaos.sh TROUPE REPLAY_AUDIT FOLDER [--minutes M] [--period S] [--seed N] [--score RETURN] [--short]
 #   --minutes 30, --period 20 (seconds between faults), --seed 1 (of the draw), --score 800 (the least that the run has to end with).
-#   --short: three faults of each kind on a small run from states, whose score does not count: about a minute and a half.
+#   --short: two faults of each kind on a small run from states, whose score does not count: about two minutes.
 # Exit code: 0 all held; 1 something did not; 77 this machine lacks what hosts.sh takes (says "skipped:").
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
