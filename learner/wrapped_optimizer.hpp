@@ -105,6 +105,9 @@ public:
   /// State that any number of replicas saved. Throws std::runtime_error naming what is missing.
   void load(const TensorMap& state);
 
+  /// Nobody else's gradients or parameters come in: its step() is the optimizer's, clipped.
+  bool steps_alone() const { return !rule_ && !communicator_; }
+
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 

@@ -16,7 +16,7 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake ${CMAKE_CURRENT_LIST_
   DESTINATION ${_package} COMPONENT libraries)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/TroupeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/TroupeConfigVersion.cmake DESTINATION ${_package} COMPONENT libraries)
-foreach(_module IN ITEMS troupe_nccl troupe_mpi) # loaded when they are asked for
+foreach(_module IN ITEMS troupe_nccl troupe_mpi troupe_cuda_graph) # loaded when they are asked for
   if(TARGET ${_module})
     install(TARGETS ${_module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries)
   endif()

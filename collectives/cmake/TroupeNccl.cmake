@@ -32,4 +32,4 @@ target_include_directories(troupe_nccl SYSTEM PRIVATE ${TROUPE_NCCL_INCLUDE} ${C
 target_link_libraries(troupe_nccl PRIVATE troupe_flags LibTorch::cpu LibTorch::c10_cuda
   -Wl,--no-as-needed LibTorch::torch_cuda -Wl,--as-needed)
 target_link_options(troupe_nccl PRIVATE LINKER:--allow-shlib-undefined LINKER:-rpath-link,${CUDAToolkit_LIBRARY_DIR})
-troupe_module(troupe_nccl)
+troupe_module(troupe_nccl troupe_collectives)

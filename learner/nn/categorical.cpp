@@ -29,6 +29,24 @@ at::Tensor project(const Support& support, const at::Tensor& target_logits,
   return projected;
 }
 
+at::Tensor categorical_loss_there(const Support& support, const at::Tensor& target_logits,
+                                  const at::Tensor& reward, const at::Tensor& discount,
+                                  double reward_scale, const at::Tensor& logits,
+                                  at::Tensor& gradient, const RowLosses& rows) {
+  const auto batch = static_cast<double>(logits.size(0));
+  const at::Tensor projected = project(support, target_logits, reward * reward_scale, discount);
+  const at::Tensor log_probability = at::log_softmax(logits, 1);
+  gradient.copy_((log_probability.exp() - projected) / batch);
+  at::Tensor losses = -(projected * log_probability).sum(1);
+  if (rows.losses.defined())
+    rows.losses.copy_(losses);
+  if (rows.weight.defined()) {
+    gradient.mul_(rows.weight.unsqueeze(1));
+    losses = losses * rows.weight;
+  }
+  return losses.mean();
+}
+
 double categorical_loss(const Support& support, const at::Tensor& target_logits,
                         const at::Tensor& reward, const at::Tensor& discount, double reward_scale,
                         const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace,
@@ -46,17 +64,18 @@ double categorical_loss(const Support& support, const at::Tensor& target_logits,
         support.atoms);
     return total / static_cast<double>(batch);
   }
-  const at::Tensor projected = project(support, target_logits, reward * reward_scale, discount);
-  const at::Tensor log_probability = at::log_softmax(logits, 1);
-  gradient.copy_((log_probability.exp() - projected) / static_cast<double>(batch));
-  at::Tensor losses = -(projected * log_probability).sum(1);
-  if (rows.losses.defined())
-    rows.losses.copy_(losses);
-  if (rows.weight.defined()) {
-    gradient.mul_(rows.weight.unsqueeze(1));
-    losses = losses * rows.weight;
-  }
-  return losses.mean().item<double>();
+  return categorical_loss_there(support, target_logits, reward, discount, reward_scale, logits,
+                                gradient, rows)
+      .item<double>();
+}
+
+at::Tensor expected_value_there(const Support& support, const at::Tensor& logits,
+                                at::Tensor& gradient) {
+  const at::Tensor values = support.values(logits.options()).unsqueeze(0);
+  const at::Tensor probability = at::softmax(logits, 1);
+  const at::Tensor q = (probability * values).sum(1, true);
+  gradient.copy_(probability * (values - q) / -static_cast<double>(logits.size(0)));
+  return q.mean();
 }
 
 double expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient) {
@@ -68,11 +87,7 @@ double expected_value(const Support& support, const at::Tensor& logits, at::Tens
         support.atoms);
     return total / static_cast<double>(batch);
   }
-  const at::Tensor values = support.values(logits.options()).unsqueeze(0);
-  const at::Tensor probability = at::softmax(logits, 1);
-  const at::Tensor q = (probability * values).sum(1, true);
-  gradient.copy_(probability * (values - q) / -static_cast<double>(batch));
-  return q.mean().item<double>();
+  return expected_value_there(support, logits, gradient).item<double>();
 }
 
 } // namespace troupe::learner

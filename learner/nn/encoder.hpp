@@ -52,9 +52,13 @@ private:
 struct EncoderTape {
   at::Tensor images; // uint8 [batch, channels, height, width]; the caller keeps them unchanged
   std::vector<Shift> shifts;
+  at::Tensor offsets; // int64 [batch, 2], of y and x, on the images' device: in place of shifts
   std::vector<at::Tensor> activations; // per layer, the implementation's own layout
   at::Tensor features;                 // [batch, features]
 };
+
+/// EncoderTape::offsets of shifts, on the CPU.
+at::Tensor offsets_of(const std::vector<Shift>& shifts);
 
 /// Runs the convolutions. One thread; `tape` and the tensors belong to the caller.
 class Encoder {

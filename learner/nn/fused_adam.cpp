@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/_fused_adam.h>
 
 #include "learner/nn/kernel_table.hpp"
 #include "learner/nn/ops.hpp"
@@ -59,6 +60,15 @@ at::Tensor FusedAdam::step(LossClosure closure) {
   else
     over_threads(parameter.numel(), kGrain, update);
   return loss;
+}
+
+void FusedAdam::step_there(const at::Tensor& gradient, const at::Tensor& steps,
+                           const std::optional<at::Tensor>& divisor, const at::Tensor& left_out) {
+  at::NoGradGuard no_gradient;
+  const auto& group = param_groups_.front();
+  at::_fused_adam_({group.params().front()}, {gradient}, {mean_}, {square_}, {}, {steps},
+                   group.options().get_lr(), kBeta1, kBeta2, /*weight_decay=*/0, kEpsilon,
+                   /*amsgrad=*/false, /*maximize=*/false, divisor, left_out);
 }
 
 } // namespace troupe::learner

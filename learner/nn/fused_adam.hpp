@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <torch/optim/adam.h>
 
@@ -15,6 +16,12 @@ public:
   FusedAdam(at::Tensor flat, double learning_rate);
 
   at::Tensor step(LossClosure closure = nullptr) override;
+
+  /// A step of any device without a read by the host: of `gradient` divided by `divisor` (float32
+  /// [], none: 1), as the one after which `steps` (float32 [1]) counts; none where `left_out`
+  /// (float32 [1]) is 1. The caller sees to set_steps().
+  void step_there(const at::Tensor& gradient, const at::Tensor& steps,
+                  const std::optional<at::Tensor>& divisor, const at::Tensor& left_out);
 
   at::Tensor& mean() { return mean_; }     // exponential average of the gradient
   at::Tensor& square() { return square_; } // and of its square

@@ -47,13 +47,9 @@ HeadReport on_cpu(const at::Tensor& raw, const at::Tensor& action,
 
 } // namespace
 
-HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
-                                at::Tensor& action_gradient, double clip_norm,
-                                double penalty_weight, at::Tensor& gradient) {
-  if (raw.is_cpu() && raw.scalar_type() == at::kFloat)
-    return on_cpu<float>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
-  if (raw.is_cpu() && raw.scalar_type() == at::kDouble)
-    return on_cpu<double>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
+at::Tensor policy_head_backward_there(const at::Tensor& raw, const at::Tensor& action,
+                                      at::Tensor& action_gradient, double clip_norm,
+                                      double penalty_weight, at::Tensor& gradient) {
   const auto batch = static_cast<double>(raw.size(0));
   if (clip_norm > 0) {
     const at::Tensor norm = action_gradient.square().sum(1, true).sqrt() * batch;
@@ -62,9 +58,20 @@ HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
   const at::Tensor excess = (raw.abs() - kFree).clamp_min(0);
   const double slope = 2 * penalty_weight / static_cast<double>(raw.numel());
   gradient.copy_(action_gradient * (1 - action.square()) + slope * excess * raw.sign());
-  const at::Tensor both = at::stack({excess.square().mean() * penalty_weight,
-                                     (action.abs() > kSaturated).to(raw.scalar_type()).mean()})
-                              .to(at::kCPU, at::kDouble); // one read
+  return at::stack({excess.square().mean() * penalty_weight,
+                    (action.abs() > kSaturated).to(raw.scalar_type()).mean()});
+}
+
+HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
+                                at::Tensor& action_gradient, double clip_norm,
+                                double penalty_weight, at::Tensor& gradient) {
+  if (raw.is_cpu() && raw.scalar_type() == at::kFloat)
+    return on_cpu<float>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
+  if (raw.is_cpu() && raw.scalar_type() == at::kDouble)
+    return on_cpu<double>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
+  const at::Tensor both =
+      policy_head_backward_there(raw, action, action_gradient, clip_norm, penalty_weight, gradient)
+          .to(at::kCPU, at::kDouble); // one read
   return {both.const_data_ptr<double>()[0], both.const_data_ptr<double>()[1]};
 }
 

@@ -26,6 +26,20 @@ void shift_by_table(const std::uint8_t* image, const ImageShape& shape, Shift sh
   }
 }
 
+} // namespace
+
+at::Tensor offsets_of(const std::vector<Shift>& shifts) {
+  at::Tensor offsets = at::empty({static_cast<std::int64_t>(shifts.size()), 2}, at::kLong);
+  auto* out = offsets.mutable_data_ptr<std::int64_t>();
+  for (const Shift& shift : shifts) {
+    *out++ = shift.y;
+    *out++ = shift.x;
+  }
+  return offsets;
+}
+
+namespace {
+
 class TorchEncoder : public Encoder {
 public:
   TorchEncoder(const EncoderShape& shape, at::ScalarType type) : shape_(shape), type_(type) {}
@@ -90,7 +104,7 @@ private:
     const auto centred = [&](const at::Tensor& bytes) {
       return bytes.to(wide).div_(255).sub_(0.5).to(type_);
     };
-    if (!tape.images.is_cpu())
+    if (!tape.images.is_cpu() || tape.offsets.defined())
       return centred(moved_on_device(tape)).contiguous(at::MemoryFormat::ChannelsLast);
     const at::Tensor table = centred(at::arange(256));
     at::Tensor moved =
@@ -124,13 +138,8 @@ private:
   at::Tensor moved_on_device(const EncoderTape& tape) const {
     const ImageShape& image = shape_.image();
     const std::int64_t batch = tape.images.size(0);
-    at::Tensor offsets = at::empty({batch, 2}, at::kLong);
-    for (std::int64_t i = 0; i < batch; ++i) {
-      offsets.mutable_data_ptr<std::int64_t>()[2 * i] = tape.shifts[static_cast<std::size_t>(i)].y;
-      offsets.mutable_data_ptr<std::int64_t>()[2 * i + 1] =
-          tape.shifts[static_cast<std::size_t>(i)].x;
-    }
-    offsets = offsets.to(tape.images.device());
+    const at::Tensor offsets =
+        tape.offsets.defined() ? tape.offsets : offsets_of(tape.shifts).to(tape.images.device());
     const auto index = [&](std::int64_t column, std::int64_t size) {
       const at::Tensor place = at::arange(size, offsets.options()).unsqueeze(0);
       return (offsets.select(1, column).unsqueeze(1) + place).clamp(0, size - 1);

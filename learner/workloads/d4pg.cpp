@@ -1,6 +1,7 @@
 #include "learner/workloads/d4pg.hpp"
 
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "learner/nn/fused_adam.hpp"
 #include "learner/nn/policy_head.hpp"
 #include "learner/nn/precision.hpp"
+#include "learner/step_graph.hpp"
 #include "learner/workloads/d4pg_networks.hpp"
 #include "learner/wrapped_optimizer.hpp"
 
@@ -26,8 +28,8 @@ struct Group {
 
 class D4pg : public Replica {
 public:
-  D4pg(const D4pgConfig& config, const D4pgSpec& spec)
-      : config_(config), spec_(spec), networks_(config, spec) {}
+  D4pg(const D4pgConfig& config, const D4pgSpec& spec, bool whole_update)
+      : config_(config), spec_(spec), networks_(config, spec), whole_update_(whole_update) {}
 
   void build(ReplicaContext& context) override;
   Input input_fn(const InputContext&) override {
@@ -54,12 +56,27 @@ private:
   std::unique_ptr<Encoder> choose_encoder() const;
   const at::Tensor& checked(const TensorMap& batch, const char* name,
                             const std::vector<std::int64_t>& shape, at::ScalarType type) const;
+  TensorMap checked(const TensorMap& batch) const;
   Inputs prepare(const TensorMap& batch);
   const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
                            const at::Tensor& images);
+  const at::Tensor& target_logits(const Inputs& in);
+  RowLosses row_losses(const Inputs& in);
+  void critic_backward();
+  const at::Tensor& policy_value(const Inputs& in);
   double learn_critic(const Inputs& in, const at::Tensor& target_logits);
   HeadReport learn_policy(const Inputs& in, double& q_mean);
+  void average_targets();
   void step(Group& group, const ParameterLayout& layout, const char* loss_name, double loss);
+
+  // An update without a read by the host
+  void begin_whole(const TensorMap& batch);
+  Metrics step_whole(const TensorMap& batch);
+  void whole_update();
+  void step_there(Group& group, at::Tensor& steps, const at::Tensor& other_problem,
+                  std::int64_t slot);
+  [[noreturn]] void complain(const Group& group, const ParameterLayout& layout,
+                             const char* loss_name, double loss) const;
   at::Tensor counter(std::int64_t value) const { return at::full({1}, value, at::kLong); }
 
   D4pgConfig config_;
@@ -91,7 +108,32 @@ private:
   Workspace workspace_;
   Random random_{0};
   std::int64_t updates_ = 0;
+
+  bool whole_update_ = false; // on any device
+  bool steps_whole_ = false;
+  struct Whole { // its memory, always the same
+    TensorMap batch;
+    at::Tensor report;                     // float64 [kSlots + batch]; then the rows' losses
+    at::Tensor critic_steps, policy_steps; // float32 [1], of Adam
+    at::Tensor problem;                    // float32 [1]: 1 where the critic's step was left out
+    std::int64_t updates = 0;
+    std::unique_ptr<StepGraph> graph;
+  };
+  std::optional<Whole> whole_;
 };
+
+/// Of Whole::report.
+enum Slot : std::int64_t {
+  kCriticLoss,
+  kPenalty,
+  kSaturation,
+  kValue,
+  kCriticNorm,
+  kPolicyNorm,
+  kSlots
+};
+constexpr std::int64_t kWarmUp =
+    3; // updates before they are captured: libraries set up what they need
 
 std::unique_ptr<Encoder> D4pg::choose_encoder() const {
   const EncoderShape& shape = networks_.encoder;
@@ -144,6 +186,8 @@ void D4pg::build(ReplicaContext& context) {
   }
   random_ = Random(context.seed());
   updates_ = 0;
+  whole_.reset();
+  steps_whole_ = whole_update_ || (options_.device().is_cuda() && critic_.optimizer->steps_alone());
 }
 
 const at::Tensor& D4pg::checked(const TensorMap& batch, const char* name,
@@ -172,43 +216,65 @@ const at::Tensor& D4pg::checked(const TensorMap& batch, const char* name,
 const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
                                const at::Tensor& images) {
   tape.images = images.to(options_.device());
-  tape.shifts.resize(static_cast<std::size_t>(images.size(0)));
-  draw_shifts(random_, config_.shift_pixels, tape.shifts);
+  if (!whole_) {
+    tape.shifts.resize(static_cast<std::size_t>(images.size(0)));
+    draw_shifts(random_, config_.shift_pixels, tape.shifts);
+  }
   encoder_->forward(parameters, tape);
   return tape.features;
 }
 
-D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
+/// The batch's tensors that are used.
+TensorMap D4pg::checked(const TensorMap& batch) const {
   const std::vector<std::int64_t> shape = spec_.transition.observation().shape;
   const at::ScalarType type = networks_.pixels ? at::kByte : at::kFloat;
-  const at::Tensor& observation = checked(batch, "observation", shape, type);
-  const at::Tensor& next = checked(batch, "next_observation", shape, type);
-  Inputs in;
-  in.action = checked(batch, "action", {networks_.action_size}, at::kFloat).to(options_);
-  in.reward = checked(batch, "reward", {}, at::kFloat).to(options_);
-  in.discount = checked(batch, "discount", {}, at::kFloat).to(options_);
+  TensorMap used{{"observation", checked(batch, "observation", shape, type)},
+                 {"next_observation", checked(batch, "next_observation", shape, type)},
+                 {"action", checked(batch, "action", {networks_.action_size}, at::kFloat)},
+                 {"reward", checked(batch, "reward", {}, at::kFloat)},
+                 {"discount", checked(batch, "discount", {}, at::kFloat)}};
   if (batch.contains("weight"))
-    in.weight = checked(batch, "weight", {}, at::kFloat).to(options_);
+    used["weight"] = checked(batch, "weight", {}, at::kFloat);
+  return used;
+}
+
+D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
+  Inputs in;
+  in.action = batch.at("action").to(options_);
+  in.reward = batch.at("reward").to(options_);
+  in.discount = batch.at("discount").to(options_);
+  if (batch.contains("weight"))
+    in.weight = batch.at("weight").to(options_);
   if (networks_.pixels) {
-    in.observation = encode(online_tape_, encoder_parameters_, observation);
-    in.next_observation = encode(target_tape_, encoder_target_, next);
+    in.observation = encode(online_tape_, encoder_parameters_, batch.at("observation"));
+    in.next_observation = encode(target_tape_, encoder_target_, batch.at("next_observation"));
   } else {
-    in.observation = observation.to(options_);
-    in.next_observation = next.to(options_);
+    in.observation = batch.at("observation").to(options_);
+    in.next_observation = batch.at("next_observation").to(options_);
   }
   return in;
 }
 
-/// Averages, clips and steps; a gradient that is not finite is reported by name.
-void D4pg::step(Group& group, const ParameterLayout& layout, const char* loss_name, double loss) {
-  const std::string update = " at update " + std::to_string(updates_ + 1);
+void D4pg::complain(const Group& group, const ParameterLayout& layout, const char* loss_name,
+                    double loss) const {
+  const std::string update = "at update " + std::to_string(updates_ + 1);
   if (!std::isfinite(loss)) {
     const std::string where = layout.first_not_finite(group.flat);
-    throw std::runtime_error(std::string(loss_name) + " is NaN or infinite" + update
+    throw std::runtime_error(std::string(loss_name) + " is NaN or infinite " + update
                              + (where.empty()
                                     ? ": the networks' outputs overflowed; lower the learning rates"
                                     : ": parameter '" + where + "' is not finite"));
   }
+  const std::string where = layout.first_not_finite(group.gradient);
+  throw std::runtime_error((where.empty() ? "The norm of the gradients overflows "
+                                          : "NaN or infinity in the gradient of '" + where + "' ")
+                           + update + " (" + loss_name + ")");
+}
+
+/// Averages, clips and steps; a gradient that is not finite is reported by name.
+void D4pg::step(Group& group, const ParameterLayout& layout, const char* loss_name, double loss) {
+  if (!std::isfinite(loss))
+    complain(group, layout, loss_name, loss);
   group.flat.mutable_grad() = group.gradient;
   try {
     group.optimizer->step();
@@ -224,51 +290,7 @@ void D4pg::step(Group& group, const ParameterLayout& layout, const char* loss_na
   }
 }
 
-double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
-  const Mlp& critic = networks_.critic;
-  const at::Tensor& logits =
-      critic.forward(critic_parameters_, in.observation, in.action, critic_tape_, workspace_);
-  RowLosses rows{.weight = in.weight, .losses = {}};
-  if (in.weight.defined()) {
-    if (!row_losses_.defined() || row_losses_.size(0) != in.weight.size(0))
-      row_losses_ = at::empty_like(in.weight);
-    rows.losses = row_losses_;
-  }
-  const double loss =
-      categorical_loss(networks_.support, target_logits, in.reward, in.discount,
-                       config_.reward_scale, logits, critic_tape_.gradient(), workspace_, rows);
-  priorities_ =
-      in.weight.defined() ? row_losses_.to(at::kCPU, at::kDouble).clamp_min_(0) : at::Tensor();
-  critic.backward(critic_parameters_, critic_gradients_, critic_tape_, networks_.pixels,
-                  workspace_);
-  if (networks_.pixels)
-    encoder_->backward(encoder_parameters_, encoder_gradients_, online_tape_,
-                       critic_tape_.input_gradient);
-  step(critic_, networks_.critic_layout, "critic_loss", loss);
-  return loss;
-}
-
-HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
-  const at::Tensor& raw =
-      networks_.policy.forward(policy_parameters_, in.observation, {}, policy_tape_, workspace_);
-  if (!actions_.defined() || actions_.size(0) != raw.size(0))
-    actions_ = at::empty_like(raw);
-  tanh_into(raw, actions_);
-  const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, actions_,
-                                                      critic_tape_, workspace_);
-  q_mean = expected_value(networks_.support, logits, critic_tape_.gradient());
-  networks_.critic.backward_to_extra(critic_parameters_, critic_tape_, workspace_);
-  const HeadReport report =
-      policy_head_backward(raw, actions_, critic_tape_.extra_gradient, config_.action_gradient_norm,
-                           config_.saturation_penalty, policy_tape_.gradient());
-  networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  step(policy_, networks_.policy_layout, "policy_loss", report.penalty - q_mean);
-  return report;
-}
-
-Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
-  const Inputs in = prepare(batch);
+const at::Tensor& D4pg::target_logits(const Inputs& in) {
   // Pixels: the online policy on the target encoder's features; states: the target policy.
   const at::Tensor& raw =
       networks_.policy.forward(networks_.pixels ? policy_parameters_ : policy_target_,
@@ -276,18 +298,189 @@ Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
   if (!next_actions_.defined() || next_actions_.size(0) != raw.size(0))
     next_actions_ = at::empty_like(raw);
   tanh_into(raw, next_actions_);
-  const at::Tensor& target_logits = networks_.critic.forward(
-      critic_target_, in.next_observation, next_actions_, target_critic_tape_, workspace_);
+  return networks_.critic.forward(critic_target_, in.next_observation, next_actions_,
+                                  target_critic_tape_, workspace_);
+}
 
-  const double critic_loss = learn_critic(in, target_logits);
+RowLosses D4pg::row_losses(const Inputs& in) {
+  RowLosses rows{.weight = in.weight, .losses = {}};
+  if (in.weight.defined()) {
+    if (!row_losses_.defined() || row_losses_.size(0) != in.weight.size(0))
+      row_losses_ = at::empty_like(in.weight);
+    rows.losses = row_losses_;
+  }
+  return rows;
+}
+
+/// From the gradient of the logits, and for pixels into the encoder.
+void D4pg::critic_backward() {
+  networks_.critic.backward(critic_parameters_, critic_gradients_, critic_tape_, networks_.pixels,
+                            workspace_);
+  if (networks_.pixels)
+    encoder_->backward(encoder_parameters_, encoder_gradients_, online_tape_,
+                       critic_tape_.input_gradient);
+}
+
+double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
+  const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, in.action,
+                                                      critic_tape_, workspace_);
+  const double loss = categorical_loss(networks_.support, target_logits, in.reward, in.discount,
+                                       config_.reward_scale, logits, critic_tape_.gradient(),
+                                       workspace_, row_losses(in));
+  priorities_ =
+      in.weight.defined() ? row_losses_.to(at::kCPU, at::kDouble).clamp_min_(0) : at::Tensor();
+  critic_backward();
+  step(critic_, networks_.critic_layout, "critic_loss", loss);
+  return loss;
+}
+
+/// The critic's logits of the policy's actions.
+const at::Tensor& D4pg::policy_value(const Inputs& in) {
+  const at::Tensor& raw =
+      networks_.policy.forward(policy_parameters_, in.observation, {}, policy_tape_, workspace_);
+  if (!actions_.defined() || actions_.size(0) != raw.size(0))
+    actions_ = at::empty_like(raw);
+  tanh_into(raw, actions_);
+  return networks_.critic.forward(critic_parameters_, in.observation, actions_, critic_tape_,
+                                  workspace_);
+}
+
+HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
+  const at::Tensor& logits = policy_value(in);
+  q_mean = expected_value(networks_.support, logits, critic_tape_.gradient());
+  networks_.critic.backward_to_extra(critic_parameters_, critic_tape_, workspace_);
+  const HeadReport report = policy_head_backward(
+      policy_tape_.output(), actions_, critic_tape_.extra_gradient, config_.action_gradient_norm,
+      config_.saturation_penalty, policy_tape_.gradient());
+  networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
+  step(policy_, networks_.policy_layout, "policy_loss", report.penalty - q_mean);
+  return report;
+}
+
+void D4pg::average_targets() {
+  average_into(critic_.target, critic_.flat, config_.target_update);
+  average_into(policy_.target, policy_.flat, config_.target_update);
+}
+
+/// Memory for batches like this one.
+void D4pg::begin_whole(const TensorMap& batch) {
+  const std::int64_t rows = batch.at("reward").size(0);
+  const bool fits =
+      whole_ && whole_->batch.size() == batch.size() && whole_->batch.at("reward").size(0) == rows;
+  if (fits)
+    return;
+  whole_.emplace();
+  for (const auto& [name, tensor] : batch)
+    whole_->batch[name] =
+        at::empty_like(tensor, name.ends_with("observation") && networks_.pixels
+                                   ? at::TensorOptions(at::kByte).device(options_.device())
+                                   : options_);
+  whole_->report = at::zeros({kSlots + rows}, options_.dtype(at::kDouble));
+  const auto steps = [&](const Group& group) {
+    return at::full({1}, static_cast<double>(group.adam->steps()), options_.dtype(at::kFloat));
+  };
+  whole_->critic_steps = steps(critic_);
+  whole_->policy_steps = steps(policy_);
+  whole_->problem = at::zeros({1}, options_.dtype(at::kFloat));
+  if (networks_.pixels)
+    for (EncoderTape* tape : {&online_tape_, &target_tape_})
+      tape->offsets = at::zeros({rows, 2}, options_.dtype(at::kLong));
+}
+
+/// Adam, unless the gradient is not finite (then `whole_->problem` says so) or `other_problem`.
+void D4pg::step_there(Group& group, at::Tensor& steps, const at::Tensor& other_problem,
+                      std::int64_t slot) {
+  const at::Tensor norm = at::linalg_vector_norm(group.gradient, 2);
+  whole_->report.select(0, slot).copy_(norm);
+  at::Tensor problem = at::isfinite(norm).logical_not().to(at::kFloat).view({1});
+  if (other_problem.defined())
+    problem = at::maximum(problem, other_problem);
+  else
+    whole_->problem.copy_(problem);
+  steps.add_(1 - problem);
+  std::optional<at::Tensor> divisor;
+  if (config_.gradient_norm > 0)
+    divisor = ((norm + 1e-6) / config_.gradient_norm).clamp_min(1).to(at::kFloat);
+  group.adam->step_there(group.gradient, steps, divisor, problem);
+}
+
+/// All of an update but the inputs' way here and the targets, which only a good update changes.
+void D4pg::whole_update() {
+  auto& report = whole_->report;
+  const Inputs in = prepare(whole_->batch);
+  const at::Tensor& targets = target_logits(in);
+  const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, in.action,
+                                                      critic_tape_, workspace_);
+  report.select(0, kCriticLoss)
+      .copy_(categorical_loss_there(networks_.support, targets, in.reward, in.discount,
+                                    config_.reward_scale, logits, critic_tape_.gradient(),
+                                    row_losses(in)));
+  if (in.weight.defined())
+    report.narrow(0, kSlots, row_losses_.size(0)).copy_(row_losses_);
+  critic_backward();
+  step_there(critic_, whole_->critic_steps, {}, kCriticNorm);
+  const at::Tensor& value = policy_value(in);
+  report.select(0, kValue).copy_(
+      expected_value_there(networks_.support, value, critic_tape_.gradient()));
+  networks_.critic.backward_to_extra(critic_parameters_, critic_tape_, workspace_);
+  report.narrow(0, kPenalty, 2)
+      .copy_(policy_head_backward_there(policy_tape_.output(), actions_,
+                                        critic_tape_.extra_gradient, config_.action_gradient_norm,
+                                        config_.saturation_penalty, policy_tape_.gradient()));
+  networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
+  step_there(policy_, whole_->policy_steps, whole_->problem, kPolicyNorm);
+}
+
+Metrics D4pg::step_whole(const TensorMap& batch) {
+  begin_whole(batch);
+  for (const auto& [name, tensor] : batch)
+    whole_->batch.at(name).copy_(tensor, /*non_blocking=*/tensor.is_pinned());
+  if (networks_.pixels)
+    for (EncoderTape* tape : {&online_tape_, &target_tape_}) {
+      tape->shifts.resize(static_cast<std::size_t>(batch.at("reward").size(0)));
+      draw_shifts(random_, config_.shift_pixels, tape->shifts);
+      tape->offsets.copy_(offsets_of(tape->shifts));
+    }
+  if (whole_->updates++ == kWarmUp && StepGraph::unavailable_reason(options_.device()).empty())
+    whole_->graph = std::make_unique<StepGraph>(options_.device(), [this] { whole_update(); });
+  if (whole_->graph)
+    whole_->graph->replay();
+  else
+    whole_update();
+  const at::Tensor report = whole_->report.cpu(); // the one read
+  const auto* said = report.const_data_ptr<double>();
+  const double policy_loss = said[kPenalty] - said[kValue];
+  if (!std::isfinite(said[kCriticLoss]) || !std::isfinite(said[kCriticNorm]))
+    complain(critic_, networks_.critic_layout, "critic_loss", said[kCriticLoss]);
+  critic_.adam->set_steps(critic_.adam->steps() + 1);
+  if (!std::isfinite(policy_loss) || !std::isfinite(said[kPolicyNorm]))
+    complain(policy_, networks_.policy_layout, "policy_loss", policy_loss);
+  policy_.adam->set_steps(policy_.adam->steps() + 1);
+  if (++updates_ % config_.target_period == 0)
+    average_targets();
+  priorities_ = batch.contains("weight")
+                    ? report.narrow(0, kSlots, report.numel() - kSlots).clone().clamp_min_(0)
+                    : at::Tensor();
+  return {{"critic_loss", said[kCriticLoss]},
+          {"policy_loss", policy_loss},
+          {"q_mean", said[kValue]},
+          {"saturation", said[kSaturation]},
+          {"gradient_norm", said[kCriticNorm]}};
+}
+
+Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const TensorMap used = checked(batch);
+  if (steps_whole_)
+    return step_whole(used);
+  const Inputs in = prepare(used);
+  const double critic_loss = learn_critic(in, target_logits(in));
   const double gradient_norm = critic_.optimizer->gradient_norm();
   double q_mean = 0;
   const HeadReport head = learn_policy(in, q_mean);
   ++updates_;
-  if (updates_ % config_.target_period == 0) {
-    average_into(critic_.target, critic_.flat, config_.target_update);
-    average_into(policy_.target, policy_.flat, config_.target_update);
-  }
+  if (updates_ % config_.target_period == 0)
+    average_targets();
   return {{"critic_loss", critic_loss},
           {"policy_loss", head.penalty - q_mean},
           {"q_mean", q_mean},
@@ -330,6 +523,7 @@ void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
   critic_.adam->set_steps(number("counters.critic_adam_steps"));
   policy_.adam->set_steps(number("counters.policy_adam_steps"));
   random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+  whole_.reset(); // Adam's steps
 }
 
 at::Tensor D4pg::policy_parameters() {
@@ -342,8 +536,9 @@ at::Tensor D4pg::policy_parameters() {
 
 } // namespace
 
-std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec) {
-  return std::make_unique<D4pg>(config, spec);
+std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
+                                   bool whole_update) {
+  return std::make_unique<D4pg>(config, spec, whole_update);
 }
 
 } // namespace troupe::learner

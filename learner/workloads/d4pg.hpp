@@ -54,7 +54,12 @@ struct D4pgSpec {
 /// Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share of |a| > 0.95),
 /// "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a NaN or infinity
 /// in batch, loss or gradient.
-std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec);
+///
+/// A single replica on a GPU makes an update without a read by the host in between: as one CUDA
+/// graph, from its fourth on, where this build has them (step_graph.hpp). `whole_update`: likewise
+/// on any device, as kernels one by one, for tests.
+std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
+                                   bool whole_update = false);
 std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpec& spec);
 
 } // namespace troupe::learner

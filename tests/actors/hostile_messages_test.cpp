@@ -115,7 +115,7 @@ TEST_CASE_FIXTURE(HostileFixture, "nonsense of who operates a run ends nobody") 
     deliver_all();
   }
   wire::ControlRequest status;
-  status.mutable_status();
+  status.set_status(true);
   CHECK(
       decode<wire::RunStatus>(ask<Encoded>(control, control_atom_v, encode(status), encode(report)))
           .epoch()

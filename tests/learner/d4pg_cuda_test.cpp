@@ -7,7 +7,7 @@ using namespace troupe;
 using namespace troupe::learner;
 using namespace troupe::tests;
 
-TEST_CASE("three updates of D4PG on a GPU give the parameters of the CPU's") {
+TEST_CASE("updates of D4PG on a GPU, one by one and as a graph, give the parameters of the CPU's") {
   if (collectives::cuda_device_count() == 0) {
     MESSAGE("skipped: " << collectives::nccl_unavailable_reason());
     return;
@@ -22,7 +22,7 @@ TEST_CASE("three updates of D4PG on a GPU give the parameters of the CPU's") {
     ReplicaContext cpu(nullptr, 3), gpu(nullptr, 3, at::Device(at::kCUDA, 0));
     const auto here = built(config, spec, cpu);
     const auto there = built(config, spec, gpu);
-    for (std::uint64_t i = 0; i < 3; ++i) {
+    for (std::uint64_t i = 0; i < 8; ++i) {
       const TensorMap batch = random_batch(spec, 6, 10 + i);
       const double loss = here->step_fn(cpu, batch).at("critic_loss");
       CHECK(there->step_fn(gpu, batch).at("critic_loss") == doctest::Approx(loss).epsilon(1e-4));

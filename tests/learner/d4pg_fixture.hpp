@@ -53,9 +53,10 @@ inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64
 
 inline std::unique_ptr<learner::Replica> built(const learner::D4pgConfig& config,
                                                const learner::D4pgSpec& spec,
-                                               learner::ReplicaContext& context) {
+                                               learner::ReplicaContext& context,
+                                               bool whole_update = false) {
   at::set_num_threads(1); // tests run side by side
-  auto replica = learner::make_d4pg(config, spec);
+  auto replica = learner::make_d4pg(config, spec, whole_update);
   replica->build(context);
   return replica;
 }

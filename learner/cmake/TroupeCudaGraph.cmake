@@ -1,0 +1,17 @@
+# The module libtroupe_cuda_graph.so, built whenever a CUDA toolkit is found, GPU or not (TROUPE_CUDA, whose demand for a toolkit TroupeNccl.cmake
+# has made).
+if(TROUPE_CUDA STREQUAL "OFF")
+  return()
+endif()
+find_package(CUDAToolkit QUIET)
+if(NOT CUDAToolkit_FOUND OR NOT TARGET LibTorch::torch_cuda)
+  message(STATUS "CUDA graphs: left out, there is no CUDA toolkit or no LibTorch with CUDA")
+  return()
+endif()
+add_library(troupe_cuda_graph MODULE cuda_graph.cpp)
+target_compile_definitions(troupe_cuda_graph PRIVATE USE_CUDA)
+target_include_directories(troupe_cuda_graph PRIVATE ${PROJECT_SOURCE_DIR})
+target_include_directories(troupe_cuda_graph SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+target_link_libraries(troupe_cuda_graph PRIVATE troupe_flags LibTorch::cpu LibTorch::c10_cuda LibTorch::torch_cuda)
+target_link_options(troupe_cuda_graph PRIVATE LINKER:--allow-shlib-undefined LINKER:-rpath-link,${CUDAToolkit_LIBRARY_DIR})
+troupe_module(troupe_cuda_graph troupe_learner)
