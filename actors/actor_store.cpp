@@ -14,11 +14,7 @@ std::string text_of(const std::vector<std::uint8_t>& bytes) {
 
 ActorStore::ActorStore(caf::actor_system& system, RendezvousPort head, Encoded life,
                        std::chrono::milliseconds timeout)
-    : Store(timeout),
-      system_(system),
-      head_(std::move(head)),
-      life_(std::move(life)),
-      self_(system, true) {}
+    : Store(timeout), system_(system), head_(std::move(head)), life_(std::move(life)) {}
 
 template <class Fill>
 ActorStore::Answer ActorStore::ask(const char* what, Fill fill,
@@ -26,20 +22,17 @@ ActorStore::Answer ActorStore::ask(const char* what, Fill fill,
   wire::StoreRequest request;
   fill(request);
   request.set_patience_ms(patience.count());
-  Answer answer;
+  Encoded got;
   std::string problem;
-  const std::lock_guard lock(mutex_);
-  self_->request(head_, patience + kRequestDeadline, store_atom_v, life_, encode(request))
-      .receive(
-          [&](const Encoded& got) {
-            const auto made = decode<wire::StoreAnswer>(got);
-            answer = {{made.value().begin(), made.value().end()}, made.number()};
-          },
-          [&](const caf::error& error) { problem = explain(system_, error); });
+  caf::scoped_actor self(system_, true);
+  self->request(head_, patience + kRequestDeadline, store_atom_v, life_, encode(request))
+      .receive([&](Encoded& answer) { got = std::move(answer); },
+               [&](const caf::error& error) { problem = explain(system_, error); });
   if (!problem.empty())
     throw std::runtime_error(std::string("the learners' rendezvous, ") + what + " "
                              + (request.keys_size() > 0 ? request.keys(0) : "") + ": " + problem);
-  return answer;
+  const auto made = decode<wire::StoreAnswer>(got);
+  return {{made.value().begin(), made.value().end()}, made.number()};
 }
 
 c10::intrusive_ptr<c10d::Store> ActorStore::clone() {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <mutex>
-
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "actors/messages.hpp"
@@ -43,8 +41,6 @@ private:
   caf::actor_system& system_;
   RendezvousPort head_;
   Encoded life_;
-  std::mutex mutex_;
-  caf::scoped_actor self_;
 };
 
 } // namespace troupe::actors

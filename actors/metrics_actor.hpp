@@ -16,7 +16,8 @@ namespace troupe::actors {
 /// twice or late changes nothing, and those of an actor that died stay in the sum.
 class MetricsSum {
 public:
-  explicit MetricsSum(const wire::RunState& before) : before_(before) {}
+  /// `before`: what a resumed run had done, from which totals go on and rates begin.
+  explicit MetricsSum(const wire::RunState& before);
 
   /// Returns the episodes that ended, as (return, length in environment steps).
   std::vector<std::pair<double, std::int64_t>> add(const wire::EnvironmentReport& report);

@@ -7,6 +7,12 @@
 
 namespace troupe::actors {
 
+MetricsSum::MetricsSum(const wire::RunState& before) : before_(before) {
+  rates_from_.environment_steps = before.environment_steps();
+  rates_from_.updates = before.updates();
+  rates_from_.samples = before.samples();
+}
+
 std::vector<std::pair<double, std::int64_t>>
 MetricsSum::add(const wire::EnvironmentReport& report) {
   std::vector<std::pair<double, std::int64_t>> ended;
@@ -119,8 +125,8 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
   since_rates_ += elapsed_seconds;
   add_servers(now);
   if (since_rates_ >= 0.5) {
-    const auto rate = [&](std::int64_t after, std::int64_t before) {
-      return static_cast<double>(after - before) / since_rates_;
+    const auto rate = [&](std::int64_t after, std::int64_t before) { // 0 where some were lost
+      return static_cast<double>(std::max<std::int64_t>(0, after - before)) / since_rates_;
     };
     const Progress before = std::exchange(rates_from_, now);
     rates_from_.environment_steps_per_second =
