@@ -87,7 +87,7 @@ private:
 
   // when somebody dies (head_recovery.cpp)
   void on_lost(Role role, std::int32_t index, const std::string& reason, bool may_restart);
-  void await_restart(Role role, std::int32_t index); // or its next death
+  void await_restarts(); // of all that are returning, or for another death
   void recover();
   void begin_anew(Role role, std::int32_t index);
   void rescue_learners(); // head_checkpoint.cpp

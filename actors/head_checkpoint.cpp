@@ -138,12 +138,15 @@ void Head::restore_environments() {
 }
 
 /// Asks a learner that lives for its state, before learners that step together begin anew; then
-/// ends them all. Where none lives they begin with what was written before.
+/// ends them all. Where none lives they begin with what was written before, likewise where the
+/// living have only just been started again: they may stand in their rendezvous.
 void Head::rescue_learners() {
   std::set<Key> others; // who died meanwhile
   bool rescued = false;
   for (int i = 0; i < config_.learner.replicas && !rescued; ++i)
-    for (int tries = 0; tries < 3 && !rescued && up_.contains({Role::learner, i}); ++tries)
+    for (int tries = 0; tries < 3 && !rescued && up_.contains({Role::learner, i})
+                        && !returning_.contains({Role::learner, i});
+         ++tries)
       try {
         const auto updates = ask<std::int64_t>(
             actor(Role::learner, i), kRescueDeadline,
@@ -163,7 +166,8 @@ void Head::rescue_learners() {
   if (!step_together(config_))
     return;
   for (int i = 0; i < config_.learner.replicas; ++i)
-    if (up_.erase({Role::learner, i}) > 0) { // they would wait for the lost one for ever
+    if (const Key key{Role::learner, i};
+        up_.erase(key) > 0 || returning_.contains(key)) { // they would wait for the lost one
       self_->send(*supervisor_, stop_atom_v, static_cast<std::uint8_t>(Role::learner), i);
       begin_anew(Role::learner, i);
     }

@@ -52,14 +52,18 @@ std::filesystem::path Head::learner_state() const {
   return snapshots.back().first >= saved ? snapshots.back().second : checkpoint;
 }
 
-void Head::await_restart(Role role, std::int32_t index) {
+void Head::await_restarts() {
   const auto deadline = Clock::now() + kStartDeadline;
-  while (!up_.contains({role, index}) && !to_restart_.contains({role, index})) {
+  const auto is_missing = [this](const Key& key) { return !up_.contains(key); };
+  while (to_restart_.empty()) {
+    const auto missing = std::find_if(returning_.begin(), returning_.end(), is_missing);
+    if (missing == returning_.end())
+      return;
     take_messages(kPoll);
     if (Clock::now() > deadline)
-      throw RunFailed(std::string(role_name(role)) + " actor " + std::to_string(index)
-                      + " did not come back within " + std::to_string(kStartDeadline.count())
-                      + " s");
+      throw RunFailed(std::string(role_name(missing->first)) + " actor "
+                      + std::to_string(missing->second) + " did not come back within "
+                      + std::to_string(kStartDeadline.count()) + " s");
   }
 }
 
@@ -77,17 +81,18 @@ void Head::make_as_before(Role role, std::int32_t index) {
 
 void Head::restart_lost() {
   to_restart_.merge(std::exchange(to_start_, {}));
-  auto lost = std::exchange(to_restart_, {});
-  if (std::any_of(lost.begin(), lost.end(),
-                  [](const Key& key) { return key.first == Role::learner; })) {
-    rescue_learners();
-    lost.merge(std::exchange(to_restart_, {}));
-  }
-  for (const auto& [role, index] : lost)
-    spawn(role, index);
-  returning_.insert(lost.begin(), lost.end());
-  for (const auto& [role, index] : lost)
-    await_restart(role, index);
+  do { // who dies meanwhile is started at once: another one may wait for it before it starts
+    auto lost = std::exchange(to_restart_, {});
+    if (std::any_of(lost.begin(), lost.end(),
+                    [](const Key& key) { return key.first == Role::learner; })) {
+      rescue_learners();
+      lost.merge(std::exchange(to_restart_, {}));
+    }
+    for (const auto& [role, index] : lost)
+      spawn(role, index);
+    returning_.merge(lost);
+    await_restarts();
+  } while (!to_restart_.empty());
   while (!returning_.empty()) {
     const auto [role, index] = *returning_.begin();
     if (up_.contains({role, index})) // else it died again and is on the list again

@@ -86,13 +86,23 @@ void start_prefetch(Self self) {
                                       .importance_updates = state.options.importance_updates});
 }
 
+/// Where the others are lost meanwhile it is lost too, and may begin anew with them.
+learner::ReplicaSeat meet_others(LearnerState& state) {
+  try {
+    return state.strategy->seat(state.options.local_id);
+  } catch (const std::invalid_argument&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw collectives::CollectiveError(e.what());
+  }
+}
+
 void build(Self self) {
   auto& state = self->state;
   learner::prepare_compute_thread(state.options.threads);
   if (state.options.strategy)
     state.strategy = state.options.strategy();
-  auto seat =
-      state.strategy ? state.strategy->seat(state.options.local_id) : learner::ReplicaSeat{};
+  auto seat = state.strategy ? meet_others(state) : learner::ReplicaSeat{};
   if (seat.devices.empty())
     seat.devices = {state.options.device};
   state.context = std::make_unique<learner::ReplicaContext>(std::move(seat), state.options.seed);
@@ -334,7 +344,7 @@ LearnerActor::behavior_type learner_actor(Self self, LearnerOptions options) {
   try {
     build(self);
   } catch (const std::exception& e) {
-    self->quit(failure(e));
+    fail(self, e, false);
   }
   self->set_exit_handler([self](caf::exit_msg& why) {
     if (self->state.strategy && why.reason != caf::exit_reason::user_shutdown)

@@ -28,8 +28,8 @@ bool is_connected(Role role, Role other);
 /// Those that are connected to a shard or to the learner learn where it is now.
 void tell_others(Self self, Role moved);
 
-/// Learners that stepped together with one that is gone wait for it no longer, in whatever
-/// collective they are: its host may not even say that it is gone.
+/// Learners that stepped together with one that is gone wait for it no longer, in their rendezvous
+/// or whatever collective they are: its host may not even say that it is gone.
 void free_learners(Self self, std::int32_t gone, const std::string& reason);
 
 /// Learners that begin together meet in a store of their own.

@@ -44,7 +44,7 @@ void open_rendezvous(Self self) {
   const bool first = std::none_of(state.children.begin(), state.children.end(), [](const auto& c) {
     return c.first.first == Role::learner && c.second.phase != Phase::absent;
   });
-  if (!first || !in_processes(state))
+  if (!in_processes(state) || (!first && state.rendezvous))
     return;
   if (state.rendezvous)
     self->send_exit(*state.rendezvous, caf::exit_reason::user_shutdown);
@@ -85,6 +85,10 @@ void free_learners(Self self, std::int32_t gone, const std::string& reason) {
   if (!step_together(self->state.options.config))
     return;
   const std::string words = "learner " + std::to_string(gone) + " is lost: " + reason;
+  if (auto& met = self->state.rendezvous) { // who still meets there would wait for it
+    self->send_exit(*met, caf::exit_reason::user_shutdown);
+    met.reset();
+  }
   for (const auto& [key, child] : self->state.children)
     if (key.first == Role::learner && key.second != gone && child.process)
       caf::anon_send(child.process, lost_atom_v, words);

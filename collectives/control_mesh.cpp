@@ -22,6 +22,7 @@ constexpr std::uint32_t kHere = 0x54460003;  // data failed here, or: I have hea
 constexpr std::size_t kLongestReason = 2000; // bytes
 constexpr std::size_t kMostCallers = 256;    // not known yet; of more the oldest goes
 constexpr std::chrono::milliseconds kFarewell{200};   // for the others to read an abort
+constexpr std::chrono::milliseconds kStoreLook{1000}; // between two looks for the store
 constexpr std::chrono::milliseconds kDiagnosis{1000}; // for the news of a death to come in
 
 struct Header {
@@ -32,6 +33,10 @@ struct Header {
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
+}
+
+std::string key_of(int rank) { // in the store: where it listens
+  return "troupe/control/" + std::to_string(rank);
 }
 
 std::string rank_name(int rank) {
@@ -80,7 +85,6 @@ ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const Options& 
 
 void ControlMesh::connect(c10d::Store& store, const Options& options) {
   const auto deadline = Clock::now() + options.connect_timeout;
-  const auto key = [](int rank) { return "troupe/control/" + std::to_string(rank); };
   if (rank_ == 0) {
     // A secret, not a seed: it never reaches a number of the run.
     if (getrandom(token_, sizeof token_, 0) != static_cast<ssize_t>(sizeof token_))
@@ -96,11 +100,11 @@ void ControlMesh::connect(c10d::Store& store, const Options& options) {
   }
   const auto listener = listen_at(options.host, 0);
   const auto address = options.host + " " + std::to_string(port_of(listener));
-  store.set(key(rank_), std::vector<std::uint8_t>(address.begin(), address.end()));
+  store.set(key_of(rank_), std::vector<std::uint8_t>(address.begin(), address.end()));
   for (int peer = 0; peer < rank_; ++peer) {
     std::vector<std::uint8_t> raw;
     try {
-      raw = store.get(key(peer));
+      raw = store.get(key_of(peer));
     } catch (const std::exception& error) {
       throw std::runtime_error(rank_name(peer)
                                + " did not come to the rendezvous: " + error.what());
@@ -110,7 +114,7 @@ void ControlMesh::connect(c10d::Store& store, const Options& options) {
     const auto port = space == std::string::npos ? 0 : std::atoi(text.c_str() + space);
     greet(peer, connect_to(text.substr(0, space), port, deadline), deadline);
   }
-  wait_for_callers(listener, deadline);
+  wait_for_callers(listener, store, deadline);
 }
 
 void ControlMesh::greet(int peer, Socket socket, Deadline deadline) {
@@ -120,7 +124,7 @@ void ControlMesh::greet(int peer, Socket socket, Deadline deadline) {
   peers_[static_cast<std::size_t>(peer)].socket = std::move(socket);
 }
 
-void ControlMesh::wait_for_callers(const Socket& listener, Deadline deadline) {
+void ControlMesh::wait_for_callers(const Socket& listener, c10d::Store& store, Deadline deadline) {
   std::vector<Caller> callers;
   while (std::any_of(peers_.begin() + rank_ + 1, peers_.end(),
                      [](const Peer& peer) { return !peer.socket; })) {
@@ -129,7 +133,10 @@ void ControlMesh::wait_for_callers(const Socket& listener, Deadline deadline) {
     std::vector<pollfd> items{{listener.fd(), POLLIN, 0}};
     for (const Caller& caller : callers)
       items.push_back({caller.socket.fd(), POLLIN, 0});
-    poll(items.data(), items.size(), milliseconds_until(deadline));
+    if (poll(items.data(), items.size(),
+             milliseconds_until(std::min(deadline, Clock::now() + kStoreLook)))
+        == 0)
+      store.check({key_of(rank_)}); // throws where the group has been given up
     for (std::size_t i = callers.size(); i-- > 0;) {
       if (items[i + 1].revents == 0 || !callers[i].has_finished())
         continue;

@@ -60,7 +60,7 @@ private:
 
   void connect(c10d::Store& store, const Options& options);
   void greet(int peer, Socket socket, Deadline deadline);
-  void wait_for_callers(const Socket& listener, Deadline deadline);
+  void wait_for_callers(const Socket& listener, c10d::Store& store, Deadline deadline);
   void admit(Socket socket, const Hello& hello);
   [[noreturn]] void say_who_is_missing() const;
   void send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read);

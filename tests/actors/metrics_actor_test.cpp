@@ -49,33 +49,6 @@ struct MetricsFixture : tests::ActorFixture {
   }
 };
 
-TEST_CASE("the rates of a resumed run are those since it was") {
-  wire::RunState before;
-  before.set_environment_steps(460'000);
-  before.set_updates(57'000);
-  before.set_samples(14'592'000);
-  MetricsSum sum(before);
-  wire::LearnerReport learner;
-  learner.set_updates(57'000);
-  sum.add(learner);
-  CHECK(sum.progress(0.5, true).updates_per_second == 0);
-  learner.set_updates(57'100);
-  sum.add(learner);
-  wire::ShardReport shard;
-  shard.set_sampled(14'592'000 + 25'600);
-  sum.add(shard);
-  wire::EnvironmentReport environment;
-  environment.set_environment_steps(800);
-  sum.add(environment);
-  const auto then = sum.progress(0.5, true);
-  CHECK(then.updates_per_second == 200);
-  CHECK(then.samples_per_second == 51'200);
-  CHECK(then.environment_steps_per_second == 1600);
-  learner.set_updates(57'040); // it came back as it was before
-  sum.add(learner);
-  CHECK(sum.progress(0.5, true).updates_per_second == 0);
-}
-
 TEST_CASE("a few actors are asked every time, of a thousand each in turn") {
   MetricsFixture few(3);
   few.pass(4);

@@ -166,7 +166,7 @@ struct LearnersFixture : SupervisorFixture {
 };
 
 TEST_CASE_FIXTURE(LearnersFixture,
-                  "a learner is told that another is lost, and leaves its collective") {
+                  "a learner is told that another is lost, and waits for it nowhere") {
   std::vector<caf::actor> learners;
   for (const std::int32_t index : {0, 1}) {
     spawn(Role::learner, 0, index);
@@ -181,10 +181,30 @@ TEST_CASE_FIXTURE(LearnersFixture,
                   caf::after(std::chrono::seconds(0)) >> [] {});
     return words;
   };
+  const auto count = [&](std::uint64_t incarnation,
+                         std::int32_t index) { // in their store; -1: refused
+    wire::StoreRequest add;
+    add.set_operation(wire::StoreRequest::ADD);
+    add.add_keys("count");
+    add.set_number(1);
+    auto pending = self->request(supervisor, caf::infinite, store_atom_v,
+                                 life(Role::learner, incarnation, kEpoch, index), encode(add));
+    deliver_all();
+    std::int64_t number = -1;
+    pending.receive([&](const Encoded& got) { number = decode<wire::StoreAnswer>(got).number(); },
+                    [](const caf::error&) {});
+    return number;
+  };
   CHECK(told().empty());
+  CHECK(count(0, 0) == 1);
+  CHECK(count(0, 1) == 2);
   self->send(learners[1], tick_atom_v);
   deliver_all();
   CHECK(told() == "learner 1 is lost: NaN");
+  CHECK(count(0, 0) == -1); // nobody comes there any more
+  spawn(Role::learner, 1, 1);
+  CHECK(count(0, 1) == -1);
+  CHECK(count(1, 1) == 1);
   caf::anon_send_exit(learners[0], caf::exit_reason::user_shutdown);
   deliver_all();
 }
