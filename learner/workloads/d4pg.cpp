@@ -1,139 +1,11 @@
-#include "learner/workloads/d4pg.hpp"
-
 #include <cmath>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include <torch/types.h>
-
-#include "learner/nn/fused_adam.hpp"
-#include "learner/nn/policy_head.hpp"
 #include "learner/nn/precision.hpp"
-#include "learner/step_graph.hpp"
-#include "learner/workloads/d4pg_networks.hpp"
-#include "learner/wrapped_optimizer.hpp"
+#include "learner/workloads/d4pg_learner.hpp"
 
 namespace troupe::learner {
-namespace {
-
-/// Parameters that one optimizer steps.
-struct Group {
-  at::Tensor flat;
-  at::Tensor gradient;
-  at::Tensor target; // exponential average of flat
-  FusedAdam* adam = nullptr;
-  std::unique_ptr<WrappedOptimizer> optimizer;
-};
-
-class D4pg : public Replica {
-public:
-  D4pg(const D4pgConfig& config, const D4pgSpec& spec, bool whole_update)
-      : config_(config), spec_(spec), networks_(config, spec), whole_update_(whole_update) {}
-
-  void build(ReplicaContext& context) override;
-  Input input_fn(const InputContext&) override {
-    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
-  }
-  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  TensorMap parameters() override;
-  TensorMap optimizer_state() override;
-  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
-  at::Tensor policy_parameters() override;
-  at::Tensor priorities() override { return priorities_; }
-
-private:
-  struct Inputs {
-    at::Tensor observation; // as the networks want it: states, or features of the online encoder
-    at::Tensor action;
-    at::Tensor reward;
-    at::Tensor discount;
-    at::Tensor next_observation; // states, or features of the target encoder
-    at::Tensor weight;           // undefined: each row counts once
-  };
-
-  void build_group(ReplicaContext& context, Group& group, double learning_rate);
-  std::unique_ptr<Encoder> choose_encoder() const;
-  const at::Tensor& checked(const TensorMap& batch, const char* name,
-                            const std::vector<std::int64_t>& shape, at::ScalarType type) const;
-  TensorMap checked(const TensorMap& batch) const;
-  Inputs prepare(const TensorMap& batch);
-  const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
-                           const at::Tensor& images);
-  const at::Tensor& target_logits(const Inputs& in);
-  RowLosses row_losses(const Inputs& in);
-  void critic_backward();
-  const at::Tensor& policy_value(const Inputs& in);
-  double learn_critic(const Inputs& in, const at::Tensor& target_logits);
-  HeadReport learn_policy(const Inputs& in, double& q_mean);
-  void average_targets();
-  void step(Group& group, const ParameterLayout& layout, const char* loss_name, double loss);
-
-  // An update without a read by the host
-  void begin_whole(const TensorMap& batch);
-  Metrics step_whole(const TensorMap& batch);
-  void whole_update();
-  void step_there(Group& group, at::Tensor& steps, const at::Tensor& other_problem,
-                  std::int64_t slot);
-  [[noreturn]] void complain(const Group& group, const ParameterLayout& layout,
-                             const char* loss_name, double loss) const;
-  at::Tensor counter(std::int64_t value) const { return at::full({1}, value, at::kLong); }
-
-  D4pgConfig config_;
-  D4pgSpec spec_;
-  D4pgNetworks networks_;
-  at::TensorOptions options_; // of parameters and activations
-  Group critic_;
-  Group policy_;
-  EncoderShape::Tensors encoder_parameters_;
-  EncoderShape::Tensors encoder_gradients_;
-  EncoderShape::Tensors encoder_target_;
-  std::vector<LayerTensors> critic_parameters_;
-  std::vector<LayerTensors> critic_gradients_;
-  std::vector<LayerTensors> critic_target_;
-  std::vector<LayerTensors> policy_parameters_;
-  std::vector<LayerTensors> policy_gradients_;
-  std::vector<LayerTensors> policy_target_;
-  std::unique_ptr<Encoder> encoder_;
-  EncoderTape online_tape_;
-  EncoderTape target_tape_;
-  Tape critic_tape_;
-  Tape target_critic_tape_;
-  Tape policy_tape_;
-  Tape target_policy_tape_;
-  at::Tensor actions_;
-  at::Tensor next_actions_;
-  at::Tensor row_losses_;
-  at::Tensor priorities_; // of the last weighted batch
-  Workspace workspace_;
-  Random random_{0};
-  std::int64_t updates_ = 0;
-
-  bool whole_update_ = false; // on any device
-  bool steps_whole_ = false;
-  struct Whole { // its memory, always the same
-    TensorMap batch;
-    at::Tensor report;                     // float64 [kSlots + batch]; then the rows' losses
-    at::Tensor critic_steps, policy_steps; // float32 [1], of Adam
-    at::Tensor problem;                    // float32 [1]: 1 where the critic's step was left out
-    std::int64_t updates = 0;
-    std::unique_ptr<StepGraph> graph;
-  };
-  std::optional<Whole> whole_;
-};
-
-/// Of Whole::report.
-enum Slot : std::int64_t {
-  kCriticLoss,
-  kPenalty,
-  kSaturation,
-  kValue,
-  kCriticNorm,
-  kPolicyNorm,
-  kSlots
-};
-constexpr std::int64_t kWarmUp =
-    3; // updates before they are captured: libraries set up what they need
 
 std::unique_ptr<Encoder> D4pg::choose_encoder() const {
   const EncoderShape& shape = networks_.encoder;
@@ -151,7 +23,7 @@ std::unique_ptr<Encoder> D4pg::choose_encoder() const {
   return on_cpu ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
 }
 
-void D4pg::build_group(ReplicaContext& context, Group& group, double learning_rate) {
+void D4pg::build_group(ReplicaContext& context, D4pgGroup& group, double learning_rate) {
   group.gradient = at::zeros_like(group.flat);
   auto adam = std::make_unique<FusedAdam>(group.flat, learning_rate);
   group.adam = adam.get();
@@ -255,7 +127,7 @@ D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
   return in;
 }
 
-void D4pg::complain(const Group& group, const ParameterLayout& layout, const char* loss_name,
+void D4pg::complain(const D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
                     double loss) const {
   const std::string update = "at update " + std::to_string(updates_ + 1);
   if (!std::isfinite(loss)) {
@@ -272,7 +144,8 @@ void D4pg::complain(const Group& group, const ParameterLayout& layout, const cha
 }
 
 /// Averages, clips and steps; a gradient that is not finite is reported by name.
-void D4pg::step(Group& group, const ParameterLayout& layout, const char* loss_name, double loss) {
+void D4pg::step(D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
+                double loss) {
   if (!std::isfinite(loss))
     complain(group, layout, loss_name, loss);
   group.flat.mutable_grad() = group.gradient;
@@ -362,112 +235,6 @@ void D4pg::average_targets() {
   average_into(policy_.target, policy_.flat, config_.target_update);
 }
 
-/// Memory for batches like this one.
-void D4pg::begin_whole(const TensorMap& batch) {
-  const std::int64_t rows = batch.at("reward").size(0);
-  const bool fits =
-      whole_ && whole_->batch.size() == batch.size() && whole_->batch.at("reward").size(0) == rows;
-  if (fits)
-    return;
-  whole_.emplace();
-  for (const auto& [name, tensor] : batch)
-    whole_->batch[name] =
-        at::empty_like(tensor, name.ends_with("observation") && networks_.pixels
-                                   ? at::TensorOptions(at::kByte).device(options_.device())
-                                   : options_);
-  whole_->report = at::zeros({kSlots + rows}, options_.dtype(at::kDouble));
-  const auto steps = [&](const Group& group) {
-    return at::full({1}, static_cast<double>(group.adam->steps()), options_.dtype(at::kFloat));
-  };
-  whole_->critic_steps = steps(critic_);
-  whole_->policy_steps = steps(policy_);
-  whole_->problem = at::zeros({1}, options_.dtype(at::kFloat));
-  if (networks_.pixels)
-    for (EncoderTape* tape : {&online_tape_, &target_tape_})
-      tape->offsets = at::zeros({rows, 2}, options_.dtype(at::kLong));
-}
-
-/// Adam, unless the gradient is not finite (then `whole_->problem` says so) or `other_problem`.
-void D4pg::step_there(Group& group, at::Tensor& steps, const at::Tensor& other_problem,
-                      std::int64_t slot) {
-  const at::Tensor norm = at::linalg_vector_norm(group.gradient, 2);
-  whole_->report.select(0, slot).copy_(norm);
-  at::Tensor problem = at::isfinite(norm).logical_not().to(at::kFloat).view({1});
-  if (other_problem.defined())
-    problem = at::maximum(problem, other_problem);
-  else
-    whole_->problem.copy_(problem);
-  steps.add_(1 - problem);
-  std::optional<at::Tensor> divisor;
-  if (config_.gradient_norm > 0)
-    divisor = ((norm + 1e-6) / config_.gradient_norm).clamp_min(1).to(at::kFloat);
-  group.adam->step_there(group.gradient, steps, divisor, problem);
-}
-
-/// All of an update but the inputs' way here and the targets, which only a good update changes.
-void D4pg::whole_update() {
-  auto& report = whole_->report;
-  const Inputs in = prepare(whole_->batch);
-  const at::Tensor& targets = target_logits(in);
-  const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, in.action,
-                                                      critic_tape_, workspace_);
-  report.select(0, kCriticLoss)
-      .copy_(categorical_loss_there(networks_.support, targets, in.reward, in.discount,
-                                    config_.reward_scale, logits, critic_tape_.gradient(),
-                                    row_losses(in)));
-  if (in.weight.defined())
-    report.narrow(0, kSlots, row_losses_.size(0)).copy_(row_losses_);
-  critic_backward();
-  step_there(critic_, whole_->critic_steps, {}, kCriticNorm);
-  const at::Tensor& value = policy_value(in);
-  report.select(0, kValue).copy_(
-      expected_value_there(networks_.support, value, critic_tape_.gradient()));
-  networks_.critic.backward_to_extra(critic_parameters_, critic_tape_, workspace_);
-  report.narrow(0, kPenalty, 2)
-      .copy_(policy_head_backward_there(policy_tape_.output(), actions_,
-                                        critic_tape_.extra_gradient, config_.action_gradient_norm,
-                                        config_.saturation_penalty, policy_tape_.gradient()));
-  networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  step_there(policy_, whole_->policy_steps, whole_->problem, kPolicyNorm);
-}
-
-Metrics D4pg::step_whole(const TensorMap& batch) {
-  begin_whole(batch);
-  for (const auto& [name, tensor] : batch)
-    whole_->batch.at(name).copy_(tensor, /*non_blocking=*/tensor.is_pinned());
-  if (networks_.pixels)
-    for (EncoderTape* tape : {&online_tape_, &target_tape_}) {
-      tape->shifts.resize(static_cast<std::size_t>(batch.at("reward").size(0)));
-      draw_shifts(random_, config_.shift_pixels, tape->shifts);
-      tape->offsets.copy_(offsets_of(tape->shifts));
-    }
-  if (whole_->updates++ == kWarmUp && StepGraph::unavailable_reason(options_.device()).empty())
-    whole_->graph = std::make_unique<StepGraph>(options_.device(), [this] { whole_update(); });
-  if (whole_->graph)
-    whole_->graph->replay();
-  else
-    whole_update();
-  const at::Tensor report = whole_->report.cpu(); // the one read
-  const auto* said = report.const_data_ptr<double>();
-  const double policy_loss = said[kPenalty] - said[kValue];
-  if (!std::isfinite(said[kCriticLoss]) || !std::isfinite(said[kCriticNorm]))
-    complain(critic_, networks_.critic_layout, "critic_loss", said[kCriticLoss]);
-  critic_.adam->set_steps(critic_.adam->steps() + 1);
-  if (!std::isfinite(policy_loss) || !std::isfinite(said[kPolicyNorm]))
-    complain(policy_, networks_.policy_layout, "policy_loss", policy_loss);
-  policy_.adam->set_steps(policy_.adam->steps() + 1);
-  if (++updates_ % config_.target_period == 0)
-    average_targets();
-  priorities_ = batch.contains("weight")
-                    ? report.narrow(0, kSlots, report.numel() - kSlots).clone().clamp_min_(0)
-                    : at::Tensor();
-  return {{"critic_loss", said[kCriticLoss]},
-          {"policy_loss", policy_loss},
-          {"q_mean", said[kValue]},
-          {"saturation", said[kSaturation]},
-          {"gradient_norm", said[kCriticNorm]}};
-}
-
 Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked(batch);
@@ -533,8 +300,6 @@ at::Tensor D4pg::policy_parameters() {
         .to(at::kCPU, at::kFloat);
   return policy_.target.to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
-
-} // namespace
 
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
                                    bool whole_update) {
