@@ -16,8 +16,8 @@ cat >stand_in <<'SCRIPT'
 #!/bin/bash
 # launch: runs until `finish` is there, or until SIGTERM. node: until `finish`, or the head has ended.
 here=$(dirname "$0")
-echo "$*${TROUPE_KEYS:+ keys=$TROUPE_KEYS}" >>"$here/calls"
 [ "$1" = node ] || { rm -f "$here/ended"; trap 'echo stopped >>"$here/calls"; touch "$here/ended"; exit 0' TERM; }
+echo "$*${TROUPE_KEYS:+ keys=$TROUPE_KEYS}" >>"$here/calls" # who has noted its call heeds signals
 while [ ! -e "$here/finish" ] && { [ "$1" = launch ] || [ ! -e "$here/ended" ]; }; do sleep 0.1; done
 [ "$1" = node ] || touch "$here/ended"
 exit "$(cat "$here/finish" 2>/dev/null || echo 0)"
@@ -45,10 +45,18 @@ within() {
   done
   echo "FAILED: $sentence"
   sed 's/^/    /' calls job-*.log 2>/dev/null | tail -n 30
+  scontrol show job 2>/dev/null | sed 's/^/    /' | head -n 30
   exit 1
 }
 calls() { [ "$(grep -c "$1" calls)" = "$2" ]; }
-state() { [ "$(squeue -h -j "$job" -o %T)" = "$1" ]; }
+# Slurm lets a job that was queued again wait for two minutes from when its last step is gone. Three seconds will do; fewer will not: a
+# slurmd takes a job whose credential is of the second in which it was killed for the killed one.
+resumed() {
+  local eligible
+  eligible=$(scontrol show job "$job" | sed -n 's/.*EligibleTime=//p')
+  if [ $(($(date -d "$eligible" +%s) - $(date +%s))) -gt 10 ]; then scontrol update jobid="$job" starttime=now+3 || true; fi
+  calls "^launch .* --resume keys=" 1
+}
 
 job=$(sbatch --parsable out/job.sh)
 within "a node is started on each host, and the head" calls . 3
@@ -60,8 +68,7 @@ done
 scancel --batch --signal=TERM "$job" # as Slurm does before the time limit
 within "the signal reaches the head" calls "^stopped\$" 1
 within "the job is queued again" bash -c "scontrol show job $job | grep -q 'Restarts=1'"
-scontrol update jobid="$job" starttime=now 2>/dev/null || true
-within "it goes on from where it was" calls "^launch .* --resume keys=" 1
+within "it goes on from where it was" resumed
 echo 0 >finish
 within "it ends when the head has ended" bash -c "scontrol show job $job | grep -q JobState=COMPLETED"
 
