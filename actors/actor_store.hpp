@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "actors/messages.hpp"
+#include "actors/messages.pb.h"
 
 namespace troupe::actors {
 
@@ -34,9 +35,7 @@ private:
     std::vector<std::uint8_t> value;
     std::int64_t number = 0;
   };
-  template <class Fill>
-  Answer ask(const char* what, Fill fill,
-             std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+  Answer ask(const wire::StoreRequest& request);
 
   caf::actor_system& system_;
   RendezvousPort head_;

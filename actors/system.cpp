@@ -4,13 +4,10 @@
 #include <random>
 
 #include <caf/io/all.hpp>
-#include <google/protobuf/stubs/logging.h>
 
 namespace troupe::actors {
 
 SystemConfig::SystemConfig(bool remote, std::chrono::milliseconds silence) {
-  // What is no message is refused in our words, once; protobuf's own lines would fill a log.
-  google::protobuf::SetLogHandler(nullptr);
   set("logger.file-verbosity", caf::atom("quiet"));
   set("logger.console-verbosity", caf::atom("quiet"));
   set("scheduler.max-threads", 2);

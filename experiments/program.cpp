@@ -1,6 +1,7 @@
 #include "experiments/program.hpp"
 
 #include <CLI/CLI.hpp>
+#include <google/protobuf/stubs/logging.h>
 
 #include <cstdio>
 #include <exception>
@@ -70,6 +71,8 @@ void complain(const char* text) {
 
 int run_program(int argc, char** argv) {
   env::draw_on_calling_thread();
+  // What is no message is refused in our words; a stranger could fill a log with protobuf's lines.
+  google::protobuf::SetLogHandler(nullptr);
   try {
     return run_command(argc, argv);
   } catch (const ConfigError& mistake) {

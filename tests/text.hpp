@@ -1,11 +1,22 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace troupe {
 
 inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// What a call throws says; "" where it throws nothing.
+inline std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
 }
 
 } // namespace troupe

@@ -128,7 +128,7 @@ D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
 }
 
 void D4pg::complain(const D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
-                    double loss) const {
+                    double loss, const std::string& problem) const {
   const std::string update = "at update " + std::to_string(updates_ + 1);
   if (!std::isfinite(loss)) {
     const std::string where = layout.first_not_finite(group.flat);
@@ -138,9 +138,9 @@ void D4pg::complain(const D4pgGroup& group, const ParameterLayout& layout, const
                                     : ": parameter '" + where + "' is not finite"));
   }
   const std::string where = layout.first_not_finite(group.gradient);
-  throw std::runtime_error((where.empty() ? "The norm of the gradients overflows "
-                                          : "NaN or infinity in the gradient of '" + where + "' ")
-                           + update + " (" + loss_name + ")");
+  throw std::runtime_error(
+      (where.empty() ? std::string() : "NaN or infinity in the gradient of '" + where + "' ")
+      + update + " (" + loss_name + "): " + problem);
 }
 
 /// Averages, clips and steps; a gradient that is not finite is reported by name.
@@ -154,12 +154,7 @@ void D4pg::step(D4pgGroup& group, const ParameterLayout& layout, const char* los
   } catch (const collectives::CollectiveError&) {
     throw;
   } catch (const std::runtime_error& error) {
-    const std::string where = layout.first_not_finite(group.gradient);
-    const std::string what =
-        where.empty() ? std::string() : "NaN or infinity in the gradient of '" + where + "'";
-    throw std::runtime_error(what + (where.empty() ? "" : " ") + "at update "
-                             + std::to_string(updates_ + 1) + " (" + loss_name
-                             + "): " + error.what());
+    complain(group, layout, loss_name, loss, error.what());
   }
 }
 

@@ -71,8 +71,9 @@ private:
   void whole_update();
   void step_there(D4pgGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
                   std::int64_t slot);
-  [[noreturn]] void complain(const D4pgGroup& group, const ParameterLayout& layout,
-                             const char* loss_name, double loss) const;
+  [[noreturn]] void
+  complain(const D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
+           double loss, const std::string& problem = "the gradients' norm is not finite") const;
   at::Tensor counter(std::int64_t value) const { return at::full({1}, value, at::kLong); }
 
   D4pgConfig config_;

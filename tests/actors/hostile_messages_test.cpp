@@ -1,5 +1,7 @@
 // What processes, nodes and operators say, changed at random: it is refused or passed over, nobody
 // else is lost by it, and honest messages are answered as before.
+#include <google/protobuf/stubs/logging.h>
+
 #include "actors/control_actor.hpp"
 #include "actors/rendezvous_actor.hpp"
 #include "env/random.hpp"
@@ -44,7 +46,7 @@ std::string changed(std::string bytes, env::Random& random) {
 struct HostileFixture : SupervisorFixture {
   env::Random random{11};
 
-  HostileFixture() : SupervisorFixture(2) {}
+  HostileFixture() : SupervisorFixture(2) { google::protobuf::SetLogHandler(nullptr); }
 
   Encoded bad(const Encoded& good) { return {changed(good.bytes, random)}; }
 

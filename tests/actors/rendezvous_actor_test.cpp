@@ -188,7 +188,7 @@ TEST_CASE_FIXTURE(StoreFixture, "one waits for what another says, under prefixes
 
 TEST_CASE_FIXTURE(StoreFixture, "what does not come, and who does not belong, is an error") {
   CHECK_THROWS_WITH_AS(client("life 1", std::chrono::milliseconds(1))->get("never"),
-                       doctest::Contains("rendezvous, get never: nobody said \"never\" in time"),
+                       doctest::Contains("rendezvous, GET never: nobody said \"never\" in time"),
                        std::runtime_error);
   CHECK_THROWS_WITH_AS(client("life 0")->set("a", "b"), doctest::Contains("another life"),
                        std::runtime_error);

@@ -35,7 +35,7 @@ inline void wait_until_dead(int process) {
 }
 
 inline caf::behavior idle(caf::event_based_actor*) {
-  return {[](tick_atom) {}, [](wire_atom, const Encoded&) {}};
+  return {[](tick_atom) {}, [](stop_atom) {}, [](wire_atom, const Encoded&) {}};
 }
 
 inline caf::behavior refuses(caf::event_based_actor* self) {

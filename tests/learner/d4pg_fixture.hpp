@@ -11,6 +11,12 @@
 
 namespace troupe::tests {
 
+struct Variant {
+  std::string name;
+  learner::D4pgConfig config;
+  learner::D4pgSpec spec;
+};
+
 inline learner::D4pgSpec state_spec(std::int64_t observation, int action) {
   return {{.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action}};
 }

@@ -5,18 +5,13 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "tests/learner/d4pg_fixture.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
 using namespace troupe::tests;
 
 namespace {
-
-struct Variant {
-  std::string name;
-  D4pgConfig config;
-  D4pgSpec spec;
-};
 
 std::vector<Variant> variants() {
   D4pgConfig pixels = small_config();
@@ -37,15 +32,6 @@ std::vector<Variant> variants() {
           {"pixels", pixels, pixel_spec(40, 3, 2)},
           {"pixels in float64", wide_pixels, pixel_spec(40, 3, 2)},
           {"drq pixels in bfloat16", drq, pixel_spec(30, 3, 2)}};
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
 }
 
 bool contains(const std::string& text, const std::string& part) {

@@ -5,18 +5,13 @@
 
 #include "learner/step_graph.hpp"
 #include "tests/learner/d4pg_fixture.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
 using namespace troupe::tests;
 
 namespace {
-
-struct Variant {
-  std::string name;
-  D4pgConfig config;
-  D4pgSpec spec;
-};
 
 std::vector<Variant> variants() {
   D4pgConfig states = small_config();
@@ -45,15 +40,6 @@ void check_alike(const TensorMap& one, const TensorMap& other, double tolerance)
     CHECK(
         at::allclose(tensor.to(at::kDouble), other.at(name).to(at::kDouble), tolerance, tolerance));
   }
-}
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
 }
 
 } // namespace

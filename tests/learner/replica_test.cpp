@@ -4,6 +4,7 @@
 
 #include "tests/collectives/ranks.hpp"
 #include "tests/learner/mlp_replica.hpp"
+#include "tests/text.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -22,21 +23,12 @@ std::unique_ptr<torch::optim::Optimizer> sgd(std::vector<at::Tensor> parameters,
       std::move(parameters), torch::optim::SGDOptions(1).weight_decay(weight_decay));
 }
 
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return {};
-}
-
 } // namespace
 
 TEST_CASE("a global batch that does not divide over the replicas is refused with both numbers") {
   const InputContext context{.num_replicas_in_sync = 3};
   CHECK(context.per_replica_batch_size(12) == 4);
-  const auto message = message_of([&] { context.per_replica_batch_size(256); });
+  const auto message = error_of([&] { context.per_replica_batch_size(256); });
   CAPTURE(message);
   CHECK(message.find("256") != std::string::npos);
   CHECK(message.find("3 replicas") != std::string::npos);
