@@ -33,7 +33,7 @@ void clear_given(const Message& top, Message& under) {
 
 std::string file_complaint(const std::string& base, const fs::path& folder, const fs::path& file) {
   std::string text = "base is \"" + base + "\", but there is no file " + file.string();
-  const auto near = env::nearest_names(file.stem().string(), experiment_names({folder}), 1);
+  const auto near = env::nearest_names(file.stem().string(), config_names({folder}), 1);
   return text
          + (near.empty()
                 ? "; it is looked for beside the file that names it"

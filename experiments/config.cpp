@@ -122,7 +122,7 @@ std::string resolved_text(const Experiment& experiment) {
   return "# The complete configuration of this run: every key with its value.\n" + text;
 }
 
-std::vector<std::string> experiment_names(const std::vector<fs::path>& folders) {
+std::vector<std::string> config_names(const std::vector<fs::path>& folders) {
   std::vector<std::string> names;
   for (const fs::path& folder : folders) {
     std::error_code ignored;
@@ -137,7 +137,8 @@ std::vector<std::string> experiment_names(const std::vector<fs::path>& folders) 
   return names;
 }
 
-fs::path find_experiment(const std::string& name_or_path, const std::vector<fs::path>& folders) {
+fs::path find_config(const std::string& name_or_path, const std::vector<fs::path>& folders,
+                     const std::vector<std::string>& kinds) {
   std::error_code ignored;
   if (fs::is_regular_file(name_or_path, ignored)) {
     return name_or_path;
@@ -150,14 +151,16 @@ fs::path find_experiment(const std::string& name_or_path, const std::vector<fs::
       }
     }
   }
-  std::string text = name_or_path + ": there is no such file and no experiment of this name";
   const auto near =
-      env::nearest_names(fs::path(name_or_path).stem().string(), experiment_names(folders), 3);
-  for (std::size_t i = 0; i < near.size(); ++i) {
-    text += (i == 0 ? "; did you mean " : " or ") + near[i];
+      env::nearest_names(fs::path(name_or_path).stem().string(), config_names(folders), 3);
+  std::vector<std::string> lists;
+  for (const std::string& kind : kinds) {
+    lists.push_back("`troupe list " + kind + "s`");
   }
   throw ConfigError(
-      {text + (near.empty() ? "" : "?") + " (`troupe list experiments` names them all)"});
+      {name_or_path + ": there is no such file and no " + joined(kinds, " or ") + " of this name"
+       + (near.empty() ? "" : "; did you mean " + joined(near, " or ") + "?") + " ("
+       + joined(lists, " and ") + (lists.size() == 1 ? " names" : " name") + " them all)"});
 }
 
 } // namespace troupe::experiments

@@ -39,11 +39,13 @@ Experiment load_experiment(const std::filesystem::path& file,
 std::string resolved_text(const Experiment& experiment);
 
 /// `name_or_path` as a path, or as the name of a file in one of `folders` (with or without
-/// ".textproto"). Throws ConfigError with the nearest names.
-std::filesystem::path find_experiment(const std::string& name_or_path,
-                                      const std::vector<std::filesystem::path>& folders);
+/// ".textproto"). Throws ConfigError with the nearest names; `kinds` are what the folders have, as
+/// "experiment", of which `troupe list` has the plural.
+std::filesystem::path find_config(const std::string& name_or_path,
+                                  const std::vector<std::filesystem::path>& folders,
+                                  const std::vector<std::string>& kinds = {"experiment"});
 
-/// Names (without ".textproto") of the experiments in `folders`, sorted.
-std::vector<std::string> experiment_names(const std::vector<std::filesystem::path>& folders);
+/// Names (without ".textproto") of the files in `folders`, sorted.
+std::vector<std::string> config_names(const std::vector<std::filesystem::path>& folders);
 
 } // namespace troupe::experiments

@@ -54,14 +54,6 @@ std::string kind_text(const FieldDescriptor& field) {
   }
 }
 
-std::string joined(const std::vector<std::string>& parts, const std::string& last) {
-  std::string out;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    out += (i == 0 ? "" : i + 1 == parts.size() ? last : ", ") + parts[i];
-  }
-  return out;
-}
-
 double number_of(const Message& message, const FieldDescriptor& field, int index) {
   const auto& view = *message.GetReflection();
   const bool many = field.is_repeated();
@@ -89,6 +81,14 @@ bool is_number(const FieldDescriptor& field) {
 }
 
 } // namespace
+
+std::string joined(const std::vector<std::string>& parts, const std::string& last) {
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    out += (i == 0 ? "" : i + 1 == parts.size() ? last : ", ") + parts[i];
+  }
+  return out;
+}
 
 std::string number_text(double value) {
   char text[64];

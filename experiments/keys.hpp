@@ -49,6 +49,9 @@ std::string did_you_mean(const std::string& block, const std::string& name,
 /// " (`troupe list keys` names them all)"
 std::string where_keys_are(const Schema& schema);
 
+/// "a, b or c" where `last` is " or ".
+std::string joined(const std::vector<std::string>& parts, const std::string& last);
+
 /// A number as people write it: 1000000000, 0.0003, 1e+13 from 1e15 on.
 std::string number_text(double value);
 

@@ -63,7 +63,7 @@ fs::path find_run_file(const std::string& name, const fs::path& source,
   if (!source.empty() && fs::is_regular_file(beside, ignored)) {
     return beside;
   }
-  return find_experiment(name, folders);
+  return find_config(name, folders);
 }
 
 /// Whether a goal of experiment `named` is of that `listed`: as it is listed, or by its name alone.

@@ -55,25 +55,6 @@ struct LaunchPlan {
   LauncherKind launcher = LauncherKind::none;
 };
 
-/// By path, or by name in the folders of clusters.
-fs::path find_cluster(const std::string& name) {
-  std::error_code ignored;
-  if (fs::is_regular_file(name, ignored)) {
-    return name;
-  }
-  const auto folders = cluster_folders();
-  for (const fs::path& folder : folders) {
-    const fs::path file = folder / (name + ".textproto");
-    if (name.find('/') == std::string::npos && fs::is_regular_file(file, ignored)) {
-      return file;
-    }
-  }
-  std::string text = name + ": there is no such file and no cluster of this name";
-  const auto near = env::nearest_names(name, experiment_names(folders), 1);
-  throw ConfigError({text + (near.empty() ? "" : "; did you mean " + near[0] + "?")
-                     + " (`troupe list clusters` names them all)"});
-}
-
 Cluster chosen_cluster(const LaunchOptions& options) {
   const bool tasks = options.cluster == "TF_CONFIG";
   Cluster cluster =
@@ -81,7 +62,7 @@ Cluster chosen_cluster(const LaunchOptions& options) {
           ? cluster_from_environment(process_variable, tasks ? "tf_config" : "torchrun")
                 .value()
                 .cluster
-          : load_cluster(find_cluster(options.cluster));
+          : load_cluster(find_config(options.cluster, cluster_folders(), {"cluster"}));
   if (!options.runs.empty()) {
     cluster.set_runs(options.runs);
   }
@@ -100,7 +81,7 @@ LaunchPlan plan_launch(const LaunchOptions& options) {
   auto overrides = cluster_overrides(cluster);
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   Experiment experiment =
-      load_experiment(find_experiment(options.experiment, config_folders()), overrides);
+      load_experiment(find_config(options.experiment, config_folders()), overrides);
   actors::Placer placer = make_placer(cluster, experiment, actors::resources_of_this_host());
   if (placer.nodes().empty()) {
     throw ConfigError({options.cluster

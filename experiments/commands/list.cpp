@@ -67,8 +67,8 @@ std::string first_sentence(const std::filesystem::path& file) {
 /// The files of the folders, with their first sentences.
 void list_files(const std::vector<std::filesystem::path>& folders, bool json) {
   Json all = Json::array();
-  for (const std::string& name : experiment_names(folders)) {
-    const auto file = find_experiment(name, folders);
+  for (const std::string& name : config_names(folders)) {
+    const auto file = find_config(name, folders);
     if (json) {
       all.push_back({{"name", name}, {"file", file.string()}, {"help", first_sentence(file)}});
     } else {

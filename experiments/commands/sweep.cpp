@@ -32,22 +32,17 @@ struct SweepOptions {
   bool json = false;
 };
 
-/// A sweep's file, by path or name; empty when the one thing that was named is none.
+/// A sweep's file, by path or name; empty when what was named is an experiment, or several.
 fs::path sweep_file(const SweepOptions& options) {
   if (options.what.size() != 1) {
     return {};
   }
-  for (const fs::path& folder : sweep_folders()) {
-    const fs::path file = folder / (options.what[0] + ".textproto");
-    std::error_code ignored;
-    if (options.what[0].find('/') == std::string::npos && fs::is_regular_file(file, ignored)) {
-      return file;
-    }
+  std::vector<fs::path> folders = sweep_folders();
+  for (const fs::path& folder : config_folders()) {
+    folders.push_back(folder);
   }
-  std::error_code ignored;
-  const bool is_file = fs::is_regular_file(options.what[0], ignored);
-  return is_file && is_sweep(read_config_file(options.what[0])) ? fs::path(options.what[0])
-                                                                : fs::path();
+  const fs::path file = find_config(options.what[0], folders, {"sweep", "experiment"});
+  return is_sweep(read_config_file(file)) ? file : fs::path();
 }
 
 /// The sweep of the flags and of the file, if there is one.

@@ -23,7 +23,7 @@ struct TrainOptions {
 void train(TrainOptions options, int& exit_code) {
   if (options.file.empty()) {
     std::string names;
-    for (const std::string& name : experiment_names(config_folders())) {
+    for (const std::string& name : config_names(config_folders())) {
       names += (names.empty() ? "" : ", ") + name;
     }
     throw std::invalid_argument("name an experiment file or one of: " + names);
@@ -31,7 +31,7 @@ void train(TrainOptions options, int& exit_code) {
   if (options.minutes >= 0) {
     options.overrides.push_back("stop.minutes=" + std::to_string(options.minutes));
   }
-  const auto file = find_experiment(options.file, config_folders());
+  const auto file = find_config(options.file, config_folders());
   const Experiment experiment = load_experiment(file, options.overrides);
   const auto config = prepare_run(experiment);
   const RunFolder folder = RunFolder::create(

@@ -11,6 +11,7 @@
 #include "env/make.hpp"
 #include "experiments/keys.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -20,12 +21,7 @@ namespace {
 const std::string kGood = "environment { task: \"cartpole_balance\" }\n";
 
 std::string complaint_about(const std::string& text, const std::vector<std::string>& sets = {}) {
-  try {
-    parse_experiment(text, "bad.textproto", sets);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { parse_experiment(text, "bad.textproto", sets); });
 }
 
 const std::string kPixels = "environment { task: \"cartpole_balance\" pixels { grey: true } }\n";
@@ -204,12 +200,7 @@ TEST_CASE("An experiment on data has no block of an environment, and reads back 
       e, parse_experiment(resolved_text(e), "x")));
   CHECK(parse_experiment(text + "deterministic: true", "x").classifier().precision() == "float32");
   const auto refused = [](const std::string& bad, const std::vector<std::string>& sets = {}) {
-    try {
-      parse_experiment(bad, "x", sets);
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return error_of([&] { parse_experiment(bad, "x", sets); });
   };
   CHECK(refused(text, {"replay.shards=2"}).find("replay is of runs in an environment")
         != std::string::npos);
@@ -287,12 +278,7 @@ TEST_CASE("Every key has help, and its default keeps to its rule") {
 TEST_CASE("A file that cannot be read is the user's mistake") {
   const TemporaryFolder folder;
   const auto message = [](const std::filesystem::path& path) {
-    try {
-      load_experiment(path);
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return error_of([&] { load_experiment(path); });
   };
   CHECK(message(folder.path()).find("is a folder") != std::string::npos);
   CHECK(message(folder.path() / "none").find("No such file") != std::string::npos);
@@ -304,17 +290,20 @@ TEST_CASE("An experiment is found by path and by name, with the nearest names wh
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "swing.textproto") << kGood;
   const std::vector<std::filesystem::path> folders = {folder.path() / "none", folder.path()};
-  CHECK(find_experiment("swing", folders) == folder.path() / "swing.textproto");
-  CHECK(find_experiment("swing.textproto", folders) == folder.path() / "swing.textproto");
-  CHECK(find_experiment((folder.path() / "swing.textproto").string(), {})
+  CHECK(find_config("swing", folders) == folder.path() / "swing.textproto");
+  CHECK(find_config("swing.textproto", folders) == folder.path() / "swing.textproto");
+  CHECK(find_config((folder.path() / "swing.textproto").string(), {})
         == folder.path() / "swing.textproto");
-  CHECK(experiment_names(folders) == std::vector<std::string>{"swing"});
-  try {
-    find_experiment("swong", folders);
-    FAIL("found");
-  } catch (const ConfigError& error) {
-    CHECK(std::string(error.what()).find("did you mean swing?") != std::string::npos);
-  }
+  CHECK(config_names(folders) == std::vector<std::string>{"swing"});
+  CHECK(error_of([&] { find_config("swong", folders); })
+        == "swong: there is no such file and no experiment of this name; did you mean swing? "
+           "(`troupe list experiments` names them all)");
+  CHECK(error_of([&] {
+          find_config("zzzzzz", folders, {"sweep", "experiment"});
+        })
+        == "zzzzzz: there is no such file and no sweep or experiment of this name; did you mean "
+           "swing? (`troupe list "
+           "sweeps` and `troupe list experiments` name them all)");
 }
 
 TEST_CASE("Numbers are written as people write them") {
