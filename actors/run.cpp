@@ -32,7 +32,37 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
                                   config.replay.discount);
 }
 
-void check(const RunConfig& config, bool processes) {
+/// Whether parameters and moments lie with servers must be as it was when they were saved.
+void check_servers(const RunConfig& config, const std::filesystem::path& checkpoint) {
+  const bool saved = std::filesystem::exists(part_path(checkpoint, Role::parameter_server, 0));
+  if (saved == has_servers(config))
+    return;
+  throw std::invalid_argument(
+      "learner.strategy \"" + config.learner.strategy + "\" "
+      + (saved ? "has no parameter servers, but " + checkpoint.string()
+                     + " has its parameters and moments in theirs"
+               : "has parameter servers, but " + checkpoint.string()
+                     + " was written without any: nothing would give them their moments")
+      + "; resume with the strategy it was trained with, or train anew");
+}
+
+/// Rounds count the steps of each environment.
+void check_rounds(const RunConfig& config, const wire::RunState& state) {
+  const auto require_same = [](const std::string& key, int now, int before) {
+    if (before != 0 && now != before)
+      throw std::invalid_argument(key + " " + std::to_string(now) + ": the run has "
+                                  + std::to_string(before)
+                                  + ", and a deterministic run counts the steps of each "
+                                    "environment in rounds; resume with as many, or train anew");
+  };
+  require_same("actors.environment", config.actors.environment, state.environment_actors());
+  require_same("actors.environments_per_actor", config.actors.environments_per_actor,
+               state.environments_per_actor());
+}
+
+} // namespace
+
+void check_run(const RunConfig& config, bool processes) {
   strategy_of(config, processes);
   if (!processes)
     device_of_learner(config, false, 0);
@@ -68,36 +98,6 @@ void check(const RunConfig& config, bool processes) {
   check(shard_table(config)); // before anybody is started
 }
 
-/// Whether parameters and moments lie with servers must be as it was when they were saved.
-void check_servers(const RunConfig& config, const std::filesystem::path& checkpoint) {
-  const bool saved = std::filesystem::exists(part_path(checkpoint, Role::parameter_server, 0));
-  if (saved == has_servers(config))
-    return;
-  throw std::invalid_argument(
-      "learner.strategy \"" + config.learner.strategy + "\" "
-      + (saved ? "has no parameter servers, but " + checkpoint.string()
-                     + " has its parameters and moments in theirs"
-               : "has parameter servers, but " + checkpoint.string()
-                     + " was written without any: nothing would give them their moments")
-      + "; resume with the strategy it was trained with, or train anew");
-}
-
-/// Rounds count the steps of each environment.
-void check_rounds(const RunConfig& config, const wire::RunState& state) {
-  const auto require_same = [](const std::string& key, int now, int before) {
-    if (before != 0 && now != before)
-      throw std::invalid_argument(key + " " + std::to_string(now) + ": the run has "
-                                  + std::to_string(before)
-                                  + ", and a deterministic run counts the steps of each "
-                                    "environment in rounds; resume with as many, or train anew");
-  };
-  require_same("actors.environment", config.actors.environment, state.environment_actors());
-  require_same("actors.environments_per_actor", config.actors.environments_per_actor,
-               state.environments_per_actor());
-}
-
-} // namespace
-
 void check_resumption(const RunConfig& config, const std::filesystem::path& checkpoint) {
   const auto state = read_manifest(checkpoint).state();
   check_servers(config, checkpoint);
@@ -108,7 +108,7 @@ void check_resumption(const RunConfig& config, const std::filesystem::path& chec
 RunResult run(const RunConfig& config, const std::filesystem::path& folder,
               const std::filesystem::path& resume_from, const Deployment& deployment,
               const RunCallbacks& callbacks, const std::atomic<bool>& stop) {
-  check(config, has_processes(deployment));
+  check_run(config, has_processes(deployment));
   if (has_processes(deployment) && config.deterministic && config.learner.replicas > 1
       && !config.workload)
     throw std::invalid_argument("deterministic: true with --processes and learner.replicas "

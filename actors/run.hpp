@@ -212,6 +212,10 @@ struct RunResult {
   std::filesystem::path checkpoint; // the last complete one; empty when there is none
 };
 
+/// Refuses what cannot be run, in one process or with one for each actor, before anything starts:
+/// throws std::invalid_argument naming the key.
+void check_run(const RunConfig& config, bool processes);
+
 /// Reads and checks every byte of a checkpoint. Throws std::runtime_error naming the file and what
 /// is wrong with it.
 void verify_checkpoint(const std::filesystem::path& checkpoint);

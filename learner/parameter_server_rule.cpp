@@ -45,11 +45,17 @@ public:
       average(present);
     if (std::find(present.begin(), present.end(), true) == present.end())
       present.clear();
-    if (link_)
+    if (link_) {
       report_ = link_->exchange(gradient_, present, learning_rates(*optimizer_), parameters_);
+      advanced_ = version_ ? std::max<std::int64_t>(0, report_.version - *version_) : 1;
+      version_ = report_.version;
+    }
     share();
+    share_advanced();
     flat_->write(parameters_);
   }
+
+  std::int64_t advanced() const override { return advanced_; }
 
   void rest() override {
     if (link_)
@@ -104,6 +110,14 @@ private:
       options_.communicator->broadcast(parameters_, 0);
   }
 
+  void share_advanced() {
+    if (!options_.communicator)
+      return;
+    auto count = at::full({1}, advanced_, at::kLong);
+    options_.communicator->broadcast(count, 0);
+    advanced_ = count.item<std::int64_t>();
+  }
+
   std::unique_ptr<ParameterLink> link_;
   ParameterServerRuleOptions options_;
   torch::optim::Optimizer* optimizer_ = nullptr;
@@ -111,6 +125,8 @@ private:
   at::Tensor parameters_; // flat, last received
   at::Tensor gradient_;
   ExchangeReport report_;
+  std::optional<std::int64_t> version_; // of the last update()
+  std::int64_t advanced_ = 1;
 };
 
 } // namespace

@@ -20,6 +20,7 @@ public:
     rule_->begin(optimizer, parameters);
   }
   void update() override { rule_->update(); }
+  std::int64_t advanced() const override { return rule_->advanced(); }
   void rest() override { rule_->rest(); }
   void loaded() override { rule_->loaded(); }
   Metrics metrics() const override { return rule_->metrics(); }

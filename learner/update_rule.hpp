@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,6 +31,10 @@ public:
   /// were not finite and are left out; it takes part so that nobody waits for it. Throws
   /// CollectiveError or std::runtime_error naming who failed.
   virtual void update() = 0;
+
+  /// How many updates the parameters have taken since the update() before: 1 where replicas wait
+  /// for each other; else the others' count too, and a gradient that was left out may leave 0.
+  virtual std::int64_t advanced() const { return 1; }
 
   /// This replica has made the steps of a run: others need not wait for it. It may go on with
   /// update() later.

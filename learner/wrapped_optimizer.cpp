@@ -214,6 +214,7 @@ bool WrappedOptimizer::update(double scale, bool stepping) {
   }
   if (sharded_)
     sharded_->publish();
+  advanced_ = rule_ ? rule_->advanced() : 1;
   ++steps_;
   tune();
   return true;
@@ -254,6 +255,7 @@ void WrappedOptimizer::leave_out(const std::string& problem) {
     parameter.mutable_grad().reset();
   if (rule_)
     rule_->update();
+  advanced_ = rule_ ? rule_->advanced() : 0;
 }
 
 /// "" or why the step cannot be made.

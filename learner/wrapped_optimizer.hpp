@@ -91,7 +91,10 @@ public:
   double gradient_norm() const { return gradient_norm_; }
   void set_max_gradient_norm(double norm);
 
-  std::int64_t steps() const { return steps_; }     // updates
+  std::int64_t steps() const { return steps_; } // updates
+  /// How many updates the parameters took in the last step(): 1, or as many as the replicas made
+  /// that do not wait for this one; 0: it was left out. Averages of parameters go by it.
+  std::int64_t advanced() const { return advanced_; }
   std::int64_t skipped() const { return skipped_; } // left out for gradients that are not finite
   std::int64_t bucket_bytes() const;                // in use
   /// Buckets of the last step that were sent while backward ran, and all of them.
@@ -131,6 +134,7 @@ private:
   double last_time_ = -1;
   int micro_batches_ = 0; // of the update under way
   std::int64_t steps_ = 0;
+  std::int64_t advanced_ = 0;
   std::int64_t skipped_ = 0;
   int skipped_in_a_row_ = 0;
   std::vector<int> stepping_; // replicas that stepped last

@@ -126,10 +126,14 @@ actors::RunConfig prepare_run(const Experiment& experiment) {
 }
 
 #ifdef TROUPE_HAS_ACTORS
+void check_run(const actors::RunConfig& config, bool processes) {
+  actors::check_run(config, processes);
+}
 void verify_checkpoint(const std::filesystem::path& checkpoint) {
   actors::verify_checkpoint(checkpoint);
 }
 #else
+void check_run(const actors::RunConfig&, bool) {}
 void verify_checkpoint(const std::filesystem::path&) {}
 #endif
 

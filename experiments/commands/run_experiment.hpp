@@ -30,6 +30,9 @@ struct RunOptions {
 /// Throws what plan_workload and env::make_environment throw.
 actors::RunConfig prepare_run(const Experiment& experiment);
 
+/// As actors::check_run(); without the actors nothing is checked.
+void check_run(const actors::RunConfig& config, bool processes);
+
 /// As actors::verify_checkpoint(); without the actors nothing is checked.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 

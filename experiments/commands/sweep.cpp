@@ -80,18 +80,18 @@ Sweep chosen_sweep(const SweepOptions& options, const fs::path& file) {
   return sweep;
 }
 
-/// Each environment (or data set) is made once before the first run begins, not after a night.
-void check_environments(const std::vector<SweepRun>& runs) {
+/// Each experiment's environment (or data set) is made once, and its keys are looked at together,
+/// before the first run begins, not after a night.
+void check_experiments(const std::vector<SweepRun>& runs, bool processes) {
   std::set<std::string> seen;
   for (const SweepRun& run : runs) {
     Experiment experiment = run.experiment;
     experiment.clear_seed();
-    experiment.clear_d4pg();
     if (!seen.insert(experiment.SerializeAsString()).second) {
       continue;
     }
     try {
-      prepare_run(run.experiment);
+      commands::check_run(prepare_run(run.experiment), processes);
     } catch (const std::exception& failure) {
       throw std::invalid_argument(std::string(failure.what()) + " (run " + run.name + ")");
     }
@@ -145,7 +145,7 @@ void sweep(const SweepOptions& options, int& exit_code) {
     exit_code = kDone;
     return;
   }
-  check_environments(runs);
+  check_experiments(runs, options.processes);
   const fs::path folder = fs::path(options.runs) / sweep.name();
   std::error_code error;
   fs::create_directories(folder, error);

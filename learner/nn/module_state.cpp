@@ -1,5 +1,7 @@
 #include "learner/nn/module_state.hpp"
 
+#include <cmath>
+
 #include <ATen/ops/_foreach_lerp.h>
 #include <torch/nn/module.h>
 
@@ -23,7 +25,7 @@ TensorMap below(const TensorMap& tensors, const std::string& prefix) {
 }
 
 void average_module(torch::nn::Module& average, const torch::nn::Module& live, double decay,
-                    std::int64_t updates) {
+                    std::int64_t updates, std::int64_t advanced) {
   const at::NoGradGuard guard;
   const auto begun = static_cast<double>(1 + updates) / static_cast<double>(10 + updates);
   const auto from = module_state(live);
@@ -36,7 +38,9 @@ void average_module(torch::nn::Module& average, const torch::nn::Module& live, d
     averages.push_back(tensor);
     values.push_back(from.at(name));
   }
-  at::_foreach_lerp_(averages, values, 1 - std::min(decay, begun));
+  const double kept = std::min(decay, begun);
+  at::_foreach_lerp_(averages, values,
+                     1 - (advanced == 1 ? kept : std::pow(kept, static_cast<double>(advanced))));
 }
 
 void lay_out_channels_last(torch::nn::Module& module) {

@@ -19,9 +19,10 @@ TensorMap below(const TensorMap& tensors, const std::string& prefix);
 
 /// average = decay · average + (1 - decay) · live, of the parameters and buffers of two modules
 /// that are built alike; counters are copied. The decay is the least of the given one and (1 +
-/// updates) / (10 + updates), so that an average that began at random forgets it soon.
+/// updates) / (10 + updates), so that an average that began at random forgets it soon; to the power
+/// of `advanced`, the updates that `live` took since the last call (WrappedOptimizer::advanced()).
 void average_module(torch::nn::Module& average, const torch::nn::Module& live, double decay,
-                    std::int64_t updates);
+                    std::int64_t updates, std::int64_t advanced = 1);
 
 /// Lays the convolutions' weights out as [out, height, width, in] in memory: a third faster on CPUs
 /// and tensor cores, for pictures that lie likewise. The values and shapes stay.

@@ -227,7 +227,8 @@ Metrics NetworkClassifier::step_fn(ReplicaContext&, const TensorMap& batch) {
                              + ": the logits overflowed; lower the learning rate");
   ++updates_;
   if (average_)
-    average_module(average_->module(), network_->module(), config_.average_decay, updates_);
+    average_module(average_->module(), network_->module(), config_.average_decay, updates_,
+                   optimizer_->advanced());
   return {{"loss", value},
           {"accuracy", numbers[1].item<double>()},
           {"learning_rate", optimizer_->optimizer().param_groups()[0].options().get_lr()},

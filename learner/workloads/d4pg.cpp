@@ -225,9 +225,18 @@ HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
   return report;
 }
 
-void D4pg::average_targets() {
-  average_into(critic_.target, critic_.flat, config_.target_update);
-  average_into(policy_.target, policy_.flat, config_.target_update);
+/// Once for each of the updates that the parameters took, which the other replicas may have made.
+void D4pg::average_targets(std::int64_t advanced) {
+  const auto before = updates_ / config_.target_period;
+  updates_ += advanced;
+  const auto times = updates_ / config_.target_period - before;
+  if (times == 0)
+    return;
+  const double weight = times == 1
+                            ? config_.target_update
+                            : 1 - std::pow(1 - config_.target_update, static_cast<double>(times));
+  average_into(critic_.target, critic_.flat, weight);
+  average_into(policy_.target, policy_.flat, weight);
 }
 
 Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
@@ -240,9 +249,7 @@ Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
   const double gradient_norm = critic_.optimizer->gradient_norm();
   double q_mean = 0;
   const HeadReport head = learn_policy(in, q_mean);
-  ++updates_;
-  if (updates_ % config_.target_period == 0)
-    average_targets();
+  average_targets(critic_.optimizer->advanced());
   return {{"critic_loss", critic_loss},
           {"policy_loss", head.penalty - q_mean},
           {"q_mean", q_mean},

@@ -62,7 +62,7 @@ private:
   const at::Tensor& policy_value(const Inputs& in);
   double learn_critic(const Inputs& in, const at::Tensor& target_logits);
   HeadReport learn_policy(const Inputs& in, double& q_mean);
-  void average_targets();
+  void average_targets(std::int64_t advanced);
   void step(D4pgGroup& group, const ParameterLayout& layout, const char* loss_name, double loss);
 
   // An update without a read by the host
@@ -104,7 +104,7 @@ private:
   at::Tensor priorities_; // of the last weighted batch
   Workspace workspace_;
   Random random_{0};
-  std::int64_t updates_ = 0;
+  std::int64_t updates_ = 0; // that the parameters took
 
   bool whole_update_ = false; // on any device
   bool steps_whole_ = false;

@@ -115,8 +115,7 @@ Metrics D4pg::step_whole(const TensorMap& batch) {
   if (!std::isfinite(policy_loss) || !std::isfinite(said[kPolicyNorm]))
     complain(policy_, networks_.policy_layout, "policy_loss", policy_loss);
   policy_.adam->set_steps(policy_.adam->steps() + 1);
-  if (++updates_ % config_.target_period == 0)
-    average_targets();
+  average_targets(1);
   priorities_ = batch.contains("weight")
                     ? report.narrow(0, kSlots, report.numel() - kSlots).clone().clamp_min_(0)
                     : at::Tensor();

@@ -35,7 +35,7 @@ constexpr const char* kCritic = "critic.";
 constexpr const char* kAverage = "average.";
 constexpr std::int64_t kEvaluated = 64;   // real pictures described at once
 constexpr std::uint64_t kSampleSeed = 17; // of what evaluation and pictures show: always the same
-constexpr std::int64_t kShownClasses = 10;
+constexpr std::int64_t kShownClasses = 20;
 constexpr std::int64_t kShownEach = 8; // samples of a class
 constexpr const char* kSteps = "counters.generator_steps";
 constexpr const char* kCriticSteps = "counters.critic_steps";
@@ -240,7 +240,8 @@ Metrics SnganReplica::generator_step(ReplicaContext& context, std::int64_t rows)
   const double value = finite(loss.item<double>(), "generator_loss");
   ++steps_;
   if (average_)
-    average_module(*average_, *generator_, config_.average_decay, steps_);
+    average_module(*average_, *generator_, config_.average_decay, steps_,
+                   generator_optimizer_->advanced());
   return {
       {"generator_loss", value},
       {"learning_rate", generator_optimizer_->optimizer().param_groups()[0].options().get_lr()}};

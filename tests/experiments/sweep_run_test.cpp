@@ -1,7 +1,10 @@
 #include "tests/experiments/program.hpp"
 
-#include <doctest/doctest.h>
+#include "tests/doctest_torch.hpp"
 
+#include "experiments/config.hpp"
+#include "experiments/plan.hpp"
+#include "experiments/sweep.hpp"
 #include "tests/experiments/small_run.hpp"
 #include "tests/text.hpp"
 
@@ -96,6 +99,24 @@ TEST_CASE("A run that fails is told by its own last words, and the others are tr
   const Outcome nowhere = run(place, sweep_small({"--set", "environment.models=/nowhere"}));
   CHECK(nowhere.exit_code == 2);
   CHECK(has(nowhere.last_line, "(run small_seed=1)"));
+  const Outcome apart =
+      run(place, sweep_small({"--vary", "learner.strategy=multi_worker,backup_workers"}));
+  CHECK(apart.exit_code == 2);
+  CHECK(has(apart.last_line, "backup_workers 1 must be fewer than the replicas, 1"));
+  CHECK(has(apart.last_line, "(run small_strategy=backup_workers_seed=1)"));
+  CHECK_FALSE(fs::exists(place.folder / "runs/small_sweep"));
+}
+
+TEST_CASE("The sweeps that come with the program name runs whose keys go together") {
+  const fs::path configs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
+  for (const auto& entry : fs::directory_iterator(configs / "sweeps")) {
+    const std::string source = entry.path().string();
+    for (const SweepRun& one :
+         plan_sweep(parse_sweep(read_config_file(source), source), source, {configs})) {
+      CAPTURE(one.name);
+      CHECK(error_of([&] { actors::check_run(plan_run(one.experiment), false); }) == "");
+    }
+  }
 }
 
 TEST_CASE("A dry run names its runs as commands, and a sweep of experiments needs no file") {

@@ -50,12 +50,12 @@ TEST_CASE("The sweeps that come with the program name experiments, seeds and goa
     CHECK(is_sweep(text));
     const auto runs =
         plan_sweep(parse_sweep(text, entry.path().string()), entry.path(), {kConfigs});
-    CHECK(runs.size() >= 18);
+    CHECK_FALSE(runs.empty());
     for (const SweepRun& run : runs)
       CHECK(run.goal.has_value());
     ++count;
   }
-  CHECK(count >= 4);
+  CHECK(count >= 5);
 }
 
 TEST_CASE("A sweep is every experiment with every combination of values and every seed") {

@@ -4,6 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "learner/update_rule.hpp"
 #include "tests/learner/d4pg_fixture.hpp"
 #include "tests/text.hpp"
 
@@ -34,11 +35,59 @@ std::vector<Variant> variants() {
           {"drq pixels in bfloat16", drq, pixel_spec(30, 3, 2)}};
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+/// Adds 1 to every parameter at each update, of which `advanced` were made meanwhile.
+class Ahead : public UpdateRule {
+public:
+  explicit Ahead(std::int64_t advanced) : advanced_(advanced) {}
+  void begin(torch::optim::Optimizer&, const std::vector<at::Tensor>& parameters) override {
+    parameters_ = parameters;
+  }
+  void update() override {
+    const at::NoGradGuard guard;
+    for (auto& parameter : parameters_)
+      parameter.add_(1);
+  }
+  std::int64_t advanced() const override { return advanced_; }
+
+private:
+  std::int64_t advanced_;
+  std::vector<at::Tensor> parameters_;
+};
 
 } // namespace
+
+TEST_CASE("targets follow each update that the parameters took, the other replicas' too") {
+  const auto spec = state_spec(7, 2);
+  struct Case {
+    std::int64_t advanced;
+    int period;
+    double weight; // of the parameters in the targets after two steps of 1 each
+  };
+  // Each step moves the parameters by 1: the first one weighs in the targets as long as the second.
+  for (const Case& c : {Case{.advanced = 1, .period = 1, .weight = 0.75 * 0.25 + 0.25 * 2},
+                        Case{.advanced = 2, .period = 1, .weight = 0.5625 * 0.4375 + 0.4375 * 2},
+                        Case{.advanced = 3, .period = 2, .weight = 0.5625 * 0.25 + 0.4375 * 2},
+                        Case{.advanced = 0, .period = 1, .weight = 0},
+                        Case{.advanced = 1, .period = 4, .weight = 0}}) {
+    CAPTURE(c.advanced);
+    CAPTURE(c.period);
+    D4pgConfig config = small_config();
+    config.precision = "float64";
+    config.target_update = 0.25;
+    config.target_period = c.period;
+    ReplicaContext context(
+        ReplicaSeat{.update_rule = [&](int) { return std::make_unique<Ahead>(c.advanced); }});
+    const auto replica = built(config, spec, context);
+    const TensorMap before = copied(replica->parameters());
+    for (std::uint64_t i = 0; i < 2; ++i)
+      replica->step_fn(context, random_batch(spec, 6, i));
+    for (const auto& [name, tensor] : replica->parameters()) {
+      const bool is_target = has(name, "target.");
+      CAPTURE(name);
+      CHECK(at::allclose(tensor, before.at(name) + (is_target ? c.weight : 2), 1e-9, 1e-9));
+    }
+  }
+}
 
 TEST_CASE("rows weighted by 1 learn as without weights, and priorities are the rows' own losses") {
   for (const Variant& v : variants()) {
@@ -68,7 +117,7 @@ TEST_CASE("rows weighted by 1 learn as without weights, and priorities are the r
     CHECK_FALSE(equal(plain->parameters(), other->parameters()));
     TensorMap batch = random_batch(v.spec, 6, 10);
     batch["weight"] = at::ones({5});
-    CHECK(contains(error_of([&] { plain->step_fn(context, batch); }), "'weight'"));
+    CHECK(has(error_of([&] { plain->step_fn(context, batch); }), "'weight'"));
   }
 }
 
@@ -144,11 +193,11 @@ TEST_CASE("loading what does not fit names the differences and changes nothing")
   parameters["policy.output.weight"] = at::zeros({2, 21});
   const std::string error =
       error_of([&] { replica->load(parameters, replica->optimizer_state()); });
-  CHECK(contains(error, "critic.layer0.bias Float[28] is missing"));
-  CHECK(contains(error, "critic.layer9.bias Float[2] is not of it"));
-  CHECK(contains(error, "policy.output.weight"));
+  CHECK(has(error, "critic.layer0.bias Float[28] is missing"));
+  CHECK(has(error, "critic.layer9.bias Float[2] is not of it"));
+  CHECK(has(error, "policy.output.weight"));
   CHECK(equal(before, replica->parameters()));
-  CHECK(contains(error_of([&] { replica->load(before, {}); }), "is missing"));
+  CHECK(has(error_of([&] { replica->load(before, {}); }), "is missing"));
 }
 
 TEST_CASE("targets move by their share of the way, at their period") {
@@ -190,8 +239,8 @@ TEST_CASE("NaN and infinity in any tensor of a batch stop the update and are nam
       TensorMap batch = random_batch(spec, 8, 2);
       batch[name].view({-1})[3] = bad;
       const std::string error = error_of([&] { replica->step_fn(context, batch); });
-      CHECK(contains(error, std::string("'") + name + "'"));
-      CHECK(contains(error, "update 2"));
+      CHECK(has(error, std::string("'") + name + "'"));
+      CHECK(has(error, "update 2"));
     }
   CHECK(equal(before, replica->parameters()));
 }
@@ -203,8 +252,8 @@ TEST_CASE("a NaN among the parameters is found at the next loss and named") {
   at::Tensor weight = replica->parameters().at("critic.layer1.weight");
   weight[0][0] = NAN;
   const std::string error = error_of([&] { replica->step_fn(context, random_batch(spec, 8, 2)); });
-  CHECK(contains(error, "critic.layer1.weight"));
-  CHECK(contains(error, "update 1"));
+  CHECK(has(error, "critic.layer1.weight"));
+  CHECK(has(error, "update 1"));
 }
 
 TEST_CASE("a batch of another shape or type is refused with both shapes") {
@@ -213,13 +262,13 @@ TEST_CASE("a batch of another shape or type is refused with both shapes") {
   const auto replica = built(small_config(), spec, context);
   TensorMap batch = random_batch(spec, 8, 2);
   batch["action"] = at::zeros({8, 3});
-  CHECK(contains(error_of([&] { replica->step_fn(context, batch); }), "'action'"));
+  CHECK(has(error_of([&] { replica->step_fn(context, batch); }), "'action'"));
   batch = random_batch(spec, 8, 2);
   batch.erase("reward");
-  CHECK(contains(error_of([&] { replica->step_fn(context, batch); }), "'reward'"));
+  CHECK(has(error_of([&] { replica->step_fn(context, batch); }), "'reward'"));
   batch = random_batch(spec, 8, 2);
   batch["observation"] = batch["observation"].to(at::kDouble);
-  CHECK(contains(error_of([&] { replica->step_fn(context, batch); }), "'observation'"));
+  CHECK(has(error_of([&] { replica->step_fn(context, batch); }), "'observation'"));
 }
 
 TEST_CASE("the acting policy is the learner's, alone or in a batch") {
@@ -287,14 +336,14 @@ TEST_CASE("settings out of range are refused by key") {
     change(config);
     return error_of([&] { make_d4pg(config, state_spec(7, 2)); });
   };
-  CHECK(contains(message([](D4pgConfig& c) { c.atoms = 1; }), "d4pg.atoms"));
-  CHECK(contains(message([](D4pgConfig& c) { c.value_maximum = -1; }), "d4pg.value_maximum"));
-  CHECK(contains(message([](D4pgConfig& c) { c.target_update = 0; }), "d4pg.target_update"));
-  CHECK(contains(message([](D4pgConfig& c) { c.precision = "half"; }), "d4pg.precision"));
-  CHECK(contains(message([](D4pgConfig& c) { c.policy_learning_rate = NAN; }),
-                 "d4pg.policy_learning_rate"));
-  CHECK(contains(error_of([] { make_d4pg({}, pixel_spec(10, 3, 2)); }), "larger images"));
+  CHECK(has(message([](D4pgConfig& c) { c.atoms = 1; }), "d4pg.atoms"));
+  CHECK(has(message([](D4pgConfig& c) { c.value_maximum = -1; }), "d4pg.value_maximum"));
+  CHECK(has(message([](D4pgConfig& c) { c.target_update = 0; }), "d4pg.target_update"));
+  CHECK(has(message([](D4pgConfig& c) { c.precision = "half"; }), "d4pg.precision"));
+  CHECK(has(message([](D4pgConfig& c) { c.policy_learning_rate = NAN; }),
+            "d4pg.policy_learning_rate"));
+  CHECK(has(error_of([] { make_d4pg({}, pixel_spec(10, 3, 2)); }), "larger images"));
   D4pgConfig unknown;
   unknown.encoder = "resnet";
-  CHECK(contains(error_of([&] { make_d4pg(unknown, pixel_spec(64, 3, 2)); }), "d4pg.encoder"));
+  CHECK(has(error_of([&] { make_d4pg(unknown, pixel_spec(64, 3, 2)); }), "d4pg.encoder"));
 }

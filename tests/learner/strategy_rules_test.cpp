@@ -156,6 +156,30 @@ TEST_CASE("the slow replica among backup workers holds nobody back, however slow
   CHECK(late.at("staleness") == 50);
 }
 
+TEST_CASE("a replica is told how many updates its parameters took, the others' too") {
+  const Problem problem;
+  LocalParameterServer server({.synchrony = Synchrony::asynchronous, .workers = 2}, 10s);
+  std::vector<std::int64_t> seen;
+  const auto errors = on_threads(1, [&](int) {
+    std::vector<std::unique_ptr<LineFit>> fits;
+    std::vector<std::unique_ptr<ReplicaContext>> contexts;
+    std::vector<std::unique_ptr<WrappedOptimizer>> optimizers;
+    for (int id = 0; id < 2; ++id) {
+      fits.push_back(std::make_unique<LineFit>(id));
+      contexts.push_back(
+          std::make_unique<ReplicaContext>(seat(id, 2, local_parameter_server_rules(server, id))));
+      optimizers.push_back(contexts.back()->wrap_optimizer(adam_of(*fits.back())));
+    }
+    for (const std::size_t id : {0u, 1u, 1u, 1u, 0u, 0u, 1u}) {
+      fits[id]->step(*optimizers[id], problem, 0, 32);
+      seen.push_back(optimizers[id]->advanced());
+    }
+  });
+  CHECK(errors == Clean(1));
+  CHECK(server.version() == 7);
+  CHECK(seen == std::vector<std::int64_t>{1, 1, 1, 1, 4, 1, 3});
+}
+
 TEST_CASE("a replica that leaves is not waited for; one that is missing is named at the deadline") {
   const Problem problem;
   LocalParameterServer server(central_storage(2), 200ms);

@@ -21,6 +21,7 @@ public:
     for (auto& parameter : parameters_)
       parameter.sub_(parameter.grad());
   }
+  std::int64_t advanced() const override { return 3 + number_; }
 
 private:
   std::vector<int>* begun_;
@@ -45,8 +46,11 @@ TEST_CASE("a seat's rule gets the clipped gradients and makes the update, one ru
   const auto b = context.wrap_optimizer(sgd_of(second), {.max_gradient_norm = 1});
   CHECK(begun == std::vector<int>{0, 1});
   (first.sum() + 5 * second.sum()).backward();
+  CHECK(a->advanced() == 0);
   a->step();
   b->step();
+  CHECK(a->advanced() == 3);
+  CHECK(b->advanced() == 4);
   CHECK(first.equal(torch::full({2}, -1.0)));
   CHECK(second.item<double>() == doctest::Approx(-1));
   CHECK(b->gradient_norm() == doctest::Approx(5));
