@@ -54,7 +54,7 @@ void check(const SnganConfig& config, const SnganSpec& spec);
 /// parameters(): "generator.…", "critic.…" with the vectors of the power iteration, and
 /// "average.…". load() with an empty optimizer state takes the parameters alone, to sample.
 /// evaluate(): "frechet_distance" and "class_score" of evaluation_samples against the real
-/// pictures, always of the same noise. pictures(): "samples", a row for each of up to ten classes.
+/// pictures, always of the same noise. pictures(): "samples", a row for each of up to 20 classes.
 class Sngan : public Replica {
 public:
   /// The two steps of which step_fn is made: scores real against generated rows, and pleases the
