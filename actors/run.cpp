@@ -120,10 +120,21 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
     check_resumption(config, resume_from);
   const auto transitions =
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
-  SystemConfig system_config(has_processes(deployment));
-  caf::actor_system system(system_config);
-  Head head(system, config, transitions, folder, resume_from, deployment, callbacks, stop);
-  return head.run();
+  RunResult result;
+  {
+    SystemConfig system_config(has_processes(deployment));
+    caf::actor_system system(system_config);
+    Head head(system, config, transitions, folder, resume_from, deployment, callbacks, stop);
+    result = head.run();
+  } // no actor writes any more
+  if (!result.error.empty()) {
+    try {
+      clear_checkpoint_remains(folder / "checkpoints");
+    } catch (const std::filesystem::filesystem_error&) {
+      // The run's own error is the one to tell; what resumes the run clears them, too.
+    }
+  }
+  return result;
 }
 
 } // namespace troupe::actors

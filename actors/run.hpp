@@ -224,8 +224,8 @@ void verify_checkpoint(const std::filesystem::path& checkpoint);
 /// throws std::invalid_argument with key, value, rule and way out.
 void check_resumption(const RunConfig& config, const std::filesystem::path& checkpoint);
 
-/// Puts right what a process that was killed has left in a run's folder of checkpoints; for whoever
-/// holds the run.
+/// Puts right what a process that was killed, or parts that were still written when another could
+/// not be, have left in a run's folder of checkpoints; for whoever holds the run.
 void clear_checkpoint_remains(const std::filesystem::path& checkpoints);
 
 /// Trains until config.stop says so or `stop` becomes true; then evaluates, writes a checkpoint

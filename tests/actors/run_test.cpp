@@ -290,6 +290,17 @@ TEST_CASE("a stop request ends the run with a checkpoint and without the final e
   CHECK(read_manifest(result.checkpoint).state().updates() > 20);
 }
 
+TEST_CASE("a run that fails leaves no part of a checkpoint that was being written") {
+  const Folder folder("failed");
+  fs::create_directories(folder.path / "checkpoints/.7.partial/replay/shard-0");
+  auto config = small(2400);
+  config.agent.critic_learning_rate = 1e30;
+  const RunResult result = play(config, folder.path);
+  CAPTURE(result.error);
+  CHECK(result.error.find("is NaN or infinite") != std::string::npos);
+  CHECK(fs::is_empty(folder.path / "checkpoints"));
+}
+
 TEST_CASE("what is wrong with a run is said before it starts") {
   const Folder folder("wrong");
   auto config = small(1000);

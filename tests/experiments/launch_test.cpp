@@ -109,7 +109,7 @@ TEST_CASE("A mistake in a launch ends with 2 and says which") {
   };
   for (const Mistake& mistake : std::vector<Mistake>{
            {{"launch"}, "troupe launch --help"},
-           {{"launch", "laptp", "quickstart", "--dry-run"}, "did you mean laptop?"},
+           {{"launch", "laptp", "quickstart", "--dry-run"}, "did you mean laptop, "},
            {{"launch", "two.textproto", "quickstrt", "--dry-run"}, "did you mean quickstart"},
            {{"launch", "two.textproto", "quickstart", "--dry-run", "--launcher", "ssh"},
             "--launcher"},
