@@ -211,6 +211,7 @@ void plan_sngan(const Experiment& experiment, actors::RunConfig& config) {
   settings.latent = in.latent();
   settings.generator_channels = in.generator_channels();
   settings.critic_channels = in.critic_channels();
+  settings.tapered = in.tapered();
   settings.critic_steps = in.critic_steps();
   settings.batch_size = in.batch_size();
   settings.generator_learning_rate = in.generator_learning_rate();

@@ -13,6 +13,8 @@ constexpr int kRows = 6;
 #endif
 constexpr Index kPanel = 2 * kWidth;
 constexpr Index kBlock = kProductBlock; // a panel of so many rows fits the first-level cache
+constexpr Index kCached = 1 << 13;      // floats of b beside which rows of a stay in it
+constexpr Index kRowsTogether = 4 * kRows;
 
 struct Tile {
   const float* a;
@@ -93,26 +95,29 @@ static void multiply(const float* a, Index a_row, Index a_column, const float* p
   const Index block = (k + blocks - 1) / blocks;
   for (Index k0 = 0; k0 == 0 || k0 < k; k0 += block) {
     const Index depth = k - k0 < block ? k - k0 : block;
-    for (Index n0 = 0; n0 < n; n0 += kPanel) {
-      const Index columns = n - n0 < kPanel ? n - n0 : kPanel;
-      for (Index i = 0; i < m; i += kRows) {
-        const Tile tile = {a + i * a_row + k0 * a_column,
-                           a_row,
-                           a_column,
-                           packed + n0 * k + k0 * kPanel,
-                           k0 == 0 && bias != nullptr ? bias + n0 : nullptr,
-                           accumulate || k0 > 0,
-                           c + i * c_row + n0,
-                           c_row,
-                           columns,
-                           depth};
-        const Index rows = m - i < kRows ? m - i : kRows;
-        if (a_row == 1 && a_column != 1)
-          multiply_rows<kRows, true>(tile, rows);
-        else
-          multiply_rows<kRows, false>(tile, rows);
+    // Where all panels of b stay cached, a's rows do too until each has met them.
+    const Index together = depth * n <= kCached ? kRowsTogether : m;
+    for (Index i0 = 0; i0 < m; i0 += together)
+      for (Index n0 = 0; n0 < n; n0 += kPanel) {
+        const Index columns = n - n0 < kPanel ? n - n0 : kPanel;
+        for (Index i = i0; i < m && i < i0 + together; i += kRows) {
+          const Tile tile = {a + i * a_row + k0 * a_column,
+                             a_row,
+                             a_column,
+                             packed + n0 * k + k0 * kPanel,
+                             k0 == 0 && bias != nullptr ? bias + n0 : nullptr,
+                             accumulate || k0 > 0,
+                             c + i * c_row + n0,
+                             c_row,
+                             columns,
+                             depth};
+          const Index rows = m - i < kRows ? m - i : kRows;
+          if (a_row == 1 && a_column != 1)
+            multiply_rows<kRows, true>(tile, rows);
+          else
+            multiply_rows<kRows, false>(tile, rows);
+        }
       }
-    }
   }
 }
 
@@ -120,11 +125,15 @@ static void pack(const float* b, Index b_row, Index b_column, Index k, Index n, 
   for (Index n0 = 0; n0 < n; n0 += kPanel) {
     float* out = packed + n0 * k;
     const Index columns = n - n0 < kPanel ? n - n0 : kPanel;
-    if (b_column == 1 && columns == kPanel) {
-      for (Index p = 0; p < k; ++p) {
-        store(out + p * kPanel, load(b + p * b_row + n0));
-        store(out + p * kPanel + kWidth, load(b + p * b_row + n0 + kWidth));
-      }
+    if (b_column == 1) {
+      for (Index p = 0; p < k; ++p)
+        for (Index half = 0; half < kPanel; half += kWidth) {
+          const float* from = b + p * b_row + n0 + half;
+          const Index left = columns - half;
+          store(out + p * kPanel + half, left >= kWidth ? load(from)
+                                         : left > 0     ? load_part(from, left, 0)
+                                                        : Vector{});
+        }
       continue;
     }
     for (Index p0 = 0; p0 < k; p0 += kWidth) { // blocks: a transposed b is read along its rows

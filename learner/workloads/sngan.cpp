@@ -126,7 +126,8 @@ SnganGenerator SnganReplica::built_generator(std::uint64_t seed) const {
   SnganGenerator generator(SnganShape{.size = spec_.size,
                                       .classes = spec_.classes,
                                       .latent = config_.latent,
-                                      .generator_channels = config_.generator_channels},
+                                      .generator_channels = config_.generator_channels,
+                                      .tapered = config_.tapered},
                            at::make_generator<at::CPUGeneratorImpl>(seed));
   settle(*generator);
   return generator;
@@ -145,7 +146,8 @@ void SnganReplica::build(ReplicaContext& context) {
   generator_ = built_generator(noise_seed_);
   critic_ = SnganCritic(SnganShape{.size = spec_.size,
                                    .classes = spec_.classes,
-                                   .critic_channels = config_.critic_channels},
+                                   .critic_channels = config_.critic_channels,
+                                   .tapered = config_.tapered},
                         at::make_generator<at::CPUGeneratorImpl>(env::mix_bits(noise_seed_)));
   settle(*critic_);
   if (config_.global_batch_norm)

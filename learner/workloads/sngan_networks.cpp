@@ -101,9 +101,11 @@ SnganGeneratorImpl::SnganGeneratorImpl(const SnganShape& shape, at::Generator ge
   const auto base = shape.generator_channels > 0 ? shape.generator_channels
                     : shape.size == 32           ? 256
                                                  : 64;
-  // At 32 all blocks are as wide; else each has half the channels of the one before.
+  // Equal, or each block has half the channels of the one before.
   std::vector<std::int64_t> widths(4, base);
-  if (shape.size == 64)
+  if (shape.size == 32 && shape.tapered)
+    widths = {8 * base, 4 * base, 2 * base, base};
+  else if (shape.size == 64)
     widths = {16 * base, 8 * base, 4 * base, 2 * base, base};
   else if (shape.size == 128)
     widths = {16 * base, 16 * base, 8 * base, 4 * base, 2 * base, base};
@@ -134,7 +136,9 @@ SnganCriticImpl::SnganCriticImpl(const SnganShape& shape, at::Generator generato
     bool halves;
   };
   std::vector<Width> widths{{base, true}, {base, true}, {base, false}, {base, false}};
-  if (shape.size > 32)
+  if (shape.size == 32 && shape.tapered)
+    widths = {{base, true}, {2 * base, true}, {4 * base, false}, {4 * base, false}};
+  else if (shape.size > 32)
     widths = {
         {base, true}, {2 * base, true}, {4 * base, true}, {8 * base, true}, {16 * base, true}};
   if (shape.size == 128)

@@ -18,6 +18,7 @@ struct SnganShape {
   std::int64_t latent = 128;
   std::int64_t generator_channels = 0; // 0: the papers'
   std::int64_t critic_channels = 0;
+  bool tapered = false; // at 32 too; 64 and 128 always are
 };
 
 class GeneratorBlockImpl;

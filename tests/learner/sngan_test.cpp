@@ -152,6 +152,32 @@ TEST_CASE("networks of 32, 64 and 128 pixels fit each other") {
     }
 }
 
+TEST_CASE("tapered networks of 32 pixels have twice the channels at half the size") {
+  const at::NoGradGuard guard;
+  auto random = at::make_generator<at::CPUGeneratorImpl>(1);
+  SnganShape shape{.size = 32, .latent = 4, .generator_channels = 2, .critic_channels = 3};
+  for (const bool tapered : {false, true}) {
+    CAPTURE(tapered);
+    shape.tapered = tapered;
+    SnganGenerator generator(shape, random);
+    SnganCritic critic(shape, random);
+    const auto channels = [](const torch::nn::Module& module, const char* block) {
+      return module.named_parameters()[std::string(block) + ".conv2.weight"].size(0);
+    };
+    CHECK(channels(*generator, "block1") == (tapered ? 8 : 2));
+    CHECK(channels(*generator, "block2") == (tapered ? 4 : 2));
+    CHECK(channels(*generator, "block3") == 2);
+    CHECK(channels(*critic, "block1") == 3);
+    CHECK(channels(*critic, "block2") == (tapered ? 6 : 3));
+    CHECK(channels(*critic, "block3") == (tapered ? 12 : 3));
+    CHECK(channels(*critic, "block4") == (tapered ? 12 : 3));
+    const auto labels = torch::zeros({2}, at::kLong);
+    const auto made = generator->forward(torch::randn({2, 4}), labels);
+    CHECK(made.sizes() == at::IntArrayRef({2, 3, 32, 32}));
+    CHECK(critic->forward(made, labels).sizes() == at::IntArrayRef({2}));
+  }
+}
+
 TEST_CASE("both optimizers go by the strategy's rule") {
   auto spec = small_spec();
   spec.input = shared_batches([](std::uint64_t step) { return pictures(2 * kBatch, step); });
