@@ -23,6 +23,7 @@ for stage in "$@"; do
   case $stage in
   long)
     train sngan_scenes
+    cp "$(printf '%s\n' "$(newest sngan_scenes)"/pictures/samples-*.png | sort -V | tail -n 1)" "$curves/sngan_scenes.png"
     awk -F, 'NR == 2 { first = $3 } END { printf "Fréchet distance %.3g, then %.3g after %d steps: 1/%.2g\n", first, $3, $1, first / $3; exit !(first > 0 && $3 <= first / 5) }' \
       "$curves/sngan_scenes.csv" || status=1
     ;;
