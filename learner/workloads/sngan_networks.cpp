@@ -17,6 +17,11 @@ torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t ke
   return torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, kernel).padding(kernel / 2));
 }
 
+/// All blocks have as many channels; else each at half the size has twice as many.
+bool has_equal_widths(const SnganShape& shape) {
+  return shape.size == 32 && !shape.tapered;
+}
+
 at::Tensor doubled(const at::Tensor& x) {
   return at::upsample_nearest2d(x, {2 * x.size(2), 2 * x.size(3)});
 }
@@ -98,12 +103,10 @@ private:
 };
 
 SnganGeneratorImpl::SnganGeneratorImpl(const SnganShape& shape, at::Generator generator) {
-  const auto base = shape.generator_channels > 0 ? shape.generator_channels
-                    : shape.size == 32           ? 256
-                                                 : 64;
-  // Equal, or each block has half the channels of the one before.
+  const bool equal = has_equal_widths(shape);
+  const auto base = shape.generator_channels > 0 ? shape.generator_channels : equal ? 256 : 64;
   std::vector<std::int64_t> widths(4, base);
-  if (shape.size == 32 && shape.tapered)
+  if (shape.size == 32 && !equal)
     widths = {8 * base, 4 * base, 2 * base, base};
   else if (shape.size == 64)
     widths = {16 * base, 8 * base, 4 * base, 2 * base, base};
@@ -130,13 +133,14 @@ at::Tensor SnganGeneratorImpl::forward(const at::Tensor& noise, const at::Tensor
 }
 
 SnganCriticImpl::SnganCriticImpl(const SnganShape& shape, at::Generator generator) {
-  const auto base = shape.critic_channels > 0 ? shape.critic_channels : shape.size == 32 ? 128 : 64;
+  const bool equal = has_equal_widths(shape);
+  const auto base = shape.critic_channels > 0 ? shape.critic_channels : equal ? 128 : 64;
   struct Width {
     std::int64_t channels;
     bool halves;
   };
   std::vector<Width> widths{{base, true}, {base, true}, {base, false}, {base, false}};
-  if (shape.size == 32 && shape.tapered)
+  if (shape.size == 32 && !equal)
     widths = {{base, true}, {2 * base, true}, {4 * base, false}, {4 * base, false}};
   else if (shape.size > 32)
     widths = {

@@ -175,6 +175,10 @@ TEST_CASE("tapered networks of 32 pixels have twice the channels at half the siz
     const auto made = generator->forward(torch::randn({2, 4}), labels);
     CHECK(made.sizes() == at::IntArrayRef({2, 3, 32, 32}));
     CHECK(critic->forward(made, labels).sizes() == at::IntArrayRef({2}));
+    const SnganShape papers{.size = 32, .latent = 4, .tapered = tapered};
+    CHECK(channels(*SnganGenerator(papers, random), "block1") == 256);
+    CHECK(channels(*SnganGenerator(papers, random), "block3") == (tapered ? 64 : 256));
+    CHECK(channels(*SnganCritic(papers, random), "block1") == (tapered ? 64 : 128));
   }
 }
 
