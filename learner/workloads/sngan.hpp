@@ -10,13 +10,12 @@
 namespace troupe::learner {
 
 struct SnganConfig {
-  std::int64_t latent = 128; // numbers of noise a picture is made of
-  std::int64_t generator_channels =
-      0;                            // at the pictures' end; 0: the papers' (256 if equal, else 64)
-  std::int64_t critic_channels = 0; // likewise (128 if equal, else 64)
-  bool tapered = false;             // at 32: widths double towards the small end, as at 64 and 128
-  int critic_steps = 5;             // for each of the generator's
-  std::int64_t batch_size = 64;     // rows of one critic step, over all replicas in sync
+  std::int64_t latent = 128;           // numbers of noise a picture is made of
+  std::int64_t generator_channels = 0; // at the large end; 0: the papers' (256 if equal, else 64)
+  std::int64_t critic_channels = 0;    // likewise (128 if equal, else 64)
+  bool tapered = false;         // at 32: widths double towards the small end, as at 64 and 128
+  int critic_steps = 5;         // for each of the generator's
+  std::int64_t batch_size = 64; // rows of one critic step, over all replicas in sync
   double generator_learning_rate = 2e-4;
   double critic_learning_rate = 2e-4;
   double beta1 = 0;
