@@ -29,7 +29,7 @@ void append_microseconds(std::string& text, std::int64_t nanoseconds) {
 }
 
 void append_name(std::string& text, const char* name, int index) {
-  for (; *name; ++name) // literals of ours; a quote would end the string
+  for (; *name; ++name) // literals of this program; a quote would end the string
     text += *name == '"' || *name == '\\' || static_cast<unsigned char>(*name) < ' ' ? '_' : *name;
   if (index >= 0)
     text += ' ' + std::to_string(index);

@@ -14,9 +14,9 @@ namespace troupe::collectives {
 
 class Communicator;
 
-/// What one rank did when: spans for a Chrome trace (chrome://tracing, Perfetto). Any thread; a
-/// span costs two readings of the clock and a lock that is free but for other spans' ends. Bounded:
-/// when full the oldest span goes and is counted.
+/// Records spans of one rank for a Chrome trace (chrome://tracing, Perfetto). Any thread; a span
+/// costs two readings of the clock and a lock held only while spans end. Bounded: when full it
+/// drops the oldest span and counts it.
 class Timeline {
 public:
   using Clock = std::chrono::steady_clock;
@@ -29,7 +29,7 @@ public:
     Clock::time_point end;
   };
 
-  /// Records from its making to its end. Of a null timeline: nothing.
+  /// Records its lifetime; nothing with a null timeline.
   class Span {
   public:
     Span(Timeline* timeline, const char* name, int index = -1)
@@ -79,14 +79,15 @@ private:
   std::vector<std::thread::id> threads_; // [lane]
 };
 
-/// How far the clocks of the ranks are apart.
+/// The offset of a rank's clock.
 struct ClockOffset {
   std::chrono::nanoseconds ahead{0}; // of rank 0's clock
   std::chrono::nanoseconds error{0}; // the true one is within this of `ahead`
 };
 
-/// Offsets of all ranks' steady clocks, on every rank, [rank]. From `rounds` barriers: nobody
-/// leaves one before the last has come, which bounds the offset from both sides. All ranks call it.
+/// Offsets of all ranks' steady clocks, on every rank, [rank]. From `rounds` barriers: no rank
+/// leaves one before the last has arrived, which bounds the offset from both sides. All ranks call
+/// it.
 std::vector<ClockOffset> measure_clock_offsets(Communicator& communicator, int rounds = 32);
 
 /// Gathers the timelines of all ranks (each gives its own, or several) and writes one Chrome trace

@@ -1,6 +1,6 @@
 #pragma once
-// A program in a process of its own, whose lines are read and which may be killed or frozen: for
-// tests and benchmarks of faults.
+// A child process whose lines are read and which may be killed or frozen, for tests and benchmarks
+// of faults.
 
 #include <array>
 #include <csignal>
@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// Killed (-9) with this object at the latest.
+/// Killed (-9) when the object ends.
 class ChildProcess {
 public:
   /// Throws std::runtime_error when it cannot be started.
@@ -56,7 +56,7 @@ public:
     signal(SIGKILL);
     exit_status();
   }
-  /// As waitpid() has it, once it has ended; 0 when that was asked before.
+  /// The status of waitpid() once it has ended; 0 in later calls.
   int exit_status() {
     int status = 0;
     if (id_ > 0)
@@ -64,7 +64,7 @@ public:
     return status;
   }
 
-  /// Its next line, "" when it has ended. Throws when none comes for a minute.
+  /// Its next line, "" after its end. Throws when no line comes for a minute.
   std::string line() const {
     std::string text;
     for (char c = 0;; text += c) {

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "env/make.hpp"
 #include "env/mujoco_errors.hpp"
 
 namespace troupe::env {
@@ -44,7 +43,7 @@ std::shared_ptr<const CompiledModel> load_file(const std::filesystem::path& path
     throw std::runtime_error(
         "models: " + path.string()
         + " does not exist; name the folder of the control suite's XML files (dm_control/suite), or"
-          " unpack them with experiments/install_dependencies.sh");
+          " unpack them with experiments/packaging/install_dependencies.sh");
   install_mujoco_handlers();
   const MujocoScope scope(name);
   char error[1024] = "";
@@ -52,8 +51,8 @@ std::shared_ptr<const CompiledModel> load_file(const std::filesystem::path& path
   return compile(name, path.string(), std::move(spec), error, edit);
 }
 
-/// The one table of the process: MuJoCo's compiler is not made for several threads, and a model
-/// that is alive is not compiled twice.
+/// The process's table of live models: MuJoCo's compiler is not thread-safe, and a live model is
+/// not compiled twice.
 struct Loaded {
   std::mutex mutex;
   std::map<std::tuple<std::string, std::string, std::string>, std::weak_ptr<const CompiledModel>>
@@ -80,7 +79,7 @@ std::filesystem::path suite_folder(const std::filesystem::path& built,
   const auto beside = (program.parent_path() / "../suite").lexically_normal();
   const bool moved = !std::filesystem::is_directory(built, ignored)
                      && std::filesystem::is_directory(beside, ignored);
-  return moved ? beside : built; // where neither is, messages name the build's
+  return moved ? beside : built; // if neither exists, messages name the build's
 }
 
 std::filesystem::path suite_folder() {

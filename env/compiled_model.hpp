@@ -10,8 +10,8 @@
 
 namespace troupe::env {
 
-/// A MuJoCo model as compiled: never written again, so any number of Physics on any threads share
-/// it (the suite's textures alone are 12 MB).
+/// A compiled MuJoCo model. Immutable: any number of Physics on any threads share it (the suite's
+/// textures alone are 12 MB).
 class CompiledModel {
 public:
   CompiledModel(std::string name, mjModel* model, std::vector<std::string> warnings); // takes model
@@ -29,11 +29,14 @@ private:
   std::vector<std::string> warnings_;
 };
 
+/// "3.17.0": the MuJoCo in this process.
+std::string mujoco_version();
+
 /// Changes a parsed model before it is compiled, e.g. adds poles.
 using ModelEdit = std::function<void(mjSpec&)>;
 
-/// The control suite's models: `built`, the folder that the build found, where it is there; else
-/// "suite" beside the folder of `program`, as programs that are copied to other hosts have it.
+/// The control suite's models: `built`, the folder that the build found, if it exists; else "suite"
+/// beside the folder of `program`, the layout of programs copied to other hosts.
 std::filesystem::path suite_folder(const std::filesystem::path& built,
                                    const std::filesystem::path& program);
 
@@ -41,14 +44,14 @@ std::filesystem::path suite_folder(const std::filesystem::path& built,
 std::filesystem::path suite_folder();
 
 /// The model of <folder>/<file>, included files taken from the same folder, then edited. Models
-/// that somebody still holds are shared: (folder, file, variant) is the identity, so `variant`
-/// names the edit. An empty folder means suite_folder(). Any thread. Throws
-/// std::runtime_error (missing file, malformed XML) naming the file.
+/// that are still in use are shared: (folder, file, variant) is the identity, so `variant` names
+/// the edit. An empty folder means suite_folder(). Any thread. Throws std::runtime_error (missing
+/// file, malformed XML) naming the file.
 std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,
                                                 const std::string& variant = {},
                                                 const ModelEdit& edit = {});
 
-/// The same from XML text, shared with nobody.
+/// The same from XML text, not shared.
 std::shared_ptr<const CompiledModel> compile_model(const std::string& name, const std::string& xml);
 
 } // namespace troupe::env

@@ -41,8 +41,8 @@ public:
   virtual TimeStep step(std::span<const double> action, std::span<std::byte> observation) = 0;
 
   /// Everything the future of the episode depends on, appended to `out`; load_state() reads it back
-  /// on an environment of the same configuration (and returns what is left), after which both go on
-  /// bit for bit alike. For exact resumption.
+  /// on an environment of the same configuration (and returns what is left), after which both
+  /// continue bit for bit.
   virtual void save_state(std::vector<std::byte>& out) const = 0;
   virtual std::span<const std::byte> load_state(std::span<const std::byte> in) = 0;
 

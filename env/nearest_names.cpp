@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "env/make.hpp"
+#include "env/nearest_names.hpp"
 
 namespace troupe::env {
 

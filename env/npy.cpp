@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostHeaderBytes = 65536;
 
-[[noreturn]] void fail(const std::string& source, const std::string& what) {
+[[noreturn]] void fail_npy(const std::string& source, const std::string& what) {
   throw std::runtime_error(source + " is not a NumPy array we can read: " + what);
 }
 
@@ -25,11 +25,12 @@ std::size_t type_bytes(const std::string& type, const std::string& source) {
   if (type == "|u1" || type == "|b1" || type == "|i1")
     return 1;
   if (type.starts_with('>'))
-    fail(source, "its numbers are big-endian ('" + type.substr(0, 16)
-                     + "'); save it with array.astype(array.dtype.newbyteorder('<'))");
-  fail(source, "its type is '" + type.substr(0, 16)
-                   + "'; float64, float32, float16, int64, int32, int16, int8, uint8 and bool are "
-                     "read");
+    fail_npy(source, "its numbers are big-endian ('" + type.substr(0, 16)
+                         + "'); save it with array.astype(array.dtype.newbyteorder('<'))");
+  fail_npy(source,
+           "its type is '" + type.substr(0, 16)
+               + "'; float64, float32, float16, int64, int32, int16, int8, uint8 and bool are "
+                 "read");
 }
 
 /// Reads the header's text, e.g. {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
@@ -44,14 +45,14 @@ public:
     if (rest.starts_with("True"))
       return true;
     if (!rest.starts_with("False"))
-      fail(source_, "its order is neither C's nor Fortran's");
+      fail_npy(source_, "its order is neither C's nor Fortran's");
     return false;
   }
 
   std::vector<std::int64_t> shape() {
     std::string_view rest = after("'shape':");
     if (!rest.starts_with('(') || rest.find(')') == std::string_view::npos)
-      fail(source_, "its shape is missing");
+      fail_npy(source_, "its shape is missing");
     rest = rest.substr(1, rest.find(')') - 1);
     std::vector<std::int64_t> shape;
     while (true) {
@@ -64,7 +65,7 @@ public:
         if (value < (std::int64_t{1} << 40))
           value = value * 10 + (rest[digits] - '0');
       if (digits == 0 || value >= (std::int64_t{1} << 40) || shape.size() == 16)
-        fail(source_, "its shape is malformed");
+        fail_npy(source_, "its shape is malformed");
       shape.push_back(value);
       rest.remove_prefix(digits);
     }
@@ -74,7 +75,7 @@ private:
   std::string_view after(std::string_view key) const {
     const std::size_t at = text_.find(key);
     if (at == std::string_view::npos)
-      fail(source_, "its header lacks " + std::string(key));
+      fail_npy(source_, "its header lacks " + std::string(key));
     std::string_view rest = text_.substr(at + key.size());
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
     return rest;
@@ -84,7 +85,7 @@ private:
     const std::string_view rest = after(key);
     const std::size_t end = rest.find('\'', 1);
     if (!rest.starts_with('\'') || end == std::string_view::npos)
-      fail(source_, "its type is missing (a structured array?)");
+      fail_npy(source_, "its type is missing (a structured array?)");
     return rest.substr(1, end - 1);
   }
 
@@ -155,16 +156,16 @@ std::vector<double> NpyArray::as_doubles() const {
 NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   constexpr std::string_view kMagic = "\x93NUMPY";
   if (file.size() < 12 || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0)
-    fail(source, "it does not begin as one");
+    fail_npy(source, "it does not begin as one");
   const int version = static_cast<int>(file[6]);
   const std::size_t width = version == 1 ? 2 : 4;
   if (version < 1 || version > 3)
-    fail(source, "its version is " + std::to_string(version));
+    fail_npy(source, "its version is " + std::to_string(version));
   std::size_t length = 0;
   for (std::size_t i = 0; i < width; ++i)
     length |= static_cast<std::size_t>(file[8 + i]) << (8 * i);
   if (length > kMostHeaderBytes || length > file.size() - 8 - width)
-    fail(source, "its header is longer than it may be (truncated?)");
+    fail_npy(source, "its header is longer than it may be (truncated?)");
   Header header({reinterpret_cast<const char*>(file.data()) + 8 + width, length}, source);
   NpyArray array;
   array.type = header.type();
@@ -174,14 +175,14 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& source) {
   std::size_t bytes = element;
   if (std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end())
     bytes = 0;
-  for (const std::int64_t n : array.shape) { // never beyond the bytes there are: no overflow
+  for (const std::int64_t n : array.shape) { // never exceeds the available bytes: no overflow
     if (n > 0 && bytes > data.size() / static_cast<std::size_t>(n))
-      fail(source, "it has fewer numbers than its shape says");
+      fail_npy(source, "it has fewer numbers than its shape says");
     bytes *= static_cast<std::size_t>(n);
   }
   if (bytes != data.size())
-    fail(source, "it has " + std::to_string(data.size()) + " bytes of numbers; its shape needs "
-                     + std::to_string(bytes));
+    fail_npy(source, "it has " + std::to_string(data.size()) + " bytes of numbers; its shape needs "
+                         + std::to_string(bytes));
   array.bytes.assign(data.begin(), data.end());
   if (header.fortran_order() && array.shape.size() > 1)
     to_c_order(array, element);

@@ -9,7 +9,7 @@
 
 namespace troupe::env {
 
-/// One NumPy array: little-endian numbers, C order (Fortran's was turned round).
+/// One NumPy array: little-endian numbers in C order (Fortran order is converted).
 struct NpyArray {
   std::string type; // NumPy's name: "<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|u1", "|b1"
   std::vector<std::int64_t> shape;
@@ -27,9 +27,10 @@ struct NpzLimits {
   std::size_t arrays = 4096;
 };
 
-/// Arrays of an .npz archive by name, without ".npy". Nothing in the bytes is believed before it is
-/// checked (sizes, offsets, checksums, header text); std::runtime_error names `source` and what is
-/// wrong. Memory is bounded by the limits. zip64, encryption and pickled objects are refused.
+/// Arrays of an .npz archive by name, without ".npy". All input is treated as untrusted: sizes,
+/// checksums and header text are checked, and memory is bounded by the limits. Throws
+/// std::runtime_error, which names `source` and the fault; encrypted archives and pickled objects
+/// are refused.
 std::map<std::string, NpyArray> parse_npz(std::span<const std::byte> file,
                                           const std::string& source, const NpzLimits& limits = {});
 std::map<std::string, NpyArray> read_npz(const std::string& path, const NpzLimits& limits = {});

@@ -7,8 +7,8 @@
 
 #include <mujoco/mjxmacro.h>
 
-#include "env/make.hpp"
 #include "env/mujoco_errors.hpp"
+#include "env/nearest_names.hpp"
 #include "env/state_bytes.hpp"
 
 namespace troupe::env {
@@ -199,7 +199,7 @@ std::span<T> Physics::own(std::string_view field) {
              std::vector<std::byte>(count * sizeof(T))};
     if (count > 0)
       std::memcpy(copy.bytes.data(), *pointer, copy.bytes.size());
-    *pointer = reinterpret_cast<T*>(copy.bytes.data()); // the buffer stays put when own_ grows
+    *pointer = reinterpret_cast<T*>(copy.bytes.data()); // the buffer does not move when own_ grows
     own_.push_back(std::move(copy));
   }
   return {*pointer, count};
@@ -255,7 +255,7 @@ void Physics::save_state(std::vector<std::byte>& out) const {
   }
 }
 
-/// Options and own arrays as save_state() wrote them; own here afterwards are exactly these.
+/// Restores options and private arrays from save_state(); other arrays become shared again.
 std::span<const std::byte> Physics::load_own(std::span<const std::byte> in) {
   share_arrays();
   load_value(in, model_.opt, "options");
@@ -289,7 +289,7 @@ std::span<const std::byte> Physics::load_state(std::span<const std::byte> in) {
   const MujocoScope scope(name());
   mj_resetData(&model_, data_);
   mj_setState(&model_, data_, state.data(), kSavedState);
-  mj_step1(&model_, data_); // all that step() and a renderer build on is a function of the state
+  mj_step1(&model_, data_); // step() and renderers need only what follows from the state
   std::copy(sensors.begin(), sensors.end(), data_->sensordata);
   check(scope.last_warning());
   return in;

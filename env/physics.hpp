@@ -37,9 +37,9 @@ public:
   void forward();                   // derived quantities of the present state and control
   void forward_without_actuation(); // the same while there is no meaningful control yet
 
-  /// For initial states that are drawn until they fit, a small part of forward(): where everything
-  /// is, and how many contacts there are then (a full contact buffer is no error). What else is
-  /// derived belongs to another state until the next forward().
+  /// For initial states that are drawn until they fit: positions of all bodies and the number of
+  /// contacts (a full contact buffer is no error), a small part of forward(). All other derived
+  /// quantities are stale until the next forward().
   void place();
   int contacts();
 
@@ -48,8 +48,8 @@ public:
   /// reset(), forward(), step() and load_state().
   void step(int count);
 
-  /// mj_step alone, `count` times: what observations are built on is then of the state before the
-  /// last step. The floor that benchmarks compare step() with.
+  /// mj_step alone, `count` times: derived quantities are then those of the state before the last
+  /// step. Benchmarks compare step() with it.
   void step_plain(int count);
 
   /// Number of the named object; throws std::invalid_argument with the names there are.
@@ -66,8 +66,8 @@ public:
   void set_option(std::string_view field, std::span<const double> values);
   void share_arrays(); // arrays and options back to the compiled model's
 
-  /// The integration state, sensors, options and own arrays: after load_state() the simulation goes
-  /// on bit for bit as the saved one.
+  /// The integration state, sensors, options and own arrays: after load_state() the simulation
+  /// continues bit for bit as the saved one.
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 

@@ -42,7 +42,7 @@ struct EnvironmentSpec {
   std::int64_t action_repeat = 1; // environment steps of the simulator's control loop per step()
   int frame_stack = 1;            // frames in the (single) observation, oldest first
   double control_timestep_seconds = 0;
-  bool saves_state = true; // false: save_state() throws; who resumes begins a new episode
+  bool saves_state = true; // false: save_state() throws; a resumed run begins a new episode
 
   std::size_t observation_bytes() const;
   std::size_t observation_offset(std::size_t index) const;

@@ -6,10 +6,10 @@
 
 namespace troupe::env {
 
-/// Writes a file whole or not at all: beside `path` as `<path>.partial`, to the disk, then renamed
-/// by commit(), the folder written too, so that the new name survives a power cut. Without commit()
-/// nothing is left of it and an old file stays. Throws std::system_error naming the file and the
-/// system's reason (a full disk, no permission).
+/// Writes a file completely or not at all: as `<path>.partial`, synchronised to the disk, then
+/// renamed by commit(), which synchronises the folder too, so that the new name survives a power
+/// cut. Without commit() an old file stays as it was. Throws std::system_error naming the file and
+/// the system's reason (a full disk, no permission).
 class WholeFileWriter {
 public:
   explicit WholeFileWriter(std::filesystem::path path);
@@ -29,7 +29,7 @@ private:
   int descriptor_ = -1;
 };
 
-/// Waits until the names in `folder` are on the disk: after a rename, for instance. Throws
+/// Waits until the names in `folder` are on the disk, for instance after a rename. Throws
 /// std::system_error naming it.
 void write_folder_to_disk(const std::filesystem::path& folder);
 
@@ -44,10 +44,10 @@ public:
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Bytes not read yet, by the size that the file had when it was opened.
+  /// Bytes not yet read, by the file's size when it was opened.
   std::uint64_t left() const { return left_; }
 
-  /// Reads exactly `size` bytes; false, with nothing promised of `data`, when the file ends before.
+  /// Reads exactly `size` bytes; false, with `data` unspecified, when the file ends before.
   [[nodiscard]] bool read(void* data, std::uint64_t size);
 
 private:

@@ -4,13 +4,13 @@
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
 
 #include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
-#include "experiments/commands/operating.hpp"
-#include "experiments/config.hpp"
+#include "experiments/config/config.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -27,25 +27,25 @@ int run_command(int argc, char** argv) {
   commands::add_train(app, exit_code);
   commands::add_resume(app, exit_code);
   commands::add_sweep(app, exit_code);
-  commands::add_evaluate(app, exit_code);
-  commands::add_list(app, exit_code);
-  commands::add_doctor(app, exit_code);
-  commands::add_bench(app, exit_code);
-  commands::add_check(app, exit_code);
-  commands::add_render(app, exit_code);
+  commands::add_evaluate(app);
+  commands::add_list(app);
+  commands::add_doctor(app);
+  commands::add_bench(app);
+  commands::add_check(app);
+  commands::add_render(app);
   commands::add_dataset(app, exit_code);
-  commands::add_serve(app, exit_code);
-  commands::add_replay(app, exit_code);
-  commands::add_keys(app, exit_code);
+  commands::add_serve(app);
+  commands::add_replay(app);
+  commands::add_keys(app);
   commands::add_actor(app, exit_code);
   commands::add_launch(app, exit_code);
   commands::add_node(app, exit_code);
-  commands::add_status(app, exit_code);
-  commands::add_top(app, exit_code);
-  commands::add_logs(app, exit_code);
-  commands::add_stop(app, exit_code);
-  commands::add_scale(app, exit_code);
-  commands::add_restart(app, exit_code);
+  commands::add_status(app);
+  commands::add_top(app);
+  commands::add_logs(app);
+  commands::add_stop(app);
+  commands::add_scale(app);
+  commands::add_restart(app);
   commands::add_transparent(app, exit_code);
   try {
     app.parse(argc, argv);
@@ -70,6 +70,9 @@ void complain(const char* text) {
 } // namespace
 
 int run_program(int argc, char** argv) {
+  // oneDNN in LibTorch 2.11 dies of SIGILL in bfloat16 convolutions with AMX ("tilezero" without a
+  // tile configuration). The user's own value wins.
+  ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
   env::draw_on_calling_thread();
   // What is no message is refused in our words; a stranger could fill a log with protobuf's lines.
   google::protobuf::SetLogHandler(nullptr);

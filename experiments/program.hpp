@@ -2,9 +2,8 @@
 
 namespace troupe::experiments {
 
-/// The whole of `troupe`: a program of one's own that has environments linked in
-/// (env/plugin/plugin.hpp) calls it from main() and returns what it returns. First thing in main():
-/// it decides which thread draws.
+/// Runs `troupe`. A program with its own environments linked in (env/plugin/plugin.hpp) calls it
+/// first in main(), because it selects the rendering thread, and returns its result.
 int run_program(int argc, char** argv);
 
 } // namespace troupe::experiments

@@ -10,8 +10,9 @@ case ${1:-} in
   exit 0
   ;;
 esac
-experiments/install_dependencies.sh
-[ -f build/release/build.ninja ] || cmake --preset release >build/configure.log || {
+experiments/packaging/install_dependencies.sh
+mkdir -p build
+[ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF >build/configure.log || {
   tail -n 20 build/configure.log >&2
   exit 1
 }

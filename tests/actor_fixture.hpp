@@ -4,7 +4,7 @@
 
 #include <caf/scheduler/test_coordinator.hpp>
 
-#include "actors/system.hpp"
+#include "actors/protocol/system.hpp"
 
 namespace troupe::tests {
 

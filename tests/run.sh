@@ -16,10 +16,10 @@ dev | release | asan | tsan | cuda)
   shift
   ;;
 esac
-experiments/install_dependencies.sh
-cmake --preset "$preset" >build/configure-"$preset".log || {
+experiments/packaging/install_dependencies.sh --tests
+cmake --preset "$preset" -DBUILD_TESTING=ON -DTROUPE_CUDA_ARCHITECTURES=80-virtual >build/configure-"$preset".log || {
   tail -n 20 build/configure-"$preset".log >&2
   exit 1
 }
 ninja -C build/"$preset"
-exec ctest --test-dir build/"$preset" --output-on-failure -j "$(nproc)" "$@"
+exec ctest --test-dir build/"$preset" --output-on-failure -j "$((2 * $(nproc)))" "$@" # many tests wait for processes

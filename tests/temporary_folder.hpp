@@ -10,11 +10,15 @@
 
 namespace troupe {
 
-/// An empty folder that goes with the object.
+/// A parent for folders on another file system than the disk's.
+inline constexpr const char* kMemoryFolder = "/dev/shm";
+
+/// An empty folder of this object alone, removed with it.
 class TemporaryFolder {
 public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX").string();
+  explicit TemporaryFolder(
+      const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string name = (parent / "troupe_test_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
       throw std::runtime_error("mkdtemp failed");
     path_ = name;

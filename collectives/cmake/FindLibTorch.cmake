@@ -17,7 +17,7 @@ if(LibTorch_CPU_LIBRARY)
   endif()
 endif()
 find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_ROOT VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "run experiments/install_dependencies.sh, or name a LibTorch 2.11 with -DCMAKE_PREFIX_PATH=<site-packages or libtorch folder>")
+  REASON_FAILURE_MESSAGE "run experiments/packaging/install_dependencies.sh, or name a LibTorch 2.11 with -DCMAKE_PREFIX_PATH=<site-packages or libtorch folder>")
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
   # The wheel's include/ holds protobuf 3.13 and pybind11, which would shadow the system's: a farm of links without them.
   set(_farm "${PROJECT_BINARY_DIR}/torch_include")

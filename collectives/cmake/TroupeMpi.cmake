@@ -14,7 +14,7 @@ if(NOT MPI_CXX_FOUND)
 endif()
 message(STATUS "MPI: built with MPI ${MPI_CXX_VERSION}, ${MPIEXEC_EXECUTABLE}")
 
-add_library(troupe_mpi MODULE mpi_module.cpp)
+add_library(troupe_mpi MODULE backends/mpi_module.cpp)
 target_include_directories(troupe_mpi PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(troupe_mpi SYSTEM PRIVATE ${MPI_CXX_INCLUDE_DIRS})
 target_compile_definitions(troupe_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)

@@ -23,7 +23,7 @@ if(_missing)
 endif()
 message(STATUS "NCCL: built with CUDA ${CUDAToolkit_VERSION}, ${TROUPE_NCCL_INCLUDE}/nccl.h")
 
-add_library(troupe_nccl MODULE nccl_backend.cpp)
+add_library(troupe_nccl MODULE backends/nccl_backend.cpp)
 target_compile_definitions(troupe_nccl PRIVATE USE_CUDA USE_C10D_NCCL)
 target_include_directories(troupe_nccl PRIVATE ${PROJECT_SOURCE_DIR})
 target_include_directories(troupe_nccl SYSTEM PRIVATE ${TROUPE_NCCL_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})

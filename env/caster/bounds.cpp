@@ -8,7 +8,7 @@ namespace troupe::env::caster {
 namespace {
 
 constexpr float kBlock = 4;             // pixels
-constexpr float kMargin = .6F / kBlock; // samples lie up to .375 of a pixel beside its centre
+constexpr float kMargin = .6F / kBlock; // samples are up to .375 of a pixel from its centre
 
 } // namespace
 

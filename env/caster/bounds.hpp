@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "env/caster/frame.hpp"
@@ -15,8 +14,8 @@ struct CameraPoint {
 };
 
 /// Finds the 4x4 blocks of pixels that an item may touch, so that no other block has to test it.
-/// Everything is conservative by half a pixel, for samples beside the pixels' centres. Adds to the
-/// set; `item` is what the set's items carry. One that is not in the picture is not added.
+/// Bounds are half a pixel too large, for samples off the pixels' centres. Adds `item` to the set
+/// unless it is outside the picture.
 class SpanBuilder {
 public:
   explicit SpanBuilder(const Frame& frame);

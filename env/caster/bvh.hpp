@@ -24,12 +24,12 @@ struct BvhTriangle {
 };
 
 /// Boxes in boxes over triangles, by the surface-area heuristic. `triangles` is put into the order
-/// of the leaves. `vertices`: [count, 4] floats (x, y, z, unused). Triangles with numbers that are
-/// not finite are left out; none at all give no nodes.
+/// of the leaves. `vertices`: [count, 4] floats (x, y, z, unused). Leaves out triangles with
+/// numbers that are not finite; without triangles there are no nodes.
 std::vector<BvhNode> build_bvh(std::vector<BvhTriangle>& triangles,
                                std::span<const float> vertices);
 
-/// Makes the boxes of an existing tree fit moved vertices. No allocation. Any numbers are safe:
+/// Refits the boxes of a tree to moved vertices. No allocation. Any numbers are safe:
 /// boxes around NaN hold the other corners.
 void refit_bvh(std::span<BvhNode> nodes, std::span<const BvhTriangle> triangles,
                std::span<const float> vertices);

@@ -13,7 +13,7 @@ namespace troupe::env::caster {
 /// the present state, in the world's frame. One thread at a time.
 class Flex {
 public:
-  /// Allocates when there are other triangles than before. Any numbers are safe; triangles that are
+  /// Allocates when the triangles change. Any numbers are safe; triangles that are
   /// not finite vanish.
   void update(const mjvScene& scene, int number);
 
@@ -34,12 +34,10 @@ private:
 /// Whether MuJoCo draws the flex by its faces; else by its edges and vertices.
 bool has_faces(const mjvScene& scene, const mjvGeom& flex);
 
-/// Edge or vertex `number` of a flex without faces, as a cylinder or a ball; false when there is
-/// none of that number.
+/// Edge or vertex `number` of a flex without faces, as a cylinder or a ball; false beyond the last.
 bool flex_part(const mjvScene& scene, const mjvGeom& flex, int number, mjvGeom& part);
 
-/// Calls add(geom) for all that is drawn of a flex: itself, where it has faces, its edges and
-/// vertices else.
+/// Calls add(geom) for each part of a flex: itself if it has faces, else its edges and vertices.
 template <class Add>
 void for_each_flex_part(const mjvScene& scene, const mjvGeom& flex, const Add& add) {
   if (has_faces(scene, flex))

@@ -67,7 +67,7 @@ struct Light {
   std::array<float, 3> direction{};
 };
 
-/// Vertices of a plane's mesh along one axis: -size, -size + pad, then every `step`, at last size.
+/// Vertices of a plane's mesh along one axis: -size, -size + pad, then every `step`, finally size.
 struct PlaneAxis {
   float size = 0;
   float pad = 0;
@@ -98,7 +98,7 @@ struct LightTable : LightWindow {
   std::vector<float> specular;
 };
 
-/// How a plane's flat texture lies before the camera: u = u_scale x + u_offset, v likewise of y,
+/// The mapping of a plane's flat texture to the picture: u = u_scale x + u_offset, v likewise of y,
 /// and how many texels they change by per pixel to the right and up, as the x or y and the z part
 /// of that step.
 struct PlaneTexture {
@@ -112,7 +112,7 @@ struct PlaneTexture {
   std::array<float, 2> v_up{};
 };
 
-/// What is drawn as one: a geom, site, tendon segment or skin. Lengths in metres; its own frame is
+/// A drawn object: a geom, site, tendon segment or skin. Lengths in metres; its own frame is
 /// the geom's (for ellipsoids the rays are in a frame scaled to the unit sphere).
 struct alignas(64) Shape {
   ShapeKind kind = ShapeKind::sphere;
@@ -216,7 +216,7 @@ struct ShadowPair {
   std::int32_t caster = 0;
 };
 
-/// One picture's numbers, without what there is a list of.
+/// One picture's scalars.
 struct FrameNumbers {
   Camera camera;
   int width = 0;
@@ -236,7 +236,7 @@ struct FrameNumbers {
   Fog fog;
 };
 
-/// One picture's worth of numbers: what the kernels read.
+/// One picture's data, as the kernels read it.
 struct Frame : FrameNumbers {
   std::vector<Shape> shapes; // opaque ones first, then transparent ones, nearest first
   std::vector<Light> lights;

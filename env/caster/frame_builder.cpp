@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "env/caster/caster_model.hpp"
 #include "env/caster/float3.hpp"
@@ -12,8 +11,6 @@ namespace troupe::env::caster {
 
 namespace {
 
-constexpr float kOpaque = .995F;     // rgba[3] from which on MuJoCo blends nothing
-constexpr float kMostExponent = 128; // OpenGL's
 constexpr float kNoLightAmbient = .3F;
 
 void build_camera(const mjvScene& scene, Frame& frame) {

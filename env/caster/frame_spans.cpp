@@ -53,7 +53,7 @@ void add_shape(const SpanBuilder& spans, SpanSet& set, int item, const Shape& sh
   spans.add_hull(set, item, corners, kBoxEdges);
 }
 
-/// Where a ball's shadow on the plane z = 0 lies along one axis.
+/// The extent of a ball's shadow on the plane z = 0 along one axis.
 struct Extent {
   float low = 0;
   float high = 0;

@@ -35,7 +35,7 @@ public:
   /// Throws std::invalid_argument when it has more than 32768 rows or columns.
   HeightField(const mjModel& model, int number);
 
-  /// Takes the model's present heights and sizes; cheap when they are as before. Heights that are
+  /// Copies the model's present heights and sizes; cheap when they are unchanged. Heights that are
   /// not finite count as 0. No allocation.
   void update(const mjModel& model);
 

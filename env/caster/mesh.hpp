@@ -2,11 +2,8 @@
 
 #include <mujoco/mujoco.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <span>
 #include <vector>
 
 #include "env/caster/bvh.hpp"
@@ -66,8 +63,8 @@ private:
   std::vector<std::int32_t> coordinate_corners_;
 };
 
-/// All meshes of a model, each made when it is first asked for: the suite's dog has 162, of which
-/// the pictures show a few. Any thread.
+/// All meshes of a model, each built at its first use: the suite's dog has 162, of which the
+/// pictures show a few. Any thread.
 class Meshes {
 public:
   explicit Meshes(const mjModel& model); // must outlive this
@@ -75,7 +72,7 @@ public:
   Meshes(const Meshes&) = delete;
   Meshes& operator=(const Meshes&) = delete;
 
-  /// Number from 0 to model.nmesh - 1, others show nothing.
+  /// `number`: 0 to model.nmesh - 1; others show nothing.
   MeshView view(int number) const;
 
 private:

@@ -1,7 +1,5 @@
 #include "env/caster/picture.hpp"
 
-#include <algorithm>
-
 namespace troupe::env::caster {
 
 void RowItems::collect(const SpanSet& set, int row, int columns) {

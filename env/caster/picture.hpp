@@ -23,7 +23,7 @@ struct RowItems {
   }
 };
 
-/// All that a row of blocks may meet.
+/// The candidates of a row of blocks.
 struct RowCandidates {
   RowItems visible;
   RowItems mirrored;
@@ -57,20 +57,26 @@ struct Picture {
   }
 };
 
-/// The kernels, one set for each instruction set; kernels() gives those of this processor.
-struct Kernels {
+/// The kernels of a projection, with the best instruction set of this processor.
+struct ProjectionKernels {
   void (*draw)(Frame& frame, Picture& picture);
   /// Fills the tables of planes under spot lights; draw() does so itself.
   void (*tables)(Frame& frame);
-  /// [height, width] camera distance; `far` where nothing is.
-  void (*depth)(const Frame& frame, Picture& picture, float* out);
-  /// [height, width] number of the shape, -1 where nothing is.
-  void (*shapes)(const Frame& frame, Picture& picture, std::int32_t* out);
-  /// Byte `shift` / 8 of `count` colours, or their luma; the colours' row goes on for 16 more.
-  void (*write)(const std::int32_t* colours, int count, int shift, bool grey, std::uint8_t* out);
-  int lanes;
+  /// What the first `count` shapes show: [height, width] distance from the camera, `far` where
+  /// there is nothing, and [height, width] number of the shape, -1 where there is none. Either may
+  /// be null.
+  void (*look)(const Frame& frame, Picture& picture, int count, float* distances,
+               std::int32_t* shapes);
 };
 
-const Kernels& kernels();
+const ProjectionKernels& perspective_kernels();
+const ProjectionKernels& orthographic_kernels();
+inline const ProjectionKernels& kernels_of(const Frame& frame) {
+  return frame.camera.orthographic ? orthographic_kernels() : perspective_kernels();
+}
+
+/// Byte `shift` / 8 of `count` packed colours or, if `grey`, their luma (Rec. 601: .299, .587,
+/// .114). The row of colours has room for 16 more.
+void write_bytes(const std::int32_t* colours, int count, int shift, bool grey, std::uint8_t* out);
 
 } // namespace troupe::env::caster

@@ -42,8 +42,7 @@ struct RayCaster::Impl {
       : shared(std::move(shared_model)),
         options(wanted),
         list(shared->model(), wanted.camera),
-        parts(*shared),
-        kernels(caster::kernels()) {
+        parts(*shared) {
     frame.width = options.width;
     frame.height = options.height;
     frame.block_columns = (options.width + caster::kBlockSide - 1) / caster::kBlockSide;
@@ -78,15 +77,15 @@ struct RayCaster::Impl {
       const std::int32_t* from = picture.smooth.data() + picture.at(0, y);
       std::uint8_t* to = out + static_cast<std::size_t>(y) * row;
       if (options.grey)
-        kernels.write(from, options.width, 0, true, to);
+        caster::write_bytes(from, options.width, 0, true, to);
       else if (options.layout == PixelLayout::channels_last)
         for (int x = 0; x < options.width; ++x)
           for (int c = 0; c < 3; ++c)
             to[3 * x + c] = static_cast<std::uint8_t>(from[x] >> (8 * c) & 255);
       else
         for (int c = 0; c < 3; ++c)
-          kernels.write(from, options.width, 8 * c, false,
-                        to + static_cast<std::size_t>(c) * plane);
+          caster::write_bytes(from, options.width, 8 * c, false,
+                              to + static_cast<std::size_t>(c) * plane);
     }
   }
 
@@ -96,7 +95,6 @@ struct RayCaster::Impl {
   caster::MovingParts parts;
   caster::Frame frame;
   caster::Picture picture;
-  const caster::Kernels& kernels;
 };
 
 RayCaster::RayCaster(std::shared_ptr<const CasterModel> model, const CastOptions& options) {
@@ -125,7 +123,7 @@ void RayCaster::draw(const mjModel& model, const mjData& data, std::span<std::ui
     throw std::invalid_argument("a picture needs a buffer of " + std::to_string(bytes())
                                 + " bytes; it has " + std::to_string(out.size()));
   impl_->prepare(model, data);
-  impl_->kernels.draw(impl_->frame, impl_->picture);
+  kernels_of(impl_->frame).draw(impl_->frame, impl_->picture);
   impl_->write(out.data());
 }
 
@@ -134,7 +132,9 @@ void RayCaster::draw_depth(const mjModel& model, const mjData& data, std::span<f
     throw std::invalid_argument("a depth picture needs " + std::to_string(impl_->pixels())
                                 + " numbers; the buffer has " + std::to_string(out.size()));
   impl_->prepare(model, data);
-  impl_->kernels.depth(impl_->frame, impl_->picture, out.data());
+  // MuJoCo draws what is transparent without writing depths.
+  kernels_of(impl_->frame)
+      .look(impl_->frame, impl_->picture, impl_->frame.opaque, out.data(), nullptr);
 }
 
 void RayCaster::draw_segmentation(const mjModel& model, const mjData& data,
@@ -144,7 +144,9 @@ void RayCaster::draw_segmentation(const mjModel& model, const mjData& data,
     throw std::invalid_argument("a segmentation needs " + std::to_string(2 * pixels)
                                 + " numbers; the buffer has " + std::to_string(out.size()));
   impl_->prepare(model, data);
-  impl_->kernels.shapes(impl_->frame, impl_->picture, out.data());
+  kernels_of(impl_->frame)
+      .look(impl_->frame, impl_->picture, static_cast<int>(impl_->frame.shapes.size()), nullptr,
+            out.data());
   for (std::size_t pixel = pixels; pixel-- > 0;) { // spread from [pixels] to [pixels, 2]
     const std::int32_t number = out[pixel];
     const bool seen = number >= 0;

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "env/compiled_model.hpp"
-#include "env/render/pixel_layout.hpp"
+#include "env/pixel_layout.hpp"
 
 namespace troupe::env {
 
@@ -16,7 +16,7 @@ namespace troupe::env {
 /// number of RayCasters on any threads share one.
 class CasterModel;
 
-/// The CasterModel of `compiled`: the same one for as long as somebody holds it. Any thread.
+/// The CasterModel of `compiled`: the same one while it is in use. Any thread.
 std::shared_ptr<const CasterModel> caster_model(std::shared_ptr<const CompiledModel> compiled);
 
 struct CastOptions {
@@ -34,13 +34,13 @@ struct CastOptions {
 
 /// Draws MuJoCo's picture of a state on the processor, without OpenGL: what mjv_updateScene shows
 /// by default, lit, shadowed, mirrored and smoothed as MuJoCo's renderer does (README.md has the
-/// formulas and how near it comes).
+/// formulas).
 ///
-/// One thread at a time each; any number of them in parallel. Nothing is allocated by drawing,
-/// unless a state shows more than any before. The picture does not depend on the width of
-/// the processor's vectors. Bodies at positions that are not finite are not drawn.
+/// One thread at a time each; any number of them in parallel. Drawing allocates only when a state
+/// shows more than any before. The picture does not depend on the width of the processor's vectors.
+/// Bodies at positions that are not finite are not drawn.
 ///
-/// The mjModel given to draw() is the compiled one or a view of it with arrays of its own (colours,
+/// The mjModel given to draw() is the compiled one or a view of it with private arrays (colours,
 /// materials, sizes, lights, cameras, positions, height fields); its sizes, meshes and textures
 /// must be those of the compiled model.
 class RayCaster {

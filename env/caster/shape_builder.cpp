@@ -10,9 +10,7 @@ namespace troupe::env::caster {
 
 namespace {
 
-constexpr float kOpaque = .995F;     // rgba[3] from which on MuJoCo blends nothing
-constexpr float kFromBehind = .3F;   // of the alpha of a plane seen from behind
-constexpr float kMostExponent = 128; // OpenGL's
+constexpr float kFromBehind = .3F; // of the alpha of a plane seen from behind
 
 bool set_kind(const mjvGeom& geom, Shape& shape) {
   switch (geom.type) {

@@ -11,7 +11,10 @@ class CasterModel;
 
 namespace troupe::env::caster {
 
-/// What moves or changes and is not one formula: each caster's own.
+inline constexpr float kOpaque = .995F;     // MuJoCo blends nothing from this alpha on
+inline constexpr float kMostExponent = 128; // of OpenGL
+
+/// The moving parts of a scene, which each caster owns.
 struct MovingParts {
   std::vector<HeightField> fields; // one for each of the model's
   std::vector<Skin> skins;
@@ -22,8 +25,8 @@ struct MovingParts {
   void update(const mjModel& model, const mjData& data, const mjvScene& scene);
 };
 
-/// The geom as a shape, in the world: without rays and lights. False when it is none that is drawn,
-/// or not finite.
+/// The geom as a shape in the world, without rays and lights. False when it is not drawn or not
+/// finite.
 bool build_shape(const mjvGeom& geom, const CasterModel& shared, const MovingParts& parts,
                  const Camera& camera, Shape& shape);
 

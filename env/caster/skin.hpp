@@ -11,8 +11,8 @@
 
 namespace troupe::env::caster {
 
-/// What one of the model's skins is before it moves: triangles, weights by vertex, and a tree over
-/// the bind pose whose boxes are refitted to each pose. Immutable, any thread.
+/// A skin of the model in its bind pose: triangles, weights by vertex, and a tree whose boxes are
+/// refitted to each pose. Immutable, any thread.
 class SkinModel {
 public:
   /// Corner, vertex and body numbers out of range are left out.
@@ -58,7 +58,7 @@ public:
   /// their triangles vanish.
   void pose(const mjData& data);
 
-  MeshView view() const;     // of the last pose, relative to origin(); valid as long as this
+  MeshView view() const; // of the last pose, relative to origin(); valid while this object exists
   SkinBounds bounds() const; // of the last pose, relative to origin()
   /// World position of its first bone's body, from which its vertices are measured: small numbers.
   const std::array<float, 3>& origin() const { return origin_; }

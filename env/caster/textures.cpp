@@ -49,7 +49,7 @@ Image read_image(const mjModel& model, int texture, int face, int width, int hei
   return image;
 }
 
-/// Where a pixel of the smaller image lies in the larger one: two neighbours and the second's
+/// The position of a smaller image's pixel in the larger one: two neighbours and the second's
 /// weight.
 struct Taps {
   int first;

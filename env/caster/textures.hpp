@@ -10,8 +10,8 @@ namespace troupe::env::caster {
 
 inline constexpr int kMaxTextureLevels = 16; // up to 32768 texels a side
 
-/// What lookups need of a texture: a model's with all its smaller copies ("levels": each half the
-/// size of the one before, sizes rounded down, as OpenGL's mip maps). Immutable once made.
+/// A texture for lookups, with all its smaller copies ("levels": each half the size of the one
+/// before, rounded down, as OpenGL's mip maps). Immutable.
 ///
 /// Level l of a 2-D texture is [height[l], width[l]] texels from offset[l] on. A cube texture's
 /// level is six faces (+x -x +y -y +z -z) of [width[l] + 2, width[l] + 2] texels: a border of one
@@ -50,7 +50,7 @@ std::vector<Texture> make_textures(const mjModel& model);
 /// Number of the texture that is the sky: the first of type skybox; -1: none.
 int find_sky(const mjModel& model);
 
-/// How a texture lies on a shape: from a point in the shape's own frame (metres) to texture
+/// The mapping of a texture to a shape: from a point in the shape's frame (metres) to texture
 /// coordinates.
 enum class TextureLayout : std::int32_t {
   none,

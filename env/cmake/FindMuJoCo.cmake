@@ -21,7 +21,7 @@ if(MuJoCo_INCLUDE_DIR)
   set(MuJoCo_VERSION "${_major}.${_minor}.${_patch}")
 endif()
 find_package_handle_standard_args(MuJoCo REQUIRED_VARS MuJoCo_LIBRARY MuJoCo_INCLUDE_DIR MuJoCo_SUITE_DIR MuJoCo_GYM_DIR
-  REASON_FAILURE_MESSAGE "run experiments/install_dependencies.sh, or name a folder that holds mujoco/, dm_control/ and gymnasium/ with -DCMAKE_PREFIX_PATH=<folder>")
+  REASON_FAILURE_MESSAGE "run experiments/packaging/install_dependencies.sh, or name a folder that holds mujoco/, dm_control/ and gymnasium/ with -DCMAKE_PREFIX_PATH=<folder>")
 if(MuJoCo_FOUND AND NOT TARGET MuJoCo::mujoco)
   add_library(MuJoCo::mujoco SHARED IMPORTED GLOBAL)
   set_target_properties(MuJoCo::mujoco PROPERTIES

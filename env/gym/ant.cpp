@@ -136,9 +136,7 @@ GymTaskInfo ant_v5() {
                {"exclude_current_positions_from_observation", flag, "true", "hides x and y"},
                {"include_cfrc_ext_in_observation", flag, "true", "shows contact forces"}},
               "ant.xml", "5"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<Ant>(options, physics);
-          }};
+          &make_gym_task_of<Ant>};
 }
 
 } // namespace troupe::env::gym

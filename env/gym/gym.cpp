@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "env/gym/gym_environment.hpp"
-#include "env/make.hpp"
+#include "env/nearest_names.hpp"
 
 namespace troupe::env {
 

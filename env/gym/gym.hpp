@@ -13,7 +13,7 @@ namespace troupe::env {
 /// Options of one of Gym's MuJoCo tasks by the names that Gymnasium's constructors give them,
 /// values as text: "0.05"; "true" or "false"; "0.2,inf" for a range.
 struct GymOptions {
-  std::map<std::string, std::string> values{}; // those that are not the task's defaults
+  std::map<std::string, std::string> values{}; // options that differ from the task's defaults
   std::string models{}; // folder of Gym's XML files; empty: where the build found them
 };
 

@@ -30,7 +30,7 @@ load_gym_model(const std::string& task, const std::string& xml_file, const std::
     throw std::runtime_error(task + ": the model " + path.string()
                              + " does not exist; name a file of Gym's models"
                                " (gymnasium/envs/mujoco/assets), which"
-                               " experiments/install_dependencies.sh unpacks, or a path");
+                               " experiments/packaging/install_dependencies.sh unpacks, or a path");
   return load_model(path.parent_path().string(), path.filename().string());
 }
 
@@ -191,7 +191,7 @@ std::span<const std::byte> GymEnvironment::load_state(std::span<const std::byte>
   for (RewardPart& part : parts)
     load_value(in, part.value, "reward");
   load_array<double>(in, kept, "the simulation before its last step");
-  in = physics_.load_state(in); // for the model's arrays of its own; its state is computed again
+  in = physics_.load_state(in); // for the private model arrays; the state is computed again
   clear();
   mj_setState(&physics_.model(), &physics_.data(), kept.data(), kKeptState);
   random_ = random;

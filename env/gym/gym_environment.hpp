@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "env/environment.hpp"
@@ -12,7 +11,7 @@ namespace troupe::env::gym {
 /// One of Gym's tasks as an Environment. Steps as Gymnasium does: frame_skip times mj_step, then
 /// (for tasks that read contact forces) mj_rnePostConstraint. step() does not allocate.
 /// A state is saved as it was before the last physics step, which load_state() does again: so
-/// whatever MuJoCo derived in it comes back to the last bit, although it is older than the state.
+/// what MuJoCo derived in it is restored bit for bit, although it is older than the state.
 class GymEnvironment final : public Environment {
 public:
   GymEnvironment(const GymTaskInfo& info, const GymOptions& options);

@@ -20,7 +20,7 @@ struct GymStep {
   bool healthy = true;            // GymTask::healthy() after the step
 };
 
-/// What makes one of Gym's tasks of a simulation. Quantities that MuJoCo derives (body positions,
+/// Turns a simulation into one of Gym's tasks. Quantities that MuJoCo derives (body positions,
 /// contact forces) are, as in Gym, those of the last evaluation inside mj_step, thus a little
 /// older than qpos and qvel. Constant after construction; nothing but the constructor allocates.
 class GymTask {
@@ -61,6 +61,12 @@ struct GymTaskInfo {
   std::vector<GymOptionRule> options; // with common_options()
   std::unique_ptr<GymTask> (*make)(const GymOptionValues&, const Physics&);
 };
+
+/// For GymTaskInfo::make: a T of the options, the physics and these constants.
+template <class T, auto... kConstants>
+std::unique_ptr<GymTask> make_gym_task_of(const GymOptionValues& options, const Physics& physics) {
+  return std::make_unique<T>(options, physics, kConstants...);
+}
 
 /// `own` and what every task takes: xml_file, frame_skip, max_episode_steps.
 std::vector<GymOptionRule> with_common_options(std::vector<GymOptionRule> own, const char* xml_file,

@@ -51,9 +51,7 @@ std::vector<GymOptionRule> runner_options(const char* control_weight, const char
 GymTaskInfo half_cheetah_v5() {
   return {"HalfCheetah-v5",
           with_common_options(runner_options("0.1", "hides x"), "half_cheetah.xml", "5"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<Runner>(options, physics, 1, Runner::Noise::normal);
-          }};
+          &make_gym_task_of<Runner, 1, Runner::Noise::normal>};
 }
 
 } // namespace troupe::env::gym

@@ -157,9 +157,7 @@ GymTaskInfo humanoid_v5() {
                    {"terminate_when_unhealthy", flag, "true", "whether an unhealthy state ends it"},
                    {"healthy_z_range", range, "1,2", "healthy heights in metres, ends excluded"}}),
               "humanoid.xml", "5"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<Humanoid>(options, physics);
-          }};
+          &make_gym_task_of<Humanoid>};
 }
 
 } // namespace troupe::env::gym

@@ -23,7 +23,8 @@ public:
 
   double reward(const Physics& physics, const GymStep& step,
                 std::span<RewardPart> parts) const override {
-    const double up = physics.data().qpos[2] / physics.model().opt.timestep; // as in Gym, no rise
+    const double up = physics.data().qpos[2]
+                      / physics.model().opt.timestep; // as in Gym: the height, not the rise
     const double control = control_weight_ * sum_of_squares(step.action);
     const double impact = humanoid_contact_cost(physics, impact_weight_, impact_range_);
     parts[0].value = up;
@@ -55,9 +56,7 @@ GymTaskInfo humanoid_standup_v5() {
                    {"impact_cost_weight", number, "5e-7", "times the squared contact forces"},
                    {"impact_cost_range", range, "-inf,10", "the impact cost is clipped to it"}}),
               "humanoidstandup.xml", "5"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<HumanoidStandup>(options, physics);
-          }};
+          &make_gym_task_of<HumanoidStandup>};
 }
 
 } // namespace troupe::env::gym

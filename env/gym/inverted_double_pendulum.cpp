@@ -7,7 +7,7 @@ namespace troupe::env::gym {
 
 namespace {
 
-constexpr double kLowestTip = 1;     // metres: below, it has fallen
+constexpr double kLowestTip = 1;     // metres; below it has fallen
 constexpr double kUprightTip = 2;    // metres; no penalty of height there
 constexpr double kLargestShown = 10; // velocities and the constraint force are clipped to it
 
@@ -85,9 +85,7 @@ GymTaskInfo inverted_double_pendulum_v5() {
       with_common_options({{"healthy_reward", number, "10", "per step while the tip is above 1 m"},
                            {"reset_noise_scale", scale, "0.1", "noise of the first state"}},
                           "inverted_double_pendulum.xml", "5"),
-      [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-        return std::make_unique<InvertedDoublePendulum>(options, physics);
-      }};
+      &make_gym_task_of<InvertedDoublePendulum>};
 }
 
 } // namespace troupe::env::gym

@@ -59,9 +59,7 @@ GymTaskInfo inverted_pendulum_v5() {
           with_common_options(
               {{"reset_noise_scale", GymOptionKind::scale, "0.01", "noise of the first state"}},
               "inverted_pendulum.xml", "2"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<InvertedPendulum>(options, physics);
-          }};
+          &make_gym_task_of<InvertedPendulum>};
 }
 
 } // namespace troupe::env::gym

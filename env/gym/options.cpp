@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "env/make.hpp"
+#include "env/nearest_names.hpp"
 
 namespace troupe::env::gym {
 
@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::size_t kLongestValue = 4096; // characters
 
-// Arguments of Gymnasium's constructors that say how to draw, which an environment here leaves to
-// the Pixels wrapper.
+// Arguments of Gymnasium's constructors about drawing, which belongs to the Pixels wrapper here.
 constexpr const char* kDrawing[] = {"render_mode", "width",         "height",
                                     "camera_id",   "camera_name",   "default_camera_config",
                                     "max_geom",    "visual_options"};

@@ -7,11 +7,11 @@ namespace troupe::env::gym {
 
 namespace {
 
-constexpr std::size_t kArm = 7;          // joints of the arm, shown
-constexpr std::size_t kLoose = 4;        // the last joints: object x, y, goal x, y
-constexpr double kVelocityNoise = 0.005; // of the arm, rad/s
-constexpr double kLeastDistance = 0.17;  // metres between object and goal at first
-constexpr double kObjectX = 0.3;         // the object begins in [-0.3, 0) x [-0.2, 0.2)
+constexpr std::size_t kArm = 7;                // joints of the arm, shown
+constexpr std::size_t kLoose = 4;              // the last joints: object x, y, goal x, y
+constexpr double kPusherVelocityNoise = 0.005; // of the arm, rad/s
+constexpr double kLeastDistance = 0.17;        // metres between object and goal at first
+constexpr double kObjectX = 0.3;               // the object begins in [-0.3, 0) x [-0.2, 0.2)
 constexpr double kObjectY = 0.2;
 
 double distance(const double* a, const double* b) {
@@ -50,7 +50,7 @@ public:
     loose[1] = y;
     loose[2] = loose[3] = 0;
     const auto v = velocities(physics);
-    add_uniform_noise(v.first(v.size() - kLoose), kVelocityNoise, random);
+    add_uniform_noise(v.first(v.size() - kLoose), kPusherVelocityNoise, random);
     std::fill(v.end() - kLoose, v.end(), 0.0);
   }
 
@@ -95,9 +95,7 @@ GymTaskInfo pusher_v5() {
                {"reward_dist_weight", number, "1", "times the distance of object and goal, m"},
                {"reward_control_weight", number, "0.1", "times the squared action"}},
               "pusher_v5.xml", "5", "100"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<Pusher>(options, physics);
-          }};
+          &make_gym_task_of<Pusher>};
 }
 
 } // namespace troupe::env::gym

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kLinks = 2; // joints of the arm; the target's x and y come last
 constexpr std::size_t kTarget = 2;
-constexpr double kPositionNoise = 0.1;   // radians
-constexpr double kVelocityNoise = 0.005; // rad/s
-constexpr double kReach = 0.2;           // metres: targets lie within
+constexpr double kPositionNoise = 0.1;          // radians
+constexpr double kReacherVelocityNoise = 0.005; // rad/s
+constexpr double kReach = 0.2;                  // metres: targets are within
 
 class Reacher final : public GymTask {
 public:
@@ -42,7 +42,7 @@ public:
     q[q.size() - 2] = x;
     q[q.size() - 1] = y;
     const auto v = velocities(physics);
-    add_uniform_noise(v.first(v.size() - kTarget), kVelocityNoise, random);
+    add_uniform_noise(v.first(v.size() - kTarget), kReacherVelocityNoise, random);
     std::fill(v.end() - kTarget, v.end(), 0.0);
   }
 
@@ -89,9 +89,7 @@ GymTaskInfo reacher_v5() {
               {{"reward_dist_weight", number, "1", "times the distance of finger and target, m"},
                {"reward_control_weight", number, "1", "times the squared action"}},
               "reacher.xml", "2", "50"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<Reacher>(options, physics);
-          }};
+          &make_gym_task_of<Reacher>};
 }
 
 } // namespace troupe::env::gym

@@ -5,9 +5,7 @@ namespace troupe::env::gym {
 GymTaskInfo swimmer_v5() {
   return {"Swimmer-v5",
           with_common_options(runner_options("0.0001", "hides x and y"), "swimmer.xml", "4"),
-          [](const GymOptionValues& options, const Physics& physics) -> std::unique_ptr<GymTask> {
-            return std::make_unique<Runner>(options, physics, 2, Runner::Noise::uniform);
-          }};
+          &make_gym_task_of<Runner, 2, Runner::Noise::uniform>};
 }
 
 } // namespace troupe::env::gym

@@ -13,11 +13,11 @@ namespace troupe::env {
 
 namespace {
 
-using Make = std::function<std::unique_ptr<Environment>()>;
+using MakeChecked = std::function<std::unique_ptr<Environment>()>;
 
 class Check {
 public:
-  Check(const Make& make, const CheckOptions& options) : make_(make), options_(options) {}
+  Check(const MakeChecked& make, const CheckOptions& options) : make_(make), options_(options) {}
 
   std::vector<CheckFinding> run() {
     guarded("spec", [&] {
@@ -28,7 +28,7 @@ public:
         usable_ = false;
       }
     });
-    if (!usable_) // nothing below could be played
+    if (!usable_) // the checks below could not be played
       return std::move(findings_);
     guarded("reset", [&] { check_reset(); });
     guarded("written", [&] { check_written(); });
@@ -103,7 +103,7 @@ private:
       problem = "the step type" + at + " is first";
     if (step.step_type == StepType::mid && step.discount == 0)
       problem =
-          "the discount" + at + " is 0 and the episode goes on; 0 means that it is terminated";
+          "the discount" + at + " is 0 and the episode continues; 0 means that it is terminated";
     std::size_t offset = 0;
     for (const ArraySpec& array : spec_.observations) {
       const std::byte* numbers = rollout.observations[i].data() + offset;
@@ -135,7 +135,7 @@ private:
     const Rollout again = play(*one, options_.seed, options_.steps);
     if (const auto where = first.difference(again, spec_); !where.empty())
       error("determinism", where
-                               + " is another when the same seed is played again in the same "
+                               + " differs when the same seed is played again in the same "
                                  "environment; reset() must set all that it reads");
     const auto a = make_();
     const auto b = make_();
@@ -174,7 +174,7 @@ private:
                           + std::to_string(options_.steps) + " steps; are actions used?");
     if (const auto where = high.difference(beyond, spec_); !where.empty())
       error("actions", where
-                           + " is another when actions lie beyond their bounds; they must be "
+                           + " differs when actions are beyond their bounds; they must be "
                              "clipped to them");
   }
 
@@ -192,7 +192,7 @@ private:
     const auto taken = static_cast<std::int64_t>(rollout.steps.size()) - 1;
     if (!rollout.ended()) {
       if (limit > 0)
-        error("episode end", "the episode goes on after its " + std::to_string(limit)
+        error("episode end", "the episode continues after its " + std::to_string(limit)
                                  + " steps (spec.episode_steps)");
       else
         warn("episode end",
@@ -281,13 +281,13 @@ private:
     } catch (const std::invalid_argument&) {
       return true;
     } catch (const std::exception&) {
-      return false; // another kind is another failure
+      return false; // another kind of failure
     }
     return false;
   }
 
   const std::string kHow = "; it must throw std::invalid_argument";
-  const Make& make_;
+  const MakeChecked& make_;
   CheckOptions options_;
   EnvironmentSpec spec_;
   bool usable_ = false;
@@ -297,7 +297,7 @@ private:
 
 } // namespace
 
-std::vector<CheckFinding> check_environment(const Make& make, const CheckOptions& options) {
+std::vector<CheckFinding> check_environment(const MakeChecked& make, const CheckOptions& options) {
   return Check(make, options).run();
 }
 

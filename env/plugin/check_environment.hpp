@@ -9,8 +9,8 @@
 
 namespace troupe::env {
 
-/// Something that an environment does against its contract (environment.hpp). A warning may be
-/// meant so: every episode beginning alike, actions without effect.
+/// A breach of the contract in environment.hpp. A warning may be intended: every episode begins
+/// alike, actions have no effect.
 struct CheckFinding {
   bool error = true;
   std::string rule; // one word or two: "seed", "save and load"
@@ -20,16 +20,15 @@ struct CheckFinding {
 struct CheckOptions {
   std::uint64_t seed = 1;
   std::int64_t steps = 40;             // of the rollouts that are compared
-  std::int64_t episode_steps = 20'000; // how long the end of an episode is waited for
+  std::int64_t episode_steps = 20'000; // the most steps to wait for the end of an episode
 };
 
-/// Plays with environments that `make` makes and compares: the spec; the same seed gives the same
-/// bits, in a new environment, after another episode and beside another environment; other seeds
-/// give other episodes; everything is written, finite and typed as it should be; actions at, within
-/// and beyond their bounds; an episode ends when the spec says, with a discount that fits; a saved
-/// state goes on bit for bit; what is wrong is refused as environment.hpp says. Never throws what
-/// an environment throws: that is a finding. Not for environments that are slow to make or to step:
-/// about 10 are made, and one episode is played to its end.
+/// Plays environments from `make` and checks: the spec; one seed gives the same bits in a new
+/// environment, after another episode and beside another environment; other seeds give other
+/// episodes; every value is written, finite and of its type; actions at, within and beyond their
+/// bounds; an episode ends when the spec says, with a discount that fits; a loaded state continues
+/// bit for bit; bad arguments are refused as environment.hpp says. An exception of an environment
+/// is a finding. Makes about 10 environments and plays one episode to its end.
 std::vector<CheckFinding>
 check_environment(const std::function<std::unique_ptr<Environment>()>& make,
                   const CheckOptions& options = {});

@@ -33,7 +33,7 @@ private:
     throw std::runtime_error(origin_ + ": " + what);
   }
 
-  /// What the call throws, as an exception of this program's own kinds.
+  /// Rethrows an exception of the call as one of this program's types.
   template <typename Call>
   auto protect(const char* call, const Call& body) const {
     try {

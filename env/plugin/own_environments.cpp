@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <span>
 
-#include "env/make.hpp"
+#include "env/nearest_names.hpp"
 
-/// Defined by TROUPE_ENVIRONMENTS in a program that links its own; absent otherwise.
+/// Defined by TROUPE_ENVIRONMENTS in programs with their own environments; otherwise absent.
 extern "C" __attribute__((weak)) const troupe::env::PluginTable* troupe_environments();
 
 namespace troupe::env {
@@ -18,7 +18,7 @@ constexpr const char* kEntryPoint = "troupe_environments";
 constexpr const char* kBuildAgain =
     "; build it again with the env/plugin/plugin.hpp and the compiler of this program";
 
-using Entry = const PluginTable* (*)();
+using PluginEntry = const PluginTable* (*)();
 using Environments = std::span<const PluginEnvironment>;
 
 Environments check_table(const PluginTable* table, const std::string& origin) {
@@ -54,7 +54,7 @@ Environments open_library(const std::filesystem::path& library) {
                                 + (reason == nullptr ? "no reason given" : reason)
                                 + "; build it with -shared -fPIC");
   }
-  const auto entry = reinterpret_cast<Entry>(::dlsym(handle, kEntryPoint));
+  const auto entry = reinterpret_cast<PluginEntry>(::dlsym(handle, kEntryPoint));
   if (entry == nullptr)
     throw std::invalid_argument(origin + " has no entry point " + kEntryPoint
                                 + ", so it is no plug-in; end its source with "

@@ -11,24 +11,23 @@
 
 #include "env/environment.hpp"
 
-/// An environment of one's own: a class that derives from Environment and one line that names it,
+/// A user's environment: a class that derives from Environment and one line that names it,
 ///
 ///     TROUPE_ENVIRONMENTS({"my_task", "one sentence", troupe::env::make_own<MyTask>})
 ///
 /// in one source file. Compiled into a shared library (-shared -fPIC -I <this checkout>, nothing to
 /// link) it is a plug-in: `environment { task: "my_task" plugin: "libmine.so" }`. Compiled into a
-/// program of one's own that links troupe::program it is there without a plug-in's name. This
-/// header needs no library.
+/// program that links troupe::program it needs no plug-in. This header needs no library.
 ///
-/// What Troupe sees to, so that the class need not: the buffer's size; that an action has the right
+/// Troupe checks, so that the class need not: the buffer's size; that an action has the right
 /// size, is finite and lies within the bounds (it is clipped); no step() outside an episode;
 /// rewards, discounts and floating-point observations that are not finite, or out of their range,
-/// stop the episode with an error; whatever the class throws is an error of this environment only.
+/// stop the episode with an error; an exception of the class is an error of this environment only.
 namespace troupe::env {
 
 /// The `key=value` pairs of the experiment's environment.options. A getter throws
-/// std::invalid_argument on a value that does not read as its type; a key that nobody asked for is
-/// refused after the constructor.
+/// std::invalid_argument on a value of another type; a key that no getter asked for is refused
+/// after the constructor.
 class Options {
 public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -79,7 +78,7 @@ private:
   mutable std::set<std::string> asked_;
 };
 
-/// Raised with every change of Environment, its specs, Options or what stands below.
+/// Raised with every change of Environment, its specs, Options or the declarations below.
 inline constexpr std::uint32_t kPluginVersion = 1;
 inline constexpr std::uint64_t kPluginMagic = 0x65707572742d7872ULL;
 
@@ -90,7 +89,7 @@ inline constexpr std::uint64_t kPluginMagic = 0x65707572742d7872ULL;
 #else
 #define TROUPE_DEBUG_CONTAINERS ""
 #endif
-/// What has to be alike for C++ objects to cross: the C++ ABI, the standard library.
+/// What must be equal for C++ objects to cross the boundary: the C++ ABI, the standard library.
 inline constexpr char kPluginFingerprint[] =
     "C++ ABI " TROUPE_VALUE_OF(__GXX_ABI_VERSION) ", libstdc++ " TROUPE_VALUE_OF(
         _GLIBCXX_RELEASE) ", new strings " TROUPE_VALUE_OF(_GLIBCXX_USE_CXX11_ABI)
@@ -103,8 +102,8 @@ struct PluginEnvironment {
   Environment* (*make)(const Options& options);
 };
 
-/// What the entry point returns. The first three members and their places never change, so that one
-/// version can tell another apart.
+/// What the entry point returns. The first three members never change or move, so that any version
+/// recognises another.
 struct PluginTable {
   std::uint64_t magic;
   std::uint32_t version;

@@ -11,7 +11,7 @@ namespace troupe::env {
 
 namespace {
 
-/// std::atomic::wait() knows no deadline, so the system call itself.
+/// std::atomic::wait() has no deadline, hence the system call.
 std::uint32_t* word(std::atomic<std::uint32_t>& value) {
   static_assert(sizeof value == sizeof(std::uint32_t));
   return reinterpret_cast<std::uint32_t*>(&value);

@@ -6,7 +6,7 @@
 
 namespace troupe::env {
 
-/// Where one thread sleeps until another rings. Ringing costs one load while nobody sleeps.
+/// Where one thread sleeps until another rings. Ringing costs one load while no thread sleeps.
 ///
 ///   sleeper:  key = bell.announce();           ringer:  work.store(…, seq_cst);
 ///             if (work.load(seq_cst))                   bell.ring();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
-#include <utility>
 
 #include "env/pool/cpu_list.hpp"
 #include "env/pool/pool_engine.hpp"
@@ -102,13 +101,13 @@ void EnvironmentPool::observe_in(std::span<std::byte* const> places) {
   places_ = places;
 }
 
-/// Where the coming observation of an environment goes.
+/// The destination of an environment's next observation.
 void EnvironmentPool::direct(std::size_t environment, std::byte* otherwise) {
   engine_->write_to(environment, places_.empty() ? otherwise : places_[environment]);
 }
 
 void EnvironmentPool::check_environments(std::span<const std::int32_t> environments) {
-  // Marked as they are looked at, so that one named twice is found; unmarked if one is refused.
+  // Marks environments while checking them to find duplicates; unmarks them if one is refused.
   for (std::size_t i = 0; i < environments.size(); ++i) {
     const std::int32_t id = environments[i];
     std::string problem;

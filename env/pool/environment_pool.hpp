@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "env/environment.hpp"
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 
 namespace troupe::env {
 
 class PoolEngine;
 
-/// Which threads may play an environment. `bound`: always the same one, as rendering demands (a GL
-/// context belongs to a thread). `shared`: any; an idle thread takes from the others. `automatic`:
-/// bound when an observation is made of pictures (uint8), shared otherwise.
+/// Which threads may play an environment. `bound`: always the same one, as rendering requires (a GL
+/// context belongs to a thread). `shared`: any; an idle thread takes work from the others.
+/// `automatic`: bound if an observation contains pictures (uint8), else shared.
 enum class PoolThreads : std::uint8_t { automatic, shared, bound };
 
 struct PoolOptions {
@@ -30,27 +30,27 @@ struct PoolOptions {
   int threads = 1;
   bool caller_plays = true;
   PoolThreads binding = PoolThreads::automatic;
-  std::vector<int> cpus{}; // one for each thread that is started; empty: not pinned
+  std::vector<int> cpus{}; // one per started thread; empty: not pinned
 
   std::uint64_t seed = 1;
   /// Seed of an episode (0, 1, …) of an environment; empty: split from `seed`. Pure, any thread.
   std::function<std::uint64_t(int environment, std::uint64_t episode)> episode_seed{};
 
-  /// A second environment behind each, in which the next episode begins ahead of time: the end of
-  /// an episode then costs nothing, for twice the memory. Episodes must be functions of their seed
-  /// alone. Empty: yes when threads are shared and more than one, no otherwise.
+  /// A spare environment behind each, in which the next episode begins ahead of time: the end of an
+  /// episode then costs nothing, for twice the memory. Episodes must depend only on their seed.
+  /// Empty: yes with more than one shared thread, else no.
   std::optional<bool> spares{};
 
-  /// Episodes of an environment in a row that may fail; after one more it is out of service.
+  /// Most consecutive episodes of an environment that may fail; one more takes it out of service.
   int failure_budget = 3;
 };
 
-/// `failed`: the environment threw, error() has its words; the row is a last step with reward 0,
-/// discount 1 and zeros for observations, to be dropped with care for what it ends; the next step
-/// begins a new episode. `out_of_service`: the same, and the budget is used up.
+/// `failed`: the environment threw, and error() returns the message; the row is a last step with
+/// reward 0, discount 1 and zero observations, which must not be learned from; the next step begins
+/// a new episode. `out_of_service`: the same, and the failure budget is exhausted.
 enum class RowStatus : std::uint8_t { ok, failed, out_of_service };
 
-/// Where results go: memory of the caller, one row per result.
+/// The caller's memory for results, one row each.
 struct PoolBatch {
   std::span<std::byte> observations; // [rows, spec().observation_bytes()]
   std::span<double> rewards;
@@ -85,27 +85,25 @@ public:
 /// Plays many environments on several threads. As in dm_env the step after a last step is the
 /// reset: its action is ignored and its result is the first step of the next episode.
 ///
-/// Synchronous: reset(), then step() for all at once; row i is environment i, observations are
-/// written straight into the caller's rows. Asynchronous: send() for some, receive() the first ones
-/// that are ready, in any order; which they are is only known then, so each observation is copied
-/// once, unless observe_in() has given each environment a place. The two do not mix while something
-/// is on its way.
+/// Synchronous: reset(), then step() for all at once; row i is environment i, and observations are
+/// written into the caller's rows. Asynchronous: send() for some, receive() the first results, in
+/// any order; each observation is copied once, unless observe_in() has given every environment a
+/// place. The two modes must not mix while a request is in flight.
 ///
-/// What an environment gives depends on its episodes' seeds and its actions alone, never on the
-/// number of threads or their order. An environment that throws, or is given an action that is not
-/// finite, or returns a reward that is not, fails alone: its row says so and the others go on.
+/// Results depend only on the episodes' seeds and the actions, never on the number of threads or
+/// their order. An environment that throws, receives a non-finite action or returns a non-finite
+/// reward fails alone: its row reports the failure and the others continue.
 ///
 /// One thread calls, always the same one when environments are bound and the caller plays. No
-/// allocation and no lock per step. A reset is never waited for while its environment has a spare,
-/// and otherwise only by those who wait for that environment. Throws std::invalid_argument on
-/// sizes, environments that do not exist, are on their way already or are out of service; nothing
-/// has happened then.
+/// allocation and no lock per step. A reset delays only callers that wait for its environment, and
+/// none while there is a spare. Throws std::invalid_argument on wrong sizes and on environments
+/// that do not exist, are in flight or are out of service; the pool is then unchanged.
 class EnvironmentPool {
 public:
   using Clock = std::chrono::steady_clock;
   using Make = std::function<std::unique_ptr<Environment>(int environment)>;
 
-  /// Calls `make` for every environment and every spare, on this thread; they must be alike.
+  /// Calls `make` for every environment and spare, on this thread; their specs must be equal.
   EnvironmentPool(const PoolOptions& options, const Make& make);
   EnvironmentPool(const PoolOptions& options, const EnvironmentConfig& config);
   ~EnvironmentPool();
@@ -119,13 +117,13 @@ public:
 
   /// From now on environment i writes its observation of spec().observation_bytes() to places[i]
   /// and no batch's observations are used (they may be empty); nothing is copied. The pointers are
-  /// read when a reset or step of the environment is asked for, so that the caller may exchange
-  /// them in between; the memory of both stays while they are used. Empty: as before. Throws
-  /// std::invalid_argument on another number of places, or while something is on its way.
+  /// read when a reset or step of the environment is requested, so that the caller may exchange
+  /// them in between. Empty: as before. Throws std::invalid_argument on another number of places,
+  /// or while a request is in flight.
   void observe_in(std::span<std::byte* const> places);
 
   /// New episodes in `environments`, whatever they were doing. False when the deadline passes
-  /// first: then finish() goes on waiting, and the rows must stay where they are until it is true.
+  /// first: then finish() continues to wait, and the rows must stay in place until it returns true.
   bool reset(std::span<const std::int32_t> environments, const PoolBatch& all,
              Clock::time_point deadline);
   /// A step in every environment that is in service; actions are [environments, action size].
@@ -140,13 +138,13 @@ public:
   bool receive(const PoolBatch& batch, Clock::time_point deadline);
   std::size_t in_flight() const; // sent and not yet received
 
-  /// What the environment's last failure said; "" when it never failed. Not while it is on its way.
+  /// The message of the environment's last failure, or "". Not while it is in flight.
   const std::string& error(int environment) const;
   bool in_service(int environment) const;
 
-  /// Everything the future depends on, for a pool of the same options; nothing may be on its way.
-  /// Throws std::invalid_argument when it is, or when the bytes do not fit; after the latter the
-  /// pool has to be loaded or reset again. Observations already received are the caller's to keep.
+  /// The complete state, for a pool of the same options. Throws std::invalid_argument while a
+  /// request is in flight, or when the bytes do not fit; the pool must then be loaded or reset
+  /// again.
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
-#include <utility>
 
 #include "env/pool/cpu_list.hpp"
 #include "env/split_mix.hpp"
@@ -17,8 +16,8 @@ namespace {
 
 constexpr int kSpins = 400; // some 10 µs: a sleeping thread takes as long to wake
 constexpr std::size_t kCacheLineBytes = 64;
-constexpr std::int64_t kGuessedEpisodeSteps = 1000; // where the spec sets no limit
-constexpr std::chrono::seconds kNap{1};
+constexpr std::int64_t kGuessedEpisodeSteps = 1000; // if the spec sets no limit
+constexpr std::chrono::seconds kPoolNap{1};
 
 std::uint64_t split_episode_seed(std::uint64_t seed, std::uint64_t environment,
                                  std::uint64_t episode) {
@@ -110,14 +109,14 @@ void PoolEngine::make_slots(const PoolOptions& options, const EnvironmentPool::M
 void PoolEngine::start_threads(const PoolOptions& options) {
   const auto threads = static_cast<std::size_t>(options.threads);
   for (std::size_t t = 0; t < threads; ++t) {
-    lanes_.push_back(std::make_unique<Lane>(slots_.size()));
+    workers_.push_back(std::make_unique<Worker>(slots_.size()));
     const auto range = std::equal_range(home_.begin(), home_.end(), static_cast<std::uint32_t>(t));
-    lanes_[t]->first = static_cast<std::size_t>(range.first - home_.begin());
-    lanes_[t]->last = static_cast<std::size_t>(range.second - home_.begin());
+    workers_[t]->first = static_cast<std::size_t>(range.first - home_.begin());
+    workers_[t]->last = static_cast<std::size_t>(range.second - home_.begin());
   }
   const bool one_each =
       threads + (caller_plays_ ? 0 : 1) <= std::max<std::size_t>(1, allowed_cpus().size());
-  spins_ = one_each ? kSpins : 0; // else a spinning thread keeps a working one off its processor
+  spins_ = one_each ? kSpins : 0; // else a spinning thread would take a working one's processor
   for (std::size_t t = caller_plays_ ? 1 : 0; t < threads; ++t) {
     threads_.emplace_back([this, t](const std::stop_token& stop) { run(t, stop); });
     pthread_setname_np(threads_.back().native_handle(),
@@ -130,67 +129,67 @@ void PoolEngine::start_threads(const PoolOptions& options) {
 PoolEngine::~PoolEngine() {
   for (std::jthread& thread : threads_)
     thread.request_stop();
-  for (const auto& lane : lanes_)
-    lane->bell.ring();
+  for (const auto& worker : workers_)
+    worker->bell.ring();
   threads_.clear(); // joins
 }
 
-void PoolEngine::run(std::size_t lane, const std::stop_token& stop) {
+void PoolEngine::run(std::size_t worker, const std::stop_token& stop) {
   while (!stop.stop_requested())
-    if (!play_one(lane))
-      rest(lane, stop);
-  if (bound_) // what belongs to this thread ends on it
-    for (std::size_t i = lanes_[lane]->first; i < lanes_[lane]->last; ++i) {
+    if (!play_one(worker))
+      rest(worker, stop);
+  if (bound_) // thread-bound objects must be destroyed on their thread
+    for (std::size_t i = workers_[worker]->first; i < workers_[worker]->last; ++i) {
       slots_[i].environment.reset();
       slots_[i].spare.reset();
     }
 }
 
-bool PoolEngine::has_work(std::size_t lane) const {
+bool PoolEngine::has_work(std::size_t worker) const {
   if (bound_)
-    return !lanes_[lane]->work.empty();
-  return std::any_of(lanes_.begin(), lanes_.end(),
+    return !workers_[worker]->work.empty();
+  return std::any_of(workers_.begin(), workers_.end(),
                      [](const auto& other) { return !other->work.empty(); });
 }
 
-void PoolEngine::rest(std::size_t lane, const std::stop_token& stop) {
+void PoolEngine::rest(std::size_t worker, const std::stop_token& stop) {
   for (int i = 0; i < spins_; ++i) {
-    if (has_work(lane) || stop.stop_requested())
+    if (has_work(worker) || stop.stop_requested())
       return;
     spin_pause();
   }
-  if (may_prepare(lane) && prepare_one(lane, false))
+  if (may_prepare(worker) && prepare_one(worker, false))
     return;
-  Doorbell& bell = lanes_[lane]->bell;
+  Doorbell& bell = workers_[worker]->bell;
   const std::uint32_t key = bell.announce();
-  if (has_work(lane) || stop.stop_requested())
+  if (has_work(worker) || stop.stop_requested())
     bell.retract();
   else
-    bell.sleep(key, Clock::now() + kNap);
+    bell.sleep(key, Clock::now() + kPoolNap);
 }
 
 std::size_t PoolEngine::ready() const {
   std::size_t count = 0;
-  for (const auto& lane : lanes_)
-    count += lane->done.size();
+  for (const auto& worker : workers_)
+    count += worker->done.size();
   return count;
 }
 
 void PoolEngine::push(std::size_t environment) {
-  lanes_[home_[environment]]->work.push(static_cast<std::uint32_t>(environment));
+  workers_[home_[environment]]->work.push(static_cast<std::uint32_t>(environment));
 }
 
 void PoolEngine::start(std::size_t count, bool here) {
   std::size_t wakes = here && caller_plays_ && count > 0 ? count - 1 : count;
-  for (std::size_t t = 0; t < lanes_.size(); ++t) {
-    const bool committed = lanes_[t]->work.commit();
+  for (std::size_t t = 0; t < workers_.size(); ++t) {
+    const bool committed = workers_[t]->work.commit();
     if (bound_ && committed)
-      lanes_[t]->bell.ring();
+      workers_[t]->bell.ring();
   }
   if (bound_)
     return;
-  for (std::size_t t = caller_plays_ ? 1 : 0; t < lanes_.size() && wakes > 0; ++t, --wakes)
-    lanes_[t]->bell.ring();
+  for (std::size_t t = caller_plays_ ? 1 : 0; t < workers_.size() && wakes > 0; ++t, --wakes)
+    workers_[t]->bell.ring();
 }
 
 bool PoolEngine::wait(std::size_t results, Clock::time_point deadline) {
@@ -216,32 +215,32 @@ bool PoolEngine::wait(std::size_t results, Clock::time_point deadline) {
 }
 
 std::size_t PoolEngine::take() {
-  while (lanes_[next_ring_]->done.size() == 0)
-    next_ring_ = (next_ring_ + 1) % lanes_.size();
-  const std::size_t environment = lanes_[next_ring_]->done.take();
-  next_ring_ = (next_ring_ + 1) % lanes_.size(); // in turn, so that none waits for ever
+  while (workers_[next_ring_]->done.size() == 0)
+    next_ring_ = (next_ring_ + 1) % workers_.size();
+  const std::size_t environment = workers_[next_ring_]->done.take();
+  next_ring_ = (next_ring_ + 1) % workers_.size(); // round robin, so that no ring starves
   return environment;
 }
 
-bool PoolEngine::play_one(std::size_t lane) {
-  if (may_prepare(lane) && prepare_one(lane, true))
+bool PoolEngine::play_one(std::size_t worker) {
+  if (may_prepare(worker) && prepare_one(worker, true))
     return true;
-  for (std::size_t k = 0; k < (bound_ ? 1 : lanes_.size()); ++k)
-    if (const auto environment = lanes_[(lane + k) % lanes_.size()]->work.take()) {
-      play(lane, *environment);
+  for (std::size_t k = 0; k < (bound_ ? 1 : workers_.size()); ++k)
+    if (const auto environment = workers_[(worker + k) % workers_.size()]->work.take()) {
+      play(worker, *environment);
       return true;
     }
   return false;
 }
 
-void PoolEngine::play(std::size_t lane, std::uint32_t environment) {
+void PoolEngine::play(std::size_t worker, std::uint32_t environment) {
   if (slots_[environment].phase == PoolPhase::playing)
-    step(lane, environment);
+    step(worker, environment);
   else
-    begin(lane, environment);
+    begin(worker, environment);
 }
 
-void PoolEngine::step(std::size_t lane, std::uint32_t environment) {
+void PoolEngine::step(std::size_t worker, std::uint32_t environment) {
   PoolSlot& slot = slots_[environment];
   ++slot.steps;
   try {
@@ -259,7 +258,7 @@ void PoolEngine::step(std::size_t lane, std::uint32_t environment) {
     fail(environment, words_of_present_exception());
   }
   mind_overdue(environment);
-  publish(lane, environment);
+  publish(worker, environment);
 }
 
 void PoolEngine::fail(std::uint32_t environment, const std::string& what) {
@@ -278,9 +277,9 @@ void PoolEngine::fail(std::uint32_t environment, const std::string& what) {
   std::memset(destinations_[environment], 0, observation_bytes_);
 }
 
-void PoolEngine::publish(std::size_t lane, std::uint32_t environment) {
-  lanes_[lane]->done.push(environment); // from here on the slot is the caller's
-  if (lane > 0 || !caller_plays_)
+void PoolEngine::publish(std::size_t worker, std::uint32_t environment) {
+  workers_[worker]->done.push(environment); // the slot now belongs to the caller
+  if (worker > 0 || !caller_plays_)
     caller_bell_.ring();
 }
 

@@ -16,9 +16,9 @@ namespace troupe::env {
 
 enum class PoolPhase : std::uint8_t { unstarted, playing, ended, out_of_service };
 
-/// An environment and where it stands. Belongs to the caller, and from the push into a work ring to
-/// the push into a done ring to the thread that plays it. The members behind `spare` belong to
-/// whoever set SpareState::preparing, or, when it is `ready`, to the slot's owner.
+/// An environment and its state. Belongs to the caller, and from the push into a work ring to the
+/// push into a done ring to the thread that plays it. The members after `spare` belong to the
+/// thread that set SpareState::preparing or, when it is `ready`, to the slot's owner.
 struct alignas(64) PoolSlot {
   TimeStep result;
   std::int64_t steps = 0; // of the present episode
@@ -36,21 +36,21 @@ struct alignas(64) PoolSlot {
   std::string spare_error; // not empty: the reset failed
 };
 
-/// none: there is none, or nobody may prepare it. wanted: the next episode should be begun in it.
-/// overdue: now. preparing: a thread does. awaited: and its environment stands still until then, so
-/// that thread will finish the environment's step. ready: begun.
+/// none: absent or not to be prepared. wanted: the next episode should be begun in it. overdue:
+/// urgently. preparing: a thread is doing so. awaited: and its environment waits, so that thread
+/// will finish the environment's step. ready: begun.
 enum class SpareState : std::uint8_t { none, wanted, overdue, preparing, awaited, ready };
 
-/// What the exception being handled says.
+/// The message of the exception being handled.
 std::string words_of_present_exception();
 
-/// The threads of an EnvironmentPool: who plays what, and when spares are prepared. The public
-/// class checks everything before it comes here.
+/// The threads of an EnvironmentPool, their work, and when spares are prepared. The public class
+/// has checked all arguments.
 ///
-/// Every thread has a ring of work, filled by the caller with the environments whose home it is; a
-/// thread without work takes from the others' unless environments are bound. Spares are prepared by
-/// threads without work, at most all but one of them at a time, so that steps always go on; when
-/// there never is such a thread, at moments spread over the episode.
+/// Every thread has a ring of work, filled by the caller with the environments at home there; a
+/// thread without work takes from the others unless environments are bound. Idle threads prepare
+/// spares, all but one of them at most, so that steps never stop; when no thread is ever idle, at
+/// moments spread over the episode.
 class PoolEngine {
 public:
   using Clock = EnvironmentPool::Clock;
@@ -70,8 +70,8 @@ public:
   std::byte* own_observation(std::size_t environment) {
     return observations_.data() + environment * observation_stride_;
   }
-  /// Where the environment's next observation goes. (Apart from the slots: the caller would wait
-  /// for each slot's cache line.)
+  /// The destination of the environment's next observation. (Not in the slots: the caller would
+  /// wait for each slot's cache line.)
   void write_to(std::size_t environment, std::byte* observation) {
     destinations_[environment] = observation;
   }
@@ -87,8 +87,8 @@ public:
   void release_spares();
 
 private:
-  struct Lane { // one thread's
-    explicit Lane(std::size_t environments) : work(environments), done(environments) {}
+  struct Worker { // one thread's
+    explicit Worker(std::size_t environments) : work(environments), done(environments) {}
     WorkRing work;
     DoneRing done;
     Doorbell bell;
@@ -101,31 +101,31 @@ private:
 
   void make_slots(const PoolOptions& options, const EnvironmentPool::Make& make);
   void start_threads(const PoolOptions& options);
-  void run(std::size_t lane, const std::stop_token& stop);
-  void rest(std::size_t lane, const std::stop_token& stop);
-  bool may_prepare(std::size_t lane) const;
-  bool has_work(std::size_t lane) const;
+  void run(std::size_t worker, const std::stop_token& stop);
+  void rest(std::size_t worker, const std::stop_token& stop);
+  bool may_prepare(std::size_t worker) const;
+  bool has_work(std::size_t worker) const;
   std::size_t ready() const;
 
-  bool play_one(std::size_t lane);
-  void play(std::size_t lane, std::uint32_t environment);
-  void step(std::size_t lane, std::uint32_t environment);
-  void begin(std::size_t lane, std::uint32_t environment);
+  bool play_one(std::size_t worker);
+  void play(std::size_t worker, std::uint32_t environment);
+  void step(std::size_t worker, std::uint32_t environment);
+  void begin(std::size_t worker, std::uint32_t environment);
   void begin_in_place(std::uint32_t environment);
   void begin_from_spare(std::uint32_t environment);
   void fail(std::uint32_t environment, const std::string& what);
-  void publish(std::size_t lane, std::uint32_t environment);
+  void publish(std::size_t worker, std::uint32_t environment);
 
   std::span<std::byte> observation(std::uint32_t environment) {
     return {destinations_[environment], observation_bytes_};
   }
-  Lane& tally(std::uint32_t environment) { // whose counters speak of this spare
-    return *lanes_[bound_ ? home_[environment] : 0];
+  Worker& tally(std::uint32_t environment) { // whose counters speak of this spare
+    return *workers_[bound_ ? home_[environment] : 0];
   }
   void want_spare(std::uint32_t environment);
   void mind_overdue(std::uint32_t environment);
-  bool prepare_one(std::size_t lane, bool overdue_only);
-  bool prepare(std::size_t lane, std::uint32_t environment, SpareState from);
+  bool prepare_one(std::size_t worker, bool overdue_only);
+  bool prepare(std::size_t worker, std::uint32_t environment, SpareState from);
 
   EnvironmentSpec spec_;
   bool bound_ = false;
@@ -145,7 +145,7 @@ private:
   std::vector<std::byte> observations_;
   std::vector<std::byte*> destinations_;
   std::unique_ptr<std::atomic<SpareState>[]> spare_states_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<Worker>> workers_;
   std::size_t next_ring_ = 0; // of take()
   Doorbell caller_bell_;
   alignas(64) std::atomic<std::int32_t> preparing_ = 0;

@@ -24,7 +24,7 @@ std::string words_of_present_exception() {
   }
 }
 
-void PoolEngine::begin(std::size_t lane, std::uint32_t environment) {
+void PoolEngine::begin(std::size_t worker, std::uint32_t environment) {
   std::atomic<SpareState>& state = spare_states_[environment];
   SpareState seen = state.load(std::memory_order_acquire);
   for (bool settled = false; !settled;) {
@@ -39,7 +39,7 @@ void PoolEngine::begin(std::size_t lane, std::uint32_t environment) {
         settled = true;
       }
       break;
-    case SpareState::preparing: // by another thread; it goes on from there
+    case SpareState::preparing: // by another thread, which continues the step
       if (state.compare_exchange_weak(seen, SpareState::awaited, std::memory_order_acq_rel,
                                       std::memory_order_acquire))
         return;
@@ -55,7 +55,7 @@ void PoolEngine::begin(std::size_t lane, std::uint32_t environment) {
       break;
     }
   }
-  publish(lane, environment);
+  publish(worker, environment);
 }
 
 void PoolEngine::begin_in_place(std::uint32_t environment) {
@@ -109,13 +109,13 @@ void PoolEngine::mind_overdue(std::uint32_t environment) {
     tally(environment).overdue.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool PoolEngine::may_prepare(std::size_t lane) const {
-  return spares_ && (bound_ || lane > 0 || !caller_plays_ || lanes_.size() == 1);
+bool PoolEngine::may_prepare(std::size_t worker) const {
+  return spares_ && (bound_ || worker > 0 || !caller_plays_ || workers_.size() == 1);
 }
 
-bool PoolEngine::prepare_one(std::size_t lane, bool overdue_only) {
-  Lane& me = *lanes_[lane];
-  const Lane& counts = *lanes_[bound_ ? lane : 0];
+bool PoolEngine::prepare_one(std::size_t worker, bool overdue_only) {
+  Worker& me = *workers_[worker];
+  const Worker& counts = *workers_[bound_ ? worker : 0];
   if ((overdue_only ? counts.overdue : counts.wanted).load(std::memory_order_relaxed) <= 0
       || preparing_.load(std::memory_order_relaxed) >= preparers_)
     return false;
@@ -125,7 +125,7 @@ bool PoolEngine::prepare_one(std::size_t lane, bool overdue_only) {
     const std::size_t place = (me.cursor + k) % count;
     const SpareState state = spare_states_[first + place].load(std::memory_order_acquire);
     if ((state == SpareState::overdue || (state == SpareState::wanted && !overdue_only))
-        && prepare(lane, static_cast<std::uint32_t>(first + place), state)) {
+        && prepare(worker, static_cast<std::uint32_t>(first + place), state)) {
       me.cursor = place + 1;
       return true;
     }
@@ -133,7 +133,7 @@ bool PoolEngine::prepare_one(std::size_t lane, bool overdue_only) {
   return false;
 }
 
-bool PoolEngine::prepare(std::size_t lane, std::uint32_t environment, SpareState from) {
+bool PoolEngine::prepare(std::size_t worker, std::uint32_t environment, SpareState from) {
   std::atomic<SpareState>& state = spare_states_[environment];
   const bool overdue = from == SpareState::overdue;
   if (preparing_.fetch_add(1, std::memory_order_relaxed) >= preparers_
@@ -155,9 +155,9 @@ bool PoolEngine::prepare(std::size_t lane, std::uint32_t environment, SpareState
   const bool first =
       state.compare_exchange_strong(seen, SpareState::ready, std::memory_order_acq_rel);
   preparing_.fetch_sub(1, std::memory_order_relaxed);
-  if (!first) { // awaited: its step is in our hands
+  if (!first) { // awaited: this thread finishes its step
     begin_from_spare(environment);
-    publish(lane, environment);
+    publish(worker, environment);
   }
   return true;
 }

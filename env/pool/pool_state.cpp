@@ -1,5 +1,5 @@
-// Saved states of a pool. Of an environment between two episodes nothing is kept but its numbers:
-// the next episode is a function of its seed.
+// Saved states of a pool. An environment between two episodes needs no state: the next episode
+// depends only on its seed.
 #include <cstring>
 #include <stdexcept>
 
@@ -39,7 +39,7 @@ std::uint64_t load_size(std::span<const std::byte>& in, const char* what) {
 }
 
 void load_slot(std::span<const std::byte>& in, PoolSlot& slot) {
-  slot.phase = PoolPhase::ended; // should anything below throw
+  slot.phase = PoolPhase::ended; // in case the code below throws
   PoolPhase phase{};
   load_value(in, slot.episode, "number of episodes");
   load_value(in, slot.steps, "step counter");
@@ -83,7 +83,7 @@ std::span<const std::byte> EnvironmentPool::load_state(std::span<const std::byte
     throw std::invalid_argument("saved state of a pool has " + std::to_string(count)
                                 + " environments and this pool " + std::to_string(engine_->size())
                                 + "; load it with as many as it was saved with");
-  struct Hold { // spares were begun for the episodes of before
+  struct Hold { // spares hold episodes of the previous state
     PoolEngine& engine;
     explicit Hold(PoolEngine& held) : engine(held) { engine.hold_spares(); }
     ~Hold() { engine.release_spares(); }

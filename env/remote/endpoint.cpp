@@ -8,7 +8,7 @@ namespace troupe::env::remote {
 
 namespace {
 
-constexpr std::size_t kMaxPath = 97; // bytes; with ".heartbeat" it still is a socket's path
+constexpr std::size_t kMaxPath = 97; // bytes; leaves room for ".heartbeat" in a socket's path
 
 struct Tcp {
   std::string host;
@@ -31,7 +31,7 @@ std::optional<int> number(std::string_view text, int most) {
   return value;
 }
 
-/// Strictly: "127.evil.example" is a name of somebody else's.
+/// Strictly: "127.evil.example" is another host's name.
 bool is_loopback(const std::string& host) {
   if (host == "localhost" || host == "[::1]")
     return true;

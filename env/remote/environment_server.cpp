@@ -6,7 +6,6 @@
 #include <mutex>
 #include <set>
 #include <thread>
-#include <vector>
 
 #include "env/remote/heartbeat.hpp"
 #include "env/remote/leases.hpp"
@@ -22,7 +21,7 @@ using remote::Clock;
 using remote::Session;
 namespace message = remote::message;
 
-constexpr auto kNap = 1s;
+constexpr auto kServerNap = 1s;
 constexpr std::size_t kLoggedKinds = 100; // of garbage
 
 void check(const EnvironmentServerOptions& options) {
@@ -79,7 +78,7 @@ struct EnvironmentServer::Impl {
   EnvironmentServerOptions options;
   std::shared_ptr<wire::Context> context;
   remote::Served served;
-  std::mutex mutex; // of leases: the heart-beat thread notes who lives
+  std::mutex mutex; // guards the leases, which the heartbeat thread updates
   remote::Leases leases;
   std::map<std::uint64_t, Session> sessions;
   std::set<std::string> logged;
@@ -97,7 +96,7 @@ void EnvironmentServer::Impl::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const auto got = socket.try_receive(question);
     if (got == wire::Socket::Received::nothing)
-      socket.wait(Clock::now() + kNap, wake.descriptor());
+      socket.wait(Clock::now() + kServerNap, wake.descriptor());
     else if (got == wire::Socket::Received::oversized)
       drop("a message beyond the limits");
     else
@@ -122,7 +121,7 @@ void EnvironmentServer::Impl::say(const std::string& peer, const Session& sessio
   message.header = session.header;
   for (const auto& frame : session.frames)
     message.frames.emplace_back(std::span<const std::byte>(frame));
-  socket.send(std::move(message), Clock::now()); // a client that is gone has no use for it
+  socket.send(std::move(message), Clock::now()); // dropped if the client has left
 }
 
 void EnvironmentServer::Impl::refuse(const std::string& peer, const message::Envelope& question,
@@ -156,18 +155,17 @@ void EnvironmentServer::Impl::handle(wire::Message&& question) {
   if (found == sessions.end() || !seen(header.session())) {
     if (found == sessions.end() && header.has_bye())
       return; // said twice
-    refuse(
-        question.peer, header, message::Refused::SESSION,
-        "it does not know this client: it was restarted, or the client's heart-beats stopped for "
-        "longer than "
-            + std::to_string(options.silence.count())
-            + " ms and its environments were given to another; the episodes are lost, reset "
-              "begins new ones");
+    refuse(question.peer, header, message::Refused::SESSION,
+           "it does not know this client: it was restarted, or the client's heartbeats stopped for "
+           "longer than "
+               + std::to_string(options.silence.count())
+               + " ms and its environments were given to another; the episodes are lost, reset "
+                 "begins new ones");
     return;
   }
   Session& session = found->second;
   if (header.request() < session.request)
-    return; // answered already, and the client has gone on
+    return; // already answered; the client has moved on
   if (header.request() > session.request) {
     try {
       served.obey(session, header, question);

@@ -16,24 +16,24 @@ struct EnvironmentServerOptions {
   std::string endpoint = "tcp://127.0.0.1:*"; // or ipc:///path: * picks a port
   std::size_t environments = 1;               // 1 to 4096, for all clients together
   bool allow_other_hosts = false;             // bind something else than loopback
-  bool can_save = false;                      // clients may save and load states: believed bytes
-  std::chrono::milliseconds silence{10000};   // a client's environments are free after it
+  bool can_save = false;                    // clients may save and load states; trusts their bytes
+  std::chrono::milliseconds silence{10000}; // after which a client's environments are free
   std::size_t max_message_bytes = std::size_t{64} << 20;
-  /// Told of clients and of garbage, on the thread that plays.
+  /// Reports clients and garbage, on the thread that plays.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
 
 struct EnvironmentServerCounters {
   std::int64_t turns = 0;    // steps and resets of single environments
-  std::int64_t failures = 0; // of them, those that threw
+  std::int64_t failures = 0; // turns whose environment threw
   std::int64_t garbage = 0;  // messages dropped
   std::int64_t clients = 0;  // that have environments now
 };
 
 /// Serves equal environments to RemoteEnvironments, or to the Python package's GymnasiumEnv,
 /// GymnasiumVectorEnv and DmEnv, in this or other processes. Each client has its own environments
-/// until it gives them back or its heart-beats stop. One thread plays (a GL context made by a reset
-/// stays on it), another answers heart-beats.
+/// until it returns them or its heartbeats stop. One thread plays (a GL context made by a reset
+/// stays on it), another answers heartbeats.
 ///
 /// An environment that throws fails alone; strangers' bytes are dropped and counted.
 class EnvironmentServer {
@@ -44,7 +44,7 @@ public:
   /// specs that differ or are too large), std::runtime_error (the endpoint cannot be bound).
   EnvironmentServer(std::shared_ptr<wire::Context> context, const Make& make,
                     const EnvironmentServerOptions& options = {});
-  ~EnvironmentServer(); // ends both threads after the turn that is being played
+  ~EnvironmentServer(); // ends both threads after the present turn
   EnvironmentServer(const EnvironmentServer&) = delete;
   EnvironmentServer& operator=(const EnvironmentServer&) = delete;
 

@@ -12,10 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 100ms; // for heart-beats, while waiting
+constexpr auto kLook = 100ms; // for heartbeats, while waiting
 
-/// Names a session so that no other one, also of other processes and hosts, is called the same. The
-/// kernel's: it decides no number of any run.
+/// A random session number, unique across processes and hosts. From the kernel: it affects no
+/// result.
 std::uint64_t unique_number() {
   std::uint64_t number = 0;
   while (number == 0)
@@ -44,7 +44,7 @@ Exchange::Exchange(wire::Context& context, const RemoteOptions& options)
 void Exchange::watch(wire::Context& context, const Invitation& invitation) {
   if (!invitation.heartbeat)
     return;
-  // Often enough for the peer's patience, too.
+  // Also within the peer's own timeout.
   const auto interval = std::clamp(std::chrono::milliseconds(invitation.silence_milliseconds / 3),
                                    1ms, options_.heartbeat_interval);
   heartbeat_ = std::make_unique<Heartbeat>(
@@ -67,12 +67,12 @@ void Exchange::send() {
   message.header = header_;
   if (with_frame_)
     message.frames.emplace_back(std::span<const std::byte>(frame_));
-  socket_.send(std::move(message), Clock::now()); // a dealer's queue takes it in at once
+  socket_.send(std::move(message), Clock::now()); // a dealer queues it at once
 }
 
 bool Exchange::is_answer(const message::Envelope& header) const {
   if (header.session() != session_ || header.request() < request_)
-    return false; // of a question asked twice, or of a session of before
+    return false; // of a repeated question or an earlier session
   if (header.request() > request_)
     throw ProtocolError("it answers question " + std::to_string(header.request()) + " where only "
                         + std::to_string(request_) + " were asked");
@@ -81,7 +81,7 @@ bool Exchange::is_answer(const message::Envelope& header) const {
 
 void Exchange::check_alive(Clock::time_point now) const {
   if (heartbeat_ && heartbeat_->silent_for(now) > options_.silence)
-    throw ProtocolError("no heart-beat for " + milliseconds(options_.silence)
+    throw ProtocolError("no heartbeat for " + milliseconds(options_.silence)
                         + " (silence): the peer has vanished; start it again, the next reset finds "
                           "it");
 }

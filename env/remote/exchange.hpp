@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,12 +11,12 @@
 
 namespace troupe::env::remote {
 
-/// The client's connection: one question at a time and its answer, sent again now and then (the
-/// peer answers the same question with the same answer), watched by heart-beats. One thread.
-/// Everything that goes wrong is a ProtocolError: the reason without the endpoint.
+/// The client's connection: one question at a time and its answer. A question is repeated until it
+/// is answered (the peer answers a repeated question with the same answer); heartbeats watch the
+/// peer. One thread. Every failure is a ProtocolError: the reason without the endpoint.
 class Exchange {
 public:
-  /// A new session, no word sent yet.
+  /// A new session; sends nothing yet.
   Exchange(wire::Context& context, const RemoteOptions& options);
 
   struct Answer {
@@ -33,7 +32,7 @@ public:
   Answer wait(message::Envelope::BodyCase expected, std::chrono::milliseconds patience,
               const std::string& what, const char* key);
 
-  /// Begins to listen for the peer's heart.
+  /// Starts the heartbeats.
   void watch(wire::Context& context, const Invitation& invitation);
 
 private:

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kMostUnanswered = 1000; // pings queued for a peer that does not read them
-constexpr int kMostAtOnce = 1000;     // messages taken in before the clock is looked at
+constexpr int kMostAtOnce = 1000;     // messages handled before the clock is checked
 constexpr auto kNap = 1s;
 
 const wire::SocketOptions kSmallMessages{

@@ -14,8 +14,8 @@ namespace troupe::env::remote {
 
 using Clock = std::chrono::steady_clock;
 
-/// The client's heart: a thread that sends Pings of `session` and notes when Pongs come. Its
-/// constructor does not wait.
+/// The client's heartbeat: a thread that sends Pings of `session` and records when Pongs arrive.
+/// Its constructor does not wait.
 class Heartbeat {
 public:
   Heartbeat(wire::Context& context, const std::string& endpoint, std::uint64_t session,
@@ -38,10 +38,10 @@ private:
   std::jthread thread_; // last: it uses all of the above
 };
 
-/// The server's answering side: a thread that tells `seen` of every Ping and answers it.
+/// The server's side: a thread that reports every Ping to `seen` and answers it.
 class HeartbeatAnswers {
 public:
-  /// `seen(session)` says whether there is such a session; called on the thread.
+  /// `seen(session)` returns whether there is such a session; called on the thread.
   HeartbeatAnswers(wire::Context& context, const std::string& endpoint, bool allow_other_hosts,
                    std::function<bool(std::uint64_t session)> seen);
   ~HeartbeatAnswers();

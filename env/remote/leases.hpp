@@ -8,7 +8,7 @@
 
 namespace troupe::env::remote {
 
-/// Which client has which environments. The clock is an argument; no thread of its own.
+/// Which client has which environments. The clock is an argument.
 class Leases {
 public:
   using Time = std::chrono::steady_clock::time_point;
@@ -17,11 +17,11 @@ public:
 
   struct Taken {
     std::vector<std::size_t> environments;
-    std::vector<std::uint64_t> forgotten; // sessions that lost theirs
+    std::vector<std::uint64_t> forgotten; // sessions that lost their environments
   };
 
-  /// `count` environments for a new session, none when there are too few. Those of sessions that
-  /// have been silent for too long are taken back, only when they are needed.
+  /// `count` environments for a new session, none when there are too few. Takes environments back
+  /// from sessions that have been silent too long, if they are needed.
   Taken take(std::uint64_t session, std::size_t count, Time now);
 
   bool seen(std::uint64_t session, Time now); // false: no such session

@@ -36,7 +36,7 @@ std::size_t first_not_finite(std::span<const std::byte> bytes) {
   return count;
 }
 
-/// What is wrong with the numbers of one row, "" when nothing is.
+/// The fault of one row's numbers, or "".
 std::string complaint(const EnvironmentSpec& spec, const ResultRow& row,
                       std::span<const std::byte> observation) {
   if (!std::isfinite(row.reward))
@@ -131,7 +131,7 @@ Invitation decode_welcome(const message::Envelope& envelope, const wire::Message
   if (welcome.has_heartbeat()) {
     out.heartbeat = true;
     if (welcome.heartbeat().port() > 65535)
-      fail("its heart-beat port is " + std::to_string(welcome.heartbeat().port())
+      fail("its heartbeat port is " + std::to_string(welcome.heartbeat().port())
            + "; it must be 0 to 65535");
     out.heartbeat_port = static_cast<std::uint16_t>(welcome.heartbeat().port());
     out.silence_milliseconds = welcome.heartbeat().silence_milliseconds();
@@ -200,8 +200,7 @@ void decode_played(const message::Played& played, const wire::Message& message,
   out.failures.assign(asked.size(), "");
   for (const message::Failure& failure : played.failures()) {
     if (failure.row() >= asked.size() || out.rows[failure.row()].step_type != kFailed)
-      fail("it reports a failure of row " + std::to_string(failure.row())
-           + ", which is not among those that failed");
+      fail("it reports a failure of row " + std::to_string(failure.row()) + ", which did not fail");
     out.failures[failure.row()] =
         failure.message().empty() ? "(no reason given)" : printable(failure.message());
   }

@@ -11,8 +11,8 @@
 #include "env/remote/remote.pb.h"
 #include "env/wire/socket.hpp"
 
-/// The protocol as pure functions: what both sides write, and what each believes of the other's
-/// bytes. No sockets, no clock. See remote.proto.
+/// The protocol as pure functions: encodes messages, and decodes them as untrusted input. No
+/// sockets, no clock. See remote.proto.
 namespace troupe::env::remote {
 
 inline constexpr std::uint32_t kProtocol = 1;
@@ -105,10 +105,10 @@ void decode_played(const message::Played& played, const wire::Message& message,
 /// allowed. Throws std::invalid_argument.
 void check_endpoint(const std::string& endpoint, bool allow_other_hosts, bool port_may_be_any);
 
-/// Where the heart-beats of a peer at `endpoint` are; `port` is of its Welcome.
+/// Where the heartbeats of a peer at `endpoint` are; `port` is of its Welcome.
 std::string heartbeat_endpoint(const std::string& endpoint, std::uint16_t port);
 
-/// Where a server binds its heart-beat socket.
+/// Where a server binds its heartbeat socket.
 std::string heartbeat_bind(const std::string& endpoint);
 
 } // namespace troupe::env::remote

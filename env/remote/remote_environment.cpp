@@ -62,7 +62,7 @@ struct RemoteEnvironments::Impl {
   void check_results(const RemoteResults& results) const;
   void must_save(const char* verb) const;
 
-  /// Runs `work`; what goes wrong in it loses the peer.
+  /// Runs `work`; a failure disconnects the peer.
   template <typename Work>
   auto guarded(Work work) {
     try {
@@ -80,7 +80,7 @@ struct RemoteEnvironments::Impl {
   std::shared_ptr<wire::Context> context;
   std::optional<remote::Exchange> exchange;
   std::optional<remote::Invitation> invitation; // the first one's spec stays
-  std::string lost;                             // why there is no exchange
+  std::string lost;                             // why there is no connection
   std::vector<remote::Asked> asked;             // rows of the turn in flight
   bool in_flight = false;
   remote::Results results_;
@@ -118,7 +118,7 @@ RemoteEnvironments::Impl::~Impl() {
     bye.mutable_bye();
     exchange->ask(std::move(bye));
     exchange->wait(message::Envelope::kGone, kFarewell, "a bye", "farewell");
-  } catch (const std::exception&) { // it will notice by itself
+  } catch (const std::exception&) { // its lease expires by itself
   }
 }
 
@@ -154,8 +154,7 @@ void RemoteEnvironments::Impl::send(std::span<const Turn> turns, std::span<const
     if (!std::all_of(turns.begin(), turns.end(),
                      [](const Turn& turn) { return turn.kind == Turn::Kind::reset; }))
       throw std::runtime_error("remote environments at " + options.endpoint
-                               + " were lost; reset all of them to connect anew. The cause: "
-                               + lost);
+                               + " were lost; reset all of them to reconnect. The cause: " + lost);
     connect();
   }
   const ActionSpec& bounds = invitation->spec.action;
@@ -181,7 +180,7 @@ void RemoteEnvironments::Impl::send(std::span<const Turn> turns, std::span<const
   }
   in_flight = true;
   if (asked.empty())
-    return; // nobody to ask
+    return; // no peer to ask
   if (asked.size() < turns.size())
     for (const remote::Asked& row : asked)
       play.add_environments(static_cast<std::uint32_t>(row.environment));

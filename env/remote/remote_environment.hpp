@@ -13,24 +13,24 @@
 
 namespace troupe::env {
 
-/// Where environments are played for this process, and what it believes of whoever plays them.
+/// Where environments are played for this process, and the limits for their peer.
 struct RemoteOptions {
   std::string endpoint;                              // "ipc:///run/x.ipc", "tcp://127.0.0.1:5555"
   std::size_t environments = 1;                      // 1 to 4096; of RemoteEnvironments only
   std::chrono::milliseconds connect_deadline{10000}; // until the first answer of the peer
   std::chrono::milliseconds deadline{30000};         // for one answer: a step or reset of all
-  std::chrono::milliseconds silence{5000};           // without a heart-beat, until a peer is gone
+  std::chrono::milliseconds silence{5000}; // without a heartbeat, until a peer counts as lost
   std::chrono::milliseconds heartbeat_interval{500};
   std::chrono::milliseconds retry_interval{1000};        // until a question is sent again; doubles
-  bool allow_other_hosts = false;                        // tcp:// to something else than loopback
+  bool allow_other_hosts = false;                        // tcp:// beyond loopback
   std::size_t max_message_bytes = std::size_t{64} << 20; // observations of one answer
-  std::shared_ptr<wire::Context> context{}; // ZeroMQ's I/O thread, shared; null: one of its own
+  std::shared_ptr<wire::Context> context{}; // ZeroMQ's I/O thread, shared; null: a new one
 };
 
 /// Throws std::invalid_argument naming the key, its value and the rule.
 void check(const RemoteOptions& options);
 
-/// What one environment of a batch is to do: nothing, step, or begin an episode.
+/// The turn of one environment of a batch: nothing, step, or begin an episode.
 struct Turn {
   enum class Kind : std::uint8_t { keep, step, reset };
   Kind kind = Kind::step;
@@ -44,19 +44,19 @@ struct RemoteResults {
   std::size_t row_bytes = 0;         // at least spec().observation_bytes(); 0: just that
 };
 
-/// A batch of equal environments at one endpoint, in another process or language: one message there
-/// and one back for a step of all. One thread at a time (heart-beats have their own).
+/// A batch of equal environments at one endpoint, in another process or language; a step of all
+/// takes one message each way. One thread at a time (heartbeats have their own).
 ///
-/// An environment that fails is told by failure(i) and must be reset; the others go on. A peer that
-/// lies about its spec, stalls, vanishes, restarts, sends garbage or speaks another version is a
-/// std::runtime_error naming the endpoint and the rule, within the deadline; after it only a turn
-/// that resets all environments is allowed: it connects anew, and the spec must be as before.
+/// failure(i) reports an environment that failed and must be reset; the others continue. A peer
+/// that lies about its spec, stalls, vanishes, restarts, sends garbage or speaks another version is
+/// a std::runtime_error naming the endpoint and the rule, within the deadline; after it only a turn
+/// that resets all environments is allowed: it reconnects, and the spec must be unchanged.
 class RemoteEnvironments {
 public:
   /// Connects and asks for the environments. Throws std::invalid_argument (options),
   /// std::runtime_error (no such peer within connect_deadline, or it refuses).
   explicit RemoteEnvironments(const RemoteOptions& options);
-  ~RemoteEnvironments(); // gives the environments back; waits 200 ms at most
+  ~RemoteEnvironments(); // returns the environments; waits 200 ms at most
   RemoteEnvironments(const RemoteEnvironments&) = delete;
   RemoteEnvironments& operator=(const RemoteEnvironments&) = delete;
 
@@ -64,8 +64,8 @@ public:
   std::size_t size() const;
   const std::string& endpoint() const;
 
-  /// Steps all. `actions` is [size(), spec().action.size()], finite, clipped to the bounds. Gives
-  /// how many environments failed; their rows hold StepType::last and discount 1, their
+  /// Steps all. `actions` is [size(), spec().action.size()], finite, clipped to the bounds. Returns
+  /// the number of environments that failed; their rows hold StepType::last and discount 1, their
   /// observations are untouched.
   std::size_t step(std::span<const double> actions, const RemoteResults& results);
 
@@ -73,8 +73,9 @@ public:
   std::size_t reset(std::span<const std::size_t> which, std::span<const std::uint64_t> seeds,
                     const RemoteResults& results);
 
-  /// The general form, in one message: turn i for environment i. Actions of those that do not step
-  /// are ignored. send() and receive() are its halves, for a caller with other work in between.
+  /// The general form, in one message: turn i for environment i. Actions of environments that do
+  /// not step are ignored. send() and receive() are its halves, for a caller with other work in
+  /// between.
   std::size_t play(std::span<const Turn> turns, std::span<const double> actions,
                    const RemoteResults& results);
   void send(std::span<const Turn> turns, std::span<const double> actions);
@@ -96,8 +97,8 @@ private:
 
 /// One environment of a peer as an Environment (options.environments is 1). Its failures are
 /// std::runtime_error, after which only reset() is allowed; reset() finds a restarted peer again.
-/// save_state() throws std::runtime_error where the peer cannot save: a run that is resumed then
-/// begins a new episode.
+/// save_state() throws std::runtime_error where the peer cannot save: a resumed run then begins a
+/// new episode.
 std::unique_ptr<Environment> make_remote(const RemoteOptions& options);
 
 } // namespace troupe::env

@@ -45,7 +45,7 @@ Served::Player& Served::player(const Session& session, std::uint32_t index) {
   return players_[session.environments[index]];
 }
 
-/// Answers one question of the session: leaves its header and frames.
+/// Answers one question of the session: fills the header and frames.
 void Served::obey(Session& session, const message::Envelope& question,
                   const wire::Message& message) {
   message::Envelope answer = answer_to(question);
@@ -82,12 +82,12 @@ void Served::obey(Session& session, const message::Envelope& question,
   }
   default:
     throw ProtocolError("a message of kind " + std::to_string(question.body_case())
-                        + " is not for whoever has the environments");
+                        + " is not for the peer that has the environments");
   }
   answer.SerializeToString(&session.header);
 }
 
-/// Plays one row; gives why it failed, "" when it did not.
+/// Plays one row; returns the reason of a failure, or "".
 std::string Served::play_one(Player& one, std::size_t row, ResultRow& result,
                              std::span<std::byte> observation) {
   if (!plays_.resets[row] && !one.playing)

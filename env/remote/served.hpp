@@ -47,7 +47,7 @@ public:
 private:
   struct Player {
     std::unique_ptr<Environment> environment;
-    bool playing = false; // has an episode that goes on
+    bool playing = false; // is within an episode
   };
 
   Player& player(const Session& session, std::uint32_t index);

@@ -23,7 +23,7 @@ Wake::~Wake() {
 
 void Wake::ring() {
   const std::uint64_t one = 1;
-  // Fails only when it has rung 2^64 times.
+  // Fails only after 2^64 rings.
   [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);
 }
 

@@ -9,15 +9,28 @@
 
 namespace troupe::env {
 
+namespace {
+
+/// Instruction sets that this processor has and the kernels are compiled for.
+std::int64_t compiled_targets() {
+  return hwy::SupportedTargets() & HWY_TARGETS;
+}
+
+} // namespace
+
 CastRenderer::CastRenderer(Physics& physics, const PixelOptions& options, PixelLayout layout)
     : Renderer(physics, options, layout),
-      caster_(caster_model(physics.compiled()), {.height = options.height,
-                                                 .width = options.width,
-                                                 .camera = camera_,
-                                                 .effects = options.effects,
-                                                 .fog = options.fog,
-                                                 .grey = options.grey,
-                                                 .layout = layout}) {}
+      caster_(caster_model(physics.compiled()), cast_options()) {}
+
+CastOptions CastRenderer::cast_options() const {
+  return {.height = options_.height,
+          .width = options_.width,
+          .camera = camera_,
+          .effects = options_.effects,
+          .fog = options_.fog,
+          .grey = options_.grey,
+          .layout = layout_};
+}
 
 void CastRenderer::draw_colour(std::uint8_t* out) {
   const MujocoScope scope(physics_.name());
@@ -35,16 +48,16 @@ void CastRenderer::draw_objects(std::int32_t* out) {
 }
 
 std::string CastRenderer::cast_description() {
-  const std::int64_t targets = hwy::SupportedTargets(); // forgets what draw_with_vectors() chose
-  hwy::GetChosenTarget().Update(targets);
+  const std::int64_t targets = compiled_targets();
+  hwy::GetChosenTarget().Update(targets); // SupportedTargets() forgets what was chosen
   return std::string("ray caster, ") + hwy::TargetName(targets & -targets) + " vectors";
 }
 
 void draw_with_vectors(const std::string& name) {
-  hwy::DisableTargets(0); // all again
-  const std::int64_t supported = hwy::SupportedTargets();
+  hwy::DisableTargets(0); // re-enables all
+  const std::int64_t supported = compiled_targets();
   std::string names;
-  for (int bit = 0; bit < 63; ++bit) { // the better, the lower
+  for (int bit = 0; bit < 63; ++bit) { // better targets have lower bits
     const std::int64_t target = std::int64_t{1} << bit;
     if ((supported & target) == 0)
       continue;

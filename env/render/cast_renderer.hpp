@@ -6,7 +6,7 @@
 namespace troupe::env {
 
 /// The ray caster (env/caster/) behind the interface of renderers: no OpenGL, any thread.
-class CastRenderer final : public Renderer {
+class CastRenderer : public Renderer {
 public:
   CastRenderer(Physics& physics, const PixelOptions& options,
                PixelLayout layout = PixelLayout::channels_first);
@@ -14,6 +14,9 @@ public:
   std::string description() const override { return cast_description(); }
 
   static std::string cast_description(); // "ray caster, AVX3 vectors"
+
+protected:
+  CastOptions cast_options() const;
 
 private:
   void draw_colour(std::uint8_t* out) override;
@@ -24,7 +27,7 @@ private:
 };
 
 /// Draws with other vectors than the processor's best from here on, for measurements and tests:
-/// "AVX3_DL", "AVX3", "AVX2", "SSE4", "EMU128" (none) and others of Highway's targets. Of the whole
+/// "AVX3", "AVX2", "SSE4", "EMU128" (none) and others of Highway's targets. Of the whole
 /// process; no other thread may be drawing. Throws std::invalid_argument when the processor or this
 /// program does not have them. The pictures stay the same.
 void draw_with_vectors(const std::string& name);

@@ -12,8 +12,8 @@ namespace troupe::env {
 
 namespace {
 
-// The few names of EGL we need (Khronos registry); declared here so that no header has to be
-// installed and nothing can be linked by accident.
+// The few names of EGL that are needed (Khronos registry), declared here so that no header needs to
+// be installed and nothing is linked by accident.
 using Display = void*;
 using Config = void*;
 using Context = void*;
@@ -34,8 +34,8 @@ constexpr std::array<Int, 19> kConfig = {0x3024, 8,      0x3023, 8,
                                          kNone};
 constexpr std::array<Int, 5> kTinySurface = {0x3057, 16, 0x3056, 16, kNone}; // width, height
 
-/// libEGL, loaded for good: drivers do not survive being unloaded.
-struct Library {
+/// libEGL, never unloaded: drivers do not survive it.
+struct EglLibrary {
   void* (*get_proc_address)(const char*) = nullptr;
   Display (*get_display)(void*) = nullptr;
   Display (*get_platform_display)(unsigned, void*, const Int*) = nullptr; // may be absent
@@ -51,35 +51,35 @@ struct Library {
   unsigned (*destroy_context)(Display, Context) = nullptr;
 };
 
-std::string load_error() {
+std::string egl_load_error() {
   const char* text = dlerror();
   return text != nullptr ? text : "the library cannot be loaded";
 }
 
 template <typename F>
-void find(void* library, F& function, const char* name) {
+void find_egl_function(void* library, F& function, const char* name) {
   function = reinterpret_cast<F>(dlsym(library, name));
   if (function == nullptr)
     throw std::runtime_error(std::string("libEGL.so.1 lacks ") + name);
 }
 
-Library load_library() {
+EglLibrary load_egl() {
   if (dlsym(RTLD_DEFAULT, "OSMesaGetProcAddress") != nullptr)
     throw std::runtime_error("this process already draws with OSMesa");
   void* handle = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
-    throw std::runtime_error(load_error());
-  Library egl;
-  find(handle, egl.get_proc_address, "eglGetProcAddress");
-  find(handle, egl.get_display, "eglGetDisplay");
-  find(handle, egl.initialize, "eglInitialize");
-  find(handle, egl.choose_config, "eglChooseConfig");
-  find(handle, egl.bind_api, "eglBindAPI");
-  find(handle, egl.create_context, "eglCreateContext");
-  find(handle, egl.create_pbuffer, "eglCreatePbufferSurface");
-  find(handle, egl.make_current, "eglMakeCurrent");
-  find(handle, egl.destroy_surface, "eglDestroySurface");
-  find(handle, egl.destroy_context, "eglDestroyContext");
+    throw std::runtime_error(egl_load_error());
+  EglLibrary egl;
+  find_egl_function(handle, egl.get_proc_address, "eglGetProcAddress");
+  find_egl_function(handle, egl.get_display, "eglGetDisplay");
+  find_egl_function(handle, egl.initialize, "eglInitialize");
+  find_egl_function(handle, egl.choose_config, "eglChooseConfig");
+  find_egl_function(handle, egl.bind_api, "eglBindAPI");
+  find_egl_function(handle, egl.create_context, "eglCreateContext");
+  find_egl_function(handle, egl.create_pbuffer, "eglCreatePbufferSurface");
+  find_egl_function(handle, egl.make_current, "eglMakeCurrent");
+  find_egl_function(handle, egl.destroy_surface, "eglDestroySurface");
+  find_egl_function(handle, egl.destroy_context, "eglDestroyContext");
   const auto extension = [&](auto& function, const char* name) {
     function =
         reinterpret_cast<std::remove_reference_t<decltype(function)>>(egl.get_proc_address(name));
@@ -96,8 +96,8 @@ struct Candidate {
   std::string name;
 };
 
-/// GPUs, then software devices, then Mesa without a device, then whatever the default is.
-std::vector<Candidate> candidates(const Library& egl) {
+/// GPUs, then software devices, then Mesa without a device, then the default display.
+std::vector<Candidate> candidates(const EglLibrary& egl) {
   std::vector<Candidate> gpus;
   std::vector<Candidate> rest;
   std::array<Device, 64> devices{};
@@ -125,7 +125,7 @@ std::vector<Candidate> candidates(const Library& egl) {
 
 class EglContext final : public GlContext {
 public:
-  EglContext(const Library& egl, const Candidate& candidate) : egl_(egl) {
+  EglContext(const EglLibrary& egl, const Candidate& candidate) : egl_(egl) {
     display_ = candidate.platform == 0
                    ? egl_.get_display(nullptr)
                    : egl_.get_platform_display(candidate.platform, candidate.device, nullptr);
@@ -166,7 +166,7 @@ private:
 
   void unbind() override { egl_.make_current(display_, nullptr, nullptr, nullptr); }
 
-  Library egl_;
+  EglLibrary egl_;
   Display display_ = nullptr;
   Context context_ = nullptr;
   Surface surface_ = nullptr;
@@ -175,7 +175,7 @@ private:
 } // namespace
 
 std::shared_ptr<GlContext> make_egl_context() {
-  const Library egl = load_library();
+  const EglLibrary egl = load_egl();
   std::string tried;
   for (const Candidate& candidate : candidates(egl)) {
     try {

@@ -6,7 +6,7 @@
 
 namespace troupe::env {
 
-/// What a thread knows about OpenGL: a context is bound to a thread, so this cannot live elsewhere.
+/// A thread's OpenGL state: a context is bound to a thread.
 struct GlThread {
   std::weak_ptr<GlContext> egl;
   std::weak_ptr<GlContext> osmesa;
@@ -77,7 +77,7 @@ void draw_on_calling_thread() {
 }
 
 std::shared_ptr<GlContext> gl_of_this_thread(GlBackend backend) {
-  if (backend == GlBackend::automatic) // what this thread has already, whichever it is
+  if (backend == GlBackend::automatic) // whichever this thread already has
     for (const auto& known : {this_thread.egl, this_thread.osmesa})
       if (auto context = known.lock())
         return context;

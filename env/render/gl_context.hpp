@@ -5,23 +5,24 @@
 #include <string>
 #include <tuple>
 
-#include "env/make.hpp"
+#include "env/environment_config.hpp"
 
 namespace troupe::env {
 
-/// Who draws.
+/// A description of OpenGL's implementation.
 struct GlInfo {
   std::string backend; // "EGL, device 1 of 2", "OSMesa", …
   std::string vendor;
   std::string renderer; // "llvmpipe (LLVM 15.0.6, 256 bits)", "NVIDIA H200/PCIe/SSE2"
   std::string version;
-  bool software = false; // no GPU: about a thousand times dearer than the physics
+  bool software = false; // no GPU: about a thousand times slower than the physics
 };
 
 /// An off-screen OpenGL context. EGL and OSMesa are loaded at run time and never linked: MuJoCo
-/// takes the first loader it finds in the process, so a process draws with one of the two for life.
-/// There is one context per thread and backend, shared by that thread's renderers and destroyed
-/// with the last of them; once its thread has ended it may be used or destroyed on another.
+/// takes the first loader it finds in the process, so a process draws with one of the two until it
+/// ends. There is one context per thread and backend, shared by that thread's renderers and
+/// destroyed with the last of them; once its thread has ended it may be used or destroyed on
+/// another.
 class GlContext {
 public:
   virtual ~GlContext() = default;
@@ -54,7 +55,7 @@ private:
 };
 
 /// The calling thread's context, made on first use. Throws std::runtime_error, one line: what was
-/// tried, what each said, what to install.
+/// tried, why each failed, what to install.
 std::shared_ptr<GlContext> gl_of_this_thread(GlBackend backend);
 
 /// Tells Mesa's software renderer to draw on the calling thread instead of helper threads of its

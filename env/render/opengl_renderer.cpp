@@ -15,6 +15,8 @@ namespace {
 constexpr int kSmallPicture = 128;
 constexpr int kSceneGeoms = 2000; // beyond what any model of the suite shows
 
+} // namespace
+
 /// MuJoCo's textures, display lists and frame buffer for one model and size.
 class DrawContext {
 public:
@@ -56,7 +58,7 @@ public:
       gl_->make_current();
       mjr_freeContext(&context_);
     } catch (const std::exception&) {
-      // Held by another thread: its objects go with the context itself.
+      // Held by another thread: its objects end with the context.
     }
   }
 
@@ -71,8 +73,7 @@ public:
     return context_;
   }
 
-  /// Height fields are drawn from what OpenGL was last given, which may be another episode's or
-  /// another environment's.
+  /// OpenGL holds the heights of the last upload, which may be another episode's or environment's.
   void upload_height_fields(const mjModel& model) {
     const std::span<const float> present(model.hfield_data,
                                          static_cast<std::size_t>(model.nhfielddata));
@@ -85,10 +86,12 @@ public:
 
 private:
   std::shared_ptr<GlContext> gl_;
-  std::shared_ptr<const CompiledModel> compiled_; // keeps the key of the shared table its own
+  std::shared_ptr<const CompiledModel> compiled_; // keeps the shared table's key alive
   mjrContext context_;
-  std::vector<float> heights_; // that OpenGL has, of all height fields
+  std::vector<float> heights_; // last uploaded, of all height fields
 };
+
+namespace {
 
 std::shared_ptr<DrawContext> shared_draw_context(const Physics& physics,
                                                  const PixelOptions& options,
@@ -157,7 +160,7 @@ struct OpenglRenderer::Impl {
   mjvPerturb perturb;
   mjvCamera camera;
   std::vector<std::uint8_t> rgb;     // as OpenGL gives it: pixels, bottom row first
-  std::vector<float> depth;          // the same; made when it is first asked for
+  std::vector<float> depth;          // the same; allocated at the first request
   std::vector<std::int32_t> objects; // by segmentation number + 1: object, type
 };
 

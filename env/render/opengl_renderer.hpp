@@ -14,7 +14,7 @@ struct OpenglQuality {
   bool multisampling = true; // false: one sample at the pixel's centre
 };
 
-/// MuJoCo's OpenGL renderer. With effects the pictures are those of dm_control to the bit on the
+/// MuJoCo's OpenGL renderer. With effects the pictures equal those of dm_control bit for bit on the
 /// same driver; without, and up to 128x128 pixels, round shapes have half the facets. Depth and
 /// segmentation are dm_control's, too; an orthographic camera's depth, which dm_control gets wrong,
 /// is in metres here.

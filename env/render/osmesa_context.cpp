@@ -11,27 +11,27 @@ namespace {
 
 using Context = void*;
 
-struct Library {
+struct OsmesaLibrary {
   Context (*create)(unsigned, int, int, int, Context) = nullptr;
   unsigned char (*make_current)(Context, void*, unsigned, int, int) = nullptr;
   void (*destroy)(Context) = nullptr;
   void* (*get_proc_address)(const char*) = nullptr;
 };
 
-std::string load_error() {
+std::string osmesa_load_error() {
   const char* text = dlerror();
   return text != nullptr ? text : "the library cannot be loaded";
 }
 
 template <typename F>
-void find(void* library, F& function, const char* name) {
+void find_osmesa_function(void* library, F& function, const char* name) {
   function = reinterpret_cast<F>(dlsym(library, name));
   if (function == nullptr)
     throw std::runtime_error(std::string("libOSMesa lacks ") + name);
 }
 
 /// Visible to the whole process: MuJoCo's loader looks OSMesaGetProcAddress up there.
-Library load_library() {
+OsmesaLibrary load_osmesa() {
   if (dlsym(RTLD_DEFAULT, "eglGetProcAddress") != nullptr)
     throw std::runtime_error("this process already draws with EGL");
   void* handle = nullptr;
@@ -39,18 +39,18 @@ Library load_library() {
     if (handle == nullptr)
       handle = dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   if (handle == nullptr)
-    throw std::runtime_error(load_error());
-  Library mesa;
-  find(handle, mesa.create, "OSMesaCreateContextExt");
-  find(handle, mesa.make_current, "OSMesaMakeCurrent");
-  find(handle, mesa.destroy, "OSMesaDestroyContext");
-  find(handle, mesa.get_proc_address, "OSMesaGetProcAddress");
+    throw std::runtime_error(osmesa_load_error());
+  OsmesaLibrary mesa;
+  find_osmesa_function(handle, mesa.create, "OSMesaCreateContextExt");
+  find_osmesa_function(handle, mesa.make_current, "OSMesaMakeCurrent");
+  find_osmesa_function(handle, mesa.destroy, "OSMesaDestroyContext");
+  find_osmesa_function(handle, mesa.get_proc_address, "OSMesaGetProcAddress");
   return mesa;
 }
 
 class OsMesaContext final : public GlContext {
 public:
-  explicit OsMesaContext(const Library& mesa) : mesa_(mesa) {
+  explicit OsMesaContext(const OsmesaLibrary& mesa) : mesa_(mesa) {
     constexpr unsigned kRgba = 0x1908;
     context_ = mesa_.create(kRgba, 24, 8, 0, nullptr); // depth, stencil, accumulation bits
     if (context_ == nullptr)
@@ -72,7 +72,7 @@ public:
   }
 
 private:
-  static constexpr int kSide = 16; // pixels of the window nobody draws into
+  static constexpr int kSide = 16; // pixels of the unused window
 
   bool bind() override {
     constexpr unsigned kUnsignedByte = 0x1401;
@@ -81,7 +81,7 @@ private:
 
   void unbind() override { mesa_.make_current(nullptr, nullptr, 0, 0, 0); }
 
-  Library mesa_;
+  OsmesaLibrary mesa_;
   Context context_ = nullptr;
   std::array<unsigned char, 4 * kSide * kSide> window_{};
 };
@@ -89,7 +89,7 @@ private:
 } // namespace
 
 std::shared_ptr<GlContext> make_osmesa_context() {
-  return std::make_shared<OsMesaContext>(load_library());
+  return std::make_shared<OsMesaContext>(load_osmesa());
 }
 
 } // namespace troupe::env

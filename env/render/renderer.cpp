@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "env/render/cast_renderer.hpp"
+#include "env/render/cuda_renderer.hpp"
 #include "env/render/gl_context.hpp"
 #include "env/render/opengl_renderer.hpp"
 
@@ -50,14 +51,21 @@ RendererKind renderer_of(const PixelOptions& options) {
 
 std::unique_ptr<Renderer> make_renderer(Physics& physics, const PixelOptions& options,
                                         PixelLayout layout) {
-  if (renderer_of(options) == RendererKind::caster)
+  switch (renderer_of(options)) {
+  case RendererKind::caster:
     return std::make_unique<CastRenderer>(physics, options, layout);
-  return std::make_unique<OpenglRenderer>(physics, options, layout);
+  case RendererKind::caster_cuda:
+    return std::make_unique<CudaRenderer>(physics, options, layout);
+  default:
+    return std::make_unique<OpenglRenderer>(physics, options, layout);
+  }
 }
 
 RendererInfo renderer_info(const PixelOptions& options) {
   if (renderer_of(options) == RendererKind::caster)
     return {.description = CastRenderer::cast_description(), .slow = false};
+  if (renderer_of(options) == RendererKind::caster_cuda)
+    return {.description = CudaRenderer::cuda_description(), .slow = false};
   const auto context = gl_of_this_thread(options.gl);
   return {.description = describe(context->info()), .slow = context->info().software};
 }

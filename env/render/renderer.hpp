@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 
-#include "env/make.hpp"
+#include "env/environment_config.hpp"
 #include "env/physics.hpp"
-#include "env/render/pixel_layout.hpp"
+#include "env/pixel_layout.hpp"
 
 namespace troupe::env {
 
@@ -16,11 +16,12 @@ namespace troupe::env {
 inline constexpr RendererKind kAutomaticRenderer = RendererKind::caster;
 
 /// Draws a Physics, into the caller's buffers, top row first. With effects the pictures are those
-/// of dm_control (shadows, reflections, 4 samples a pixel); without, none of the three. Two of
-/// them: opengl_renderer.hpp (MuJoCo's own, exact) and cast_renderer.hpp (the ray caster).
-/// One thread at a time; OpenGL's belongs to the thread that made it, whose context it shares with
-/// all others there (gl_context.hpp). The Physics must outlive it. No allocation in draw() after
-/// the first. Every draw_…() throws std::invalid_argument when the buffer has another size.
+/// of dm_control (shadows, reflections, 4 samples a pixel); without, none of the three:
+/// opengl_renderer.hpp (MuJoCo's own, exact), cast_renderer.hpp (the ray caster) and
+/// cuda_renderer.hpp (the same on a GPU). One thread at a time; OpenGL's belongs to the thread that
+/// made it, whose context it shares with all others there (gl_context.hpp). The Physics must
+/// outlive it. No allocation in draw() after the first. Every draw_…() throws std::invalid_argument
+/// when the buffer has another size.
 class Renderer {
 public:
   virtual ~Renderer() = default;
@@ -44,7 +45,7 @@ public:
   /// objtype and dm_control's segmentation; -1, -1 where nothing is.
   void draw_segmentation(std::span<std::int32_t> out);
 
-  /// Who draws, in words: "OpenGL by EGL, device 1 of 2: …, llvmpipe", "ray caster, AVX-512".
+  /// A description: "OpenGL by EGL, device 1 of 2: …, llvmpipe", "ray caster, AVX-512".
   virtual std::string description() const = 0;
 
 protected:
@@ -65,13 +66,13 @@ private:
 std::unique_ptr<Renderer> make_renderer(Physics& physics, const PixelOptions& options,
                                         PixelLayout layout = PixelLayout::channels_first);
 
-/// Who draws with these options on this thread.
+/// The renderer of these options on this thread.
 struct RendererInfo {
   std::string description;
-  bool slow = false; // OpenGL without a GPU: about a thousand times dearer than the physics
+  bool slow = false; // OpenGL without a GPU: about a thousand times slower than the physics
 };
 
-/// Throws std::runtime_error, one line, when nobody can: what was tried and what to install.
+/// Throws std::runtime_error, one line, when none works: what was tried and what to install.
 RendererInfo renderer_info(const PixelOptions& options);
 
 /// The kind that draws: never automatic.

@@ -47,20 +47,15 @@ private:
   Tolerance near_target_; // metres between the tip and the target
 };
 
-template <int Margin>
-std::unique_ptr<Task> make(Physics& physics) {
-  return std::make_unique<Acrobot>(physics, Margin);
-}
-
-const TaskInfo kTasks[] = {
-    {"acrobot_swingup", "acrobot.xml", "", nullptr, 10, 0, &make<1>},
-    {"acrobot_swingup_sparse", "acrobot.xml", "", nullptr, 10, 0, &make<0>},
+const TaskInfo kAcrobotTasks[] = {
+    {"acrobot_swingup", "acrobot.xml", "", nullptr, 10, 0, &make_task_of<Acrobot, 1>},
+    {"acrobot_swingup_sparse", "acrobot.xml", "", nullptr, 10, 0, &make_task_of<Acrobot, 0>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> acrobot_tasks() {
-  return kTasks;
+  return kAcrobotTasks;
 }
 
 } // namespace troupe::env

@@ -7,7 +7,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr int kMostTries = 10000; // about one draw in a hundred touches the cup
+constexpr int kMostBallInCupTries = 10000; // about one draw in a hundred touches the cup
 
 class BallInCup final : public Task {
 public:
@@ -25,7 +25,7 @@ public:
   }
 
   void initialize_episode(Physics& physics, Random& random) const override {
-    for (int i = 0; i < kMostTries; ++i) {
+    for (int i = 0; i < kMostBallInCupTries; ++i) {
       physics.data().qpos[ball_x_] = random.uniform(-.2, .2);
       physics.data().qpos[ball_z_] = random.uniform(.2, .5);
       physics.forward_without_actuation();
@@ -33,7 +33,7 @@ public:
         return;
     }
     throw std::runtime_error("model '" + physics.name() + "': no place for the ball was free in "
-                             + std::to_string(kMostTries) + " tries");
+                             + std::to_string(kMostBallInCupTries) + " tries");
   }
 
   void observe(const Physics& physics, std::span<double> out) const override {
@@ -65,17 +65,14 @@ private:
   int velocities_;
 };
 
-const TaskInfo kTasks[] = {
-    {"ball_in_cup_catch", "ball_in_cup.xml", "", nullptr, 20, .02,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<BallInCup>(physics);
-     }},
+const TaskInfo kBallInCupTasks[] = {
+    {"ball_in_cup_catch", "ball_in_cup.xml", "", nullptr, 20, .02, &make_task_of<BallInCup>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> ball_in_cup_tasks() {
-  return kTasks;
+  return kBallInCupTasks;
 }
 
 } // namespace troupe::env

@@ -118,26 +118,23 @@ private:
   bool sparse_;
 };
 
-template <bool SwingUp, bool Sparse>
-std::unique_ptr<Task> make(Physics& physics) {
-  return std::make_unique<Cartpole>(physics, SwingUp, Sparse);
-}
-
-const TaskInfo kTasks[] = {
-    {"cartpole_balance", "cartpole.xml", "", nullptr, 10, 0, &make<false, false>},
-    {"cartpole_balance_sparse", "cartpole.xml", "", nullptr, 10, 0, &make<false, true>},
-    {"cartpole_swingup", "cartpole.xml", "", nullptr, 10, 0, &make<true, false>},
-    {"cartpole_swingup_sparse", "cartpole.xml", "", nullptr, 10, 0, &make<true, true>},
+const TaskInfo kCartpoleTasks[] = {
+    {"cartpole_balance", "cartpole.xml", "", nullptr, 10, 0, &make_task_of<Cartpole, false, false>},
+    {"cartpole_balance_sparse", "cartpole.xml", "", nullptr, 10, 0,
+     &make_task_of<Cartpole, false, true>},
+    {"cartpole_swingup", "cartpole.xml", "", nullptr, 10, 0, &make_task_of<Cartpole, true, false>},
+    {"cartpole_swingup_sparse", "cartpole.xml", "", nullptr, 10, 0,
+     &make_task_of<Cartpole, true, true>},
     {"cartpole_two_poles", "cartpole.xml", "two poles", [](mjSpec& spec) { add_poles(spec, 2); },
-     10, 0, &make<true, false>},
+     10, 0, &make_task_of<Cartpole, true, false>},
     {"cartpole_three_poles", "cartpole.xml", "three poles",
-     [](mjSpec& spec) { add_poles(spec, 3); }, 10, 0, &make<true, false>},
+     [](mjSpec& spec) { add_poles(spec, 3); }, 10, 0, &make_task_of<Cartpole, true, false>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> cartpole_tasks() {
-  return kTasks;
+  return kCartpoleTasks;
 }
 
 } // namespace troupe::env

@@ -5,8 +5,8 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kRunSpeed = 10;    // metres/second: reward 1 from here on
-constexpr int kSettlingSteps = 200; // physics steps before an episode
+constexpr double kCheetahRunSpeed = 10; // metres/second: reward 1 from here on
+constexpr int kSettlingSteps = 200;     // physics steps before an episode
 
 class Cheetah final : public Task {
 public:
@@ -36,9 +36,9 @@ public:
   }
 
   double reward(const Physics& physics) const override {
-    return tolerance(physics.sensor(speed_)[0], {.lower = kRunSpeed,
+    return tolerance(physics.sensor(speed_)[0], {.lower = kCheetahRunSpeed,
                                                  .upper = kInfinity,
-                                                 .margin = kRunSpeed,
+                                                 .margin = kCheetahRunSpeed,
                                                  .sigmoid = Sigmoid::linear,
                                                  .value_at_margin = 0});
   }
@@ -49,15 +49,14 @@ private:
   int velocities_;
 };
 
-const TaskInfo kTasks[] = {
-    {"cheetah_run", "cheetah.xml", "", nullptr, 10, 0,
-     [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Cheetah>(physics); }},
+const TaskInfo kCheetahTasks[] = {
+    {"cheetah_run", "cheetah.xml", "", nullptr, 10, 0, &make_task_of<Cheetah>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> cheetah_tasks() {
-  return kTasks;
+  return kCheetahTasks;
 }
 
 } // namespace troupe::env

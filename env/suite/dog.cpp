@@ -11,18 +11,18 @@ namespace troupe::env {
 
 namespace {
 
-constexpr const char* kFile = "dog.xml";
-constexpr double kTimeLimit = 15; // seconds
-constexpr double kWalkSpeed = 1;  // metres/second forward: reward 1 from here to twice this
+constexpr const char* kDogFile = "dog.xml";
+constexpr double kDogTimeLimit = 15; // seconds
+constexpr double kDogWalkSpeed = 1;  // metres/second forward: reward 1 from here to twice this
 constexpr double kTrotSpeed = 3;
-constexpr double kRunSpeed = 9;
+constexpr double kDogRunSpeed = 9;
 constexpr double kStandFraction = .9;      // of the default pose's heights
 constexpr double kUprightDegrees = 30;     // tilt from which the reward falls
 constexpr double kStartSpeedDeviation = 2; // of the root's horizontal and turning speeds
 constexpr double kLookDistance = 2;        // metres over which reaching for the ball is rewarded
 
 void set_floor(mjSpec& spec, double half_width) {
-  double* size = mjs_asGeom(required_element(spec, mjOBJ_GEOM, "floor", kFile))->size;
+  double* size = mjs_asGeom(required_element(spec, mjOBJ_GEOM, "floor", kDogFile))->size;
   size[0] = half_width;
   size[1] = half_width;
   size[2] = .1;
@@ -34,8 +34,8 @@ void remove_ball(mjSpec& spec) {
                                                   {mjOBJ_GEOM, "wall_px"}, {mjOBJ_GEOM, "wall_nx"},
                                                   {mjOBJ_GEOM, "wall_py"}, {mjOBJ_GEOM, "wall_ny"}};
   for (const auto& [type, name] : parts)
-    if (mjs_delete(&spec, required_element(spec, type, name, kFile)) != 0)
-      throw std::runtime_error(std::string(kFile) + ": " + name
+    if (mjs_delete(&spec, required_element(spec, type, name, kDogFile)) != 0)
+      throw std::runtime_error(std::string(kDogFile) + ": " + name
                                + " cannot be removed: " + mjs_getError(&spec));
 }
 
@@ -187,9 +187,9 @@ private:
   int actuators_;
 };
 
-class Fetch final : public Dog {
+class DogFetch final : public Dog {
 public:
-  explicit Fetch(Physics& physics)
+  explicit DogFetch(Physics& physics)
       : Dog(physics, 0),
         head_(physics.id(mjOBJ_SITE, "head")),
         bites_{physics.id(mjOBJ_SITE, "upper_bite"), physics.id(mjOBJ_SITE, "lower_bite")},
@@ -283,34 +283,34 @@ private:
 
 /// Without the ball, on a floor as wide as `width_speed` takes it in an episode.
 TaskInfo moving(const std::string& name, double speed, double width_speed) {
-  const double half_width = width_speed * kTimeLimit;
+  const double half_width = width_speed * kDogTimeLimit;
   return {"dog_" + name,
-          kFile,
+          kDogFile,
           "no ball, floor " + std::to_string(static_cast<int>(half_width)) + " m",
           [half_width](mjSpec& spec) {
             set_floor(spec, half_width);
             remove_ball(spec);
           },
-          kTimeLimit,
+          kDogTimeLimit,
           .015,
           [speed](Physics& physics) -> std::unique_ptr<Task> {
             return std::make_unique<Dog>(physics, speed);
           }};
 }
 
-const TaskInfo kTasks[] = {
-    moving("stand", 0, kWalkSpeed),
-    moving("walk", kWalkSpeed, kWalkSpeed),
+const TaskInfo kDogTasks[] = {
+    moving("stand", 0, kDogWalkSpeed),
+    moving("walk", kDogWalkSpeed, kDogWalkSpeed),
     moving("trot", kTrotSpeed, kTrotSpeed),
-    moving("run", kRunSpeed, kRunSpeed),
-    {"dog_fetch", kFile, "floor 10 m", [](mjSpec& spec) { set_floor(spec, 10); }, kTimeLimit, .015,
-     [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Fetch>(physics); }},
+    moving("run", kDogRunSpeed, kDogRunSpeed),
+    {"dog_fetch", kDogFile, "floor 10 m", [](mjSpec& spec) { set_floor(spec, 10); }, kDogTimeLimit,
+     .015, &make_task_of<DogFetch>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> dog_tasks() {
-  return kTasks;
+  return kDogTasks;
 }
 
 } // namespace troupe::env

@@ -8,7 +8,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr int kMostTries = 1000;          // for joints without a collision
+constexpr int kMostFingerTries = 1000;    // for joints without a collision
 constexpr double kSpinSpeed = 15;         // radians/second of the spinner, backwards: reward 1
 constexpr double kSpinDamping = .03;      // of the spinner's hinge in the spin task
 constexpr double kEasyTargetRadius = .07; // metres
@@ -60,14 +60,14 @@ protected:
   }
 
   static void randomize_until_free(Physics& physics, Random& random) {
-    for (int i = 0; i < kMostTries; ++i) {
+    for (int i = 0; i < kMostFingerTries; ++i) {
       randomize_joints(physics, random);
       physics.forward_without_actuation();
       if (physics.data().ncon == 0)
         return;
     }
     throw std::runtime_error("model '" + physics.name() + "': every one of "
-                             + std::to_string(kMostTries) + " random poses had a collision");
+                             + std::to_string(kMostFingerTries) + " random poses had a collision");
   }
 
 private:
@@ -170,23 +170,18 @@ private:
   double ring_radius_ = 0; // metres from the hinge to the target
 };
 
-const TaskInfo kTasks[] = {
-    {"finger_spin", "finger.xml", "", nullptr, 20, .02,
-     [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Spin>(physics); }},
+const TaskInfo kFingerTasks[] = {
+    {"finger_spin", "finger.xml", "", nullptr, 20, .02, &make_task_of<Spin>},
     {"finger_turn_easy", "finger.xml", "", nullptr, 20, .02,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Turn>(physics, kEasyTargetRadius);
-     }},
+     &make_task_of<Turn, kEasyTargetRadius>},
     {"finger_turn_hard", "finger.xml", "", nullptr, 20, .02,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Turn>(physics, kHardTargetRadius);
-     }},
+     &make_task_of<Turn, kHardTargetRadius>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> finger_tasks() {
-  return kTasks;
+  return kFingerTasks;
 }
 
 } // namespace troupe::env

@@ -96,21 +96,15 @@ private:
   std::vector<int> joints_; // in qpos
 };
 
-const TaskInfo kTasks[] = {
-    {"fish_upright", "fish.xml", "", nullptr, 40, .04,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Fish>(physics, false);
-     }},
-    {"fish_swim", "fish.xml", "", nullptr, 40, .04,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Fish>(physics, true);
-     }},
+const TaskInfo kFishTasks[] = {
+    {"fish_upright", "fish.xml", "", nullptr, 40, .04, &make_task_of<Fish, false>},
+    {"fish_swim", "fish.xml", "", nullptr, 40, .04, &make_task_of<Fish, true>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> fish_tasks() {
-  return kTasks;
+  return kFishTasks;
 }
 
 } // namespace troupe::env

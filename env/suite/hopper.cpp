@@ -7,8 +7,9 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kStandHeight = .6; // metres of the torso above the foot: reward 1 from here on
-constexpr double kHopSpeed = 2;     // metres/second: reward 1 from here on
+constexpr double kHopperStandHeight =
+    .6;                         // metres of the torso above the foot: reward 1 from here on
+constexpr double kHopSpeed = 2; // metres/second: reward 1 from here on
 
 class Hopper final : public Task {
 public:
@@ -42,7 +43,7 @@ public:
   double reward(const Physics& physics) const override {
     const double* places = physics.data().xipos;
     const double height = places[3 * torso_ + 2] - places[3 * foot_ + 2];
-    const double standing = tolerance(height, {.lower = kStandHeight, .upper = 2});
+    const double standing = tolerance(height, {.lower = kHopperStandHeight, .upper = 2});
     if (hopping_)
       return standing
              * tolerance(physics.sensor(velocity_)[0], {.lower = kHopSpeed,
@@ -67,21 +68,15 @@ private:
   bool hopping_;
 };
 
-const TaskInfo kTasks[] = {
-    {"hopper_stand", "hopper.xml", "", nullptr, 20, .02,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Hopper>(physics, false);
-     }},
-    {"hopper_hop", "hopper.xml", "", nullptr, 20, .02,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Hopper>(physics, true);
-     }},
+const TaskInfo kHopperTasks[] = {
+    {"hopper_stand", "hopper.xml", "", nullptr, 20, .02, &make_task_of<Hopper, false>},
+    {"hopper_hop", "hopper.xml", "", nullptr, 20, .02, &make_task_of<Hopper, true>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> hopper_tasks() {
-  return kTasks;
+  return kHopperTasks;
 }
 
 } // namespace troupe::env

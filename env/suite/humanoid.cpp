@@ -16,7 +16,7 @@ TaskInfo humanoid(const char* name, double speed, bool pure_state = false) {
           }};
 }
 
-const TaskInfo kTasks[] = {
+const TaskInfo kHumanoidTasks[] = {
     humanoid("humanoid_stand", 0),
     humanoid("humanoid_walk", 1),
     humanoid("humanoid_run", 10),
@@ -26,7 +26,7 @@ const TaskInfo kTasks[] = {
 } // namespace
 
 std::span<const TaskInfo> humanoid_tasks() {
-  return kTasks;
+  return kHumanoidTasks;
 }
 
 } // namespace troupe::env

@@ -14,7 +14,7 @@ TaskInfo humanoid_cmu(const char* name, double speed) {
           }};
 }
 
-const TaskInfo kTasks[] = {
+const TaskInfo kHumanoidCmuTasks[] = {
     humanoid_cmu("humanoid_CMU_stand", 0),
     humanoid_cmu("humanoid_CMU_walk", 1),
     humanoid_cmu("humanoid_CMU_run", 10),
@@ -23,7 +23,7 @@ const TaskInfo kTasks[] = {
 } // namespace
 
 std::span<const TaskInfo> humanoid_cmu_tasks() {
-  return kTasks;
+  return kHumanoidCmuTasks;
 }
 
 } // namespace troupe::env

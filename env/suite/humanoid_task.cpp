@@ -9,8 +9,8 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kStandHeight = 1.4; // metres of the head: reward 1 from here on
-constexpr int kRootPositions = 7;    // of the free joint
+constexpr double kHumanoidStandHeight = 1.4; // metres of the head: reward 1 from here on
+constexpr int kRootPositions = 7;            // of the free joint
 
 class Humanoid final : public Task {
 public:
@@ -60,9 +60,9 @@ public:
   }
 
   double reward(const Physics& physics) const override {
-    const double standing =
-        tolerance(head_height(physics),
-                  {.lower = kStandHeight, .upper = kInfinity, .margin = kStandHeight / 4});
+    const double standing = tolerance(
+        head_height(physics),
+        {.lower = kHumanoidStandHeight, .upper = kInfinity, .margin = kHumanoidStandHeight / 4});
     const double upright = tolerance(physics.data().xmat[up_], {.lower = .9,
                                                                 .upper = kInfinity,
                                                                 .margin = 1.9,

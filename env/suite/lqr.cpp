@@ -10,7 +10,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr const char* kFile = "lqr.xml";
+constexpr const char* kLqrFile = "lqr.xml";
 constexpr int kMostBodies = 100;
 constexpr double kLeastStiffness = 15; // newton/metre
 constexpr double kMostStiffness = 25;
@@ -20,7 +20,7 @@ constexpr double kAtRest = 1e-6; // norm of the state below which an episode end
 /// A chain of masses on springs, each sliding on its parent; the first ones have a motor.
 void add_masses(mjSpec& spec, int bodies, int motors) {
   const mjsDefault* main = mjs_getSpecDefault(&spec);
-  mjsBody* parent = required(mjs_findBody(&spec, "world"), kFile, "world");
+  mjsBody* parent = required(mjs_findBody(&spec, "world"), kLqrFile, "world");
   for (int i = 0; i < bodies; ++i) {
     const std::string number = std::to_string(i);
     mjsBody* body = mjs_addBody(parent, main);
@@ -99,20 +99,20 @@ private:
 
 TaskInfo lqr(int bodies, int motors) {
   return {"lqr_lqr_" + std::to_string(bodies) + "_" + std::to_string(motors),
-          kFile,
+          kLqrFile,
           std::to_string(bodies) + " masses " + std::to_string(motors) + " motors",
           [bodies, motors](mjSpec& spec) { add_masses(spec, bodies, motors); },
           kNoTimeLimit,
           0,
-          [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Lqr>(physics); }};
+          &make_task_of<Lqr>};
 }
 
-const TaskInfo kTasks[] = {lqr(2, 1), lqr(6, 2)};
+const TaskInfo kLqrTasks[] = {lqr(2, 1), lqr(6, 2)};
 
 } // namespace
 
 std::span<const TaskInfo> lqr_tasks() {
-  return kTasks;
+  return kLqrTasks;
 }
 
 std::optional<TaskInfo> find_lqr(const std::string& name) {

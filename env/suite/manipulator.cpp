@@ -14,7 +14,7 @@ namespace {
 
 using std::numbers::pi;
 
-constexpr const char* kFile = "manipulator.xml";
+constexpr const char* kManipulatorFile = "manipulator.xml";
 constexpr double kClose = .01;   // metres: reward 1 up to here
 constexpr double kInHand = .1;   // probability that an episode begins with the object in the hand
 constexpr double kInTarget = .1; // … at the target
@@ -24,9 +24,9 @@ ModelEdit keep_props(bool peg, bool insert) {
   return [peg, insert](mjSpec& spec) {
     for (const char* prop :
          peg ? std::array{"ball", "target_ball", "cup"} : std::array{"peg", "target_peg", "slot"})
-      remove_part(spec, mjOBJ_BODY, prop, kFile);
+      remove_part(spec, mjOBJ_BODY, prop, kManipulatorFile);
     if (!insert)
-      remove_part(spec, mjOBJ_BODY, peg ? "slot" : "cup", kFile);
+      remove_part(spec, mjOBJ_BODY, peg ? "slot" : "cup", kManipulatorFile);
   };
 }
 
@@ -156,7 +156,7 @@ private:
 
 TaskInfo manipulator(const char* name, bool peg, bool insert) {
   return {name,
-          kFile,
+          kManipulatorFile,
           std::string(peg ? "peg" : "ball") + (insert ? " to insert" : ""),
           keep_props(peg, insert),
           10,
@@ -166,7 +166,7 @@ TaskInfo manipulator(const char* name, bool peg, bool insert) {
           }};
 }
 
-const TaskInfo kTasks[] = {
+const TaskInfo kManipulatorTasks[] = {
     manipulator("manipulator_bring_ball", false, false),
     manipulator("manipulator_bring_peg", true, false),
     manipulator("manipulator_insert_ball", false, true),
@@ -176,7 +176,7 @@ const TaskInfo kTasks[] = {
 } // namespace
 
 std::span<const TaskInfo> manipulator_tasks() {
-  return kTasks;
+  return kManipulatorTasks;
 }
 
 } // namespace troupe::env

@@ -14,7 +14,7 @@ T* required(T* part, const std::string& file, const std::string& what) {
   if (part == nullptr)
     throw std::runtime_error(file + " has no " + what
                              + ": it is not the control suite's; take the one of the dm_control"
-                               " that experiments/install_dependencies.sh unpacks");
+                               " that experiments/packaging/install_dependencies.sh unpacks");
   return part;
 }
 

@@ -6,7 +6,7 @@
 namespace troupe::env {
 
 /// A number at the start of `text`, as one writes it (no sign, no leading zero, at most 6 digits),
-/// which is then taken off; nothing when there is none.
+/// which is removed from it; nothing when there is none.
 inline std::optional<int> take_number(std::string_view& text) {
   std::size_t digits = 0;
   int number = 0;
@@ -18,7 +18,7 @@ inline std::optional<int> take_number(std::string_view& text) {
   return number;
 }
 
-/// Takes `prefix` off `text`; false when it does not begin so.
+/// Removes `prefix` from `text`; false when `text` does not begin with it.
 inline bool take_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix))
     return false;

@@ -38,15 +38,14 @@ private:
   Tolerance upright_;
 };
 
-const TaskInfo kTasks[] = {
-    {"pendulum_swingup", "pendulum.xml", "", nullptr, 20, 0,
-     [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Pendulum>(physics); }},
+const TaskInfo kPendulumTasks[] = {
+    {"pendulum_swingup", "pendulum.xml", "", nullptr, 20, 0, &make_task_of<Pendulum>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> pendulum_tasks() {
-  return kTasks;
+  return kPendulumTasks;
 }
 
 } // namespace troupe::env

@@ -7,20 +7,21 @@ namespace troupe::env {
 
 namespace {
 
-constexpr int kMostTries = 100000; // the rarest, four boxes and the arm, is free once in about 15
+constexpr int kMostPlacementTries =
+    100000; // the rarest, four boxes and the arm, is free once in about 15
 constexpr int kMostLifts = 10000;
 constexpr double kLift = .01; // metres
 
 } // namespace
 
 void draw_until_free(Physics& physics, const std::function<void()>& draw) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostPlacementTries; ++i) {
     draw();
     if (physics.contacts() == 0)
       return;
   }
   throw std::runtime_error("model '" + physics.name() + "': no initial state was free of contacts"
-                           + " in " + std::to_string(kMostTries) + " tries");
+                           + " in " + std::to_string(kMostPlacementTries) + " tries");
 }
 
 void place_above_ground(Physics& physics, int address, double x, double y,

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMostParallel = .9; // cosine between the two directions of the controls
 
-/// In the hard task each control pulls in a direction of its own, drawn anew for every episode:
+/// In the hard task each control pulls in a direction of its own, drawn again for every episode:
 /// the coefficients of the two tendons, which are fields of the model.
 class PointMass final : public Task {
 public:
@@ -59,21 +59,15 @@ private:
   bool random_directions_;
 };
 
-const TaskInfo kTasks[] = {
-    {"point_mass_easy", "point_mass.xml", "", nullptr, 20, 0,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<PointMass>(physics, false);
-     }},
-    {"point_mass_hard", "point_mass.xml", "", nullptr, 20, 0,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<PointMass>(physics, true);
-     }},
+const TaskInfo kPointMassTasks[] = {
+    {"point_mass_easy", "point_mass.xml", "", nullptr, 20, 0, &make_task_of<PointMass, false>},
+    {"point_mass_hard", "point_mass.xml", "", nullptr, 20, 0, &make_task_of<PointMass, true>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> point_mass_tasks() {
-  return kTasks;
+  return kPointMassTasks;
 }
 
 } // namespace troupe::env

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
@@ -17,10 +15,10 @@ namespace {
 
 using std::numbers::pi;
 
-constexpr const char* kFile = "quadruped.xml";
-constexpr double kTimeLimit = 20; // seconds
-constexpr double kWalkSpeed = .5; // metres/second
-constexpr double kRunSpeed = 5;
+constexpr const char* kQuadrupedFile = "quadruped.xml";
+constexpr double kQuadrupedTimeLimit = 20; // seconds
+constexpr double kQuadrupedWalkSpeed = .5; // metres/second
+constexpr double kQuadrupedRunSpeed = 5;
 constexpr double kEscapeFloor = 40; // metres from the middle to an edge
 
 struct Scenery {
@@ -32,18 +30,18 @@ struct Scenery {
 ModelEdit keep_scenery(Scenery scenery) {
   return [scenery](mjSpec& spec) {
     if (scenery.floor > 0) {
-      mjsGeom* floor = mjs_asGeom(required_element(spec, mjOBJ_GEOM, "floor", kFile));
+      mjsGeom* floor = mjs_asGeom(required_element(spec, mjOBJ_GEOM, "floor", kQuadrupedFile));
       floor->size[0] = floor->size[1] = scenery.floor;
     }
     if (!scenery.ball) {
       for (const char* wall : {"wall_px", "wall_py", "wall_nx", "wall_ny"})
-        remove_part(spec, mjOBJ_GEOM, wall, kFile);
-      remove_part(spec, mjOBJ_BODY, "ball", kFile);
-      remove_part(spec, mjOBJ_SITE, "target", kFile);
+        remove_part(spec, mjOBJ_GEOM, wall, kQuadrupedFile);
+      remove_part(spec, mjOBJ_BODY, "ball", kQuadrupedFile);
+      remove_part(spec, mjOBJ_SITE, "target", kQuadrupedFile);
     }
     if (!scenery.terrain) {
-      remove_part(spec, mjOBJ_GEOM, "terrain", kFile);
-      remove_sensors(spec, mjSENS_RANGEFINDER, kFile);
+      remove_part(spec, mjOBJ_GEOM, "terrain", kQuadrupedFile);
+      remove_sensors(spec, mjSENS_RANGEFINDER, kQuadrupedFile);
     }
   };
 }
@@ -222,9 +220,9 @@ private:
   std::vector<int> ranges_;
 };
 
-class Fetch final : public Quadruped {
+class QuadrupedFetch final : public Quadruped {
 public:
-  explicit Fetch(Physics& physics)
+  explicit QuadrupedFetch(Physics& physics)
       : Quadruped(physics),
         ball_(physics.id(mjOBJ_BODY, "ball")),
         target_(physics.id(mjOBJ_SITE, "target")),
@@ -307,25 +305,27 @@ private:
 template <typename T, typename... Arguments>
 TaskInfo quadruped(const char* name, const char* variant, Scenery scenery, Arguments... arguments) {
   return {name,
-          kFile,
+          kQuadrupedFile,
           variant,
           keep_scenery(scenery),
-          kTimeLimit,
+          kQuadrupedTimeLimit,
           .02,
           [arguments...](Physics& physics) { return std::make_unique<T>(physics, arguments...); }};
 }
 
-const TaskInfo kTasks[] = {
-    quadruped<Move>("quadruped_walk", "walk", {.floor = kTimeLimit * kWalkSpeed}, kWalkSpeed),
-    quadruped<Move>("quadruped_run", "run", {.floor = kTimeLimit * kRunSpeed}, kRunSpeed),
+const TaskInfo kQuadrupedTasks[] = {
+    quadruped<Move>("quadruped_walk", "walk", {.floor = kQuadrupedTimeLimit * kQuadrupedWalkSpeed},
+                    kQuadrupedWalkSpeed),
+    quadruped<Move>("quadruped_run", "run", {.floor = kQuadrupedTimeLimit * kQuadrupedRunSpeed},
+                    kQuadrupedRunSpeed),
     quadruped<Escape>("quadruped_escape", "escape", {.floor = kEscapeFloor, .terrain = true}),
-    quadruped<Fetch>("quadruped_fetch", "fetch", {.ball = true}),
+    quadruped<QuadrupedFetch>("quadruped_fetch", "fetch", {.ball = true}),
 };
 
 } // namespace
 
 std::span<const TaskInfo> quadruped_tasks() {
-  return kTasks;
+  return kQuadrupedTasks;
 }
 
 } // namespace troupe::env

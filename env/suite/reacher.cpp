@@ -63,21 +63,15 @@ private:
   double target_size_; // metres
 };
 
-const TaskInfo kTasks[] = {
-    {"reacher_easy", "reacher.xml", "", nullptr, 20, 0,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Reacher>(physics, .05);
-     }},
-    {"reacher_hard", "reacher.xml", "", nullptr, 20, 0,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Reacher>(physics, .015);
-     }},
+const TaskInfo kReacherTasks[] = {
+    {"reacher_easy", "reacher.xml", "", nullptr, 20, 0, &make_task_of<Reacher, .05>},
+    {"reacher_hard", "reacher.xml", "", nullptr, 20, 0, &make_task_of<Reacher, .015>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> reacher_tasks() {
-  return kTasks;
+  return kReacherTasks;
 }
 
 } // namespace troupe::env

@@ -6,8 +6,8 @@
 
 namespace troupe::env {
 
-/// For edits of the suite's models (ModelEdit): takes the named part, and all that hangs on a body,
-/// out of the model of `file`. Throws std::runtime_error when the model has no such part.
+/// For edits of the suite's models (ModelEdit): removes the named part, and everything attached to
+/// a body, from the model of `file`. Throws std::runtime_error when the model has no such part.
 void remove_part(mjSpec& spec, mjtObj type, const std::string& name, const std::string& file);
 
 /// All sensors of one type; none is fine.

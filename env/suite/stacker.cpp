@@ -10,13 +10,13 @@ namespace troupe::env {
 
 namespace {
 
-constexpr const char* kFile = "stacker.xml";
+constexpr const char* kStackerFile = "stacker.xml";
 constexpr int kMostBoxes = 4; // in the file
 
 ModelEdit keep_boxes(int boxes) {
   return [boxes](mjSpec& spec) {
     for (int i = boxes; i < kMostBoxes; ++i)
-      remove_part(spec, mjOBJ_BODY, "box" + std::to_string(i), kFile);
+      remove_part(spec, mjOBJ_BODY, "box" + std::to_string(i), kStackerFile);
   };
 }
 
@@ -106,7 +106,7 @@ private:
 
 TaskInfo stack(const char* name, int boxes) {
   return {name,
-          kFile,
+          kStackerFile,
           std::to_string(boxes) + " boxes",
           keep_boxes(boxes),
           10,
@@ -114,12 +114,12 @@ TaskInfo stack(const char* name, int boxes) {
           [boxes](Physics& physics) { return std::make_unique<Stacker>(physics, boxes); }};
 }
 
-const TaskInfo kTasks[] = {stack("stacker_stack_2", 2), stack("stacker_stack_4", 4)};
+const TaskInfo kStackerTasks[] = {stack("stacker_stack_2", 2), stack("stacker_stack_4", 4)};
 
 } // namespace
 
 std::span<const TaskInfo> stacker_tasks() {
-  return kTasks;
+  return kStackerTasks;
 }
 
 } // namespace troupe::env

@@ -22,8 +22,7 @@ public:
   std::span<const std::byte> load_state(std::span<const std::byte> in) override;
   Physics* physics() override { return &physics_; }
 
-  /// Begins an episode in the state that the physics is in, which somebody else has set (and
-  /// forward() made whole); for replays.
+  /// Begins an episode in the present state of the physics, after forward(); for replays.
   void continue_here();
 
   const Task& task() const { return *task_; }

@@ -9,7 +9,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr const char* kFile = "swimmer.xml";
+constexpr const char* kSwimmerFile = "swimmer.xml";
 constexpr int kFewestLinks = 3;
 constexpr int kMostLinks = 100;
 constexpr int kRootJoints = 3;          // two slides and a hinge before the joints between links
@@ -18,7 +18,8 @@ constexpr int kSensorsOfLink = 6;       // linear and angular velocity
 constexpr double kCloseTarget = .2;     // probability
 
 const mjsDefault* default_class(mjSpec& spec, const char* name) {
-  return required(mjs_findDefault(&spec, name), kFile, std::string("default class '") + name + "'");
+  return required(mjs_findDefault(&spec, name), kSwimmerFile,
+                  std::string("default class '") + name + "'");
 }
 
 void add_sensor(mjSpec& spec, mjtSensor type, const std::string& name, const std::string& site) {
@@ -51,7 +52,7 @@ mjsBody* add_link(mjSpec& spec, mjsBody* parent, int index, double range_degrees
 /// The head that the file has becomes a swimmer of that many links; cameras that follow it move
 /// away with its length.
 void add_links(mjSpec& spec, int links) {
-  mjsBody* head = required(mjs_findBody(&spec, "head"), kFile, "body 'head'");
+  mjsBody* head = required(mjs_findBody(&spec, "head"), kSwimmerFile, "body 'head'");
   mjsBody* parent = head;
   for (int i = 0; i < links - 1; ++i) {
     const std::string number = std::to_string(i);
@@ -139,22 +140,21 @@ private:
 
 TaskInfo swimmer(int links) {
   const std::string number = std::to_string(links);
-  return {
-      "swimmer_swimmer" + number,
-      kFile,
-      number + " links",
-      [links](mjSpec& spec) { add_links(spec, links); },
-      30,
-      .03,
-      [](Physics& physics) -> std::unique_ptr<Task> { return std::make_unique<Swimmer>(physics); }};
+  return {"swimmer_swimmer" + number,
+          kSwimmerFile,
+          number + " links",
+          [links](mjSpec& spec) { add_links(spec, links); },
+          30,
+          .03,
+          &make_task_of<Swimmer>};
 }
 
-const TaskInfo kTasks[] = {swimmer(6), swimmer(15)};
+const TaskInfo kSwimmerTasks[] = {swimmer(6), swimmer(15)};
 
 } // namespace
 
 std::span<const TaskInfo> swimmer_tasks() {
-  return kTasks;
+  return kSwimmerTasks;
 }
 
 std::optional<TaskInfo> find_swimmer(const std::string& name) {

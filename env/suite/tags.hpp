@@ -5,8 +5,8 @@
 
 namespace troupe::env {
 
-/// dm_control's tags of a task: "benchmarking", "easy", "hard", "no_reward_visualization"; none for
-/// a task that has none or is not of its suite.
+/// dm_control's tags of a task: "benchmarking", "easy", "hard", "no_reward_visualization"; may be
+/// empty.
 std::vector<std::string> suite_tags(const std::string& task);
 
 } // namespace troupe::env

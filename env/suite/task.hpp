@@ -14,7 +14,7 @@
 
 namespace troupe::env {
 
-/// What makes a task of a simulation: how an episode begins, what is seen, what is rewarded.
+/// A task on a simulation: how an episode begins, its observations and rewards.
 /// Stateless between calls except for constants of its model; whatever an episode randomises lives
 /// in the Physics. Called by its one SuiteEnvironment; observe() and reward() do not allocate.
 class Task {
@@ -35,7 +35,7 @@ public:
   /// After them, before the reward and what is seen.
   virtual void after_step(Physics&) const {}
 
-  /// The discount with which the episode ends in this state; nothing while it goes on.
+  /// The discount with which the episode ends in this state; nothing while it continues.
   virtual std::optional<double> termination(const Physics&) const { return {}; }
 
   /// The arrays one after another.
@@ -57,6 +57,12 @@ struct TaskInfo {
   std::function<std::unique_ptr<Task>(Physics& physics)> make;
 };
 
+/// For TaskInfo::make: a T of the physics and these constants.
+template <class T, auto... kConstants>
+std::unique_ptr<Task> make_task_of(Physics& physics) {
+  return std::make_unique<T>(physics, kConstants...);
+}
+
 std::span<const TaskInfo> all_tasks(); // sorted by name
 
 /// A task of the table, or one with numbers in its name: "swimmer_swimmer9" (links, 3 to 100),
@@ -64,7 +70,7 @@ std::span<const TaskInfo> all_tasks(); // sorted by name
 /// the nearest names, or the numbers that are possible.
 TaskInfo find_task(const std::string& name);
 
-/// Of any size: nothing when `name` is not of that form.
+/// A task of any size; nothing when `name` is not of that form.
 std::optional<TaskInfo> find_lqr(const std::string& name);
 std::optional<TaskInfo> find_swimmer(const std::string& name);
 

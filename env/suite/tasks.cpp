@@ -3,8 +3,9 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "env/make.hpp"
+#include "env/nearest_names.hpp"
 #include "env/suite/task.hpp"
+#include "env/suite/task_names.hpp"
 
 namespace troupe::env {
 

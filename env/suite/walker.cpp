@@ -5,9 +5,9 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kStandHeight = 1.2; // metres of the torso: reward 1 from here on
-constexpr double kWalkSpeed = 1;     // metres/second
-constexpr double kRunSpeed = 8;
+constexpr double kWalkerStandHeight = 1.2; // metres of the torso: reward 1 from here on
+constexpr double kWalkerWalkSpeed = 1;     // metres/second
+constexpr double kWalkerRunSpeed = 8;
 
 class Walker final : public Task {
 public:
@@ -39,7 +39,8 @@ public:
 
   double reward(const Physics& physics) const override {
     const double standing = tolerance(
-        height(physics), {.lower = kStandHeight, .upper = kInfinity, .margin = kStandHeight / 2});
+        height(physics),
+        {.lower = kWalkerStandHeight, .upper = kInfinity, .margin = kWalkerStandHeight / 2});
     const double upright = (1 + body_axis(physics, torso_, kZz)) / 2;
     const double stand_reward = (3 * standing + upright) / 4;
     if (speed_ == 0)
@@ -62,25 +63,16 @@ private:
   double speed_; // metres/second; 0: standing is all
 };
 
-const TaskInfo kTasks[] = {
-    {"walker_stand", "walker.xml", "", nullptr, 25, .025,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Walker>(physics, 0);
-     }},
-    {"walker_walk", "walker.xml", "", nullptr, 25, .025,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Walker>(physics, kWalkSpeed);
-     }},
-    {"walker_run", "walker.xml", "", nullptr, 25, .025,
-     [](Physics& physics) -> std::unique_ptr<Task> {
-       return std::make_unique<Walker>(physics, kRunSpeed);
-     }},
+const TaskInfo kWalkerTasks[] = {
+    {"walker_stand", "walker.xml", "", nullptr, 25, .025, &make_task_of<Walker, 0>},
+    {"walker_walk", "walker.xml", "", nullptr, 25, .025, &make_task_of<Walker, kWalkerWalkSpeed>},
+    {"walker_run", "walker.xml", "", nullptr, 25, .025, &make_task_of<Walker, kWalkerRunSpeed>},
 };
 
 } // namespace
 
 std::span<const TaskInfo> walker_tasks() {
-  return kTasks;
+  return kWalkerTasks;
 }
 
 } // namespace troupe::env

@@ -6,7 +6,7 @@
 
 #include <zmq.h>
 
-#include "env/wire/gatekeeper.hpp"
+#include "env/wire/zap_handler.hpp"
 
 namespace troupe::env::wire {
 
@@ -22,17 +22,17 @@ Context::Context(int io_threads, std::shared_ptr<const DeploymentKeys> keys)
 }
 
 Context::~Context() {
-  gatekeeper_.reset(); // its sockets would keep the next lines waiting
-  // Interrupted by a signal it would leave sockets half closed.
+  zap_handler_.reset(); // its sockets would block zmq_ctx_term
+  // A signal must not interrupt it: sockets would stay half closed.
   while (zmq_ctx_term(handle_) != 0 && zmq_errno() == EINTR) {
   }
 }
 
-Gatekeeper& Context::gatekeeper() {
+ZapHandler& Context::zap_handler() {
   const std::lock_guard lock(mutex_);
-  if (!gatekeeper_)
-    gatekeeper_ = std::make_unique<Gatekeeper>(handle_);
-  return *gatekeeper_;
+  if (!zap_handler_)
+    zap_handler_ = std::make_unique<ZapHandler>(handle_);
+  return *zap_handler_;
 }
 
 std::string zeromq_version() {

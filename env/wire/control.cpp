@@ -14,25 +14,25 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(Reference) == 16);
 
-constexpr std::array<char, 8> kMagic{'\0', 'T', 'r', 'o', 'u', 'p', 'e', '\x01'};
+constexpr std::array<char, 8> kControlMagic{'\0', 'T', 'r', 'o', 'u', 'p', 'e', '\x01'};
 constexpr std::size_t kMostAddress = 64; // bytes
 
-struct Head {
-  std::array<char, 8> magic = kMagic;
+struct ControlHead {
+  std::array<char, 8> magic = kControlMagic;
   std::uint16_t version = kSharingVersion;
   std::uint16_t kind = 0;
   std::uint32_t count = 0; // references, or bytes of the address
   Token token = {};
   std::uint64_t sequence = 0;
 };
-static_assert(sizeof(Head) == 40);
-static_assert(sizeof(Head) + kMostReferences * sizeof(Reference) < 1024);
+static_assert(sizeof(ControlHead) == 40);
+static_assert(sizeof(ControlHead) + kMostReferences * sizeof(Reference) < 1024);
 
 } // namespace
 
 bool is_control(std::span<const std::byte> part) {
-  return part.size() >= kMagic.size()
-         && std::memcmp(part.data(), kMagic.data(), kMagic.size()) == 0;
+  return part.size() >= kControlMagic.size()
+         && std::memcmp(part.data(), kControlMagic.data(), kControlMagic.size()) == 0;
 }
 
 bool is_control(std::string_view header) {
@@ -41,7 +41,7 @@ bool is_control(std::string_view header) {
 
 std::string encode(const Control& control) {
   const bool listed = control.kind == Control::Kind::frames;
-  Head head;
+  ControlHead head;
   head.kind = static_cast<std::uint16_t>(control.kind);
   head.count =
       static_cast<std::uint32_t>(listed ? control.references.size() : control.address.size());
@@ -56,7 +56,7 @@ std::string encode(const Control& control) {
 }
 
 std::optional<Control> decode_control(std::span<const std::byte> part) {
-  Head head;
+  ControlHead head;
   if (!is_control(part) || part.size() < sizeof head)
     return std::nullopt;
   std::memcpy(&head, part.data(), sizeof head);

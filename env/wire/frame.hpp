@@ -9,10 +9,9 @@ namespace troupe::env::wire {
 
 class SharedBlock;
 
-/// One part of a message: a block of bytes that ZeroMQ sends without copying, or that lies in
-/// memory shared with the peer. Owned by one thread at a time. The bytes of a received frame are
-/// only to be read: they may be the sender's memory (which a sender that breaks its own rules can
-/// change meanwhile: what is checked is checked in a copy).
+/// One part of a message: a block of bytes that ZeroMQ sends without copying, or that is in memory
+/// shared with the peer. Owned by one thread at a time. A received frame is read-only: it may be
+/// the sender's memory, which a malicious sender can change at any time, so check a copy.
 class Frame {
 public:
   Frame();                          // empty

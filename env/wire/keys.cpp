@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <vector>

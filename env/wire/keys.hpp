@@ -14,13 +14,13 @@ struct KeyPair {
   std::string secret_key;
 };
 
-/// Of a socket that binds: peers prove that they have the secret of an allowed public key.
+/// For a socket that binds: peers must prove that they have the secret of an allowed public key.
 struct ServerKeys {
   KeyPair own;
   std::set<std::string> allowed; // public keys
 };
 
-/// Of a socket that connects: the server proves that it has the secret of its public key.
+/// For a socket that connects: the server must prove that it has the secret of its public key.
 struct ClientKeys {
   KeyPair own;
   std::string server; // its public key
@@ -29,14 +29,14 @@ struct ClientKeys {
 /// Throws std::runtime_error when ZeroMQ was built without encryption.
 KeyPair make_key_pair();
 
-/// The pair of a secret key, which check_key() has found to be one.
+/// The pair of a secret key that check_key() has accepted.
 KeyPair pair_of(const std::string& secret_key);
 
 /// Writes `folder`/troupe.secret (mode 0600) and `folder`/troupe.public; makes the folder. Throws
 /// std::invalid_argument rather than replace a file, std::runtime_error when the system refuses.
 void write_key_pair(const KeyPair& pair, const std::filesystem::path& folder);
 
-/// The pair in a file with one secret key, which nobody but its owner may read (root's file: its
+/// The pair in a file with one secret key, readable by its owner only (root's file: its
 /// group too, so that a container that does not run as root gets its secrets). Throws
 /// std::invalid_argument that names the file and what is wrong.
 KeyPair read_secret_key(const std::filesystem::path& file);

@@ -9,10 +9,10 @@
 
 namespace troupe::env::wire {
 
-constexpr std::size_t kSlots = 4096; // frames of a heap that may be on their way or held at a time
+constexpr std::size_t kSlots = 4096; // most frames of a heap in flight or held
 
-/// What a receiver tells the sender of frames in shared memory; the receiver writes, the sender
-/// reads. Whatever stands here, the sender at worst gives a frame's place to another frame.
+/// What a receiver has read and released of a sender's frames; the receiver writes, the sender
+/// reads. Whatever the content, at worst the sender reuses a frame's memory too early.
 struct Ledger {
   std::atomic<std::uint64_t> seen; // sequence of the newest message received
   std::array<std::atomic<std::uint64_t>, kSlots> slots;

@@ -7,11 +7,11 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0x50505254; // "TRPP"
+constexpr std::uint32_t kPublicationMagic = 0x50505254; // "TRPP"
 constexpr std::uint32_t kFormat = 1;
 
-struct Head {
-  std::uint32_t magic = kMagic;
+struct PublicationHead {
+  std::uint32_t magic = kPublicationMagic;
   std::uint32_t format = kFormat;
   std::uint64_t version = 0;
   std::uint64_t floats = 0;
@@ -25,7 +25,7 @@ Frame steady_copy(std::span<const std::byte> bytes) {
 }
 
 SocketOptions publication_options(std::size_t max_floats) {
-  return {.max_frame_bytes = sizeof(Head) + max_floats * sizeof(float),
+  return {.max_frame_bytes = sizeof(PublicationHead) + max_floats * sizeof(float),
           .max_frames = 1,
           .keep_newest_only = true};
 }
@@ -47,8 +47,9 @@ Publisher::Publisher(Context& context, const std::string& endpoint, std::optiona
       endpoint_(socket_.bind(endpoint)) {}
 
 void Publisher::publish(std::uint64_t version, std::span<const float> values) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(sizeof(Head) + values.size_bytes());
-  const Head head{.version = version, .floats = values.size()};
+  auto bytes =
+      std::make_shared<std::vector<std::byte>>(sizeof(PublicationHead) + values.size_bytes());
+  const PublicationHead head{.version = version, .floats = values.size()};
   std::memcpy(bytes->data(), &head, sizeof head);
   if (!values.empty())
     std::memcpy(bytes->data() + sizeof head, values.data(), values.size_bytes());
@@ -77,7 +78,7 @@ std::optional<Received> Subscriber::poll() {
     const auto got = socket_.try_receive(message);
     if (got == Socket::Received::nothing)
       return std::nullopt;
-    Head head;
+    PublicationHead head;
     if (got == Socket::Received::oversized || message.frames.size() != 1
         || message.frames[0].size() < sizeof head) {
       ++garbage_;
@@ -86,7 +87,7 @@ std::optional<Received> Subscriber::poll() {
     Frame frame = std::move(message.frames[0]);
     const auto size = frame.size();
     std::memcpy(&head, frame.bytes().data(), sizeof head);
-    if (head.magic != kMagic || head.format != kFormat
+    if (head.magic != kPublicationMagic || head.format != kFormat
         || head.floats != (size - sizeof head) / sizeof(float)
         || (size - sizeof head) % sizeof(float) != 0) {
       ++garbage_;
@@ -95,8 +96,8 @@ std::optional<Received> Subscriber::poll() {
     if (last_version_ == head.version)
       continue;
     last_version_ = head.version;
-    // A small message may begin anywhere in ZeroMQ's buffer, or lie in the Frame itself: `values`
-    // needs memory that is aligned and stays where it is.
+    // A small message may begin anywhere in ZeroMQ's buffer, or be inside the Frame itself:
+    // `values` needs aligned memory that does not move.
     if (size < kSmall
         || reinterpret_cast<std::uintptr_t>(std::as_const(frame).bytes().data()) % alignof(float)
                != 0)

@@ -26,9 +26,8 @@ public:
   /// Copies the values once, whatever the number of subscribers; never waits.
   void publish(std::uint64_t version, std::span<const float> values);
 
-  /// Sends the last publication again, for subscribers who came after it or whose connection was
-  /// too slow for it (others drop it by its version): call it now and then. Nothing before the
-  /// first publish().
+  /// Repeats the last publication for late subscribers and slow connections (others drop it by its
+  /// version): call it periodically. No effect before the first publish().
   void repeat();
 
 private:
@@ -37,21 +36,21 @@ private:
   std::shared_ptr<const std::vector<std::byte>> last_;
 };
 
-/// What a Subscriber got: the version and its values, which live in the received frame.
+/// A received publication: the version and its values, which live in the received frame.
 struct Received {
   std::uint64_t version = 0;
   std::span<const float> values;
   Frame frame;
 };
 
-/// The latest publication, connected or not yet. One thread.
+/// Receives the latest publication. May be created before its publisher. One thread.
 class Subscriber {
 public:
   /// `max_floats`: a publication of more is refused before it is allocated.
   Subscriber(Context& context, const std::string& endpoint, std::size_t max_floats,
              std::optional<ClientKeys> keys = {});
 
-  /// The latest publication whose version is not that of the one given before; never waits.
+  /// The latest publication, if its version differs from the last one returned; never waits.
   std::optional<Received> poll();
   /// The same, waiting for one until the deadline.
   std::optional<Received> wait(Deadline deadline);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <new>
 #include <utility>
 
 namespace troupe::env::wire {
@@ -17,7 +16,7 @@ std::size_t whole_units(std::size_t size) {
   return (size + kOffsetUnit - 1) / kOffsetUnit * kOffsetUnit;
 }
 
-/// A file without a name whose size is fixed; nobody can change that again.
+/// An anonymous file of fixed, sealed size.
 Descriptor sealed_file(const char* what, std::size_t bytes) {
   Descriptor file(::memfd_create(what, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file || ::ftruncate(file.number(), static_cast<off_t>(bytes)) != 0)
@@ -58,12 +57,12 @@ std::shared_ptr<SharedHeap> SharedHeap::make(std::size_t bytes) {
     return nullptr;
   heap->frames_ = Mapped(heap->frames_file_.number(), bytes, PROT_READ | PROT_WRITE);
   heap->ledger_map_ = Mapped(heap->ledger_file_.number(), sizeof(Ledger), PROT_READ);
-  // After this nobody else can map the frames for writing.
+  // From here on no other process can map the frames for writing.
   if (!heap->frames_ || !heap->ledger_map_ || !seal(heap->frames_file_, F_SEAL_FUTURE_WRITE)
       || !seal(heap->ledger_file_, 0))
     return nullptr;
   heap->ledger_ = reinterpret_cast<const Ledger*>(heap->ledger_map_.bytes());
-  if (!heap->commit(1)) // a system too old for it
+  if (!heap->commit(1)) // the system is too old
     return nullptr;
   heap->room_.push_back({0, bytes / kOffsetUnit * kOffsetUnit});
   return heap;
@@ -77,7 +76,7 @@ bool SharedHeap::has_slot() {
   return !free_slots_.empty();
 }
 
-/// First fit, lowest address: what was just released is still in the caches.
+/// First fit at the lowest address: recently released memory is still in the caches.
 std::optional<std::size_t> SharedHeap::place(std::size_t size) {
   if (!has_slot())
     return std::nullopt;
@@ -93,8 +92,8 @@ std::optional<std::size_t> SharedHeap::place(std::size_t size) {
   return offset;
 }
 
-/// Takes memory for what lies before `end` now: touched later, memory that the system does not have
-/// would end the process.
+/// Commits the memory before `end` now: touching memory that the system lacks would kill the
+/// process later.
 bool SharedHeap::commit(std::size_t end) {
   if (end <= committed_)
     return true;
@@ -150,7 +149,7 @@ Reference SharedHeap::send(const SharedBlock& block, std::uint64_t sequence) {
           .size = static_cast<std::uint32_t>(block.bytes().size())};
 }
 
-/// Released; or neither released nor held though a later message has arrived: its own was lost.
+/// Released; or lost: neither released nor held although a later message has arrived.
 /// `seen` was read before.
 bool SharedHeap::is_done(std::uint16_t number, std::uint64_t seen) const {
   const Slot& slot = slots_[number];

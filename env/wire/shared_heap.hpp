@@ -16,7 +16,7 @@ namespace troupe::env::wire {
 
 class SharedHeap;
 
-/// A frame's bytes in shared memory; the last owner gives them back, on any thread.
+/// A frame's bytes in shared memory; the last owner releases them, on any thread.
 class SharedBlock {
 public:
   explicit SharedBlock(std::span<std::byte> where) : bytes_(where) {}
@@ -24,8 +24,8 @@ public:
   SharedBlock(const SharedBlock&) = delete;
   SharedBlock& operator=(const SharedBlock&) = delete;
 
-  std::span<std::byte> bytes() const { return bytes_; } // of a received one: only to be read
-  /// Where the block was allocated for sending; null of a received one.
+  std::span<std::byte> bytes() const { return bytes_; } // read-only in a received block
+  /// Where the block was allocated for sending; null for a received block.
   virtual const SharedHeap* heap() const { return nullptr; }
 
 private:
@@ -33,24 +33,24 @@ private:
 };
 
 /// The memory of one sender for one receiver: frames are allocated here, written, and named to the
-/// receiver by references; the receiver's ledger says which it has done with. Lives in two sealed
-/// files without a name (frames, which only this process may write, and the ledger), so that
-/// nothing of it outlives its owners. One thread; blocks may end on any.
+/// receiver by references; the receiver's ledger records which it has released. Consists of two
+/// sealed anonymous files (frames, which only this process may write, and the ledger), so that the
+/// kernel frees them with their owners. One thread; blocks may end on any.
 class SharedHeap : public std::enable_shared_from_this<SharedHeap> {
 public:
-  /// Of `bytes` of address space, of which memory is taken as it is needed. Null where the system
+  /// Reserves `bytes` of address space; memory is committed as needed. Null when the system
   /// refuses.
   static std::shared_ptr<SharedHeap> make(std::size_t bytes);
 
-  /// Null where there is no room (also: too many frames, no memory left in the system).
+  /// Null when there is no room, too many frames or no memory left.
   std::shared_ptr<SharedBlock> allocate(std::size_t size);
 
-  /// The block, allocated here, is the receiver's from now on: named by the message `sequence`.
+  /// Hands a block of this heap to the receiver in the message `sequence`.
   Reference send(const SharedBlock& block, std::uint64_t sequence);
 
   std::size_t size() const { return frames_.size(); }
   std::size_t in_use(); // bytes, after taking back what the receiver has released
-  void close_files();   // the receiver has got them
+  void close_files();   // the receiver has them
   const Descriptor& frames() const { return frames_file_; }
   const Descriptor& ledger() const { return ledger_file_; }
 

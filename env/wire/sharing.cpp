@@ -13,10 +13,10 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::string_view kName = "troupe-"; // begins names to connect to, and no others
+constexpr std::string_view kName = "troupe-"; // prefix of all names to connect to
 constexpr std::size_t kMostStrangers = 64;
 constexpr std::chrono::seconds kLongestPause{64};
-constexpr std::chrono::seconds kStillUnderWay{1}; // messages of a peer that is gone
+constexpr std::chrono::seconds kStillUnderWay{1}; // for messages of a peer that has left
 
 std::optional<Join> join_of(const Packet& packet) {
   Join join;
@@ -38,7 +38,7 @@ void check(const SharedMemory& options) {
     throw std::invalid_argument("shared_memory." + key + " is " + std::to_string(value)
                                 + " but must be " + rule);
   };
-  constexpr std::size_t most = std::size_t{64} << 30; // what a reference can name, by far
+  constexpr std::size_t most = std::size_t{64} << 30; // far below what a reference can name
   if (options.bytes_per_peer < 4096 || options.bytes_per_peer > most)
     fail("bytes_per_peer", options.bytes_per_peer, "4096 to 64 GiB");
   if (options.least_frame_bytes < 1)
@@ -105,7 +105,7 @@ std::optional<std::string> Sharing::offer(const Token& token, const std::string&
 void Sharing::connect(const Token& token, const std::string& name) {
   auto link = std::make_unique<Link>();
   link->token = token;
-  link->connection = connect_to(name); // refused on another host: nobody has the name there
+  link->connection = connect_to(name); // fails on another host, where the name does not exist
   if (link->connection && is_same_user(link->connection))
     link->out = SharedHeap::make(options_.bytes_per_peer);
   if (!link->out || !send_join(*link) || !watch(link->connection.number())) {
@@ -134,12 +134,12 @@ void Sharing::accept_strangers() {
     const int number = stranger.number();
     strangers_.emplace(number, std::move(stranger));
   }
-  // Without descriptors left it would stay readable; the next hello opens another one.
+  // Without free descriptors it would stay readable; the next hello opens another one.
   if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
     listener_ = {};
 }
 
-/// A connection becomes a link by its first packet, or ends.
+/// The first packet makes a connection a link, or ends it.
 void Sharing::on_stranger(int number) {
   const auto stranger = strangers_.find(number);
   Packet packet;
@@ -200,7 +200,7 @@ void Sharing::on_link(Link& link) {
   greeting_pause_ = std::chrono::seconds(1);
 }
 
-/// What the peer held of ours is free; what it sent may still be on its way in messages.
+/// Frees what the peer held; frames that it sent may still be in flight.
 void Sharing::drop(Link& link) {
   by_number_.erase(link.connection.number());
   if (const auto at = by_peer_.find(link.peer); at != by_peer_.end() && at->second == &link)
@@ -245,8 +245,8 @@ Sharing::Link* Sharing::link_to(const std::string& peer) {
   return at == by_peer_.end() || !at->second->can_send ? nullptr : at->second;
 }
 
-/// The token, not the address, tells whose memory it is: a dealer that had to connect again has
-/// another address.
+/// The token, not the address, identifies the memory: a dealer that reconnected has another
+/// address.
 Sharing::Link* Sharing::link_of(const Token& token, const std::string& peer) {
   auto at = links_.find(token);
   if (at == links_.end()) {
@@ -302,7 +302,7 @@ std::string Sharing::move_out(const std::string& peer, std::vector<Frame>& frame
       ++kept;
     }
   }
-  // With the memory full the peer is told the sequence too: it shows which messages were lost.
+  // The sequence is sent even when the memory is full: it shows which messages were lost.
   if (control.references.empty() && !link->owes_sequence)
     return {};
   frames.resize(kept);

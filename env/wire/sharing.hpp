@@ -18,34 +18,34 @@
 
 namespace troupe::env::wire {
 
-/// The shared memory of one socket: makes links to peers and moves frames through them. A dealer
-/// says hello in a message; the router offers it a name to connect to in a message; over that
-/// connection, between processes of one user, each gives the other its heap. Where any step fails
-/// nothing happens: frames stay in messages. The end of the connection is the end of the link.
-/// One thread; never waits.
+/// The shared memory of one socket: links peers and moves frames between them. A dealer says hello
+/// in a message; the router's answer offers a name to connect to; over that connection, processes
+/// of one user exchange their heaps. If any step fails, frames stay in messages. The link ends with
+/// the connection. One thread; never waits.
 class Sharing {
 public:
   /// Throws std::invalid_argument on options out of range.
   Sharing(const SharedMemory& options, bool routed);
 
-  /// Of a dealer: the control part to send now, if any: at first, and again while no router
-  /// answers, less and less often.
+  /// For a dealer: the control part to send now, if any: at first, then at growing intervals until
+  /// a router answers.
   std::optional<std::string> greeting(Deadline now);
-  /// A hello or an offer has come; gives the control part to answer with, if any.
+  /// Handles a hello or an offer; returns the control part of the answer, if any.
   std::optional<std::string> answer(const Control& control, const std::string& peer);
 
-  /// Memory for a frame that goes to `peer`; null where there is none.
+  /// Memory for a frame to `peer`, or null.
   std::shared_ptr<SharedBlock> allocate(const std::string& peer, std::size_t size);
-  /// Takes frames that go through shared memory out of a message; gives the control part for its
-  /// front, empty where none was taken.
+  /// Removes frames that go through shared memory from a message; returns the control part for its
+  /// front, empty if none was removed.
   std::string move_out(const std::string& peer, std::vector<Frame>& frames);
-  /// Puts received frames in their places. False: the message cannot be had.
+  /// Inserts received frames. False: the message is lost.
   bool move_in(const Control& control, const std::string& peer, std::vector<Frame>& frames);
 
   /// Readable when pump() has something to do.
   int descriptor() const { return events_.number(); }
   void pump();
-  /// Nothing is left to receive: lets go of the memory of peers that are gone for a second.
+  /// Called when nothing is left to receive: unmaps the memory of peers that have been gone for a
+  /// second.
   void sweep(Deadline now);
 
   const SharedCounters& counters() const { return counters_; }

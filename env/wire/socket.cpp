@@ -10,16 +10,17 @@
 #include <zmq.h>
 
 #include "env/wire/deployment_keys.hpp"
-#include "env/wire/gatekeeper.hpp"
 #include "env/wire/sharing.hpp"
+#include "env/wire/zap_handler.hpp"
 #include "env/wire/zeromq.hpp"
 
 namespace troupe::env::wire {
 
 namespace {
 
-constexpr int kHandshakeMilliseconds = 10'000; // then a peer that has not finished is cut off
-constexpr int kBacklogMessages = 1024;         // per peer, for sockets that may drop
+constexpr int kHandshakeMilliseconds =
+    10'000;                            // after which an unfinished handshake is disconnected
+constexpr int kBacklogMessages = 1024; // per peer, for sockets that may drop
 
 int zmq_type(SocketType type) {
   switch (type) {
@@ -44,7 +45,7 @@ int send_backlog(SocketType type) {
   case SocketType::dealer:
     return 0; // no limit
   case SocketType::publisher:
-    return 2; // what is newest by then matters, not what waits
+    return 2; // only the newest message matters
   default:
     return kBacklogMessages;
   }
@@ -57,7 +58,7 @@ long milliseconds_until(Deadline deadline) {
   return std::clamp<long>(static_cast<long>(left.count()), 0, 60'000);
 }
 
-/// The frame as ZeroMQ sends it: what lies in shared memory is kept alive until it has gone.
+/// The frame as ZeroMQ sends it: shared memory is kept alive until it is sent.
 zmq_msg_t* sendable(Frame& frame) {
   if (const auto block = frame.shared_block())
     frame = Frame::view(block->bytes(), block);
@@ -103,8 +104,7 @@ Socket::Socket(Context& context, SocketType type, const SocketOptions& options)
     // What a dealer sends is bounded by its own window; a router drops what a peer does not read.
     set(handle_, ZMQ_SNDHWM, send_backlog(type));
     set(handle_, ZMQ_RCVHWM, kBacklogMessages);
-    // Of a publisher it would hand every message to its first subscriber only (libzmq 4.3.4 moves
-    // it there).
+    // A publisher would serve only its first subscriber (libzmq 4.3.4 moves the message).
     if (options.keep_newest_only && type == SocketType::subscriber)
       set(handle_, ZMQ_CONFLATE, 1);
     if (type == SocketType::subscriber)
@@ -141,7 +141,7 @@ std::string Socket::bind(const std::string& endpoint) {
                                 + " with client_keys: a socket that binds takes server_keys");
   const std::string server_key = use_keys_to_bind(endpoint);
   if (!is_routed())
-    sharing_.reset(); // several peers, and no telling which one a message goes to
+    sharing_.reset(); // with several peers a message's receiver is unknown
   if (zmq_bind(handle_, endpoint.c_str()) != 0)
     fail("cannot bind " + endpoint,
          zmq_errno() == EADDRINUSE
@@ -162,7 +162,7 @@ void Socket::connect(const std::string& endpoint) {
   const std::string address = use_keys_to_connect(endpoint);
   if (zmq_connect(handle_, address.c_str()) != 0)
     fail("cannot connect to " + endpoint, "; the form is tcp://<host>:<port>");
-  // Within a process frames travel as pointers; of several servers any may get a message.
+  // Within a process frames travel as pointers; with several servers any may get a message.
   if (++connections_ > 1 || endpoint.starts_with("inproc://"))
     sharing_.reset();
   greet();
@@ -175,7 +175,7 @@ void Socket::greet() {
     say("", *control);
 }
 
-/// A control part alone; lost where it cannot be sent at once.
+/// Sends a control part alone; drops it if it cannot be sent at once.
 void Socket::say(const std::string& peer, const std::string& control) {
   std::vector<Frame> parts;
   if (is_routed())
@@ -241,7 +241,7 @@ Socket::Received Socket::try_receive(Message& message) {
   return kind;
 }
 
-/// The next message for the owner; what peers' sockets say to this one is dealt with on the way.
+/// The next message for the owner; handles control parts on the way.
 Socket::Received Socket::receive(Message& message) {
   for (;;) {
     Arrived arrived;
@@ -296,7 +296,7 @@ bool Socket::receive_parts(Arrived& arrived) {
   return true;
 }
 
-/// Deals with the control part; false: there is no message behind it.
+/// Handles the control part; false: no message follows it.
 bool Socket::unpack(Arrived& arrived) {
   const auto control = decode_control(std::as_bytes(std::span(arrived.control)));
   const bool alone = arrived.parts == (is_routed() ? 2U : 1U);
@@ -321,7 +321,7 @@ bool Socket::unpack(Arrived& arrived) {
 }
 
 bool Socket::wait(Deadline deadline, int wake_fd) {
-  // Poll items of ZeroMQ's: itself, then descriptors; those that are not there are -1.
+  // Poll items: the socket, then descriptors; absent ones are -1.
   std::vector<zmq_pollitem_t> items{{handle_, 0, ZMQ_POLLIN, 0}};
   if (wake_fd >= 0)
     items.push_back({nullptr, wake_fd, ZMQ_POLLIN, 0});

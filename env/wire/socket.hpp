@@ -30,24 +30,24 @@ struct Message {
 enum class SocketType { dealer, router, publisher, subscriber };
 
 struct SocketOptions {
-  std::size_t max_frame_bytes = std::size_t{64} << 20; // a peer that sends more is cut off
+  std::size_t max_frame_bytes = std::size_t{64} << 20; // a peer that sends more is disconnected
   std::size_t max_frames = 1024;                       // data frames of a message
   std::size_t max_header_bytes = std::size_t{1} << 20;
   bool keep_newest_only = false;  // subscriber: the newest message, of one frame, is kept
-  bool allow_other_hosts = false; // bind something else than loopback without keys
+  bool allow_other_hosts = false; // bind beyond loopback without keys
   std::optional<SharedMemory> shared_memory{}; // with peers on this host (dealer and router)
-  std::optional<ServerKeys> server_keys{};     // of a socket that binds: only peers it allows
-  std::optional<ClientKeys> client_keys{};     // of a socket that connects to such a one
-  /// Called once, on a thread of the Context's, with what is known of the first peer refused.
+  std::optional<ServerKeys> server_keys{};     // for a socket that binds
+  std::optional<ClientKeys> client_keys{};     // for a socket that connects
+  /// Called once, on a thread of the Context, with a description of the first refused peer.
   std::function<void(const std::string&)> on_stranger{};
 };
 
 /// Owns one ZeroMQ socket. One thread at a time. Closing does not wait for messages still queued.
 /// Errors throw std::runtime_error naming the endpoint.
 ///
-/// With shared_memory data frames between a router and the dealers of its host and user, which
-/// connect to it alone, lie in memory of the sender's that its receiver maps; the message carries
-/// the rest, in order. Peers elsewhere, and frames when the memory is full, do not notice.
+/// With shared_memory, data frames between a router and the dealers of its host and user, which
+/// connect to no other router, are in the sender's memory, which the receiver maps; the message
+/// carries the rest, in order. Peers elsewhere, and frames when the memory is full, use messages.
 class Socket {
 public:
   Socket(Context& context, SocketType type, const SocketOptions& options = {});
@@ -55,18 +55,18 @@ public:
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&&) = delete;
 
-  /// "tcp://127.0.0.1:*" picks a port; gives the endpoint as bound. Throws std::invalid_argument
+  /// "tcp://127.0.0.1:*" picks a port; returns the endpoint as bound. Throws std::invalid_argument
   /// when the address is not loopback and that was not allowed, std::runtime_error when it is in
-  /// use. Off the loopback interface a Context with keys encrypts it, and the endpoint given back
+  /// use. Off the loopback interface a Context with keys encrypts it, and the returned endpoint
   /// names the server's key after a #.
   std::string bind(const std::string& endpoint);
   void connect(const std::string& endpoint);
 
-  /// Memory for a frame that goes to `peer` (of a router): shared with it where that can be, so
-  /// that sending copies nothing. Uninitialised; throws std::bad_alloc.
+  /// Memory for a frame to `peer` (of a router), shared with it if possible, so that sending copies
+  /// nothing. Uninitialised; throws std::bad_alloc.
   Frame frame(std::size_t size, const std::string& peer = {});
 
-  /// Queues the message whole. False at the deadline (or at once for a peer that is gone).
+  /// Queues the whole message. False at the deadline (or at once for a peer that has left).
   bool send(Message&& message, Deadline deadline);
 
   enum class Received { message, nothing, oversized }; // oversized: dropped, beyond the limits
@@ -78,7 +78,7 @@ public:
   bool wait(Deadline deadline, int wake_fd = -1);
 
   SharedCounters shared_counters() const; // zeros without shared_memory
-  std::int64_t strangers() const;         // connections refused for their keys, or lack of them
+  std::int64_t strangers() const;         // connections refused for wrong or missing keys
 
 private:
   struct Arrived;

@@ -4,8 +4,8 @@
 #include <zmq.h>
 
 #include "env/wire/deployment_keys.hpp"
-#include "env/wire/gatekeeper.hpp"
 #include "env/wire/socket.hpp"
+#include "env/wire/zap_handler.hpp"
 #include "env/wire/zeromq.hpp"
 
 namespace troupe::env::wire {
@@ -14,8 +14,8 @@ namespace {
 
 using zeromq::set;
 
-constexpr std::size_t kHandshakeBytes = 1024; // the limit holds for ZeroMQ's own commands too
-constexpr std::size_t kSealBytes = 64;        // of an encrypted part, beyond its own
+constexpr std::size_t kHandshakeBytes = 1024; // the limit includes ZeroMQ's own commands
+constexpr std::size_t kSealBytes = 64;        // that encryption adds to a part
 
 void set_own_pair(void* socket, const KeyPair& own) {
   check_key(own.public_key, "own public key");
@@ -30,7 +30,7 @@ void refuse_old_peers(void* socket) {
 
 } // namespace
 
-/// What a peer may send in one frame, as it is on its way.
+/// Most bytes of a peer's frame on the wire.
 void Socket::limit_frames(bool encrypted) {
   set(handle_, ZMQ_MAXMSGSIZE,
       static_cast<std::int64_t>(std::max(options_.max_frame_bytes, kHandshakeBytes)
@@ -61,14 +61,14 @@ void Socket::set_server_keys(const ServerKeys& keys) {
   set_own_pair(handle_, keys.own);
   limit_frames(true);
   if (!admission_)
-    admission_ = context_->gatekeeper().guard(handle_, keys.allowed,
-                                              options_.on_stranger || !context_->keys()
-                                                  ? options_.on_stranger
-                                                  : context_->keys()->on_stranger);
+    admission_ = context_->zap_handler().guard(handle_, keys.allowed,
+                                               options_.on_stranger || !context_->keys()
+                                                   ? options_.on_stranger
+                                                   : context_->keys()->on_stranger);
   set(handle_, ZMQ_ZAP_DOMAIN, admission_->domain);
 }
 
-/// What is connected from now on is not encrypted; ZeroMQ takes the options of the moment.
+/// Later connections are not encrypted: ZeroMQ uses the options at the time of connecting.
 void Socket::set_no_keys() {
   if (!context_->keys() || has_own_keys())
     return; // never anything else
@@ -76,10 +76,10 @@ void Socket::set_no_keys() {
   limit_frames(false);
 }
 
-/// Gives the server's key that the endpoint is to name, "" for none.
+/// Returns the server's key for the endpoint, or "".
 std::string Socket::use_keys_to_bind(const std::string& endpoint) {
   const auto& shared = context_->keys();
-  // Bound off the loopback interface once, it encrypts there too.
+  // Once bound off the loopback interface, it encrypts on loopback too.
   const bool stays_plain = is_loopback(endpoint) && !(shared && admission_);
   if (options_.server_keys)
     return "";
@@ -101,7 +101,7 @@ std::string Socket::use_keys_to_bind(const std::string& endpoint) {
   return "";
 }
 
-/// Gives the address, for ZeroMQ.
+/// Returns the address for ZeroMQ.
 std::string Socket::use_keys_to_connect(const std::string& endpoint) {
   const auto [address, server_key] = split_endpoint(endpoint);
   if (options_.client_keys)

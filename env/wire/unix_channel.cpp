@@ -20,7 +20,7 @@ struct Address {
   explicit Address(const std::string& name) {
     un.sun_family = AF_UNIX;
     const std::size_t count = std::min(name.size(), sizeof un.sun_path - 1);
-    std::memcpy(un.sun_path + 1, name.data(), count); // the zero before it: a name, no file
+    std::memcpy(un.sun_path + 1, name.data(), count); // the leading zero makes it an abstract name
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count);
   }
   const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&un); }

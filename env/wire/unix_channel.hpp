@@ -1,23 +1,22 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "env/wire/descriptor.hpp"
 
-/// Connections between processes of a host, through which descriptors travel. Their addresses are
-/// names without a file: they end with their owners. Nothing here waits.
+/// Connections between processes of a host that carry descriptors. Their addresses are abstract
+/// names, which end with their owners. No call waits.
 namespace troupe::env::wire {
 
-/// Empty where the system refuses.
+/// Empty when the system refuses.
 Descriptor listen_at(const std::string& name);
 Descriptor accept_from(const Descriptor& listener);
 Descriptor connect_to(const std::string& name);
 
-/// The other end belongs to this process's user.
+/// Whether the other end belongs to this process's user.
 bool is_same_user(const Descriptor& connection);
 
 bool send_packet(const Descriptor& connection, std::span<const std::byte> bytes,

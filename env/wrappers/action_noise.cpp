@@ -10,7 +10,7 @@
 namespace troupe::env {
 
 namespace {
-constexpr std::uint64_t kNoiseStream = 0x616374696f6e; // apart from the task's own numbers
+constexpr std::uint64_t kNoiseStream = 0x616374696f6e; // independent of the task's random numbers
 }
 
 ActionNoise::ActionNoise(std::unique_ptr<Environment> wrapped, double deviation)

@@ -4,8 +4,8 @@
 
 namespace troupe::env {
 
-/// Actions in [minimum, maximum], by default [-1, 1], mapped linearly onto the inner bounds; what
-/// lies outside is clipped. An inner dimension without finite bounds is passed on as it is, in the
+/// Actions in [minimum, maximum], by default [-1, 1], mapped linearly onto the inner bounds; other
+/// values are clipped. An inner dimension without finite bounds is passed on as it is, in the
 /// task's own unit. Throws std::invalid_argument unless minimum < maximum, both finite.
 class ActionScale final : public Wrapper {
 public:

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "env/make.hpp"
+#include "env/nearest_names.hpp"
 #include "env/wrappers/checks.hpp"
 #include "env/wrappers/narrow.hpp"
 #include "env/wrappers/pixels.hpp"
@@ -46,7 +46,7 @@ Dictionary::Part Dictionary::make_part(const std::string& name, const PixelOptio
     array = *own;
     if (is_floating(array.type))
       array.type = ElementType::float32;
-    if (array.shape.empty()) // an axis along which frames can be stacked
+    if (array.shape.empty()) // gives frames an axis to stack along
       array.shape = {1};
   } else if (name == "state") {
     array = {name, ElementType::float32, {0}};

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "env/render/renderer.hpp"
 #include "env/wrappers/wrapper.hpp"
 

@@ -75,9 +75,9 @@ ObservationStatistics read_statistics(const std::filesystem::path& path) {
                              array.at("sum_of_squares").get<std::vector<double>>()});
     check(read);
     return read;
-  } catch (const std::exception& problem) { // nlohmann's, and those above
+  } catch (const std::exception& problem) { // also those of nlohmann::json
     throw std::runtime_error(where + problem.what()
-                             + "; write it anew with `troupe check environment … --statistics`");
+                             + "; write it again with `troupe check environment … --statistics`");
   }
 }
 

@@ -1,14 +1,14 @@
 #include "env/wrappers/randomize.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 namespace troupe::env {
 
 namespace {
 
-constexpr std::uint64_t kRandomizeStream = 0x646f6d61696e; // apart from the task's own numbers
+constexpr std::uint64_t kRandomizeStream =
+    0x646f6d61696e; // independent of the task's random numbers
 
 void check_amount(const char* key, double value, double most) {
   if (!(value >= 0 && value <= most))
@@ -30,7 +30,8 @@ void move_colour(std::span<float> rgba, std::size_t row, Random& random, double 
   }
 }
 
-bool has_default_colour(std::span<const float> rgba, std::size_t row) { // MuJoCo's, of no meaning
+bool has_default_colour(std::span<const float> rgba,
+                        std::size_t row) { // MuJoCo's default, meaningless
   return rgba[4 * row] == 0.5F && rgba[4 * row + 1] == 0.5F && rgba[4 * row + 2] == 0.5F;
 }
 

@@ -21,7 +21,7 @@ struct Randomization {
 // Ready ones. Each `amount` is 0 to 1 unless said otherwise; out of range is std::invalid_argument.
 
 /// Every geom's and material's red, green and blue moved by up to ± amount, kept within [0, 1].
-/// A geom that has a material and no colour of its own keeps the material's.
+/// A geom that has a material and no colour keeps the material's.
 Randomization random_colours(double amount);
 /// Every light's brightness times 1 ± amount, its position moved by up to ± amount metres.
 Randomization random_lights(double amount);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "actors/run.hpp"
+#include "actors/run/run.hpp"
 #include "experiments/bench/bench.hpp"
 
 namespace troupe::experiments {

@@ -10,8 +10,7 @@ namespace troupe::experiments {
 /// One figure of a benchmark: median, least and greatest of the repetitions; printed as one JSON
 /// object per line.
 struct Figure {
-  std::string bench;  // "environment", "pool", "render", "wire", "replay", "replay_writer", …,
-                      // "storage", "codec", "learner", "collectives", …
+  std::string bench;  // the stage: "environment", "pool", "render", "wire", "replay", …
   std::string metric; // what is counted, in words
   double value = 0;
   double minimum = 0;
@@ -24,9 +23,8 @@ struct BenchOptions {
   double seconds = 1;               // per repetition
   int repetitions = 3;              // the median is reported
   std::string models;               // folder of the suite's XML files; empty: the build's
-  std::vector<std::string> tasks{}; // render, codec: these, or "all"; empty: some
+  std::vector<std::string> tasks{}; // render, replay_disk (codecs): these, or "all"; empty: some
   std::vector<int> sizes{};         // render: height and width in pixels; empty: 84
-  double soak_minutes = 0;          // replay_soak: how long; 0: not at all
   std::string join{};               // collectives: the seat of a process that the stage started
   std::string vectors{};            // render: the caster's, e.g. "AVX2"; empty: the widest
   std::string data{};               // data: an image folder; empty: one is made
@@ -51,24 +49,14 @@ void bench_pool(const BenchOptions& options,
 void bench_remote(const BenchOptions& options,
                   const Report& report); // microseconds per turn and step, C++ and Python peers
 void bench_render(const BenchOptions& options, const Report& report); // frames/s
-void bench_replay(const BenchOptions& options,
-                  const Report& report); // inserts/s, samples/s, in process and over ZeroMQ
-void bench_replay_writer(const BenchOptions& options,
-                         const Report& report); // microseconds per step written, beside memcpy
-void bench_replay_scale(const BenchOptions& options,
-                        const Report& report); // ns per item, 10^4 to 10^7 of them
-void bench_replay_shards(const BenchOptions& options,
-                         const Report& report); // items/s with 1, 2, 4 shards and clients
-void bench_replay_soak(const BenchOptions& options,
-                       const Report& report); // MB/hour of a full shard under load
-void bench_storage(const BenchOptions& options,
-                   const Report& report); // MB/s of spill, ms of checkpoints, beside plain loops
-void bench_replay_disk(const BenchOptions& options,
-                       const Report& report); // tables larger than memory, and their checkpoints
+void bench_replay(
+    const BenchOptions& options,
+    const Report& report); // items/s in process, between processes and of several shards; copies
+void bench_replay_disk(
+    const BenchOptions& options,
+    const Report& report); // spilling, checkpoints, storage, codecs, large tables
 void bench_wire(const BenchOptions& options,
                 const Report& report); // messages/s between processes: tcp, ipc, shared memory
-void bench_codec(const BenchOptions& options,
-                 const Report& report); // bytes per transition, encoding frames/s, decoding GB/s
 void bench_collectives(const BenchOptions& options,
                        const Report& report); // all_reduce latency, GB/s
 void bench_collective_faults(const BenchOptions& options,

@@ -1,8 +1,6 @@
 // Training images per second of the classifier's ResNet-50, one replica, on batches that lie ready:
 // uint8 pictures of 224x224, 8 in a batch, normalised in the step; label smoothing, backward, SGD
 // with momentum and weight decay, metrics. And steps per second of optimizers over its parameters.
-#include <functional>
-#include <memory>
 
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/rand.h>
@@ -12,10 +10,10 @@
 #include <torch/optim/sgd.h>
 
 #include "experiments/bench/bench.hpp"
-#include "learner/nn/fused_sgd.hpp"
-#include "learner/nn/fused_torch_adam.hpp"
-#include "learner/nn/precision.hpp"
-#include "learner/replica_threads.hpp"
+#include "learner/nn/kernels/fused_sgd.hpp"
+#include "learner/nn/kernels/fused_torch_adam.hpp"
+#include "learner/nn/kernels/precision.hpp"
+#include "learner/replicas/replica_threads.hpp"
 #include "learner/workloads/classifier.hpp"
 #include "learner/workloads/resnet.hpp"
 

@@ -1,16 +1,16 @@
 // How many nodes one head holds: its supervisor with --nodes simulated nodes and as many
 // environments, a shard, a learner and an evaluator on them, all with the real SupervisorActor
 // behind the real Remoting on the loopback interface, plain and with a deployment's keys. Every
-// node has an actor system and a connection of its own in one of a few processes
-// (simulated_nodes.hpp); it and each role give a sign of life a second, and count as lost after the
-// 15 s of every run. Measured:
+// node has its own actor system and connection in one of a few processes (simulated_nodes.hpp).
+// Nodes and roles send a heartbeat every second and count as lost after 15 s, as in every run.
+// Measured:
 //   - from the first connection until all nodes have joined and all roles are up;
-//   - while all beat for --seconds: this process's CPU per sign of life; and for as long again how
-//     long another process waits for an answer from the supervisor's mailbox;
-//   - a fiftieth of the nodes falls silent, up to a second after their last sign of life: until the
-//     head is told;
-//   - as many are killed with their connections: from the signal until the head is told;
-//   - what ran on either is up again elsewhere, and both are back in their next life;
+//   - while all beat for --seconds: this process's CPU per heartbeat; then, for the same time, the
+//   latency of a request from another process to the supervisor;
+//   - a fiftieth of the nodes falls silent, up to a second after the last heartbeat: until the head
+//   notices;
+//   - as many are killed with their connections: from the signal until the head notices;
+//   - until their roles run elsewhere, and until the nodes have joined again;
 //   - this process's memory and descriptors with all of them.
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -26,8 +25,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "actors/descriptor_limit.hpp"
-#include "actors/supervisor_actor.hpp"
+#include "actors/remoting/descriptor_limit.hpp"
+#include "actors/supervision/supervisor_actor.hpp"
 #include "env/child_process.hpp"
 #include "experiments/bench/bench_folder.hpp"
 #include "experiments/bench/run_listener.hpp"
@@ -118,7 +117,7 @@ public:
         config_(true),
         system_(config_),
         listener_(system_, options.nodes),
-        // Connections come at the port's number that the supervisor is told before there is one.
+        // The supervisor gets the port's number before the port exists.
         supervisor_(
             system_.spawn(supervisor_actor, options_of(options.nodes, listener_.handle(), ".", 1))),
         remoting_(system_, {.keys = own_keys_,
@@ -246,7 +245,7 @@ private:
       took.push_back(lost.at(key) - when);
     listener_.wait_until_up();
     if (!took.empty())
-      tell(what + ": until the head is told", took, "s");
+      tell(what + ": until the head notices", took, "s");
     double first = now();
     for (const auto& [key, when] : since)
       first = std::min(first, when);

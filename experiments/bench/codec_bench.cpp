@@ -1,11 +1,10 @@
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "env/make.hpp"
-#include "experiments/bench/bench.hpp"
-#include "replay/column_codec.hpp"
+#include "env/make/make.hpp"
+#include "experiments/bench/replay_setup.hpp"
+#include "replay/chunks/column_codec.hpp"
 
 namespace troupe::experiments {
 
@@ -16,7 +15,7 @@ constexpr std::size_t kChunks = 8;
 constexpr std::size_t kWindow = 6; // 3 stacked frames and those 3 steps later
 constexpr int kActionRepeat = 1;
 
-/// Time steps of one task under random actions, column by column as a chunk has them.
+/// Time steps of one task under random actions, by column.
 struct Recording {
   struct Column {
     replay::ColumnShape shape;
@@ -72,7 +71,7 @@ public:
 
   void run(const std::string& name, replay::Compression wanted) {
     const auto give = [&](Figure figure) {
-      figure.bench = "codec";
+      figure.bench = "replay_disk";
       figure.config = {
           {"task", task_}, {"compression", name}, {"rows per chunk", std::to_string(kChunkRows)}};
       report_(figure);
@@ -89,7 +88,7 @@ public:
     size.metric = "memory per transition with action, reward and discount";
     size.unit = "bytes";
     give(size);
-    give(measure_rate(options_, "codec", "encoding", "frames/s", [&] {
+    give(measure_rate(options_, "replay_disk", "encoding", "frames/s", [&] {
       encode(recording_.frame, wanted);
       return static_cast<double>(kChunks * kChunkRows);
     }));
@@ -97,7 +96,7 @@ public:
     const std::size_t row_bytes = recording_.frame.shape.row_bytes;
     std::vector<std::byte> out(64 * kWindow * row_bytes); // more than a cache holds
     std::size_t turn = 0;
-    give(measure_rate(options_, "codec", "decoding random windows of 6 frames", "GB/s", [&] {
+    give(measure_rate(options_, "replay_disk", "decoding random windows of 6 frames", "GB/s", [&] {
       decode(frames, random() % (kChunks * kChunkRows - kWindow + 1),
              out.data() + turn++ % 64 * kWindow * row_bytes);
       return static_cast<double>(kWindow * row_bytes) * 1e-9;
@@ -138,7 +137,7 @@ private:
 
 } // namespace
 
-void bench_codec(const BenchOptions& options, const Report& report) {
+void replay_setup::bench_codec(const BenchOptions& options, const Report& report) {
   std::vector<std::string> tasks = options.tasks;
   if (tasks.empty())
     tasks = {"cartpole_balance", "reacher_easy", "finger_spin",      "ball_in_cup_catch",

@@ -1,17 +1,15 @@
 // How long until every surviving rank of 3 knows, by name, of a rank that is killed, frozen (with a
 // deadline of 2 s) or makes another call, in the middle of all_reduces of 25 MiB: from the signal
-// or the wrong call to the last survivor's exception; and until both survivors, as an elastic
-// group, have made the next all_reduce without it. And of a rank whose gradient is not finite: from
-// before its backward pass to the refusal of the update on all. Processes over shared memory, Gloo
-// and both (two hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing to
-// kill: a rank leaves.
+// or the wrong call to the last survivor's exception. And of a rank whose gradient is not finite:
+// from before its backward pass to the refusal of the update on all. Processes over shared memory,
+// Gloo and both (two hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing
+// to kill: a rank leaves.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <latch>
-#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -20,13 +18,12 @@
 #include <ATen/ops/ones.h>
 #include <torch/optim/sgd.h>
 
+#include "collectives/backends/hierarchical_backend.hpp"
 #include "collectives/communicator.hpp"
-#include "collectives/elastic_group.hpp"
-#include "collectives/hierarchical_backend.hpp"
-#include "collectives/rendezvous.hpp"
+#include "collectives/rendezvous/rendezvous.hpp"
 #include "experiments/bench/bench.hpp"
 #include "experiments/bench/rank_process.hpp"
-#include "learner/wrapped_optimizer.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -67,18 +64,17 @@ void call_otherwise(Communicator& communicator, const std::string& fault) {
 
 struct End {
   double at = 0;
-  double again = 0; // the first all_reduce without rank 1; 0: not tried
   std::string message;
 };
 
-/// Sums until somebody fails.
+/// Sums until a rank fails.
 End sum_until_failure(Communicator& communicator) {
   auto tensor = at::ones({kElements}, at::kFloat);
   try {
     while (true)
       communicator.all_reduce(tensor, ReduceOp::mean);
   } catch (const CollectiveError& error) {
-    return {now(), 0, error.what()};
+    return {now(), error.what()};
   }
 }
 
@@ -120,47 +116,39 @@ End train_until_refused(Communicator& communicator) {
       optimizer.step();
     }
   } catch (const std::runtime_error& error) {
-    return {now(), 0, error.what()};
+    return {now(), error.what()};
   }
 }
 
 /// A rank's process: says "running", and the end when it comes. The note is the fault.
 void be_rank(const Seat& seat) {
   at::set_num_threads(1);
-  collectives::ElasticGroup::Options options;
-  options.factory = factory_of(seat);
-  options.communicator = kOptions;
-  options.regroup_deadline = std::chrono::seconds(3);
-  collectives::ElasticGroup group(
-      collectives::connect_rendezvous("127.0.0.1", seat.port, options.communicator), "faults",
-      seat.rank, seat.size, options);
+  const auto communicator =
+      factory_of(seat)(collectives::connect_rendezvous("127.0.0.1", seat.port, kOptions), seat.rank,
+                       seat.size, kOptions);
   if (seat.note == kNotFinite) {
-    const auto end = train_until_refused(group.communicator());
-    std::printf("%.9f %.9f %s\n", end.at, end.again, end.message.c_str());
+    const auto end = train_until_refused(*communicator);
+    std::printf("%.9f %s\n", end.at, end.message.c_str());
     std::fflush(stdout);
     std::_Exit(0);
   }
-  sum_before(group.communicator());
+  sum_before(*communicator);
   say_running();
   if (seat.rank == 1 && seat.note.starts_with("another")) {
     try {
-      call_otherwise(group.communicator(), seat.note);
+      call_otherwise(*communicator, seat.note);
     } catch (const CollectiveError&) {
     }
     std::_Exit(0);
   }
-  auto end = sum_until_failure(group.communicator());
-  group.regroup(end.message);
-  auto tensor = at::ones({kElements}, at::kFloat);
-  group.communicator().all_reduce(tensor, ReduceOp::mean);
-  std::printf("%.9f %.9f %s\n", end.at, now(), end.message.c_str());
+  const auto end = sum_until_failure(*communicator);
+  std::printf("%.9f %s\n", end.at, end.message.c_str());
   std::fflush(stdout);
   std::_Exit(0);
 }
 
 struct Outcome {
   double seconds = 0; // until both know
-  double again = 0;   // until both have made the next call
   std::string message;
 };
 
@@ -168,8 +156,6 @@ Outcome outcome_of(double begin, const std::vector<End>& ends) {
   Outcome result;
   for (const auto& end : ends) {
     result.seconds = std::max(result.seconds, end.at - begin);
-    if (end.again > 0)
-      result.again = std::max(result.again, end.again - begin);
     result.message = end.message;
     if (end.message.find("rank 1") == std::string::npos
         && end.message.find("replica 1") == std::string::npos)
@@ -200,7 +186,7 @@ Outcome with_processes(const std::string& backend, const std::string& fault,
   for (const int survivor : {0, 2}) {
     std::istringstream line(ranks[static_cast<std::size_t>(survivor)].line());
     End end;
-    if (!(line >> end.at >> end.again >> std::ws) || !std::getline(line, end.message))
+    if (!(line >> end.at >> std::ws) || !std::getline(line, end.message))
       throw std::runtime_error("bench collective_faults: " + backend + ", " + fault
                                + ": a survivor ended without a word");
     ends.push_back(end);
@@ -245,31 +231,23 @@ void bench_collective_faults(const BenchOptions& options, const Report& report) 
   if (!options.join.empty())
     return be_rank(parse_seat(options.join));
   const auto measure = [&](const std::string& backend, const std::string& fault, auto run) {
-    std::vector<double> known, again;
+    std::vector<double> known;
     std::string message;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
       const Outcome outcome = run();
       known.push_back(outcome.seconds * 1e3);
-      if (outcome.again > 0)
-        again.push_back(outcome.again * 1e3);
       message = outcome.message;
     }
-    const auto tell = [&](const char* metric, const std::vector<double>& milliseconds) {
-      if (milliseconds.empty())
-        return;
-      auto figure = median_of(milliseconds);
-      figure.bench = "collective_faults";
-      figure.metric = metric;
-      figure.unit = "ms";
-      figure.config = {{"backend", backend},
-                       {"fault", fault},
-                       {"ranks", std::to_string(kRanks)},
-                       {"deadline", "2 s"},
-                       {"said", message}};
-      report(figure);
-    };
-    tell("until all survivors know", known);
-    tell("until the survivors' next call is done", again);
+    auto figure = median_of(known);
+    figure.bench = "collective_faults";
+    figure.metric = "until all survivors know";
+    figure.unit = "ms";
+    figure.config = {{"backend", backend},
+                     {"fault", fault},
+                     {"ranks", std::to_string(kRanks)},
+                     {"deadline", "2 s"},
+                     {"said", message}};
+    report(figure);
   };
   for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
     for (const std::string& fault : {std::string("kill -9"), std::string("freeze"), kNotFinite})

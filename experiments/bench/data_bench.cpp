@@ -11,8 +11,8 @@
 #include "env/random.hpp"
 #include "experiments/bench/bench.hpp"
 #include "experiments/bench/bench_folder.hpp"
-#include "learner/data/open_dataset.hpp"
-#include "learner/data/picture.hpp"
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/pictures/picture.hpp"
 
 namespace troupe::experiments {
 namespace {

@@ -8,7 +8,6 @@
 // memory; run under a launcher it measures the group that it is in.
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <stdexcept>
 
 #include <fcntl.h>
@@ -23,15 +22,15 @@
 #include <torch/utils.h>
 
 #include "collectives/communicator.hpp"
-#include "collectives/place.hpp"
-#include "collectives/socket.hpp"
+#include "collectives/mesh/socket.hpp"
+#include "collectives/rendezvous/process_topology.hpp"
 #include "collectives/timeline.hpp"
 #include "experiments/bench/bench.hpp"
-#include "learner/nn/fused_sgd.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
+#include "learner/nn/kernels/fused_sgd.hpp"
 #include "learner/nn/module_state.hpp"
-#include "learner/replica_threads.hpp"
+#include "learner/replicas/replica_threads.hpp"
 #include "learner/workloads/resnet.hpp"
-#include "learner/wrapped_optimizer.hpp"
 
 extern char** environ;
 
@@ -105,7 +104,8 @@ Figure rate_figure(std::vector<double> values, int processes) {
 }
 
 /// One process of a group.
-void train(const BenchOptions& options, const collectives::Place& place, const Report& report) {
+void train(const BenchOptions& options, const collectives::ProcessTopology& place,
+           const Report& report) {
   keep_freed_memory();
   learner::prepare_compute_thread(1);
   std::unique_ptr<Communicator> communicator;
@@ -136,7 +136,7 @@ void train(const BenchOptions& options, const collectives::Place& place, const R
 
 /// This program again as rank `rank` of `size`; what it prints goes to `output` if that is not -1.
 pid_t start(const BenchOptions& options, int rank, int size, int port, int output) {
-  std::vector<std::string> arguments{"troupe", "bench", "ddp", "--repetitions", "1", "--json"};
+  std::vector<std::string> arguments{"troupe bench", "ddp", "--repetitions", "1", "--json"};
   if (!options.timeline.empty() && size > 1)
     arguments.insert(arguments.end(), {"--timeline", options.timeline});
   const auto number = std::to_string(rank), count = std::to_string(size);
@@ -211,7 +211,7 @@ double rate_apart(const BenchOptions& options) {
 } // namespace
 
 void bench_ddp(const BenchOptions& options, const Report& report) {
-  const auto place = collectives::place_of_this_process();
+  const auto place = collectives::topology_of_this_process();
   if (place.source != "single")
     return train(options, place, report);
   std::vector<double> one, apart, two, efficiency, of_possible;

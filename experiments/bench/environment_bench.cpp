@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "env/gym/gym.hpp"
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/physics.hpp"
 #include "env/random.hpp"
 #include "experiments/bench/bench.hpp"

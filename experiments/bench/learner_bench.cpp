@@ -1,9 +1,6 @@
 // D4PG updates per second on batches that lie ready: prepare, both losses and their gradients, both
 // optimizers, target networks. No replay, no environment. And the acting policy's latency.
 #include <algorithm>
-#include <functional>
-#include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <vector>
 
@@ -12,8 +9,8 @@
 #include <torch/types.h>
 
 #include "experiments/bench/bench.hpp"
-#include "learner/replica_threads.hpp"
-#include "learner/workloads/d4pg.hpp"
+#include "learner/agents/d4pg/d4pg.hpp"
+#include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -56,7 +53,7 @@ std::vector<Problem> problems() {
   return {peer, cheetah, deep, pixels, drq};
 }
 
-/// Those whose name has one of options.tasks in it; all where there are none.
+/// The entries whose name contains one of options.tasks; all if options.tasks is empty.
 std::vector<Problem> wanted_problems(const BenchOptions& options) {
   auto all = problems();
   std::string names;

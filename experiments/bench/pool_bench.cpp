@@ -196,7 +196,7 @@ void bench_task(const BenchOptions& options, const Report& report, const std::st
   }
 }
 
-/// The slowest step of all in two episodes over the median one: 1 if resets cost nobody anything.
+/// The slowest step of two episodes divided by the median step: 1 if resets cost no time.
 void bench_stall(const BenchOptions& options, const Report& report, const Setting& setting) {
   const std::string task = "cheetah_run";
   std::vector<double> slowest;

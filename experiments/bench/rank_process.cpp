@@ -4,8 +4,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "collectives/hierarchical_backend.hpp"
-#include "collectives/rendezvous.hpp"
+#include "collectives/backends/hierarchical_backend.hpp"
+#include "collectives/rendezvous/rendezvous.hpp"
 
 namespace troupe::experiments {
 
@@ -55,8 +55,8 @@ std::vector<ChildProcess> start_ranks(const std::string& stage, const std::strin
   std::vector<ChildProcess> ranks;
   for (int rank = 0; rank < size; ++rank)
     ranks.emplace_back("/proc/self/exe",
-                       std::vector<std::string>{"bench", stage, "--seconds",
-                                                std::to_string(options.seconds), "--join",
+                       std::vector<std::string>{stage, "--seconds", std::to_string(options.seconds),
+                                                "--join",
                                                 backend + ":" + meeting + ":" + std::to_string(rank)
                                                     + ":" + std::to_string(size) + ":" + note});
   return ranks;

@@ -25,8 +25,8 @@ Seat parse_seat(const std::string& text);
 std::unique_ptr<collectives::Communicator>
 take(const Seat& seat, const collectives::CommunicatorOptions& options = {});
 
-/// `size` processes that run `troupe bench STAGE --join SEAT` with these options. `port`: of a
-/// rendezvous that is served already; 0: one that is free, where rank 0 will serve it.
+/// `size` processes that run `troupe bench STAGE --join SEAT` with these options. `port`: of an
+/// existing rendezvous; 0: a free one, which rank 0 will serve.
 std::vector<ChildProcess> start_ranks(const std::string& stage, const std::string& backend,
                                       int size, const BenchOptions& options,
                                       const std::string& note = {}, int port = 0);

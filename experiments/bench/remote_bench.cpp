@@ -1,11 +1,8 @@
-#include <algorithm>
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -68,7 +65,7 @@ public:
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     const std::string package =
         (std::filesystem::path(TROUPE_CONFIG_DIR) / "../../env/remote/python").string();
-    // -c instead of PYTHONPATH: nobody's environment is changed.
+    // -c instead of PYTHONPATH, to leave the environment unchanged.
     const std::string code = "import sys; sys.path.insert(0, sys.argv.pop(1)); "
                              "from troupe_env.__main__ import main; sys.exit(main())";
     std::vector<std::string> words{"python3",

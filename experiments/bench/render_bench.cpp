@@ -1,15 +1,12 @@
 #include <time.h>
 
 #include <chrono>
-#include <functional>
 #include <future>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "env/caster/cuda/batch_caster.hpp"
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/plugin/rollout.hpp"
 #include "env/render/cast_renderer.hpp"
 #include "experiments/bench/bench.hpp"
@@ -158,10 +155,10 @@ void bench_stepping(const BenchOptions& options, const Report& report, const Set
   report(figure);
 }
 
-/// Pictures per second of batches on the first GPU; nothing where there is none.
+/// Pictures per second of batches on the first GPU; nothing without a GPU.
 void bench_batches(const BenchOptions& options, const Report& report, const Setting& setting) {
   constexpr int kEnvironments = 64;
-  if (!env::no_batch_caster().empty())
+  if (!env::BatchCaster::unavailable().empty())
     return;
   std::vector<std::unique_ptr<env::Environment>> environments;
   std::vector<const mjModel*> models;
@@ -174,12 +171,12 @@ void bench_batches(const BenchOptions& options, const Report& report, const Sett
     states.push_back(&environment->physics()->data());
     environments.push_back(std::move(environment));
   }
-  const auto caster = env::make_batch_caster(
+  env::BatchCaster caster(
       env::caster_model(environments[0]->physics()->compiled()), kEnvironments,
       {.height = setting.side, .width = setting.side, .effects = setting.effects});
   Figure figure =
       measure_rate(options, "render", setting.metric("batch of 64 on a GPU"), "frames/s", [&] {
-        caster->draw(models, states);
+        caster.draw(models, states);
         return static_cast<double>(kEnvironments);
       });
   figure.config = {{"task", setting.task},

@@ -1,6 +1,7 @@
 #include "experiments/bench/replay_setup.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -10,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "replay/shard_host.hpp"
+#include "replay/service/shard_host.hpp"
 
 namespace troupe::experiments::replay_setup {
 
@@ -58,7 +59,7 @@ replay::TableConfig prioritized(replay::TableConfig config) {
 }
 
 Stream::Stream(const Kind& kind, std::uint64_t writer_id)
-    : writer_(kind.spec, writer_id),
+    : writer_(replay::transition_writer(kind.spec, writer_id)),
       action_(static_cast<std::size_t>(kind.spec.action_size), 0.5F),
       frame_bytes_(kind.spec.frame.bytes()),
       frames_(kFrames * frame_bytes_) {
@@ -71,11 +72,11 @@ const std::byte* Stream::frame(std::size_t ahead) const {
 }
 
 void Stream::step() {
-  std::memcpy(writer_.next_frame().data(), frame(), frame_bytes_);
+  std::memcpy(writer_.next(replay::kFrame).data(), frame(), frame_bytes_);
   if (step_ == 0)
-    writer_.begin();
+    begin_episode(writer_);
   else
-    writer_.append(action_, 1, 1, step_ == kEpisode);
+    append_step(writer_, action_, 1, 1, step_ == kEpisode);
   step_ = step_ == kEpisode ? 0 : step_ + 1;
 }
 
@@ -92,6 +93,23 @@ Batch::Batch(const replay::TransitionSpec& spec)
       reward(kBatch),
       discount(kBatch),
       key(kBatch) {}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void report_values(const Report& report, const std::string& bench, const std::string& metric,
+                   const std::string& unit, const std::vector<double>& values,
+                   const Config& config) {
+  Figure figure = median_of(values);
+  figure.bench = bench;
+  figure.metric = metric;
+  figure.unit = unit;
+  figure.config = config;
+  report(figure);
+}
 
 void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
                  const std::string& metric, const std::string& unit, const std::string& where,
@@ -136,14 +154,6 @@ double cpu_seconds(pid_t process) {
   double system = 0;
   fields >> user >> system;
   return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-}
-
-double resident_bytes(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/statm");
-  double total = 0;
-  double resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
 } // namespace troupe::experiments::replay_setup

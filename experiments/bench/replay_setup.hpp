@@ -1,10 +1,10 @@
 #pragma once
 
-// What the benchmarks of replay share: the items of the peers, a stream of them, a shard in a
-// process of its own.
+// Shared by the benchmarks of replay.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -12,16 +12,16 @@
 
 #include "env/wire/shared_memory.hpp"
 #include "experiments/bench/bench.hpp"
-#include "replay/batch.hpp"
-#include "replay/table.hpp"
-#include "replay/writer.hpp"
+#include "replay/batch/batch.hpp"
+#include "replay/table/table.hpp"
+#include "replay/writers/n_step_items.hpp"
 
 namespace troupe::experiments::replay_setup {
 
 constexpr std::int64_t kBatch = 256;
 
-/// What is measured: the same items as of the peers (24 floats and 6 actions; 84x84x9 pixels, which
-/// are three stacked frames), with the size of the table.
+/// The items that are measured, as in the peers' benchmarks (24 floats and 6 actions; 84x84x9
+/// pixels, which are three stacked frames), and the size of the table.
 struct Kind {
   std::string name;
   replay::TransitionSpec spec;
@@ -44,12 +44,12 @@ public:
   replay::InsertionPtr take() { return writer_.take(); }
 
   std::size_t frame_bytes() const { return frame_bytes_; }
-  /// The frame that comes so many steps from now; 64 that take turns.
+  /// The frame of the step `ahead` steps from now; 64 frames repeat.
   const std::byte* frame(std::size_t ahead = 0) const;
 
 private:
   static constexpr std::size_t kFrames = 64;
-  replay::TransitionWriter writer_;
+  replay::Writer writer_;
   std::vector<float> action_;
   std::size_t frame_bytes_;
   std::vector<std::byte> frames_;
@@ -66,14 +66,20 @@ struct Batch {
   std::vector<std::uint64_t> key;
 };
 
+using Config = std::map<std::string, std::string>;
+
+double seconds_of(const std::function<void()>& work);
+void report_values(const Report& report, const std::string& bench, const std::string& metric,
+                   const std::string& unit, const std::vector<double>& values,
+                   const Config& config);
 void report_rate(const BenchOptions& options, const Report& report, const Kind& kind,
                  const std::string& metric, const std::string& unit, const std::string& where,
                  const std::function<double()>& chunk);
 
 using Sharing = std::optional<env::wire::SharedMemory>;
 
-/// A shard with its data port in a process of its own, ended with this object. To be made before
-/// this process has threads.
+/// A shard with its data port in a separate process, which ends with this object. Construct it
+/// before this process starts threads.
 class ServerProcess {
 public:
   ServerProcess(const replay::TableConfig& config, const replay::Signature& signature,
@@ -89,8 +95,14 @@ private:
   std::string endpoint_;
 };
 
-/// Processor time of another process so far, of all its threads, in seconds; and its memory.
+/// Processor time of another process so far, of all its threads, in seconds.
 double cpu_seconds(pid_t process);
-double resident_bytes(pid_t process);
+
+/// Of the stage replay_disk: bytes per transition, encoding frames/s, decoding GB/s of tasks'
+/// frames.
+void bench_codec(const BenchOptions& options, const Report& report);
+
+/// Part of the stage replay: items/s of 1, 2 and 4 shards, each in its own process with a client.
+void bench_shards(const BenchOptions& options, const Report& report, const Kind& kind);
 
 } // namespace troupe::experiments::replay_setup

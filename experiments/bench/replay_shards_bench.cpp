@@ -3,7 +3,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,8 +13,8 @@
 #include <vector>
 
 #include "experiments/bench/replay_setup.hpp"
-#include "replay/remote.hpp"
-#include "replay/wire_format.hpp"
+#include "replay/service/remote.hpp"
+#include "replay/service/wire_format.hpp"
 
 namespace troupe::experiments {
 
@@ -26,9 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDeadline{60};
 constexpr int kInsert = 16; // items per insertion
-
-/// What one client does over and over; gives how many items that was.
-using Work = std::function<double()>;
 
 struct Done { // by one client
   double items = 0;
@@ -45,8 +41,8 @@ double own_cpu_seconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// A client of one shard in a process of its own: fills the shard, and then inserts or samples each
-/// time it is told to, for the same time.
+/// A client of one shard in a separate process: fills the shard, then inserts or samples for the
+/// same time at each command.
 class ClientProcess {
 public:
   ClientProcess(const Kind& kind, const std::string& endpoint, std::uint64_t writer_id,
@@ -54,7 +50,7 @@ public:
     int orders[2] = {-1, -1};
     int results[2] = {-1, -1};
     if (::pipe(orders) != 0 || ::pipe(results) != 0 || (process_ = ::fork()) < 0)
-      throw std::runtime_error(std::string("bench replay_shards: ") + std::strerror(errno));
+      throw std::runtime_error(std::string("bench replay: ") + std::strerror(errno));
     if (process_ == 0) {
       ::close(orders[1]);
       ::close(results[0]);
@@ -82,12 +78,12 @@ public:
 
   void order(char what) {
     if (::write(order_, &what, 1) != 1)
-      throw std::runtime_error("bench replay_shards: a client is gone");
+      throw std::runtime_error("bench replay: a client is gone");
   }
   Done result() {
     Done done;
     if (::read(result_, &done, sizeof done) != static_cast<ssize_t>(sizeof done))
-      throw std::runtime_error("bench replay_shards: a client failed");
+      throw std::runtime_error("bench replay: a client failed");
     return done;
   }
 
@@ -101,16 +97,16 @@ private:
     const auto insert = [&](int each) {
       const auto insertion = stream.next(each);
       if (!client.insert(insertion, Clock::now() + kDeadline))
-        throw std::runtime_error("bench replay_shards: an insertion was not accepted in time");
+        throw std::runtime_error("bench replay: an insertion was not accepted in time");
       return static_cast<double>(insertion->items.size());
     };
     const auto flush = [&] {
       if (!client.flush(Clock::now() + kDeadline))
-        throw std::runtime_error("bench replay_shards: insertions were not accepted in time");
+        throw std::runtime_error("bench replay: insertions were not accepted in time");
     };
     const auto sample = [&] {
       if (!client.sample(kBatch, batch.view(), 0, Clock::now() + kDeadline))
-        throw std::runtime_error("bench replay_shards: no sample in time");
+        throw std::runtime_error("bench replay: no sample in time");
       return static_cast<double>(kBatch);
     };
     for (double filled = 0; filled < static_cast<double>(kind.items);)
@@ -137,7 +133,7 @@ private:
   int result_ = -1;
 };
 
-/// Bytes of the messages that bring one item to a shard and one to a learner.
+/// Bytes of the messages per inserted and per sampled item.
 void message_bytes(const Report& report, const Kind& kind) {
   const auto bytes = [](const env::wire::Message& message) {
     double sum = static_cast<double>(message.header.size());
@@ -161,13 +157,9 @@ void message_bytes(const Report& report, const Kind& kind) {
       bytes(replay::encode_sample(replay::RowLayout(kind.spec), 1, 1, 0, sampled,
                                   [](std::size_t size) { return env::wire::Frame(size); }));
   for (const auto& [what, value] : {std::pair{"insert", inserted / items},
-                                    std::pair{"sample", sample / static_cast<double>(kBatch)}}) {
-    Figure figure = median_of({value});
-    figure.bench = "replay_shards";
-    figure.metric = kind.name + " " + what + ", message bytes";
-    figure.unit = "bytes/item";
-    report(figure);
-  }
+                                    std::pair{"sample", sample / static_cast<double>(kBatch)}})
+    report_values(report, "replay", kind.name + " " + what + ", message bytes", "bytes/item",
+                  {value}, {});
 }
 
 void measure(const BenchOptions& options, const Report& report, Kind kind, int shards,
@@ -203,7 +195,7 @@ void measure(const BenchOptions& options, const Report& report, Kind kind, int s
       for (const auto& server : servers)
         servers_cpu += cpu_seconds(server->process());
       if (repetition < 0)
-        continue; // filling, and what is made when it is first needed
+        continue; // warms up
       rates.push_back(rate);
       of_server.push_back(items / std::max(servers_cpu, 1e-3));
       of_both.push_back(items / std::max(servers_cpu + clients_cpu, 1e-3));
@@ -211,29 +203,21 @@ void measure(const BenchOptions& options, const Report& report, Kind kind, int s
     const std::string name = kind.name + (what == 'i' ? " insert, 16 at a time" : " sample of 256");
     for (const auto& [unit, values] :
          {std::pair{"items/s", &rates}, std::pair{"items/s of the shards' CPU", &of_server},
-          std::pair{"items/s of all CPU", &of_both}}) {
-      Figure figure = median_of(*values);
-      figure.bench = "replay_shards";
-      figure.metric = name;
-      figure.unit = unit;
-      figure.config = {{"shards", std::to_string(shards)},
-                       {"clients", std::to_string(shards)},
-                       {"transport", sharing ? "shared memory" : "ZeroMQ, tcp loopback"}};
-      report(figure);
-    }
+          std::pair{"items/s of all CPU", &of_both}})
+      report_values(report, "replay", name, unit, *values,
+                    {{"shards", std::to_string(shards)},
+                     {"transport", sharing ? "shared memory" : "ZeroMQ, tcp loopback"}});
   }
 }
 
 } // namespace
 
-/// Shards in processes of their own and as many clients, each with one shard.
-void bench_replay_shards(const BenchOptions& options, const Report& report) {
-  for (const Kind& kind : kinds()) {
-    message_bytes(report, kind);
-    for (const Sharing& sharing : {Sharing{}, Sharing{env::wire::SharedMemory{}}})
-      for (const int shards : {1, 2, 4})
-        measure(options, report, kind, shards, sharing);
-  }
+void replay_setup::bench_shards(const BenchOptions& options, const Report& report,
+                                const Kind& kind) {
+  message_bytes(report, kind);
+  for (const Sharing& sharing : {Sharing{}, Sharing{env::wire::SharedMemory{}}})
+    for (const int shards : {1, 2, 4})
+      measure(options, report, kind, shards, sharing);
 }
 
 } // namespace troupe::experiments

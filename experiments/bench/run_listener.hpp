@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "actors/messages.hpp"
+#include "actors/protocol/messages.hpp"
 
 namespace troupe::experiments {
 
@@ -43,7 +43,7 @@ public:
           return std::all_of(whom.begin(), whom.end(),
                              [this](const Key& key) { return lost_.contains(key); });
         },
-        "the supervisor tells of all that are lost");
+        "the supervisor reports every loss");
     return lost_;
   }
   void forget() { lost_.clear(); }

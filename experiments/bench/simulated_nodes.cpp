@@ -12,8 +12,8 @@
 
 #include <caf/io/all.hpp>
 
-#include "actors/messages.pb.h"
-#include "actors/node_info.hpp"
+#include "actors/protocol/messages.pb.h"
+#include "actors/supervision/node_info.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -32,10 +32,10 @@ auto first_beat(const SimulatedLife& shared) {
 
 /// A role's actor and the handle of its process in one.
 caf::behavior role_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
-                            const Shared& shared, const Encoded& life) {
+                            const Shared& shared, const ProtoBytes& life) {
   self->request(head, kAnswer, hello_atom_v, life)
       .then(
-          [=](const Encoded&) {
+          [=](const ProtoBytes&) {
             self->send(head, joined_atom_v, life, caf::actor(self), caf::actor(self),
                        std::string("tcp://127.0.0.1:9"));
             self->delayed_send(self, first_beat(*shared), tick_atom_v);
@@ -46,7 +46,8 @@ caf::behavior role_stand_in(caf::event_based_actor* self, const SupervisorActor&
               self->send(head, beat_atom_v, life, caf::actor(self));
             self->delayed_send(self, shared->period, tick_atom_v);
           },
-          [](beat_atom) {}, [](wire_atom, const Encoded&) {}, [self](stop_atom) { self->quit(); }};
+          [](beat_atom) {}, [](wire_atom, const ProtoBytes&) {},
+          [self](stop_atom) { self->quit(); }};
 }
 
 /// What NodeActor does, without processes.
@@ -59,7 +60,7 @@ caf::behavior node_stand_in(caf::event_based_actor* self, const SupervisorActor&
       shared->roles.erase(found);
     }
   };
-  return {[=](spawn_atom, const Encoded& order) {
+  return {[=](spawn_atom, const ProtoBytes& order) {
             const auto life = decode<wire::ProcessStart>(order).life();
             end(life.role(), life.index());
             const auto who = self->system().spawn(role_stand_in, head, shared, encode(life));
@@ -158,12 +159,12 @@ void play_nodes(const SimulatedSeat& seat, const sigset_t& signals,
   std::_Exit(0);
 }
 
-/// Asks for something that the head refuses, over a connection of its own: through the mailbox of
-/// the supervisor and back.
+/// Sends a request that the head refuses, over a separate connection: the round trip through the
+/// mailbox of the supervisor.
 double ask(caf::scoped_actor& self, const SupervisorActor& head) {
   const auto begin = Clock::now();
   self->request(head, kAnswer, hello_atom_v, encode(wire::Life()))
-      .receive([](const Encoded&) {}, [](const caf::error&) {});
+      .receive([](const ProtoBytes&) {}, [](const caf::error&) {});
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
@@ -215,7 +216,7 @@ SimulatedNode::SimulatedNode(std::string name, std::uint16_t head_port,
   std::string problem;
   self->request(head, kAnswer, node_atom_v,
                 encode(node_info(resources_of(shared_->name), shared_->life)), node_, agent_)
-      .receive([](const Encoded&) {},
+      .receive([](const ProtoBytes&) {},
                [&](const caf::error& error) { problem = explain(system_, error); });
   if (problem.empty())
     return;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/remoting.hpp"
-#include "actors/system.hpp"
+#include "actors/protocol/system.hpp"
+#include "actors/remoting/remoting.hpp"
 
 namespace troupe::experiments {
 
@@ -28,10 +28,10 @@ struct SimulatedLife {
   std::map<std::pair<std::string, std::int32_t>, caf::actor> roles = {};
 };
 
-/// A node in all that its head can see: an actor system and a connection of its own, the messages
-/// of a join, signs of life at the head's rate, and stand-ins for the roles that are placed on it,
-/// which greet, join and beat as their processes do (over the node's connection; a real process has
-/// one of its own). One thread for its actors, one for its clock, one for its connection.
+/// A node as its head sees it: its own actor system and connection, the messages of a join,
+/// heartbeats at the head's rate, and stand-ins for the roles placed on it, which join and send
+/// heartbeats (over the node's connection; a real process has its own). One thread for its actors,
+/// one for its clock, one for its connection.
 class SimulatedNode {
 public:
   /// Joins. Throws std::runtime_error when the head cannot be reached or refuses.
@@ -41,7 +41,7 @@ public:
   SimulatedNode(const SimulatedNode&) = delete;
   SimulatedNode& operator=(const SimulatedNode&) = delete;
 
-  /// No sign of life from now on, its own or its roles'; its connection stays.
+  /// Stops the heartbeats of the node and its roles; its connection stays open.
   void fall_silent() { shared_->silent = true; }
   bool is_given_up() const { return shared_->given_up; }
   const std::string& name() const { return shared_->name; }
@@ -72,11 +72,11 @@ SimulatedSeat parse_simulated_seat(const std::string& text);
 /// "node-0017"
 std::string simulated_name(int number);
 
-/// The body of such a process. Says "joined N" when all its nodes are in. SIGUSR2: "role NAME
-/// INDEX" of each, then "end"; SIGUSR1: its silent ones are silent now ("role NAME INDEX SECONDS"
-/// of theirs, then "end"), the next time they are back in their next life ("joined N"); SIGTERM: it
-/// ends. Who asks says quantiles ("asked COUNT P50 P99 MOST", milliseconds) at SIGUSR2, of the time
-/// since the last ones.
+/// The body of such a process. Prints "joined N" when all its nodes have joined. SIGUSR2 prints
+/// "role NAME INDEX" of each role, then "end". The first SIGUSR1 silences its silent nodes ("role
+/// NAME INDEX SECONDS" of their roles, then "end"), the next restarts them ("joined N"). SIGTERM
+/// ends it. A process that sends requests prints quantiles at SIGUSR2 ("asked COUNT P50 P99 MOST",
+/// milliseconds), over the time since the previous ones.
 void play_simulated_seat(const SimulatedSeat& seat);
 
 } // namespace troupe::experiments

@@ -23,10 +23,11 @@
 #include <torch/types.h>
 
 #include "experiments/bench/bench.hpp"
-#include "learner/parameter_server_client.hpp"
-#include "learner/parameter_server_host.hpp"
-#include "learner/parameter_server_rule.hpp"
-#include "learner/wrapped_optimizer.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
+#include "learner/parameter_server/parameter_server_client.hpp"
+#include "learner/parameter_server/parameter_server_host.hpp"
+#include "learner/parameter_server/parameter_server_rule.hpp"
+#include "learner/replicas/replica_context.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -60,7 +61,7 @@ double step_time(const std::function<UpdateRuleFactory(int replica)>& rules, dou
       at::set_num_threads(1);
       auto parameter = torch::zeros({200'000});
       ReplicaContext context(
-          ReplicaSeat{.replica_id = id, .num_replicas = kReplicas, .update_rule = rules(id)});
+          ReplicaAssignment{.replica_id = id, .num_replicas = kReplicas, .update_rule = rules(id)});
       const auto optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>(
           std::vector<at::Tensor>{parameter}, torch::optim::SGDOptions(0.1)));
       auto last = Clock::now();
@@ -139,7 +140,7 @@ public:
         begin_(torch::randn({kElements}, generator_) * 0.15) {}
 
   const at::Tensor& begin() const { return begin_; }
-  /// On a batch of its own.
+  /// On a separate batch.
   at::Tensor gradient(const at::Tensor& parameters) {
     const auto x = torch::randn({16, kInputs}, generator_);
     const auto y = truth(x) + 0.1 * torch::randn({16, 1}, generator_);

@@ -2,42 +2,51 @@
 
 #include <CLI/App.hpp>
 
-#include <functional>
 #include <string>
+#include <vector>
 
 namespace troupe::experiments::commands {
 
-/// What a command leaves behind: main() returns it.
+/// Exit codes of commands.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;    // the run failed
 inline constexpr int kMistake = 2;   // flags, files, keys
 inline constexpr int kAborted = 130; // a second signal
 
-/// Each adds one command to the program; `exit_code` is set when it was run. A command throws
-/// std::invalid_argument for a mistake of the user's, anything else for a failure; main() turns
-/// both into the last line and the exit code.
+/// Each adds one command to the program. Those with `exit_code` set it when they do not end with
+/// kDone. A command throws std::invalid_argument for a mistake of the user, anything else for a
+/// failure; run_program() prints it as the last line and chooses the exit code.
 void add_train(CLI::App& app, int& exit_code);
 void add_resume(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);
-void add_evaluate(CLI::App& app, int& exit_code);
-void add_list(CLI::App& app, int& exit_code);
-void add_doctor(CLI::App& app, int& exit_code);
-void add_bench(CLI::App& app, int& exit_code);
-void add_check(CLI::App& app, int& exit_code);
-void add_check_environment(CLI::App& check, int& exit_code); // below `check`
-void add_check_likeness(CLI::App& check, int& exit_code);    // below `check`
-void add_render(CLI::App& app, int& exit_code);
+void add_evaluate(CLI::App& app);
+void add_list(CLI::App& app);
+void add_doctor(CLI::App& app);
+void add_bench(CLI::App& app);
+/// Replaces this process by the program of the benchmarks. Throws std::runtime_error.
+[[noreturn]] void exec_bench(std::vector<std::string> arguments);
+void add_check(CLI::App& app);
+void add_check_environment(CLI::App& check); // below `check`
+void add_check_likeness(CLI::App& check);    // below `check`
+void add_render(CLI::App& app);
 void add_dataset(CLI::App& app, int& exit_code);
-void add_serve(CLI::App& app, int& exit_code);
-void add_replay(CLI::App& app, int& exit_code);
-void add_replay_serve(CLI::App& replay, int& exit_code); // below `replay`
-void add_replay_info(CLI::App& replay, int& exit_code);  // below `replay`
-void add_keys(CLI::App& app, int& exit_code);
+void add_serve(CLI::App& app);
+void add_replay(CLI::App& app);
+void add_replay_serve(CLI::App& replay); // below `replay`
+void add_replay_info(CLI::App& replay);  // below `replay`
+void add_keys(CLI::App& app);
 void add_actor(CLI::App& app, int& exit_code);
 void add_launch(CLI::App& app, int& exit_code);
-void add_cluster_keys(CLI::App& keys, int& exit_code); // below `keys`
-void show_cluster_keys(const std::string& folder);     // what `keys show` prints of a folder
+void add_cluster_keys(CLI::App& keys);             // below `keys`
+void show_cluster_keys(const std::string& folder); // what `keys show` prints of a folder
 void add_node(CLI::App& app, int& exit_code);
 void add_transparent(CLI::App& app, int& exit_code);
+/// Commands that operate a live run.
+void add_status(CLI::App& app);
+void add_top(CLI::App& app);
+void add_logs(CLI::App& app);
+void add_stop(CLI::App& app);
+void add_scale(CLI::App& app);
+void add_restart(CLI::App& app);
 
 } // namespace troupe::experiments::commands

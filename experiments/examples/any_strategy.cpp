@@ -8,11 +8,11 @@
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 
-#include "collectives/place.hpp"
+#include "collectives/rendezvous/process_topology.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/global_batch_norm.hpp"
-#include "learner/replicator.hpp"
-#include "learner/strategy_options.hpp"
-#include "learner/wrapped_optimizer.hpp"
+#include "learner/replicas/replicator.hpp"
+#include "learner/replicas/strategy_options.hpp"
 
 namespace {
 
@@ -102,7 +102,7 @@ private:
 };
 
 int train(const std::string& strategy, int steps) {
-  const auto place = troupe::collectives::place_of_this_process();
+  const auto place = troupe::collectives::topology_of_this_process();
   const auto batches = all_batches(steps);
   const auto unseen = bars(1'000'000, 480);
   Replicator replicator(make_strategy(parse_strategy(strategy), place));
@@ -127,7 +127,7 @@ int train(const std::string& strategy, int steps) {
     std::cout << strategy << " | replicas " << replicator.num_replicas() << " | loss "
               << classifiers[0].evaluate(unseen) << std::endl;
   }
-  replicator.call([](ReplicaContext& context) { // nobody leaves while others still need him
+  replicator.call([](ReplicaContext& context) { // no rank leaves while others need it
     if (context.has_collectives())
       context.barrier();
     return TensorMap{};

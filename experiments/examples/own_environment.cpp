@@ -1,4 +1,4 @@
-// An environment of one's own: a cart on a line is pushed to its middle and kept there.
+// A custom environment: a cart on a line is pushed to its middle and kept there.
 #include <cmath>
 #include <cstring>
 

@@ -147,7 +147,8 @@ void ChildProcesses::fork_child(Child& child, const Start& what) {
   }
   if (child.process < 0)
     fail("fork");
-  ::setpgid(child.process, child.process); // whoever is first, the child or this
+  ::setpgid(child.process,
+            child.process); // both the child and this set it; the order does not matter
   close_if_open(out[1]);
   close_if_open(in[1]);
   child.output = out[0];
@@ -198,7 +199,7 @@ void ChildProcesses::work() {
         request.done = true;
         changed_.notify_all();
       }
-      if (ending_) // what is left dies with this thread
+      if (ending_) // the rest dies with this thread
         return;
       children = running();
     }
@@ -220,7 +221,7 @@ void ChildProcesses::work() {
   }
 }
 
-/// All that is there; `to_the_end`: what has no end of line too.
+/// Reads all available output; with `to_the_end`, also a last line without its end.
 void ChildProcesses::drain(Child& child, bool to_the_end) {
   const auto show = [&](std::string_view line) {
     if (!line.empty() && line.back() == '\r')
@@ -263,9 +264,9 @@ void ChildProcesses::collect(Child& child) {
   const auto process = static_cast<id_t>(child.process);
   if (::waitid(P_PID, process, &about, WEXITED | WNOWAIT | WNOHANG) != 0 || about.si_pid == 0)
     return;
-  ::kill(-child.process, SIGKILL); // before its number may be another's
+  ::kill(-child.process, SIGKILL); // before its number can be reused
   drain(child, true);
-  close_if_open(child.output); // one that left its group may hold it for ever
+  close_if_open(child.output); // a process that left the group may keep it open
   const std::lock_guard lock(mutex_);
   ::waitid(P_PID, process, &about, WEXITED);
   close_if_open(child.input);

@@ -17,9 +17,9 @@
 
 namespace troupe::experiments::launchers {
 
-/// Programs started by this one, each in a process group of its own (signals of the terminal do
-/// not reach them). They die with this process, however it ends. When one ends, the rest of its
-/// group is killed. Their output is read on a thread of this object. Any thread.
+/// Child processes, each in its own process group, out of reach of the terminal's signals. They die
+/// with this process, however it ends. When one ends, the rest of its group is killed. A thread of
+/// this object reads their output. Any thread.
 class ChildProcesses {
 public:
   using Clock = std::chrono::steady_clock;
@@ -47,18 +47,18 @@ public:
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  /// Throws std::runtime_error when this process can have no more.
+  /// Throws std::runtime_error if the system allows no more processes.
   Id start(Start what);
 
-  /// All of the bytes, to its standard input; false when it does not take them by then, or has
-  /// closed it. One thread at a time for each.
+  /// Writes all bytes to its standard input; false if it does not read them by the deadline or has
+  /// closed it. One thread at a time for each child.
   bool write(Id child, std::string_view bytes, Clock::time_point deadline);
   void close_input(Id child);
 
   void send(Id child, int signal) const;
   void kill_group(Id child) const;
 
-  /// How it ended, once; nothing when it runs at the deadline. It is forgotten then.
+  /// Returns its end and forgets the child; nothing if it still runs at the deadline.
   std::optional<End> wait(Id child, Clock::time_point deadline);
 
 private:
@@ -82,7 +82,7 @@ private:
   std::jthread thread_;
 };
 
-/// Runs a program to its end, killed at the deadline, and returns its output's lines with its end.
+/// Runs a program to its end, kills it at the deadline, and returns its output with its end.
 struct Finished {
   ChildProcesses::End end = {};
   std::vector<std::string> lines = {};

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -9,15 +8,15 @@
 
 namespace troupe::experiments::launchers {
 
-/// A command as a shell would take it, for messages: what looks like a secret ("--token x",
-/// "--secret-key=x", "PASSWORD=x") is shown as "…".
+/// A command as a shell line for messages; shows likely secrets ("--token x", "--secret-key=x",
+/// "PASSWORD=x") as "…".
 std::string command_text(const std::vector<std::string>& words);
 
-/// A word that a POSIX shell reads as it is here.
+/// Quotes a word for a POSIX shell.
 std::string quoted(const std::string& word);
 
-/// The path of a program that a user would start by `name`. Throws std::invalid_argument naming
-/// `key` and the package where there is none.
+/// Finds a program along PATH. Throws std::invalid_argument naming `key` and the package if there
+/// is none.
 std::string find_program(const std::string& name, const std::string& key,
                          const std::string& way_out);
 

@@ -1,7 +1,6 @@
 #include "experiments/launchers/host_files.hpp"
 
 #include <algorithm>
-#include <sstream>
 #include <stdexcept>
 
 #include "experiments/launchers/command_text.hpp"

@@ -29,7 +29,7 @@ struct HostFile {
 /// What a program and its arguments need. Immutable: any thread.
 class HostFiles {
 public:
-  /// With `program`: it and the libraries that it loads, but for the C library's. Throws
+  /// With `with_program`, adds the program and its libraries except the C library's. Throws
   /// std::invalid_argument for a file that cannot be read or a library that is not found.
   HostFiles(ChildProcesses& children, const std::filesystem::path& program, bool with_program,
             const std::vector<std::filesystem::path>& files,
@@ -37,11 +37,12 @@ public:
 
   const std::vector<HostFile>& all() const { return files_; }
 
-  /// Which of all() to copy to a host that has not those: with data goes the program.
+  /// Which of all() to copy to a host without the `missing` files; data needs a copy of the
+  /// program.
   std::vector<bool> to_copy(std::vector<bool> missing) const;
 
-  /// An argument of a node, given which of all() were copied to `folder`: the path there when it
-  /// names a file or folder of which any was.
+  /// Returns an argument of a node; a path of a file or folder that was copied to `folder` becomes
+  /// the path there.
   std::string argument(const std::string& word, const std::vector<bool>& copied,
                        const std::string& folder) const;
 

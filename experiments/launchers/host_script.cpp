@@ -18,10 +18,10 @@ sweep() { # sweep FOLDER: kills what was started for it, removes it
 }
 )sh";
 
-// Orders, one a line: `has BYTES SHA256 PATH` (answer: same, other or missing; SHA256 -: any file
-// is the same), `file BYTES MODE NAME` and then the bytes (answer: got), `set |NAME=VALUE|`, `cd
-// PATH`, `word |WORD|`, `run` (answers: started PROCESS, later ended CODE), an empty line: a sign
-// of life, `stop SECONDS`.
+// Commands, one per line: `has BYTES SHA256 PATH` (answer: same, other or missing; SHA256 -: any
+// file is the same), `file BYTES MODE NAME` and then the bytes (answer: got), `set |NAME=VALUE|`,
+// `cd PATH`, `word |WORD|`, `run` (answers: started PROCESS, later ended CODE), an empty line: a
+// sign of life, `stop SECONDS`.
 constexpr const char* kLaunch = R"sh(
 launch() {
   local say=$1 base=$2 limit=$3 lost=$4 grace=$5 folder order rest size mode sum name node watcher code i
@@ -58,7 +58,7 @@ launch() {
   [ "$order" = run ] || exit 3
   [ ! -d "$folder/lib" ] || variables+=("LD_LIBRARY_PATH=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}")
   exec 3<&0 4>&2 2>/dev/null
-  set -m # the node has a process group of its own, and so has its watcher
+  set -m # the node and its watcher have their own process groups
   TROUPE_LAUNCH_FOLDER=$folder env "${variables[@]}" "${words[@]}" </dev/null 2>&4 3<&- 4>&- &
   node=$!
   echo "$say started $node"

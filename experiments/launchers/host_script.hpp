@@ -4,12 +4,12 @@
 
 namespace troupe::experiments::launchers {
 
-/// For `bash -s` on a host: reads orders from standard input, answers them, runs the node, watches
-/// it, removes everything. `word` begins each answer; the times are in seconds.
+/// Script for `bash -s` on a host: reads commands from standard input, answers them, runs and
+/// watches the node, and removes everything. Each answer begins with `word`; times are in seconds.
 std::string host_script(const std::string& word, const std::string& folder, long start_limit,
                         long lost, long grace);
 
-/// For `bash -s` on a host: kills every process that was started for `folder`, and removes it.
+/// Script for `bash -s` on a host: kills every process started for `folder`, and removes it.
 std::string clean_up_script(const std::string& word, const std::string& folder);
 
 } // namespace troupe::experiments::launchers

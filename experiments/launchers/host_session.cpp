@@ -1,6 +1,5 @@
 #include "experiments/launchers/host_session.hpp"
 
-#include <array>
 #include <fstream>
 #include <random>
 
@@ -12,9 +11,9 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr std::size_t kBlock = 1 << 20; // bytes of a file at a time
-constexpr milliseconds kLook{50};       // between two looks at whether ssh has ended
+constexpr milliseconds kLook{50};       // between checks whether ssh has ended
 
-/// Not to be guessed by what else prints on a host; no secret.
+/// Distinguishes our answers from other output of the host; not a secret.
 std::string drawn_word() {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::random_device device;
@@ -58,7 +57,7 @@ std::vector<std::string> HostSession::command() const {
     option("IdentitiesOnly=yes");
     words.insert(words.end(), {"-i", ssh_.identity_file.string()});
   }
-  if (ssh_.port != 22) // else as ssh's configuration says
+  if (ssh_.port != 22) // else from ssh's configuration
     words.insert(words.end(), {"-p", std::to_string(ssh_.port)});
   if (!ssh_.user.empty())
     words.insert(words.end(), {"-l", ssh_.user});
@@ -120,7 +119,7 @@ bool HostSession::start(const HostFiles& files) {
                            .line = [self = shared_from_this()](std::string_view line) {
                              return self->take_line(line);
                            }});
-    // ssh gives up connecting by itself first, and says why
+    // ssh itself gives up first and prints the reason
     const auto connected = std::min(deadline, Clock::now() + ssh_.connect_limit * 2);
     tell(host_script(word_, ssh_.folder, seconds(ssh_.start_limit), seconds(ssh_.lost),
                      seconds(ssh_.grace)),

@@ -16,20 +16,20 @@ namespace troupe::experiments::launchers {
 
 /// One node on one host, through one ssh. start() on one thread; then any.
 ///
-/// The shell at the other end (host_script.hpp) is told line by line what to do, and answers with
-/// lines that begin with a word drawn for this session; all other lines are the node's or ssh's.
+/// The shell at the other end (host_script.hpp) reads commands line by line. Its answers begin with
+/// a word drawn for this session; all other lines are output of the node or of ssh.
 class HostSession : public std::enable_shared_from_this<HostSession> {
 public:
   HostSession(ChildProcesses& children, const LaunchSettings& settings, const SshSettings& ssh,
               NodeStart node);
 
-  /// Copies what is missing and starts the node. False when it cannot; end() says why.
+  /// Copies missing files and starts the node. False if it cannot; end() gives the reason.
   bool start(const HostFiles& files);
 
-  /// A sign of life.
+  /// Sends a heartbeat.
   void beat();
 
-  /// Tells the node to go, kills it after `grace`; end() will come.
+  /// Asks the node to stop and kills it after `grace`; end() will return its end.
   void stop(std::chrono::milliseconds grace);
 
   /// Kills the ssh; the host's shell ends the node.
@@ -38,10 +38,11 @@ public:
   /// The end of the node, or of the connection to it, once.
   std::optional<NodeEnd> end(ChildProcesses::Clock::time_point deadline);
 
-  /// Whether the host's shell did not say that it has removed everything.
+  /// Whether the host's shell has not confirmed that it removed everything.
   bool may_have_left_something() const;
 
-  /// Ends and removes by another connection what may be left; a complaint, empty when all is gone.
+  /// Kills and removes the remains by another connection; returns a complaint, empty if none are
+  /// left.
   std::string clean_up(ChildProcesses::Clock::time_point deadline);
 
   const NodeStart& node() const { return node_; }

@@ -12,12 +12,12 @@ namespace troupe::experiments::launchers {
 
 /// One node to start.
 struct NodeStart {
-  std::string name = {};                   // told to it as TROUPE_NODE_NAME
-  std::string host = {};                   // that the launcher reaches its host at
+  std::string name = {};                   // passed as TROUPE_NODE_NAME
+  std::string host = {};                   // host address for the launcher
   std::vector<std::string> arguments = {}; // after the program: "node", "--head", "10.0.0.1:4242"
 };
 
-/// What all nodes of a launcher have in common.
+/// Settings of all nodes of a launcher.
 struct LaunchSettings {
   std::filesystem::path program = {}; // on this host
   /// Files and folders whose paths are arguments, or values of the environment: where a host lacks
@@ -28,8 +28,8 @@ struct LaunchSettings {
   /// ("../suite") where their paths are not there: a host that lacks one gets it and the program.
   std::map<std::filesystem::path, std::string> data = {};
   std::map<std::string, std::string> environment = {}; // no secrets: others may read it
-  /// Each line that a node, or what starts it, says. One call at a time, on a thread of the
-  /// launcher's, which it holds up; must not call the launcher.
+  /// Gets each output line of a node or its launch command. Called on the launcher's thread, one
+  /// call at a time; must not block or call the launcher.
   std::function<void(const std::string& node, std::string_view line)> output = {};
 };
 
@@ -37,30 +37,29 @@ struct LaunchSettings {
 struct NodeEnd {
   std::string node = {};
   bool good = false;    // it ended with exit code 0
-  std::string how = {}; // one line: the node, its host, the command, what became of it
-  std::vector<std::string> last_lines = {}; // that it, or what starts it, said
+  std::string how = {}; // one line: the node, its host, the command, the outcome
+  std::vector<std::string> last_lines = {}; // last output of the node or its launch command
 };
 
-/// Starts nodes on hosts and ends them. One thread at a time. Who starts nodes need not be told
-/// that they have joined: that is between them and the head.
+/// Starts and stops nodes on hosts. One thread at a time. Nodes join the head by themselves.
 class Launcher {
 public:
   virtual ~Launcher() = default; // ends at once what still runs
 
-  /// Returns when each of them runs or has failed, within the launcher's limits; what failed is
-  /// told by poll(). A node that has ended may be started again. Throws std::invalid_argument for
-  /// what is wrong with the settings or this host: key, value, rule, way out.
+  /// Returns when each node runs or has failed, within the launcher's limits; poll() reports
+  /// failures. A node that has ended may be started again. Throws std::invalid_argument for wrong
+  /// settings or a missing program on this host: key, value, rule, remedy.
   virtual void start(const std::vector<NodeStart>& nodes) = 0;
 
-  /// Those that have ended since the last call, or could not be started.
+  /// Nodes that have ended or failed to start since the last call.
   virtual std::vector<NodeEnd> poll() = 0;
 
-  /// Tells all nodes to go (SIGTERM), kills after `grace` those that still run, and removes what
-  /// was put on their hosts. What cannot be ended or removed is told by poll().
+  /// Asks all nodes to stop (SIGTERM), kills the rest after `grace`, and removes the copies on
+  /// their hosts. poll() reports failures.
   virtual void stop(std::chrono::milliseconds grace) = 0;
 };
 
-/// For nodes that somebody else starts: pods, job scripts, people.
+/// For nodes that are started otherwise: by pods, job scripts, people.
 class NoLauncher : public Launcher {
 public:
   void start(const std::vector<NodeStart>&) override {}

@@ -7,9 +7,7 @@
 #include <charconv>
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -22,13 +20,14 @@ namespace troupe::experiments::launchers {
 namespace {
 
 using Clock = ChildProcesses::Clock;
-constexpr std::string_view kWord = "troupe-mpi-node ";
-constexpr std::chrono::seconds kGoodBye{10};   // for mpirun to end what is left
-constexpr std::chrono::milliseconds kLook{50}; // between two looks at whether mpirun has ended
+constexpr std::string_view kMpiWord = "troupe-mpi-node ";
+constexpr std::chrono::seconds kMpiGoodBye{10};   // for mpirun to end what is left
+constexpr std::chrono::milliseconds kMpiLook{50}; // between checks whether mpirun has ended
 constexpr const char* kKill =
     "2"; // seconds from mpirun's SIGTERM to its SIGKILL, which it waits in any case
-// mpirun ends all of a job when one process of it is killed: so this one lives on until its node
-// has ended, and says how. SIGUSR1, which mpirun passes on to everybody, tells the node to go.
+// mpirun ends a job when one of its processes is killed, so this script outlives its node and
+// reports
+/// its end. SIGUSR1, which mpirun forwards to all processes, stops the node.
 constexpr const char* kNode = R"sh(trap : TERM
 trap 'told=1; kill -TERM $node' USR1
 echo "troupe-mpi-node started"
@@ -99,7 +98,7 @@ bool MpiLauncher::Job::take_line(std::string_view line, const LaunchSettings& se
   }
   Node& node = nodes[found->first];
   const auto text = found->second;
-  if (!text.starts_with(kWord)) {
+  if (!text.starts_with(kMpiWord)) {
     {
       const std::lock_guard lock(mutex);
       node.last_line = text;
@@ -110,7 +109,7 @@ bool MpiLauncher::Job::take_line(std::string_view line, const LaunchSettings& se
   }
   const std::lock_guard lock(mutex);
   node.started = true;
-  if (const auto rest = text.substr(kWord.size()); rest.starts_with("ended ")) {
+  if (const auto rest = text.substr(kMpiWord.size()); rest.starts_with("ended ")) {
     int code = 1;
     std::from_chars(rest.data() + 6, rest.data() + rest.size(), code);
     node.exit_code = code;
@@ -186,7 +185,7 @@ void MpiLauncher::wait_for_start(Job& job) {
     std::optional<ChildProcesses::End> end;
     {
       std::unique_lock lock(job.mutex);
-      if (job.changed.wait_for(lock, kLook, all))
+      if (job.changed.wait_for(lock, kMpiLook, all))
         return;
     }
     bool late = false;
@@ -194,7 +193,7 @@ void MpiLauncher::wait_for_start(Job& job) {
     if (!end && Clock::now() >= deadline) {
       late = true;
       children_.kill_group(job.id);
-      end = children_.wait(job.id, Clock::now() + kGoodBye);
+      end = children_.wait(job.id, Clock::now() + kMpiGoodBye);
     }
     if (!end)
       continue;
@@ -207,7 +206,7 @@ void MpiLauncher::wait_for_start(Job& job) {
   }
 }
 
-/// Nodes that have ended by themselves.
+/// Collects nodes that have ended by themselves.
 void MpiLauncher::take_ends(Job& job) {
   const std::lock_guard lock(job.mutex);
   for (Job::Node& node : job.nodes) {
@@ -248,7 +247,7 @@ void MpiLauncher::stop(std::chrono::milliseconds grace) {
     auto end = children_.wait(job->id, deadline);
     if (!end) {
       children_.send(job->id, SIGTERM); // it kills what is left
-      end = children_.wait(job->id, Clock::now() + kGoodBye);
+      end = children_.wait(job->id, Clock::now() + kMpiGoodBye);
     }
     while (!end) {
       children_.kill_group(job->id); // its daemons end what they have started

@@ -18,13 +18,13 @@ struct MpiSettings {
   std::chrono::milliseconds start_limit{120'000};
 };
 
-/// The hosts of a host file of mpirun, in its order, one for each line. Throws
-/// std::invalid_argument when it cannot be read or has none.
+/// Reads the hosts of an mpirun host file, one per line. Throws std::invalid_argument if it cannot
+/// be read or has none.
 std::vector<std::string> read_hostfile(const std::filesystem::path& file);
 
-/// Nodes are started by Open MPI's mpirun, one mpirun for each start(). The program and the files
-/// are where all hosts see them. A node may die and the others go on; when a host dies, mpirun ends
-/// them all. As root only where the user has set the variables that Open MPI asks for.
+/// Starts nodes by Open MPI's mpirun, one mpirun per start(). All hosts see the program and the
+/// files at the same paths. Other nodes survive the death of a node; when a host dies, mpirun ends
+/// them all. Runs as root only if the user has set the variables that Open MPI requires.
 class MpiLauncher : public Launcher {
 public:
   MpiLauncher(LaunchSettings settings, MpiSettings mpi);

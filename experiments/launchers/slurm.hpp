@@ -13,17 +13,16 @@
 
 namespace troupe::experiments::launchers {
 
-/// The names in a list as Slurm writes them, "gpu1,node[01-03,7]". Throws std::invalid_argument for
-/// what is none, and for more than 65536 names.
+/// Expands a node list of Slurm, "gpu1,node[01-03,7]". Throws std::invalid_argument for other text
+/// and for more than 65536 names.
 std::vector<std::string> parse_node_list(std::string_view list);
 
-/// The nodes of the allocation that this process is in (SLURM_JOB_ID, SLURM_JOB_NODELIST); none
-/// when it is in none.
+/// The nodes of this process's allocation (SLURM_JOB_ID, SLURM_JOB_NODELIST); nothing outside one.
 std::optional<std::vector<std::string>> allocated_nodes();
 
-/// Nodes are tasks of srun in the allocation that this process is in, one on each of Slurm's nodes.
-/// A node's host is the name that Slurm has for it; nodes with the same arguments are one step. The
-/// program and the files are where all nodes see them.
+/// Runs nodes as tasks of srun in the allocation of this process, one per Slurm node. A node's host
+/// is its name in Slurm; nodes with equal arguments share a step. All hosts see the program and the
+/// files at the same paths.
 class SlurmLauncher : public Launcher {
 public:
   /// Throws std::invalid_argument outside an allocation.
@@ -51,7 +50,7 @@ private:
   ChildProcesses children_;
 };
 
-/// A batch script in Slurm's queue, from outside: submitted, followed over requeues, cancelled.
+/// Submits a batch script, follows it over requeues, and cancels it.
 class SlurmJob {
 public:
   /// Submits at once. Throws std::runtime_error with what sbatch said.

@@ -1,4 +1,3 @@
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -11,8 +10,8 @@ namespace troupe::experiments::launchers {
 namespace {
 
 using Clock = ChildProcesses::Clock;
-constexpr std::chrono::seconds kLongestCall{60};
-constexpr std::chrono::milliseconds kLook{200}; // between two looks at a job's state
+constexpr std::chrono::seconds kJobLongestCall{60};
+constexpr std::chrono::milliseconds kJobLook{200}; // between checks of a job's state
 constexpr std::size_t kMostNames = 65'536;
 
 [[noreturn]] void bad_list(std::string_view list) {
@@ -127,7 +126,7 @@ SlurmJob::State parse_job(const std::string& line) {
   std::from_chars(restarts.data(), restarts.data() + restarts.size(), state.restarts);
   const std::string code = value_of(line, "ExitCode"); // "1:0": exit code, signal
   std::from_chars(code.data(), code.data() + code.size(), state.exit_code);
-  // Every other state goes on to one of these, or to the queue again.
+  // Every other state is followed by one of these or by the queue.
   for (const char* end : {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL",
                           "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED", "REVOKED"})
     state.ended = state.ended || state.name == end;
@@ -152,7 +151,7 @@ SlurmJob::SlurmJob(const std::filesystem::path& script, const std::vector<std::s
 }
 
 Finished SlurmJob::run(std::vector<std::string> words) {
-  return run_to_end(children_, {.words = std::move(words)}, Clock::now() + kLongestCall);
+  return run_to_end(children_, {.words = std::move(words)}, Clock::now() + kJobLongestCall);
 }
 
 std::optional<SlurmJob::State> SlurmJob::state() {
@@ -171,7 +170,7 @@ std::vector<std::string> SlurmJob::new_output() {
   std::ifstream in(output_, std::ios::binary | std::ios::ate);
   if (!in)
     return lines;
-  if (in.tellg() < read_) // the job began anew and has emptied it
+  if (in.tellg() < read_) // the job restarted and truncated it
     read_ = 0;
   in.seekg(read_);
   std::string text((std::istreambuf_iterator<char>(in)), {});
@@ -191,7 +190,7 @@ bool SlurmJob::cancel(std::chrono::milliseconds grace) {
         return true;
       if (Clock::now() >= deadline)
         return false;
-      std::this_thread::sleep_for(kLook); // Slurm tells nobody
+      std::this_thread::sleep_for(kJobLook); // Slurm does not report it
     }
   };
   const auto before = state();
@@ -202,7 +201,7 @@ bool SlurmJob::cancel(std::chrono::milliseconds grace) {
       return true;
   }
   run({scancel_, id_});
-  return ended_by(Clock::now() + kLongestCall);
+  return ended_by(Clock::now() + kJobLongestCall);
 }
 
 } // namespace troupe::experiments::launchers

@@ -16,12 +16,13 @@ namespace troupe::experiments::launchers {
 namespace {
 
 using Clock = ChildProcesses::Clock;
-constexpr std::chrono::seconds kLongestCall{60}; // of scancel
-constexpr std::chrono::milliseconds kLook{50};   // between two looks at whether srun has ended
-constexpr std::string_view kWord = "troupe-slurm-task ";
-// Says which step and Slurm node a task is, runs the node of ours by its name in ",host=name,…",
-// and says how that ended. The end of standard input tells the node to go; so does Slurm's own
-// SIGTERM, of which the shell takes no notice.
+constexpr std::chrono::seconds kSlurmLongestCall{60}; // of scancel
+constexpr std::chrono::milliseconds kSlurmLook{50};   // between checks whether srun has ended
+constexpr std::string_view kSlurmWord = "troupe-slurm-task ";
+// Reports the step and Slurm node of a task, runs our node by its name in ",host=name,…", and
+// reports
+/// its end. The end of standard input stops the node, and so does Slurm's own SIGTERM, which the
+/// shell ignores.
 constexpr const char* kTask = R"sh(trap : TERM
 say=troupe-slurm-task
 echo "$say started $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME"
@@ -82,8 +83,8 @@ bool SlurmLauncher::Step::take_line(std::string_view line, const LaunchSettings&
   std::string name;
   {
     const std::lock_guard lock(mutex);
-    if (text.starts_with(kWord))
-      return take_word(std::string(number), std::string(text.substr(kWord.size())));
+    if (text.starts_with(kSlurmWord))
+      return take_word(std::string(number), std::string(text.substr(kSlurmWord.size())));
     Task& task = tasks[std::string(number)];
     name = name_on(task.host).value_or("task " + std::string(number));
     task.last_line = text;
@@ -113,7 +114,7 @@ bool SlurmLauncher::Step::take_word(const std::string& number, const std::string
   return false;
 }
 
-/// What its task has said of its end.
+/// The end reported by its task.
 std::optional<NodeEnd> SlurmLauncher::Step::end_of(const NodeStart& node) const {
   for (const auto& [number, task] : tasks)
     if (task.host == node.host && task.exit_code)
@@ -175,12 +176,12 @@ void SlurmLauncher::start(const std::vector<NodeStart>& nodes) {
     wait_for_start(*step);
 }
 
-/// Those that Slurm has not started by then are told by poll(); so is a step that has ended.
+/// poll() reports nodes that Slurm has not started by then, and steps that have ended.
 void SlurmLauncher::wait_for_start(Step& step) {
   const auto deadline = Clock::now() + start_limit_;
   std::unique_lock lock(step.mutex);
-  while (
-      !step.changed.wait_for(lock, kLook, [&] { return step.tasks.size() >= step.nodes.size(); })) {
+  while (!step.changed.wait_for(lock, kSlurmLook,
+                                [&] { return step.tasks.size() >= step.nodes.size(); })) {
     lock.unlock();
     if (const auto end = children_.wait(step.id, Clock::now())) {
       end_step(step, *end);
@@ -249,7 +250,7 @@ void SlurmLauncher::start_step(const std::vector<NodeStart>& nodes) {
   steps_.push_back(std::move(step));
 }
 
-/// Those that have said so themselves, or of which srun has.
+/// Nodes whose end the task or srun has reported.
 void SlurmLauncher::take_ends(Step& step) {
   const std::lock_guard lock(step.mutex);
   std::erase_if(step.nodes, [&](const NodeStart& node) {
@@ -291,10 +292,10 @@ void SlurmLauncher::stop(std::chrono::milliseconds grace) {
   const auto deadline = Clock::now() + grace;
   for (const auto& step : steps_) {
     auto end = children_.wait(step->id, deadline);
-    if (!end && !step->step.empty()) { // no more tasks begin: nobody writes it
+    if (!end && !step->step.empty()) { // no more tasks start and write to it
       run_to_end(children_, {.words = {scancel_, "--signal=KILL", step->step}},
-                 Clock::now() + kLongestCall);
-      end = children_.wait(step->id, Clock::now() + kLongestCall);
+                 Clock::now() + kSlurmLongestCall);
+      end = children_.wait(step->id, Clock::now() + kSlurmLongestCall);
     }
     while (!end) {
       children_.kill_group(step->id); // Slurm ends the tasks of an srun that is gone

@@ -15,10 +15,11 @@ namespace {
 
 using Clock = ChildProcesses::Clock;
 using Sessions = std::vector<std::shared_ptr<HostSession>>;
-constexpr std::size_t kHostsAtOnce = 32;     // that are connected to, copied to, cleaned up
-constexpr std::chrono::seconds kGoodBye{10}; // for the last words of a host, after the grace
+constexpr std::size_t kHostsAtOnce = 32; // that are connected to, copied to, cleaned up
+constexpr std::chrono::seconds kSshGoodBye{
+    10}; // for the last output of a host, after the grace period
 
-/// what(i) for each i < count, some at once.
+/// Calls what(i) for each i < count, several at a time.
 template <typename What>
 void for_each_at_once(std::size_t count, const What& what) {
   std::atomic<std::size_t> next = 0;
@@ -85,12 +86,12 @@ void SshLauncher::start(const std::vector<NodeStart>& nodes) {
   for (const NodeStart& node : nodes)
     sessions.push_back(std::make_shared<HostSession>(children_, settings_, ssh_, node));
   for_each_at_once(sessions.size(), [&](std::size_t i) {
-    if (sessions[i]->start(*files_)) { // it needs signs of life while others are copied to
+    if (sessions[i]->start(*files_)) { // it needs heartbeats while copies to others are in progress
       const std::lock_guard lock(mutex_);
       sessions_.push_back(sessions[i]);
       return;
     }
-    auto end = sessions[i]->end(Clock::now() + kGoodBye);
+    auto end = sessions[i]->end(Clock::now() + kSshGoodBye);
     const std::lock_guard lock(mutex_);
     if (end)
       ended_.push_back(std::move(*end));
@@ -123,12 +124,12 @@ void SshLauncher::stop(std::chrono::milliseconds grace) {
   }
   for (const auto& session : sessions)
     session->stop(grace);
-  const auto deadline = Clock::now() + grace + kGoodBye;
+  const auto deadline = Clock::now() + grace + kSshGoodBye;
   for (const auto& session : sessions) {
     auto end = session->end(deadline);
     if (!end) {
       session->hang_up();
-      end = session->end(Clock::now() + kGoodBye);
+      end = session->end(Clock::now() + kSshGoodBye);
     }
     if (end)
       ended_.push_back(std::move(*end));
@@ -142,7 +143,7 @@ void SshLauncher::clean_up(Sessions sessions) {
   std::mutex mutex;
   for_each_at_once(sessions.size(), [&](std::size_t i) {
     const std::string complaint = sessions[i]->clean_up(Clock::now() + ssh_.connect_limit * 2);
-    sessions[i]->end(Clock::now() + kGoodBye);
+    sessions[i]->end(Clock::now() + kSshGoodBye);
     if (complaint.empty())
       return;
     const std::lock_guard lock(mutex);

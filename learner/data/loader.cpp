@@ -3,7 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "learner/read_ahead.hpp"
+#include "learner/data/read_ahead.hpp"
 
 namespace troupe::learner::data {
 

@@ -4,8 +4,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "learner/dataset.hpp"
-#include "learner/prefetcher.hpp"
+#include "learner/data/dataset.hpp"
+#include "learner/data/prefetcher.hpp"
+#include "learner/replicas/input.hpp"
 
 namespace troupe::learner::data {
 
@@ -14,7 +15,7 @@ struct LoaderOptions {
   bool shuffle = true;
   std::uint64_t seed = 1;  // of the order of the rows
   int threads = 1;         // of each pipeline
-  int prefetch = 2;        // batches of each pipeline that lie ready or are being made; >= threads
+  int prefetch = 2;        // batches of each pipeline that are ready or being made; >= threads
   std::int64_t epochs = 0; // after which the data end; 0: never
   bool keep_last =
       false; // the smaller batch at an epoch's end; its mean counts as EpochPlan::weight
@@ -26,8 +27,8 @@ struct LoaderOptions {
 EpochPlan plan_of(const InputContext& context, std::int64_t rows, const LoaderOptions& options);
 
 /// Batches of a data set for each replica (Pipelines::per_replica), process or program: shared
-/// without overlap, shuffled anew each epoch by the seed alone, made ahead by threads, going on
-/// where InputContext::first_step says, in the middle of an epoch, too. A row that cannot be had
+/// without overlap, reshuffled each epoch by the seed alone, made ahead by threads, starting
+/// at InputContext::first_step, also in the middle of an epoch. A row that cannot be had
 /// is an exception of the batch that it belongs to. The last copy of an Input joins its threads.
 InputFn make_input(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
 

@@ -10,8 +10,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "learner/nn/global_batch_norm.hpp"
-#include "learner/nn/norm_kernels.hpp"
-#include "learner/nn/parallel.hpp"
+#include "learner/nn/kernels/norm_kernels.hpp"
+#include "learner/nn/kernels/parallel.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -48,11 +48,11 @@ struct Rows {
 };
 
 template <class Element>
-const Element* data(const at::Tensor& tensor) {
+const Element* element_data(const at::Tensor& tensor) {
   return tensor.defined() ? static_cast<const Element*>(tensor.const_data_ptr()) : nullptr;
 }
 template <class Element>
-Element* data(at::Tensor& tensor) {
+Element* element_data(at::Tensor& tensor) {
   return tensor.defined() ? static_cast<Element*>(tensor.mutable_data_ptr()) : nullptr;
 }
 template <class Element>
@@ -98,8 +98,8 @@ struct Fused : torch::autograd::Function<Fused> {
     with_kernels(x, [&]<class Element>(const ChannelKernels<Element>& kernels, Element) {
       const auto sums =
           sums_over(rows, [&](std::int64_t at, std::int64_t count, float* sum, float* square) {
-            kernels.moments(data<Element>(x) + at, shift.const_data_ptr<float>(), sum, square,
-                            count, rows.channels);
+            kernels.moments(element_data<Element>(x) + at, shift.const_data_ptr<float>(), sum,
+                            square, count, rows.channels);
           });
       const auto off = sums[0] / static_cast<double>(rows.count);
       const auto variance = (sums[1] / static_cast<double>(rows.count) - off * off).clamp_min_(0);
@@ -109,10 +109,10 @@ struct Fused : torch::autograd::Function<Fused> {
       const auto wide = inverse * weight;
       scale = wide.to(at::kFloat);
       offset = (bias - mean * wide).to(at::kFloat);
-      auto* out = data<Element>(y);
+      auto* out = element_data<Element>(y);
       rows.each([&](std::int64_t, std::int64_t row, std::int64_t count) {
         const auto at = row * rows.channels;
-        kernels.apply(data<Element>(x) + at, at_row(data<Element>(more), at),
+        kernels.apply(element_data<Element>(x) + at, at_row(element_data<Element>(more), at),
                       scale.const_data_ptr<float>(), offset.const_data_ptr<float>(), out + at,
                       count, rows.channels);
       });
@@ -134,10 +134,10 @@ struct Fused : torch::autograd::Function<Fused> {
     auto out = at::empty_like(x);
     at::Tensor sums;
     with_kernels(x, [&]<class Element>(const ChannelKernels<Element>& kernels, Element) {
-      auto* kept = data<Element>(masked);
+      auto* kept = element_data<Element>(masked);
       sums = sums_over(rows, [&](std::int64_t at, std::int64_t count, float* sum, float* product) {
-        kernels.gradient_sums(data<Element>(gradient) + at, data<Element>(x) + at,
-                              at_row(data<Element>(y), at), scale.const_data_ptr<float>(),
+        kernels.gradient_sums(element_data<Element>(gradient) + at, element_data<Element>(x) + at,
+                              at_row(element_data<Element>(y), at), scale.const_data_ptr<float>(),
                               offset.const_data_ptr<float>(), narrow_mean.const_data_ptr<float>(),
                               at_row(kept, at), sum, product, count, rows.channels);
       });
@@ -148,11 +148,12 @@ struct Fused : torch::autograd::Function<Fused> {
           (scale * sums[0] * (-1.0 / static_cast<double>(rows.count)) - slope * mean)
               .to(at::kFloat);
       const auto narrow_slope = slope.to(at::kFloat);
-      auto* to = data<Element>(out);
-      const auto* from = masked.defined() ? kept : data<Element>(gradient);
+      auto* to = element_data<Element>(out);
+      const auto* from = masked.defined() ? kept : element_data<Element>(gradient);
       rows.each([&](std::int64_t, std::int64_t row, std::int64_t count) {
         const auto at = row * rows.channels;
-        kernels.input_gradient(from + at, data<Element>(x) + at, scale.const_data_ptr<float>(),
+        kernels.input_gradient(from + at, element_data<Element>(x) + at,
+                               scale.const_data_ptr<float>(),
                                masked.defined() ? nullptr : offset.const_data_ptr<float>(),
                                narrow_slope.const_data_ptr<float>(),
                                constant.const_data_ptr<float>(), to + at, count, rows.channels);

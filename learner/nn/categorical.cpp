@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "learner/nn/kernel_table.hpp"
+#include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {
 
@@ -29,10 +29,10 @@ at::Tensor project(const Support& support, const at::Tensor& target_logits,
   return projected;
 }
 
-at::Tensor categorical_loss_there(const Support& support, const at::Tensor& target_logits,
-                                  const at::Tensor& reward, const at::Tensor& discount,
-                                  double reward_scale, const at::Tensor& logits,
-                                  at::Tensor& gradient, const RowLosses& rows) {
+at::Tensor categorical_loss_on_device(const Support& support, const at::Tensor& target_logits,
+                                      const at::Tensor& reward, const at::Tensor& discount,
+                                      double reward_scale, const at::Tensor& logits,
+                                      at::Tensor& gradient, const RowLosses& rows) {
   const auto batch = static_cast<double>(logits.size(0));
   const at::Tensor projected = project(support, target_logits, reward * reward_scale, discount);
   const at::Tensor log_probability = at::log_softmax(logits, 1);
@@ -64,13 +64,13 @@ double categorical_loss(const Support& support, const at::Tensor& target_logits,
         support.atoms);
     return total / static_cast<double>(batch);
   }
-  return categorical_loss_there(support, target_logits, reward, discount, reward_scale, logits,
-                                gradient, rows)
+  return categorical_loss_on_device(support, target_logits, reward, discount, reward_scale, logits,
+                                    gradient, rows)
       .item<double>();
 }
 
-at::Tensor expected_value_there(const Support& support, const at::Tensor& logits,
-                                at::Tensor& gradient) {
+at::Tensor expected_value_on_device(const Support& support, const at::Tensor& logits,
+                                    at::Tensor& gradient) {
   const at::Tensor values = support.values(logits.options()).unsqueeze(0);
   const at::Tensor probability = at::softmax(logits, 1);
   const at::Tensor q = (probability * values).sum(1, true);
@@ -87,7 +87,7 @@ double expected_value(const Support& support, const at::Tensor& logits, at::Tens
         support.atoms);
     return total / static_cast<double>(batch);
   }
-  return expected_value_there(support, logits, gradient).item<double>();
+  return expected_value_on_device(support, logits, gradient).item<double>();
 }
 
 } // namespace troupe::learner

@@ -4,7 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "learner/nn/ops.hpp"
+#include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
 
@@ -39,14 +39,14 @@ double categorical_loss(const Support& support, const at::Tensor& target_logits,
 
 /// The same on any type and device without a read by the host: the loss as a tensor without
 /// dimensions.
-at::Tensor categorical_loss_there(const Support& support, const at::Tensor& target_logits,
-                                  const at::Tensor& reward, const at::Tensor& discount,
-                                  double reward_scale, const at::Tensor& logits,
-                                  at::Tensor& gradient, const RowLosses& rows = {});
+at::Tensor categorical_loss_on_device(const Support& support, const at::Tensor& target_logits,
+                                      const at::Tensor& reward, const at::Tensor& discount,
+                                      double reward_scale, const at::Tensor& logits,
+                                      at::Tensor& gradient, const RowLosses& rows = {});
 
 /// Mean of Q = sum softmax(logits) * atoms; `gradient` gets the derivative of -mean(Q).
 double expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient);
-at::Tensor expected_value_there(const Support& support, const at::Tensor& logits,
-                                at::Tensor& gradient);
+at::Tensor expected_value_on_device(const Support& support, const at::Tensor& logits,
+                                    at::Tensor& gradient);
 
 } // namespace troupe::learner

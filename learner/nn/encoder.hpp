@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "learner/nn/ops.hpp"
+#include "learner/nn/kernels/ops.hpp"
+#include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/parameter_layout.hpp"
-#include "learner/nn/random_shift.hpp"
 
 namespace troupe::learner {
 
@@ -51,6 +52,9 @@ private:
 /// What an encoder keeps of a forward pass for its backward pass.
 struct EncoderTape {
   at::Tensor images; // uint8 [batch, channels, height, width]; the caller keeps them unchanged
+  /// Instead of images, on the CPU and without shifts: [batch, stack] parts of the channels, each
+  /// read in place.
+  std::span<const std::byte* const> frames;
   std::vector<Shift> shifts;
   at::Tensor offsets; // int64 [batch, 2], of y and x, on the images' device: in place of shifts
   std::vector<at::Tensor> activations; // per layer, the implementation's own layout

@@ -20,7 +20,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/TensorImpl.h>
 
-#include "learner/replica_context.hpp"
+#include "learner/replicas/replica_context.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -31,8 +31,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Optional = std::optional<at::Tensor>;
 
-/// What marks a batch norm's tensors as global. It lies with the tensor, so that nothing else has
-/// to know which module is converted.
+/// Marks a batch norm's tensors as global. The mark is part of the tensor, so that no list of
+/// converted modules is needed.
 struct Mark : c10::BackendMeta {
   explicit Mark(Communicator* over) : communicator(over) {}
   Communicator* communicator;
@@ -189,7 +189,7 @@ at::Tensor batch_norm(const at::Tensor& input, const Optional& weight, const Opt
                           communicator);
 }
 
-/// Batch norms that are not marked go on to LibTorch's own, whose place this takes.
+/// Replaces LibTorch's batch norm, and calls it for unmarked ones.
 TORCH_LIBRARY_IMPL(aten, AutogradCPU, library) {
   library.impl("batch_norm", batch_norm);
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "learner/nn/ops.hpp"
+#include "learner/nn/kernels/ops.hpp"
 #include "learner/nn/parameter_layout.hpp"
 
 namespace troupe::learner {

@@ -25,7 +25,7 @@ TensorMap below(const TensorMap& tensors, const std::string& prefix) {
 }
 
 void average_module(torch::nn::Module& average, const torch::nn::Module& live, double decay,
-                    std::int64_t updates, std::int64_t advanced) {
+                    std::int64_t updates, std::int64_t applied) {
   const at::NoGradGuard guard;
   const auto begun = static_cast<double>(1 + updates) / static_cast<double>(10 + updates);
   const auto from = module_state(live);
@@ -40,7 +40,7 @@ void average_module(torch::nn::Module& average, const torch::nn::Module& live, d
   }
   const double kept = std::min(decay, begun);
   at::_foreach_lerp_(averages, values,
-                     1 - (advanced == 1 ? kept : std::pow(kept, static_cast<double>(advanced))));
+                     1 - (applied == 1 ? kept : std::pow(kept, static_cast<double>(applied))));
 }
 
 void lay_out_channels_last(torch::nn::Module& module) {

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Generator.h>
 
-#include "learner/nn/ops.hpp"
+#include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -63,7 +63,7 @@ void orthogonal(at::Tensor stored, double gain, at::Generator& generator) {
 }
 
 void check_by_name(const std::string& what, const TensorMap& source, const TensorMap& target) {
-  constexpr int kNamed = 3; // problems told in full: the line is read by people
+  constexpr int kNamed = 3; // problems reported in full; more would make the line too long
   std::string told;
   int problems = 0;
   const auto add = [&](const std::string& problem) {

@@ -6,11 +6,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "learner/replica.hpp"
+#include "learner/tensor_map.hpp"
 
 namespace troupe::learner {
 
-/// Where the parameters of a network lie in one flat tensor. Weights are stored as the products
+/// The positions of a network's parameters in one flat tensor. Weights are stored as the products
 /// want them ([inputs, outputs]) and shown in a checkpoint as PyTorch has them ([outputs, inputs]):
 /// `order` permutes the stored dimensions into the shown ones.
 class ParameterLayout {

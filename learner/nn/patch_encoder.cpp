@@ -6,8 +6,8 @@
 #include <torch/types.h>
 
 #include "learner/nn/encoder.hpp"
-#include "learner/nn/kernel_table.hpp"
-#include "learner/nn/parallel.hpp"
+#include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/kernels/parallel.hpp"
 #include "learner/nn/patches.hpp"
 
 namespace troupe::learner {
@@ -38,6 +38,17 @@ struct Lane {
 void grow(Floats& floats, std::int64_t count) {
   if (static_cast<std::int64_t>(floats.size()) < count)
     floats.resize(static_cast<std::size_t>(count));
+}
+
+/// Image `at` of the batch, without a shift.
+void join_frames(const EncoderTape& tape, std::size_t at, std::int64_t size, float* out) {
+  const std::size_t stack = tape.frames.size() / tape.shifts.size();
+  const std::int64_t part = size / static_cast<std::int64_t>(stack);
+  for (const std::byte* frame : tape.frames.subspan(at * stack, stack)) {
+    kernel_table().bytes_to_float(reinterpret_cast<const std::uint8_t*>(frame), out, part,
+                                  1.0f / 255.0f, -0.5f);
+    out += part;
+  }
 }
 
 class PatchEncoder : public Encoder {
@@ -107,8 +118,11 @@ void PatchEncoder::over_chunks(std::size_t layer, const EncoderTape& tape, std::
       grow(lane.image, c.in.size());
       lane.shifted.resize(static_cast<std::size_t>(c.in.size()));
       const auto at = static_cast<std::size_t>(first + i);
-      shift_image(tape.images.const_data_ptr<std::uint8_t>() + (first + i) * c.in.size(), c.in,
-                  tape.shifts[at], lane.shifted.data(), lane.image.data());
+      if (tape.frames.empty())
+        shift_image(tape.images.const_data_ptr<std::uint8_t>() + (first + i) * c.in.size(), c.in,
+                    tape.shifts[at], lane.shifted.data(), lane.image.data());
+      else
+        join_frames(tape, at, c.in.size(), lane.image.data());
       source = lane.image.data();
     } else {
       source = tape.activations[layer - 1].const_data_ptr<float>() + (first + i) * c.in.size();
@@ -143,7 +157,7 @@ void PatchEncoder::forward_block(const EncoderShape::Tensors& parameters, Encode
 
 void PatchEncoder::forward(const EncoderShape::Tensors& parameters, EncoderTape& tape) {
   const KernelTable& kernels = kernel_table();
-  const std::int64_t batch = tape.images.size(0);
+  const auto batch = static_cast<std::int64_t>(tape.shifts.size());
   const auto& layers = shape_.layers();
   packed_.resize(layers.size());
   tape.activations.resize(layers.size());

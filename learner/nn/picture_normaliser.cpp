@@ -9,7 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
 
-#include "learner/nn/parallel.hpp"
+#include "learner/nn/kernels/parallel.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kValues = 256;
 constexpr std::int64_t kGrain = 1 << 14; // bytes a thread takes at least
 
-/// out = table[channel][in], whose channels follow each other (channels-last) or lie in planes.
+/// out = table[channel][in], channels-last or in planes.
 template <class T>
 void look_up(const std::uint8_t* in, const T* table, T* out, std::int64_t pixels,
              std::int64_t channels) {

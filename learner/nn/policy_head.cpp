@@ -47,9 +47,9 @@ HeadReport on_cpu(const at::Tensor& raw, const at::Tensor& action,
 
 } // namespace
 
-at::Tensor policy_head_backward_there(const at::Tensor& raw, const at::Tensor& action,
-                                      at::Tensor& action_gradient, double clip_norm,
-                                      double penalty_weight, at::Tensor& gradient) {
+at::Tensor policy_head_backward_on_device(const at::Tensor& raw, const at::Tensor& action,
+                                          at::Tensor& action_gradient, double clip_norm,
+                                          double penalty_weight, at::Tensor& gradient) {
   const auto batch = static_cast<double>(raw.size(0));
   if (clip_norm > 0) {
     const at::Tensor norm = action_gradient.square().sum(1, true).sqrt() * batch;
@@ -69,9 +69,9 @@ HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
     return on_cpu<float>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
   if (raw.is_cpu() && raw.scalar_type() == at::kDouble)
     return on_cpu<double>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
-  const at::Tensor both =
-      policy_head_backward_there(raw, action, action_gradient, clip_norm, penalty_weight, gradient)
-          .to(at::kCPU, at::kDouble); // one read
+  const at::Tensor both = policy_head_backward_on_device(raw, action, action_gradient, clip_norm,
+                                                         penalty_weight, gradient)
+                              .to(at::kCPU, at::kDouble); // one read
   return {both.const_data_ptr<double>()[0], both.const_data_ptr<double>()[1]};
 }
 

@@ -17,8 +17,8 @@ HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
                                 double penalty_weight, at::Tensor& gradient);
 
 /// The same on any device without a read by the host: [2], penalty and saturation.
-at::Tensor policy_head_backward_there(const at::Tensor& raw, const at::Tensor& action,
-                                      at::Tensor& action_gradient, double clip_norm,
-                                      double penalty_weight, at::Tensor& gradient);
+at::Tensor policy_head_backward_on_device(const at::Tensor& raw, const at::Tensor& action,
+                                          at::Tensor& action_gradient, double clip_norm,
+                                          double penalty_weight, at::Tensor& gradient);
 
 } // namespace troupe::learner

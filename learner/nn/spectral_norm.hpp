@@ -16,7 +16,7 @@ namespace troupe::learner {
 /// Spectral normalisation (Miyato et al. 2018) of every Conv2d, Linear and Embedding within a
 /// module that is there: their forward() then uses weight / (greatest singular value of the weight
 /// as a matrix [out, rest]). The parameters stay, by name and value; the two vectors of the power
-/// iteration become buffers beside them, "weight_u" and "weight_v". They hang on the seed and on
+/// iteration become buffers beside them, "weight_u" and "weight_v". They depend on the seed and on
 /// the weights alone, so that replicas with equal seeds and weights keep equal ones without a
 /// collective. One thread, the module's; the module outlives this, and its device and type are
 /// settled before.

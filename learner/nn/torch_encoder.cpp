@@ -4,7 +4,7 @@
 #include <torch/types.h>
 
 #include "learner/nn/encoder.hpp"
-#include "learner/nn/parallel.hpp"
+#include "learner/nn/kernels/parallel.hpp"
 
 namespace troupe::learner {
 namespace {

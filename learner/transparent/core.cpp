@@ -8,9 +8,9 @@
 #include <stdexcept>
 
 #include "collectives/communicator.hpp"
-#include "collectives/place.hpp"
-#include "learner/transparent/meeting.hpp"
+#include "collectives/rendezvous/process_topology.hpp"
 #include "learner/transparent/process.hpp"
+#include "learner/transparent/process_rendezvous.hpp"
 
 namespace troupe::learner::transparent {
 namespace {
@@ -43,8 +43,8 @@ State& state() {
   std::_Exit(exit_code);
 }
 
-/// Runs `ours(process)` where there are other ranks, `theirs()` otherwise. Collective failures end
-/// the process; what LibTorch or the program throws goes on to the program.
+/// Runs `ours(process)` if there are other ranks, else `theirs()`. Collective failures end the
+/// process; exceptions of LibTorch or the program reach the program.
 template <class Ours, class Theirs>
 auto in_turn(const Ours& ours, const Theirs& theirs) {
   State& own = state();
@@ -71,13 +71,13 @@ bool begin() {
   try {
     const Settings settings = read_settings(environment_variable);
     const std::string source = environment_variable("TROUPE_TRANSPARENT_PLACE");
-    const auto place = collectives::place_of_this_process(source.empty() ? "auto" : source);
+    const auto place = collectives::topology_of_this_process(source.empty() ? "auto" : source);
     if (place.source == "single")
       std::fprintf(stderr, "troupe transparent: does nothing, for no launcher gave this process a "
                            "rank; start it with `troupe transparent -n 4 -- program`\n");
     if (place.size == 1)
       return false;
-    const auto meeting = std::make_shared<Meeting>(place, settings);
+    const auto meeting = std::make_shared<ProcessRendezvous>(place, settings);
     auto communicator = meeting->communicator();
     const auto another = [meeting, first = communicator.get()] { return meeting->another(*first); };
     own.process = std::make_unique<TransparentProcess>(std::move(communicator), another, settings);

@@ -35,7 +35,8 @@ std::vector<Run> in_runs(const std::vector<at::Tensor>& tensors) {
       continue;
     if (runs.empty() || runs.back().bytes + room_of(tensor) > kBytes)
       runs.emplace_back();
-    // Of its own version: batch norm's buffers may stand in a graph whose backward is to come.
+    // With a separate version counter: batch norm's buffers may be in a graph whose backward is
+    // still to come.
     runs.back().tensors.push_back(tensor.data());
     runs.back().bytes += room_of(tensor);
   }

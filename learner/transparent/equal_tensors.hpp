@@ -8,9 +8,9 @@ namespace troupe::collectives {
 class Communicator;
 }
 
-/// Tensors that are alike on all ranks. All ranks call with tensors of the same types and shapes in
-/// the same order; the others throw CollectiveError. What travels are flat buffers of bytes, of at
-/// most 8 MiB or one tensor.
+/// Makes tensors equal on all ranks, or compares them. All ranks call with tensors of the same
+/// types and shapes in the same order; the others throw CollectiveError. What travels are flat
+/// buffers of bytes, of at most 8 MiB or one tensor.
 namespace troupe::learner::transparent {
 
 /// Sets the tensors to rank 0's. True when this rank had others.

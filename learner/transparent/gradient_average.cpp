@@ -19,7 +19,7 @@ namespace {
 using collectives::Communicator;
 using collectives::ReduceOp;
 
-/// As it lies in a bucket: dense, in the order of its rows.
+/// In a bucket's layout: dense, row by row.
 at::Tensor laid_out(const at::Tensor& gradient, at::ScalarType type) {
   return (gradient.is_sparse() ? gradient.to_dense() : gradient).to(type).contiguous();
 }
@@ -62,7 +62,7 @@ struct GradientAverage::Bucket {
     flat.narrow(0, elements, count).copy_(at::from_blob(present.data(), {count}, at::kFloat));
   }
 
-  /// Whether the gradients are other than those that were sent.
+  /// Whether the gradients differ from the sent ones.
   bool has_changed(const std::vector<at::Tensor>& parameters) const {
     for (std::size_t i = 0; i < members.size(); ++i) {
       const auto& gradient = parameters[members[i].parameter].grad();
@@ -93,7 +93,7 @@ struct GradientAverage::Bucket {
   }
 };
 
-/// How the parameters' hooks, which live as long as the parameters, find their owner.
+/// Lets the parameters' hooks, which exist while the parameters do, find their owner.
 struct GradientAverage::Hooks {
   std::mutex mutex;
   GradientAverage* owner = nullptr;
@@ -227,7 +227,7 @@ void GradientAverage::on_gradient(std::size_t parameter, const at::Tensor& gradi
 
 void GradientAverage::send(Bucket& bucket) {
   bucket.write_present();
-  if (buckets_.size() == 1) { // nothing that could go on meanwhile
+  if (buckets_.size() == 1) { // nothing can overlap
     carrier().all_reduce(bucket.flat, ReduceOp::mean);
     return;
   }
@@ -237,7 +237,7 @@ void GradientAverage::send(Bucket& bucket) {
   bucket.work = carrier().process_group()->allreduce(tensors, options);
 }
 
-/// [bucket] 1 where it has to be sent anew; the same on all ranks.
+/// [bucket] 1 where it has to be sent again; the same on all ranks.
 at::Tensor GradientAverage::changed(const std::vector<at::Tensor>& parameters, std::size_t early,
                                     bool from_rank_0) {
   auto again =

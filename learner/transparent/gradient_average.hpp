@@ -21,8 +21,8 @@ namespace troupe::learner::transparent {
 /// read what it finds. So its gradients stay where they are until the step, unlike in
 /// learner::GradientBuckets. A bucket whose gradients backward has made is copied and sent while
 /// backward goes on, on suspicion; at the step the ranks tell each other what has changed since,
-/// bit for bit, and that is sent anew. A program that changes gradients in kMostWasted steps is one
-/// that always does: from then on all is sent at the step.
+/// bit for bit, and that is sent again. A program that changes gradients in kMostWasted steps is
+/// one that always does: from then on all is sent at the step.
 ///
 /// What is sent early goes over a channel of its own, in one order of buckets on all ranks however
 /// their gradients become ready. One thread at a time; backward may run on others.
@@ -43,7 +43,7 @@ public:
   GradientAverage(const GradientAverage&) = delete;
   GradientAverage& operator=(const GradientAverage&) = delete;
 
-  /// Sets the gradients to their mean over the ranks, or to rank 0's (`from_rank_0`, alike on all).
+  /// Sets the gradients to their mean over the ranks, or to rank 0's (`from_rank_0`, equal on all).
   /// A parameter without a gradient on some ranks counts as zero there; without one anywhere it
   /// keeps none. Sparse gradients become dense. Throws CollectiveError.
   void average(const std::vector<at::Tensor>& parameters, bool from_rank_0);
@@ -51,7 +51,7 @@ public:
   /// Ends what is under way, on all ranks. Throws CollectiveError.
   void drain();
 
-  /// Buckets of the last average() that had been sent before it and were not sent anew.
+  /// Buckets of the last average() that had been sent before it and were not sent again.
   std::int64_t sent_early() const { return sent_early_; }
 
 private:

@@ -1,6 +1,6 @@
-// The library that `troupe transparent` preloads. It stands before the functions of LibTorch and of
-// the C library that are named in preload.map, and hands them on to the core, or to the original
-// where there is none. A process without LibTorch, or that no launcher gave a rank, runs as ever.
+// The library that `troupe transparent` preloads. It intercepts the functions of LibTorch and of
+// the C library that preload.map names, and passes the calls to the core, or to the original
+// without one. A process without LibTorch, or without a rank from a launcher, runs unchanged.
 #include "learner/transparent/preload.hpp"
 
 #include <dlfcn.h>

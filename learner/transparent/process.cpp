@@ -8,6 +8,7 @@
 
 #include "collectives/communicator.hpp"
 #include "learner/transparent/equal_tensors.hpp"
+#include "learner/transparent/fingerprint.hpp"
 #include "learner/transparent/share.hpp"
 
 namespace troupe::learner::transparent {
@@ -80,9 +81,9 @@ void TransparentProcess::say(const std::string& text) const {
 }
 
 TransparentProcess::Tracked& TransparentProcess::track(const torch::optim::Optimizer& optimizer,
-                                                       bool anew) {
+                                                       bool again) {
   auto [place, added] = optimizers_.try_emplace(&optimizer);
-  if (added || anew)
+  if (added || again)
     place->second = Tracked{.number = ++constructed_, .kind = {}};
   return place->second;
 }
@@ -133,13 +134,7 @@ void TransparentProcess::begin_training() {
   training_ = true;
   if (rank() == 0)
     return;
-  std::uint64_t seed = 0;
-  {
-    const auto state = state_of(default_generator());
-    for (std::int64_t i = 0; i < state.numel(); ++i)
-      seed = seed * 0x100000001b3ull ^ state.const_data_ptr<std::uint8_t>()[i];
-  }
-  at::manual_seed(mixed(seed, rank()));
+  at::manual_seed(mixed(fingerprint(state_of(default_generator())), rank()));
 }
 
 std::uint64_t TransparentProcess::shifted(const void* generator, std::uint64_t seed) const {
@@ -162,7 +157,7 @@ void TransparentProcess::compare_parameters(torch::optim::Optimizer& optimizer,
       "before step " + std::to_string(tracked.steps + 1) + " of optimizer "
       + std::to_string(tracked.number) + " (" + tracked.kind + ") the parameters of rank " + names
       + " were no longer those of rank 0; the program changes them by itself and by rank (random "
-        "numbers, files, threads): make that alike, or switch the comparison off with "
+        "numbers, files, threads): make that equal, or switch the comparison off with "
         "--check-every 0";
   throw collectives::CollectiveError(reason);
 }
@@ -259,7 +254,7 @@ void TransparentProcess::end() {
     communicator_->barrier();
   } catch (const collectives::CollectiveError& error) {
     throw collectives::CollectiveError("this rank's program ended after " + std::to_string(steps_)
-                                       + " steps, but another rank goes on: " + error.what());
+                                       + " steps, but another rank continues: " + error.what());
   }
   for (const auto& gradients : gradients_)
     gradients->drain();

@@ -28,16 +28,15 @@ namespace troupe::learner::transparent {
 
 /// One process of a LibTorch training program that runs as several. All ranks run the same
 /// program, and so come to its optimizers, steps and epochs in the same order. One thread at a
-/// time. Throws CollectiveError where ranks differ, are late or gone; every rank then has to end.
+/// time. Throws CollectiveError if ranks differ, are late or lost; every rank must then end.
 class TransparentProcess {
 public:
   using Closure = std::function<at::Tensor()>;
   using Sampler = std::function<std::optional<std::vector<std::size_t>>(std::size_t batch_size)>;
 
   /// `another` makes a communicator of the same ranks beside the first, on all of them; at most
-  /// kChannels times.
-  /// Lets the default random generator of every rank go on from rank 0's state: what the program
-  /// draws before its first step (data, initial parameters) is alike.
+  /// kChannels times. Lets the default random generator of every rank continue from rank 0's state:
+  /// random numbers before the first step (data, initial parameters) are equal.
   TransparentProcess(std::unique_ptr<collectives::Communicator> communicator,
                      GradientAverage::MakeChannel another, Settings settings);
   ~TransparentProcess();
@@ -60,7 +59,7 @@ public:
   /// This rank's part of a sampler's next batch; all of it while gradients are off (evaluation).
   std::optional<std::vector<std::size_t>> next(std::size_t batch_size, const Sampler& original);
 
-  /// Shuffles anew, on all ranks alike: by rank 0's generator.
+  /// Reshuffles equally on all ranks, by rank 0's generator.
   void reset(const std::function<void()>& original);
 
   /// Says once that streams are not shared.
@@ -72,7 +71,7 @@ public:
 
   /// The program ends well: waits for the other ranks to do so too.
   void end();
-  /// The program ends badly: tells the others.
+  /// The program fails: informs the others.
   void abort(const std::string& reason);
 
 private:
@@ -84,7 +83,7 @@ private:
     GradientAverage* gradients = nullptr; // of gradients_; from the first step on
   };
 
-  Tracked& track(const torch::optim::Optimizer& optimizer, bool anew);
+  Tracked& track(const torch::optim::Optimizer& optimizer, bool again);
   void say(const std::string& text) const;
   bool share_parameters(torch::optim::Optimizer& optimizer, Tracked& tracked);
   void compare_parameters(torch::optim::Optimizer& optimizer, const Tracked& tracked);

@@ -46,7 +46,7 @@ int number(const Variables& variables, const std::string& name, int least, int m
 
 Settings read_settings(const Variables& variables) {
   Settings settings;
-  settings.backend = variables(std::string(kPrefix) + "BACKEND");
+  settings.backend = variables(std::string(kPrefix).append("BACKEND"));
   settings.batch =
       one_of(variables, "BATCH", "keep", "divide", Batch::keep, Batch::divide, settings.batch);
   settings.tail = one_of(variables, "TAIL", "pad", "drop", Tail::pad, Tail::drop, settings.tail);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// What the preloaded library is told, by environment variables, beside its rank: see README.md.
+/// The settings of the preloaded library, from environment variables: see README.md.
 namespace troupe::learner::transparent {
 
 enum class Batch { keep, divide }; // a loader's batch size is that of one rank | of all together
@@ -18,7 +18,7 @@ struct Settings {
   Tail tail = Tail::pad;
   Evaluation evaluation = Evaluation::whole;
   Buffers buffers = Buffers::rank0;
-  bool overlap = true;        // gradients are sent while backward goes on
+  bool overlap = true;        // gradients are sent during backward
   bool rank0_writes = false;  // the other ranks' files are nameless ones
   bool line_buffered = false; // standard output goes out line by line
   int timeout_seconds = 300;  // of every meeting of the ranks

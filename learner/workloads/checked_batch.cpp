@@ -3,8 +3,8 @@
 #include <span>
 #include <stdexcept>
 
-#include "collectives/nest.hpp"
-#include "learner/checked_copy.hpp"
+#include "collectives/nest/nest.hpp"
+#include "learner/device/checked_copy.hpp"
 
 namespace troupe::learner {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "learner/input.hpp"
+#include "learner/tensor_map.hpp"
 
 namespace troupe::learner {
 

@@ -10,25 +10,25 @@
 #include <torch/optim/rmsprop.h>
 
 #include "env/split_mix.hpp"
-#include "learner/nn/fused_sgd.hpp"
-#include "learner/nn/fused_torch_adam.hpp"
+#include "learner/data/row_means.hpp"
+#include "learner/gradients/not_finite.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/global_batch_norm.hpp"
+#include "learner/nn/kernels/fused_sgd.hpp"
+#include "learner/nn/kernels/fused_torch_adam.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "learner/nn/module_state.hpp"
 #include "learner/nn/parameter_layout.hpp"
 #include "learner/nn/picture_normaliser.hpp"
-#include "learner/nn/precision.hpp"
-#include "learner/not_finite.hpp"
-#include "learner/row_means.hpp"
 #include "learner/workloads/checked_batch.hpp"
 #include "learner/workloads/classifier_network.hpp"
-#include "learner/wrapped_optimizer.hpp"
 
 namespace troupe::learner {
 namespace {
 
 namespace functional = torch::nn::functional;
 
-constexpr const char* kAverage = "average."; // before the names of averaged weights
+constexpr const char* kClassifierAverage = "average."; // before the names of averaged weights
 constexpr const char* kCounter = "counters.updates";
 constexpr std::int64_t kBest = 5;   // of top5
 constexpr double kScaledRows = 256; // of which learning_rate is the rate
@@ -228,7 +228,7 @@ Metrics NetworkClassifier::step_fn(ReplicaContext&, const TensorMap& batch) {
   ++updates_;
   if (average_)
     average_module(average_->module(), network_->module(), config_.average_decay, updates_,
-                   optimizer_->advanced());
+                   optimizer_->updates_applied());
   return {{"loss", value},
           {"accuracy", numbers[1].item<double>()},
           {"learning_rate", optimizer_->optimizer().param_groups()[0].options().get_lr()},
@@ -238,7 +238,7 @@ Metrics NetworkClassifier::step_fn(ReplicaContext&, const TensorMap& batch) {
 TensorMap NetworkClassifier::parameters() {
   auto state = module_state(network_->module());
   if (average_)
-    state.merge(module_state(average_->module(), kAverage));
+    state.merge(module_state(average_->module(), kClassifierAverage));
   return state;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "learner/dataset.hpp"
-#include "learner/replica.hpp"
+#include "learner/data/dataset.hpp"
+#include "learner/replicas/replica.hpp"
 
 namespace troupe::learner {
 
@@ -88,8 +88,8 @@ public:
   /// classes]}, float32. Pictures (or rows of features) as in batches. From a first call on threads
   /// may share it, while nothing else is called.
   virtual TensorMap describe(const at::Tensor& pictures) = 0;
-  /// Without global_batch_norm each replica has running averages of its own: all get replica 0's,
-  /// which a checkpoint has.
+  /// Without global_batch_norm the replicas' running averages differ: all get replica 0's, which a
+  /// checkpoint has.
   virtual void agree_on_buffers(ReplicaContext& context) = 0;
 };
 

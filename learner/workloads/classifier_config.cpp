@@ -2,7 +2,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "learner/nn/precision.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "learner/workloads/classifier.hpp"
 #include "learner/workloads/classifier_network.hpp"
 

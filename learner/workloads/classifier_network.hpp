@@ -22,7 +22,7 @@ public:
   /// What the last layer sees, [batch, n], and the logits of that.
   virtual at::Tensor features(const at::Tensor& input) = 0;
   virtual at::Tensor head(const at::Tensor& features) = 0;
-  /// What the next forward passes drop hangs on this alone.
+  /// What the next forward passes drop depends on this alone.
   virtual void seed_dropout(std::uint64_t) {}
 };
 

@@ -10,7 +10,7 @@
 #include <ATen/ops/outer.h>
 #include <ATen/ops/zeros.h>
 
-#include "learner/replica_context.hpp"
+#include "learner/replicas/replica_context.hpp"
 
 namespace troupe::learner {
 namespace {

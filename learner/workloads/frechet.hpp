@@ -15,8 +15,8 @@ public:
   /// another shape, std::runtime_error on NaN or infinity.
   void add(const at::Tensor& features);
 
-  /// Over the replicas in sync, which all call it once, each with rows of its own (none among
-  /// them); afterwards all hold the statistics of all rows. Those that do not wait for each other
+  /// Over the replicas in sync, which all call it once, each with separate rows (or none);
+  /// afterwards all hold the statistics of all rows. Asynchronous replicas
   /// (ReplicaContext::has_collectives()) keep their own.
   void reduce(ReplicaContext& context);
 

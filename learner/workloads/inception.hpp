@@ -45,7 +45,7 @@ public:
   at::Tensor head(const at::Tensor& features) { return fc_->forward(features); }
   static constexpr std::int64_t feature_size() { return 2048; }
 
-  /// What the next forward passes drop hangs on this alone. Without it: on LibTorch's default
+  /// What the next forward passes drop depends on this alone. Without it: on LibTorch's default
   /// generator.
   void seed_dropout(std::uint64_t seed);
 

@@ -9,7 +9,7 @@
 #include <torch/nn/init.h>
 
 #include "learner/nn/batch_norm_relu.hpp"
-#include "learner/nn/pointwise_convolution.hpp"
+#include "learner/nn/kernels/pointwise_convolution.hpp"
 
 namespace troupe::learner {
 namespace {

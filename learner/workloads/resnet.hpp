@@ -26,7 +26,7 @@ struct ResNetOptions {
 bool is_resnet_depth(int depth);
 const char* resnet_depths();
 
-/// Residual networks for pictures, v1.5: the stride of a bottleneck lies in its 3x3 convolution.
+/// Residual networks for pictures, v1.5: the stride of a bottleneck is in its 3x3 convolution.
 /// Names and shapes of parameters and buffers are torchvision's (conv1.weight,
 /// layer1.0.bn2.running_mean, layer3.0.downsample.0.weight, fc.bias), so its weights load.
 /// Depths 20 to 110 are He et al.'s (2016, section 4.2) for CIFAR: three layers of 16, 32 and 64

@@ -7,12 +7,12 @@
 #include <ATen/ops/arange.h>
 
 #include "env/split_mix.hpp"
-#include "learner/row_means.hpp"
+#include "learner/data/row_means.hpp"
 
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kAtOnce = 50; // samples, each so many of a random stream of their own
+constexpr std::int64_t kAtOnce = 50; // samples with a separate random stream each
 
 int rank_of(const ReplicaContext& context) {
   return context.has_collectives() ? context.rank_in_sync_group() : 0;

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "learner/dataset.hpp"
-#include "learner/replica.hpp"
+#include "learner/data/dataset.hpp"
+#include "learner/replicas/replica.hpp"
 #include "learner/workloads/frechet.hpp"
 
 namespace troupe::learner {
@@ -17,7 +17,7 @@ using DescribePictures = std::function<TensorMap(const at::Tensor& pictures)>;
 using SamplePictures = std::function<at::Tensor(const at::Tensor& labels, at::Generator generator)>;
 
 /// Of all "picture"s of a data set, each once, `most` at once; on every replica in sync, which
-/// share them and all call it. Those that do not wait for each other see all each.
+/// share them and all call it. Asynchronous replicas see all of them.
 FeatureStatistics statistics_of(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                                 const DescribePictures& describe);
 

@@ -15,24 +15,24 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "env/split_mix.hpp"
-#include "learner/nn/fused_torch_adam.hpp"
+#include "learner/gradients/not_finite.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/global_batch_norm.hpp"
+#include "learner/nn/kernels/fused_torch_adam.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "learner/nn/module_state.hpp"
 #include "learner/nn/parameter_layout.hpp"
 #include "learner/nn/picture_normaliser.hpp"
-#include "learner/nn/precision.hpp"
 #include "learner/nn/spectral_norm.hpp"
-#include "learner/not_finite.hpp"
 #include "learner/workloads/checked_batch.hpp"
 #include "learner/workloads/sngan_networks.hpp"
-#include "learner/wrapped_optimizer.hpp"
 
 namespace troupe::learner {
 namespace {
 
 constexpr const char* kGenerator = "generator.";
 constexpr const char* kCritic = "critic.";
-constexpr const char* kAverage = "average.";
+constexpr const char* kSnganAverage = "average.";
 constexpr std::int64_t kEvaluated = 64;   // real pictures described at once
 constexpr std::uint64_t kSampleSeed = 17; // of what evaluation and pictures show: always the same
 constexpr std::int64_t kShownClasses = 20;
@@ -243,7 +243,7 @@ Metrics SnganReplica::generator_step(ReplicaContext& context, std::int64_t rows)
   ++steps_;
   if (average_)
     average_module(*average_, *generator_, config_.average_decay, steps_,
-                   generator_optimizer_->advanced());
+                   generator_optimizer_->updates_applied());
   return {
       {"generator_loss", value},
       {"learning_rate", generator_optimizer_->optimizer().param_groups()[0].options().get_lr()}};
@@ -271,7 +271,7 @@ TensorMap SnganReplica::parameters() {
   auto state = module_state(*generator_, kGenerator);
   state.merge(module_state(*critic_, kCritic));
   if (average_)
-    state.merge(module_state(*average_, kAverage));
+    state.merge(module_state(*average_, kSnganAverage));
   return state;
 }
 

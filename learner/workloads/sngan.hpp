@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "learner/replica.hpp"
+#include "learner/replicas/replica.hpp"
 #include "learner/workloads/sample_quality.hpp"
 
 namespace troupe::learner {
@@ -20,9 +20,9 @@ struct SnganConfig {
   double critic_learning_rate = 2e-4;
   double beta1 = 0;
   double beta2 = 0.9;
-  std::int64_t decay_steps = 0; // generator steps until both rates are 0, in a line; 0: they stay
-  double average_decay = 0.999; // exponential average of the generator, which samples; 0: off
-  std::string precision = "float32"; // "bfloat16", "auto", "float64" for tests
+  std::int64_t decay_steps = 0;   // generator steps until both rates are 0, in a line; 0: they stay
+  double average_decay = 0.999;   // exponential average of the generator, which samples; 0: off
+  std::string precision = "auto"; // "float32", "bfloat16"; "float64" for tests
   bool channels_last = true;
   bool global_batch_norm = true;          // of the generator, over all replicas
   std::int64_t evaluation_samples = 5000; // of evaluate()
@@ -46,7 +46,7 @@ void check(const SnganConfig& config, const SnganSpec& spec);
 /// or float32 in [-1, 1], [rows, 3, size, size], "label": int64 [rows]}, this replica's share, rows
 /// = critic_steps · batch_size / replicas. Critic step k takes rows k, k + critic_steps, …, so that
 /// R replicas on 1/R of the batch each equal one on the whole. Noise and the labels of what is
-/// generated hang on the seed of replica 0 and the number of the step.
+/// generated depend on the seed of replica 0 and the number of the step.
 ///
 /// Metrics: "critic_loss", "critic_real", "critic_fake" (mean scores; all three of the last critic
 /// step), "generator_loss", "learning_rate" (the generator's). Throws std::runtime_error on NaN or

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "learner/nn/precision.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "learner/workloads/sngan.hpp"
 
 namespace troupe::learner {

@@ -98,7 +98,7 @@ public:
 
 private:
   bool halves_;
-  bool first_; // sees pictures, which no ReLU shall cut
+  bool first_; // sees pictures, which no ReLU may clip
   torch::nn::Conv2d conv1_{nullptr}, conv2_{nullptr}, around_{nullptr};
 };
 

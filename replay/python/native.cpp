@@ -1,6 +1,6 @@
 #include "replay/python/native_client.hpp"
 
-/// The part of the Python package troupe_replay that is compiled; the rest says what it means.
+/// The compiled part of the Python package troupe_replay; its Python sources document it.
 PYBIND11_MODULE(_native, module) {
   pybind11::register_exception<troupe::replay::ShardSilence>(module, "ShardSilent",
                                                              PyExc_ConnectionError);

@@ -31,7 +31,8 @@ Deadline in(double seconds) {
              std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
 }
 
-/// The end of a wait after which to look; the last one is never too short to tell who is silent.
+/// The next time to check for interrupts; the last interval is long enough to detect a silent
+/// server.
 Deadline next_look(Deadline end) {
   const Deadline now = Clock::now();
   return end - now < 2 * kLook ? end : now + kLook;
@@ -210,7 +211,7 @@ void Client::update_priorities(std::span<const std::uint64_t> keys,
   client_->update_priorities(keys, priorities, in(deadline));
 }
 
-void Client::set_limiter(const LimiterConfig& limiter, double deadline) {
+void Client::set_limiter(const RateLimiterConfig& limiter, double deadline) {
   const std::scoped_lock lock(mutex_);
   if (!client_)
     throw std::runtime_error("replay shard at " + endpoint_ + ": the client is closed");

@@ -4,18 +4,17 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include <pybind11/pybind11.h>
 
 #include "env/wire/context.hpp"
-#include "replay/remote.hpp"
+#include "replay/service/remote.hpp"
 
 namespace troupe::replay::python {
 
-/// Some numbers of a received message, as Python's buffer protocol gives them away: read only, in
-/// place, and alive as long as somebody looks at them.
+/// Numbers of a received message for Python's buffer protocol: read-only, in place, and alive while
+/// a view of them exists.
 struct View {
   std::shared_ptr<const ColumnPart> owner;
   const void* begin = nullptr;
@@ -49,8 +48,8 @@ struct ClientSettings {
   std::size_t part_bytes = 0;
 };
 
-/// A ShardClient for any number of Python threads, which take turns. While one waits others run,
-/// and it looks twice a second whether it was interrupted.
+/// A ShardClient for any number of Python threads, which take turns. While one waits, others run;
+/// twice a second it checks for interrupts.
 class Client {
 public:
   explicit Client(const ClientSettings& settings);
@@ -64,12 +63,12 @@ public:
   std::optional<std::vector<Part>> sample(std::int64_t count, double deadline, double patience);
   void update_priorities(std::span<const std::uint64_t> keys, std::span<const double> priorities,
                          double deadline);
-  void set_limiter(const LimiterConfig& limiter, double deadline);
+  void set_limiter(const RateLimiterConfig& limiter, double deadline);
   ShardInfo info(double deadline);
   void close();
 
 private:
-  /// Calls `wait(client, until)` until it gives true or the deadline has come.
+  /// Calls `wait(client, until)` until it returns true or the deadline has passed.
   template <typename Wait>
   bool patiently(double deadline, Wait wait);
 
@@ -80,7 +79,7 @@ private:
   Signature signature_;
 };
 
-/// "ValueError" where the caller is wrong; others as they are.
+/// "ValueError" for the caller's errors; others unchanged.
 void add_client(pybind11::module_& module);
 void add_writer(pybind11::module_& module);
 

@@ -6,9 +6,9 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "replay/insertion_split.hpp"
+#include "replay/chunks/insertion_split.hpp"
 #include "replay/python/native_client.hpp"
-#include "replay/writer.hpp"
+#include "replay/writers/writer.hpp"
 
 namespace troupe::replay::python {
 
@@ -16,10 +16,11 @@ namespace py = pybind11;
 
 namespace {
 
-/// What a column's rows must be to be copied as they are: the buffer of a C-contiguous array.
+/// The rows of a column that can be copied without conversion: the buffer of a C-contiguous array.
 class Rows {
 public:
-  /// Looks at `value`; false where it is not [leading..., column's shape] of the column's type.
+  /// Opens the buffer of `value`; false if it is not [leading..., column's shape] of the column's
+  /// type.
   bool open(PyObject* value, const env::ArraySpec& column, std::size_t leading) {
     if (PyObject_GetBuffer(value, &view_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
       PyErr_Clear();
@@ -57,8 +58,8 @@ private:
   bool open_ = false;
 };
 
-/// A Writer whose items may be for several tables. One thread at a time: the interpreter's lock is
-/// held but for inserting.
+/// A Writer whose items may belong to several tables. One thread at a time: the interpreter's lock
+/// is held except while inserting.
 class StepWriter {
 public:
   StepWriter(Client& client, std::uint64_t id, std::int64_t reach, int chunk_rows,
@@ -104,7 +105,7 @@ public:
     parts_.push_back(part);
   }
 
-  /// False: not all was sent before the deadline; the next call goes on.
+  /// False: not all was sent before the deadline; the next call continues.
   bool insert(double deadline) {
     if (waiting_.empty() && writer_.pending_items() > 0) {
       const InsertionPtr made = writer_.take();
@@ -150,7 +151,7 @@ std::size_t StepWriter::place_of(const std::string& table) {
   return place;
 }
 
-/// Opens all columns, those that do not fit as they are converted, before any row is written.
+/// Opens all columns before any row is written; converts columns that do not fit.
 template <typename Use>
 void StepWriter::with_rows(const py::dict& values, std::size_t leading, Use use) {
   const std::vector<env::ArraySpec>& columns = signature_.columns;

@@ -3,36 +3,23 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <fstream>
 #include <mutex>
 #include <poll.h>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "collectives/socket.hpp"
+#include "collectives/mesh/socket.hpp"
+#include "tests/eventually.hpp"
 
 /// Peers that do not keep to the protocol, for the tests of open ports.
 namespace troupe::testing {
 
 using Clock = std::chrono::steady_clock;
-
-/// Whether `holds()` comes true in time.
-template <class Condition>
-bool comes_true(Condition holds, std::chrono::seconds patience = std::chrono::seconds(60)) {
-  const auto end = Clock::now() + patience;
-  while (!holds()) {
-    if (Clock::now() > end)
-      return false;
-    ::poll(nullptr, 0, 5);
-  }
-  return true;
-}
 
 inline collectives::Socket connected_to(int port) {
   return collectives::connect_to("127.0.0.1", port, Clock::now() + std::chrono::seconds(20));

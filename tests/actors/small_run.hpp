@@ -4,8 +4,8 @@
 #include <atomic>
 #include <filesystem>
 
-#include "actors/run.hpp"
-#include "learner/safetensors.hpp"
+#include "actors/run/run.hpp"
+#include "learner/device/safetensors.hpp"
 #include "tests/doctest_torch.hpp"
 
 namespace troupe::actors {

@@ -1,7 +1,7 @@
 # What the tests of launchers share. Sourced, after `set -euo pipefail`, with: build=<build folder>
 export OMP_NUM_THREADS=1
 any_strategy=$build/experiments/any_strategy
-place=$build/tests/collectives/place_process
+place=$build/tests/collectives/topology_process
 style=$build/tests/learner/transparent/small_style
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -15,8 +15,8 @@ holds() { # name, value, condition of awk on v
 }
 for connections in plain TLS; do
   holds "$connections: joined within" "$(value $connections 'until all have joined and all roles are up')" 'v > 0 && v < 300'
-  holds "$connections: lost by silence after" "$(value $connections 'nodes that fall silent: until the head is told')" 'v > 13 && v < 60'
-  holds "$connections: lost by their connection after" "$(value $connections 'nodes that are killed: until the head is told')" 'v < 13'
+  holds "$connections: lost by silence after" "$(value $connections 'nodes that fall silent: until the head notices')" 'v > 13 && v < 60'
+  holds "$connections: lost by their connection after" "$(value $connections 'nodes that are killed: until the head notices')" 'v < 13'
   holds "$connections: back within" "$(value $connections 'until they have joined in their next life')" 'v > 0 && v < 300'
   holds "$connections: answers" "$(value $connections 'answers from the supervisor while all beat')" 'v > 0'
 done

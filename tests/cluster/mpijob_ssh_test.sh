@@ -24,9 +24,9 @@ ssh-keygen -q -t rsa -b 2048 -N '' -f "$folder/.ssh/id_rsa"
 cp "$folder/.ssh/id_rsa.pub" "$folder/.ssh/authorized_keys"
 ssh-keygen -q -t rsa -b 2048 -N '' -f "$folder/other"
 for file in sshd_config ssh_config; do
-  sed "s|/opt/troupe|$folder|; s|^Port 2222|Port $port|" "$top/experiments/mpijob_$file" >"$folder/$file"
+  sed "s|/opt/troupe|$folder|; s|^Port 2222|Port $port|" "$top/experiments/cluster/mpijob_$file" >"$folder/$file"
 done
-printf '#!/bin/sh\nexec %s %s\n' "$top/experiments/mpijob_known_hosts.sh" "$folder/.ssh/id_rsa.pub" >"$folder/known_hosts.sh"
+printf '#!/bin/sh\nexec %s %s\n' "$top/experiments/cluster/mpijob_known_hosts.sh" "$folder/.ssh/id_rsa.pub" >"$folder/known_hosts.sh"
 chmod 755 "$folder" "$folder/known_hosts.sh"
 echo 'ListenAddress 127.0.0.1' >>"$folder/sshd_config"
 "$(command -v sshd)" -De -f "$folder/sshd_config" 2>"$folder/log" &

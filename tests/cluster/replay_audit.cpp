@@ -15,7 +15,6 @@
 // items left for want of room.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -24,13 +23,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "replay/blocks.hpp"
-#include "replay/checkpoint_reader.hpp"
 #include "replay/replay.pb.h"
-#include "replay/segment_file.hpp"
-#include "replay/table.hpp"
-#include "replay/table_checkpoint.hpp"
-#include "replay/table_config_wire.hpp"
+#include "replay/storage/blocks.hpp"
+#include "replay/storage/checkpoint_reader.hpp"
+#include "replay/storage/segment_file.hpp"
+#include "replay/table/table.hpp"
+#include "replay/table/table_checkpoint.hpp"
+#include "replay/table/table_config_wire.hpp"
 
 namespace troupe::replay {
 namespace {

@@ -68,7 +68,7 @@ done
 scancel --batch --signal=TERM "$job" # as Slurm does before the time limit
 within "the signal reaches the head" calls "^stopped\$" 1
 within "the job is queued again" bash -c "scontrol show job $job | grep -q 'Restarts=1'"
-within "it goes on from where it was" resumed
+within "it continues from where it was" resumed
 echo 0 >finish
 within "it ends when the head has ended" bash -c "scontrol show job $job | grep -q JobState=COMPLETED"
 

@@ -39,7 +39,7 @@ cat >twice.sh <<SCRIPT
 SCRIPT
 chmod +x twice.sh
 for backend in shared_memory gloo; do
-  check "ranks that torchrun starts again meet anew: $backend" "$torchrun" --standalone --nnodes 1 --nproc-per-node 2 \
+  check "ranks that torchrun starts again meet again: $backend" "$torchrun" --standalone --nnodes 1 --nproc-per-node 2 \
     --max-restarts 1 --no-python ./twice.sh "$backend"
 done
 finish

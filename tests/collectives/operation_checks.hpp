@@ -249,7 +249,7 @@ inline void check_late(Means means) {
       },
       options);
   CAPTURE(errors[0]);
-  CHECK(has(errors[0], "all_reduce #0: rank 1 did not come within 0.1 s"));
+  CHECK(has(errors[0], "all_reduce #0: rank 1 did not arrive within 0.1 s"));
   CHECK(has(errors[0], "rank 0 all_reduce sum float32 [3]"));
   CHECK(errors[1] == errors[0]);
 }

@@ -9,10 +9,11 @@
 
 #include <ATen/Parallel.h>
 
-#include "collectives/backend_communicator.hpp"
-#include "collectives/hierarchical_backend.hpp"
-#include "collectives/rendezvous.hpp"
-#include "collectives/shared_memory_backend.hpp"
+#include "collectives/backends/backend_communicator.hpp"
+#include "collectives/backends/hierarchical_backend.hpp"
+#include "collectives/rendezvous/rendezvous.hpp"
+#include "collectives/shared_memory/shared_memory_backend.hpp"
+#include "tests/reserved_port.hpp"
 #include "tests/text.hpp"
 
 namespace troupe::collectives {
@@ -60,7 +61,7 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
   const auto server = hosts ? std::make_unique<RendezvousServer>("127.0.0.1", 0) : nullptr;
   const auto threads_of_host = threads_over_store();
   const bool joins = means == Means::gloo || means == Means::shared_memory;
-  const int port = joins ? free_port() : 0;
+  const int port = joins ? reserved_port() : 0;
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   {
     std::vector<std::jthread> threads;

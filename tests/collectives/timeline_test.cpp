@@ -4,12 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "collectives/timeline.hpp"
 #include "tests/collectives/ranks.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -20,10 +20,6 @@ using std::chrono::microseconds;
 nlohmann::json read_trace(const std::filesystem::path& path) {
   std::ifstream file(path);
   return nlohmann::json::parse(file);
-}
-
-std::filesystem::path fresh(const std::string& name) {
-  return std::filesystem::temp_directory_path() / (name + std::to_string(::getpid()) + ".json");
 }
 
 } // namespace
@@ -70,7 +66,8 @@ TEST_CASE("the clock offsets of threads, which share one clock, are zero within 
 }
 
 TEST_CASE("the trace of several ranks is one file of Chrome's format, in one time") {
-  const auto path = fresh("timeline_test");
+  const TemporaryFolder folder;
+  const auto path = folder / "timeline.json";
   const auto start = Clock::now();
   const auto errors = on_ranks(Means::threads, 3, [&](Communicator& communicator) {
     Timeline timeline(communicator.rank());
@@ -83,7 +80,6 @@ TEST_CASE("the trace of several ranks is one file of Chrome's format, in one tim
   });
   REQUIRE(all_empty(errors));
   const auto trace = read_trace(path);
-  std::filesystem::remove(path);
   int forwards = 0, names = 0;
   for (const auto& event : trace.at("traceEvents")) {
     if (event.at("name") == "process_name")
@@ -102,10 +98,10 @@ TEST_CASE("the trace of several ranks is one file of Chrome's format, in one tim
 TEST_CASE("a timeline of one rank needs no communicator, and a folder that is not there is named") {
   Timeline timeline(0);
   timeline.add("step", -1, Clock::now(), Clock::now());
-  const auto path = fresh("timeline_alone");
+  const TemporaryFolder folder;
+  const auto path = folder / "timeline.json";
   write_timeline({&timeline}, nullptr, path);
   CHECK(read_trace(path).at("traceEvents").size() == 2);
-  std::filesystem::remove(path);
   CHECK_THROWS_WITH_AS(write_timeline({&timeline}, nullptr, "/no/such/folder/t.json"),
                        "timeline: cannot write /no/such/folder/t.json; is there a folder of that "
                        "name, with room in it?",

@@ -1,5 +1,5 @@
 // libFuzzer target: clang++ -std=c++20 -fsanitize=fuzzer,address -I. tests/env/fuzz_npz.cpp
-// env/npz.cpp env/npy.cpp -lz
+// env/npz.cpp env/npy.cpp -larchive
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -8,10 +8,10 @@
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 
-#include <collectives/place.hpp>         // Troupe
-#include <learner/replicator.hpp>        // Troupe
-#include <learner/strategy_options.hpp>  // Troupe
-#include <learner/wrapped_optimizer.hpp> // Troupe
+#include <collectives/rendezvous/process_topology.hpp> // Troupe
+#include <learner/gradients/wrapped_optimizer.hpp>     // Troupe
+#include <learner/replicas/replicator.hpp>             // Troupe
+#include <learner/replicas/strategy_options.hpp>       // Troupe
 
 namespace {
 
@@ -52,7 +52,7 @@ Input read_points(const InputContext& context) {
 int main(int argc, char** argv) {
   const std::string strategy = argc > 1 ? argv[1] : "mirrored replicas=2";
   Replicator replicator(
-      make_strategy(parse_strategy(strategy), troupe::collectives::place_of_this_process()));
+      make_strategy(parse_strategy(strategy), troupe::collectives::topology_of_this_process()));
   const auto model = replicator.build<Model>(
       [](ReplicaContext& context) { return std::make_shared<Model>(context); });
   const auto points = replicator.input(read_points);

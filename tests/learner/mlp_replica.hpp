@@ -5,8 +5,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/optim/adam.h>
 
-#include "learner/replica.hpp"
-#include "learner/wrapped_optimizer.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
+#include "learner/replicas/replica.hpp"
 
 namespace troupe::learner {
 

@@ -1,7 +1,7 @@
 #pragma once
 // A Replica on replicas that are threads.
 
-#include "learner/replicator.hpp"
+#include "learner/replicas/replicator.hpp"
 
 namespace troupe::learner {
 

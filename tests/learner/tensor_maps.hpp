@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "learner/input.hpp"
+#include "learner/replicas/input.hpp"
 
 namespace troupe::learner {
 

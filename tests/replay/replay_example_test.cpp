@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include "replay/gather.hpp"
-#include "replay/shard.hpp"
-#include "replay/writer.hpp"
+#include "replay/batch/gather.hpp"
+#include "replay/table/shard.hpp"
+#include "replay/writers/n_step_items.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -16,7 +16,7 @@ TEST_CASE("an environment's steps become batches of n-step transitions") {
                             .action_size = 2,
                             .n_step = 3,
                             .discount = 0.99};
-  TransitionWriter writer(spec, /*writer_id=*/7);
+  Writer writer = transition_writer(spec, /*writer_id=*/7);
   Shard shard({.max_items = 10'000,
                .limiter = {.min_items = 20, .samples_per_insert = 32, .error_buffer = 640}},
               spec, /*seed=*/1);
@@ -36,11 +36,11 @@ TEST_CASE("an environment's steps become batches of n-step transitions") {
 
   const auto render = [](std::span<std::byte> frame) { frame[0] = std::byte{255}; };
   const std::vector<float> chosen{0.5F, -0.5F};
-  render(writer.next_frame());
-  writer.begin();
+  render(writer.next(kFrame));
+  begin_episode(writer);
   for (int step = 0; step < 30; ++step) {
-    render(writer.next_frame());
-    writer.append(chosen, /*reward=*/1, /*discount=*/1, /*last=*/false);
+    render(writer.next(kFrame));
+    append_step(writer, chosen, /*reward=*/1, /*discount=*/1, /*last=*/false);
     if (InsertionPtr insertion = writer.take())
       shard.insert(std::move(insertion), [] {});
   }

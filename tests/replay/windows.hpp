@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "replay/writer.hpp"
+#include "replay/writers/writer.hpp"
 
 namespace troupe::replay {
 

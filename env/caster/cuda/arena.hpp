@@ -7,8 +7,8 @@
 
 namespace troupe::env::caster {
 
-/// Hands out consecutive pieces of a block of memory that its reader sees elsewhere. Without a
-/// block (null) it only counts.
+/// Allocates consecutive pieces of a block of memory that its reader sees at another address.
+/// Without a block (null) it only counts.
 class Arena {
 public:
   Arena(std::byte* block, const std::byte* seen) : block_(block), seen_(seen) {}

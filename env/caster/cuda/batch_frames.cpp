@@ -133,7 +133,7 @@ struct BatchFrames::Environment {
 };
 
 BatchFrames::BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
-                         const CastOptions& options, KeptMemory& memory)
+                         const CastOptions& options, SceneMemory& memory)
     : model_(std::move(model)) {
   const RayCaster same_rules(model_, options); // throws
   if (environments < 1)
@@ -170,7 +170,7 @@ void BatchFrames::build(std::span<const mjModel* const> models,
     build_shapes(model, scene, *model_, environment.parts, environment.frame);
     build_spans(environment.frame);
     build_casters(environment.frame);
-    kernels().tables(environment.frame);
+    kernels_of(environment.frame).tables(environment.frame);
     for (const HeightField& field : environment.parts.fields)
       kept_->update(field);
   }

@@ -19,15 +19,15 @@ struct PackedFrames {
   bool any_orthographic = false;
 };
 
-/// The frames of N environments of one model, as one block of bytes with pointers that hold where
-/// the reader sees it. One thread at a time; allocates only when a state shows more than any
+/// The frames of N environments of one model, as one block of bytes with pointers that are valid at
+/// the reader's address. One thread at a time; allocates only when a state shows more than any
 /// before.
 class BatchFrames {
 public:
   /// Throws std::invalid_argument (environments, and what RayCaster refuses). `memory` must outlive
   /// this.
   BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
-              const CastOptions& options, KeptMemory& memory);
+              const CastOptions& options, SceneMemory& memory);
   ~BatchFrames();
 
   int environments() const { return static_cast<int>(environments_.size()); }
@@ -37,7 +37,7 @@ public:
   /// `models`: each environment's (RayCaster says which may differ how), or one for all.
   void build(std::span<const mjModel* const> models, std::span<const mjData* const> states);
 
-  /// Bytes that pack() writes for what was built.
+  /// Bytes that pack() will write.
   std::size_t bytes();
   /// Writes to `block` (aligned to 64, of bytes() bytes), which the reader sees at `seen`.
   PackedFrames pack(std::byte* block, const std::byte* seen);
@@ -51,10 +51,5 @@ private:
   std::unique_ptr<KeptScene> kept_;
   std::vector<std::unique_ptr<Environment>> environments_;
 };
-
-/// Draws one packed frame on the processor with the functions that the kernel calls for its
-/// pixels, in plain floats; a thousandth of the kernel's rate. `frame` must be readable here.
-void draw_with_floats(const FrameView& frame, const PictureFormat& format,
-                      std::span<std::uint8_t> out);
 
 } // namespace troupe::env::caster

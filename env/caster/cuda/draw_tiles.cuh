@@ -4,7 +4,7 @@
 #define TROUPE_CASTER_FLOATS
 #include <cuda_runtime.h>
 
-#include "env/caster/cuda/launch.hpp"
+#include "env/caster/cuda/cuda_device.hpp"
 #include "env/caster/cuda/tile-inl.hpp"
 
 namespace troupe::env::caster {

@@ -15,7 +15,7 @@ std::size_t range_count(const HeightFieldView& field) {
 
 } // namespace
 
-KeptScene::KeptScene(const CasterModel& model, KeptMemory& memory) : memory_(memory) {
+KeptScene::KeptScene(const CasterModel& model, SceneMemory& memory) : memory_(memory) {
   views_.reserve(model.textures().size()); // in-place readers keep pointers to them
   for (const Texture& texture : model.textures()) {
     TextureView view = texture;

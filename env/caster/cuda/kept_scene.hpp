@@ -9,32 +9,33 @@
 
 namespace troupe::env::caster {
 
-/// Memory that whoever draws can read, kept as long as this.
-class KeptMemory {
+/// Memory that the drawing processor can read; freed with this object.
+class SceneMemory {
 public:
-  virtual ~KeptMemory() = default;
-  /// Copies `bytes`; gives where the copy is, for the reader.
+  virtual ~SceneMemory() = default;
+  /// Copies `bytes`; returns the copy's address for the reader.
   virtual const std::byte* keep(std::span<const std::byte> bytes) = 0;
-  /// Overwrites what keep() gave, of the same size.
+  /// Overwrites a copy of keep() of the same size.
   virtual void replace(const std::byte* kept, std::span<const std::byte> bytes) = 0;
 };
 
-/// For readers on the processor: everything is read where it is.
-class InPlace : public KeptMemory {
+/// For readers on the processor: nothing is copied.
+class InPlace : public SceneMemory {
 public:
   const std::byte* keep(std::span<const std::byte> bytes) override { return bytes.data(); }
   void replace(const std::byte*, std::span<const std::byte>) override {}
 };
 
-/// What stays from picture to picture, where the reader can see it: textures (at once), meshes and
-/// skins' triangles (when first shown), height fields (whenever they change). One thread at a time.
+/// Data that stays from picture to picture, in the reader's memory: textures (from the start),
+/// meshes and skins' triangles (when first shown), height fields (whenever they change). One thread
+/// at a time.
 class KeptScene {
 public:
-  KeptScene(const CasterModel& model, KeptMemory& memory); // memory must outlive this
+  KeptScene(const CasterModel& model, SceneMemory& memory); // memory must outlive this
 
   const TextureView* texture(const TextureView* texture) const; // null stays null
   MeshView mesh(const MeshView& mesh);
-  /// What does not move of a skin; nodes, vertices and normals stay as they are.
+  /// The constant arrays of a skin; nodes, vertices and normals are unchanged.
   MeshView still_parts(const MeshView& skin);
   /// To be called before field() when heights or sizes may have changed.
   void update(const HeightField& field);
@@ -50,7 +51,7 @@ private:
   template <class T>
   const T* keep(const T* values, std::size_t count);
 
-  KeptMemory& memory_;
+  SceneMemory& memory_;
   std::unordered_map<const void*, const std::byte*> kept_; // by where they are here
   std::unordered_map<const TextureView*, const TextureView*> textures_;
   std::unordered_map<const HeightFieldView*, Field> fields_;

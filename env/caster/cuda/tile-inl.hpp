@@ -9,7 +9,7 @@
 #endif
 
 #include "env/caster/cuda/frame_view.hpp"
-#include "env/caster/pixel-inl.hpp"
+#include "env/caster/kernels/pixel-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "env/caster/ray_caster.hpp"
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/physics.hpp"
 #include "tests/allocation_counter.hpp"
 

@@ -3,7 +3,7 @@
 #define HWY_TARGET_INCLUDE "tests/env/caster/core_lanes_test.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h.
-#include "env/caster/lanes-inl.hpp"
+#include "env/caster/kernels/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {

@@ -1,13 +1,11 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "env/caster/ray_caster.hpp"
-#include "env/golden.hpp"
-#include "env/golden_frames.hpp"
-#include "env/golden_replay.hpp"
+#include "env/golden/golden.hpp"
+#include "env/golden/golden_frames.hpp"
+#include "env/golden/golden_replay.hpp"
 #include "env/render/likeness.hpp"
+#include "tests/env/golden/recordings.hpp"
 
 using namespace troupe::env;
 
@@ -19,9 +17,9 @@ struct Likeness {
   double difference = 0;
 };
 
-Likeness compare(const std::string& task) {
-  GoldenReplay replay(TROUPE_GOLDEN_DIR, task, {});
-  const GoldenFrames frames = read_golden_frames(TROUPE_GOLDEN_DIR, task);
+Likeness compare(const std::string& folder, const std::string& task) {
+  GoldenReplay replay(folder, task, {});
+  const GoldenFrames frames = read_golden_frames(folder, task);
   RayCaster caster(caster_model(replay.physics().compiled()),
                    {.height = frames.height,
                     .width = frames.width,
@@ -48,20 +46,13 @@ Likeness compare(const std::string& task) {
   return likeness;
 }
 
-} // namespace
-
-TEST_CASE("the caster's pictures are like dm_control's") {
-  if (!std::filesystem::exists(TROUPE_GOLDEN_DIR "/index.json")) {
-    MESSAGE("skipped: no recordings of dm_control in " TROUPE_GOLDEN_DIR);
-    return;
-  }
+void check_all(const std::string& folder) {
   double sum = 0;
   double tasks = 0;
-  for (const std::string& task : read_golden_index(TROUPE_GOLDEN_DIR).tasks) {
+  for (const std::string& task : read_golden_index(folder).tasks) {
     CAPTURE(task);
-    const Likeness likeness = compare(task);
-    if (likeness.frames == 0)
-      continue;
+    const Likeness likeness = compare(folder, task);
+    REQUIRE(likeness.frames > 0);
     // OpenGL's shadow map speckles the escape's ground at random: no two pictures are alike there.
     const double least = task == "quadruped_escape" ? .91 : .975;
     CHECK(likeness.similarity / likeness.frames >= least);
@@ -70,4 +61,15 @@ TEST_CASE("the caster's pictures are like dm_control's") {
     ++tasks;
   }
   CHECK(sum / tasks >= .988);
+}
+
+} // namespace
+
+TEST_CASE("the caster's pictures are like dm_control's") {
+  check_all(kRecordings);
+}
+
+TEST_CASE("the caster's pictures are like those of dm_control's longer recordings") {
+  if (const std::string folder = longer_recordings(); !folder.empty())
+    check_all(folder);
 }

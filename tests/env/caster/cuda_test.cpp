@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "env/caster/cuda/batch_caster.hpp"
+#include "env/make/make.hpp"
+#include "env/render/renderer.hpp"
 #include "tests/env/caster/simulations.hpp"
 
 using namespace troupe::env;
@@ -8,7 +10,7 @@ using namespace troupe::env;
 namespace {
 
 bool skip() {
-  const std::string why = no_batch_caster();
+  const std::string why = BatchCaster::unavailable();
   if (!why.empty())
     MESSAGE("skipped: " << why);
   return !why.empty();
@@ -24,11 +26,11 @@ TEST_CASE("the GPU draws the processor's pictures of 64 environments at once") {
     CAPTURE(task);
     const test::Simulations simulations(task, 64, 2);
     const CastOptions options;
-    const auto caster = make_batch_caster(simulations.caster_model(), 64, options);
-    std::vector<std::uint8_t> pictures(caster->bytes());
+    BatchCaster caster(simulations.caster_model(), 64, options);
+    std::vector<std::uint8_t> pictures(caster.bytes());
     for (int repetition = 0; repetition < 2; ++repetition)
-      caster->draw(simulations.models(), simulations.states(), pictures);
-    CHECK(caster->pictures() != nullptr);
+      caster.draw(simulations.models(), simulations.states(), pictures);
+    CHECK(caster.pictures() != nullptr);
     CHECK(test::differing(pictures, simulations.cast(options), 1) <= .001);
   }
 }
@@ -40,17 +42,33 @@ TEST_CASE("the GPU draws grey, without effects and in odd sizes") {
   for (const CastOptions& options :
        {CastOptions{.grey = true}, CastOptions{.effects = false},
         CastOptions{.height = 33, .width = 57, .layout = PixelLayout::channels_last}}) {
-    const auto caster = make_batch_caster(simulations.caster_model(), 3, options);
-    std::vector<std::uint8_t> pictures(caster->bytes());
-    caster->draw(simulations.models(), simulations.states(), pictures);
+    BatchCaster caster(simulations.caster_model(), 3, options);
+    std::vector<std::uint8_t> pictures(caster.bytes());
+    caster.draw(simulations.models(), simulations.states(), pictures);
     CHECK(test::differing(pictures, simulations.cast(options), 1) <= .001);
   }
+}
+
+TEST_CASE("environments whose renderer is the GPU see the processor's pictures") {
+  if (skip())
+    return;
+  const auto environment = make_task("walker_walk");
+  std::vector<std::byte> observation(environment->spec().observation_bytes());
+  environment->reset(1, observation);
+  std::vector<std::uint8_t> pictures[2];
+  for (const auto kind : {RendererKind::caster, RendererKind::caster_cuda}) {
+    const auto renderer = make_renderer(*environment->physics(), {.renderer = kind});
+    auto& picture = pictures[kind == RendererKind::caster ? 0 : 1];
+    picture.resize(renderer->bytes());
+    renderer->draw(picture);
+  }
+  CHECK(test::differing(pictures[0], pictures[1], 1) <= .001);
 }
 
 TEST_CASE("a GPU that is not there is refused with its number") {
   if (skip())
     return;
   const test::Simulations simulations("cartpole_balance", 1);
-  CHECK_THROWS_WITH_AS(make_batch_caster(simulations.caster_model(), 1, {}, 1000),
+  CHECK_THROWS_WITH_AS(BatchCaster(simulations.caster_model(), 1, {}, 1000),
                        doctest::Contains("1000"), std::runtime_error);
 }

@@ -4,6 +4,8 @@
 
 #include "env/caster/cuda/batch_caster.hpp"
 #include "env/caster/cuda/batch_frames.hpp"
+#include "env/render/renderer.hpp"
+#include "tests/env/caster/draw_with_floats.hpp"
 #include "tests/env/caster/simulations.hpp"
 
 using namespace troupe::env;
@@ -151,13 +153,15 @@ TEST_CASE("a batch refuses what it cannot be made of, and says why") {
 }
 
 TEST_CASE("where there is no GPU, making a batch caster says so and what to do") {
-  const std::string why = no_batch_caster();
+  const std::string why = BatchCaster::unavailable();
   if (why.empty()) {
     MESSAGE("skipped: there is a GPU");
     return;
   }
-  CHECK(why.find("RayCaster") != std::string::npos);
+  CHECK(why.find("draw with the ray caster") != std::string::npos);
   const test::Simulations simulations("cartpole_balance", 1);
-  CHECK_THROWS_WITH_AS(make_batch_caster(simulations.caster_model(), 1, {}),
+  CHECK_THROWS_WITH_AS(BatchCaster(simulations.caster_model(), 1, {}),
+                       doctest::Contains(why.c_str()), std::runtime_error);
+  CHECK_THROWS_WITH_AS(renderer_info({.renderer = RendererKind::caster_cuda}),
                        doctest::Contains(why.c_str()), std::runtime_error);
 }

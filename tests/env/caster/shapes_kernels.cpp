@@ -4,9 +4,9 @@
 #define HWY_TARGET_INCLUDE "tests/env/caster/shapes_kernels.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, once for each instruction set.
-#include "env/caster/height_field-inl.hpp"
-#include "env/caster/mesh-inl.hpp"
-#include "env/caster/texture-inl.hpp"
+#include "env/caster/kernels/height_field-inl.hpp"
+#include "env/caster/kernels/mesh-inl.hpp"
+#include "env/caster/kernels/texture-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::env::caster {

@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <sstream>
-
 #include "tests/env/render/two_renderers.hpp"
 
 using namespace troupe::env;

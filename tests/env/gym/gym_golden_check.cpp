@@ -3,9 +3,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
-#include <vector>
 
-#include "env/gym/golden.hpp"
+#include "env/golden/gym_golden.hpp"
 #include "env/gym/gym.hpp"
 
 using namespace troupe::env;

@@ -5,27 +5,25 @@
 #include <fstream>
 #include <string>
 
-#include "env/gym/golden.hpp"
+#include "env/golden/gym_golden.hpp"
 #include "env/gym/gym.hpp"
+#include "tests/temporary_folder.hpp"
 
+using namespace troupe;
 using namespace troupe::env;
 
 namespace {
 
-const std::filesystem::path kRecordings = TROUPE_SOURCE_DIR "/tests/env/gym/golden";
+const std::filesystem::path kRecordings = TROUPE_SOURCE_DIR "/tests/golden/gym";
 
 /// A folder with the recording `file` under another name, and an index with these options.
 GoldenReport check_as(const std::string& file, const std::string& name,
                       const std::string& options) {
-  const auto folder = std::filesystem::path(TROUPE_BINARY_DIR) / "gym_golden_test";
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy_file(kRecordings / (file + ".npz"), folder / (name + ".npz"),
-                             std::filesystem::copy_options::overwrite_existing);
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(kRecordings / (file + ".npz"), folder / (name + ".npz"));
   std::ofstream(folder / "index.json")
       << "{\"tasks\": {\"" << name << "\": {\"options\": " << options << "}}}";
-  GoldenReport report = check_gym_golden(folder.string(), name);
-  std::filesystem::remove_all(folder);
-  return report;
+  return check_gym_golden(folder.path().string(), name);
 }
 
 } // namespace

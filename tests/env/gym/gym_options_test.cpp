@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "env/gym/gym.hpp"
 #include "tests/env/gym/played.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace troupe::env;
 
@@ -76,8 +76,7 @@ TEST_CASE("ranges are read as Python prints them, too") {
 }
 
 TEST_CASE("a model of the user's own is played, one that lacks what is read is refused") {
-  const auto folder = std::filesystem::path(TROUPE_BINARY_DIR) / "gym_test";
-  std::filesystem::create_directories(folder);
+  const troupe::TemporaryFolder folder;
   const auto write = [&](const char* name, const std::string& text) {
     std::ofstream(folder / name) << text;
     return GymOptions{.values = {{"xml_file", (folder / name).string()}}};
@@ -105,5 +104,4 @@ TEST_CASE("a model of the user's own is played, one that lacks what is read is r
                        doctest::Contains("/nowhere/ant.xml does not exist"), std::runtime_error);
   CHECK_THROWS_WITH_AS(make_gym("Ant-v5", {.models = "/nowhere"}),
                        doctest::Contains("/nowhere/ant.xml does not exist"), std::runtime_error);
-  std::filesystem::remove_all(folder);
 }

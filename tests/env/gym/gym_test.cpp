@@ -7,7 +7,7 @@
 
 #include "env/gym/gym.hpp"
 #include "env/gym/gym_environment.hpp"
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/physics.hpp"
 #include "tests/env/gym/played.hpp"
 

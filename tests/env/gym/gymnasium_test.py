@@ -62,7 +62,7 @@ def main():
         subprocess.run([python, "-c", OPTIONS, options], check=True)
         for seed, steps in (("1", "60"), ("20261121", "250")):
             golden = pathlib.Path(folder) / seed
-            subprocess.run([python, pathlib.Path(__file__).with_name("make_golden.py"), "--out", golden, "--seed", seed,
+            subprocess.run([python, pathlib.Path(__file__).parents[2] / "golden" / "make_gym.py", "--out", golden, "--seed", seed,
                             "--steps", steps, "--probes", "40", "--resets", "400"], check=True)
             subprocess.run([program, golden], check=True)
     return 0

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/random.hpp"
 #include "tests/env/fake_environment.hpp"
 

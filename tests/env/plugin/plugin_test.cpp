@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/plugin/check_environment.hpp"
 #include "env/plugin/own_environments.hpp"
 #include "tests/env/fake_environment.hpp"

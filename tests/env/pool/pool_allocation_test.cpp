@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cstddef>
-
 #include "tests/allocation_counter.hpp"
 #include "tests/env/pool/counting_environment.hpp"
 

@@ -292,7 +292,7 @@ class Served(Tests):
         first = troupe_env.Client(self.endpoint, 2)
         with self.assertRaisesRegex(troupe_env.RemoteError, "0 of 2 environments are free"):
             troupe_env.Client(self.endpoint, 1)
-        first._disconnect()  # as if it had been killed: no word, no heart-beats
+        first._disconnect()  # as if it had been killed: no word, no heartbeats
         deadline = time.monotonic() + 20
         while True:
             try:

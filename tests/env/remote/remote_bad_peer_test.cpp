@@ -122,7 +122,7 @@ TEST_CASE("A peer that lies about its spec is told so by name") {
   has(says_of_welcome([](Envelope& a, wire::Message&) {
         a.mutable_welcome()->mutable_heartbeat()->set_port(70000);
       }),
-      "heart-beat port");
+      "heartbeat port");
   has(says_of_welcome([](Envelope&, wire::Message& m) { m.frames.emplace_back(std::size_t{8}); }),
       "1 data frames");
 }
@@ -218,7 +218,7 @@ TEST_CASE("Nobody there is told at the connect deadline, with the way out") {
 
 TEST_CASE("A peer whose heart stops is given up before the deadline") {
   wire::Context context;
-  // Its heart-beats are said to be at a port where nothing answers: its own, which only listens.
+  // Its heartbeats are said to be at a port where nothing answers: its own, which only listens.
   FakePeer peer(context, [&](const Envelope& question, Answer usual) {
     if (question.has_ping() || question.has_play())
       return Answer();
@@ -240,7 +240,7 @@ TEST_CASE("A peer whose heart stops is given up before the deadline") {
   Batch batch(remote);
   const auto begin = Clock::now();
   const auto text = complaint([&] { reset_all(remote, batch, 1); });
-  CHECK(text.find("no heart-beat for 80 ms (silence)") != std::string::npos);
+  CHECK(text.find("no heartbeat for 80 ms (silence)") != std::string::npos);
   CHECK(Clock::now() - begin < 2000ms);
 }
 

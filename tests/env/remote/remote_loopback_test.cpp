@@ -1,13 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <thread>
 
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/remote/environment_server.hpp"
 #include "env/remote/remote_environment.hpp"
 #include "tests/env/remote/toy.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace troupe::env;
 using namespace troupe::tests;
@@ -53,11 +53,9 @@ TEST_CASE("A remote environment plays as the same one here, bit for bit") {
 }
 
 TEST_CASE("A batch steps all and resets some in one message, over ipc as over tcp") {
-  const auto folder = std::filesystem::path(TROUPE_BINARY_DIR) / "remote_test";
-  std::filesystem::create_directories(folder);
-  // A socket's path is short: relative to the folder of the tests.
-  std::filesystem::current_path(folder);
-  for (const std::string endpoint : {"ipc://batch.ipc", "tcp://127.0.0.1:*"}) {
+  const troupe::TemporaryFolder folder;
+  for (const std::string& endpoint :
+       {"ipc://" + (folder / "batch.ipc").string(), std::string("tcp://127.0.0.1:*")}) {
     const EnvironmentServer server(context(), make_toy, {.endpoint = endpoint, .environments = 5});
     RemoteEnvironments remote(options_for(server, 3));
     Batch batch(remote);

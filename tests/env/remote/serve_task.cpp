@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "env/make.hpp"
+#include "env/make/make.hpp"
 #include "env/remote/environment_server.hpp"
 #include "tests/env/remote/toy.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <mutex>
 #include <poll.h>
 

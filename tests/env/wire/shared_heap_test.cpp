@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <map>
 #include <random>
 
 #include <fcntl.h>

@@ -9,10 +9,9 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "experiments/launchers/launcher.hpp"
+#include "tests/eventually.hpp"
 
 namespace troupe::experiments::launchers {
 
@@ -56,14 +55,14 @@ public:
 
   /// Polls until so many have ended.
   std::map<std::string, NodeEnd> ends(Launcher& launcher, std::size_t count) {
-    const auto limit = std::chrono::steady_clock::now() + kDeadline;
     std::map<std::string, NodeEnd> ends;
-    while (ends.size() < count && std::chrono::steady_clock::now() < limit) {
-      for (NodeEnd& end : launcher.poll())
-        ends[end.node] = end;
-      if (ends.size() < count)
-        std::this_thread::sleep_for(std::chrono::milliseconds(20)); // poll() does not wait
-    }
+    testing::comes_true(
+        [&] {
+          for (NodeEnd& end : launcher.poll())
+            ends[end.node] = end;
+          return ends.size() >= count;
+        },
+        kDeadline);
     return ends;
   }
 
@@ -86,15 +85,12 @@ inline std::string shell(const std::string& command) {
 
 /// Whether a command says what is expected, at last.
 inline bool comes_to(const std::string& command, const std::string& expected) {
-  const auto limit = std::chrono::steady_clock::now() + Watched::kDeadline;
   std::string said;
-  while ((said = shell(command)) != expected) {
-    if (std::chrono::steady_clock::now() > limit) {
-      MESSAGE(command << " says: " << said);
-      return false;
-    }
-  }
-  return true;
+  const bool came =
+      testing::comes_true([&] { return (said = shell(command)) == expected; }, Watched::kDeadline);
+  if (!came)
+    MESSAGE(command << " says: " << said);
+  return came;
 }
 
 inline std::string on_hosts(const std::string& command) {

@@ -1,12 +1,12 @@
 #include "experiments/launchers/make_launcher.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <fstream>
 
 #include "experiments/launchers/local_launcher.hpp"
 #include "experiments/launchers/ssh_launcher.hpp"
+#include "tests/scoped_variable.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -50,13 +50,14 @@ TEST_CASE("nodes of Slurm and of a host file take the hosts in their order") {
   CHECK_THROWS_WITH_AS(hosts_of(cluster(mpi + "3 cores: 1 }")),
                        doctest::Contains("the cluster has 3 nodes, and "), std::invalid_argument);
   const Cluster slurm = cluster(R"(slurm {} node { name: "n" count: 2 cores: 1 })");
-  ::setenv("SLURM_JOB_ID", "1", 1);
-  ::setenv("SLURM_JOB_NODELIST", "gpu[7-8]", 1);
-  CHECK(hosts_of(slurm) == Names{"n-0@gpu7", "n-1@gpu8"});
-  ::unsetenv("SLURM_JOB_ID");
+  const ScopedVariable hosts("SLURM_JOB_NODELIST", "gpu[7-8]");
+  {
+    const ScopedVariable job("SLURM_JOB_ID", "1");
+    CHECK(hosts_of(slurm) == Names{"n-0@gpu7", "n-1@gpu8"});
+  }
+  const ScopedVariable no_job("SLURM_JOB_ID", {});
   CHECK_THROWS_WITH_AS(hosts_of(slurm), doctest::Contains("this Slurm job has 0 hosts"),
                        std::invalid_argument);
-  ::unsetenv("SLURM_JOB_NODELIST");
 }
 
 TEST_CASE("the launcher is the one that the cluster names") {

@@ -3,15 +3,20 @@
 #include <cstdlib>
 
 #include "tests/experiments/launchers/launcher_fixture.hpp"
+#include "tests/scoped_variable.hpp"
 
+using namespace troupe;
 using namespace troupe::experiments::launchers;
 using std::chrono::seconds;
 
 namespace {
 
+struct RootAllowed {
+  ScopedVariable allowed{"OMPI_ALLOW_RUN_AS_ROOT", "1"};
+  ScopedVariable confirmed{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"};
+};
+
 MpiSettings mpi() {
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   return {.options = {"--mca", "plm_rsh_agent",
                       std::string("ssh -F ") + std::getenv("TROUPE_SSH_CONFIG")}};
 }
@@ -28,7 +33,7 @@ const char* const kRuns = "processes_on_hosts";
 } // namespace
 
 TEST_CASE("root has to say itself that mpirun may run as root") {
-  ::unsetenv("OMPI_ALLOW_RUN_AS_ROOT");
+  const ScopedVariable refused("OMPI_ALLOW_RUN_AS_ROOT", {});
   Watched watched;
   CHECK_THROWS_WITH_AS(
       MpiLauncher(watched.settings(), {}),
@@ -38,6 +43,7 @@ TEST_CASE("root has to say itself that mpirun may run as root") {
 }
 
 TEST_CASE("mpirun starts nodes on their hosts, one may die, the others go when they are told") {
+  const RootAllowed root;
   Watched watched;
   auto settings = watched.settings();
   settings.environment = {{"TROUPE_HEAD", "outside:1"}};
@@ -66,6 +72,7 @@ TEST_CASE("mpirun starts nodes on their hosts, one may die, the others go when t
 }
 
 TEST_CASE("hosts that mpirun cannot reach and nodes that do not go are reported") {
+  const RootAllowed root;
   Watched watched;
   MpiLauncher launcher(watched.settings(), mpi());
   launcher.start({on(0), {.name = "nobody", .host = "10.77.0.99", .arguments = {"node"}}});

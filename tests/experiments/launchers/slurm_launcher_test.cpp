@@ -1,14 +1,17 @@
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "experiments/launchers/slurm.hpp"
 #include "tests/experiments/launchers/launcher_fixture.hpp"
+#include "tests/scoped_variable.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
+using namespace troupe;
 using namespace troupe::experiments::launchers;
 using std::chrono::seconds;
+using troupe::testing::comes_true;
 
 namespace {
 
@@ -25,17 +28,14 @@ public:
     const std::string said = shell("sbatch --parsable -N 3 -o /dev/null --wrap \"sleep 1000\"");
     id_ = said.substr(0, said.find('\n'));
     REQUIRE(comes_to("squeue -h -o %T -j " + id_, "RUNNING\n"));
-    ::setenv("SLURM_JOB_ID", id_.c_str(), 1);
-    ::setenv("SLURM_JOB_NODELIST", "here[0-2]", 1);
+    job_.emplace("SLURM_JOB_ID", id_);
   }
-  ~Allocation() {
-    shell("scancel " + id_);
-    ::unsetenv("SLURM_JOB_ID");
-    ::unsetenv("SLURM_JOB_NODELIST");
-  }
+  ~Allocation() { shell("scancel " + id_); }
 
 private:
   std::string id_;
+  std::optional<ScopedVariable> job_;
+  ScopedVariable hosts_{"SLURM_JOB_NODELIST", "here[0-2]"};
 };
 
 /// The nodes of the jobs of this Slurm that live: other tests have nodes of the same name.
@@ -112,23 +112,22 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
   std::string said;
   int hastened = 0;
   const auto until = [&](auto holds) {
-    const auto limit = std::chrono::steady_clock::now() + Watched::kDeadline * 4;
-    while (std::chrono::steady_clock::now() < limit) {
-      const auto state = job.state();
-      for (const std::string& line : job.new_output())
-        said += line + "\n";
-      if (state && holds(*state))
-        return true;
-      if (state && state->ended)
-        return false;
-      if (state && state->name == "PENDING" && state->restarts > hastened) {
-        hastened = state->restarts; // it would wait two minutes, but slurmd refuses a job in the
-                                    // second in which it ended it
-        shell("scontrol update jobid=" + job.id() + " starttime=now+2");
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(200)); // Slurm tells nobody
-    }
-    return false;
+    bool held = false;
+    comes_true(
+        [&] { // Slurm signals nothing
+          const auto state = job.state();
+          for (const std::string& line : job.new_output())
+            said += line + "\n";
+          held = state && holds(*state);
+          if (state && state->name == "PENDING" && state->restarts > hastened) {
+            hastened = state->restarts; // it would wait two minutes, but slurmd refuses a job in
+                                        // the second in which it ended it
+            shell("scontrol update jobid=" + job.id() + " starttime=now+2");
+          }
+          return held || (state && state->ended);
+        },
+        Watched::kDeadline * 4);
+    return held;
   };
   CHECK(until([&](const auto& state) { return state.name == "RUNNING" && said == "life 0\n"; }));
   shell("scontrol requeue " + job.id()); // what a preemption does
@@ -140,7 +139,7 @@ TEST_CASE("a job is submitted, followed over a preemption, and read to its end")
 }
 
 TEST_CASE(
-    "a job that is cancelled is told to go first, and one that cannot be submitted says why") {
+    "a job that is cancelled is asked to stop first, and one that cannot be submitted says why") {
   const TemporaryFolder folder;
   std::ofstream(folder / "job.sh")
       << "#!/bin/bash\n#SBATCH -o " << (folder / "log").string() << "\n"

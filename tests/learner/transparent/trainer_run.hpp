@@ -5,14 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "tests/experiments/program.hpp"
+#include "tests/experiments/commands/program.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::learner::transparent {

@@ -4,8 +4,6 @@
 
 #include <sys/stat.h>
 
-#include <chrono>
-
 using namespace troupe;
 using namespace troupe::learner::transparent;
 
@@ -81,7 +79,7 @@ TEST_CASE("A rank that ends earlier than the others is an error that says so") {
   const auto run = run_ranks(2, {style("small_style"), "sgd", "16", "8", "lead"}, folder);
   CAPTURE(run.outcome.output);
   CHECK(run.outcome.exit_code == 1);
-  CHECK(has(run.outcome.output, "program ended after 4 steps, but another rank goes on"));
+  CHECK(has(run.outcome.output, "program ended after 4 steps, but another rank continues"));
   CHECK(has(run.outcome.output, "step 5 of optimizer 1 (SGD)"));
   CHECK(has(run.outcome.last_line, "ended with exit code 1: "));
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "tests/scoped_variable.hpp"
+
 using namespace troupe;
 using namespace troupe::learner::transparent;
 
@@ -102,7 +104,7 @@ TEST_CASE(
   const auto second = epochs_of(run.ranks[1]);
   REQUIRE(first.size() == second.size());
   REQUIRE(first.size() > 1);
-  CHECK(first[0] != first[1]); // shuffled anew
+  CHECK(first[0] != first[1]); // reshuffled
   for (std::size_t epoch = 0; epoch < first.size(); ++epoch) {
     CHECK(first[epoch].size() == 125);
     std::multiset<int> seen(first[epoch].begin(), first[epoch].end());
@@ -131,8 +133,8 @@ TEST_CASE("Processes that mpirun started train together") {
     return;
   }
   const TemporaryFolder folder;
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  const ScopedVariable allowed("OMPI_ALLOW_RUN_AS_ROOT", "1");
+  const ScopedVariable confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   const auto alone = run_alone({style("small_style"), "sgd", "32", "20"}, folder);
   const auto both = run_alone({"mpirun", "--oversubscribe", "-np", "2",
                                std::string(TROUPE_BINARY_DIR) + "/troupe", "transparent", "--",

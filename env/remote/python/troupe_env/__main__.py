@@ -83,7 +83,7 @@ def main(argv=None):
     serve.add_argument("--count", type=int, default=1, help="environments for all clients together, 1 to 4096")
     serve.add_argument("--name", help="what Troupe calls the environment")
     serve.add_argument("--make", action="append", default=[], metavar="KEY=VALUE", help="an argument of the environment's maker")
-    serve.add_argument("--silence", type=float, default=10.0, help="seconds without heart-beats, until a client's are free again")
+    serve.add_argument("--silence", type=float, default=10.0, help="seconds without heartbeats, until a client's are free again")
     serve.add_argument("--allow-other-hosts", action="store_true", help="let tcp:// bind more than loopback; nothing is encrypted")
     serve.add_argument("--end-with-input", action="store_true", help="end when standard input ends")
     serve.add_argument("--quiet", action="store_true", help="say nothing of clients")

@@ -19,7 +19,7 @@ class RemoteError(RuntimeError):
 
 
 class _Heart:
-    """A thread that asks for heart-beats, and when the last one came."""
+    """A thread that sends heartbeats and records when the last answer came."""
 
     def __init__(self, context, endpoint, session, interval):
         self.last = time.monotonic()
@@ -54,7 +54,7 @@ class _Heart:
 
 class Client:
     """`environments` of the peer at `endpoint`; one thread at a time. Times are in seconds. After a RemoteError for the whole peer, a
-    turn that resets all environments connects anew."""
+    turn that resets all environments reconnects."""
 
     def __init__(
         self, endpoint, environments=1, connect_deadline=10.0, deadline=30.0, silence=5.0, retry_interval=1.0,
@@ -109,7 +109,7 @@ class Client:
         resets = dict(resets)
         if self._socket is None:
             if rows is not None or len(resets) != self.count:
-                raise RemoteError(f"{self.endpoint} was lost; reset all environments to connect anew. The cause: {self._lost}")
+                raise RemoteError(f"{self.endpoint} was lost; reset all environments to reconnect. The cause: {self._lost}")
             self._connect()
         play = Play(environments=[] if rows is None else which)
         if resets:
@@ -178,7 +178,7 @@ class Client:
         if heartbeat is None:
             return
         if heartbeat.port > 65535 or not 1 <= heartbeat.silence_milliseconds <= 86400000:
-            raise MessageError("its heart-beat has a port or a silence out of range")
+            raise MessageError("its heartbeat has a port or a silence out of range")
         interval = min(0.5, self._silence / 4, heartbeat.silence_milliseconds / 3000)
         self._heart = _Heart(self._context, heartbeat_endpoint(self.endpoint, heartbeat.port), self._session, interval)
 
@@ -219,7 +219,7 @@ class Client:
                 alive = ", though its heart beats: it stalls, or is too slow" if self._heart else ""
                 raise MessageError(f"no answer to {what} within {patience} s ({key}){alive}")
             if self._heart is not None and now - self._heart.last > self._silence:
-                raise MessageError(f"no heart-beat for {self._silence} s (silence): the peer has vanished")
+                raise MessageError(f"no heartbeat for {self._silence} s (silence): the peer has vanished")
             if now >= retry:
                 self._socket.send_multipart(self._question)
                 interval *= 2

@@ -1,4 +1,4 @@
-"""Addresses: ipc://<path> or tcp://<host>:<port>, this host's loopback unless told otherwise."""
+"""Addresses: ipc://<path> or tcp://<host>:<port>, on loopback by default."""
 
 import ipaddress
 

@@ -61,7 +61,7 @@ def connect(task, endpoint, count, program, arguments, options):
     from troupe_env.client import Client
 
     if (task is None) == (endpoint is None):
-        raise ValueError("give either a task, for example 'cheetah_run', or the endpoint of somebody who serves one")
+        raise ValueError("give either a task, for example 'cheetah_run', or the endpoint of a server")
     if endpoint is not None:
         return Client(endpoint, count, **options), None
     server = Program(task, count, program, arguments)

@@ -48,9 +48,9 @@ class _Session:
 
 class Server:
     """Serves `count` environments, made by calling `make` (which gives a Gymnasium or dm_env environment, or an Adapter). One thread
-    plays, the one that calls serve(); another answers heart-beats. Use it as a context, or close() it.
+    plays, the one that calls serve(); another answers heartbeats. Use it as a context, or close() it.
 
-    An environment that raises fails alone: the client is told and must reset it. Strangers' bytes are dropped and counted."""
+    An environment that raises fails alone: the client gets the reason and must reset it. Strangers' bytes are dropped and counted."""
 
     def __init__(
         self, make, endpoint="tcp://127.0.0.1:*", count=1, name=None, allow_other_hosts=False, silence_seconds=10.0,
@@ -64,7 +64,7 @@ class Server:
         self._players = []
         self._context = None
         self._stopped = threading.Event()
-        self._lock = threading.Lock()  # of the sessions: the heart-beat thread notes who lives
+        self._lock = threading.Lock()  # guards the sessions: the heartbeat thread updates them
         self._sessions = {}
         self._silence = silence_seconds
         self._log = log
@@ -123,7 +123,7 @@ class Server:
         self._stopped.set()
 
     def close(self):
-        """After serve(): ends the heart-beats and closes the environments."""
+        """After serve(): ends the heartbeats and closes the environments."""
         self._stopped.set()
         if self._context is not None:
             if hasattr(self, "_heart"):
@@ -190,7 +190,7 @@ class Server:
         if session is None:
             if question.bye is None:
                 text = (
-                    "it does not know this client: it was restarted, or the client's heart-beats stopped for longer than "
+                    "it does not know this client: it was restarted, or the client's heartbeats stopped for longer than "
                     f"{self._silence} s and its environments were given to another; the episodes are lost, reset begins new ones"
                 )
                 self._refuse(peer, question, Refused.SESSION, text)
@@ -297,7 +297,7 @@ class Server:
                 session.results[row] = (reward, discount, LAST if last else MID)
                 session.playing[environment] = not last
             return None
-        except Exception as error:  # the user's code: whatever it raises is told to the client
+        except Exception as error:  # the user's code: the client gets whatever it raises
             return f"{type(error).__name__}: {error}"
 
 

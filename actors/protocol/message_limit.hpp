@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+
+#include <sys/socket.h>
+
+#include <caf/io/network/native_socket.hpp>
+#include <caf/io/receive_policy.hpp>
+
+namespace troupe::actors {
+
+/// The limit of one message between actor systems. CAF allocates the length that a peer announces,
+/// up to 4 GiB, before a byte has arrived; large data goes over the data plane.
+constexpr std::size_t kMostMessageBytes = std::size_t{64} << 20;
+
+/// How many bytes to read next: as CAF requests; of a message announced too long, one byte, on
+/// which CAF drops the connection because the length is wrong.
+inline caf::io::receive_policy::config within_limit(caf::io::receive_policy::config wanted,
+                                                    caf::io::network::native_socket socket) {
+  if (wanted.second <= kMostMessageBytes)
+    return wanted;
+  ::shutdown(socket, SHUT_RDWR);
+  return caf::io::receive_policy::exactly(1);
+}
+
+} // namespace troupe::actors

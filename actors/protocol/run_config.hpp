@@ -1,0 +1,165 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "env/environment_config.hpp"
+#include "learner/agents/d4pg/d4pg.hpp"
+#include "learner/replicas/replica.hpp"
+
+namespace troupe::actors {
+
+/// The checked configuration of a run. Plain data; built from an experiment file by experiments/.
+struct RunConfig {
+  std::uint64_t seed = 1;
+  bool deterministic = false;
+  env::EnvironmentConfig environment;
+  learner::D4pgConfig agent;
+  /// Makes a replica that brings its own data (Replica::input_fn) and measures itself
+  /// (Replica::evaluate): such a run has learners and parameter servers alone, and neither
+  /// environment, agent, replay nor actors matter. Empty: D4PG in the environment. Called on each
+  /// learner's thread, in its process.
+  std::function<std::unique_ptr<learner::Replica>()> workload;
+
+  struct Replay {
+    int shards = 1;
+    std::int64_t capacity_items = 1'000'000; // over all shards
+    std::int64_t capacity_bytes = std::int64_t{4} << 30;
+    std::int64_t minimum_items = 1000;
+    double samples_per_insert = 32;
+    double error_buffer = 0; // samples; 0: a tenth of minimum_items * samples_per_insert
+    int n_step = 5;
+    double discount = 0.99;
+    std::string sampler = "uniform", remover = "fifo"; // replay::SelectorKind by name
+    double priority_exponent = 0.6;
+    double importance_exponent = 0.4;          // of the weights at first; it grows to 1
+    std::int64_t importance_updates = 100'000; // while it grows; 0: it stays
+    std::int64_t max_times_sampled = 0;
+    std::string compression = "none";  // replay::Compression by name
+    std::int64_t disk_bytes = 0;       // of chunks above capacity_bytes; 0: none
+    std::filesystem::path disk_folder; // for them; required unless disk_bytes is 0
+  } replay;
+
+  struct Learner {
+    int replicas = 1;
+    int threads = 1;         // of each replica
+    int publish_period = 10; // updates
+    int prefetch = 2;        // batches
+    int gather_threads = 1;  // of each replica, beside its update
+    /// Between processes: "shared_memory", "gloo", "nccl"; within one: "threads". "auto" takes one.
+    std::string backend = "auto";
+    /// "cpu", "cuda"; "auto": a GPU where there is one, for a run that need not be deterministic.
+    std::string device = "auto";
+    std::string strategy =
+        "multi_worker";        // as learner::parse_strategy(), without replicas, backend, servers
+    int parameter_servers = 1; // shards, of strategies that have them
+    std::filesystem::path server_folder; // for their snapshots, from which one that died goes on;
+                                         // empty: it begins with a learner's parameters
+  } learner;
+
+  struct Actors {
+    int environment = 2;
+    int environments_per_actor = 1;
+    int threads_per_actor = 1;        // that step its environments
+    std::int64_t random_steps = 1000; // agent steps, over all actors
+    double noise_start = 0.2;
+    double noise_end = 0.2;
+    std::int64_t noise_steps = 1; // agent steps
+    int restarts = 3;             // of each actor, within supervision.restart_minutes
+  } actors;
+
+  /// Of actors in processes of their own.
+  struct Supervision {
+    double restart_minutes = 10;  // in which `actors.restarts` of each actor are allowed
+    double heartbeat_seconds = 1; // between a process's heartbeats
+    double lost_seconds = 15;     // without one; then it counts as dead
+    double snapshot_seconds = 30; // between snapshots from which a shard or learner restarts
+    std::filesystem::path folder; // for them; empty: none
+  } supervision;
+
+  struct Evaluation {
+    std::int64_t period = 10'000; // environment steps, or updates on data; 0: only at the end
+    int episodes = 3;
+    int final_episodes = 10;
+  } evaluation;
+
+  struct Stop {
+    std::int64_t environment_steps = 1'000'000;
+    std::int64_t updates = 0;     // on data: the run's length
+    double minutes = 0;           // of training; 0: no limit
+    double evaluation_return = 0; // 0: off
+  } stop;
+
+  struct Checkpoint {
+    double minutes = 10; // 0: only at the end
+    int keep = 2;        // the newest
+    int keep_best = 0;   // beside these, those of the greatest evaluation returns
+    bool replay = true;
+  } checkpoint;
+};
+
+/// Counters and rates of a run, twice a second and at the end. Rates are means since the last
+/// report, `total_*` since the start.
+struct Progress {
+  std::int64_t environment_steps = 0; // of the simulator's control loop
+  std::int64_t agent_steps = 0;
+  std::int64_t episodes = 0;
+  std::int64_t updates = 0;
+  std::int64_t inserts = 0; // items
+  std::int64_t samples = 0; // items; rows, where learners have data of their own
+  std::int64_t frames = 0;  // rendered since the start or the resumption
+  std::int64_t replay_items = 0;
+  std::int64_t replay_bytes = 0;      // of memory
+  std::int64_t replay_disk_bytes = 0; // of steps that memory has no room for
+  std::int64_t replay_failed_spills =
+      0;                       // chunks that could not be written to a full or failing disk
+  std::int64_t priorities = 0; // given to items
+  std::int64_t parameter_version = 0;
+  double parameter_lag = 0; // updates, mean over the actors' last steps
+  double training_seconds =
+      0; // without evaluation pauses: the environments' and learner's own time
+  double environment_steps_per_second = 0;
+  double updates_per_second = 0;
+  double samples_per_second = 0;
+  double frames_per_second = 0; // rendered
+  double episode_return = 0;    // mean of the last ten training episodes; NaN before the first
+  std::map<std::string, double> learner; // last metrics of the learner
+  std::map<std::string, double> seconds; // where the time went, per stage: "learner.sample",
+                                         // "learner.update", "environment.step", …
+};
+
+/// [height, width, 3].
+struct Picture {
+  int height = 0;
+  int width = 0;
+  std::vector<std::uint8_t> rgb = {};
+};
+
+struct Evaluated {
+  std::int64_t environment_steps = 0;
+  std::int64_t updates = 0;
+  double training_seconds = 0;
+  std::vector<double> returns = {};
+  bool final = false;
+  /// Of a workload with data of its own: what Replica::evaluate() gave, and the pictures.
+  std::map<std::string, double> metrics = {};
+  std::map<std::string, Picture> pictures = {};
+};
+
+/// Reports of the run to its owner; called on one thread.
+struct RunCallbacks {
+  std::function<void(const Progress&)> progress;
+  std::function<void(const Evaluated&)> evaluated;
+  std::function<void(const std::string& level, const std::string& text)>
+      log; // "info", "warning", "error"
+  /// An episode of training ended: return, length in environment steps.
+  std::function<void(std::int64_t environment_steps, double episode_return, std::int64_t length)>
+      episode;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <caf/io/middleman_actor.hpp>
+
+namespace troupe::actors {
+
+/// Counts dropped connections and reports the first. Any thread.
+class Refusals {
+public:
+  explicit Refusals(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
+  void add(const std::string& why) {
+    std::function<void(const std::string&)> tell;
+    {
+      const std::lock_guard lock(mutex_);
+      tell = std::exchange(tell_, nullptr);
+    }
+    ++count_;
+    if (tell)
+      tell(why);
+  }
+  std::int64_t count() const { return count_; }
+
+private:
+  std::mutex mutex_; // of tell_
+  std::function<void(const std::string&)> tell_;
+  std::atomic<std::int64_t> count_ = 0;
+};
+
+/// CAF's interface to unencrypted connections. Drops a connection that announces a message above
+/// kMostMessageBytes, before memory is allocated for it.
+caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
+                                               std::shared_ptr<Refusals> refusals,
+                                               std::chrono::milliseconds connect_deadline);
+
+} // namespace troupe::actors

@@ -1,0 +1,114 @@
+#include "actors/remoting/remoting.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include <caf/io/all.hpp>
+
+#include "actors/protocol/system.hpp"
+#include "actors/remoting/handshake_gate.hpp"
+#include "actors/remoting/plain_middleman.hpp"
+#include "actors/remoting/tls_middleman.hpp"
+
+namespace troupe::actors {
+
+struct Remoting::Middleman {
+  caf::io::middleman_actor handle;    // ends with us
+  std::shared_ptr<Refusals> refusals; // without keys
+};
+
+namespace {
+
+bool is_loopback(const std::string& address) {
+  return address == "localhost" || address == "::1"
+         || (address.starts_with("127.")
+             && address.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+constexpr std::chrono::seconds kListenDeadline{10};
+
+} // namespace
+
+Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
+    : system_(system), keys_(std::move(options.keys)), middleman_(std::make_unique<Middleman>()) {
+  if (!keys_) {
+    middleman_->refusals = std::make_shared<Refusals>(std::move(options.on_stranger));
+    middleman_->handle =
+        spawn_plain_middleman(system, middleman_->refusals, options.handshake_deadline);
+    return;
+  }
+  context_ = std::make_shared<TlsContext>(*keys_);
+  gate_ = std::make_shared<HandshakeGate>(
+      context_, HandshakeGate::Options{.deadline = options.handshake_deadline,
+                                       .most_handshakes = options.most_handshakes,
+                                       .on_stranger = std::move(options.on_stranger)});
+  middleman_->handle = spawn_tls_middleman(system, context_, gate_, options.handshake_deadline);
+}
+
+Remoting::~Remoting() {
+  gate_.reset(); // its thread passes no more peers to the actor system
+  const caf::scoped_actor self(system_, true);
+  self->send_exit(middleman_->handle, caf::exit_reason::kill); // it listens to nothing less
+  self->wait_for(middleman_->handle);
+}
+
+std::int64_t Remoting::strangers() const {
+  return gate_ ? gate_->strangers() : middleman_->refusals->count();
+}
+
+std::size_t Remoting::handshakes() const {
+  return gate_ ? gate_->handshakes() : 0;
+}
+
+void Remoting::check_address(const std::string& address, const char* what) const {
+  if (!keys_ && !is_loopback(address))
+    throw std::invalid_argument(std::string(what) + " " + address
+                                + ": it is not of this host's loopback interface, and without keys "
+                                  "nothing is encrypted or known; make keys with `troupe keys "
+                                  "cluster DIR` and give every process --keys DIR (TROUPE_KEYS), "
+                                  "or use 127.0.0.1");
+}
+
+std::uint16_t Remoting::publish_at(const caf::strong_actor_ptr& whom,
+                                   std::set<std::string> signatures, const std::string& address,
+                                   std::uint16_t port) {
+  check_address(address, "listening at");
+  const caf::scoped_actor self(system_, true);
+  std::uint16_t listens = 0;
+  std::string problem;
+  self->request(middleman_->handle, kListenDeadline, caf::publish_atom_v, port, whom,
+                std::move(signatures), address, false)
+      .receive([&](std::uint16_t got) { listens = got; },
+               [&](const caf::error& error) { problem = explain(system_, error); });
+  if (!problem.empty())
+    throw std::runtime_error("cannot listen at " + address + ":" + std::to_string(port) + ": "
+                             + problem);
+  return listens;
+}
+
+caf::strong_actor_ptr Remoting::connect_to(const std::set<std::string>& signatures,
+                                           const std::string& host, std::uint16_t port,
+                                           std::chrono::milliseconds deadline) {
+  check_address(host, "connecting to");
+  const caf::scoped_actor self(system_, true);
+  caf::strong_actor_ptr found;
+  std::string problem;
+  self->request(middleman_->handle, deadline, caf::connect_atom_v, host, port)
+      .receive(
+          [&](const caf::node_id&, const caf::strong_actor_ptr& actor,
+              const std::set<std::string>& offered) {
+            if (!actor)
+              problem = "no actor is published there";
+            else if (!system_.assignable(offered, signatures))
+              problem = "who is published there speaks another protocol; run the same version of "
+                        "troupe at both ends";
+            else
+              found = actor;
+          },
+          [&](const caf::error& error) { problem = explain(system_, error); });
+  if (!problem.empty())
+    throw std::runtime_error("cannot reach " + host + ":" + std::to_string(port) + ": " + problem);
+  return found;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+
+#include "actors/remoting/cluster_keys.hpp"
+
+namespace troupe::actors {
+
+class HandshakeGate;
+class TlsContext;
+
+struct RemotingOptions {
+  std::shared_ptr<const ClusterKeys> keys{}; // null: plain, and the loopback interface alone
+  std::chrono::milliseconds handshake_deadline{5000}; // for a peer to show its certificate
+  std::size_t most_handshakes =
+      256; // at a time; above it the oldest of the busiest address is closed
+  /// Called once, on an internal thread, with a description of the first refused peer.
+  std::function<void(const std::string&)> on_stranger{};
+};
+
+/// Publishes actors for other processes and connects to theirs. With keys every connection is TLS
+/// 1.3 and both sides show a certificate of the deployment's authority; a stranger is refused
+/// before CAF reads a byte. Host names are not checked: the node key identifies a node.
+///
+/// One per actor system made with SystemConfig(true, …), which must outlive it. publish() and
+/// connect(): any thread.
+class Remoting {
+public:
+  Remoting(caf::actor_system& system, RemotingOptions options = {});
+  ~Remoting();
+  Remoting(const Remoting&) = delete;
+  Remoting& operator=(const Remoting&) = delete;
+
+  /// Publishes `whom` at address:port (port 0: a free one) and returns the port. Throws
+  /// std::invalid_argument if the address is not loopback and there are no keys, std::runtime_error
+  /// with the cause if it cannot listen.
+  template <class Handle>
+  std::uint16_t publish(const Handle& whom, const std::string& address, std::uint16_t port = 0) {
+    return publish_at(caf::actor_cast<caf::strong_actor_ptr>(whom), system_.message_types(whom),
+                      address, port);
+  }
+
+  /// The actor published at host:port. Throws std::invalid_argument as publish does,
+  /// std::runtime_error with the cause (refused, stranger, another interface, too late).
+  template <class Handle>
+  Handle connect(const std::string& host, std::uint16_t port,
+                 std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
+    return caf::actor_cast<Handle>(
+        connect_to(system_.message_types(caf::detail::type_list<Handle>{}), host, port, deadline));
+  }
+
+  bool is_encrypted() const { return context_ != nullptr; }
+  std::int64_t strangers() const; // connections refused so far
+  std::size_t handshakes() const; // connections whose peers are not known yet
+
+private:
+  std::uint16_t publish_at(const caf::strong_actor_ptr& whom, std::set<std::string> signatures,
+                           const std::string& address, std::uint16_t port);
+  caf::strong_actor_ptr connect_to(const std::set<std::string>& signatures, const std::string& host,
+                                   std::uint16_t port, std::chrono::milliseconds deadline);
+  void check_address(const std::string& address, const char* what) const;
+
+  caf::actor_system& system_;
+  std::shared_ptr<const ClusterKeys> keys_;
+  std::shared_ptr<const TlsContext> context_; // null without keys
+  std::shared_ptr<HandshakeGate> gate_;
+  struct Middleman; // CAF's interface to connections
+  std::unique_ptr<Middleman> middleman_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,273 @@
+#include "actors/roles/environment_actor.hpp"
+
+#include <algorithm>
+#include <fstream>
+
+#include "actors/protocol/messages.pb.h"
+#include "actors/protocol/system.hpp"
+#include "actors/roles/files.hpp"
+
+namespace troupe::actors {
+
+const char* EnvironmentState::name = "environment";
+
+namespace {
+
+using EnvironmentSelf = EnvironmentActor::stateful_pointer<EnvironmentState>;
+
+std::size_t in_flight(const EnvironmentState& state) {
+  std::size_t insertions = state.unacknowledged.size();
+  for (const auto& client : state.clients)
+    insertions += client.in_flight();
+  return insertions;
+}
+
+bool all_sent(const EnvironmentState& state) {
+  return std::all_of(state.held.begin(), state.held.end(),
+                     [](const auto& held) { return held.empty(); });
+}
+
+std::int64_t steps_done(const EnvironmentState& state) {
+  return (state.collector->agent_steps() - state.restored_agent_steps) / state.collector->lanes();
+}
+
+void answer_flushes(EnvironmentSelf self) {
+  auto& state = self->state;
+  if (in_flight(state) > 0 || steps_done(state) < state.granted || !all_sent(state))
+    return;
+  for (auto& promise : state.flushing)
+    promise.deliver(steps_done(state));
+  state.flushing.clear();
+}
+
+void resume_stepping(EnvironmentSelf self) {
+  if (!self->state.stepping) {
+    self->state.stepping = true;
+    self->send(self, step_atom_v);
+  }
+}
+
+void send_insertion(EnvironmentSelf self, std::size_t shard, const InsertionPtr& insertion) {
+  self->request(self->state.options.shards[shard], kRequestDeadline, insert_atom_v, insertion)
+      .then(
+          [self, shard](done_atom) {
+            auto& waited_for = self->state.unacknowledged;
+            waited_for.erase(waited_for.find(shard));
+            resume_stepping(self);
+            answer_flushes(self);
+          },
+          [self, shard, insertion](caf::error& error) {
+            if (error == caf::sec::request_timeout
+                || error == Fault::late) // the shard drops it if the first one went in
+                                         // after all
+              send_insertion(self, shard, insertion);
+            else
+              self->quit(caf::make_error(Fault::lost,
+                                         "insertion refused: " + explain(self->system(), error)));
+          });
+}
+
+/// False: its window is full, or the shard is silent; to be tried again.
+bool sent(replay::ShardClient& client, const InsertionPtr& insertion) {
+  try {
+    return client.insert(insertion, std::chrono::steady_clock::now());
+  } catch (const replay::ShardSilence&) {
+    return false;
+  }
+}
+
+void send_held(EnvironmentSelf self) {
+  auto& state = self->state;
+  if (state.hold && state.flushing.empty())
+    return;
+  const std::size_t shards = std::max(state.clients.size(), state.options.shards.size());
+  for (std::size_t lane = 0; lane < state.held.size(); ++lane) {
+    const auto shard = (static_cast<std::size_t>(state.options.first_lane) + lane) % shards;
+    for (auto& queue = state.held[lane]; !queue.empty(); queue.pop_front()) {
+      if (!state.clients.empty()) {
+        if (!sent(state.clients[shard], queue.front()))
+          break;
+        continue;
+      }
+      state.unacknowledged.insert(shard);
+      send_insertion(self, shard, queue.front());
+    }
+  }
+}
+
+void collect_insertions(EnvironmentState& state) {
+  for (int lane = 0; lane < state.collector->lanes(); ++lane)
+    if (auto insertion = state.collector->take(lane))
+      state.held[static_cast<std::size_t>(lane)].push_back(std::move(insertion));
+  auto ended = state.collector->take_episodes();
+  state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
+}
+
+bool may_step(const EnvironmentState& state) {
+  if (steps_done(state) >= state.granted)
+    return false;
+  if (!state.hold
+      && std::ssize(state.held) * state.options.window
+             <= static_cast<std::int64_t>(in_flight(state)))
+    return false;
+  if (!state.hold && !all_sent(state))
+    return false;
+  // Parameters 0 are the untrained policy; the learner publishes them when it is built.
+  return !state.collector->needs_policy()
+         || (state.collector->parameter_version() >= state.least_version
+             && state.collector->has_parameters());
+}
+
+/// Why it does not step; empty while it may.
+std::string waiting(const EnvironmentState& state) {
+  if (may_step(state))
+    return {};
+  if (steps_done(state) >= state.granted)
+    return state.granted == 0 ? "the head has granted no steps"
+                              : "has made all steps that the head granted";
+  const std::size_t insertions = in_flight(state);
+  if (insertions == 0)
+    return "waits for the learner's parameters";
+  std::set<std::size_t> waited_for(state.unacknowledged.begin(), state.unacknowledged.end());
+  for (std::size_t i = 0; i < state.clients.size(); ++i)
+    if (state.clients[i].in_flight() > 0)
+      waited_for.insert(i);
+  std::string shards;
+  for (const std::size_t shard : waited_for)
+    shards += (shards.empty() ? "" : ", ") + std::to_string(shard);
+  return "waits until replay " + shards + " takes " + std::to_string(insertions) + " insertions";
+}
+
+/// With shards in other processes: waits a moment for what is in flight, then looks again.
+void wait_for_clients(EnvironmentSelf self) {
+  auto& state = self->state;
+  const bool holds = all_sent(state) || (state.hold && state.flushing.empty());
+  if (state.clients.empty() || (in_flight(state) == 0 && holds))
+    return;
+  do
+    state.waited_for = (state.waited_for + 1) % state.clients.size();
+  while (in_flight(state) > 0 && state.clients[state.waited_for].in_flight() == 0);
+  state.clients[state.waited_for].wait(std::chrono::steady_clock::now() + kSocketWait);
+  resume_stepping(self);
+}
+
+void step(EnvironmentSelf self) {
+  auto& state = self->state;
+  state.stepping = false;
+  state.watch.lap("environment.wait");
+  for (auto& client : state.clients)
+    client.poll();
+  if (!may_step(state)) {
+    collect_insertions(state);
+    send_held(self);
+    wait_for_clients(self);
+    answer_flushes(self);
+    return;
+  }
+  for (int i = 0; i < state.options.insert_steps && may_step(state); ++i) {
+    state.collector->choose_actions();
+    state.watch.lap("environment.inference");
+    state.collector->step_environments();
+    state.watch.lap("environment.step");
+  }
+  collect_insertions(state);
+  send_held(self);
+  resume_stepping(self);
+  answer_flushes(self);
+}
+
+ProtoBytes report(EnvironmentSelf self) {
+  auto& state = self->state;
+  wire::EnvironmentReport made;
+  made.set_actor(state.options.actor);
+  made.set_incarnation(state.options.incarnation);
+  const std::int64_t agent_steps = state.collector->agent_steps() - state.restored_agent_steps;
+  made.set_agent_steps(agent_steps);
+  made.set_environment_steps(state.collector->environment_steps()
+                             - state.restored_environment_steps);
+  made.set_frames(state.options.pixels ? agent_steps : 0);
+  made.set_parameter_version(state.collector->parameter_version());
+  for (const auto& episode : state.episodes) {
+    made.add_episode_returns(episode.episode_return);
+    made.add_episode_lengths(episode.environment_steps);
+  }
+  state.episodes.clear();
+  for (auto& words : state.collector->take_failures())
+    made.add_failures(std::move(words));
+  made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
+  made.set_waiting(waiting(state));
+  return encode(made);
+}
+
+} // namespace
+
+EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
+                                                  EnvironmentOptions options) {
+  auto& state = self->state;
+  state.options = std::move(options);
+  try {
+    state.collector = state.options.make();
+    state.held.resize(static_cast<std::size_t>(state.collector->lanes()));
+    for (const auto& endpoint : state.options.remote.endpoints)
+      state.clients.emplace_back(*state.options.remote.context, endpoint,
+                                 state.options.transitions);
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+  }
+  return {
+      [self](publish_atom, const ParametersPtr& parameters) {
+        try {
+          self->state.collector->load_parameters(parameters->version, parameters->values);
+        } catch (const std::exception& e) {
+          self->quit(failure(e));
+          return;
+        }
+        resume_stepping(self);
+      },
+      [self](grant_atom, std::int64_t steps, std::uint64_t least_version, bool hold) {
+        self->state.granted = steps;
+        self->state.least_version = least_version;
+        self->state.hold = hold;
+        resume_stepping(self);
+        return done_atom_v;
+      },
+      [self](scale_atom, std::int64_t run_steps, std::int64_t lanes) {
+        self->state.collector->set_global_progress(run_steps, lanes);
+      },
+      [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
+        self->state.clients.at(shard).move(endpoint);
+      },
+      [self](step_atom) {
+        try {
+          step(self);
+        } catch (const std::exception& e) {
+          self->quit(failure(e));
+        }
+      },
+      [self](flush_atom) -> caf::result<std::int64_t> {
+        auto promise = self->make_response_promise<std::int64_t>();
+        self->state.flushing.push_back(promise);
+        resume_stepping(self);
+        return promise;
+      },
+      [self](report_atom) { return report(self); },
+      [self](save_atom, const std::string& path) {
+        return done_or_fault([&] {
+          std::vector<std::byte> bytes;
+          self->state.collector->save_state(bytes);
+          write_file(path, bytes);
+        });
+      },
+      [self](load_atom, const std::string& path) {
+        return done_or_fault([&] {
+          const auto bytes = read_file(path);
+          auto& restored = self->state;
+          restored.collector->load_state(bytes);
+          restored.restored_agent_steps = restored.collector->agent_steps();
+          restored.restored_environment_steps = restored.collector->environment_steps();
+        });
+      },
+  };
+}
+
+} // namespace troupe::actors

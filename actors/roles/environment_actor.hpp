@@ -1,0 +1,57 @@
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "actors/protocol/messages.hpp"
+#include "actors/protocol/stopwatch.hpp"
+#include "actors/roles/shard_endpoints.hpp"
+#include "learner/acting/collector.hpp"
+#include "replay/service/remote.hpp"
+
+namespace troupe::actors {
+
+struct EnvironmentOptions {
+  int actor = 0;
+  std::uint64_t incarnation = 0;
+  std::function<std::unique_ptr<learner::Collector>()> make; // called on the actor's own thread
+  std::vector<ReplayActor> shards; // environment k of the run writes to shard k % size
+  ShardEndpoints remote = {};      // instead of these
+  replay::TransitionSpec transitions = {};
+  std::int64_t first_lane = 0;
+  int insert_steps = 8; // agent steps per insertion and environment
+  int window = 2;       // insertions in flight per environment before it waits
+  bool pixels = false;  // every agent step draws a frame
+};
+
+struct EnvironmentState {
+  static const char* name;
+  EnvironmentOptions options;
+  std::unique_ptr<learner::Collector> collector;
+  std::int64_t granted = 0; // agent steps per environment
+  std::uint64_t least_version = 0;
+  bool hold = false;
+  bool stepping = false;                      // a step message is on its way
+  std::vector<replay::ShardClient> clients;   // of shards in other processes
+  std::size_t waited_for = 0;                 // the client whose socket was waited for last
+  std::multiset<std::size_t> unacknowledged;  // shards of insertions in flight
+  std::vector<std::deque<InsertionPtr>> held; // [environment] made and not yet sent
+  std::vector<caf::typed_response_promise<std::int64_t>> flushing;
+  std::vector<learner::EpisodeEnd> episodes; // not yet reported
+  std::int64_t restored_agent_steps = 0;     // of the loaded checkpoint; not counted again
+  std::int64_t restored_environment_steps = 0;
+  Stopwatch watch;
+};
+
+/// Plays a pool of environments, with one inference per step of all of them, while it has granted
+/// steps and acknowledged insertions. Detached: it simulates on its own thread and those of its
+/// pool. A failure of an environment costs an episode and is in the next report; after repeated
+/// failures the actor dies with Fault::failed and the environment's error, and its supervisor
+/// restarts it.
+EnvironmentActor::behavior_type
+environment_actor(EnvironmentActor::stateful_pointer<EnvironmentState> self,
+                  EnvironmentOptions options);
+
+} // namespace troupe::actors

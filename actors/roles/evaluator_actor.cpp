@@ -1,0 +1,91 @@
+#include "actors/roles/evaluator_actor.hpp"
+
+#include "actors/protocol/messages.pb.h"
+#include "actors/protocol/system.hpp"
+#include "learner/acting/collector.hpp"
+#include "learner/acting/evaluation.hpp"
+
+namespace troupe::actors {
+
+const char* EvaluatorState::name = "evaluator";
+
+namespace {
+
+using EvaluatorSelf = EvaluatorActor::stateful_pointer<EvaluatorState>;
+
+void play_one(EvaluatorSelf self) {
+  auto& state = self->state;
+  if (state.requests.empty())
+    return;
+  auto& request = state.requests.front();
+  if (!state.latest || state.latest->version < request.minimum_version)
+    return; // the next parameters call again
+  if (request.returns.empty()) {
+    state.policy->load(state.latest->values);
+    state.playing_version = state.latest->version;
+  }
+  const auto number = static_cast<std::uint64_t>(request.returns.size());
+  request.returns.push_back(learner::play_episode(*state.environment, *state.policy,
+                                                  learner::split_seed(request.seed, {number})));
+  if (static_cast<int>(request.returns.size()) >= request.episodes) {
+    wire::EvaluationResult result;
+    result.mutable_returns()->Add(request.returns.begin(), request.returns.end());
+    result.set_version(state.playing_version);
+    request.promise.deliver(encode(result));
+    state.requests.pop_front();
+  }
+  if (!state.requests.empty())
+    self->send(self, step_atom_v);
+}
+
+} // namespace
+
+EvaluatorActor::behavior_type evaluator_actor(EvaluatorSelf self, EvaluatorOptions options) {
+  self->state.options = std::move(options);
+  try {
+    self->state.environment = self->state.options.environment();
+    self->state.policy = self->state.options.policy();
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+  }
+  return {
+      [self](publish_atom, const ParametersPtr& parameters) {
+        auto& state = self->state;
+        const bool waiting =
+            !state.requests.empty()
+            && (!state.latest || state.latest->version < state.requests.front().minimum_version);
+        state.latest = parameters;
+        if (waiting)
+          self->send(self, step_atom_v);
+      },
+      [self](evaluate_atom, const ProtoBytes& encoded) -> caf::result<ProtoBytes> {
+        wire::EvaluationRequest request;
+        try {
+          request = decode<wire::EvaluationRequest>(encoded);
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
+        if (request.episodes() < 1)
+          return caf::make_error(Fault::bad_request,
+                                 std::string("an evaluation needs at least one episode"));
+        auto promise = self->make_response_promise<ProtoBytes>();
+        self->state.requests.push_back({.episodes = request.episodes(),
+                                        .seed = request.seed(),
+                                        .minimum_version = request.minimum_version(),
+                                        .returns = {},
+                                        .promise = promise});
+        if (self->state.requests.size() == 1)
+          self->send(self, step_atom_v);
+        return promise;
+      },
+      [self](step_atom) {
+        try {
+          play_one(self);
+        } catch (const std::exception& e) {
+          self->quit(failure(e));
+        }
+      },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "actors/protocol/messages.hpp"
+#include "env/environment.hpp"
+#include "learner/acting/policy.hpp"
+
+namespace troupe::actors {
+
+struct EvaluatorOptions {
+  std::function<std::unique_ptr<env::Environment>()>
+      environment; // called on the evaluator's thread
+  std::function<std::unique_ptr<learner::Policy>()> policy;
+};
+
+struct EvaluatorState {
+  static const char* name;
+  struct Request {
+    int episodes = 0;
+    std::uint64_t seed = 0;
+    std::uint64_t minimum_version = 0;
+    std::vector<double> returns;
+    caf::typed_response_promise<ProtoBytes> promise;
+  };
+  EvaluatorOptions options;
+  std::unique_ptr<env::Environment> environment;
+  std::unique_ptr<learner::Policy> policy;
+  ParametersPtr latest;
+  std::uint64_t playing_version = 0;
+  std::deque<Request> requests; // the front one is being played
+};
+
+/// Plays episodes without exploration noise, all of one request with the same parameters. Detached;
+/// looks at its mailbox between episodes.
+EvaluatorActor::behavior_type evaluator_actor(EvaluatorActor::stateful_pointer<EvaluatorState> self,
+                                              EvaluatorOptions options);
+
+} // namespace troupe::actors

@@ -1,0 +1,59 @@
+#include "actors/roles/files.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "env/whole_file.hpp"
+#include "replay/storage/segment_file.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr std::size_t kGreatest = std::size_t{1} << 32; // bytes, far more than actors write
+
+bool is_number(const std::string& name) {
+  return !name.empty() && name.size() < 19
+         && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+} // namespace
+
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  env::WholeFileWriter file(path);
+  const std::uint64_t sum = replay::checksum_of(bytes);
+  file.write(bytes.data(), bytes.size());
+  file.write(&sum, sizeof sum);
+  file.commit();
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path) {
+  env::FileReader file(path);
+  const std::uint64_t size = file.left();
+  std::uint64_t sum = 0;
+  if (size < sizeof sum || size > kGreatest)
+    throw std::runtime_error(path.string() + " has " + std::to_string(size)
+                             + " bytes: it is truncated or another program's");
+  std::vector<std::byte> bytes(size - sizeof sum);
+  if (!file.read(bytes.data(), bytes.size()) || !file.read(&sum, sizeof sum))
+    throw std::runtime_error(path.string() + " is cut short");
+  if (sum != replay::checksum_of(bytes))
+    throw std::runtime_error(path.string() + " is damaged: its checksum differs");
+  return bytes;
+}
+
+std::vector<std::pair<std::int64_t, std::filesystem::path>>
+numbered_folders(const std::filesystem::path& folder) {
+  std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (const std::string name = entry.path().filename().string(); is_number(name))
+      found.emplace_back(std::stoll(name), entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Replaces a file atomically: writes another one, flushes it to the disk and renames it; on
+/// failure the old file stays. Appends a checksum. Throws std::runtime_error naming path and reason
+/// (a full disk, no permission).
+void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+/// Reads a file of write_file(). Throws std::runtime_error if it is missing, truncated or changed.
+std::vector<std::byte> read_file(const std::filesystem::path& path);
+
+/// The folders of checkpoints or snapshots in `folder`: names that are numbers, ascending. Empty if
+/// it cannot be read.
+std::vector<std::pair<std::int64_t, std::filesystem::path>>
+numbered_folders(const std::filesystem::path& folder);
+
+} // namespace troupe::actors

@@ -1,0 +1,424 @@
+#include "actors/roles/learner_actor.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "actors/protocol/batch.hpp"
+#include "actors/protocol/messages.pb.h"
+#include "actors/protocol/system.hpp"
+#include "actors/roles/learner_files.hpp"
+#include "actors/roles/prefetch_actor.hpp"
+#include "learner/replicas/replicator.hpp"
+
+namespace troupe::actors {
+
+const char* LearnerState::name = "learner";
+
+namespace {
+
+using LearnerSelf = LearnerActor::stateful_pointer<LearnerState>;
+
+void publish(LearnerSelf self) {
+  auto& state = self->state;
+  if (!state.options.parameters || state.published == state.updates)
+    return;
+  const at::Tensor policy = state.replica->policy_parameters();
+  if (!policy.defined())
+    return;
+  const at::Tensor flat = policy.contiguous();
+  auto made = std::make_shared<Parameters>();
+  made->version = static_cast<std::uint64_t>(state.updates);
+  made->values.assign(flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel());
+  self->send(*state.options.parameters, publish_atom_v, ParametersPtr(std::move(made)));
+  state.published = state.updates;
+  state.watch.lap("learner.publish");
+}
+
+void answer_flushes(LearnerSelf self) {
+  auto& state = self->state;
+  if (state.updates < state.granted)
+    return;
+  state.context->suspend_participation(); // other replicas continue without it until more updates
+                                          // are granted
+  if (state.flushing.empty())
+    return;
+  publish(self);
+  // An update is complete once the shards have its priorities.
+  auto answer = [promises = std::exchange(state.flushing, {}), updates = state.updates]() mutable {
+    for (auto& promise : promises)
+      promise.deliver(updates);
+  };
+  if (!state.prefetch || !state.options.feedback)
+    return answer();
+  self->request(*state.prefetch, kRequestDeadline, flush_atom_v)
+      .then([answer](done_atom) mutable { answer(); },
+            [self](caf::error& error) {
+              self->quit(caf::make_error(Fault::lost, "priorities were not delivered: "
+                                                          + explain(self->system(), error)));
+            });
+}
+
+void take_priorities(const LearnerState& state, BatchBuffer& batch) {
+  const at::Tensor priorities = state.replica->priorities();
+  if (!state.options.feedback || !priorities.defined())
+    return;
+  if (priorities.scalar_type() != at::kDouble || priorities.numel() != state.options.rows)
+    throw std::runtime_error("the replica's priorities() are not float64 [batch]");
+  const at::Tensor dense = priorities.contiguous();
+  const auto* values = dense.const_data_ptr<double>();
+  batch.priorities.assign(values, values + dense.numel());
+}
+
+void start_prefetch(LearnerSelf self) {
+  auto& state = self->state;
+  state.prefetch = self->spawn<caf::detached + caf::linked>(
+      prefetch_actor, PrefetchOptions{.replica = state.options.replica,
+                                      .rows = state.options.rows,
+                                      .seed = state.options.seed,
+                                      .ahead = state.options.prefetch,
+                                      .threads = state.options.gather_threads,
+                                      .shards = state.options.shards,
+                                      .remote = state.options.remote,
+                                      .transitions = state.options.transitions,
+                                      .learner = caf::actor_cast<caf::actor>(self),
+                                      .start = state.updates,
+                                      .feedback = state.options.feedback,
+                                      .weighted = state.options.weighted,
+                                      .importance_exponent = state.options.importance_exponent,
+                                      .importance_updates = state.options.importance_updates});
+}
+
+/// If the others are lost meanwhile, it is lost too and may restart with them.
+learner::ReplicaAssignment meet_others(LearnerState& state) {
+  try {
+    return state.strategy->assignment(state.options.local_id);
+  } catch (const std::invalid_argument&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw collectives::CollectiveError(e.what());
+  }
+}
+
+void build(LearnerSelf self) {
+  auto& state = self->state;
+  learner::prepare_compute_thread(state.options.threads);
+  if (state.options.strategy)
+    state.strategy = state.options.strategy();
+  auto assignment = state.strategy ? meet_others(state) : learner::ReplicaAssignment{};
+  if (assignment.devices.empty())
+    assignment.devices = {state.options.device};
+  state.context =
+      std::make_unique<learner::ReplicaContext>(std::move(assignment), state.options.seed);
+  state.replica = state.options.make();
+  state.replica->build(*state.context);
+  state.watch.lap("learner.build");
+}
+
+void step(LearnerState& state, const learner::TensorMap& batch) {
+  state.watch.lap("learner.wait");
+  state.metrics = state.replica->step_fn(*state.context, batch);
+  state.metrics.merge(state.context->metrics());
+  ++state.updates;
+  state.watch.lap("learner.update");
+}
+
+void start_writing(LearnerSelf self) {
+  auto& state = self->state;
+  state.write_began = std::chrono::steady_clock::now();
+  auto work = [learner = LearnerActor(self),
+               write = state.writes.front().write](caf::event_based_actor* thread, bool snapshot) {
+    std::string problem;
+    try {
+      write_learner(*write);
+    } catch (const std::exception& e) {
+      problem = e.what();
+    }
+    thread->send(learner, written_atom_v, snapshot, problem);
+  };
+  const bool snapshot = state.writes.front().write->snapshot;
+  self->spawn<caf::detached>(std::move(work), snapshot);
+}
+
+/// Writes captured states on another thread, one at a time.
+void write_beside(LearnerSelf self, LearnerWrite write,
+                  std::optional<caf::typed_response_promise<std::int64_t>> answer = {}) {
+  self->state.writes.push_back(
+      {std::make_shared<const LearnerWrite>(std::move(write)), std::move(answer)});
+  if (self->state.writes.size() == 1)
+    start_writing(self);
+}
+
+void maybe_snapshot(LearnerSelf self) {
+  auto& state = self->state;
+  if (state.options.snapshot_folder.empty() || state.options.replica != 0
+      || std::chrono::steady_clock::now() < state.next_snapshot)
+    return;
+  state.next_snapshot = std::chrono::steady_clock::time_point::max(); // until it is written
+  write_beside(self, captured(state, state.options.snapshot_folder, true));
+  state.watch.lap("learner.snapshot");
+}
+
+void on_written(LearnerSelf self, bool snapshot, const std::string& problem) {
+  auto& state = self->state;
+  const auto now = std::chrono::steady_clock::now();
+  const auto took = now - state.write_began;
+  auto done = std::move(state.writes.front());
+  state.writes.pop_front();
+  if (!state.writes.empty())
+    start_writing(self);
+  if (snapshot) {
+    constexpr int kLeastShare = 20;
+    state.next_snapshot =
+        now
+        + std::max(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                       state.options.snapshot_period),
+                   kLeastShare * took);
+    state.snapshot_problem = problem;
+    if (done.answer && problem.empty())
+      done.answer->deliver(done.write->updates);
+    else if (done.answer)
+      done.answer->deliver(caf::make_error(Fault::failed, problem));
+    return;
+  }
+  const auto failed = problem.empty() ? caf::error() : caf::make_error(Fault::failed, problem);
+  state.write_failure = failed;
+  for (auto& promise : std::exchange(state.waiting_for_write, {}))
+    if (problem.empty())
+      promise.deliver(done_atom_v);
+    else
+      promise.deliver(failed);
+}
+
+bool is_writing_checkpoint(const LearnerState& state) {
+  return std::any_of(state.writes.begin(), state.writes.end(),
+                     [](const auto& one) { return !one.write->snapshot; });
+}
+
+void save(LearnerSelf self, const std::string& folder) {
+  auto& state = self->state;
+  if (is_writing_checkpoint(state))
+    throw std::runtime_error("a checkpoint of this learner is being written already");
+  state.write_failure = {};
+  write_beside(self, captured(state, folder, false));
+}
+
+caf::result<done_atom> written(LearnerSelf self) {
+  auto& state = self->state;
+  if (is_writing_checkpoint(state)) {
+    auto promise = self->make_response_promise<done_atom>();
+    state.waiting_for_write.push_back(promise);
+    return promise;
+  }
+  if (state.write_failure)
+    return state.write_failure;
+  return done_atom_v;
+}
+
+/// For restarting learners: this one's current state.
+caf::result<std::int64_t> snapshot_now(LearnerSelf self) {
+  auto& state = self->state;
+  if (state.options.snapshot_folder.empty())
+    return caf::make_error(Fault::bad_request, std::string("this run has no folder for snapshots"));
+  auto promise = self->make_response_promise<std::int64_t>();
+  write_beside(self, captured(state, state.options.snapshot_folder, true), promise);
+  return promise;
+}
+
+void update(LearnerSelf self, BatchPtr& batch) {
+  auto& state = self->state;
+  step(state, batch->tensors);
+  take_priorities(state, *batch);
+  self->send(*state.prefetch, batch_atom_v, std::move(batch));
+  if (state.updates % state.options.publish_period == 0)
+    publish(self);
+  maybe_snapshot(self);
+  answer_flushes(self);
+}
+
+/// The input continues after the updates already made, also in a resumed run.
+void open_input(LearnerState& state) {
+  const auto& context = *state.context;
+  state.input = state.replica->input_fn({.num_replicas_in_sync = context.num_replicas_in_sync(),
+                                         .input_pipeline_id = context.replica_id(),
+                                         .num_input_pipelines = context.num_replicas(),
+                                         .first_step = state.updates});
+}
+
+void update_from_own_data(LearnerSelf self) {
+  auto& state = self->state;
+  const auto batch = state.input();
+  if (batch.empty())
+    throw std::runtime_error("the data ended after " + std::to_string(state.updates)
+                             + " updates; an input of a run restarts at its end");
+  step(state, batch);
+  state.rows += batch.begin()->second.size(0);
+  maybe_snapshot(self);
+  answer_flushes(self);
+}
+
+void start_data(LearnerSelf self) {
+  auto& state = self->state;
+  if (!state.options.own_data) {
+    if (!state.prefetch)
+      start_prefetch(self);
+    self->send(*state.prefetch, grant_atom_v, state.granted);
+  } else if (state.updates < state.granted && !std::exchange(state.stepping, true)) {
+    self->send(self, step_atom_v);
+  }
+}
+
+ProtoBytes evaluate(LearnerState& state) {
+  wire::LearnerEvaluation made;
+  const auto metrics = state.replica->evaluate(*state.context);
+  made.mutable_metrics()->insert(metrics.begin(), metrics.end());
+  if (state.options.replica == 0)
+    for (const auto& [name, picture] : state.replica->pictures()) {
+      if (picture.scalar_type() != at::kByte || picture.dim() != 3 || picture.size(0) != 3)
+        throw std::runtime_error("the replica's picture \"" + name
+                                 + "\" is not uint8 [3, height, width]");
+      auto& one = *made.add_pictures();
+      one.set_name(name);
+      one.set_height(static_cast<std::int32_t>(picture.size(1)));
+      one.set_width(static_cast<std::int32_t>(picture.size(2)));
+      const auto rows = picture.permute({1, 2, 0}).contiguous();
+      one.set_rgb(rows.const_data_ptr(), rows.nbytes());
+    }
+  state.watch.lap("learner.evaluate");
+  return encode(made);
+}
+
+/// An error ends the actor, and other replicas' waits for it. If the others were lost, it stays for
+/// a while, so that they can restart with its state.
+void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
+  auto& state = self->state;
+  if (state.strategy)
+    state.strategy->abort("replica " + std::to_string(state.options.replica) + ": " + e.what());
+  if (dynamic_cast<const collectives::CollectiveError*>(&e) == nullptr)
+    return self->quit(failure(e));
+  state.stranded = e.what();
+  if (!may_stay || state.options.snapshot_folder.empty())
+    return self->quit(caf::make_error(Fault::lost, state.stranded));
+  self->delayed_send(
+      self, std::chrono::duration_cast<std::chrono::milliseconds>(state.options.stranded_period),
+      lost_atom_v);
+}
+
+/// The learner waits for what its prefetcher waits for.
+caf::result<ProtoBytes> report(LearnerSelf self) {
+  const LearnerState& state = self->state;
+  wire::LearnerReport made;
+  made.set_replica(state.options.replica);
+  made.set_updates(state.updates);
+  made.set_rows(state.rows);
+  made.mutable_metrics()->insert(state.metrics.begin(), state.metrics.end());
+  made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
+  made.set_problem(state.snapshot_problem);
+  if (state.updates >= state.granted) {
+    made.set_waiting(state.granted == 0 ? "the head has granted no updates"
+                                        : "has made all updates that the head granted");
+    return encode(made);
+  }
+  if (!state.prefetch)
+    return encode(made);
+  auto promise = self->make_response_promise<ProtoBytes>();
+  self->request(*state.prefetch, kRequestDeadline, report_atom_v)
+      .then(
+          [promise, made](const std::string& waiting) mutable {
+            made.set_waiting(waiting);
+            promise.deliver(encode(made));
+          },
+          [promise, made](const caf::error&) mutable { promise.deliver(encode(made)); });
+  return promise;
+}
+
+void load(LearnerSelf self, const std::string& folder) {
+  auto& state = self->state;
+  const auto saved = read_learner(folder, state.options.replica, state.replica->optimizer_state());
+  state.replica->load(saved.parameters, saved.optimizer);
+  state.context->on_parameters_restored();
+  state.updates = state.granted = saved.updates;
+  state.input = {}; // an open input is at another position
+}
+
+} // namespace
+
+LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions options) {
+  self->state.options = std::move(options);
+  try {
+    build(self);
+  } catch (const std::exception& e) {
+    fail(self, e, false);
+  }
+  self->set_exit_handler([self](caf::exit_msg& why) {
+    if (self->state.strategy && why.reason != caf::exit_reason::user_shutdown)
+      self->state.strategy->abort("replica " + std::to_string(self->state.options.replica)
+                                  + " stops: " + explain(self->system(), why.reason));
+    self->quit(std::move(why.reason));
+  });
+  return {
+      [self](grant_atom, std::int64_t updates) {
+        self->state.granted = std::max(self->state.granted, updates);
+        start_data(self);
+        publish(self);
+      },
+      [self](batch_atom, BatchPtr& batch) {
+        if (!self->state.stranded.empty())
+          return;
+        try {
+          update(self, batch);
+        } catch (const std::exception& e) {
+          fail(self, e);
+        }
+      },
+      [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
+        self->state.options.remote.endpoints.at(shard) = endpoint;
+        if (self->state.prefetch)
+          self->send(*self->state.prefetch, wire_atom_v, shard, endpoint);
+      },
+      [self](step_atom) {
+        auto& state = self->state;
+        state.stepping = false;
+        if (!state.stranded.empty())
+          return;
+        try {
+          if (!state.input)
+            open_input(state);
+          if (state.updates < state.granted)
+            update_from_own_data(self);
+          start_data(self);
+        } catch (const std::exception& e) {
+          fail(self, e);
+        }
+      },
+      [self](evaluate_atom) -> caf::result<ProtoBytes> {
+        try {
+          return evaluate(self->state);
+        } catch (const std::exception& e) {
+          fail(self, e, false);
+          return failure(e);
+        }
+      },
+      [self](flush_atom) -> caf::result<std::int64_t> {
+        auto promise = self->make_response_promise<std::int64_t>();
+        self->state.flushing.push_back(promise);
+        answer_flushes(self);
+        return promise;
+      },
+      [self](report_atom) { return report(self); },
+      [self](save_atom, const std::string& folder) {
+        return done_or_fault([&] { save(self, folder); });
+      },
+      [self](written_atom) { return written(self); },
+      [self](save_atom) { return snapshot_now(self); },
+      [self](load_atom, const std::string& folder) {
+        return done_or_fault([&] { load(self, folder); });
+      },
+      [self](written_atom, bool snapshot, const std::string& problem) {
+        on_written(self, snapshot, problem);
+      },
+      [self](lost_atom) { self->quit(caf::make_error(Fault::lost, self->state.stranded)); },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/protocol/messages.hpp"
+#include "actors/protocol/stopwatch.hpp"
+#include "actors/roles/shard_endpoints.hpp"
+#include "learner/replicas/replica.hpp"
+#include "learner/replicas/strategy.hpp"
+
+namespace troupe::actors {
+
+struct LearnerOptions {
+  int replica = 0;
+  bool own_data = false; // batches come from the replica's input_fn(), not from shards
+  int threads = 1;
+  int publish_period = 10; // updates
+  int prefetch = 2;
+  int gather_threads = 1;
+  std::int64_t rows = 0; // of this replica's batch, from shards
+  bool feedback = false; // replica's priorities() go to the shards, batches have a "weight"
+  bool weighted = false;
+  double importance_exponent = 1;
+  std::int64_t importance_updates = 0;
+  std::uint64_t seed = 1;
+  std::function<std::unique_ptr<learner::Replica>()> make;      // called on the learner's thread
+  std::function<std::shared_ptr<learner::Strategy>()> strategy; // the same; empty for one replica
+  at::Device device = at::kCPU;                                 // unless the strategy says
+  int local_id = 0;                                             // in it
+  std::vector<ReplayActor> shards;
+  ShardEndpoints remote = {}; // instead of these
+  replay::TransitionSpec transitions;
+  std::optional<ParameterActor> parameters;   // the chief's; replica 0 publishes
+  std::filesystem::path snapshot_folder = {}; // of replica 0, for restarting learners; or empty
+  std::chrono::duration<double> snapshot_period{30};
+  /// How long a learner whose collective failed waits to be asked for its state and ended.
+  std::chrono::duration<double> stranded_period{20};
+};
+
+/// A learner's captured state, on the CPU, and its destination.
+struct LearnerWrite {
+  std::filesystem::path folder;
+  bool snapshot = false;   // replaces the previous one; else a part of a checkpoint
+  bool parameters = false; // included, for all replicas, which have the same
+  learner::TensorMap parameter_tensors, optimizer_tensors;
+  std::int64_t updates = 0;
+  int replica = 0;
+};
+
+struct LearnerState {
+  static const char* name;
+  LearnerOptions options;
+  std::shared_ptr<learner::Strategy> strategy;
+  std::unique_ptr<learner::ReplicaContext> context;
+  std::unique_ptr<learner::Replica> replica;
+  std::optional<PrefetchActor> prefetch;
+  std::int64_t granted = 0;
+  std::int64_t updates = 0;
+  std::int64_t published = -1;
+  learner::Input input;  // of its own
+  bool stepping = false; // a step_atom is on its way
+  std::int64_t rows = 0; // of its own data, learnt from since its start
+  learner::Metrics metrics;
+  std::vector<caf::typed_response_promise<std::int64_t>> flushing;
+  Stopwatch watch;
+  std::chrono::steady_clock::time_point next_snapshot = std::chrono::steady_clock::now();
+  struct Writing {
+    std::shared_ptr<const LearnerWrite> write;
+    std::optional<caf::typed_response_promise<std::int64_t>>
+        answer; // to the request for a snapshot
+  };
+  std::deque<Writing> writes; // the first is on its way
+  std::chrono::steady_clock::time_point write_began;
+  caf::error write_failure;     // of the checkpoint's part
+  std::string snapshot_problem; // with the last one; "" when it was written
+  std::vector<caf::typed_response_promise<done_atom>> waiting_for_write;
+  std::string stranded; // why its collective failed; it then waits for its end
+};
+
+/// One replica: makes one update per batch of its prefetcher, or of its replica's own input, and
+/// never more than granted. Detached. Dies with Fault::failed and the exception's text (a NaN and
+/// its origin). After a failed collective it makes no more updates but keeps its state for
+/// restarting learners, and dies with Fault::lost after stranded_period; without a snapshot_folder,
+/// at once. Replica 0 writes its state to snapshot_folder/<updates> every snapshot_period, less
+/// often if that takes more than a twentieth of the time; on another thread, like checkpoints.
+LearnerActor::behavior_type learner_actor(LearnerActor::stateful_pointer<LearnerState> self,
+                                          LearnerOptions options);
+
+} // namespace troupe::actors

@@ -1,0 +1,89 @@
+#include "actors/roles/learner_files.hpp"
+
+#include <map>
+#include <stdexcept>
+
+#include "actors/roles/files.hpp"
+#include "learner/device/safetensors.hpp"
+
+namespace troupe::actors {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kParameters = "learner.safetensors";
+constexpr const char* kOptimizer = "optimizer.safetensors"; // of replica 0, and of snapshots
+
+std::string optimizer_name(int replica) {
+  return replica == 0 ? kOptimizer : "optimizer-" + std::to_string(replica) + ".safetensors";
+}
+
+learner::TensorMap copies(const learner::TensorMap& tensors) {
+  learner::TensorMap made;
+  for (const auto& [name, tensor] : tensors)
+    made[name] = tensor.detach().to(at::kCPU, tensor.scalar_type(), false, true).contiguous();
+  return made;
+}
+
+void write_files(const LearnerWrite& write, const fs::path& folder, const std::string& optimizer) {
+  const std::map<std::string, std::string> about{{"updates", std::to_string(write.updates)},
+                                                 {"replica", std::to_string(write.replica)}};
+  if (write.parameters)
+    learner::write_safetensors(folder / kParameters, write.parameter_tensors, about);
+  learner::write_safetensors(folder / optimizer, write.optimizer_tensors, about);
+}
+
+} // namespace
+
+LearnerWrite captured(const LearnerState& state, const fs::path& folder, bool snapshot) {
+  LearnerWrite write{.folder = folder,
+                     .snapshot = snapshot,
+                     .parameters = snapshot || state.options.replica == 0,
+                     .parameter_tensors = {},
+                     .optimizer_tensors = copies(state.replica->optimizer_state()),
+                     .updates = state.updates,
+                     .replica = state.options.replica};
+  if (write.parameters)
+    write.parameter_tensors = copies(state.replica->parameters());
+  return write;
+}
+
+void write_learner(const LearnerWrite& write) {
+  if (!write.snapshot)
+    return write_files(write, write.folder, optimizer_name(write.replica));
+  const fs::path partial = write.folder / (".partial-" + std::to_string(write.replica));
+  const fs::path complete = write.folder / std::to_string(write.updates);
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  write_files(write, partial, kOptimizer);
+  fs::remove_all(complete); // of the same number, from an earlier life
+  fs::rename(partial, complete);
+  for (const auto& [number, path] : numbered_folders(write.folder))
+    if (path != complete)
+      fs::remove_all(path);
+}
+
+SavedLearner read_learner(const fs::path& folder, int replica, const learner::TensorMap& own) {
+  auto parameters = learner::read_safetensors(folder / kParameters);
+  fs::path file = folder / optimizer_name(replica);
+  if (!fs::exists(file)) // there were fewer replicas, or it is another replica's snapshot
+    file = folder / kOptimizer;
+  auto optimizer = learner::read_safetensors(file);
+  const auto updates = parameters.metadata.find("updates");
+  if (updates == parameters.metadata.end())
+    throw std::runtime_error((folder / kParameters).string()
+                             + " does not say after how many updates it was written; it is no "
+                               "checkpoint of a run");
+  const auto whose = optimizer.metadata.find("replica");
+  const bool mine = whose == optimizer.metadata.end() ? file == folder / optimizer_name(replica)
+                                                      : whose->second == std::to_string(replica);
+  for (const auto& [name, tensor] : own)
+    if (!mine && name.starts_with("random.") && optimizer.tensors.contains(name))
+      optimizer.tensors[name] = tensor;
+  return {.parameters = std::move(parameters.tensors),
+          .optimizer = std::move(optimizer.tensors),
+          .updates = std::stoll(updates->second)};
+}
+
+} // namespace troupe::actors

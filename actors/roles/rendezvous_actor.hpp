@@ -1,0 +1,33 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/protocol/messages.hpp"
+
+namespace troupe::actors {
+
+struct RendezvousState {
+  static const char* name;
+  struct Waiter {
+    std::vector<std::string> keys;
+    bool wants_value = false;
+    caf::typed_response_promise<ProtoBytes> promise;
+  };
+  std::map<std::string, std::string> values;
+  std::size_t bytes = 0; // of keys and values
+  std::map<std::uint64_t, Waiter> waiting;
+  std::uint64_t questions = 0;
+};
+
+/// The store in which learners of separate processes find each other: c10d's store as an actor of
+/// the head, behind their connection with it, so that only processes with the deployment's keys can
+/// use it (LibTorch's TCPStore authenticates no client). Learners that restart get a new one.
+/// Answers as TCPStore does: Fault::late if a key is missing at the request's deadline,
+/// Fault::bad_request beyond the bounds (64 MiB, 65,536 keys, 4,096 waiting requests),
+/// Fault::stopping if it ends meanwhile.
+RendezvousActor::behavior_type
+rendezvous_actor(RendezvousActor::stateful_pointer<RendezvousState> self);
+
+} // namespace troupe::actors

@@ -1,0 +1,372 @@
+#include "actors/roles/replay_actor.hpp"
+
+#include <algorithm>
+
+#include "actors/protocol/messages.pb.h"
+#include "actors/protocol/system.hpp"
+#include "actors/roles/checkpoint.hpp"
+#include "actors/roles/files.hpp"
+#include "replay/storage/storage_error.hpp"
+#include "replay/table/table_config_wire.hpp"
+
+namespace troupe::actors {
+
+const char* ReplayState::name = "replay";
+
+namespace {
+
+using ReplaySelf = ReplayActor::stateful_pointer<ReplayState>;
+
+constexpr std::chrono::seconds kReplayPatience = kRequestDeadline - std::chrono::seconds(2);
+constexpr std::chrono::seconds kTick{1};
+constexpr std::size_t kKeptSnapshots = 2;
+/// Separates snapshots of incarnations: a frozen one may still write after the next has started.
+constexpr std::int64_t kNumbersOfALife = 1'000'000;
+
+/// The shard has no clock: the actor calls its tick() while requests may wait.
+void watch_deadlines(ReplaySelf self) {
+  if (!std::exchange(self->state.ticking, true))
+    self->delayed_send(self, kTick, tick_atom_v);
+}
+
+template <class Promise>
+replay::WaitOptions wait_options(ReplaySelf self, Promise promise, std::string who) {
+  return {.deadline = std::chrono::steady_clock::now() + kReplayPatience,
+          .who = std::move(who),
+          .refused = [self, promise](const std::string& why) mutable {
+            promise.deliver(
+                caf::make_error(self->state.stopping ? Fault::stopping : Fault::late, why));
+          }};
+}
+
+/// Runs `what` now, or after all earlier turns.
+void in_turn(ReplayState& state, std::uint64_t turn, std::function<void()> what) {
+  state.turns.emplace(turn, std::move(what));
+  while (!state.turns.empty() && state.turns.begin()->first == state.next_turn) {
+    auto next = std::move(state.turns.begin()->second);
+    state.turns.erase(state.turns.begin());
+    ++state.next_turn;
+    next();
+  }
+}
+
+/// The turn of a replica's request `number`; its update comes after all samples of that number.
+std::uint64_t turn_of(const ReplayState& state, std::uint32_t replica, std::uint64_t number,
+                      bool update) {
+  const auto replicas = static_cast<std::uint64_t>(state.options.replicas);
+  const std::uint64_t rounds =
+      state.options.in_turn_updates ? 2 * number + (update ? 1 : 0) : number;
+  return rounds * replicas + replica;
+}
+
+caf::result<SamplePtr> sample(ReplaySelf self, std::uint32_t replica, std::uint64_t number,
+                              std::uint32_t rows) {
+  auto& state = self->state;
+  if (rows == 0 || replica >= static_cast<std::uint32_t>(state.options.replicas))
+    return caf::make_error(Fault::bad_request, "sample of " + std::to_string(rows)
+                                                   + " rows for replica " + std::to_string(replica)
+                                                   + ": at least 1 row, replica below "
+                                                   + std::to_string(state.options.replicas));
+  auto promise = self->make_response_promise<SamplePtr>();
+  auto serve = [self, rows, replica, promise]() mutable {
+    const auto answer = [promise](std::vector<replay::Item> items) mutable {
+      auto made = std::make_shared<Sample>();
+      made->items = std::move(items);
+      promise.deliver(SamplePtr(std::move(made)));
+    };
+    self->state.shard->sample(rows, answer,
+                              wait_options(self, promise, "learner " + std::to_string(replica)));
+    watch_deadlines(self);
+  };
+  if (state.options.in_turn)
+    in_turn(state, turn_of(state, replica, number, false), std::move(serve));
+  else
+    serve();
+  return promise;
+}
+
+caf::result<done_atom> update(ReplaySelf self, std::uint32_t replica, std::uint64_t number,
+                              const PrioritiesPtr& priorities) {
+  auto promise = self->make_response_promise<done_atom>();
+  auto serve = [self, priorities, promise]() mutable {
+    try {
+      self->state.shard->with_table([&](replay::Table& table) {
+        table.update_priorities(priorities->keys, priorities->values);
+      });
+      promise.deliver(done_atom_v);
+    } catch (const std::exception& e) {
+      promise.deliver(failure(e));
+    }
+  };
+  if (self->state.options.in_turn && self->state.options.in_turn_updates)
+    in_turn(self->state, turn_of(self->state, replica, number, true), std::move(serve));
+  else
+    serve();
+  return promise;
+}
+
+caf::result<done_atom> insert(ReplaySelf self, const InsertionPtr& insertion) {
+  auto promise = self->make_response_promise<done_atom>();
+  try {
+    if (!self->state.shard->insert(
+            insertion, [promise]() mutable { promise.deliver(done_atom_v); },
+            wait_options(self, promise, {})))
+      return caf::make_error(Fault::late, std::string("too many insertions wait for this shard"));
+  } catch (const std::exception& e) {
+    return failure(e);
+  }
+  watch_deadlines(self);
+  return promise;
+}
+
+ProtoBytes report(ReplaySelf self) {
+  const auto shard = self->state.shard->report();
+  wire::ShardReport made;
+  made.set_shard(self->state.options.shard);
+  replay::put(shard.stats, *made.mutable_stats());
+  made.set_waiting(shard.why_waiting);
+  made.set_problem(self->state.snapshot_problem);
+  made.set_spill_problem(shard.spill_error);
+  const auto& snapshot = self->state.snapshot;
+  made.set_snapshot(snapshot.empty() ? 0 : std::stoll(snapshot.filename().string()));
+  return encode(made);
+}
+
+/// Writes captured snapshots on another thread, one at a time.
+void write_beside(ReplaySelf self) {
+  auto& first = self->state.writes.front();
+  auto work = [shard = ReplayActor(self), snapshot = std::move(first.snapshot)](
+                  caf::event_based_actor* thread, const std::string& to, const std::string& from) {
+    std::string problem;
+    try {
+      replay::write_checkpoint(snapshot, to, from);
+    } catch (const std::exception& e) {
+      problem = e.what();
+    }
+    thread->send(shard, written_atom_v, problem);
+  };
+  self->spawn<caf::detached>(std::move(work), first.folder.string(), first.previous.string());
+}
+
+bool is_writing(const ReplayState& state, bool own) {
+  return std::any_of(state.writes.begin(), state.writes.end(),
+                     [own](const auto& write) { return write.own == own; });
+}
+
+void capture(ReplaySelf self, const std::filesystem::path& folder,
+             const std::filesystem::path& previous, bool own) {
+  auto& state = self->state;
+  replay::TableSnapshot snapshot;
+  state.shard->with_table([&](const replay::Table& table) { snapshot = table.snapshot(); });
+  state.writes.push_back(
+      {.snapshot = std::move(snapshot), .folder = folder, .previous = previous, .own = own});
+  if (state.writes.size() == 1)
+    write_beside(self);
+}
+
+caf::result<done_atom> save(ReplaySelf self, const std::string& folder,
+                            const std::string& previous) {
+  auto& state = self->state;
+  if (is_writing(state, false))
+    return caf::make_error(Fault::bad_request,
+                           std::string("a checkpoint of this shard is being written already"));
+  return done_or_fault([&] {
+    state.write_failure = {};
+    capture(self, folder,
+            !state.snapshot.empty() ? state.snapshot
+                                    : std::filesystem::path(state.unwritten ? "" : previous),
+            false);
+  });
+}
+
+void take_snapshot(ReplaySelf self) {
+  auto& state = self->state;
+  self->delayed_send(self, state.options.snapshot_period, save_atom_v);
+  if (is_writing(state, true))
+    return;
+  try {
+    capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots), state.snapshot,
+            true);
+  } catch (const std::exception& e) {
+    state.snapshot_problem = e.what();
+  }
+}
+
+caf::result<done_atom> written(ReplaySelf self) {
+  auto& state = self->state;
+  if (is_writing(state, false)) {
+    auto promise = self->make_response_promise<done_atom>();
+    state.waiting_for_write.push_back(promise);
+    return promise;
+  }
+  if (state.write_failure)
+    return state.write_failure;
+  return done_atom_v;
+}
+
+void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder,
+                         const std::string& problem) {
+  state.snapshot_problem = problem;
+  if (!problem.empty())
+    return;
+  state.snapshot = folder;
+  const auto found = numbered_folders(state.options.snapshot_folder);
+  std::error_code error; // remove as many as possible
+  for (std::size_t i = 0; i + kKeptSnapshots < found.size(); ++i)
+    std::filesystem::remove_all(found[i].second, error);
+}
+
+void on_written(ReplaySelf self, const std::string& problem) {
+  auto& state = self->state;
+  const auto write = std::move(state.writes.front());
+  state.writes.pop_front();
+  if (!state.writes.empty())
+    write_beside(self);
+  state.unwritten = state.unwritten && !problem.empty();
+  if (write.own)
+    return on_snapshot_written(state, write.folder, problem);
+  if (!problem.empty())
+    state.write_failure = caf::make_error(Fault::failed, problem);
+  for (auto& promise : std::exchange(state.waiting_for_write, {}))
+    if (problem.empty())
+      promise.deliver(done_atom_v);
+    else
+      promise.deliver(state.write_failure);
+}
+
+/// The first incarnation of a shard begins empty, a later one with the newest snapshot.
+void load_snapshot(ReplayState& state, replay::Table& table) {
+  const auto& folder = state.options.snapshot_folder;
+  if (state.options.incarnation == 0)
+    std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  state.unwritten = state.options.incarnation > 0;
+  const auto found = numbered_folders(folder);
+  state.snapshots = static_cast<std::int64_t>(state.options.incarnation) * kNumbersOfALife;
+  if (!found.empty())
+    state.snapshots = std::max(state.snapshots, found.back().first);
+  for (auto at = found.rbegin(); at != found.rend() && state.snapshot.empty(); ++at)
+    try {
+      table.load(at->second, replay::Table::ConfigChange::accept);
+      state.snapshot = at->second;
+    } catch (const replay::StorageError& damage) { // the one before it, then
+      state.snapshot_problem = damage.what();
+    }
+}
+
+/// Loads a shard's folder, or from a folder of all shards its own, or its part of all of them if
+/// their number has changed. Returns a message for the log, or "".
+std::string load(ReplayState& state, replay::Table& table, const std::filesystem::path& path) {
+  if (std::filesystem::exists(path / "manifest"))
+    return table.load(path, replay::Table::ConfigChange::accept);
+  const auto shards = saved_shards(path);
+  const auto mine = static_cast<std::size_t>(state.options.shard);
+  if (shards.size() == static_cast<std::size_t>(state.options.shards)) {
+    const auto changed = table.load(shards.at(mine), replay::Table::ConfigChange::accept);
+    return changed.empty()
+               ? ""
+               : "was saved with another configuration: " + changed + "; the new one applies";
+  }
+  const auto lost = table.load_part(shards, static_cast<std::uint32_t>(mine),
+                                    static_cast<std::uint32_t>(state.options.shards));
+  state.unwritten = true;
+  return lost == 0 ? ""
+                   : "has no room for " + std::to_string(lost)
+                         + " of its items, the oldest: raise replay.capacity_items or "
+                           "replay.capacity_bytes to keep them";
+}
+
+std::unique_ptr<replay::ShardServer> serve(const ReplayOptions& options,
+                                           const std::shared_ptr<replay::HostedShard>& shard) {
+  const auto at = [&](const std::string& endpoint) {
+    return std::make_unique<replay::ShardServer>(
+        *options.context, options.transitions, replay::handlers_of(shard),
+        replay::ShardServerOptions{.endpoint = endpoint, .transitions = options.transitions});
+  };
+  try {
+    return at(options.endpoint);
+  } catch (const std::runtime_error&) { // in use, if it was this shard's former endpoint
+    return at(options.endpoint.substr(0, options.endpoint.rfind(':')) + ":*");
+  }
+}
+
+void start_table(ReplayState& state) {
+  const ReplayOptions& options = state.options;
+  state.shard = std::make_shared<replay::HostedShard>(replay::HostedTable{
+      .config = options.table,
+      .signature = options.transitions,
+      .seed = options.seed,
+      .spill = {.folder = options.spill_folder, .max_disk_bytes = options.spill_bytes}});
+  if (!options.snapshot_folder.empty())
+    state.shard->with_table([&](replay::Table& table) { load_snapshot(state, table); });
+  if (!options.endpoint.empty())
+    state.server = serve(options, state.shard);
+}
+
+} // namespace
+
+ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) {
+  self->state.options = std::move(options);
+  try {
+    start_table(self->state);
+  } catch (const std::exception& e) {
+    self->quit(failure(e));
+    return ReplayActor::behavior_type::make_empty_behavior();
+  }
+  if (!self->state.options.snapshot_folder.empty())
+    self->delayed_send(self, self->state.options.snapshot_period, save_atom_v);
+  self->set_exit_handler([self](caf::exit_msg& why) {
+    self->state.stopping = true;
+    self->state.turns.clear();
+    self->state.shard->stop();
+    self->quit(std::move(why.reason));
+  });
+  return {
+      [self](insert_atom, const InsertionPtr& insertion) { return insert(self, insertion); },
+      [self](sample_atom, std::uint32_t replica, std::uint64_t number, std::uint32_t rows) {
+        return sample(self, replica, number, rows);
+      },
+      [self](update_atom, std::uint32_t replica, std::uint64_t number,
+             const PrioritiesPtr& priorities) { return update(self, replica, number, priorities); },
+      [self](limit_atom, const LimiterPtr& limiter) {
+        return done_or_fault([&] { self->state.shard->set_limiter(*limiter); });
+      },
+      [self](report_atom) { return report(self); },
+      [self](open_atom, bool open) {
+        self->state.shard->bypass_rate_limiter(open);
+        return done_atom_v;
+      },
+      [self](save_atom, const std::string& folder, const std::string& previous) {
+        return save(self, folder, previous);
+      },
+      [self](written_atom) { return written(self); },
+      [self](written_atom, const std::string& problem) { on_written(self, problem); },
+      [self](save_atom) { take_snapshot(self); },
+      [self](load_atom, const std::string& path) -> caf::result<std::string> {
+        auto& state = self->state;
+        try {
+          std::string said;
+          state.shard->with_table([&](replay::Table& table) { said = load(state, table, path); });
+          if (!state.options.snapshot_folder.empty()) // it may die before the next one is due
+            capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots),
+                    std::filesystem::exists(std::filesystem::path(path) / "manifest") ? path : "",
+                    true);
+          return said;
+        } catch (const std::exception& e) {
+          return failure(e);
+        }
+      },
+      [self](hello_atom) -> caf::result<std::string> {
+        if (!self->state.server)
+          return caf::make_error(Fault::bad_request, std::string("this shard has no endpoint"));
+        return self->state.server->endpoint();
+      },
+      [self](tick_atom) {
+        self->state.ticking = false;
+        if (self->state.shard->tick(std::chrono::steady_clock::now()) != replay::Deadline::max())
+          watch_deadlines(self);
+      },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/protocol/messages.hpp"
+#include "replay/service/hosted_shard.hpp"
+#include "replay/table/table_checkpoint.hpp"
+
+namespace troupe::actors {
+
+struct ReplayOptions {
+  int shard = 0;
+  int shards = 1;       // of the run
+  int replicas = 1;     // learners that sample
+  bool in_turn = false; // deterministic: serves requests by number, then replica, not by arrival
+  bool in_turn_updates = false; // and priorities after the samples of their number
+  replay::TableConfig table;
+  replay::TransitionSpec transitions;
+  std::uint64_t seed = 1;
+  std::filesystem::path spill_folder = {};    // of chunks that do not fit into memory; empty: none
+  std::uint64_t spill_bytes = 0;              // at most, on disk
+  std::filesystem::path snapshot_folder = {}; // from which a later incarnation starts; empty: none
+  std::chrono::milliseconds snapshot_period{30'000};
+  std::uint64_t incarnation = 0; // above 0: it begins with the newest snapshot
+  /// Serves other processes at this endpoint, or at another port of its host if that is in use;
+  /// empty: only actors of this process.
+  std::string endpoint = {};
+  std::shared_ptr<env::wire::Context> context = {}; // of the endpoint
+};
+
+struct ReplayState {
+  static const char* name;
+  ReplayOptions options;
+  std::shared_ptr<replay::HostedShard> shard;
+  std::uint64_t next_turn = 0;
+  bool ticking = false; // a request may wait with a deadline
+  bool stopping = false;
+  std::map<std::uint64_t, std::function<void()>>
+      turns; // deterministic: requests that came before their turn
+  struct Write {
+    replay::TableSnapshot snapshot;
+    std::filesystem::path folder;
+    std::filesystem::path previous;
+    bool own = false; // not a part of the run's checkpoint
+  };
+  std::deque<Write> writes; // the first is being written; at most one snapshot and one checkpoint
+  std::filesystem::path snapshot; // the newest
+  std::int64_t snapshots = 0;     // number of the newest
+  bool unwritten = false;         // no checkpoint on the disk is of this table yet
+  caf::error write_failure;
+  std::string snapshot_problem; // with the last one; "" when it was written
+  std::vector<caf::typed_response_promise<done_atom>> waiting_for_write;
+  std::unique_ptr<replay::ShardServer> server; // last: its thread uses the shard
+};
+
+/// Runs one shard of the table: serves it to actors of this process by messages, or to other
+/// processes at an endpoint (hello_atom), and writes its checkpoints. Requests wait in the shard
+/// for the rate limiter; shortly before their deadline they are answered with Fault::late and the
+/// reason, on exit with Fault::stopping. With a snapshot_folder it writes a snapshot every
+/// snapshot_period on another thread, and a later incarnation begins with the newest.
+ReplayActor::behavior_type replay_actor(ReplayActor::stateful_pointer<ReplayState> self,
+                                        ReplayOptions options);
+
+} // namespace troupe::actors

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "env/wire/context.hpp"
+
+namespace troupe::actors {
+
+/// Shards that other processes serve. An actor connects to them on its own thread, so that nothing
+/// stands between its buffers and the sockets.
+struct ShardEndpoints {
+  env::wire::Context* context = nullptr;   // outlives the actor
+  std::vector<std::string> endpoints = {}; // by shard; empty: the shards are in this process
+};
+
+/// How long such an actor waits for its sockets before it looks at its mailbox.
+constexpr std::chrono::milliseconds kSocketWait{2};
+
+} // namespace troupe::actors

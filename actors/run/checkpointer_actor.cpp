@@ -1,0 +1,163 @@
+#include "actors/run/checkpointer_actor.hpp"
+
+#include "actors/protocol/system.hpp"
+
+namespace troupe::actors {
+
+const char* CheckpointerState::name = "checkpointer";
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using CheckpointerSelf = CheckpointerActor::stateful_pointer<CheckpointerState>;
+
+void end(CheckpointerState& state, const caf::error& failure) {
+  state.complete.clear();
+  state.failure = failure;
+  ++state.serial; // answers that still come do not count
+  std::error_code ignored;
+  if (failure)
+    fs::remove_all(state.partial, ignored);
+  if (state.capturing)
+    std::exchange(state.capturing, {})->deliver(failure);
+  for (auto& promise : std::exchange(state.waiting, {}))
+    if (failure)
+      promise.deliver(failure);
+    else
+      promise.deliver(state.last.string());
+}
+
+void complete(CheckpointerState& state) {
+  try {
+    commit_checkpoint(state.partial, state.complete, state.manifest);
+    state.last = state.complete;
+    remove_surplus(state.complete.parent_path(), state.options.keep, state.options.keep_best);
+    end(state, {});
+  } catch (const std::exception& e) {
+    end(state, failure(e));
+  }
+}
+
+/// Requests something of these parts; calls `then` when all have done it.
+template <class Wanted, class Ask, class Then>
+void ask_parts(CheckpointerSelf self, Wanted wanted, Ask ask, Then then) {
+  auto& state = self->state;
+  state.missing = 0;
+  const std::uint64_t serial = ++state.serial; // answers to an earlier, failed one do not count
+  const auto answered = [self, serial, then] {
+    if (serial == self->state.serial && --self->state.missing == 0)
+      then(self);
+  };
+  const auto failed = [self, serial](caf::error& error) {
+    if (serial == self->state.serial)
+      end(self->state, error);
+  };
+  for (const auto& [key, who] : state.parts)
+    if (wanted(key.first)) {
+      ++state.missing;
+      ask(key, who).then([answered](done_atom) { answered(); }, failed);
+    }
+  if (state.missing == 0)
+    then(self);
+}
+
+void on_captured(CheckpointerSelf self) {
+  std::exchange(self->state.capturing, {})->deliver(done_atom_v);
+  const bool replay = self->state.options.with_replay;
+  ask_parts(
+      self,
+      [replay](Role role) { return role == Role::learner || (replay && role == Role::replay); },
+      [self](const auto&, const caf::actor& who) {
+        return self->request(who, kWriteDeadline, written_atom_v);
+      },
+      [](CheckpointerSelf me) { complete(me->state); });
+}
+
+void begin(CheckpointerSelf self, const std::string& folder, const ProtoBytes& run_state) {
+  auto& state = self->state;
+  state.manifest.Clear();
+  *state.manifest.mutable_state() = decode<wire::RunState>(run_state);
+  const auto number = std::to_string(state.manifest.state().updates());
+  state.complete = fs::path(folder) / number;
+  state.partial = fs::path(folder) / ("." + number + ".partial");
+  fs::remove_all(state.partial);
+  fs::create_directories(state.partial / "replay");
+}
+
+} // namespace
+
+fs::path part_path(const fs::path& checkpoint, Role role, std::int32_t index) {
+  const std::string number = std::to_string(index);
+  if (role == Role::replay)
+    return checkpoint / "replay" / ("shard-" + number);
+  if (role == Role::parameter_server)
+    return checkpoint / "servers";
+  if (role == Role::environment)
+    return checkpoint / ("environment-" + number + ".state");
+  return checkpoint;
+}
+
+CheckpointerActor::behavior_type checkpointer_actor(CheckpointerSelf self,
+                                                    CheckpointerOptions options) {
+  self->state.options = options;
+  return {
+      [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
+        self->state.parts[{static_cast<Role>(role), index}] = who;
+      },
+      [self](lost_atom, std::uint8_t role, std::int32_t index) {
+        auto& state = self->state;
+        const bool needed = state.parts.erase({static_cast<Role>(role), index}) > 0
+                            && static_cast<Role>(role) != Role::evaluator;
+        if (needed && !state.complete.empty())
+          end(state, caf::make_error(Fault::lost, std::string(role_name(static_cast<Role>(role)))
+                                                      + " actor " + std::to_string(index)
+                                                      + " died meanwhile"));
+      },
+      [self](load_atom, const std::string& checkpoint) { self->state.last = checkpoint; },
+      [self](save_atom, const std::string& folder,
+             const ProtoBytes& run_state) -> caf::result<done_atom> {
+        auto& state = self->state;
+        if (!state.complete.empty())
+          return caf::make_error(Fault::bad_request,
+                                 std::string("a checkpoint is being written already"));
+        try {
+          begin(self, folder, run_state);
+        } catch (const std::exception& e) {
+          end(state, failure(e));
+          return failure(e);
+        }
+        auto promise = self->make_response_promise<done_atom>();
+        state.capturing = promise;
+        const bool replay = state.options.with_replay;
+        ask_parts(
+            self,
+            [replay](Role role) {
+              return role != Role::evaluator && (role != Role::replay || replay);
+            },
+            [self](const auto& key, const caf::actor& who) {
+              const auto& [role, index] = key;
+              const std::string path = part_path(self->state.partial, role, index).string();
+              const fs::path& last = self->state.last;
+              return role == Role::replay
+                         ? self->request(who, kRequestDeadline, save_atom_v, path,
+                                         last.empty() ? "" : part_path(last, role, index).string())
+                         : self->request(who, kRequestDeadline, save_atom_v, path);
+            },
+            on_captured);
+        return promise;
+      },
+      [self](written_atom) -> caf::result<std::string> {
+        auto& state = self->state;
+        if (state.complete.empty() && state.failure)
+          return state.failure;
+        if (state.complete.empty())
+          return state.last.string();
+        auto promise = self->make_response_promise<std::string>();
+        state.waiting.push_back(promise);
+        return promise;
+      },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/protocol/messages.hpp"
+#include "actors/protocol/messages.pb.h"
+#include "actors/roles/checkpoint.hpp"
+
+namespace troupe::actors {
+
+/// For writing a checkpoint or snapshot.
+constexpr std::chrono::minutes kWriteDeadline{120};
+
+struct CheckpointerOptions {
+  bool with_replay = true;
+  int keep = 2;
+  int keep_best = 0; // beside these, those of the greatest evaluation returns
+};
+
+struct CheckpointerState {
+  static const char* name;
+  CheckpointerOptions options;
+  std::map<std::pair<Role, std::int32_t>, caf::actor> parts;
+  std::filesystem::path last; // complete, of this line of the run; or empty
+  // the one being written
+  std::filesystem::path partial, complete;
+  bool captured = false;
+  wire::Manifest manifest;
+  std::size_t missing = 0;
+  std::uint64_t serial = 0;
+  std::optional<caf::typed_response_promise<done_atom>> capturing;
+  std::vector<caf::typed_response_promise<std::string>> waiting; // for the complete one
+  caf::error failure;                                            // of the last one
+};
+
+CheckpointerActor::behavior_type
+checkpointer_actor(CheckpointerActor::stateful_pointer<CheckpointerState> self,
+                   CheckpointerOptions options);
+
+/// The path of an actor's part of a checkpoint: a file; for learners the folder itself, for all
+/// parameter servers one folder.
+std::filesystem::path part_path(const std::filesystem::path& checkpoint, Role role,
+                                std::int32_t index);
+
+} // namespace troupe::actors

@@ -1,0 +1,229 @@
+#include "actors/run/control_actor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/protocol/system.hpp"
+#include "actors/run/metrics_actor.hpp"
+
+namespace troupe::actors {
+
+const char* ControlState::name = "control";
+
+namespace {
+
+using ControlSelf = ControlActor::stateful_pointer<ControlState>;
+constexpr std::int32_t kMostEnvironments = 65'536; // actors
+constexpr int kListed = 40;                        // names in an error
+
+void set_counters(const RunConfig& config, const Progress& progress, wire::RunCounters& told) {
+  told.set_environment_steps(progress.environment_steps);
+  told.set_agent_steps(progress.agent_steps);
+  told.set_episodes(progress.episodes);
+  told.set_updates(progress.updates);
+  told.set_inserts(progress.inserts);
+  told.set_samples(progress.samples);
+  told.set_replay_items(progress.replay_items);
+  told.set_replay_bytes(progress.replay_bytes);
+  told.set_replay_failed_spills(progress.replay_failed_spills);
+  told.set_environment_steps_per_second(progress.environment_steps_per_second);
+  told.set_updates_per_second(progress.updates_per_second);
+  told.set_samples_per_second(progress.samples_per_second);
+  told.set_parameter_lag(progress.parameter_lag);
+  told.set_episode_return(progress.episode_return);
+  told.set_training_seconds(progress.training_seconds);
+  told.set_target_steps(config.workload ? config.stop.updates : config.stop.environment_steps);
+}
+
+ProtoBytes status(const ControlState& state, const wire::SupervisorReport& supervisor) {
+  wire::RunStatus made;
+  made.set_epoch(state.options.epoch);
+  *made.mutable_head() = state.head;
+  *made.mutable_supervisor() = supervisor;
+  if (!state.head.waits().empty())
+    made.add_waits("head: " + state.head.waits());
+  for (const auto& process : supervisor.processes())
+    if (!process.waits().empty())
+      made.add_waits(process.role() + " " + std::to_string(process.index()) + ": "
+                     + process.waits());
+  if (state.update) {
+    set_counters(state.options.config, state.update->progress, *made.mutable_counters());
+    for (const auto& line : state.update->waits)
+      made.add_waits(line);
+  }
+  return encode(made);
+}
+
+ProtoBytes done(const std::string& text) {
+  wire::ControlDone made;
+  made.set_text(text);
+  return encode(made);
+}
+
+caf::error refusal(const std::string& why) {
+  return caf::make_error(Fault::bad_request, why);
+}
+
+caf::result<ProtoBytes> ask_head(ControlSelf self, const ProtoBytes& request,
+                                 const wire::RestartOrder& order) {
+  auto& state = self->state;
+  auto promise = self->make_response_promise<ProtoBytes>();
+  state.asked.emplace(++state.requests, promise);
+  caf::anon_send(state.options.head, control_atom_v, state.requests, request, encode(order));
+  return promise;
+}
+
+caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
+                               const ProtoBytes& report) {
+  const auto& state = self->state;
+  const auto request = decode<wire::ControlRequest>(encoded);
+  const auto there = decode<wire::SupervisorReport>(report);
+  if (!request.folder().empty() && request.folder() != state.options.folder)
+    return refusal("this head leads another run, " + state.options.folder);
+  switch (request.wanted_case()) {
+  case wire::ControlRequest::kStatus:
+    return status(state, there);
+  case wire::ControlRequest::kStop:
+    caf::anon_send(state.options.head, stop_atom_v);
+    return done("it writes a checkpoint and ends");
+  case wire::ControlRequest::kScale: {
+    const auto& wanted = request.scale();
+    if (const auto why = why_not_scaled(state.options.config, wanted.role(), wanted.count());
+        !why.empty())
+      return refusal(why);
+    return ask_head(self, encoded, {});
+  }
+  case wire::ControlRequest::kRestart:
+    return ask_head(self, encoded, restart_order(state.options.config, request.restart(), there));
+  case wire::ControlRequest::WANTED_NOT_SET:
+    break;
+  }
+  return refusal("the request is unknown to this version");
+}
+
+/// "environment/3": its role and index; -1 for all of the role.
+std::pair<std::string, std::int32_t> parse_role(const std::string& text) {
+  const auto slash = text.find('/');
+  const std::string role = text.substr(0, slash);
+  if (!text.empty())
+    role_named(role);
+  if (slash == std::string::npos)
+    return {role, -1};
+  const std::string digits = text.substr(slash + 1);
+  if (digits.empty() || digits.size() > 6
+      || digits.find_first_not_of("0123456789") != std::string::npos)
+    throw std::invalid_argument("role \"" + text + "\" must be ROLE or ROLE/INDEX, e.g. " + role
+                                + "/0");
+  return {role, std::stoi(digits)};
+}
+
+} // namespace
+
+std::string why_not_scaled(const RunConfig& config, const std::string& role, std::int32_t count) {
+  const std::string stop_first = "; end the run with `troupe stop`, and continue it with --set and "
+                                 "another number (`troupe resume`, "
+                                 "or `troupe launch … --resume`)";
+  try {
+    role_named(role);
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  if (role == "evaluator")
+    return "evaluator=" + std::to_string(count)
+           + ": a run has one evaluator; evaluation.period and evaluation.episodes say how much it "
+             "plays";
+  if (role == "replay")
+    return "replay=" + std::to_string(count)
+           + ": items stay in the shard that took them, so replay.shards does not change while a "
+             "run goes on"
+           + stop_first;
+  if (role == "learner")
+    return "learner=" + std::to_string(count)
+           + ": learners share each batch and meet in one group, so learner.replicas does not "
+             "change while a run goes on"
+           + stop_first;
+  if (role == "parameter_server")
+    return "parameter_server=" + std::to_string(count)
+           + ": each has a part of the parameters, so learner.parameter_servers does not change "
+             "while a run goes on"
+           + stop_first;
+  if (config.workload)
+    return "environment=" + std::to_string(count) + ": this run learns from data and has none";
+  if (config.deterministic)
+    return "environment=" + std::to_string(count)
+           + ": with deterministic: true every number depends on how many there are; leave "
+             "deterministic out";
+  if (count < 1 || count > kMostEnvironments)
+    return "environment=" + std::to_string(count) + ": must be from 1 to "
+           + std::to_string(kMostEnvironments);
+  if (std::int64_t{count} * config.actors.environments_per_actor < config.replay.shards)
+    return "environment=" + std::to_string(count) + ": the run has "
+           + std::to_string(config.replay.shards)
+           + " replay shards, and each needs an environment that inserts into it";
+  return {};
+}
+
+wire::RestartOrder restart_order(const RunConfig& config,
+                                 const wire::ControlRequest::Restart& wanted,
+                                 const wire::SupervisorReport& there) {
+  if (config.deterministic)
+    throw std::invalid_argument("restart: with deterministic: true a restart changes numbers; end "
+                                "the run with `troupe stop` and continue with `troupe resume`");
+  const auto [role, index] = parse_role(wanted.role());
+  wire::RestartOrder order;
+  std::string known;
+  int listed = 0;
+  for (const auto& process : there.processes()) {
+    if (++listed <= kListed)
+      known += (known.empty() ? "" : ", ") + process.role() + "/" + std::to_string(process.index())
+               + (process.node().empty() ? "" : " on " + process.node());
+    if ((!role.empty() && process.role() != role) || (index >= 0 && process.index() != index)
+        || (!wanted.node().empty() && process.node() != wanted.node()))
+      continue;
+    auto& one = *order.add_processes();
+    one.set_role(process.role());
+    one.set_index(process.index());
+  }
+  if (order.processes_size() == 0)
+    throw std::invalid_argument("no process is " + (wanted.role().empty() ? "there" : wanted.role())
+                                + (wanted.node().empty() ? "" : " on node " + wanted.node())
+                                + "; there are: " + known + (listed > kListed ? ", …" : ""));
+  return order;
+}
+
+ControlActor::behavior_type control_actor(ControlSelf self, ControlOptions options) {
+  self->state.options = std::move(options);
+  self->set_exit_handler([self](caf::exit_msg& why) {
+    for (auto& [number, promise] : std::exchange(self->state.asked, {}))
+      promise.deliver(caf::make_error(Fault::stopping, std::string("the run ends")));
+    self->quit(std::move(why.reason));
+  });
+  return {
+      [self](update_atom, const UpdatePtr& update) { self->state.update = update; },
+      [self](report_atom, const ProtoBytes& report) {
+        self->state.head = decode<wire::HeadReport>(report);
+      },
+      [self](control_atom, const ProtoBytes& request,
+             const ProtoBytes& supervisor) -> caf::result<ProtoBytes> {
+        try {
+          return answer(self, request, supervisor);
+        } catch (const std::exception& e) {
+          return refusal(e.what());
+        }
+      },
+      [self](answer_atom, std::uint64_t number, const std::string& problem,
+             const std::string& text) {
+        auto& asked = self->state.asked;
+        const auto at = asked.find(number);
+        if (at == asked.end())
+          return;
+        if (problem.empty())
+          at->second.deliver(done(text));
+        else
+          at->second.deliver(refusal(problem));
+        asked.erase(at);
+      },
+  };
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "actors/run/run_actors.hpp"
+
+namespace troupe::actors {
+
+/// Asks the evaluator, or learners on data, for evaluations and keeps the results until the head
+/// takes them. All evaluations of a run begin with the same seed, so that curves are smooth.
+class Evaluations {
+public:
+  Evaluations(const RunContext& context, RunActors& actors) : context_(context), actors_(actors) {}
+
+  /// Asks the evaluator, if it is up, while training continues; next() has the result.
+  void begin(const Progress& progress);
+  /// The evaluator died.
+  void cancel() { running_.reset(); }
+  bool running() const { return running_.has_value(); }
+  void add(Evaluated result) { results_.push_back(std::move(result)); }
+  std::optional<Evaluated> next();
+
+  /// Waits for the result, with parameters of at least this version.
+  Evaluated evaluate(int episodes, std::uint64_t minimum_version, const Progress& progress,
+                     bool final);
+  /// On data: all learners together.
+  Evaluated evaluate_learners(const Progress& progress, bool final);
+
+private:
+  ProtoBytes question(int episodes, std::uint64_t minimum_version) const;
+
+  const RunContext& context_;
+  RunActors& actors_;
+  std::optional<PendingRequest> running_;
+  std::deque<Evaluated> results_;
+};
+
+} // namespace troupe::actors

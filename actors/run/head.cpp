@@ -1,0 +1,360 @@
+#include "actors/run/head.hpp"
+
+#include "actors/supervision/roles.hpp"
+
+namespace troupe::actors {
+
+namespace {
+constexpr double kShareAfter = 5; // seconds without a movement
+}
+
+Head::Head(const RunContext& context)
+    : context_(context),
+      config_(context.config),
+      schedule_(context.config, context.before),
+      monitor_(context),
+      progress_(monitor_.progress()),
+      actors_(context,
+              {.updated = [this](const UpdatePtr& update) { on_update(update); },
+               .lost =
+                   [this](const ActorKey& key, const std::string& what) {
+                     monitor_.note_failure(what);
+                     schedule_.forget(key);
+                     if (key.first == Role::evaluator)
+                       evaluations_.cancel();
+                   },
+               .requested =
+                   [this](std::uint64_t number, const ProtoBytes& request,
+                          const ProtoBytes& order) { requests_.take(number, request, order); }}),
+      checkpoints_(context, actors_,
+                   [this](const std::string& problem) { monitor_.note_failure(problem); }),
+      lifecycle_(context, actors_, schedule_, checkpoints_, progress_),
+      evaluations_(context, actors_),
+      requests_(context, actors_, schedule_, lifecycle_,
+                {.pause = [this] { pause(); },
+                 .unpause = [this] { unpause(); },
+                 .cancel_evaluation = [this] { evaluations_.cancel(); }}) {}
+
+RunResult Head::run() {
+  RunResult result;
+  try {
+    start();
+    if (config_.workload)
+      train_on_data();
+    else if (config_.deterministic)
+      train_in_rounds();
+    else
+      train_free();
+    finish(result);
+  } catch (const std::exception& e) {
+    result.error = actors_.first_cause().empty() ? e.what() : actors_.first_cause();
+    result.progress = progress_;
+    result.checkpoint = checkpoints_.newest();
+  }
+  return result;
+}
+
+void Head::start() {
+  const int environments = schedule_.count(Role::environment);
+  const bool resumes = !context_.resume_from.empty();
+  if (environments != role_count(config_, Role::environment))
+    context_.log("info", "environment actors: " + std::to_string(environments)
+                             + ", as the run was scaled; its configuration has "
+                             + std::to_string(config_.actors.environment));
+  if (const auto folder = snapshot_folder(config_, Role::learner, 0); !folder.empty())
+    std::filesystem::remove_all(folder); // an earlier head's
+  actors_.start_services(config_.workload ? config_.actors.environment : environments);
+  lifecycle_.start(Role::replay);
+  lifecycle_.start(Role::parameter_server);
+  if (resumes)
+    checkpoints_.restore_servers();
+  for (const Role role : {Role::learner, Role::environment, Role::evaluator})
+    lifecycle_.start(role);
+  if (resumes)
+    checkpoints_.restore(environments);
+  begin_training();
+  checkpoints_.restart_clock(); // only here: one that a death interrupted is repeated at once
+  started_ = true;
+}
+
+bool Head::time_to_stop() const {
+  return actors_.stopping() || schedule_.complete(progress_);
+}
+
+void Head::grant_learners() {
+  for (const auto& learner : actors_.all(Role::learner))
+    actors_.send(learner, grant_atom_v, schedule_.updates());
+}
+
+/// Until all granted updates are made.
+void Head::wait_for_learners() {
+  actors_.ask_all<std::int64_t>(actors_.all(Role::learner), kRequestDeadline,
+                                "waiting for a learner", flush_atom_v);
+}
+
+void Head::grant_environments() {
+  for (const auto& key : actors_.keys(Role::environment))
+    caf::anon_send(actors_.at(key), grant_atom_v, schedule_.steps(key.second, progress_),
+                   std::uint64_t{0}, false);
+}
+
+/// Environment actors that have made their share stall the run when the others wait for samples
+/// that only new items would allow, or when steps were lost with a dead actor. Then each may make
+/// all remaining steps.
+void Head::share_steps() {
+  if (schedule_.training() && monitor_.still_seconds() >= kShareAfter && schedule_.share_steps())
+    grant_environments();
+}
+
+void Head::begin_training() {
+  schedule_.begin_training(progress_);
+  grant_learners(); // the policy is published
+  actors_.send(actors_.metrics(), grant_atom_v, true);
+  if (!config_.deterministic)
+    grant_environments();
+}
+
+void Head::end_training() {
+  actors_.send(actors_.metrics(), grant_atom_v, false);
+  schedule_.end_training();
+  refresh();
+}
+
+void Head::pause() {
+  schedule_.pause();
+  // Environments stop before shards accept without limit: an actor on a host that was cut off would
+  // otherwise insert long after its connection is back.
+  const auto environments = actors_.all(Role::environment);
+  actors_.ask_all<done_atom>(environments, kRequestDeadline, "pausing an environment actor",
+                             grant_atom_v, std::int64_t{0}, std::uint64_t{0}, false);
+  actors_.ask_all<done_atom>(actors_.all(Role::replay), kRequestDeadline, "opening a shard",
+                             open_atom_v, true); // insertions under way may arrive
+  for (const auto& key : actors_.keys(Role::environment))
+    schedule_.paused_at(key.second, actors_.ask<std::int64_t>(actors_.at(key), kRequestDeadline,
+                                                              "waiting for an environment actor",
+                                                              flush_atom_v));
+  wait_for_learners();
+  end_training();
+}
+
+void Head::unpause() {
+  actors_.ask_all<done_atom>(actors_.all(Role::replay), kRequestDeadline, "closing a shard",
+                             open_atom_v, false);
+  begin_training();
+}
+
+template <class Body>
+void Head::persist(const Body& body) {
+  for (;;)
+    try {
+      return body();
+    } catch (const ActorLost&) {
+      recover();
+    }
+}
+
+/// Restarts what died, then ends a pause that was interrupted. Shards that were opened for it close
+/// first: surviving actors must not insert without limit meanwhile.
+void Head::recover() {
+  for (;;)
+    try {
+      if (schedule_.paused())
+        for (const auto& shard : actors_.all(Role::replay))
+          caf::anon_send(shard, open_atom_v, false);
+      lifecycle_.restart_lost();
+      if (schedule_.paused() && actors_.lost().empty())
+        unpause();
+      if (actors_.lost().empty())
+        return;
+    } catch (const ActorLost&) { // another one
+    }
+}
+
+void Head::train_free() {
+  bool reached = false;
+  while (!time_to_stop() && !reached)
+    persist([&] {
+      actors_.take_messages(kPoll);
+      lifecycle_.restart_lost();
+      if (!checkpoints_.writing())
+        requests_.serve(progress_);
+      if (const auto before = schedule_.updates();
+          !schedule_.paused() && schedule_.extend_updates(progress_) > before)
+        grant_learners();
+      share_steps();
+      maybe_evaluate();
+      reached = reached_goal();
+      if (!reached)
+        maybe_checkpoint();
+    });
+}
+
+/// Deterministic. In each round every environment makes the same number of steps with the same
+/// parameters, items are inserted in the order of the actors, then the learner makes the updates
+/// that are due.
+void Head::train_in_rounds() {
+  while (!time_to_stop()) {
+    lifecycle_.restart_lost();
+    schedule_.begin_round();
+    const auto version = static_cast<std::uint64_t>(schedule_.updates());
+    const auto environments = actors_.all(Role::environment);
+    for (const auto& environment : environments)
+      caf::anon_send(environment, grant_atom_v, schedule_.round_steps(), version, true);
+    for (const auto& environment : environments) // one after another: in the order of the actors
+      actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
+                                flush_atom_v);
+    schedule_.finish_round();
+    grant_learners();
+    wait_for_learners();
+    refresh();
+    actors_.take_messages(std::chrono::milliseconds(0));
+    maybe_evaluate();
+    if (reached_goal())
+      return;
+    maybe_checkpoint();
+  }
+  end_training();
+}
+
+/// Learners with data of their own. Each evaluation is of the same update in every run, because no
+/// learner goes beyond it.
+void Head::train_on_data() {
+  while (!time_to_stop())
+    persist([&] {
+      lifecycle_.restart_lost();
+      if (!checkpoints_.writing())
+        requests_.serve(progress_);
+      if (const auto before = schedule_.updates(); schedule_.extend_updates(progress_) > before)
+        grant_learners();
+      actors_.take_messages(kPoll);
+      maybe_checkpoint();
+      if (!schedule_.evaluation_due(progress_))
+        return;
+      pause();
+      const auto result = evaluations_.evaluate_learners(progress_, false);
+      schedule_.evaluated(progress_);
+      if (context_.callbacks.evaluated)
+        context_.callbacks.evaluated(result);
+      unpause();
+    });
+}
+
+void Head::maybe_evaluate() {
+  if (evaluations_.running() || !schedule_.evaluation_due(progress_))
+    return;
+  schedule_.evaluated(progress_);
+  if (config_.deterministic)
+    evaluations_.add(evaluations_.evaluate(config_.evaluation.episodes,
+                                           static_cast<std::uint64_t>(schedule_.updates()),
+                                           progress_, false));
+  else
+    evaluations_.begin(progress_);
+}
+
+bool Head::reached_goal() {
+  const double goal = config_.stop.evaluation_return;
+  bool hopeful = false;
+  while (const auto result = evaluations_.next()) {
+    if (context_.callbacks.evaluated)
+      context_.callbacks.evaluated(*result);
+    checkpoints_.note_evaluation(*result);
+    hopeful = goal > 0 && mean(result->returns) >= goal;
+  }
+  if (!hopeful)
+    return false;
+  if (schedule_.in_rounds())
+    refresh();
+  else
+    pause();
+  const auto sure =
+      evaluations_.evaluate(config_.evaluation.final_episodes,
+                            static_cast<std::uint64_t>(schedule_.updates()), progress_, false);
+  if (mean(sure.returns) >= goal) {
+    if (schedule_.in_rounds())
+      end_training();
+    context_.log("info", "goal reached: the mean return of " + std::to_string(sure.returns.size())
+                             + " episodes is at least stop.evaluation_return");
+    return true;
+  }
+  if (context_.callbacks.evaluated)
+    context_.callbacks.evaluated(sure);
+  if (!schedule_.in_rounds())
+    unpause();
+  return false;
+}
+
+void Head::maybe_checkpoint() {
+  if (!checkpoints_.due())
+    return;
+  if (!schedule_.in_rounds())
+    pause();
+  checkpoints_.begin(state_now());
+  if (!schedule_.in_rounds())
+    unpause();
+}
+
+wire::RunState Head::state_now() {
+  wire::RunState state = monitor_.counters();
+  schedule_.write(state);
+  actors_.write(state);
+  return state;
+}
+
+void Head::finish(RunResult& result) {
+  ending_ = true;
+  result.interrupted = actors_.stopping();
+  const auto pause_training = [this] {
+    if (!schedule_.paused() && !schedule_.in_rounds())
+      pause();
+  };
+  while (checkpoints_.writing()) // the last one that the run did not wait for
+    actors_.take_messages(kPoll);
+  persist([&] {
+    pause_training();
+    refresh();
+    result.checkpoint = checkpoints_.write(state_now());
+  });
+  if (!result.interrupted) {
+    persist([&] {
+      pause_training();
+      const auto updates = std::max<std::int64_t>(0, progress_.updates);
+      result.evaluation =
+          config_.workload
+              ? evaluations_.evaluate_learners(progress_, true)
+              : evaluations_.evaluate(config_.evaluation.final_episodes,
+                                      static_cast<std::uint64_t>(updates), progress_, true);
+    });
+    if (context_.callbacks.evaluated)
+      context_.callbacks.evaluated(result.evaluation);
+    checkpoints_.score_last(result);
+  }
+  result.progress = progress_;
+}
+
+void Head::refresh() {
+  on_update(actors_.ask<UpdatePtr>(actors_.metrics(), kRequestDeadline, "asking for counters",
+                                   report_atom_v));
+}
+
+void Head::on_update(const UpdatePtr& update) {
+  if (monitor_.take(*update, schedule_.training()))
+    context_.log("warning", monitor_.standstill(*update, actors_.asking(), lifecycle_.returning()));
+  if (!actors_.control())
+    return;
+  wire::HeadReport report;
+  monitor_.write(report, schedule_.training());
+  report.set_folder(std::filesystem::absolute(context_.folder).string());
+  report.set_phase(ending_              ? "ending"
+                   : !started_          ? "starting"
+                   : schedule_.paused() ? "paused"
+                                        : "training");
+  report.set_waits(actors_.asking());
+  report.set_checkpoint(checkpoints_.newest());
+  report.set_checkpoint_age(checkpoints_.age_seconds());
+  report.set_writing(checkpoints_.writing());
+  report.set_environments(schedule_.count(Role::environment));
+  actors_.send(*actors_.control(), update_atom_v, update);
+  actors_.send(*actors_.control(), report_atom_v, encode(report));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+
+#include "actors/run/evaluations.hpp"
+#include "actors/run/lifecycle.hpp"
+#include "actors/run/operator_requests.hpp"
+#include "actors/run/progress_monitor.hpp"
+#include "actors/run/run_actors.hpp"
+#include "actors/run/run_checkpoints.hpp"
+#include "actors/run/run_schedule.hpp"
+
+namespace troupe::actors {
+
+/// Leads a run: starts its actors, grants steps and updates, has it evaluated and checkpointed, and
+/// ends it. A blocking script on the caller's thread; every wait has a deadline.
+///
+/// The parts it directs: RunSchedule decides, RunActors talks to the actors, Lifecycle (re)starts
+/// them, RunCheckpoints, Evaluations, OperatorRequests and ProgressMonitor do what their names say.
+class Head {
+public:
+  explicit Head(const RunContext& context);
+
+  /// Blocks until the run ends; an error is in the result.
+  RunResult run();
+
+private:
+  void start();
+  void train_free();
+  void train_in_rounds();
+  void train_on_data();
+  void finish(RunResult& result);
+
+  void begin_training();
+  void end_training();
+  void grant_learners();
+  void grant_environments();
+  void wait_for_learners();
+  void share_steps();
+  void pause();
+  void unpause();
+  bool time_to_stop() const;
+  template <class Body>
+  void persist(const Body& body); // repeats it after every recovery
+  void recover();
+
+  void maybe_evaluate();
+  bool reached_goal(); // confirms it with the final episodes
+  void maybe_checkpoint();
+  wire::RunState state_now();
+  void refresh();
+  void on_update(const UpdatePtr& update);
+
+  const RunContext& context_;
+  const RunConfig& config_;
+  RunSchedule schedule_;
+  ProgressMonitor monitor_;
+  const Progress& progress_;
+  RunActors actors_;
+  RunCheckpoints checkpoints_;
+  Lifecycle lifecycle_;
+  Evaluations evaluations_;
+  OperatorRequests requests_;
+  bool started_ = false, ending_ = false;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <set>
+
+#include "actors/run/run_actors.hpp"
+#include "actors/run/run_checkpoints.hpp"
+#include "actors/run/run_schedule.hpp"
+
+namespace troupe::actors {
+
+/// Starts the run's actors and restores dead ones to their state.
+class Lifecycle {
+public:
+  /// `progress` is read whenever an actor starts.
+  Lifecycle(const RunContext& context, RunActors& actors, const RunSchedule& schedule,
+            const RunCheckpoints& checkpoints, const Progress& progress)
+      : context_(context),
+        actors_(actors),
+        schedule_(schedule),
+        checkpoints_(checkpoints),
+        progress_(progress) {}
+
+  /// Starts all actors of a role and waits until they are up.
+  void start(Role role);
+  /// Has the next restart_lost() start an actor that is new or was asked to leave.
+  void add(const ActorKey& key) { added_.insert(key); }
+  /// Restarts what died and starts what was added. An actor that dies meanwhile is in lost() again.
+  void restart_lost();
+  /// Actors that were started again and are not yet back to where they were.
+  const std::set<ActorKey>& returning() const { return returning_; }
+
+private:
+  void spawn(const ActorKey& key);
+  void rescue_learners();
+  void await_restarts();
+  void bring_up_to_date(const ActorKey& key);
+
+  const RunContext& context_;
+  RunActors& actors_;
+  const RunSchedule& schedule_;
+  const RunCheckpoints& checkpoints_;
+  const Progress& progress_;
+  std::set<ActorKey> added_, returning_;
+};
+
+} // namespace troupe::actors

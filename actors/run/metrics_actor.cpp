@@ -1,0 +1,178 @@
+#include "actors/run/metrics_actor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/protocol/system.hpp"
+
+namespace troupe::actors {
+
+const char* MetricsState::name = "metrics";
+
+namespace {
+
+using MetricsSelf = MetricsActor::stateful_pointer<MetricsState>;
+constexpr std::chrono::milliseconds kMetricsPeriod{100};
+constexpr std::size_t kMostAsked = 200;     // each time, of all
+constexpr std::chrono::seconds kSilence{5}; // that is worth a line
+
+UpdatePtr make_update(MetricsState& state) {
+  const auto now = std::chrono::steady_clock::now();
+  auto made = std::make_shared<Update>();
+  made->number = ++state.updates;
+  made->progress =
+      state.sum->progress(std::chrono::duration<double>(now - state.last).count(), state.training);
+  made->state = state.sum->state(made->progress);
+  made->episodes = std::exchange(state.episodes, {});
+  made->warnings = std::exchange(state.warnings, {});
+  made->waits = state.sum->waits();
+  for (const auto& watched : state.watched)
+    if (watched.asked && now - watched.since > kSilence)
+      made->waits.push_back(
+          std::string(role_name(watched.role)) + " " + std::to_string(watched.index)
+          + " has not answered for "
+          + std::to_string(
+              std::chrono::duration_cast<std::chrono::seconds>(now - watched.since).count())
+          + " s");
+  state.last = now;
+  return made;
+}
+
+void add_report(MetricsState& state, Role role, const ProtoBytes& report) {
+  if (role == Role::environment) {
+    const auto told = decode<wire::EnvironmentReport>(report);
+    const auto ended = state.sum->add(told);
+    for (const std::string& words : told.failures())
+      state.warnings.push_back(words + "; its episode is given up");
+    state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
+  } else if (role == Role::learner) {
+    const auto told = decode<wire::LearnerReport>(report);
+    if (std::string& known = state.learner_problems[told.replica()];
+        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
+      state.warnings.push_back("learner " + std::to_string(told.replica())
+                               + " has no new snapshot: " + told.problem());
+    state.sum->add(told);
+  } else if (role == Role::parameter_server) {
+    state.sum->add(decode<wire::ParameterServerReport>(report));
+  } else if (role == Role::replay) {
+    const auto told = decode<wire::ShardReport>(report);
+    if (std::string& known = state.shard_problems[told.shard()];
+        std::exchange(known, told.problem()) != told.problem() && !told.problem().empty())
+      state.warnings.push_back("replay shard " + std::to_string(told.shard())
+                               + " has no new snapshot: " + told.problem());
+    if (state.spills[told.shard()].look(told.stats().failed_spills()))
+      state.warnings.push_back(
+          "replay shard " + std::to_string(told.shard()) + ": "
+          + replay::failed_spills_text(told.stats().failed_spills(), told.spill_problem()));
+    state.sum->add(told);
+  }
+}
+
+enum class Answer : std::uint8_t { report, late, gone };
+
+void answered(MetricsSelf self, const caf::actor& who, Answer answer,
+              const ProtoBytes& report = {});
+
+void ask(MetricsSelf self, const caf::actor& who) {
+  self->request(who, kRequestDeadline, report_atom_v)
+      .then([self, who](const ProtoBytes& report) { answered(self, who, Answer::report, report); },
+            [self, who](const caf::error& error) {
+              const bool busy = error == caf::sec::request_timeout; // a long evaluation
+              answered(self, who, busy ? Answer::late : Answer::gone);
+            });
+}
+
+/// After an answer or a death: completes requests that waited for all reports.
+void answered(MetricsSelf self, const caf::actor& who, Answer answer, const ProtoBytes& report) {
+  auto& state = self->state;
+  const auto at = std::find_if(state.watched.begin(), state.watched.end(),
+                               [&](const auto& w) { return w.who == who; });
+  if (at == state.watched.end())
+    return;
+  const bool again = std::exchange(at->again, false) && answer == Answer::report;
+  at->asked = again;
+  at->since = std::chrono::steady_clock::now();
+  if (answer == Answer::report)
+    add_report(state, at->role, report);
+  else if (answer == Answer::gone)
+    state.watched.erase(at);
+  if (again)
+    ask(self, who);
+  if (std::none_of(state.watched.begin(), state.watched.end(),
+                   [](const auto& w) { return w.asked; })
+      && !state.waiting.empty()) {
+    const UpdatePtr update = make_update(state);
+    for (auto& promise : state.waiting)
+      promise.deliver(update);
+    state.waiting.clear();
+  }
+}
+
+/// An answer in flight may be older than the request.
+void poll_anew(MetricsSelf self) {
+  for (auto& watched : self->state.watched) {
+    watched.again = watched.asked;
+    if (!std::exchange(watched.asked, true)) {
+      watched.since = std::chrono::steady_clock::now();
+      ask(self, watched.who);
+    }
+  }
+}
+
+/// Of very many actors, asks a few each time in turn, so that the cost stays bounded.
+void poll_some(MetricsSelf self) {
+  auto& state = self->state;
+  const std::size_t count = std::min(kMostAsked, state.watched.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& watched = state.watched[state.next++ % state.watched.size()];
+    if (!std::exchange(watched.asked, true)) {
+      watched.since = std::chrono::steady_clock::now();
+      ask(self, watched.who);
+    }
+  }
+}
+
+} // namespace
+
+MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
+                                          ProtoBytes before) {
+  self->state.listener = std::move(listener);
+  self->state.sum = std::make_unique<MetricsSum>(decode<wire::RunState>(before));
+  self->delayed_send(self, kMetricsPeriod, tick_atom_v);
+  return {
+      [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
+        std::erase_if(self->state.watched, [&](const auto& w) {
+          return w.role == static_cast<Role>(role) && w.index == index;
+        });
+        self->state.watched.push_back({static_cast<Role>(role), index, who});
+      },
+      [self](grant_atom, bool training) {
+        caf::anon_send(self->state.listener, update_atom_v,
+                       make_update(self->state)); // time so far counts as before
+        self->state.training = training;
+      },
+      [self](lost_atom, std::uint8_t role, std::int32_t index) {
+        if (static_cast<Role>(role) == Role::environment)
+          self->state.sum->gone(index);
+        const auto& watched = self->state.watched;
+        const auto at = std::find_if(watched.begin(), watched.end(), [&](const auto& w) {
+          return w.role == static_cast<Role>(role) && w.index == index;
+        });
+        if (at != watched.end())
+          answered(self, caf::actor(at->who), Answer::gone);
+      },
+      [self](report_atom) -> caf::result<UpdatePtr> {
+        auto promise = self->make_response_promise<UpdatePtr>();
+        self->state.waiting.push_back(promise);
+        poll_anew(self);
+        return promise;
+      },
+      [self](tick_atom) {
+        poll_some(self);
+        caf::anon_send(self->state.listener, update_atom_v, make_update(self->state));
+        self->delayed_send(self, kMetricsPeriod, tick_atom_v);
+      },
+  };
+}
+
+} // namespace troupe::actors

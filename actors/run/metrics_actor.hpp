@@ -1,0 +1,102 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "actors/protocol/messages.hpp"
+#include "actors/protocol/messages.pb.h"
+#include "actors/protocol/run_config.hpp"
+#include "replay/service/spill_watch.hpp"
+
+namespace troupe::actors {
+
+/// Sums up reports; pure. Reports carry totals since their actor's start, so a report that comes
+/// twice or late changes nothing, and those of an actor that died stay in the sum.
+class MetricsSum {
+public:
+  /// `before`: the counters of a resumed run, from which totals continue.
+  explicit MetricsSum(const wire::RunState& before);
+
+  /// Returns the episodes that ended, as (return, length in environment steps).
+  std::vector<std::pair<double, std::int64_t>> add(const wire::EnvironmentReport& report);
+  void add(const wire::LearnerReport& report);
+  void add(const wire::ShardReport& report);
+  void add(const wire::ParameterServerReport& report);
+
+  /// `elapsed_seconds` since the last call, for the rates; all of it counts as training while
+  /// `training`.
+  Progress progress(double elapsed_seconds, bool training);
+  wire::RunState state(const Progress& progress) const;
+  /// Which actors do not progress, and what they wait for; equal ones of a role in one line.
+  std::vector<std::string> waits() const;
+  /// The actor died or left: its work still counts, the age of its parameters does not.
+  void gone(int environment_actor);
+
+private:
+  /// Of one incarnation of a parameter server, over its optimizers.
+  struct ServerTotals {
+    std::int64_t applied = 0, dropped = 0, staleness_sum = 0, staleness_most = 0;
+    double rate_scale_sum = 0;
+  };
+  void add_servers(Progress& now);
+
+  wire::RunState before_;
+  std::map<std::pair<int, std::uint64_t>, wire::EnvironmentReport>
+      environments_;   // by actor and incarnation
+  std::set<int> away_; // environment actors
+  std::map<int, wire::LearnerReport> learners_;
+  std::map<int, wire::ShardReport> shards_;
+  std::map<std::pair<int, std::uint64_t>, ServerTotals> servers_; // by shard and incarnation
+  ServerTotals means_from_;
+  double staleness_mean_ = 0;
+  double rate_scale_mean_ = 1;
+  std::vector<double> last_returns_;
+  std::int64_t episodes_ = 0;
+  std::int64_t failed_spills_ = 0;
+  double training_seconds_ = 0;
+  double since_rates_ = 0; // seconds
+  Progress rates_from_;    // counters then, and the rates of the last stretch
+};
+
+/// A report of the metrics actor to the run.
+struct Update {
+  std::uint64_t number = 0; // counts up; one that arrives after a later one is old
+  Progress progress;
+  wire::RunState state;
+  std::vector<std::pair<double, std::int64_t>>
+      episodes;                      // ended since the last update: return, environment steps
+  std::vector<std::string> warnings; // since the last update, for people
+  std::vector<std::string> waits;    // what each actor waits for, and which do not answer
+};
+
+struct MetricsState {
+  static const char* name;
+  struct Watched {
+    Role role;
+    std::int32_t index;
+    caf::actor who;
+    bool asked = false;                               // an answer is outstanding
+    std::chrono::steady_clock::time_point since = {}; // it was asked
+    bool again = false; // an actor joined after the request: only the next report is new enough
+  };
+  caf::actor listener;
+  std::unique_ptr<MetricsSum> sum;
+  std::vector<Watched> watched;
+  std::size_t next = 0; // of them to be asked, counting on
+  std::vector<std::pair<double, std::int64_t>> episodes;
+  std::vector<std::string> warnings;
+  std::map<std::int32_t, replay::SpillWatch> spills;                    // by shard
+  std::map<std::int32_t, std::string> shard_problems, learner_problems; // told already
+  std::vector<caf::typed_response_promise<UpdatePtr>> waiting;          // for all to have answered
+  std::uint64_t updates = 0;                                            // made
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
+  bool training = false;
+};
+
+MetricsActor::behavior_type metrics_actor(MetricsActor::stateful_pointer<MetricsState> self,
+                                          caf::actor listener, ProtoBytes before);
+
+} // namespace troupe::actors

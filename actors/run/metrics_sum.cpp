@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "actors/run/metrics_actor.hpp"
+
+namespace troupe::actors {
+
+MetricsSum::MetricsSum(const wire::RunState& before) : before_(before) {
+  rates_from_.environment_steps = before.environment_steps();
+  rates_from_.updates = before.updates();
+  rates_from_.samples = before.samples();
+}
+
+std::vector<std::pair<double, std::int64_t>>
+MetricsSum::add(const wire::EnvironmentReport& report) {
+  std::vector<std::pair<double, std::int64_t>> ended;
+  for (int i = 0; i < report.episode_returns_size() && i < report.episode_lengths_size(); ++i) {
+    ended.emplace_back(report.episode_returns(i), report.episode_lengths(i));
+    last_returns_.push_back(report.episode_returns(i));
+    ++episodes_;
+  }
+  if (last_returns_.size() > 10)
+    last_returns_.erase(last_returns_.begin(), last_returns_.end() - 10);
+  environments_[{report.actor(), report.incarnation()}] = report;
+  away_.erase(report.actor());
+  return ended;
+}
+
+void MetricsSum::add(const wire::LearnerReport& report) {
+  learners_[report.replica()] = report;
+}
+
+void MetricsSum::add(const wire::ParameterServerReport& report) {
+  ServerTotals totals;
+  for (const auto& one : report.optimizers()) {
+    totals.applied += one.applied();
+    totals.dropped += one.dropped();
+    totals.staleness_sum += one.staleness_sum();
+    totals.staleness_most = std::max(totals.staleness_most, one.staleness_most());
+    totals.rate_scale_sum += one.rate_scale_sum();
+  }
+  servers_[{report.shard(), report.incarnation()}] = totals;
+}
+
+/// Means are of the gradients applied in the last stretch of half a second that had some.
+void MetricsSum::add_servers(Progress& now) {
+  if (servers_.empty())
+    return;
+  ServerTotals all;
+  for (const auto& [key, one] : servers_) {
+    all.applied += one.applied;
+    all.dropped += one.dropped;
+    all.staleness_sum += one.staleness_sum;
+    all.staleness_most = std::max(all.staleness_most, one.staleness_most);
+    all.rate_scale_sum += one.rate_scale_sum;
+  }
+  const auto applied = static_cast<double>(all.applied - means_from_.applied);
+  if ((since_rates_ >= 0.5 || means_from_.applied == 0) && applied > 0) {
+    staleness_mean_ = static_cast<double>(all.staleness_sum - means_from_.staleness_sum) / applied;
+    rate_scale_mean_ = (all.rate_scale_sum - means_from_.rate_scale_sum) / applied;
+    means_from_ = all;
+  }
+  now.learner["staleness_mean"] = staleness_mean_;
+  now.learner["staleness_max"] = static_cast<double>(all.staleness_most);
+  now.learner["dropped_gradients"] = static_cast<double>(all.dropped);
+  now.learner["learning_rate_scale"] = rate_scale_mean_;
+}
+
+void MetricsSum::add(const wire::ShardReport& report) {
+  wire::ShardReport& known = shards_[report.shard()];
+  const std::int64_t before = known.stats().failed_spills(), now = report.stats().failed_spills();
+  failed_spills_ += now < before ? now : now - before; // a restarted shard counts from 0
+  known = report;
+}
+
+Progress MetricsSum::progress(double elapsed_seconds, bool training) {
+  if (training)
+    training_seconds_ += elapsed_seconds;
+  Progress now;
+  now.agent_steps = before_.agent_steps();
+  now.environment_steps = before_.environment_steps();
+  now.episodes = before_.episodes() + episodes_;
+  now.updates = before_.updates();
+  now.training_seconds = before_.training_seconds() + training_seconds_;
+  std::int64_t frames = 0;
+  std::map<int, std::uint64_t> newest; // incarnation, by actor
+  for (const auto& [key, report] : environments_) {
+    now.agent_steps += report.agent_steps();
+    now.environment_steps += report.environment_steps();
+    frames += report.frames();
+    if (!away_.contains(key.first))
+      newest[key.first] = key.second;
+    for (const auto& [stage, seconds] : report.seconds())
+      now.seconds[stage] += seconds;
+  }
+  now.samples = before_.rows();
+  for (const auto& [replica, report] : learners_) {
+    now.samples += report.rows();
+    if (replica == 0) {
+      now.updates = std::max(now.updates, report.updates());
+      now.learner.insert(report.metrics().begin(), report.metrics().end());
+    }
+    for (const auto& [stage, seconds] : report.seconds())
+      now.seconds[stage] += seconds;
+  }
+  double version = 0;
+  for (const auto& [actor, incarnation] : newest)
+    version += static_cast<double>(environments_[{actor, incarnation}].parameter_version())
+               / static_cast<double>(newest.size());
+  now.parameter_version = static_cast<std::int64_t>(version);
+  now.parameter_lag =
+      newest.empty() ? 0 : std::max(0.0, static_cast<double>(now.updates) - version);
+  for (const auto& [shard, report] : shards_) {
+    now.inserts += report.stats().inserted();
+    now.samples += report.stats().sampled();
+    now.replay_items += report.stats().items();
+    now.replay_bytes += report.stats().bytes();
+    now.replay_disk_bytes += report.stats().disk_bytes();
+    now.priorities += report.stats().updated_priorities();
+  }
+  now.replay_failed_spills = failed_spills_;
+  now.frames = frames;
+  now.episode_return = last_returns_.empty()
+                           ? std::numeric_limits<double>::quiet_NaN()
+                           : std::accumulate(last_returns_.begin(), last_returns_.end(), 0.0)
+                                 / static_cast<double>(last_returns_.size());
+  since_rates_ += elapsed_seconds;
+  add_servers(now);
+  if (since_rates_ >= 0.5) {
+    const auto rate = [&](std::int64_t after, std::int64_t before) { // 0 where some were lost
+      return static_cast<double>(std::max<std::int64_t>(0, after - before)) / since_rates_;
+    };
+    const Progress before = std::exchange(rates_from_, now);
+    rates_from_.environment_steps_per_second =
+        rate(now.environment_steps, before.environment_steps);
+    rates_from_.updates_per_second = rate(now.updates, before.updates);
+    rates_from_.samples_per_second = rate(now.samples, before.samples);
+    rates_from_.frames_per_second = rate(now.frames, before.frames);
+    since_rates_ = 0;
+  }
+  now.environment_steps_per_second = rates_from_.environment_steps_per_second;
+  now.updates_per_second = rates_from_.updates_per_second;
+  now.samples_per_second = rates_from_.samples_per_second;
+  now.frames_per_second = rates_from_.frames_per_second;
+  return now;
+}
+
+wire::RunState MetricsSum::state(const Progress& progress) const {
+  wire::RunState made;
+  made.set_updates(progress.updates);
+  made.set_agent_steps(progress.agent_steps);
+  made.set_environment_steps(progress.environment_steps);
+  made.set_episodes(progress.episodes);
+  made.set_inserts(progress.inserts);
+  made.set_samples(progress.samples);
+  if (shards_.empty())
+    made.set_rows(progress.samples);
+  made.set_training_seconds(progress.training_seconds);
+  return made;
+}
+
+void MetricsSum::gone(int environment_actor) {
+  away_.insert(environment_actor);
+}
+
+std::vector<std::string> MetricsSum::waits() const {
+  std::vector<std::string> lines;
+  std::map<std::string, std::vector<int>> environments; // by their text
+  for (const auto& [key, report] : environments_) {
+    const auto next = environments_.upper_bound(
+        {key.first, std::numeric_limits<std::uint64_t>::max()}); // of the next actor
+    const bool newest = std::prev(next)->first == key;
+    if (newest && !report.waiting().empty() && !away_.contains(key.first))
+      environments[report.waiting()].push_back(key.first);
+  }
+  for (const auto& [words, actors] : environments) {
+    std::string who;
+    for (const int actor : actors)
+      who += (who.empty() ? "" : ", ") + std::to_string(actor);
+    lines.push_back("environment " + who + ": " + words);
+  }
+  for (const auto& [replica, report] : learners_)
+    if (!report.waiting().empty())
+      lines.push_back("learner " + std::to_string(replica) + ": " + report.waiting());
+  for (const auto& [shard, report] : shards_)
+    if (!report.waiting().empty())
+      lines.push_back("replay " + std::to_string(shard) + ": " + report.waiting());
+  return lines;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,180 @@
+#include "actors/run/operator_requests.hpp"
+
+#include <algorithm>
+
+#include "actors/roles/files.hpp"
+#include "actors/run/checkpointer_actor.hpp"
+#include "actors/supervision/roles.hpp"
+#include "actors/supervision/strategies.hpp"
+
+namespace troupe::actors {
+
+namespace {
+constexpr std::size_t kMostRequests = 16;      // in the queue
+constexpr std::int64_t kSnapshotStride = 1000; // a shard numbers its own snapshots in between
+} // namespace
+
+void OperatorRequests::take(std::uint64_t number, const ProtoBytes& request,
+                            const ProtoBytes& order) {
+  const auto what = decode<wire::ControlRequest>(request);
+  if (requests_.size() >= kMostRequests) {
+    actors_.send(*actors_.control(), answer_atom_v, number,
+                 std::string("the head has many requests already; ask again later"), std::string());
+    return;
+  }
+  std::deque<ActorKey> processes;
+  const auto wanted = decode<wire::RestartOrder>(order);
+  for (const auto& process : wanted.processes())
+    processes.emplace_back(role_named(process.role()), process.index());
+  using Clock = std::chrono::steady_clock;
+  const std::chrono::duration<double> patience(std::clamp(what.deadline_seconds(), 1.0, 86'400.0));
+  requests_.push_back(
+      {.number = number,
+       .what = what,
+       .processes = std::move(processes),
+       .deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(patience)});
+}
+
+void OperatorRequests::serve(const Progress& progress) {
+  if (requests_.empty())
+    return;
+  Request& request = requests_.front();
+  std::string problem, done;
+  if (std::chrono::steady_clock::now() > request.deadline)
+    problem = "it was not done within its deadline";
+  else if (request.what.has_scale())
+    problem = scale(request.what.scale().count(), progress, done);
+  else
+    problem = restart_next(request, done);
+  if (problem.empty() && !request.processes.empty())
+    return; // there is more
+  if (!done.empty())
+    context_.log("info", done + ", as requested");
+  actors_.send(*actors_.control(), answer_atom_v, request.number, problem, done);
+  requests_.pop_front();
+}
+
+std::string OperatorRequests::scale(std::int32_t wanted, const Progress& progress,
+                                    std::string& done) {
+  training_.pause();
+  const auto problem =
+      actors_.ask<std::string>(actors_.supervisor(), kRequestDeadline,
+                               "looking for room for environment actors", scale_atom_v, wanted);
+  if (problem.empty()) {
+    schedule_.scale(wanted);
+    for (std::int32_t i = 0; i < wanted; ++i)
+      if (!actors_.is_up({Role::environment, i}))
+        lifecycle_.add({Role::environment, i});
+    start_added();
+    auto running = actors_.keys(Role::environment);
+    for (auto key = running.rbegin(); key != running.rend() && key->second >= wanted; ++key)
+      send_away({*key}); // the newest first
+    for (const auto& environment : actors_.all(Role::environment))
+      actors_.send(environment, scale_atom_v, progress.agent_steps, schedule_.lanes());
+    done = "environment actors: " + std::to_string(wanted);
+  }
+  training_.unpause();
+  return problem;
+}
+
+/// The state from which a process restarts, written while the run is paused: nothing is lost.
+void OperatorRequests::write_snapshot(const ActorKey& key) {
+  const auto [role, index] = key;
+  const auto folder = snapshot_folder(context_.config, role, index);
+  const auto& servers = context_.config.learner.server_folder;
+  const std::string what = "writing a snapshot";
+  if (role == Role::replay && !folder.empty()) {
+    const auto before = numbered_folders(folder);
+    const auto next = (before.empty() ? 0 : before.back().first) + kSnapshotStride;
+    const auto who = actors_.at(key);
+    actors_.ask<done_atom>(who, kRequestDeadline, what, save_atom_v,
+                           (folder / std::to_string(next)).string(), std::string());
+    actors_.ask<done_atom>(who, kWriteDeadline, what, written_atom_v);
+  } else if (role == Role::learner && !folder.empty() && actors_.is_up({role, 0})) {
+    const auto who = actors_.at({role, 0});
+    actors_.ask<std::int64_t>(who, kRequestDeadline, "waiting for a learner", flush_atom_v);
+    actors_.ask<std::int64_t>(who, kWriteDeadline, what, save_atom_v);
+  } else if (role == Role::parameter_server && !servers.empty()) {
+    actors_.ask<done_atom>(actors_.at(key), kWriteDeadline, what, save_atom_v, servers.string());
+  }
+}
+
+/// A snapshot that cannot be written keeps the group from leaving; the run continues.
+std::string OperatorRequests::write_snapshots(const std::vector<ActorKey>& group) {
+  try {
+    for (const auto& key : group)
+      write_snapshot(key);
+  } catch (const ActorLost&) {
+    throw;
+  } catch (const std::exception& e) {
+    if (!actors_.first_cause().empty())
+      throw;
+    return e.what();
+  }
+  return {};
+}
+
+/// Restarts the first of the request's processes, and with a learner all that step with it.
+std::string OperatorRequests::restart_next(Request& request, std::string& done) {
+  const auto role = request.processes.front().first;
+  const bool together = role == Role::learner && step_together(context_.config);
+  const std::vector<ActorKey> group =
+      together ? actors_.keys(role) : std::vector<ActorKey>{request.processes.front()};
+  if (auto problem = restart(group); !problem.empty())
+    return problem;
+  request.restarted += std::ssize(group);
+  std::erase_if(request.processes, [&](const ActorKey& key) {
+    return std::find(group.begin(), group.end(), key) != group.end();
+  });
+  if (request.processes.empty())
+    done = "processes restarted: " + std::to_string(request.restarted);
+  return {};
+}
+
+void OperatorRequests::start_added() {
+  lifecycle_.restart_lost();
+  if (!actors_.lost().empty())
+    throw ActorLost();
+}
+
+/// All leave at once, so that none sees another one missing.
+void OperatorRequests::send_away(const std::vector<ActorKey>& group) {
+  for (const ActorKey& key : group) {
+    actors_.forget(key, false);
+    schedule_.forget(key);
+    caf::anon_send(actors_.supervisor(), leave_atom_v, static_cast<std::uint8_t>(key.first),
+                   key.second);
+  }
+  for (const auto& [role, index] : group)
+    actors_.ask<done_atom>(actors_.supervisor(), kRequestDeadline, "waiting for a process to end",
+                           leave_atom_v, static_cast<std::uint8_t>(role), index);
+}
+
+/// A group of one role. An environment actor leaves when none of its insertions is under way, and
+/// training continues before it is back; training waits for actors of other roles.
+std::string OperatorRequests::restart(std::vector<ActorKey> group) {
+  std::erase_if(group, [&](const ActorKey& key) { return !actors_.is_up(key); }); // scaled down
+  if (group.empty())
+    return {};
+  const Role role = group.front().first;
+  if (role == Role::evaluator) {
+    training_.cancel_evaluation();
+  } else {
+    training_.pause();
+    if (auto problem = write_snapshots(group); !problem.empty()) {
+      training_.unpause();
+      return "nothing was restarted: " + problem;
+    }
+  }
+  for (const ActorKey& key : group)
+    lifecycle_.add(key);
+  send_away(group);
+  if (role == Role::environment)
+    training_.unpause();
+  start_added();
+  if (role != Role::environment && role != Role::evaluator)
+    training_.unpause();
+  return {};
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "actors/run/lifecycle.hpp"
+
+namespace troupe::actors {
+
+/// Serves operators' requests to scale the run or restart processes: one at a time, between steps
+/// of the training loop. A request interrupted by a death continues afterwards.
+class OperatorRequests {
+public:
+  struct Training { // of the head
+    std::function<void()> pause, unpause, cancel_evaluation;
+  };
+  OperatorRequests(const RunContext& context, RunActors& actors, RunSchedule& schedule,
+                   Lifecycle& lifecycle, Training training)
+      : context_(context),
+        actors_(actors),
+        schedule_(schedule),
+        lifecycle_(lifecycle),
+        training_(std::move(training)) {}
+
+  void take(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order);
+  /// Does the next part of the oldest request. Throws as RunActors::ask().
+  void serve(const Progress& progress);
+
+private:
+  struct Request {
+    std::uint64_t number = 0;
+    wire::ControlRequest what;
+    std::deque<ActorKey> processes = {}; // still to be restarted
+    std::chrono::steady_clock::time_point deadline = {};
+    std::int64_t restarted = 0;
+  };
+  // Each returns the problem, or "".
+  std::string scale(std::int32_t wanted, const Progress& progress, std::string& done);
+  std::string restart_next(Request& request, std::string& done);
+  std::string restart(std::vector<ActorKey> group);
+  std::string write_snapshots(const std::vector<ActorKey>& group);
+  void write_snapshot(const ActorKey& key);
+  void start_added();
+  void send_away(const std::vector<ActorKey>& group);
+
+  const RunContext& context_;
+  RunActors& actors_;
+  RunSchedule& schedule_;
+  Lifecycle& lifecycle_;
+  Training training_;
+  std::deque<Request> requests_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "actors/run/metrics_actor.hpp"
+#include "actors/run/run_actors.hpp"
+
+namespace troupe::actors {
+
+/// The run's newest counters: passes them to the run's owner, notices a standstill, and keeps the
+/// last failures for `troupe status`.
+class ProgressMonitor {
+public:
+  explicit ProgressMonitor(const RunContext& context) : context_(context) {}
+
+  const Progress& progress() const { return progress_; }
+  const wire::RunState& counters() const { return counters_; }
+  double still_seconds() const; // since something moved
+
+  /// Calls the owner's callbacks. True when a warning of a standstill is due.
+  bool take(const Update& update, bool training);
+  std::string standstill(const Update& update, const std::string& asking,
+                         const std::set<ActorKey>& returning) const;
+
+  void note_failure(const std::string& what);
+  /// What `troupe status` shows of times and failures.
+  void write(wire::HeadReport& report, bool training) const;
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  const RunContext& context_;
+  Progress progress_;
+  wire::RunState counters_;
+  std::uint64_t newest_ = 0; // update
+  std::int64_t moved_ = -1;  // agent steps and updates
+  Clock::time_point began_ = Clock::now();
+  Clock::time_point last_report_ = Clock::now();
+  Clock::time_point still_since_ = Clock::now();
+  Clock::time_point last_warning_ = Clock::now(); // or movement
+  std::deque<std::pair<Clock::time_point, std::string>> failures_;
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,150 @@
+#include "actors/run/run.hpp"
+
+#include <stdexcept>
+#include <vector>
+
+#include "actors/protocol/system.hpp"
+#include "actors/roles/checkpoint.hpp"
+#include "actors/run/checkpointer_actor.hpp"
+#include "actors/run/head.hpp"
+#include "actors/supervision/roles.hpp"
+#include "actors/supervision/strategies.hpp"
+#include "env/render/renderer.hpp"
+#include "learner/acting/collector.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+/// Finds errors that only appear when an environment is made and drawn (camera, model, OpenGL),
+/// before anything starts.
+replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbacks& callbacks) {
+  const auto environment = env::make_environment(config.environment);
+  std::vector<std::byte> observation(environment->spec().observation_bytes());
+  environment->reset(config.seed, observation);
+  if (config.environment.pixels && callbacks.log) {
+    const env::RendererInfo info = env::renderer_info(*config.environment.pixels);
+    callbacks.log(
+        info.slow ? "warning" : "info",
+        "pictures by " + info.description
+            + (info.slow ? " (draws in software: slow with environment.pixels.effects)" : ""));
+  }
+  return learner::transition_spec(environment->spec(), config.replay.n_step,
+                                  config.replay.discount);
+}
+
+/// Parameters and moments must be on servers exactly if they were when they were saved.
+void check_servers(const RunConfig& config, const std::filesystem::path& checkpoint) {
+  const bool saved = std::filesystem::exists(part_path(checkpoint, Role::parameter_server, 0));
+  if (saved == has_servers(config))
+    return;
+  throw std::invalid_argument(
+      "learner.strategy \"" + config.learner.strategy + "\" "
+      + (saved ? "has no parameter servers, but " + checkpoint.string()
+                     + " has its parameters and moments in theirs"
+               : "has parameter servers, but " + checkpoint.string()
+                     + " was written without any: nothing would give them their moments")
+      + "; resume with the strategy it was trained with, or start a new run");
+}
+
+/// Rounds count the steps of each environment.
+void check_rounds(const RunConfig& config, const wire::RunState& state) {
+  const auto require_same = [](const std::string& key, int now, int before) {
+    if (before != 0 && now != before)
+      throw std::invalid_argument(
+          key + " " + std::to_string(now) + ": the run has " + std::to_string(before)
+          + ", and a deterministic run counts the steps of each "
+            "environment in rounds; resume with as many, or start a new run");
+  };
+  require_same("actors.environment", config.actors.environment, state.environment_actors());
+  require_same("actors.environments_per_actor", config.actors.environments_per_actor,
+               state.environments_per_actor());
+}
+
+} // namespace
+
+void check_run(const RunConfig& config, bool processes) {
+  strategy_of(config, processes);
+  if (!processes)
+    device_of_learner(config, false, 0);
+  if (config.workload) {
+    if (config.stop.updates < 1)
+      throw std::invalid_argument("stop.updates " + std::to_string(config.stop.updates)
+                                  + " must be at least 1, the length of a run on data");
+    return;
+  }
+  const auto rows = rows_per_replica(config);
+  if (config.replay.minimum_items > config.replay.capacity_items)
+    throw std::invalid_argument(
+        "replay.minimum_items " + std::to_string(config.replay.minimum_items)
+        + " is above replay.capacity_items " + std::to_string(config.replay.capacity_items)
+        + ": learning would never start; lower it");
+  const auto lanes = std::int64_t{config.actors.environment} * config.actors.environments_per_actor;
+  if (config.replay.shards > lanes)
+    throw std::invalid_argument("replay.shards " + std::to_string(config.replay.shards)
+                                + " is above " + std::to_string(lanes)
+                                + ", the environments of the run: each inserts into one shard, and "
+                                  "one without items would hold up the learner; use fewer shards");
+  if (config.deterministic && lanes % config.replay.shards != 0)
+    throw std::invalid_argument(
+        "deterministic: true with replay.shards " + std::to_string(config.replay.shards) + " and "
+        + std::to_string(lanes)
+        + " environments (actors.environment * actors.environments_per_actor): each shard must get "
+          "the same share of a round's items; make the environments a multiple of the shards");
+  if (config.deterministic && rows < config.replay.shards)
+    throw std::invalid_argument("deterministic: true with replay.shards "
+                                + std::to_string(config.replay.shards) + " and a batch of "
+                                + std::to_string(rows)
+                                + " per replica: each shard must give a row; use fewer shards");
+  check(shard_table(config)); // before any actor starts
+}
+
+void check_resumption(const RunConfig& config, const std::filesystem::path& checkpoint) {
+  const auto state = read_manifest(checkpoint).state();
+  check_servers(config, checkpoint);
+  if (config.deterministic && !config.workload)
+    check_rounds(config, state);
+}
+
+RunResult run(const RunConfig& config, const std::filesystem::path& folder,
+              const std::filesystem::path& resume_from, const Deployment& deployment,
+              const RunCallbacks& callbacks, const std::atomic<bool>& stop) {
+  check_run(config, has_processes(deployment));
+  if (has_processes(deployment) && config.deterministic && config.learner.replicas > 1
+      && !config.workload)
+    throw std::invalid_argument("deterministic: true with --processes and learner.replicas "
+                                + std::to_string(config.learner.replicas)
+                                + ": over sockets the order of the replicas' samples is not fixed; "
+                                  "use one replica, or leave "
+                                  "--processes out");
+  if (!resume_from.empty())
+    check_resumption(config, resume_from);
+  const auto transitions =
+      config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
+  RunResult result;
+  {
+    SystemConfig system_config(has_processes(deployment));
+    caf::actor_system system(system_config);
+    RunContext context{.system = system,
+                       .config = config,
+                       .transitions = transitions,
+                       .folder = folder,
+                       .resume_from = resume_from,
+                       .deployment = deployment,
+                       .callbacks = callbacks,
+                       .stop = stop};
+    if (!resume_from.empty())
+      context.before = read_manifest(resume_from).state();
+    result = Head(context).run();
+  } // no actor writes any more
+  if (!result.error.empty()) {
+    try {
+      clear_checkpoint_remains(folder / "checkpoints");
+    } catch (const std::filesystem::filesystem_error&) {
+      // The run's own error is reported instead; a resumed run cleans up as well.
+    }
+  }
+  return result;
+}
+
+} // namespace troupe::actors

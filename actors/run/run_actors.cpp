@@ -1,0 +1,208 @@
+#include "actors/run/run_actors.hpp"
+
+#include <algorithm>
+
+#include "actors/remoting/descriptor_limit.hpp"
+#include "actors/run/checkpointer_actor.hpp"
+#include "actors/run/control_actor.hpp"
+#include "actors/run/metrics_actor.hpp"
+#include "actors/supervision/supervisor_actor.hpp"
+#include "collectives/communicator.hpp"
+
+namespace troupe::actors {
+
+std::string actor_name(const ActorKey& key) {
+  return std::string(role_name(key.first)) + " actor " + std::to_string(key.second);
+}
+
+RunActors::RunActors(const RunContext& context, Events events)
+    : context_(context), events_(std::move(events)), self_(context.system, true) {
+  const auto& before = context.before;
+  for (int i = 0; i < before.incarnations_size() && !context.config.deterministic; ++i)
+    incarnations_[{Role::environment, i}] =
+        before.incarnations(i) + 1; // a resumed run's writers are new ones
+}
+
+RunActors::~RunActors() {
+  if (supervisor_) {
+    self_->request(*supervisor_, std::chrono::seconds(60), stop_atom_v)
+        .receive([](done_atom) {}, [](const caf::error&) {});
+    self_->send_exit(*supervisor_, caf::exit_reason::user_shutdown);
+  }
+  if (metrics_)
+    self_->send_exit(*metrics_, caf::exit_reason::user_shutdown);
+  if (checkpointer_)
+    self_->send_exit(*checkpointer_, caf::exit_reason::user_shutdown);
+  if (control_)
+    self_->send_exit(*control_, caf::exit_reason::user_shutdown);
+}
+
+void RunActors::start_services(int environment_actors) {
+  const RunConfig& config = context_.config;
+  const Deployment& deployment = context_.deployment;
+  const caf::actor me = self_;
+  metrics_ = context_.system.spawn(metrics_actor, me, encode(context_.before));
+  checkpointer_ = context_.system.spawn(
+      checkpointer_actor, CheckpointerOptions{.with_replay = config.checkpoint.replay,
+                                              .keep = config.checkpoint.keep,
+                                              .keep_best = config.checkpoint.keep_best});
+  SupervisorOptions options{.config = config,
+                            .transitions = context_.transitions,
+                            .listener = me,
+                            .deployment = deployment};
+  options.config.actors.environment = environment_actors;
+  if (has_processes(deployment)) {
+    options.head_port = port_ = deployment.head_port != 0
+                                    ? deployment.head_port
+                                    : static_cast<std::uint16_t>(collectives::free_port());
+    options.epoch = random_life();
+    const auto folder = std::filesystem::absolute(context_.folder);
+    control_ = context_.system.spawn(control_actor, ControlOptions{.config = config,
+                                                                   .head = me,
+                                                                   .epoch = options.epoch,
+                                                                   .folder = folder.string()});
+    options.control = control_;
+    options.config_file = (folder / "config.textproto").string();
+  }
+  supervisor_ = context_.system.spawn(supervisor_actor, options);
+  if (has_processes(deployment))
+    publish();
+}
+
+/// Before the supervisor starts a process, which must find it.
+void RunActors::publish() {
+  const Deployment& deployment = context_.deployment;
+  raise_descriptor_limit();
+  remoting_ = std::make_unique<Remoting>(
+      context_.system,
+      RemotingOptions{.keys = deployment.keys, .on_stranger = [this](const auto& who) {
+                        context_.log("warning", "refused a stranger: " + who);
+                      }});
+  try {
+    remoting_->publish(*supervisor_, deployment.listen, port_);
+  } catch (const std::runtime_error& e) {
+    throw RunFailed("cannot listen on " + deployment.listen + ":" + std::to_string(port_)
+                    + " for the run's processes: " + e.what()
+                    + "; free the port or name another with --port");
+  }
+  if (deployment.listening)
+    deployment.listening(port_);
+}
+
+const caf::actor& RunActors::at(const ActorKey& key) const {
+  const auto found = up_.find(key);
+  if (found == up_.end())
+    throw RunFailed(actor_name(key) + " is not running");
+  return found->second;
+}
+
+std::vector<caf::actor> RunActors::all(Role role) const {
+  std::vector<caf::actor> found;
+  for (const auto& [key, who] : up_)
+    if (key.first == role)
+      found.push_back(who);
+  return found;
+}
+
+std::vector<ActorKey> RunActors::keys(Role role) const {
+  std::vector<ActorKey> found;
+  for (const auto& [key, who] : up_)
+    if (key.first == role)
+      found.push_back(key);
+  return found;
+}
+
+void RunActors::spawn(const ActorKey& key, std::int64_t steps_before) {
+  send(*supervisor_, spawn_atom_v, static_cast<std::uint8_t>(key.first), key.second,
+       incarnations_[key], steps_before);
+}
+
+void RunActors::subscribe(const ActorKey& key) {
+  const auto number = static_cast<std::uint8_t>(key.first);
+  if (key.first != Role::evaluator)
+    send(*metrics_, subscribe_atom_v, number, key.second, at(key));
+  send(*checkpointer_, subscribe_atom_v, number, key.second, at(key));
+}
+
+void load(RunActors& actors, const ActorKey& key, const std::filesystem::path& path) {
+  actors.ask<done_atom>(actors.at(key), kStartDeadline, "restoring " + path.string(), load_atom_v,
+                        path.string());
+}
+
+void RunActors::forget(const ActorKey& key, bool restart) {
+  const auto number = static_cast<std::uint8_t>(key.first);
+  up_.erase(key);
+  ++incarnations_[key];
+  send(*metrics_, lost_atom_v, number, key.second);
+  send(*checkpointer_, lost_atom_v, number, key.second);
+  if (restart)
+    lost_.insert(key);
+}
+
+void RunActors::on_lost(const ActorKey& key, const std::string& reason, bool may_restart) {
+  up_.erase(key);
+  const std::string what = actor_name(key) + " died: " + reason;
+  if (!may_restart || (context_.config.deterministic && key.first != Role::evaluator)) {
+    if (first_cause_.empty())
+      first_cause_ = what;
+    if (control_)
+      context_.log("info", "the output of " + actor_name(key) + " is in logs/"
+                               + role_name(key.first) + "-" + std::to_string(key.second) + ".log");
+    return;
+  }
+  context_.log("warning", what + "; restarting it");
+  events_.lost(key, what);
+  forget(key, true);
+}
+
+void RunActors::take_messages(std::chrono::milliseconds at_most) {
+  bool more = true;
+  while (more) {
+    self_->receive([&](update_atom, const UpdatePtr& update) { events_.updated(update); },
+                   [&](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
+                     up_[{static_cast<Role>(role), index}] = who;
+                   },
+                   [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
+                       bool may_restart) {
+                     on_lost({static_cast<Role>(role), index}, reason, may_restart);
+                   },
+                   [&](answer_atom, std::uint64_t question) {
+                     const auto answered = answered_.extract(question);
+                     if (const auto handler = answered ? answered.mapped().lock() : nullptr)
+                       (*handler)();
+                   },
+                   [&](stop_atom) {
+                     if (!std::exchange(stop_requested_, true))
+                       context_.log("info", "stopping after a checkpoint, as requested");
+                   },
+                   [&](control_atom, std::uint64_t number, const ProtoBytes& request,
+                       const ProtoBytes& order) { events_.requested(number, request, order); },
+                   caf::after(at_most) >> [&] { more = false; });
+    at_most = std::chrono::milliseconds(0);
+  }
+  if (!first_cause_.empty())
+    throw RunFailed(first_cause_);
+}
+
+void RunActors::fail(const std::string& what, const caf::error& problem) {
+  take_messages(kAftermath); // throws the first cause if an actor died
+  if (!lost_.empty())
+    throw ActorLost();
+  throw RunFailed(what + ": " + explain(context_.system, problem));
+}
+
+void RunActors::write(wire::RunState& state) const {
+  const auto& before = context_.before;
+  int most = std::max(state.environment_actors(), before.incarnations_size());
+  for (const auto& [key, incarnation] : incarnations_)
+    if (key.first == Role::environment)
+      most = std::max(most, key.second + 1); // including actors that a scaling ended
+  for (int i = 0; i < most; ++i) {
+    const auto at = incarnations_.find({Role::environment, i});
+    state.add_incarnations(at != incarnations_.end()        ? at->second
+                           : i < before.incarnations_size() ? before.incarnations(i)
+                                                            : 0);
+  }
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,231 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/protocol/system.hpp"
+#include "actors/remoting/remoting.hpp"
+#include "actors/run/run_context.hpp"
+
+namespace troupe::actors {
+
+/// The run cannot continue; what() is the first cause.
+class RunFailed : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An actor died and will be restarted; the caller recovers and repeats what it was doing.
+class ActorLost : public std::exception {
+public:
+  const char* what() const noexcept override { return "an actor died and is being restarted"; }
+};
+
+using ActorKey = std::pair<Role, std::int32_t>;
+std::string actor_name(const ActorKey& key); // "replay actor 0"
+
+constexpr std::chrono::seconds kStartDeadline{120};  // of an actor
+constexpr std::chrono::milliseconds kPoll{50};       // of the head's mailbox
+constexpr std::chrono::milliseconds kAftermath{500}; // an actor's death is reported this late
+
+/// Ends its request when destroyed, answered or not: a request to a dead actor that outlives the
+/// actor system crashes it (CAF 0.17).
+class PendingRequest {
+public:
+  PendingRequest() = default;
+  PendingRequest(caf::actor relay, std::shared_ptr<std::function<void()>> on_answer)
+      : relay_(std::move(relay)), on_answer_(std::move(on_answer)) {}
+  ~PendingRequest() { end(); }
+  PendingRequest(PendingRequest&& other) noexcept
+      : relay_(std::exchange(other.relay_, nullptr)), on_answer_(std::move(other.on_answer_)) {}
+  PendingRequest& operator=(PendingRequest&& other) noexcept {
+    end();
+    relay_ = std::exchange(other.relay_, nullptr);
+    on_answer_ = std::move(other.on_answer_);
+    return *this;
+  }
+
+private:
+  void end() {
+    if (relay_)
+      caf::anon_send_exit(std::exchange(relay_, nullptr), caf::exit_reason::user_shutdown);
+  }
+  caf::actor relay_;
+  std::shared_ptr<std::function<void()>> on_answer_;
+};
+
+/// The run's actors as the head sees them: handles, incarnations, deaths, and the head's mailbox.
+/// For one thread; all waits have deadlines.
+class RunActors {
+public:
+  /// Messages other than answers; called within take_messages().
+  struct Events {
+    std::function<void(const UpdatePtr&)> updated;
+    std::function<void(const ActorKey&, const std::string& what)> lost; // will be restarted
+    std::function<void(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order)>
+        requested; // by the run's operators
+  };
+
+  RunActors(const RunContext& context, Events events);
+  ~RunActors(); // ends all actors
+  RunActors(const RunActors&) = delete;
+  RunActors& operator=(const RunActors&) = delete;
+
+  /// Starts supervisor, metrics, checkpointer and, in a run of many processes, control and the
+  /// port that processes connect to.
+  void start_services(int environment_actors);
+  const SupervisorActor& supervisor() const { return *supervisor_; }
+  const MetricsActor& metrics() const { return *metrics_; }
+  const CheckpointerActor& checkpointer() const { return *checkpointer_; }
+  const std::optional<ControlActor>& control() const { return control_; }
+
+  /// Throws RunFailed when it is not up.
+  const caf::actor& at(const ActorKey& key) const;
+  bool is_up(const ActorKey& key) const { return up_.contains(key); }
+  std::vector<caf::actor> all(Role role) const;
+  std::vector<ActorKey> keys(Role role) const;
+  std::uint64_t incarnation(const ActorKey& key) { return incarnations_[key]; }
+
+  void spawn(const ActorKey& key, std::int64_t steps_before);
+  /// Has metrics and checkpoints include it.
+  void subscribe(const ActorKey& key);
+  /// Gives an actor up; the next one is another incarnation. It joins lost() if `restart`.
+  void forget(const ActorKey& key, bool restart);
+  /// Actors that died and wait for their restart.
+  std::set<ActorKey>& lost() { return lost_; }
+  /// A stop was requested, by a signal or an operator.
+  bool stopping() const { return context_.stop || stop_requested_; }
+  /// The death that ends the run; or empty.
+  const std::string& first_cause() const { return first_cause_; }
+  /// What the current request is for; empty between requests.
+  const std::string& asking() const { return asking_; }
+
+  template <class Receiver, class... Args>
+  void send(const Receiver& to, Args&&... args) {
+    self_->send(to, std::forward<Args>(args)...);
+  }
+  /// Requests without waiting; `then(answer, error)` runs within take_messages().
+  template <class Answer, class Receiver, class Then, class... Args>
+  [[nodiscard]] PendingRequest request(const Receiver& to, std::chrono::seconds deadline, Then then,
+                                       Args&&... args);
+  /// Requests and waits, taking other messages meanwhile. Throws RunFailed with `what` and the
+  /// reason or an actor's death behind it, ActorLost when a dead actor will be restarted.
+  template <class Answer, class Receiver, class... Args>
+  Answer ask(const Receiver& to, std::chrono::seconds deadline, const std::string& what,
+             Args&&... args);
+  /// The same of many, at once.
+  template <class Answer, class... Args>
+  std::vector<Answer> ask_all(const std::vector<caf::actor>& to, std::chrono::seconds deadline,
+                              const std::string& what, const Args&... args);
+  /// Takes all messages there are, waiting for the first one. Throws RunFailed after a death that
+  /// ends the run.
+  void take_messages(std::chrono::milliseconds at_most);
+  void write(wire::RunState& state) const;
+
+private:
+  void on_lost(const ActorKey& key, const std::string& reason, bool may_restart);
+  void publish();
+  void fail(const std::string& what, const caf::error& problem);
+
+  const RunContext& context_;
+  Events events_;
+  caf::scoped_actor self_;
+  std::unique_ptr<Remoting> remoting_; // of a run of many processes
+  std::optional<SupervisorActor> supervisor_;
+  std::optional<MetricsActor> metrics_;
+  std::optional<CheckpointerActor> checkpointer_;
+  std::optional<ControlActor> control_; // of a run of many processes
+  std::uint16_t port_ = 0;
+  std::map<ActorKey, caf::actor> up_;
+  std::map<ActorKey, std::uint64_t> incarnations_; // how often each was started before
+  std::set<ActorKey> lost_;
+  std::uint64_t questions_ = 0;
+  std::map<std::uint64_t, std::weak_ptr<std::function<void()>>> answered_;
+  std::string first_cause_;
+  std::string asking_;
+  bool stop_requested_ = false;
+};
+
+/// Has an actor restore its part of a checkpoint.
+void load(RunActors& actors, const ActorKey& key, const std::filesystem::path& path);
+
+template <class Answer, class Receiver, class Then, class... Args>
+PendingRequest RunActors::request(const Receiver& to, std::chrono::seconds deadline, Then then,
+                                  Args&&... args) {
+  struct Outcome {
+    Answer answer{};
+    caf::error problem;
+  };
+  auto outcome = std::make_shared<Outcome>(); // the relay's until it has sent answer_atom
+  const std::uint64_t question = ++questions_;
+  const auto relay_question = [outcome, question, deadline, head = caf::actor(self_)](
+                                  caf::event_based_actor* relay, const caf::actor& asked,
+                                  const std::decay_t<Args>&... words) {
+    const auto done = [=] { relay->send(head, answer_atom_v, question); };
+    relay->request(asked, deadline, words...)
+        .then(
+            [=](const Answer& got) {
+              outcome->answer = got;
+              done();
+            },
+            [=](caf::error& error) {
+              outcome->problem = std::move(error);
+              done();
+            });
+  };
+  auto on_answer = std::make_shared<std::function<void()>>(
+      [outcome, then = std::move(then)] { then(outcome->answer, outcome->problem); });
+  answered_[question] = on_answer;
+  return {context_.system.spawn(relay_question, caf::actor_cast<caf::actor>(to),
+                                std::forward<Args>(args)...),
+          std::move(on_answer)};
+}
+
+template <class Answer, class Receiver, class... Args>
+Answer RunActors::ask(const Receiver& to, std::chrono::seconds deadline, const std::string& what,
+                      Args&&... args) {
+  return ask_all<Answer>({caf::actor_cast<caf::actor>(to)}, deadline, what,
+                         std::forward<Args>(args)...)[0];
+}
+
+template <class Answer, class... Args>
+std::vector<Answer> RunActors::ask_all(const std::vector<caf::actor>& to,
+                                       std::chrono::seconds deadline, const std::string& what,
+                                       const Args&... args) {
+  std::vector<Answer> answers(to.size());
+  std::vector<PendingRequest> requests;
+  std::size_t missing = to.size();
+  caf::error problem;
+  for (std::size_t i = 0; i < to.size(); ++i)
+    requests.push_back(request<Answer>(
+        to[i], deadline,
+        [&, i](Answer& answer, caf::error& error) {
+          --missing;
+          if (error)
+            problem = std::move(error);
+          else
+            answers[i] = std::move(answer);
+        },
+        args...));
+  asking_ = what;
+  const std::unique_ptr<std::string, void (*)(std::string*)> asked(
+      &asking_, [](std::string* text) { text->clear(); });
+  while (missing > 0 && !problem) {
+    take_messages(kPoll);
+    if (!lost_.empty())
+      throw ActorLost();
+  }
+  if (problem)
+    fail(what, problem);
+  return answers;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,202 @@
+#include "actors/run/run_checkpoints.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "actors/roles/checkpoint.hpp"
+#include "actors/roles/files.hpp"
+#include "actors/run/checkpointer_actor.hpp"
+#include "actors/supervision/roles.hpp"
+
+namespace troupe::actors {
+
+double mean(const std::vector<double>& values) {
+  return values.empty() ? 0
+                        : std::accumulate(values.begin(), values.end(), 0.0)
+                              / static_cast<double>(values.size());
+}
+
+RunCheckpoints::RunCheckpoints(const RunContext& context, RunActors& actors,
+                               std::function<void(const std::string&)> on_failure)
+    : context_(context), actors_(actors), on_failure_(std::move(on_failure)) {}
+
+bool RunCheckpoints::due() {
+  const double minutes = context_.config.checkpoint.minutes;
+  const bool by_clock =
+      minutes > 0 && Clock::now() - last_ >= std::chrono::duration<double, std::ratio<60>>(minutes);
+  if (by_clock && writing_) {
+    context_.log("warning", "no checkpoint is begun: the one before it is still being written; "
+                            "raise checkpoint.minutes or use a faster disk");
+    restart_clock();
+  }
+  return !writing_ && (by_clock || wanted_);
+}
+
+void RunCheckpoints::capture(wire::RunState state) {
+  if (unsaved_evaluation_) {
+    state.set_evaluated(true);
+    state.set_evaluation_return(unsaved_evaluation_->first);
+    state.set_evaluation_updates(unsaved_evaluation_->second);
+  }
+  actors_.ask<done_atom>(actors_.checkpointer(), 4 * kRequestDeadline, "writing a checkpoint",
+                         save_atom_v, folder().string(), encode(state));
+  unsaved_evaluation_.reset();
+}
+
+void RunCheckpoints::begin(wire::RunState state) {
+  try {
+    capture(std::move(state));
+    writing_ = actors_.request<std::string>(
+        actors_.checkpointer(), kWriteDeadline,
+        [this](const std::string& path, const caf::error& error) {
+          on_written(path, error ? explain(context_.system, error) : "");
+        },
+        written_atom_v);
+  } catch (const RunFailed& e) {
+    on_written("", e.what());
+  }
+  wanted_ = false;
+  restart_clock();
+}
+
+std::string RunCheckpoints::write(wire::RunState state) {
+  capture(std::move(state));
+  newest_ = actors_.ask<std::string>(actors_.checkpointer(), kWriteDeadline, "writing a checkpoint",
+                                     written_atom_v);
+  written_ = Clock::now();
+  return newest_;
+}
+
+void RunCheckpoints::on_written(const std::string& path, const std::string& problem) {
+  writing_.reset();
+  if (problem.empty()) {
+    newest_ = path;
+    written_ = Clock::now();
+    return;
+  }
+  on_failure_(problem);
+  context_.log("error", problem + "; training goes on, the last complete checkpoint is "
+                            + (newest_.empty() ? "none" : newest_));
+}
+
+double RunCheckpoints::age_seconds() const {
+  return newest_.empty() ? 0 : std::chrono::duration<double>(Clock::now() - written_).count();
+}
+
+std::filesystem::path RunCheckpoints::learner_state() const {
+  const auto snapshots = numbered_folders(snapshot_folder(context_.config, Role::learner, 0));
+  const std::filesystem::path checkpoint =
+      newest_.empty() ? context_.resume_from : std::filesystem::path(newest_);
+  if (snapshots.empty())
+    return checkpoint;
+  const auto saved = checkpoint.empty() ? -1 : read_manifest(checkpoint).state().updates();
+  return snapshots.back().first >= saved ? snapshots.back().second : checkpoint;
+}
+
+void RunCheckpoints::note_evaluation(const Evaluated& evaluated) {
+  const double value = mean(evaluated.returns);
+  if (evaluated.returns.empty() || std::isnan(value))
+    return;
+  unsaved_evaluation_ = {value, evaluated.updates};
+  const auto best = context_.config.checkpoint.keep_best;
+  if (best == 0)
+    return;
+  if (!best_returns_) {
+    best_returns_.emplace();
+    for (const auto& scored : scored_checkpoints(folder()))
+      if (scored.evaluation_return)
+        best_returns_->push_back(*scored.evaluation_return);
+  }
+  if (std::count_if(best_returns_->begin(), best_returns_->end(),
+                    [value](double other) { return other > value; })
+      >= best)
+    return;
+  best_returns_->push_back(value);
+  wanted_ = true;
+}
+
+void RunCheckpoints::score_last(const RunResult& result) {
+  const auto& returns = result.evaluation.returns;
+  const auto& config = context_.config;
+  if (config.workload || returns.empty() || result.checkpoint.empty())
+    return;
+  try {
+    score_checkpoint(result.checkpoint, mean(returns));
+    remove_surplus(folder(), config.checkpoint.keep, config.checkpoint.keep_best);
+  } catch (const std::exception& e) {
+    context_.log("warning", std::string("cannot write the final evaluation to the last "
+                                        "checkpoint: ")
+                                + e.what());
+  }
+}
+
+bool RunCheckpoints::continues(std::int32_t environment_actor) const {
+  if (context_.resume_from.empty())
+    return false;
+  const int before = context_.before.environments_per_actor();
+  return (before == 0 || before == context_.config.actors.environments_per_actor)
+         && std::filesystem::exists(
+             part_path(context_.resume_from, Role::environment, environment_actor));
+}
+
+void RunCheckpoints::restore_servers() {
+  for (int i = 0; i < role_count(context_.config, Role::parameter_server); ++i)
+    load(actors_, {Role::parameter_server, i},
+         part_path(context_.resume_from, Role::parameter_server, i));
+}
+
+void RunCheckpoints::restore(int environment_actors) {
+  const auto& before = context_.before;
+  restore_replay();
+  for (int i = 0; i < context_.config.learner.replicas; ++i)
+    load(actors_, {Role::learner, i}, context_.resume_from);
+  restore_environments(environment_actors);
+  actors_.send(actors_.checkpointer(), load_atom_v, context_.resume_from.string());
+  context_.log("info",
+               "resumed at " + std::to_string(before.updates()) + " updates"
+                   + (context_.config.workload ? std::string()
+                                               : ", " + std::to_string(before.environment_steps())
+                                                     + " environment steps"));
+}
+
+void RunCheckpoints::restore_replay() {
+  const auto replay = context_.resume_from / "replay";
+  if (context_.config.workload)
+    return;
+  const std::size_t saved =
+      std::filesystem::exists(replay) ? saved_shards(replay).size() : std::size_t{0};
+  if (saved == 0)
+    return context_.log("warning", "the checkpoint has no items; replay starts empty");
+  for (int i = 0; i < role_count(context_.config, Role::replay); ++i) {
+    const auto difference =
+        actors_.ask<std::string>(actors_.at({Role::replay, i}), kStartDeadline,
+                                 "restoring " + replay.string(), load_atom_v, replay.string());
+    if (!difference.empty())
+      context_.log("warning", "replay shard " + std::to_string(i) + " " + difference);
+  }
+  const int shards = context_.config.replay.shards;
+  if (static_cast<int>(saved) != shards)
+    context_.log("info", "the items of " + std::to_string(saved) + " replay shards are dealt to "
+                             + std::to_string(shards));
+}
+
+void RunCheckpoints::restore_environments(int environment_actors) {
+  int fresh = 0;
+  for (int i = 0; i < environment_actors; ++i)
+    if (continues(i))
+      load(actors_, {Role::environment, i}, part_path(context_.resume_from, Role::environment, i));
+    else
+      ++fresh;
+  const int missing = std::max(0, context_.before.environment_actors() - environment_actors);
+  if (fresh == 0 && missing == 0)
+    return;
+  std::string text = std::to_string(fresh) + " of " + std::to_string(environment_actors)
+                     + " environment actors begin new episodes";
+  if (missing > 0)
+    text +=
+        "; the run has " + std::to_string(missing) + " fewer than the checkpoint, whose items stay";
+  context_.log("info", text);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/run/run_actors.hpp"
+
+namespace troupe::actors {
+
+/// Writes the run's checkpoints, scores them by evaluations, and restores actors from them.
+class RunCheckpoints {
+public:
+  /// `on_failure` hears of a checkpoint that could not be written while the run continues.
+  RunCheckpoints(const RunContext& context, RunActors& actors,
+                 std::function<void(const std::string&)> on_failure);
+
+  /// One is due, by the clock or as one of the best evaluations, and may begin. Warns when it is
+  /// late because the one before is still being written.
+  bool due();
+  bool writing() const { return writing_.has_value(); }
+  /// Has all actors capture their state, which must not change meanwhile, then lets the writing
+  /// finish while the run continues; a failure is logged.
+  void begin(wire::RunState state);
+  /// Captures and waits until the checkpoint is complete.
+  std::string write(wire::RunState state);
+  void restart_clock() { last_ = Clock::now(); }
+
+  const std::string& newest() const { return newest_; } // complete; or empty
+  double age_seconds() const;                           // of newest(), 0 without one
+  /// The newest state that learners or checkpoints have written; or empty.
+  std::filesystem::path learner_state() const;
+
+  /// The next checkpoint holds this evaluation, and is due at once if it is one of the best.
+  void note_evaluation(const Evaluated& evaluated);
+  /// Writes the final evaluation to the last checkpoint, which has the evaluated parameters.
+  void score_last(const RunResult& result);
+
+  /// An environment actor continues where one of the resumed checkpoint stopped.
+  bool continues(std::int32_t environment_actor) const;
+  void restore_servers(); // before the learners start, which take their parameters from them
+  void restore(int environment_actors);
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void capture(wire::RunState state);
+  void on_written(const std::string& path, const std::string& problem);
+  void restore_replay();
+  void restore_environments(int environment_actors);
+  std::filesystem::path folder() const { return context_.folder / "checkpoints"; }
+
+  const RunContext& context_;
+  RunActors& actors_;
+  std::function<void(const std::string&)> on_failure_;
+  std::optional<PendingRequest> writing_; // while the run continues
+  std::string newest_;
+  Clock::time_point last_ = Clock::now(), written_ = Clock::now();
+  bool wanted_ = false; // for one of the best evaluations
+  std::optional<std::pair<double, std::int64_t>> unsaved_evaluation_; // mean return, updates
+  std::optional<std::vector<double>> best_returns_; // of this run's checkpoints; read when needed
+};
+
+double mean(const std::vector<double>& values); // 0 of none
+
+} // namespace troupe::actors

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+
+#include "actors/protocol/messages.hpp"
+#include "actors/protocol/messages.pb.h"
+#include "actors/run/run.hpp"
+#include "replay/chunks/spec.hpp"
+
+namespace troupe::actors {
+
+/// The arguments of run(), shared by the parts of the head. Outlives them all.
+struct RunContext {
+  caf::actor_system& system;
+  const RunConfig& config;
+  const replay::TransitionSpec& transitions;
+  const std::filesystem::path& folder;
+  const std::filesystem::path& resume_from;
+  const Deployment& deployment;
+  const RunCallbacks& callbacks;
+  const std::atomic<bool>& stop;
+  wire::RunState before = {}; // counters in resume_from
+
+  void log(const std::string& level, const std::string& text) const {
+    if (callbacks.log)
+      callbacks.log(level, text);
+  }
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,131 @@
+#include "actors/run/run_schedule.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/supervision/roles.hpp"
+
+namespace troupe::actors {
+
+RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before)
+    : config_(config),
+      before_(before),
+      environments_(config.actors.environment),
+      updates_(before.updates()),
+      lane_steps_(before.lane_steps()),
+      next_evaluation_(before.next_evaluation() > 0 ? before.next_evaluation()
+                                                    : config.evaluation.period) {
+  if (before.environments() > 0 && !config.workload
+      && before.environments_configured() == config.actors.environment)
+    environments_ = before.environments();
+  const auto period = config.evaluation.period;
+  if (config.workload && period > 0 && next_evaluation_ <= before.updates()) // of another period
+    next_evaluation_ = (before.updates() / period + 1) * period;
+}
+
+int RunSchedule::count(Role role) const {
+  return role == Role::environment && !config_.workload ? environments_ : role_count(config_, role);
+}
+
+std::int64_t RunSchedule::lanes() const {
+  return std::int64_t{environments_} * config_.actors.environments_per_actor;
+}
+
+bool RunSchedule::complete(const Progress& now) const {
+  const bool done = config_.workload ? now.updates >= config_.stop.updates
+                                     : now.environment_steps >= config_.stop.environment_steps;
+  return done || (config_.stop.minutes > 0 && now.training_seconds >= 60 * config_.stop.minutes);
+}
+
+void RunSchedule::begin_training(const Progress& now) {
+  training_ = begun_ = true;
+  paused_ = false;
+  updates_ = std::max(updates_, now.updates);
+}
+
+std::int64_t RunSchedule::extend_updates(const Progress& now) {
+  if (!config_.workload && now.inserts < config_.replay.minimum_items)
+    return updates_;
+  const auto ahead =
+      static_cast<std::int64_t>((config_.workload ? 2 : 32) + now.updates_per_second);
+  std::int64_t wanted = now.updates + std::min<std::int64_t>(ahead, 10'000);
+  if (config_.workload)
+    wanted = std::min(wanted, config_.stop.updates);
+  if (config_.workload && config_.evaluation.period > 0)
+    wanted = std::min(wanted, next_evaluation_);
+  return updates_ = std::max(updates_, wanted);
+}
+
+void RunSchedule::begin_round() {
+  lane_steps_ += kInsertSteps;
+}
+
+std::int64_t RunSchedule::finish_round() {
+  const std::int64_t behind = lanes() * config_.replay.n_step + config_.replay.minimum_items;
+  const auto ready = static_cast<double>(std::max<std::int64_t>(0, lane_steps_ * lanes() - behind));
+  const auto due = static_cast<std::int64_t>(ready * config_.replay.samples_per_insert
+                                             / static_cast<double>(config_.agent.batch_size));
+  return updates_ = std::max(updates_, due);
+}
+
+std::int64_t RunSchedule::steps(std::int32_t environment_actor, const Progress& now) const {
+  const auto share = [&](std::int64_t left, std::int64_t sharers) {
+    const std::int64_t per_step = sharers * config_.environment.action_repeat;
+    return std::max<std::int64_t>(0, (left + per_step - 1) / per_step);
+  };
+  const std::int64_t all = config_.stop.environment_steps;
+  if (shared_)
+    return share(all - before_.environment_steps(), 1);
+  const auto made = steps_made_.find(environment_actor);
+  return (made == steps_made_.end() ? 0 : made->second)
+         + share(all - std::max(now.environment_steps, before_.environment_steps()), lanes());
+}
+
+bool RunSchedule::share_steps() {
+  return !std::exchange(shared_, true);
+}
+
+void RunSchedule::paused_at(std::int32_t environment_actor, std::int64_t steps) {
+  steps_made_[environment_actor] = steps;
+}
+
+void RunSchedule::forget(const std::pair<Role, std::int32_t>& key) {
+  if (key.first == Role::environment)
+    steps_made_.erase(key.second);
+}
+
+std::int64_t RunSchedule::steps_before(const Progress& now) const {
+  return std::max(now.agent_steps, before_.agent_steps()) / lanes();
+}
+
+std::int64_t RunSchedule::evaluation_clock(const Progress& now) const {
+  return config_.workload ? now.updates : now.environment_steps;
+}
+
+bool RunSchedule::evaluation_due(const Progress& now) const {
+  return config_.evaluation.period > 0 && evaluation_clock(now) >= next_evaluation_
+         && !(config_.workload && now.updates >= config_.stop.updates);
+}
+
+void RunSchedule::evaluated(const Progress& now) {
+  while (next_evaluation_ <= evaluation_clock(now))
+    next_evaluation_ += config_.evaluation.period;
+}
+
+void RunSchedule::write(wire::RunState& state) const {
+  if (in_rounds())
+    state.set_updates(updates_);
+  state.set_next_evaluation(next_evaluation_);
+  state.set_lane_steps(lane_steps_);
+  const int actors = count(Role::environment);
+  if (actors != role_count(config_, Role::environment)) {
+    state.set_environments(actors);
+    state.set_environments_configured(config_.actors.environment);
+  }
+  state.set_shards(role_count(config_, Role::replay));
+  state.set_replicas(config_.learner.replicas);
+  state.set_environment_actors(actors);
+  state.set_environments_per_actor(config_.actors.environments_per_actor);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "actors/protocol/messages.hpp"
+#include "actors/protocol/messages.pb.h"
+#include "actors/protocol/run_config.hpp"
+
+namespace troupe::actors {
+
+/// Decides how far environments and learners may go, when to evaluate and when the run is complete.
+/// Pure decisions from counters: no actor, no clock.
+class RunSchedule {
+public:
+  /// `before`: the counters that a resumed run continues from.
+  RunSchedule(const RunConfig& config, const wire::RunState& before);
+
+  /// Actors of a role, as the run was scaled.
+  int count(Role role) const;
+  void scale(int environment_actors) { environments_ = environment_actors; }
+  /// Environments over all environment actors.
+  std::int64_t lanes() const;
+
+  /// Environments and learner take turns.
+  bool in_rounds() const { return config_.deterministic && !config_.workload; }
+  /// The run has reached its steps, updates or minutes.
+  bool complete(const Progress& now) const;
+
+  void begin_training(const Progress& now);
+  /// A pause begins; training() stays until all actors stand still.
+  void pause() { paused_ = true; }
+  void end_training() { training_ = false; }
+  bool paused() const { return paused_; }
+  bool training() const { return training_; }
+  /// Training has begun at least once.
+  bool begun() const { return begun_; }
+
+  /// Updates that learners may have made in total.
+  std::int64_t updates() const { return updates_; }
+  /// Grants updates a little ahead of those made; a run on data gets none beyond its next
+  /// evaluation. Never lowers updates().
+  std::int64_t extend_updates(const Progress& now);
+
+  /// Begins a round; each environment then may make round_steps() since the run (re)started.
+  void begin_round();
+  std::int64_t round_steps() const { return lane_steps_ - before_.lane_steps(); }
+  /// Grants the updates that are due at the end of a round.
+  std::int64_t finish_round();
+
+  /// Agent steps that each environment of an actor may make since the actor's start: those before
+  /// the last pause and its share of the remaining ones.
+  std::int64_t steps(std::int32_t environment_actor, const Progress& now) const;
+  /// From now on each actor may make all remaining steps. False: it already could.
+  bool share_steps();
+  void paused_at(std::int32_t environment_actor, std::int64_t steps);
+  /// The actor died or left; a restarted one counts its steps from 0.
+  void forget(const std::pair<Role, std::int32_t>& key);
+  /// Agent steps per environment made before an actor that starts now.
+  std::int64_t steps_before(const Progress& now) const;
+
+  bool evaluation_due(const Progress& now) const;
+  /// Sets the time of the next evaluation.
+  void evaluated(const Progress& now);
+
+  void write(wire::RunState& state) const;
+
+private:
+  std::int64_t evaluation_clock(const Progress& now) const;
+
+  const RunConfig& config_;
+  wire::RunState before_;
+  int environments_; // actors
+  bool training_ = false, paused_ = true, begun_ = false;
+  std::int64_t updates_;
+  std::int64_t lane_steps_;      // granted to each environment, in rounds
+  std::int64_t next_evaluation_; // environment steps, or updates on data
+  bool shared_ = false;          // each actor may make all remaining steps
+  std::map<std::int32_t, std::int64_t>
+      steps_made_; // per environment of an actor, at the last pause
+};
+
+} // namespace troupe::actors

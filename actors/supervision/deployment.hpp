@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/placement/placer.hpp"
+#include "actors/remoting/cluster_keys.hpp"
+
+namespace troupe::actors {
+
+/// A process of this host for one role of a run.
+struct ProcessOrder {
+  std::string role;
+  int index = 0;
+  std::uint64_t epoch = 0;       // of the head's life
+  std::uint64_t incarnation = 0; // how often the actor was started before
+  std::string head_host = "127.0.0.1";
+  std::uint16_t head_port = 0;
+  std::string address = "127.0.0.1"; // what it listens at
+  std::filesystem::path config;      // the run's; empty: the one of who starts it
+  CoreSet cores = {};                // to be pinned to; empty: any
+  std::vector<int> gpus = {};        // that it sees; empty: all
+};
+
+/// Nodes on which a run's processes are.
+struct DeploymentNodes {
+  Placer placer;             // with the expected nodes and the needs of all roles
+  double join_seconds = 120; // until they have joined; then the run begins with the joined ones
+  bool pin = true;           // processes run only on their assigned cores
+  /// Asked by any thread as the run ends; true: nodes end what runs on them and wait for the next
+  /// head. Empty: the run is over for them, too.
+  std::function<bool()> head_comes_back = {};
+};
+
+/// How a run is spread: without start_process and nodes everything is in this process.
+struct Deployment {
+  /// Starts a process of this host, which calls run_actor(), and returns its id.
+  std::function<int(const ProcessOrder&)> start_process = {};
+  std::optional<DeploymentNodes> nodes = {}; // in place of start_process
+  std::string listen = "127.0.0.1";          // where the processes and nodes meet
+  std::uint16_t head_port = 0;               // 0: a free one
+  std::shared_ptr<const ClusterKeys> keys =
+      nullptr; // needed where it is not the loopback interface
+  std::function<void(std::uint16_t port)> listening = {}; // nodes may be started
+};
+
+inline bool has_processes(const Deployment& deployment) {
+  return deployment.nodes || deployment.start_process;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,115 @@
+#include "actors/supervision/node_actor.hpp"
+
+#include <csignal>
+#include <sys/wait.h>
+
+#include "actors/protocol/system.hpp"
+
+namespace troupe::actors {
+
+const char* NodeState::name = "node";
+
+namespace {
+
+using NodeSelf = NodeActor::stateful_pointer<NodeState>;
+constexpr std::chrono::milliseconds kNodePeriod{200};
+constexpr int kNodePatience = 50; // ticks: 10 s for a process to leave by itself
+
+void tell(NodeSelf self, const wire::Life& life, const std::string& how) {
+  self->send(self->state.options.supervisor, lost_atom_v, encode(life), how);
+}
+
+void kill_process(NodeState& state, const std::pair<Role, std::int32_t>& key) {
+  const auto at = state.processes.find(key);
+  if (at == state.processes.end())
+    return;
+  ::kill(at->second.id, SIGKILL);
+  state.leaving.push_back(at->second.id);
+  state.processes.erase(at);
+}
+
+void start(NodeSelf self, const wire::ProcessStart& told) {
+  const wire::Life& life = told.life();
+  const std::pair key{role_named(life.role()), life.index()};
+  kill_process(self->state, key); // its earlier life
+  const int process = self->state.options.start_process(
+      {.role = life.role(),
+       .index = life.index(),
+       .epoch = life.epoch(),
+       .incarnation = life.incarnation(),
+       .head_host = self->state.options.head_host,
+       .head_port = static_cast<std::uint16_t>(told.head_port()),
+       .address = told.address(),
+       .config = told.config(),
+       .cores = told.cores().empty() ? CoreSet() : parse_core_set(told.cores()),
+       .gpus = {told.gpus().begin(), told.gpus().end()}});
+  self->state.processes[key] = {.id = process, .life = life};
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status))
+    return "its process was killed by signal " + std::to_string(WTERMSIG(status));
+  return "its process ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+/// Collects processes that ended; one that was not told to is reported.
+void reap(NodeSelf self) {
+  auto& state = self->state;
+  std::erase_if(state.leaving,
+                [](int process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
+  std::erase_if(state.processes, [&](const auto& entry) {
+    int status = 0;
+    if (::waitpid(entry.second.id, &status, WNOHANG) != entry.second.id)
+      return false;
+    if (state.patience < 0)
+      tell(self, entry.second.life, how_it_ended(status));
+    return true;
+  });
+}
+
+void tick(NodeSelf self) {
+  auto& state = self->state;
+  reap(self);
+  if (state.patience > 0 && --state.patience == 0)
+    while (!state.processes.empty())
+      kill_process(state, state.processes.begin()->first);
+  if (state.patience >= 0 && state.processes.empty() && state.leaving.empty())
+    for (auto& promise : std::exchange(state.stoppers, {}))
+      promise.deliver(done_atom_v);
+  self->delayed_send(self, kNodePeriod, tick_atom_v);
+}
+
+} // namespace
+
+NodeActor::behavior_type node_actor(NodeSelf self, NodeOptions options) {
+  self->state.options = std::move(options);
+  self->set_exit_handler([self](caf::exit_msg& why) { // CAF answers no promise of the dead
+    for (auto& promise : std::exchange(self->state.stoppers, {}))
+      promise.deliver(done_atom_v);
+    self->quit(std::move(why.reason));
+  });
+  self->delayed_send(self, kNodePeriod, tick_atom_v);
+  return {
+      [self](spawn_atom, const ProtoBytes& order) {
+        wire::ProcessStart told;
+        try {
+          told = decode<wire::ProcessStart>(order);
+          start(self, told);
+        } catch (const std::exception& e) {
+          tell(self, told.life(), e.what());
+        }
+      },
+      [self](stop_atom, std::uint8_t role, std::int32_t index) {
+        kill_process(self->state, {static_cast<Role>(role), index});
+      },
+      [self](tick_atom) { tick(self); },
+      [self](stop_atom) -> caf::result<done_atom> {
+        auto promise = self->make_response_promise<done_atom>();
+        self->state.stoppers.push_back(promise);
+        self->state.patience = kNodePatience;
+        return promise;
+      },
+  };
+}
+
+} // namespace troupe::actors

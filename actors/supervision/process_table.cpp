@@ -1,0 +1,136 @@
+#include "actors/supervision/process_table.hpp"
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+namespace {
+constexpr std::int64_t kLongestPause = 10 * kTicksPerSecond; // before a restart
+constexpr std::int64_t kLongestLeave = 10 * kTicksPerSecond; // then it is killed
+} // namespace
+
+std::int64_t ticks(double seconds) {
+  return static_cast<std::int64_t>(seconds * static_cast<double>(kTicksPerSecond));
+}
+
+double seconds_of(std::int64_t ticks) {
+  return static_cast<double>(ticks) / static_cast<double>(kTicksPerSecond);
+}
+
+std::string number(double value) {
+  std::string text = std::to_string(value); // "0.500000"
+  text.erase(text.find_last_not_of('0') + 1);
+  return text.back() == '.' ? text.substr(0, text.size() - 1) : text;
+}
+
+void ProcessTable::enter(Process& process, Process::Phase phase) {
+  process.phase = phase;
+  process.since = now_;
+}
+
+Process::Phase ProcessTable::phase(const ProcessKey& key) const {
+  const auto found = processes_.find(key);
+  return found == processes_.end() ? Process::Phase::absent : found->second.phase;
+}
+
+bool ProcessTable::spawn(const ProcessKey& key, std::uint64_t incarnation,
+                         std::int64_t steps_before) {
+  auto& process = processes_[key];
+  process.incarnation = incarnation;
+  process.steps_before = steps_before;
+  enter(process, Process::Phase::starting);
+  process.waiting = process.not_before > now_;
+  return !process.waiting;
+}
+
+void ProcessTable::place(const ProcessKey& key, const std::string& node) {
+  auto& process = processes_.at(key);
+  process.node = node;
+  process.waiting = false;
+  process.problem.clear();
+}
+
+void ProcessTable::wait(const ProcessKey& key, const std::string& problem) {
+  auto& process = processes_.at(key);
+  process.node.clear();
+  process.waiting = true;
+  process.problem = problem;
+}
+
+void ProcessTable::up(const ProcessKey& key, int process) {
+  auto& entry = processes_.at(key);
+  enter(entry, Process::Phase::up);
+  entry.heard = now_;
+  entry.id = process;
+}
+
+void ProcessTable::remove(const ProcessKey& key) {
+  auto& process = processes_.at(key);
+  enter(process, Process::Phase::absent);
+  process.waiting = false;
+  process.id = 0;
+}
+
+bool ProcessTable::leave(const ProcessKey& key) {
+  auto& process = processes_.at(key);
+  if (process.phase == Process::Phase::up && options_.own_processes) {
+    enter(process, Process::Phase::leaving);
+    process.leave_by = now_ + kLongestLeave;
+  }
+  return process.phase == Process::Phase::leaving;
+}
+
+bool ProcessTable::is_replaceable(Role role, bool failed) const {
+  if (role == Role::environment || role == Role::evaluator || role == Role::parameter_server)
+    return true;
+  return options_.own_processes && !failed; // the same computation would fail again
+}
+
+ProcessTable::Death ProcessTable::die(const ProcessKey& key, std::string reason, bool failed) {
+  if (!is_replaceable(key.first, failed))
+    return {std::move(reason), false};
+  auto& process = processes_.at(key);
+  auto& deaths = process.deaths;
+  while (!deaths.empty() && deaths.front() < now_ - ticks(60 * options_.restart_minutes))
+    deaths.pop_front();
+  const auto before = std::ssize(deaths);
+  deaths.push_back(now_);
+  if (before > 0)
+    process.not_before =
+        now_ + std::min(kLongestPause, std::int64_t{1} << std::min<std::int64_t>(before, 8));
+  else
+    process.not_before = now_;
+  const bool restart = before < options_.restarts;
+  if (!restart && before > 0)
+    reason += "; that is death " + std::to_string(before + 1) + " within "
+              + number(options_.restart_minutes) + " minutes, actors.restarts allows "
+              + std::to_string(before);
+  return {std::move(reason), restart};
+}
+
+std::int64_t ProcessTable::recent_deaths(const ProcessKey& key) const {
+  const auto& deaths = processes_.at(key).deaths;
+  const auto since = now_ - ticks(60 * options_.restart_minutes);
+  return std::count_if(deaths.begin(), deaths.end(), [&](auto at) { return at >= since; });
+}
+
+ProcessTable::Due ProcessTable::due(const ProcessKey& key) {
+  auto& process = processes_.at(key);
+  if (process.waiting && now_ >= process.not_before) {
+    process.waiting = false;
+    return Due::start;
+  }
+  if (process.phase == Process::Phase::leaving && now_ > process.leave_by)
+    return Due::kill;
+  if (process.phase == Process::Phase::up && options_.own_processes
+      && now_ - process.heard > ticks(options_.lost_seconds))
+    return Due::silent;
+  return Due::nothing;
+}
+
+bool ProcessTable::any_up() const {
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const auto& entry) { return entry.second.phase == Process::Phase::up; });
+}
+
+} // namespace troupe::actors

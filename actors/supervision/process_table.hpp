@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "actors/protocol/messages.hpp"
+
+namespace troupe::actors {
+
+using ProcessKey = std::pair<Role, std::int32_t>; // role, index
+
+/// The supervisor's clock counts ticks of 0.2 s.
+constexpr std::int64_t kTicksPerSecond = 5;
+std::int64_t ticks(double seconds);
+double seconds_of(std::int64_t ticks);
+std::string number(double value); // "15", "0.5"
+
+/// What is known of one actor of the run, and of its process if it has its own.
+struct Process {
+  enum class Phase : std::uint8_t { absent, starting, up, leaving };
+  Phase phase = Phase::absent;
+  std::uint64_t incarnation = 0;
+  std::int64_t steps_before = 0;
+  std::string node;                // the one it is on
+  int id = 0;                      // of its process, on its host
+  bool waiting = false;            // for not_before, or for a node
+  std::string problem;             // why it has no node
+  std::int64_t since = 0;          // tick at which its phase began
+  std::int64_t heard = 0;          // tick of its last heartbeat
+  std::int64_t not_before = 0;     // tick of its next start
+  std::int64_t leave_by = 0;       // tick at which it is killed
+  std::deque<std::int64_t> deaths; // ticks of deaths that still count
+};
+
+/// Decides which actors to start, restart and give up. Pure: no actor, process or clock.
+class ProcessTable {
+public:
+  struct Options {
+    int restarts = 0; // of each actor within restart_minutes
+    double restart_minutes = 0;
+    double lost_seconds = 0;    // without a heartbeat, then a process is lost
+    bool own_processes = false; // each actor has a process of its own
+  };
+  ProcessTable() = default;
+  explicit ProcessTable(Options options) : options_(options) {}
+
+  std::int64_t now() const { return now_; }
+  void tick() { ++now_; }
+  const std::map<ProcessKey, Process>& all() const { return processes_; }
+  bool contains(const ProcessKey& key) const { return processes_.contains(key); }
+  const Process& at(const ProcessKey& key) const { return processes_.at(key); }
+  Process::Phase phase(const ProcessKey& key) const; // absent if there is none
+
+  /// Begins an incarnation. False: it waits, because it died shortly before.
+  bool spawn(const ProcessKey& key, std::uint64_t incarnation, std::int64_t steps_before);
+  /// It has a place on a node, or waits for one while there is a problem.
+  void place(const ProcessKey& key, const std::string& node);
+  void wait(const ProcessKey& key, const std::string& problem);
+  void up(const ProcessKey& key, int process);
+  void beat(const ProcessKey& key) { processes_.at(key).heard = now_; }
+  void remove(const ProcessKey& key);
+  /// True: it leaves in order and is gone later; false: it can be removed at once.
+  bool leave(const ProcessKey& key);
+
+  /// Counts a death; `failed`: by an exception of its own. The restart, if any, comes the later
+  /// the more deaths there were; `reason` gains the exceeded budget.
+  struct Death {
+    std::string reason;
+    bool restart = false;
+  };
+  Death die(const ProcessKey& key, std::string reason, bool failed);
+  std::int64_t recent_deaths(const ProcessKey& key) const;
+
+  /// What is due for it at this tick.
+  enum class Due : std::uint8_t { nothing, start, kill, silent };
+  Due due(const ProcessKey& key);
+  bool any_up() const;
+
+private:
+  bool is_replaceable(Role role, bool failed) const;
+  void enter(Process& process, Process::Phase phase);
+
+  Options options_;
+  std::int64_t now_ = 0;
+  std::map<ProcessKey, Process> processes_;
+};
+
+} // namespace troupe::actors

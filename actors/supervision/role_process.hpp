@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "actors/protocol/run_config.hpp"
+#include "actors/supervision/deployment.hpp"
+
+namespace troupe::actors {
+
+/// The body of such a process: plays its role until its head ends it or is lost. Returns the exit
+/// code.
+int run_actor(const RunConfig& config, const ProcessOrder& order,
+              const std::shared_ptr<const ClusterKeys>& keys = nullptr);
+
+} // namespace troupe::actors

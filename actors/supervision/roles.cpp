@@ -1,0 +1,216 @@
+#include "actors/supervision/roles.hpp"
+
+#include <algorithm>
+
+#include "actors/roles/environment_actor.hpp"
+#include "actors/roles/evaluator_actor.hpp"
+#include "actors/roles/learner_actor.hpp"
+#include "actors/roles/parameter_server_actor.hpp"
+#include "actors/roles/replay_actor.hpp"
+#include "actors/supervision/strategies.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr double kNoRatio = 1e15; // samples: a buffer that no run leaves
+
+/// Seeds are split from the run's seed by use; the collector takes 1 and 2.
+enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4 };
+
+std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
+                                                   const RoleWiring& wiring) {
+  const std::int64_t per_actor = config.actors.environments_per_actor;
+  // No spare environments if each keeps statistics of its own or occupies another process's server.
+  const bool alone =
+      config.environment.normalization.mode == "running" || config.environment.task == "remote";
+  const learner::CollectorConfig collector{
+      .seed = config.seed,
+      .incarnation = wiring.incarnation,
+      .first_lane = wiring.index * per_actor,
+      .total_lanes =
+          (wiring.environments > 0 ? wiring.environments : config.actors.environment) * per_actor,
+      .steps_before = wiring.steps_before,
+      .random_steps = config.actors.random_steps,
+      .noise_start = config.actors.noise_start,
+      .noise_end = config.actors.noise_end,
+      .noise_steps = config.actors.noise_steps,
+      .environments = config.actors.environments_per_actor,
+      .threads = config.actors.threads_per_actor,
+      .spares = alone ? std::optional(false) : std::nullopt,
+  };
+  env::EnvironmentConfig environment = config.environment;
+  environment.frame_stack = 1; // frames are stacked in replay chunks
+  return std::make_unique<learner::Collector>(
+      collector, [&](int) { return env::make_environment(environment); },
+      learner::make_d4pg_policy(config.agent, {wiring.transitions}), wiring.transitions);
+}
+
+bool takes_priorities(const RunConfig& config) {
+  return replay::uses_priorities(replay::selector_named(config.replay.sampler))
+         || replay::uses_priorities(replay::selector_named(config.replay.remover));
+}
+
+replay::SelectorConfig selector(const std::string& name, double exponent) {
+  return {.kind = replay::selector_named(name), .exponent = exponent};
+}
+
+LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring) {
+  return {
+      .replica = wiring.index,
+      .own_data = static_cast<bool>(config.workload),
+      .threads = config.learner.threads,
+      .publish_period = config.learner.publish_period,
+      // One batch at a time where each depends on the priorities of the one before.
+      .prefetch = config.deterministic && takes_priorities(config) ? 0 : config.learner.prefetch,
+      .gather_threads = config.learner.gather_threads,
+      .rows = config.workload ? 0 : rows_per_replica(config),
+      .feedback = !config.workload && takes_priorities(config),
+      .weighted = config.replay.sampler == "prioritized",
+      .importance_exponent = config.replay.importance_exponent,
+      .importance_updates = config.replay.importance_updates,
+      .seed = learner::split_seed(config.seed,
+                                  {kLearnerSeed, static_cast<std::uint64_t>(wiring.index)}),
+      .make =
+          [config, transitions = wiring.transitions] {
+            return config.workload ? config.workload()
+                                   : learner::make_d4pg(config.agent, {transitions});
+          },
+      .strategy = wiring.strategy,
+      .device = wiring.device,
+      .local_id = wiring.local_id,
+      .shards = wiring.shards,
+      .remote = wiring.remote_shards,
+      .transitions = wiring.transitions,
+      .parameters = wiring.parameters,
+      .snapshot_folder = snapshot_folder(config, Role::learner, 0),
+      .snapshot_period = std::chrono::duration<double>(config.supervision.snapshot_seconds),
+      // Longer than it takes to detect a loss.
+      .stranded_period = std::chrono::duration<double>(2 * config.supervision.lost_seconds),
+  };
+}
+
+learner::ParameterServerHostOptions host_options(const RunConfig& config,
+                                                 const RoleWiring& wiring) {
+  learner::ParameterServerHostOptions options{.server = server_options(config),
+                                              .shard = wiring.index,
+                                              .shards = config.learner.parameter_servers};
+  if (!wiring.endpoint.empty())
+    options.endpoint = wiring.endpoint;
+  if (!config.learner.server_folder.empty())
+    options.snapshot = server_file(config.learner.server_folder, wiring.index);
+  return options;
+}
+
+} // namespace
+
+int role_count(const RunConfig& config, Role role) {
+  if (config.workload && role != Role::learner && role != Role::parameter_server)
+    return 0;
+  switch (role) {
+  case Role::replay:
+    return config.replay.shards;
+  case Role::parameter_server:
+    return has_servers(config) ? config.learner.parameter_servers : 0;
+  case Role::learner:
+    return config.learner.replicas;
+  case Role::environment:
+    return config.actors.environment;
+  case Role::evaluator:
+    return 1;
+  }
+  return 0;
+}
+
+std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index) {
+  if (config.supervision.folder.empty())
+    return {};
+  if (role == Role::replay)
+    return config.supervision.folder / ("shard-" + std::to_string(index));
+  return config.supervision.folder / "learner";
+}
+
+replay::TableConfig shard_table(const RunConfig& config) {
+  const auto& r = config.replay;
+  const double lanes = config.actors.environment * config.actors.environments_per_actor;
+  // Wide enough for everything in flight: two insertions of every environment, and the prefetched
+  // batches.
+  const double least =
+      std::max(2.0 * kInsertSteps * lanes * r.samples_per_insert,
+               static_cast<double>((config.learner.prefetch + 2) * config.agent.batch_size));
+  const double buffer =
+      r.error_buffer > 0
+          ? r.error_buffer
+          : std::max(least, 0.1 * static_cast<double>(r.minimum_items) * r.samples_per_insert);
+  return {.max_items = std::max<std::int64_t>(1, r.capacity_items / r.shards),
+          .max_bytes = std::max<std::int64_t>(1, r.capacity_bytes / r.shards),
+          .sampler = selector(r.sampler, r.priority_exponent),
+          .remover = selector(r.remover, r.priority_exponent),
+          .max_times_sampled = r.max_times_sampled,
+          .insert_at_maximum = takes_priorities(config),
+          .compression = replay::compression_named(r.compression),
+          .limiter = {.min_items = std::max<std::int64_t>(1, r.minimum_items / r.shards),
+                      .samples_per_insert = r.samples_per_insert,
+                      // The rounds keep the ratio of a deterministic run.
+                      .error_buffer = config.deterministic ? kNoRatio : buffer / r.shards}};
+}
+
+caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role role,
+                      const RoleWiring& wiring) {
+  switch (role) {
+  case Role::replay: {
+    const ReplayOptions options{
+        .shard = wiring.index,
+        .shards = config.replay.shards,
+        .replicas = config.learner.replicas,
+        .in_turn = config.deterministic,
+        .in_turn_updates = takes_priorities(config),
+        .table = shard_table(config),
+        .transitions = wiring.transitions,
+        .seed = learner::split_seed(config.seed,
+                                    {kShardSeed, static_cast<std::uint64_t>(wiring.index)}),
+        .spill_folder = config.replay.disk_bytes > 0 ? config.replay.disk_folder : "",
+        .spill_bytes = static_cast<std::uint64_t>(config.replay.disk_bytes / config.replay.shards),
+        .snapshot_folder = snapshot_folder(config, Role::replay, wiring.index),
+        .snapshot_period = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::duration<double>(config.supervision.snapshot_seconds)),
+        .incarnation = wiring.incarnation,
+        .endpoint = wiring.endpoint,
+        .context = wiring.context};
+    return caf::actor_cast<caf::actor>(system.spawn(replay_actor, options));
+  }
+  case Role::parameter_server:
+    return caf::actor_cast<caf::actor>(system.spawn(
+        parameter_server_actor, wiring.context, host_options(config, wiring), wiring.incarnation));
+  case Role::learner:
+    return caf::actor_cast<caf::actor>(
+        system.spawn<caf::detached>(learner_actor, learner_options(config, wiring)));
+  case Role::environment: {
+    const EnvironmentOptions options{
+        .actor = wiring.index,
+        .incarnation = wiring.incarnation,
+        .make = [config, wiring] { return make_collector(config, wiring); },
+        .shards = wiring.shards,
+        .remote = wiring.remote_shards,
+        .transitions = wiring.transitions,
+        .first_lane = std::int64_t{wiring.index} * config.actors.environments_per_actor,
+        .insert_steps = kInsertSteps,
+        .pixels = config.environment.pixels.has_value(),
+    };
+    return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(environment_actor, options));
+  }
+  case Role::evaluator: {
+    const EvaluatorOptions options{
+        .environment = [config] { return env::make_environment(config.environment); },
+        .policy =
+            [config, transitions = wiring.transitions] {
+              return learner::make_d4pg_policy(config.agent, {transitions});
+            },
+    };
+    return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(evaluator_actor, options));
+  }
+  }
+  throw std::logic_error("no such role");
+}
+
+} // namespace troupe::actors

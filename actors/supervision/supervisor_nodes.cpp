@@ -1,0 +1,154 @@
+#include "actors/protocol/system.hpp"
+#include "actors/supervision/node_actor.hpp"
+#include "actors/supervision/node_info.hpp"
+#include "actors/supervision/supervisor_parts.hpp"
+
+namespace troupe::actors::supervision {
+
+namespace {
+
+void lose_node(Self self, const std::string& name, const std::string& why) {
+  auto& state = self->state;
+  state.node_handles.erase(name);
+  if (!state.nodes->remove(name))
+    return;
+  std::vector<ProcessKey> lost;
+  for (const auto& [key, process] : state.processes.all())
+    if (process.node == name && process.phase != Phase::absent)
+      lost.push_back(key);
+  for (const ProcessKey& key : lost)
+    lose(self, key, "its node " + name + " " + why);
+}
+
+std::map<std::string, int> role_counts(const RunConfig& config) {
+  std::map<std::string, int> counts;
+  for (const Role role :
+       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator})
+    counts[role_name(role)] = role_count(config, role);
+  return counts;
+}
+
+} // namespace
+
+void begin_nodes(Self self) {
+  auto& state = self->state;
+  const auto& deployment = state.options.deployment;
+  if (deployment.nodes)
+    state.nodes.emplace(deployment.nodes->placer, ticks(deployment.nodes->join_seconds));
+  else
+    state.node_handles[""].actor =
+        self->spawn(node_actor, NodeOptions{.start_process = deployment.start_process,
+                                            .supervisor = SupervisorActor(self)});
+}
+
+void start_process(Self self, const ProcessKey& key) {
+  auto& state = self->state;
+  wire::ProcessStart order;
+  auto& life = *order.mutable_life();
+  life.set_role(role_name(key.first));
+  life.set_index(key.second);
+  life.set_epoch(state.options.epoch);
+  life.set_incarnation(state.processes.at(key).incarnation);
+  order.set_head_port(state.options.head_port);
+  order.set_address("127.0.0.1");
+  order.set_config(state.options.config_file);
+  std::string node;
+  if (state.nodes) {
+    const Placing placing =
+        state.nodes->place(role_name(key.first), key.second, state.options.config.learner.replicas);
+    if (!placing)
+      return state.processes.wait(key, placing.problem);
+    node = placing.at->node;
+    if (state.options.deployment.nodes->pin)
+      order.set_cores(core_set_text(placing.at->cores));
+    order.mutable_gpus()->Assign(placing.at->gpus.begin(), placing.at->gpus.end());
+    order.set_address(state.nodes->up().at(node).address);
+  }
+  state.processes.place(key, node);
+  self->send(state.node_handles.at(node).actor, spawn_atom_v, encode(order));
+}
+
+caf::result<ProtoBytes> join_node(Self self, const wire::NodeInfo& info, const caf::actor& actor,
+                                  const caf::actor& agent) {
+  auto& state = self->state;
+  if (!state.nodes || state.stopping)
+    return caf::make_error(Fault::bad_request,
+                           std::string("this run ") + (state.stopping ? "ends" : "has no nodes"));
+  const NodeResources node = node_resources(info);
+  lose_node(self, node.name, "came back");
+  state.nodes->join(node, info.life(), state.processes.now());
+  state.node_handles[node.name] = {.actor = caf::actor_cast<NodeActor>(actor), .agent = agent};
+  self->monitor(agent);
+  const auto& supervision = state.options.config.supervision;
+  wire::NodeWelcome welcome;
+  welcome.set_epoch(state.options.epoch);
+  welcome.set_config(state.options.config_file);
+  welcome.set_heartbeat_seconds(supervision.heartbeat_seconds);
+  welcome.set_lost_seconds(supervision.lost_seconds);
+  return encode(welcome);
+}
+
+void take_node_beat(Self self, const std::string& name, std::uint64_t life,
+                    const caf::actor& agent) {
+  auto& state = self->state;
+  if (state.nodes && state.nodes->beat(name, life, state.processes.now()))
+    caf::anon_send(agent, beat_atom_v);
+  else
+    caf::anon_send(agent, stop_atom_v); // that life was given up
+}
+
+bool node_is_down(Self self, const caf::actor_addr& who, const std::string& why) {
+  for (const auto& [name, handles] : self->state.node_handles)
+    if (handles.agent && handles.agent.address() == who) {
+      if (!self->state.stopping)
+        lose_node(self, std::string(name), "is gone: " + why);
+      return true;
+    }
+  return false;
+}
+
+void watch_nodes(Self self) {
+  auto& state = self->state;
+  if (!state.nodes)
+    return;
+  if (const auto problem =
+          state.nodes->place_all(role_counts(state.options.config), state.processes.now());
+      !problem.empty())
+    caf::anon_send(state.options.listener, lost_atom_v, static_cast<std::uint8_t>(Role::replay),
+                   std::int32_t{0}, "it has no place: " + problem, false);
+  const double patience = state.options.config.supervision.lost_seconds;
+  for (const auto& name : state.nodes->silent_since(state.processes.now() - ticks(patience)))
+    lose_node(self, name, "sent no heartbeat for " + number(patience) + " s");
+}
+
+void stop_nodes(Self self) {
+  self->state.nodes_left = self->state.node_handles.size();
+  const auto& nodes = self->state.options.deployment.nodes;
+  const bool over = !nodes || !nodes->head_comes_back || !nodes->head_comes_back();
+  for (auto& [name, node] : self->state.node_handles)
+    self->request(node.actor, kRequestDeadline, stop_atom_v)
+        .then(
+            [self, over, agent = node.agent](done_atom) {
+              --self->state.nodes_left;
+              if (agent && over)
+                caf::anon_send(agent, done_atom_v);
+              else if (agent)
+                caf::anon_send(agent, stop_atom_v);
+            },
+            [self](const caf::error&) { --self->state.nodes_left; });
+}
+
+std::string scale_environments(Self self, std::int32_t count) {
+  auto& state = self->state;
+  auto& environments = state.options.config.actors.environment;
+  if (count < 1)
+    return "there must be at least one environment actor";
+  if (state.nodes)
+    if (auto problem = state.nodes->reserve(role_name(Role::environment), environments, count);
+        !problem.empty())
+      return problem;
+  environments = count;
+  return {};
+}
+
+} // namespace troupe::actors::supervision

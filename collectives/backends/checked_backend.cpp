@@ -1,0 +1,258 @@
+#include "collectives/backends/checked_backend.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "collectives/backends/reduce.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{200}; // between checks for lost ranks
+
+std::string first_line(const std::exception& error) { // LibTorch's errors carry a page of stack
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+/// The inner backend's work; its failure poisons the group.
+class CheckedWork : public c10d::Work {
+public:
+  CheckedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<ControlMesh> mesh,
+              const Fingerprint& call, const CheckedBackend::Options& options,
+              std::shared_ptr<std::atomic<bool>> gave_up)
+      : inner_(std::move(inner)),
+        mesh_(std::move(mesh)),
+        call_(call),
+        watches_(options.holds_thread),
+        goodbye_(options.goodbye),
+        gave_up_(std::move(gave_up)) {}
+
+  bool isCompleted() override { return inner_->isCompleted(); }
+  bool isSuccess() const override { return inner_->isSuccess(); }
+  std::exception_ptr exception() const override { return inner_->exception(); }
+  std::vector<at::Tensor> result() override { return inner_->result(); }
+  void synchronize() override { inner_->synchronize(); }
+  void abort() override { inner_->abort(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return inner_->getFuture(); }
+
+  bool wait(milliseconds timeout) override {
+    try {
+      if (watches_)
+        watch(timeout);
+      return inner_->wait(timeout);
+    } catch (const CollectiveError&) {
+      throw;
+    } catch (const std::exception& error) {
+      mesh_->data_failed(call_, first_line(error));
+    }
+  }
+
+private:
+  /// Waits until the work is complete or the deadline has passed. Throws if a rank aborted, or left
+  /// long ago.
+  void watch(milliseconds timeout) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    std::optional<Clock::time_point> left;
+    while (!ends_within(kLook) && (timeout == kNoTimeout || Clock::now() - start < timeout)) {
+      try {
+        if (mesh_->someone_left() && !left)
+          left = Clock::now();
+        if (left && Clock::now() - *left > goodbye_)
+          mesh_->data_failed(call_, "a rank left");
+      } catch (const CollectiveError&) {
+        gave_up_->store(true);
+        throw;
+      }
+    }
+  }
+
+  bool ends_within(milliseconds time) {
+    try {
+      inner_->wait(time);
+    } catch (const std::exception&) { // the cause that wait() finds, unless it is the deadline
+      return inner_->isCompleted();
+    }
+    return true;
+  }
+
+  c10::intrusive_ptr<c10d::Work> inner_;
+  std::shared_ptr<ControlMesh> mesh_;
+  Fingerprint call_;
+  bool watches_;
+  milliseconds goodbye_;
+  std::shared_ptr<std::atomic<bool>> gave_up_;
+};
+
+} // namespace
+
+CheckedBackend::CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner,
+                               std::shared_ptr<ControlMesh> mesh, const Options& options)
+    : GuardedBackend(inner->getRank(), inner->getSize()),
+      inner_(std::move(inner)),
+      mesh_(std::move(mesh)),
+      options_(options) {}
+
+CheckedBackend::~CheckedBackend() {
+  if (gave_up_->load())
+    std::thread([inner = std::move(inner_)] {}).detach();
+}
+
+void CheckedBackend::poison(const std::string& message) {
+  mesh_->abort(message);
+}
+
+void CheckedBackend::require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind) {
+  if (!can_reduce(tensor.scalar_type(), op))
+    refuse(kind, std::string(op_name(op)) + " of " + type_name(tensor.scalar_type())
+                     + " is not defined; convert it to a floating-point type");
+}
+
+int CheckedBackend::root_of(std::int64_t root, Kind kind) {
+  if (root < 0 || root >= getSize())
+    refuse(kind, "root " + std::to_string(root) + " is not a rank; there are "
+                     + std::to_string(getSize()));
+  return static_cast<int>(root);
+}
+
+template <class Start>
+CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Tensor> result,
+                                           const at::Tensor& mean_of, Start start) {
+  const auto agreed = mesh_->agree(call);
+  if (std::all_of(result.begin(), result.end(), [](const auto& t) { return t.numel() == 0; }))
+    return done_work(std::move(result));
+  Work inner;
+  try {
+    inner = start();
+  } catch (const std::exception& error) {
+    mesh_->data_failed(agreed, first_line(error));
+  }
+  auto work = c10::make_intrusive<CheckedWork>(inner, mesh_, agreed, options_, gave_up_);
+  if (!mean_of.defined())
+    return work;
+  work->wait(kNoTimeout);
+  const at::NoGradGuard guard;
+  at::Tensor(mean_of).div_(getSize());
+  return done_work(std::move(result));
+}
+
+CheckedBackend::Work CheckedBackend::allreduce(std::vector<at::Tensor>& tensors,
+                                               const c10d::AllreduceOptions& options) {
+  auto& tensor = only(tensors, Kind::all_reduce);
+  const auto op = operation(options.reduceOp);
+  require_arithmetic(tensor, op, Kind::all_reduce);
+  auto inner = options;
+  const bool divide = op == ReduceOp::mean && !options_.averages;
+  if (divide)
+    inner.reduceOp = c10d::ReduceOp::SUM;
+  return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op)), tensors,
+               divide ? tensor : at::Tensor(), [&] { return inner_->allreduce(tensors, inner); });
+}
+
+CheckedBackend::Work CheckedBackend::broadcast(std::vector<at::Tensor>& tensors,
+                                               const c10d::BroadcastOptions& options) {
+  auto& tensor = only(tensors, Kind::broadcast);
+  const auto root = root_of(options.rootRank, Kind::broadcast);
+  return start(fingerprint_of(Kind::broadcast, tensor, Fingerprint::kNoOp, root), tensors, {},
+               [&] { return inner_->broadcast(tensors, options); });
+}
+
+CheckedBackend::Work CheckedBackend::allgather(std::vector<std::vector<at::Tensor>>& outputs,
+                                               std::vector<at::Tensor>& inputs,
+                                               const c10d::AllgatherOptions& options) {
+  auto& input = only(inputs, Kind::all_gather);
+  if (outputs.size() != 1 || outputs[0].size() != static_cast<std::size_t>(getSize()))
+    refuse(Kind::all_gather, "one list of as many outputs as ranks is taken");
+  return start(fingerprint_of(Kind::all_gather, input), outputs[0], {},
+               [&] { return inner_->allgather(outputs, inputs, options); });
+}
+
+CheckedBackend::Work CheckedBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                                     const c10d::AllgatherOptions& options) {
+  std::vector<at::Tensor> inputs{input};
+  return start(
+      fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output}, {},
+      [&] { // flat: Gloo takes the first dimension for the ranks, even if there is one rank
+        auto from = input.contiguous().view({-1});
+        auto to = output.view({-1});
+        return inner_->_allgather_base(to, from, options);
+      });
+}
+
+CheckedBackend::Work
+CheckedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                     const c10d::ReduceScatterOptions& options) {
+  std::vector<at::Tensor> inputs{input};
+  only(inputs, Kind::reduce_scatter);
+  const auto op = operation(options.reduceOp);
+  require_arithmetic(input, op, Kind::reduce_scatter);
+  auto inner = options;
+  const bool divide = op == ReduceOp::mean && !options_.averages;
+  if (divide)
+    inner.reduceOp = c10d::ReduceOp::SUM;
+  return start(fingerprint_of(Kind::reduce_scatter, input, static_cast<int>(op)), {output},
+               divide ? output : at::Tensor(),
+               [&] { return inner_->_reduce_scatter_base(output, input, inner); });
+}
+
+CheckedBackend::Work CheckedBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                                   std::vector<int64_t>& output_splits,
+                                                   std::vector<int64_t>& input_splits,
+                                                   const c10d::AllToAllOptions& options) {
+  std::vector<at::Tensor> inputs{input};
+  auto call = fingerprint_of(Kind::all_to_all, only(inputs, Kind::all_to_all));
+  if (!output_splits.empty() || !input_splits.empty()) {
+    call.dimensions = Fingerprint::kNoShape;
+    call.shape = {};
+  }
+  return start(call, {output}, {}, [&] {
+    return inner_->alltoall_base(output, input, output_splits, input_splits, options);
+  });
+}
+
+CheckedBackend::Work CheckedBackend::reduce(std::vector<at::Tensor>& tensors,
+                                            const c10d::ReduceOptions& options) {
+  auto& tensor = only(tensors, Kind::all_reduce);
+  const auto op = operation(options.reduceOp);
+  const auto root = root_of(options.rootRank, Kind::all_reduce);
+  require_arithmetic(tensor, op, Kind::all_reduce);
+  auto inner = options;
+  const bool divide = op == ReduceOp::mean && !options_.averages;
+  if (divide)
+    inner.reduceOp = c10d::ReduceOp::SUM;
+  return start(fingerprint_of(Kind::all_reduce, tensor, static_cast<int>(op), root), tensors,
+               divide && root == getRank() ? tensor : at::Tensor(),
+               [&] { return inner_->reduce(tensors, inner); });
+}
+
+CheckedBackend::Work CheckedBackend::gather(std::vector<std::vector<at::Tensor>>& outputs,
+                                            std::vector<at::Tensor>& inputs,
+                                            const c10d::GatherOptions& options) {
+  auto& input = only(inputs, Kind::all_gather);
+  const auto root = root_of(options.rootRank, Kind::all_gather);
+  return start(fingerprint_of(Kind::all_gather, input, Fingerprint::kNoOp, root), {input}, {},
+               [&] { return inner_->gather(outputs, inputs, options); });
+}
+
+CheckedBackend::Work CheckedBackend::scatter(std::vector<at::Tensor>& outputs,
+                                             std::vector<std::vector<at::Tensor>>& inputs,
+                                             const c10d::ScatterOptions& options) {
+  auto& output = only(outputs, Kind::broadcast);
+  const auto root = root_of(options.rootRank, Kind::broadcast);
+  return start(fingerprint_of(Kind::broadcast, output, Fingerprint::kNoOp, root), outputs, {},
+               [&] { return inner_->scatter(outputs, inputs, options); });
+}
+
+CheckedBackend::Work CheckedBackend::barrier(const c10d::BarrierOptions& options) {
+  const auto agreed = mesh_->agree(Fingerprint{});
+  if (!options_.inner_barrier)
+    return done_work({});
+  return c10::make_intrusive<CheckedWork>(inner_->barrier(options), mesh_, agreed, options_,
+                                          gave_up_);
+}
+
+} // namespace troupe::collectives

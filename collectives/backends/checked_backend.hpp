@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+
+#include "collectives/backends/guarded_backend.hpp"
+#include "collectives/mesh/control_mesh.hpp"
+
+namespace troupe::collectives {
+
+/// LibTorch's backend with checks: before each collective the ranks agree on its fingerprint over a
+/// control mesh; a failure while data move is reported to all. Work is as asynchronous as the inner
+/// backend's, but every call first waits until all ranks have made it.
+class CheckedBackend : public GuardedBackend {
+public:
+  struct Options {
+    std::string name; // "gloo"
+    c10::DeviceType device = at::kCPU;
+    bool averages = false;      // the inner backend has a mean of its own
+    bool inner_barrier = false; // a barrier also orders the device's work, not only the callers
+    /// Waiting for its work blocks the thread, which checks meanwhile for ranks that died or
+    /// aborted: Gloo may miss a peer's end, and then waits for its whole timeout.
+    bool holds_thread = false;
+    std::chrono::milliseconds goodbye{5000}; // for data that a rank sent before it left
+  };
+
+  CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner, std::shared_ptr<ControlMesh> mesh,
+                 const Options& options);
+  /// Does not wait for an abandoned inner collective: the inner backend is destroyed on another
+  /// thread once it is complete.
+  ~CheckedBackend() override;
+
+  const std::string getBackendName() const override { return options_.name; }
+  c10::DeviceType device_type() const override { return options_.device; }
+  void poison(const std::string& message) override;
+
+  using Work = c10::intrusive_ptr<c10d::Work>;
+  Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  Work reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
+  Work broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  Work allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+                 const c10d::AllgatherOptions& options) override;
+  Work _allgather_base(at::Tensor& output, at::Tensor& input,
+                       const c10d::AllgatherOptions& options) override;
+  Work gather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+              const c10d::GatherOptions& options) override;
+  Work scatter(std::vector<at::Tensor>& outputs, std::vector<std::vector<at::Tensor>>& inputs,
+               const c10d::ScatterOptions& options) override;
+  Work _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                            const c10d::ReduceScatterOptions& options) override;
+  Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_splits,
+                     std::vector<int64_t>& input_splits,
+                     const c10d::AllToAllOptions& options) override;
+  Work barrier(const c10d::BarrierOptions& options) override;
+
+private:
+  /// Starts the inner collective after agreement; `mean_of`: divided by the ranks afterwards.
+  template <class Start>
+  Work start(Fingerprint call, std::vector<at::Tensor> result, const at::Tensor& mean_of,
+             Start start);
+  int root_of(std::int64_t root, Kind kind);
+  void require_arithmetic(const at::Tensor& tensor, ReduceOp op, Kind kind);
+
+  c10::intrusive_ptr<c10d::Backend> inner_;
+  std::shared_ptr<ControlMesh> mesh_;
+  Options options_;
+  std::shared_ptr<std::atomic<bool>> gave_up_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+} // namespace troupe::collectives

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "collectives/communicator.hpp"
+#include "collectives/mesh/fingerprint.hpp"
+
+namespace troupe::collectives {
+
+/// A c10d backend that checks every collective across ranks before data moves, and that can be
+/// poisoned: the base of FlatBackend and of the checked wrapper around LibTorch's backends.
+class GuardedBackend : public c10d::Backend {
+public:
+  using Backend::Backend;
+
+  /// Every later call on any rank throws CollectiveError(message). Any thread.
+  virtual void poison(const std::string& message) = 0;
+
+  /// The device whose tensors it takes.
+  virtual c10::DeviceType device_type() const { return at::kCPU; }
+
+  /// c10d's lists of collectives: one after the other.
+  using Work = c10::intrusive_ptr<c10d::Work>;
+  Work allreduce_coalesced(std::vector<at::Tensor>& tensors,
+                           const c10d::AllreduceCoalescedOptions& options) override;
+  Work allgather_coalesced(std::vector<std::vector<at::Tensor>>& outputs,
+                           std::vector<at::Tensor>& inputs,
+                           const c10d::AllgatherOptions& options) override;
+  Work allgather_into_tensor_coalesced(std::vector<at::Tensor>& outputs,
+                                       std::vector<at::Tensor>& inputs,
+                                       const c10d::AllgatherOptions& options) override;
+  Work reduce_scatter_tensor_coalesced(std::vector<at::Tensor>& outputs,
+                                       std::vector<at::Tensor>& inputs,
+                                       const c10d::ReduceScatterOptions& options) override;
+
+protected:
+  /// Converts c10d's operation. Throws CollectiveError on unsupported ones (bitwise, premul).
+  static ReduceOp operation(const c10d::ReduceOp& op);
+
+  /// The only tensor of a c10d list, checked: dense and on this device. A caller's error poisons
+  /// the group (the other ranks would wait for this one).
+  at::Tensor& only(std::vector<at::Tensor>& tensors, Kind kind);
+  [[noreturn]] void refuse(Kind kind, const std::string& rule);
+};
+
+/// A completed collective.
+c10::intrusive_ptr<c10d::Work> done_work(std::vector<at::Tensor> result);
+
+c10d::ReduceOp to_c10d(ReduceOp op);
+
+} // namespace troupe::collectives

@@ -1,0 +1,72 @@
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "collectives/backends/backend_communicator.hpp"
+#include "collectives/backends/checked_backend.hpp"
+#include "collectives/backends/module_file.hpp"
+#include "collectives/backends/nccl_module.hpp"
+#include "collectives/rendezvous/over_store.hpp"
+#include "collectives/rendezvous/rendezvous.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+#ifdef TROUPE_NCCL_MODULE
+constexpr const char* kWithoutNccl = "";
+#else
+constexpr const char* kWithoutNccl =
+    "this build has no NCCL: no CUDA toolkit with nccl.h was found at configure; install one and "
+    "configure with -DTROUPE_CUDA=ON";
+#endif
+
+ModuleFile<NcclModule> load_nccl_module() {
+  auto loaded = load_module<NcclModule>("troupe_nccl", kWithoutNccl);
+  if (loaded.module && loaded.module->device_count() < 1)
+    return {nullptr, "no CUDA device is visible; see nvidia-smi and CUDA_VISIBLE_DEVICES"};
+  return loaded;
+}
+
+} // namespace
+
+std::string nccl_unavailable_reason() {
+  return load_nccl_module().reason;
+}
+
+int cuda_device_count() {
+  const auto loaded = load_nccl_module();
+  return loaded.module ? loaded.module->device_count() : 0;
+}
+
+StoreFactory nccl_over_store(int device, const std::string& interface_host) {
+  const auto loaded = load_nccl_module();
+  if (!loaded.module)
+    throw std::runtime_error("NCCL cannot be used: " + loaded.reason);
+  if (device < 0 || device >= loaded.module->device_count())
+    throw std::invalid_argument("device " + std::to_string(device) + " must be in [0, "
+                                + std::to_string(loaded.module->device_count())
+                                + "), the CUDA devices that are visible");
+  return [module = loaded.module, device,
+          interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                          const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
+    const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
+    auto inner = module->make(c10::make_intrusive<c10d::PrefixStore>("nccl", store), rank, size,
+                              device, options.timeout.count());
+    CheckedBackend::Options checked;
+    checked.name = "nccl";
+    checked.device = at::kCUDA;
+    checked.averages = true;
+    checked.inner_barrier = true;
+    return std::make_unique<BackendCommunicator>(
+        c10::make_intrusive<CheckedBackend>(std::move(inner), mesh, checked),
+        at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device)));
+  };
+}
+
+std::unique_ptr<Communicator> make_nccl_communicator(const std::string& host, int port, int rank,
+                                                     int size, int device,
+                                                     const CommunicatorOptions& options,
+                                                     const std::string& interface_host) {
+  const auto make = nccl_over_store(device, interface_host);
+  return make(make_rendezvous(host, port, rank, size, options), rank, size, options);
+}
+
+} // namespace troupe::collectives

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::collectives {
+
+struct Endpoint {
+  std::string host;
+  int port = 0; // 0: none was given
+};
+
+/// "10.0.0.1:2222", "[::1]:2222", "node7:2222"; without a port only if `port_optional`. Bytes from
+/// outside: throws std::invalid_argument saying what is wrong.
+Endpoint parse_endpoint(std::string_view text, bool port_optional = false);
+
+/// The contents of the variable TF_CONFIG: {"cluster": {"worker": ["host:port", …], "chief": […],
+/// "ps": […], "evaluator": […]}, "task": {"type": "worker", "index": 0}}.
+struct TfConfig {
+  std::map<std::string, std::vector<Endpoint>> cluster; // by role
+  std::string role;
+  int index = 0;
+};
+
+/// Throws std::invalid_argument with the key and the rule: at most one chief; a task of the cluster
+/// (an evaluator may be missing from it); no address twice.
+TfConfig parse_tf_config(std::string_view text);
+
+struct HostSlots {
+  Endpoint host;
+  int slots = 1; // ranks on it
+};
+
+/// The project's file of hosts, one a line, "# …" a comment:
+///   10.0.0.1:29500 slots=4    rank 0's line names the port of the rendezvous
+///   10.0.0.2 slots=4
+/// Throws std::invalid_argument with the line and the rule.
+std::vector<HostSlots> parse_host_file(std::string_view text);
+
+} // namespace troupe::collectives

@@ -1,0 +1,397 @@
+#include "collectives/rendezvous/process_topology.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#define XXH_INLINE_ALL // nothing to link for those who use the installed library
+#include <xxhash.h>
+
+#include "collectives/rendezvous/node_list.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr std::uint64_t kFirstStepAside = 0xfffffff0; // Slurm's batch script is a step up here
+
+/// Variables, read strictly.
+class Variables {
+public:
+  explicit Variables(const Environment& environment) : environment_(environment) {}
+
+  bool has(const std::string& name) const { return environment_(name).has_value(); }
+
+  std::string text(const std::string& name, const std::string& otherwise = {}) const {
+    return environment_(name).value_or(otherwise);
+  }
+
+  /// A whole number in [low, high]; `partner` is what is set and asks for it.
+  int number(const std::string& name, int low, int high, const std::string& partner) const {
+    const auto value = environment_(name);
+    if (!value)
+      throw std::invalid_argument(name + " is not set, but " + partner
+                                  + " is; set both, or unset both");
+    int result = 0;
+    const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), result);
+    if (error != std::errc() || end != value->data() + value->size() || result < low
+        || result > high)
+      refuse(name, "must be a whole number in [" + std::to_string(low) + ", " + std::to_string(high)
+                       + "]");
+    return result;
+  }
+  int number(const std::string& name, int low, int high, int otherwise) const {
+    return has(name) ? number(name, low, high, std::string()) : otherwise;
+  }
+
+  [[noreturn]] void refuse(const std::string& name, const std::string& rule) const {
+    throw std::invalid_argument(name + " is \"" + text(name) + "\"; it " + rule
+                                + "; correct it, or name another source of the topology");
+  }
+
+private:
+  const Environment& environment_;
+};
+
+/// MASTER_ADDR and MASTER_PORT: both or neither.
+bool take_master(const Variables& variables, ProcessTopology& place) {
+  if (!variables.has("MASTER_ADDR") && !variables.has("MASTER_PORT"))
+    return false;
+  if (!variables.has("MASTER_ADDR"))
+    throw std::invalid_argument(
+        "MASTER_ADDR is not set, but MASTER_PORT is; set both, or unset both");
+  place.rendezvous_port = variables.number("MASTER_PORT", 1, 65535, "MASTER_ADDR");
+  try {
+    place.rendezvous_host = variables.text("MASTER_ADDR");
+    if (place.rendezvous_host.find(':') == std::string::npos)
+      parse_endpoint(place.rendezvous_host, true);
+  } catch (const std::invalid_argument& error) {
+    variables.refuse("MASTER_ADDR", std::string("is no host: ") + error.what());
+  }
+  return true;
+}
+
+/// All on one host: loopback, and a port that all processes of the job derive equally.
+void stay_at_home(ProcessTopology& place, std::uint64_t job) {
+  constexpr std::uint64_t kFirst = 20'000, kPorts = 10'000; // below the ports that systems assign
+  place.rendezvous_host = "127.0.0.1";
+  place.rendezvous_port = static_cast<int>(kFirst + job % kPorts);
+  place.address = "127.0.0.1";
+}
+
+/// The same on every host.
+std::uint64_t hash_of(const std::string& text) {
+  return XXH3_64bits(text.data(), text.size());
+}
+
+/// The node from the local size, if ranks fill the hosts one after another.
+void number_nodes(ProcessTopology& place) {
+  const bool even =
+      place.size % place.local_size == 0 && place.rank % place.local_size == place.local_rank;
+  place.nodes = even ? place.size / place.local_size : 0;
+  place.node = even ? place.rank / place.local_size : -1;
+}
+
+void read_local(const Variables& variables, ProcessTopology& place, const std::string& rank,
+                const std::string& size) {
+  if (!variables.has(rank) && !variables.has(size)) { // nothing said: alone on this host, or all
+    place.local_rank = place.size == 1 ? 0 : place.rank;
+    place.local_size = place.size;
+    return;
+  }
+  place.local_size = variables.number(size, 1, place.size, rank);
+  place.local_rank = variables.number(rank, 0, place.local_size - 1, size);
+}
+
+// --- the sources; each is called when its first variable is set
+
+ProcessTopology from_hosts(const Variables& variables, const ReadFile& read_file) {
+  ProcessTopology place;
+  place.source = "hosts";
+  std::vector<HostSlots> hosts;
+  try {
+    hosts = parse_host_file(read_file(variables.text("TROUPE_HOSTS")));
+  } catch (const std::exception& error) {
+    variables.refuse("TROUPE_HOSTS", std::string("must name a file of hosts: ") + error.what());
+  }
+  std::int64_t total = 0;
+  for (const auto& host : hosts)
+    total += host.slots;
+  if (total > kMostRanks)
+    variables.refuse("TROUPE_HOSTS", "has " + std::to_string(total) + " slots; at most "
+                                         + std::to_string(kMostRanks) + " are taken");
+  place.size = static_cast<int>(total);
+  place.rank = variables.number("TROUPE_RANK", 0, place.size - 1, "TROUPE_HOSTS");
+  place.role_index = place.rank;
+  place.nodes = static_cast<int>(hosts.size());
+  place.local_rank = place.rank;
+  while (place.local_rank >= hosts[static_cast<std::size_t>(place.node)].slots)
+    place.local_rank -= hosts[static_cast<std::size_t>(place.node++)].slots;
+  const auto& mine = hosts[static_cast<std::size_t>(place.node)];
+  place.local_size = mine.slots;
+  place.address = mine.host.host;
+  place.rendezvous_host = hosts[0].host.host;
+  place.rendezvous_port = hosts[0].host.port;
+  if (place.rendezvous_port == 0 && place.size > 1)
+    variables.refuse("TROUPE_HOSTS", "must give the first host a port, \"" + place.rendezvous_host
+                                         + ":29500\", where rank 0 serves the rendezvous");
+  return place;
+}
+
+ProcessTopology from_torchrun(const Variables& variables) {
+  ProcessTopology place;
+  place.source = "torchrun";
+  place.size = variables.number("WORLD_SIZE", 1, kMostRanks, "RANK");
+  place.rank = variables.number("RANK", 0, place.size - 1, "WORLD_SIZE");
+  place.role_index = place.rank;
+  const bool master = take_master(variables, place);
+  if (!master && place.size > 1)
+    throw std::invalid_argument("MASTER_ADDR and MASTER_PORT are not set, but RANK and WORLD_SIZE "
+                                "are; set them to where rank 0 serves the rendezvous");
+  place.rendezvous_served = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  place.attempt = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMostRanks, 0);
+  if (!variables.has("LOCAL_WORLD_SIZE") && variables.has("LOCAL_RANK")) { // set by hand, often
+    place.local_rank = variables.number("LOCAL_RANK", 0, place.rank, "RANK");
+    place.local_size = is_loopback(place.rendezvous_host) ? place.size : place.local_rank + 1;
+  } else {
+    read_local(variables, place, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
+  }
+  number_nodes(place);
+  if (variables.has("GROUP_RANK") || variables.has("GROUP_WORLD_SIZE")) {
+    place.nodes = variables.number("GROUP_WORLD_SIZE", 1, place.size, "GROUP_RANK");
+    place.node = variables.number("GROUP_RANK", 0, place.nodes - 1, "GROUP_WORLD_SIZE");
+  }
+  const bool at_rank_0 = place.local_size == place.size || place.rank == 0;
+  place.address = at_rank_0 || is_loopback(place.rendezvous_host) ? place.rendezvous_host : "";
+  return place;
+}
+
+ProcessTopology from_tf_config(const Variables& variables) {
+  const auto config = parse_tf_config(variables.text("TF_CONFIG"));
+  ProcessTopology place;
+  place.source = "tf_config";
+  place.cluster = config.cluster;
+  place.role = config.role;
+  place.role_index = config.index;
+  const auto of = [&](const std::string& role) {
+    const auto found = config.cluster.find(role);
+    return found == config.cluster.end() ? std::vector<Endpoint>() : found->second;
+  };
+  auto group = of("chief");
+  const int chiefs = static_cast<int>(group.size());
+  const auto workers = of("worker");
+  group.insert(group.end(), workers.begin(), workers.end());
+  place.rendezvous_host = group[0].host;
+  place.rendezvous_port = group[0].port;
+  place.rank = config.index + (config.role == "worker" ? chiefs : 0);
+  if (config.role != "worker" && config.role != "chief")
+    group = of(config.role);
+  if (group.empty()) { // an evaluator outside the cluster
+    place.address = "";
+    place.size = config.index + 1;
+    return place;
+  }
+  place.size = static_cast<int>(group.size());
+  place.address = group[static_cast<std::size_t>(place.rank)].host;
+  std::vector<std::string> hosts;
+  place.local_size = 0;
+  for (int rank = 0; rank < place.size; ++rank) {
+    const auto& host = group[static_cast<std::size_t>(rank)].host;
+    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end())
+      hosts.push_back(host);
+    if (host != place.address)
+      continue;
+    place.local_rank += rank < place.rank ? 1 : 0;
+    ++place.local_size;
+  }
+  place.nodes = static_cast<int>(hosts.size());
+  place.node =
+      static_cast<int>(std::find(hosts.begin(), hosts.end(), place.address) - hosts.begin());
+  return place;
+}
+
+/// Open MPI's and MPICH's variables say the same under different names.
+ProcessTopology from_mpi(const Variables& variables, const std::string& source,
+                         const std::string& rank, const std::string& size,
+                         const std::string& local_rank, const std::string& local_size,
+                         const std::string& job) {
+  ProcessTopology place;
+  place.source = source;
+  place.size = variables.number(size, 1, kMostRanks, rank);
+  place.rank = variables.number(rank, 0, place.size - 1, size);
+  place.role_index = place.rank;
+  read_local(variables, place, local_rank, local_size);
+  number_nodes(place);
+  const bool one_host = place.local_size == place.size;
+  if (one_host)
+    stay_at_home(place, hash_of(variables.text(job)));
+  else
+    place.rendezvous_host = place.address = "";
+  if (take_master(variables, place))
+    place.address = one_host || place.rank == 0 ? place.rendezvous_host : "";
+  return place;
+}
+
+ProcessTopology from_slurm(const Variables& variables) {
+  ProcessTopology place;
+  place.source = "slurm";
+  const bool step = variables.has("SLURM_STEP_NUM_TASKS");
+  place.size = variables.number(step ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS", 1, kMostRanks,
+                                "SLURM_PROCID");
+  place.rank = variables.number("SLURM_PROCID", 0, place.size - 1, "SLURM_NTASKS");
+  place.role_index = place.rank;
+  const char* list =
+      variables.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
+  std::vector<std::string> nodes;
+  try {
+    nodes = expand_node_list(variables.text(list));
+  } catch (const std::invalid_argument& error) {
+    variables.refuse(list, std::string("must be a list of nodes: ") + error.what());
+  }
+  place.nodes = static_cast<int>(nodes.size());
+  const char* count =
+      variables.has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+  if (variables.has(count)
+      && variables.number(count, 1, static_cast<int>(kMostNodes), list) != place.nodes)
+    variables.refuse(count, "contradicts " + std::string(list) + ", which has "
+                                + std::to_string(place.nodes) + " nodes");
+  place.node = variables.number("SLURM_NODEID", 0, place.nodes - 1, "SLURM_PROCID");
+  place.local_rank = variables.number("SLURM_LOCALID", 0, place.rank, "SLURM_PROCID");
+  const char* tasks = variables.has("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE"
+                                                                 : "SLURM_TASKS_PER_NODE";
+  std::vector<int> counts(nodes.size(), (place.size + place.nodes - 1) / place.nodes);
+  if (variables.has(tasks)) {
+    try {
+      counts = expand_task_counts(variables.text(tasks));
+    } catch (const std::invalid_argument& error) {
+      variables.refuse(tasks, std::string("must be counts of tasks: ") + error.what());
+    }
+  }
+  if (static_cast<std::size_t>(place.node) >= counts.size()
+      || counts[static_cast<std::size_t>(place.node)] <= place.local_rank)
+    variables.refuse(tasks, "has no room for SLURM_LOCALID " + std::to_string(place.local_rank)
+                                + " on node " + std::to_string(place.node));
+  place.local_size = std::min(place.size, counts[static_cast<std::size_t>(place.node)]);
+  const auto job = hash_of(variables.text("SLURM_JOB_ID") + "." + variables.text("SLURM_STEP_ID"));
+  stay_at_home(place, job);
+  if (place.nodes > 1) {
+    place.rendezvous_host = nodes[0];
+    place.address = nodes[static_cast<std::size_t>(place.node)];
+  }
+  if (take_master(variables, place) && place.nodes == 1)
+    place.address = place.rendezvous_host;
+  return place;
+}
+
+/// Whether this is a task that srun started: the batch script itself looks like rank 0 of all.
+bool in_slurm_step(const Variables& variables) {
+  const auto step = variables.text("SLURM_STEP_ID");
+  std::uint64_t id = 0;
+  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), id);
+  return error == std::errc() && end == step.data() + step.size() && id < kFirstStepAside
+         && variables.has("SLURM_PROCID");
+}
+
+} // namespace
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+ProcessTopology topology_from(const Environment& environment, const ReadFile& read_file,
+                              const std::string& source) {
+  const Variables variables(environment);
+  const auto either = [&](const char* a, const char* b) {
+    return variables.has(a) || variables.has(b);
+  };
+  const auto mpi = [&](const std::string& name, const char* rank, const char* size,
+                       const char* local_rank, const char* local_size, const char* job) {
+    return from_mpi(variables, name, rank, size, local_rank, local_size, job);
+  };
+  struct Source {
+    std::string name;
+    bool there;
+    std::function<ProcessTopology()> read;
+  };
+  const Source sources[] = {
+      {"hosts", either("TROUPE_HOSTS", "TROUPE_RANK"),
+       [&] {
+         if (!variables.has("TROUPE_HOSTS"))
+           throw std::invalid_argument(
+               "TROUPE_HOSTS is not set, but TROUPE_RANK is; set both, or unset both");
+         return from_hosts(variables, read_file);
+       }},
+      {"torchrun", either("RANK", "WORLD_SIZE"), [&] { return from_torchrun(variables); }},
+      {"tf_config", variables.has("TF_CONFIG"), [&] { return from_tf_config(variables); }},
+      {"open_mpi", either("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+       [&] {
+         return mpi("open_mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                    "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                    variables.has("PMIX_NAMESPACE") ? "PMIX_NAMESPACE" : "OMPI_MCA_ess_base_jobid");
+       }},
+      {"mpich", either("PMI_RANK", "PMI_SIZE"),
+       [&] {
+         return mpi("mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+                    variables.has("PMI_PORT") ? "PMI_PORT" : "PMI_JOBID");
+       }},
+      {"slurm", in_slurm_step(variables), [&] { return from_slurm(variables); }},
+      {"single", true, [] { return ProcessTopology(); }},
+  };
+  std::optional<ProcessTopology> chosen;
+  for (const auto& entry : sources) {
+    if (source == "auto" ? !entry.there || (chosen && entry.name == "slurm") : entry.name != source)
+      continue;
+    if (!entry.there)
+      throw std::invalid_argument("place: the source \"" + source
+                                  + "\" has set none of its variables here; start the program by "
+                                    "it, or choose \"auto\"");
+    if (chosen && entry.name == "single")
+      continue;
+    const auto place = entry.read();
+    if (!chosen)
+      chosen = place;
+    else if (chosen->role != "ps" && chosen->role != "evaluator" && place.role != "ps"
+             && place.role != "evaluator"
+             && (chosen->rank != place.rank || chosen->size != place.size))
+      throw std::invalid_argument(
+          "place: " + chosen->source + " says rank " + std::to_string(chosen->rank) + " of "
+          + std::to_string(chosen->size) + ", " + place.source + " says rank "
+          + std::to_string(place.rank) + " of " + std::to_string(place.size)
+          + "; unset the variables of one, or name the source to use");
+  }
+  if (!chosen)
+    throw std::invalid_argument("place: there is no source \"" + source
+                                + "\"; choose auto, hosts, torchrun, tf_config, open_mpi, mpich, "
+                                  "slurm or single");
+  if (variables.has("TROUPE_ADDRESS")) {
+    chosen->address = variables.text("TROUPE_ADDRESS");
+    try {
+      if (chosen->address.find(':') == std::string::npos)
+        parse_endpoint(chosen->address, true);
+    } catch (const std::invalid_argument& error) {
+      variables.refuse("TROUPE_ADDRESS", std::string("must be a host: ") + error.what());
+    }
+  }
+  return *chosen;
+}
+
+ProcessTopology topology_of_this_process(const std::string& source) {
+  return topology_from(
+      [](const std::string& name) -> std::optional<std::string> {
+        const char* value = std::getenv(name.c_str());
+        return value ? std::optional<std::string>(value) : std::nullopt;
+      },
+      [](const std::string& path) {
+        std::ifstream file(path);
+        std::ostringstream text;
+        if (!file || !(text << file.rdbuf()))
+          throw std::runtime_error("cannot read " + path);
+        return text.str();
+      },
+      source);
+}
+
+} // namespace troupe::collectives

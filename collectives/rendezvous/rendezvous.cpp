@@ -1,0 +1,101 @@
+#include "collectives/rendezvous/rendezvous.hpp"
+
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <thread>
+
+#include "collectives/mesh/no_pipe_signal.hpp"
+#include "collectives/mesh/socket.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{20};
+
+/// LibTorch's server would listen on every interface, so it gets a bound socket.
+c10::intrusive_ptr<c10d::Store> serve(const std::string& host, Socket listener,
+                                      std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions store;
+  store.port = static_cast<std::uint16_t>(port_of(listener));
+  store.isServer = true;
+  store.waitWorkers = false;
+  store.timeout = timeout;
+  store.masterListenFd = listener.release();
+  const NoPipeSignal guard;
+  return c10::make_intrusive<c10d::TCPStore>(host, store);
+}
+
+/// Waits until a server listens there: LibTorch's client would print a page of stack.
+void wait_for_server(const std::string& host, int port, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    try {
+      connect_to(host, port, deadline);
+      return;
+    } catch (const std::runtime_error& error) {
+      if (std::chrono::steady_clock::now() + kRetry >= deadline)
+        throw std::runtime_error(
+            std::string(error.what()) + " for " + std::to_string(timeout.count())
+            + " ms; is rank 0, or the server of the rendezvous, running there?");
+    }
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
+void require(bool held, const std::string& message) {
+  if (!held)
+    throw std::invalid_argument("communicator: " + message);
+}
+
+} // namespace
+
+int free_port(const std::string& host) {
+  return port_of(listen_at(host, 0));
+}
+
+c10::intrusive_ptr<c10d::Store> connect_rendezvous(const std::string& host, int port,
+                                                   const CommunicatorOptions& options) {
+  require(port >= 1 && port <= 65535, "port " + std::to_string(port) + " must be in [1, 65535]");
+  require(options.connect_timeout.count() > 0, "connect_timeout must be positive");
+  wait_for_server(host, port, options.connect_timeout);
+  c10d::TCPStoreOptions store;
+  store.port = static_cast<std::uint16_t>(port);
+  store.waitWorkers = false;
+  store.timeout = options.connect_timeout;
+  return c10::make_intrusive<c10d::TCPStore>(host, store);
+}
+
+RendezvousServer::RendezvousServer(const std::string& host, int port) : host_(host) {
+  auto listener = listen_at(host, port);
+  port_ = port_of(listener);
+  store_ = serve(host, std::move(listener), CommunicatorOptions().connect_timeout);
+}
+
+c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int port, int rank,
+                                                int size, const CommunicatorOptions& options) {
+  require(size >= 1, "size " + std::to_string(size) + " must be at least 1");
+  require(rank >= 0 && rank < size,
+          "rank " + std::to_string(rank) + " must be in [0, " + std::to_string(size) + ")");
+  require(port >= 1 && port <= 65535, "port " + std::to_string(port) + " must be in [1, 65535]");
+  require(options.timeout.count() > 0 && options.connect_timeout.count() > 0,
+          "timeout and connect_timeout must be positive");
+  if (rank == 0)
+    return serve(host, listen_at(host, port), options.connect_timeout);
+  try {
+    return connect_rendezvous(host, port, options);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("rank " + std::to_string(rank) + " " + error.what());
+  }
+}
+
+std::shared_ptr<ControlMesh> make_control_mesh(c10d::Store& store,
+                                               const std::string& interface_host, int rank,
+                                               int size, const CommunicatorOptions& options) {
+  ControlMesh::Options mesh;
+  mesh.host = interface_host;
+  mesh.timeout = options.timeout;
+  mesh.connect_timeout = options.connect_timeout;
+  return std::make_shared<ControlMesh>(store, rank, size, mesh);
+}
+
+} // namespace troupe::collectives

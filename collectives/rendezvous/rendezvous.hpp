@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "collectives/mesh/control_mesh.hpp"
+
+namespace troupe::collectives {
+
+/// The store in which the processes of a group find each other: rank 0 serves a TCPStore that
+/// listens only at host:port. Throws std::invalid_argument on a rank, size, port or timeout out of
+/// range, std::runtime_error if the port is in use or no server answers.
+c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int port, int rank,
+                                                int size, const CommunicatorOptions& options);
+
+/// A client of a rendezvous that another process serves. Throws std::runtime_error if no server
+/// answers within options.connect_timeout.
+c10::intrusive_ptr<c10d::Store> connect_rendezvous(const std::string& host, int port,
+                                                   const CommunicatorOptions& options);
+
+/// A rendezvous that outlives the ranks: served by a launcher while this object exists.
+class RendezvousServer {
+public:
+  /// Listens only at host:port; port 0: a free one. Throws std::runtime_error if it is in use.
+  RendezvousServer(const std::string& host, int port);
+
+  const std::string& host() const { return host_; }
+  int port() const { return port_; }
+
+private:
+  std::string host_;
+  int port_ = 0;
+  c10::intrusive_ptr<c10d::Store> store_;
+};
+
+std::shared_ptr<ControlMesh> make_control_mesh(c10d::Store& store,
+                                               const std::string& interface_host, int rank,
+                                               int size, const CommunicatorOptions& options);
+
+} // namespace troupe::collectives

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "env/caster/cuda/frame_view.hpp"
+#include "env/caster/cuda/kept_scene.hpp"
+
+namespace troupe::env::caster {
+
+/// Drawing of a batch of packed frames.
+struct Launch {
+  const FrameView* frames = nullptr; // device memory, [environments]
+  int environments = 0;
+  PictureFormat format;
+  bool effects = true;
+  bool any_perspective = false;
+  bool any_orthographic = false;
+  std::size_t words = 0;            // PackedFrames::most_words
+  std::uint8_t* pictures = nullptr; // device memory
+  void* stream = nullptr;           // cudaStream_t
+};
+
+/// Most words of candidates: the masks of a block's groups must fit into its shared memory.
+inline constexpr std::size_t kMostWords = 512;
+
+// Queue the kernel for the frames whose camera is of that kind; return a cudaError_t.
+int launch_perspective(const Launch& launch);
+int launch_orthographic(const Launch& launch);
+
+/// A CUDA device with the memory and the stream of one batch caster. What keep() copies stays until
+/// the end. Every call may come from any thread, one at a time, and throws std::runtime_error that
+/// names the CUDA function and the device.
+class CudaDevice : public SceneMemory {
+public:
+  /// Memory of the host and its counterpart on the device.
+  struct Staging {
+    std::byte* host = nullptr;
+    const std::byte* device = nullptr;
+  };
+
+  virtual void allocate_pictures(std::size_t bytes) = 0;
+  virtual const std::uint8_t* pictures() const = 0; // device memory
+  /// At least `bytes` bytes; invalidates the staging memory that the last call returned.
+  virtual Staging staging(std::size_t bytes) = 0;
+  /// Copies the first `staged` bytes to the device, draws into pictures(), copies these to `host`
+  /// unless it is empty, and waits. Sets launch.pictures and launch.stream.
+  virtual void draw(std::size_t staged, Launch launch, std::span<std::uint8_t> host) = 0;
+};
+
+/// What the library libtroupe_caster_cuda.so exports as `troupe_caster_cuda_module`.
+struct CudaModule {
+  static constexpr int kVersion = 1;
+  int version = kVersion;
+  std::string (*unavailable)(int device); // why open() would throw; empty: it would not
+  std::unique_ptr<CudaDevice> (*open)(int device);
+};
+
+} // namespace troupe::env::caster

@@ -1,0 +1,253 @@
+#include "env/golden/gym_golden.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "env/gym/gym_environment.hpp"
+#include "env/npz.hpp"
+
+namespace troupe::env {
+
+using namespace gym;
+
+namespace {
+
+// Of the Kolmogorov-Smirnov statistic times sqrt(n m / (n + m)): exceeded by chance once in 20
+// million comparisons of equal distributions (2 exp(-2 x²)).
+constexpr double kResetStatistic = 3;
+
+struct Rows {
+  std::vector<double> values;
+  std::size_t columns = 1;
+  std::size_t count = 0;
+  std::span<const double> operator[](std::size_t i) const {
+    return std::span(values).subspan(i * columns, columns);
+  }
+};
+
+std::string task_of(const std::string& recording) {
+  return recording.substr(0, recording.find('.'));
+}
+
+/// The options of a recording, from the index.
+GymOptions read_options(const std::string& folder, const std::string& recording,
+                        const std::string& models) {
+  const std::string path = (std::filesystem::path(folder) / "index.json").string();
+  std::ifstream in(path, std::ios::binary);
+  if (!in)
+    throw std::runtime_error(path
+                             + " cannot be opened; name a folder of recordings as made by"
+                               " make_gym.py");
+  GymOptions options;
+  options.models = models;
+  try {
+    const nlohmann::json entry = nlohmann::json::parse(in).at("tasks").at(recording);
+    options.values = entry.at("options").get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    throw std::runtime_error(path + " does not describe the recording '" + recording
+                             + "': " + error.what());
+  }
+  return options;
+}
+
+/// Compares our environment with one recording.
+class GymReplay {
+public:
+  GymReplay(const std::string& folder, const std::string& recording, const GymOptions& options)
+      : source_((std::filesystem::path(folder) / (recording + ".npz")).string()),
+        arrays_(read_npz(source_)),
+        made_(make_gym(task_of(recording), options)),
+        environment_(dynamic_cast<GymEnvironment&>(*made_)) {
+    observation_.resize(environment_.spec().observation_bytes() / sizeof(double));
+  }
+
+  GymEnvironment& environment() { return environment_; }
+  std::span<const double> observation() const { return observation_; }
+  std::span<std::byte> buffer() { return std::as_writable_bytes(std::span(observation_)); }
+  std::size_t nq() { return static_cast<std::size_t>(environment_.physics()->model().nq); }
+  std::size_t nv() { return static_cast<std::size_t>(environment_.physics()->model().nv); }
+  std::size_t nu() const { return environment_.spec().action.size(); }
+  bool has(const std::string& name) const { return arrays_.contains(name); }
+
+  /// `count`: the required number of rows, 0 for any.
+  Rows rows(const std::string& name, std::size_t columns, std::size_t count = 0) const {
+    const auto found = arrays_.find(name);
+    if (found == arrays_.end())
+      throw std::runtime_error(source_ + " has no array '" + name + "'");
+    Rows result{found->second.as_doubles(), columns, 0};
+    result.count = result.values.size() / columns;
+    if (result.values.size() % columns != 0 || (count != 0 && result.count != count))
+      throw std::runtime_error(source_ + ": array '" + name + "' has "
+                               + std::to_string(result.values.size()) + " numbers; needed are "
+                               + (count != 0 ? std::to_string(count) : "some") + " rows of "
+                               + std::to_string(columns));
+    return result;
+  }
+
+private:
+  std::string source_;
+  std::map<std::string, NpyArray> arrays_;
+  std::unique_ptr<Environment> made_;
+  GymEnvironment& environment_;
+  std::vector<double> observation_;
+};
+
+void judge_end(GoldenReport& report, const std::string& where, const TimeStep& ours,
+               bool terminated, bool truncated) {
+  const bool our_end = ours.step_type == StepType::last;
+  const bool our_termination = our_end && ours.discount == 0;
+  if (our_termination != terminated || our_end != (terminated || truncated))
+    report.failures.push_back(
+        where + ": ours " + (our_termination ? "terminates" : "does not terminate")
+        + (our_end && !our_termination ? " but is truncated" : "") + ", Gymnasium's "
+        + (terminated ? "terminates" : "does not terminate")
+        + (truncated ? " and is truncated" : ""));
+}
+
+void check_episodes(GymReplay& replay, GoldenReport& report) {
+  const std::size_t size = replay.observation().size();
+  const Rows actions = replay.rows("action", replay.nu());
+  const Rows observations = replay.rows("obs", size, actions.count);
+  const Rows rewards = replay.rows("reward", 1, actions.count);
+  const Rows terminated = replay.rows("terminated", 1, actions.count);
+  const Rows truncated = replay.rows("truncated", 1, actions.count);
+  const Rows qpos = replay.rows("qpos", replay.nq(), actions.count);
+  const Rows qvel = replay.rows("qvel", replay.nv(), actions.count);
+  const Rows starts = replay.rows("reset_step", 1);
+  const Rows start_qpos = replay.rows("reset_qpos", replay.nq(), starts.count);
+  const Rows start_qvel = replay.rows("reset_qvel", replay.nv(), starts.count);
+  const Rows start_observations = replay.rows("reset_obs", size, starts.count);
+  std::map<std::string, Rows> parts;
+  for (const RewardPart& part : replay.environment().reward_parts())
+    parts[part.name] = replay.rows(std::string("part/") + part.name, 1, actions.count);
+  GymEnvironment& environment = replay.environment();
+  std::size_t episode = 0;
+  for (std::size_t i = 0; i < actions.count; ++i) {
+    if (episode < starts.count && starts.values[episode] == static_cast<double>(i)) {
+      environment.reset_to(start_qpos[episode], start_qvel[episode], replay.buffer());
+      report.observation_error =
+          std::max(report.observation_error,
+                   relative_error(replay.observation(), start_observations[episode]));
+      ++episode;
+    }
+    const TimeStep step = environment.step(actions[i], replay.buffer());
+    report.observation_error =
+        std::max({report.observation_error, relative_error(replay.observation(), observations[i]),
+                  relative_error(positions(*environment.physics()), qpos[i]),
+                  relative_error(velocities(*environment.physics()), qvel[i])});
+    report.reward_error =
+        std::max(report.reward_error, relative_error({&step.reward, 1}, rewards[i]));
+    for (const RewardPart& part : environment.reward_parts())
+      report.reward_error =
+          std::max(report.reward_error, relative_error({&part.value, 1}, parts[part.name][i]));
+    judge_end(report, "step " + std::to_string(i), step, terminated.values[i] != 0,
+              truncated.values[i] != 0);
+    if (!report.failures.empty())
+      return; // our episode ended before theirs and cannot be stepped
+  }
+  if (episode != starts.count)
+    report.failures.push_back("the recording begins episodes after its last step");
+  report.steps = static_cast<int>(actions.count);
+}
+
+void check_probes(GymReplay& replay, GoldenReport& report) {
+  const Rows qpos = replay.rows("probe_qpos", replay.nq());
+  const Rows qvel = replay.rows("probe_qvel", replay.nv(), qpos.count);
+  const Rows actions = replay.rows("probe_action", replay.nu(), qpos.count);
+  const Rows observations = replay.rows("probe_obs", replay.observation().size(), qpos.count);
+  const Rows rewards = replay.rows("probe_reward", 1, qpos.count);
+  const Rows terminated = replay.rows("probe_terminated", 1, qpos.count);
+  for (std::size_t i = 0; i < qpos.count; ++i) {
+    replay.environment().reset_to(qpos[i], qvel[i], replay.buffer());
+    const TimeStep step = replay.environment().step(actions[i], replay.buffer());
+    report.probe_error =
+        std::max({report.probe_error, relative_error(replay.observation(), observations[i]),
+                  relative_error({&step.reward, 1}, rewards[i])});
+    if ((step.discount == 0) != (terminated.values[i] != 0))
+      report.failures.push_back("probe " + std::to_string(i)
+                                + ": termination differs from Gymnasium's");
+  }
+  report.probes = static_cast<int>(qpos.count);
+}
+
+/// sqrt(n m / (n + m)) times the largest distance of the two empirical distributions.
+double kolmogorov_smirnov(std::vector<double> a, std::vector<double> b) {
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  const auto n = static_cast<double>(a.size());
+  const auto m = static_cast<double>(b.size());
+  double worst = 0;
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const double value = std::min(a[i], b[j]);
+    while (i < a.size() && a[i] <= value)
+      ++i;
+    while (j < b.size() && b[j] <= value)
+      ++j;
+    worst = std::max(worst, std::abs(static_cast<double>(i) / n - static_cast<double>(j) / m));
+  }
+  return worst * std::sqrt(n * m / (n + m));
+}
+
+void compare_starts(const std::string& what, const std::vector<std::vector<double>>& ours,
+                    const Rows& theirs, GoldenReport& report) {
+  for (std::size_t k = 0; k < theirs.columns; ++k) {
+    std::vector<double> a;
+    std::vector<double> b;
+    for (const auto& start : ours)
+      a.push_back(start[k]);
+    for (std::size_t i = 0; i < theirs.count; ++i)
+      b.push_back(theirs[i][k]);
+    const double statistic = kolmogorov_smirnov(std::move(a), std::move(b));
+    if (!(statistic <= kResetStatistic))
+      report.failures.push_back("resets: " + what + "[" + std::to_string(k)
+                                + "] has another distribution (statistic " + short_text(statistic)
+                                + ", more than " + short_text(kResetStatistic) + ")");
+  }
+}
+
+void check_resets(GymReplay& replay, GoldenReport& report) {
+  if (!replay.has("resets_qpos"))
+    return;
+  const Rows qpos = replay.rows("resets_qpos", replay.nq());
+  const Rows qvel = replay.rows("resets_qvel", replay.nv(), qpos.count);
+  if (qpos.count == 0)
+    return;
+  std::vector<std::vector<double>> our_qpos;
+  std::vector<std::vector<double>> our_qvel;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    replay.environment().reset(seed, replay.buffer());
+    const auto q = positions(*replay.environment().physics());
+    const auto v = velocities(*replay.environment().physics());
+    our_qpos.emplace_back(q.begin(), q.end());
+    our_qvel.emplace_back(v.begin(), v.end());
+  }
+  compare_starts("qpos", our_qpos, qpos, report);
+  compare_starts("qvel", our_qvel, qvel, report);
+}
+
+} // namespace
+
+bool is_gym_recording(const std::string& recording) {
+  const std::vector<std::string> names = gym_names();
+  return std::find(names.begin(), names.end(), task_of(recording)) != names.end();
+}
+
+GoldenReport check_gym_golden(const std::string& folder, const std::string& recording,
+                              const std::string& models) {
+  GoldenReport report;
+  report.task = recording;
+  GymReplay replay(folder, recording, read_options(folder, recording, models));
+  check_episodes(replay, report);
+  check_probes(replay, report);
+  check_resets(replay, report);
+  judge(report, "observations", report.observation_error, kGoldenTolerance);
+  judge(report, "rewards", report.reward_error, kGoldenTolerance);
+  judge(report, "probes", report.probe_error, kGoldenProbeTolerance);
+  return report;
+}
+
+} // namespace troupe::env

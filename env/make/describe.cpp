@@ -1,0 +1,39 @@
+#include "env/make/describe.hpp"
+
+#include "env/suite/tags.hpp"
+
+namespace troupe::env {
+
+namespace {
+
+/// Leaves the environment in `made`, so that the next one may share its model.
+Description describe(const std::string& name, const std::string& models,
+                     std::unique_ptr<Environment>& made) {
+  Description description{name, suite_tags(name), {}, {}};
+  try {
+    made = make_bare({.task = name, .models = models});
+    description.spec = made->spec();
+  } catch (const std::exception& error) {
+    description.problem = error.what();
+  }
+  return description;
+}
+
+} // namespace
+
+Description describe_environment(const std::string& name, const std::string& models) {
+  if (!is_environment(name))
+    make_bare({.task = name}); // throws, with the nearest names
+  std::unique_ptr<Environment> made;
+  return describe(name, models, made);
+}
+
+std::vector<Description> describe_environments(const std::string& models) {
+  std::vector<Description> all;
+  std::unique_ptr<Environment> made;
+  for (const std::string& name : environment_names())
+    all.push_back(describe(name, models, made));
+  return all;
+}
+
+} // namespace troupe::env

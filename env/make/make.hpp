@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "env/environment.hpp"
+#include "env/environment_config.hpp"
+#include "env/suite/task_names.hpp"
+
+namespace troupe::env {
+
+/// The task with its wrappers, innermost first: task -> time limit -> episode log -> randomisation
+/// -> actions in [-1, 1] -> action clip, rescaled -> action noise -> action repeat -> reward scale
+/// -> reward clip -> pixels, dictionary or flat states -> normalisation -> frame stack. Wrappers
+/// that are not configured are absent.
+///
+/// One observation array: "pixels" uint8 [stack*cameras*channels, height, width] or "state" float32
+/// [stack*n]; several only when `observations` names them. A user's environment whose only array is
+/// a picture (uint8 [channels, height, width]) keeps it. Throws std::invalid_argument (unknown task
+/// with the nearest names, sizes out of range, no such camera with the list of cameras) or
+/// std::runtime_error (missing model file, no OpenGL where it draws, an unreachable remote peer).
+std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
+
+/// The environment of the configuration without any wrapper: its task, plugin, options and models.
+std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config);
+
+/// The bare suite task: float64 observations by name in dm_control's order, the task's own bounds.
+std::unique_ptr<Environment> make_task(const std::string& task, const std::string& models = {});
+
+/// Sorted names of all tasks that need no plug-in: the suite's, Gym's and those linked into this
+/// program. ("remote", an environment at options endpoint=…, is not among them.)
+std::vector<std::string> environment_names();
+
+/// Whether `task` is such a name, "remote", or a suite task with another number in its name.
+bool is_environment(const std::string& task);
+
+} // namespace troupe::env

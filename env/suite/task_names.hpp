@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace troupe::env {
+
+/// Names of the control suite's tasks, sorted.
+std::vector<std::string> task_names();
+
+} // namespace troupe::env

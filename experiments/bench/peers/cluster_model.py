@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Where a head, a learner and the replay shards are full, calculated from what 1 to 8 environment processes were measured to cost.
+
+    experiments/bench/peers/cluster_model.py measure build/release/troupe units.json [--actors 1,2,4,8] [--seconds 20]
+    build/release/cluster_scale --nodes 1000 > beats.jsonl
+    experiments/bench/peers/cluster_model.py table units.json [--beats beats.jsonl] [--nodes 100,500,1000] [--per-node 16] [--samples-per-insert 32]
+
+`measure` trains cartpole from states with every role in a process of its own, twice per number of environment actors: with a learner that
+asks for next to nothing, so that they step as fast as they can, and with one that is the limit; with one actor once more with more
+samples per insert. It writes for each: seconds, counters of the run, and the processor seconds of every role. `table`
+finds the units by least squares over all of these (seconds of processor = a per second alive + b per step, insert, sample, update), says
+how far each role's calculated processor seconds are from the measured ones, and prints, for numbers of nodes with --per-node environment
+actors each:
+
+ - the shards needed, one core each: items inserted and sampled a second times their cost;
+ - the learners (replicas) needed, one core each here: updates a second for --samples-per-insert;
+ - the head: its share of a core for signs of life of nodes and processes (--beats, else as the runs' processes), and for its polls of
+   every actor (ten times a second; above 200 actors 2,000 of them a second), each taken for a sign of life: a message and its answer;
+ - bytes: into a shard's card per second, from what an item takes in the table (uncompressed), of --gigabits.
+
+Assumptions: processors as the measured ones, each role with cores of its own; environment actors that are not held back step as fast as a
+measured one with a core of its own; items spread evenly over the shards; the network's round trips hidden by requests asked for ahead. Not in
+the model: all_reduce between learners (collective_model.py), the file system under checkpoints, the episodes' length.
+"""
+import argparse
+import csv
+import json
+import math
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CONFIG = """name: "run"
+environment {{ task: "cartpole_balance" }}
+replay {{ shards: 1 minimum_items: 500 capacity_items: 200000 samples_per_insert: {ratio} n_step: 5 }}
+d4pg {{ policy_layers: [256, 256] critic_layers: [256, 256] batch_size: 256 }}
+actors {{ environment: {actors} random_steps: 500 }}
+evaluation {{ period: 0 final_episodes: 1 video: false }}
+checkpoint {{ minutes: 0 }}
+stop {{ environment_steps: 2000000000 }}
+"""
+COUNTERS = ("agent_steps", "updates", "inserts", "samples", "replay_items", "replay_bytes", "training_seconds")
+MOST_POLLS = 2000  # of the head's metrics, a second
+ROLES = ("environment", "replay", "learner", "evaluator", "head")
+# What each role's processor seconds come from.
+CAUSES = {
+    "environment": ("alive", "agent_steps"),
+    "replay": ("alive", "inserts", "samples"),
+    "learner": ("alive", "updates"),
+    "head": ("alive", "processes"),
+    "evaluator": ("alive",),
+}
+
+
+def cpu_seconds(process):
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def roles_of(process):
+    """{process: role} of a run's."""
+    found = {process: "head"}
+    for task in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
+        for child in task.read_text().split():
+            try:
+                words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
+                found[int(child)] = words[words.index("--role") + 1]
+            except (OSError, ValueError):
+                pass
+    return found
+
+
+def newest(folder):
+    row = {}
+    for path in folder.glob("run/*/metrics.csv"):
+        with open(path, newline="") as file:
+            for one in csv.DictReader(file):
+                if one["agent_steps"] and one["learning_rate_scale"] is not None:
+                    row = {key: float(one[key] or 0) for key in COUNTERS}
+    return row
+
+
+def reading(run, folder, roles):
+    """Counters at the moment of a new row, and processor seconds then."""
+    before = newest(folder)
+    while (row := newest(folder)) == before:
+        if run.poll() is not None:
+            sys.exit("the run ended by itself")
+        time.sleep(0.05)
+    used = dict.fromkeys(ROLES, 0.0)
+    for process, role in roles.items():
+        used[role] += cpu_seconds(process)
+    return time.monotonic(), row, used
+
+
+def measure_one(troupe, actors, ratio, seconds):
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="troupe_cluster_model_"))
+    (scratch / "run.textproto").write_text(CONFIG.format(actors=actors, ratio=ratio))
+    run = subprocess.Popen([troupe, "train", str(scratch / "run.textproto"), "--processes", "--quiet", "--runs", str(scratch)],
+                           stdout=subprocess.DEVNULL)
+    try:
+        while newest(scratch).get("updates", 0) < 50:
+            if run.poll() is not None:
+                sys.exit("the run ended before it learnt")
+            time.sleep(0.5)
+        roles = roles_of(run.pid)
+        began, first, used_first = reading(run, scratch, roles)
+        time.sleep(seconds)
+        ended, last, used_last = reading(run, scratch, roles)
+        run.send_signal(signal.SIGTERM)
+        run.wait(120)
+    finally:
+        run.kill()
+        run.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
+    counts = {key: last[key] - first[key] for key in ("agent_steps", "updates", "inserts", "samples")}
+    return {"actors": actors, "samples_per_insert": ratio, "seconds": ended - began, "processes": len(roles) - 1, **counts,
+            "item_bytes": last["replay_bytes"] / max(last["replay_items"], 1),
+            "cpu": {role: used_last[role] - used_first[role] for role in ROLES}}
+
+
+def measure(options):
+    runs = []
+    actors = [int(text) for text in options.actors.split(",")]
+    for count, ratio in [(count, ratio) for ratio in (0.1, 8) for count in actors] + [(1, 64)]:
+        runs.append(measure_one(os.path.abspath(options.troupe), count, ratio, options.seconds))
+        print(json.dumps(runs[-1]), flush=True)
+        pathlib.Path(options.units).write_text(json.dumps({"runs": runs}, indent=1))
+
+
+def amounts(run, role):
+    """How much of each cause of a role's work there was."""
+    count = {"environment": run["actors"]}.get(role, 1)
+    every = {**run, "alive": count * run["seconds"], "processes": run["processes"] * run["seconds"]}
+    return [every[cause] for cause in CAUSES[role]]
+
+
+def solve(matrix, right):
+    """Gauss, with the largest pivot."""
+    rows = [list(row) + [value] for row, value in zip(matrix, right)]
+    size = len(rows)
+    for i in range(size):
+        pivot = max(range(i, size), key=lambda r: abs(rows[r][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        if abs(rows[i][i]) < 1e-30:
+            return [0.0] * size
+        for r in range(size):
+            if r != i:
+                factor = rows[r][i] / rows[i][i]
+                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[i])]
+    return [rows[i][size] / rows[i][i] for i in range(size)]
+
+
+def fit(runs, role):
+    """Processor seconds per unit of each cause, none below 0: least squares of the relative errors; causes whose unit would be negative
+    are left out, the most negative first."""
+    causes = list(CAUSES[role])
+    while True:
+        left = [[0.0] * len(causes) for _ in causes]
+        right = [0.0] * len(causes)
+        for run in runs:
+            weight = 1 / max(run["cpu"][role], 0.05) ** 2
+            row = [value for cause, value in zip(CAUSES[role], amounts(run, role)) if cause in causes]
+            for i, a in enumerate(row):
+                right[i] += weight * a * run["cpu"][role]
+                for j, b in enumerate(row):
+                    left[i][j] += weight * a * b
+        units = solve(left, right)
+        worst = min(range(len(units)), key=lambda i: units[i])
+        if units[worst] >= 0 or len(causes) == 1:
+            found = dict(zip(causes, units))
+            return {cause: max(0.0, found.get(cause, 0.0)) for cause in CAUSES[role]}
+        del causes[worst]
+
+
+def calculated(units, run, role):
+    return sum(units[role][cause] * amount for cause, amount in zip(CAUSES[role], amounts(run, role)))
+
+
+def print_check(runs, units):
+    print("Processor seconds per second, measured and calculated\n")
+    print("| environment actors | samples per insert | steps/s | inserts/s | updates/s | " + " | ".join(ROLES[:3] + ROLES[4:]) + " |")
+    print("| --- " * 9 + "|")
+    for run in runs:
+        cells = []
+        for role in ROLES[:3] + ROLES[4:]:
+            got, made = run["cpu"][role] / run["seconds"], calculated(units, run, role) / run["seconds"]
+            error = 100 * (made / got - 1) if got else 0
+            cells.append(f"{got:.3f}, {made:.3f} ({error:+.0f}%)")
+        rate = [run[key] / run["seconds"] for key in ("agent_steps", "inserts", "updates")]
+        print(f"| {run['actors']} | {run['samples_per_insert']:g} | " + " | ".join(f"{value:,.0f}" for value in rate) + " | "
+              + " | ".join(cells) + " |")
+    print("\nUnits, microseconds of a processor")
+    for role in ROLES:
+        print(f"  {role}: " + ", ".join(f"{1e6 * value:,.1f} per {cause.replace('alive', 'second alive').replace('processes', 'process and second').rstrip('s').replace('_', ' ')}"
+                                      for cause, value in units[role].items()))
+
+
+def beats_of(path):
+    """Seconds of the head's processor per sign of life, encrypted where that was measured."""
+    found = None
+    for line in open(path, encoding="utf-8"):
+        figure = json.loads(line) if line.startswith("{") else {"metric": ""}
+        if figure["metric"].startswith("this process's CPU per sign of life"):
+            found = 1e-6 * figure["value"]
+    return found
+
+
+def full(units, role, work):
+    """How much of it a second a process of the role does with a core of its own; `work`: processor seconds of one."""
+    return max(0.0, 1 - units[role]["alive"]) / work if work else math.inf
+
+
+def print_table(options, runs, units):
+    batch = next(run["samples"] / run["updates"] for run in runs if run["updates"])
+    item = max(run["item_bytes"] for run in runs)
+    ratio = options.samples_per_insert
+    free = full(units, "environment", units["environment"]["agent_steps"])
+    one_shard = full(units, "replay", units["replay"]["inserts"] + ratio * units["replay"]["samples"])
+    updates = full(units, "learner", units["learner"]["updates"])
+    one_learner = updates * batch / ratio
+    beat = beats_of(options.beats) if options.beats else units["head"]["processes"]
+    beats = full(units, "head", beat)
+    card = options.gigabits * 1e9 / 8
+    print(f"\n{options.per_node} environment actor(s) a node, {ratio:g} samples per insert, batches of {batch:.0f}, items of {item:.0f} bytes\n")
+    print("| nodes | actors | steps/s if nobody holds them | learners to use all | shards, processors | shards, cards | head, of a core | one learner and one shard hold them to |")
+    print("| --- " * 8 + "|")
+    for nodes in [int(text) for text in options.nodes.split(",")]:
+        actors = nodes * options.per_node
+        steps = actors * free
+        head = units["head"]["alive"] + beat * (nodes + actors + min(10 * actors, MOST_POLLS))
+        print(f"| {nodes:,} | {actors:,} | {steps:,.0f} | {math.ceil(steps / one_learner):,} | {math.ceil(steps / one_shard):,} | "
+              f"{math.ceil(item * (1 + ratio) * steps / card):,} | {head:.2f} | "
+              f"{min(one_shard, one_learner):,.0f} steps/s ({'learner' if one_learner < one_shard else 'shard'}) |")
+    print(f"\nAn environment actor makes at most {free:,.0f} steps/s. A shard is full at {one_shard:,.0f} inserts/s with {ratio:g} samples each, a learner at "
+          f"{updates:,.0f} updates/s, {one_learner:,.0f} inserts/s, a head at {beats:,.0f} signs of life and polls a second: "
+          f"{max(0, (beats - MOST_POLLS) / (1 + options.per_node)):,.0f} nodes.")
+
+
+def table(options):
+    runs = json.loads(pathlib.Path(options.units).read_text())["runs"]
+    units = {role: fit(runs, role) for role in ROLES}
+    print_check(runs, units)
+    print_table(options, runs, units)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("measure")
+    one.add_argument("troupe"), one.add_argument("units"), one.add_argument("--actors", default="1,2,4,8")
+    one.add_argument("--seconds", type=float, default=20, help="of each run, after its first updates")
+    one.set_defaults(do=measure)
+    two = commands.add_parser("table")
+    two.add_argument("units"), two.add_argument("--beats", help="lines of JSON of cluster_scale")
+    two.add_argument("--nodes", default="100,500,1000"), two.add_argument("--per-node", type=int, default=16)
+    two.add_argument("--samples-per-insert", type=float, default=32), two.add_argument("--gigabits", type=float, default=25)
+    two.set_defaults(do=table)
+    options = parser.parse_args()
+    options.do(options)
+
+
+main()

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Ten times more environment actors than the learner can use, every role in a process of its own.
+
+    experiments/bench/peers/overload.py build/release/troupe [--actors 10] [--seconds 60] [--json]
+
+Two runs of cartpole from states that differ in replay.samples_per_insert alone. In the first the learner asks for next to nothing, so
+that the environment actors step as fast as they can; in the second it is the limit, and the shards' rate limiters hold the actors back.
+During the second: the resident memory of every process, twice a second; how long an answer from the mailbox of the head's supervisor
+takes to another process (cluster_scale --join) that asks all the time. After it, from the checkpoint: how many transitions the
+environment actors made and how many the shards took.
+
+It fails (exit code 1) when the overload is below 10, a process's memory in the last quarter is above its greatest before by more
+than a twentieth and 8 MiB, 99% of the answers do not come within 100 ms, a transition is lost, or the run ends with another code than 0.
+"""
+import argparse
+import csv
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+CONFIG = """name: "{name}"
+environment {{ task: "cartpole_balance" }}
+replay {{ shards: 2 minimum_items: 500 capacity_items: 4000 samples_per_insert: {ratio} n_step: 5 }}
+d4pg {{ policy_layers: [256, 256] critic_layers: [256, 256] batch_size: 256 }}
+actors {{ environment: {actors} random_steps: 500 }}
+evaluation {{ period: 0 final_episodes: 1 video: false }}
+checkpoint {{ minutes: 0 }}
+stop {{ environment_steps: 2000000000 }}
+"""
+N_STEP = 5
+STARTED = []  # none outlives this program
+MEBIBYTE = 1 << 20
+
+
+def children(process):
+    """Processes that `process` started, with their role."""
+    found = {}
+    for task in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
+        for child in task.read_text().split():
+            try:
+                words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
+                found[int(child)] = words[words.index("--role") + 1] + " " + words[words.index("--index") + 1]
+                found["port"] = int(words[words.index("--head-port") + 1])
+            except (OSError, ValueError):
+                pass  # it ended, or is none of the run's roles
+    return found
+
+
+def resident(process):
+    """Bytes; 0 when it ended."""
+    try:
+        return int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+class Run:
+    def __init__(self, troupe, scratch, name, actors, ratio):
+        self.folder = scratch / "runs"
+        self.name = name
+        config = scratch / f"{name}.textproto"
+        config.write_text(CONFIG.format(name=name, actors=actors, ratio=ratio))
+        self.output = open(scratch / f"{name}.out", "w+")
+        self.process = subprocess.Popen([troupe, "train", str(config), "--processes", "--quiet", "--runs", str(self.folder)],
+                                        stdout=self.output, stderr=subprocess.STDOUT)
+        STARTED.append(self.process)
+
+    def last(self):
+        """The newest whole row of its metrics with counters in it."""
+        rows = {}
+        for path in self.folder.glob(f"{self.name}/*/metrics.csv"):
+            with open(path, newline="") as file:
+                for row in csv.DictReader(file):
+                    if row["agent_steps"] and row["learning_rate_scale"] is not None:
+                        rows = row
+        return {key: float(rows[key] or 0) for key in ("agent_steps", "updates", "inserts", "samples", "training_seconds")} if rows else {}
+
+    def wait_until(self, what, holds, patience=300):
+        end = time.monotonic() + patience
+        while not holds(self.last()):
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.output.seek(0)
+                sys.exit(f"the run \"{self.name}\" {'ended' if self.process.poll() is not None else 'waited'} before {what}:\n"
+                         + self.output.read())
+            time.sleep(0.5)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(120)
+
+    def state(self):
+        """The counters of its last checkpoint."""
+        manifests = sorted(self.folder.glob(f"{self.name}/*/checkpoints/*/manifest.json"), key=lambda path: path.stat().st_mtime)
+        return {key: int(value) for key, value in json.loads(manifests[-1].read_text())["state"].items() if isinstance(value, str)}
+
+
+def rates(first, last):
+    seconds = max(last["training_seconds"] - first["training_seconds"], 1e-9)
+    return {key: (last[key] - first[key]) / seconds for key in ("agent_steps", "updates", "inserts", "samples")}
+
+
+def free_rate(options, scratch):
+    """Agent steps a second when nobody holds the actors back."""
+    run = Run(options.troupe, scratch, "free", options.actors, 0.01)
+    run.wait_until("stepping", lambda row: row.get("agent_steps", 0) > 5000)
+    first = run.last()
+    run.wait_until("ten more seconds", lambda row: row["training_seconds"] > first["training_seconds"] + 10)
+    last = run.last()
+    run.stop()
+    return rates(first, last)["agent_steps"]
+
+
+class Asker:
+    def __init__(self, program, port):
+        self.process = subprocess.Popen([program, "--join", f"{port}:0:0:0:"], stdout=subprocess.PIPE, text=True)
+        STARTED.append(self.process)
+        self.process.stdout.readline()
+
+    def told(self):
+        """Answers, then the milliseconds in which half, 99% and all of them came."""
+        self.process.send_signal(signal.SIGUSR2)
+        return [float(word) for word in self.process.stdout.readline().split()[1:]]
+
+
+def overload(options, scratch):
+    run = Run(options.troupe, scratch, "overload", options.actors, options.samples_per_insert)
+    run.wait_until("learning", lambda row: row.get("updates", 0) > 100)
+    roles = children(run.process.pid)
+    asker = Asker(options.asks, roles.pop("port"))
+    roles[run.process.pid] = "head"
+    first = run.last()
+    asker.told()
+    memory = {process: [] for process in roles}
+    end = time.monotonic() + options.seconds
+    while time.monotonic() < end:
+        for process, samples in memory.items():
+            samples.append(resident(process))
+        time.sleep(0.5)
+    answers = asker.told()
+    last = run.last()
+    asker.process.kill()
+    asker.process.wait()
+    return {"rates": rates(first, last), "answers": answers, "code": run.stop(), "state": run.state(),
+            "memory": {roles[process]: samples for process, samples in memory.items()}}
+
+
+def judge(options, free, found):
+    """Rows of (what, value, unit, whether it is as it must be)."""
+    ratio = free / found["rates"]["agent_steps"]
+    count, half, most, all_of_them = found["answers"]
+    state = found["state"]
+    missing = state["agent_steps"] - state["inserts"]
+    rows = [
+        ("agent steps while nobody is held back", free, "1/s", True),
+        ("agent steps in overload", found["rates"]["agent_steps"], "1/s", True),
+        ("updates in overload", found["rates"]["updates"], "1/s", True),
+        ("overload", ratio, "times", ratio >= 10),
+        ("answers of the supervisor", count, "answers", count > 0),
+        ("an answer of the supervisor, median", half, "ms", True),
+        ("an answer of the supervisor, 99% within", most, "ms", most <= 100),
+        ("an answer of the supervisor, longest", all_of_them, "ms", True),
+        ("transitions made", state["agent_steps"], "items", True),
+        # An episode's first transition is whole after n_step steps; those of episodes under way wait for that.
+        ("made and not in the shards, at most n_step - 1 per actor wait for their episode", missing, "items",
+         0 <= missing <= options.actors * (N_STEP - 1)),
+        ("exit code", found["code"], "", found["code"] == 0),
+    ]
+    for role, samples in sorted(found["memory"].items()):
+        quarter = len(samples) * 3 // 4
+        before, after = max(samples[:quarter]), max(samples[quarter:])
+        rows.append((f"memory of {role}: greatest in the last quarter of {len(samples) / 2:.0f} s", after / MEBIBYTE, "MiB",
+                     0 < min(samples) and after <= before * 1.05 + 8 * MEBIBYTE))
+        rows.append((f"memory of {role}: greatest before", before / MEBIBYTE, "MiB", True))
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("troupe", type=os.path.abspath, help="the program, with cluster_scale beside it")
+    parser.add_argument("--actors", type=int, default=10, help="environment actors")
+    parser.add_argument("--seconds", type=float, default=60, help="of overload, after the first updates")
+    parser.add_argument("--samples-per-insert", type=float, default=256)
+    parser.add_argument("--json", action="store_true", help="a JSON object per line")
+    options = parser.parse_args()
+    options.asks = os.path.join(os.path.dirname(options.troupe), "cluster_scale")
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="troupe_overload_"))
+    try:
+        free = free_rate(options, scratch)
+        rows = judge(options, free, overload(options, scratch))
+    finally:
+        for process in STARTED:
+            process.kill()
+            process.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
+    for what, value, unit, good in rows:
+        if options.json:
+            print(json.dumps({"bench": "overload", "metric": what, "value": value, "unit": unit, "config": {"actors": str(options.actors)}}))
+        else:
+            print(f"{what}: {value:.4g} {unit}{'' if good else '  <- not as it must be'}")
+    sys.exit(0 if all(good for *_, good in rows) else 1)
+
+
+main()

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Trains an experiment from pixels by the ray caster and by OpenGL, and plays each agent on the pictures of both: does an agent notice who draws?
+# Usage: experiments/bench/peers/renderers.sh EXPERIMENT [EPISODES] [KEY=VALUE…]     e.g. quickstart 20 environment.task=cartpole_swingup
+# TROUPE and RUNS name the program and a folder; LEARN (CASTER OPENGL) whose pictures to learn from, one training each.
+# Exit code 1: a mean return on the other's pictures differs by more than 3% from that on those it learnt from.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+[ $# -gt 0 ] || { sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}"; exit 2; }
+troupe=${TROUPE:-build/release/troupe}
+runs=${RUNS:-build/renderers}
+experiment=$1 episodes=${2:-10}
+shift $(($# > 1 ? 2 : 1))
+sets=()
+for pair in "$@"; do sets+=(--set "$pair"); done
+mean_return() { # RUN RENDERER
+  "$troupe" evaluate "$1" --episodes "$episodes" --set environment.pixels.renderer="$2" --json |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["mean_return"])'
+}
+status=0
+for learns in ${LEARN:-CASTER OPENGL}; do
+  folder=$runs/$learns
+  "$troupe" train "$experiment" --runs "$folder" --set evaluation.video=false "${sets[@]}" --set environment.pixels.renderer=$learns --quiet |
+    grep -E '^(task|return|steps|updates|time|rates)' || true
+  run=$(find "$folder" -mindepth 2 -maxdepth 2 -type d | sort | tail -n 1)
+  caster=$(mean_return "$run" CASTER)
+  opengl=$(mean_return "$run" OPENGL)
+  python3 - "$learns" "$caster" "$opengl" "$episodes" <<'PYTHON' || status=1
+import sys
+learns, caster, opengl = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+own, other = (caster, opengl) if learns == "CASTER" else (opengl, caster)
+change = (other - own) / abs(own) if own else 0.0
+print(f"learnt from {learns}: {caster:.1f} on the caster's pictures, {opengl:.1f} on OpenGL's "
+      f"(means of {sys.argv[4]} episodes): {change:+.2%} on the other's")
+sys.exit(abs(change) > .03)
+PYTHON
+done
+exit $status

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks of this program and those of its rivals in turn and prints the ratios as a Markdown table.
+
+    experiments/bench/peers/rivals.py PROGRAM PEERS STAGE... [--rounds 3] [--seconds 1]
+
+PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, render, replay, learner, classifier, collectives, ddp, agent.
+Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
+Nothing else may run meanwhile. $PEERS_VENV: where the rivals' virtual environments are made."""
+import argparse, collections, json, os, statistics, subprocess, sys, tempfile
+
+RESNETS = [("eager", "float32", "contiguous"), ("eager", "float32", "channels_last"), ("compile", "float32", "channels_last"),
+           ("eager", "bfloat16", "channels_last"), ("compile", "bfloat16", "channels_last")]
+# stage -> (stage of `troupe bench`, rivals: names of run.sh, or a script beside this one with its arguments, [(what, ours: metric and config values, rival's metric)]); a metric ending in "latency" is a time.
+STAGES = {
+    "environment": ("environment", ["dm_control"], [
+        (f"{task} states, 1 thread", (f"{ours}, states, control steps (resets included)", {"threads": "1"}), f"{task} state control steps/s")
+        for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))
+    ] + [(f"{task} resets", (f"{ours}, resets", {}), f"{task} reset/s")
+         for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))]),
+    "pool": ("pool", ["envpool"], [
+        (f"{ours} states, {threads} thread{'s' * (threads > 1)}, {mode}", (f"{ours}, states, control steps (resets included)", {"threads": str(threads), "mode": mode, "playing": "shared"}), f"{theirs} {setting}")
+        for ours, theirs, settings in (
+            ("cheetah_run", "DMC cheetah-run state", ((1, "sync 1", "sync 1/1/1thr"), (1, "async 16/8", "async 16/8/1thr"), (2, "sync 16", "sync 16/16/2thr"),
+                                                      (2, "async 16/8", "async 16/8/2thr"), (2, "async 256/128", "async 256/128/2thr"))),
+            ("walker_walk", "DMC walker-walk state", ((2, "async 16/8", "async 16/8/2thr"),)),
+            ("humanoid_run", "DMC humanoid-run state", ((2, "async 16/8", "async 16/8/2thr"),)),
+            ("HalfCheetah-v5", "Gym HalfCheetah-v4", ((2, "async 16/8", "async 16/8/2thr"),)),
+            ("Ant-v5", "Gym Ant-v4", ((2, "async 16/8", "async 16/8/2thr"),)))
+        for threads, mode, setting in settings]),
+    "render": ("render", ["dm_control_pixels"], [
+        (f"{task} {what}, 84x84, all effects, {renderer}", (f"{ours}, {metric}, 84x84, all effects", {"renderer": renderer, "threads": "1"}), f"{task} {theirs}")
+        for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))
+        for renderer in ("caster", "opengl")
+        for what, metric, theirs in (("step and picture", "step and picture", "pixels step+render 84x84"), ("picture alone", "picture alone", "render only 84x84"))]),
+    "replay": ("replay", ["reverb", "cpprb", "torchrl"], [
+        (f"{kind}, insert 1 at a time, same process", (f"{kind} append+take+insert, 1 at a time", {"transport": "pointer"}), theirs)
+        for kind in ("state", "pixel") for theirs in (f"{kind} uniform insert trajectory_writer, in-process client", f"{kind} uniform add single")
+    ] + [
+        (f"{kind}, insert 64 at a time, same process", (f"{kind} append+take+insert, 64 at a time", {"transport": "pointer"}), theirs)
+        for kind in ("state", "pixel") for theirs in (f"{kind} uniform add batch 64", f"{kind} uniform extend batch 64")
+    ] + [
+        (f"{kind}, batches of 256, same process", (f"{kind} sample+gather of 256", {"transport": "pointer"}), f"{kind} uniform sample(256)")
+        for kind in ("state", "pixel")
+    ] + [
+        (f"{kind}, prioritized, insert {n} at a time, same process", (f"{kind} prioritized append+take+insert, {n} at a time", {}), f"{kind} prioritized {theirs}")
+        for kind in ("state", "pixel") for n, theirs in ((1, "add single"), (64, "add batch 64"), (64, "extend batch 64"))
+    ] + [
+        (f"{kind}, prioritized, batches of 256{' and their new priorities' if more else ''}, same process",
+         (f"{kind} prioritized sample+gather{more and '+update'} of 256", {}), f"{kind} prioritized sample(256){more}")
+        for kind in ("state", "pixel") for more in ("", "+update_priorities")
+    ] + [
+        (f"{kind}, insert, another process", (f"{kind} insert, {n} at a time", {}), f"{kind} uniform insert trajectory_writer, localhost 1 client proc")
+        for kind in ("state", "pixel") for n in (1, 16)
+    ] + [
+        (f"{kind}, sampled items, another process", (f"{kind} sample of 256", {}), f"{kind} uniform sample TrajectoryDataset, localhost 1 client proc")
+        for kind in ("state", "pixel")]),
+    "learner": ("learner", ["d4pg", *(("d4pg_pixels_rival.py", "1", mode, kind) for mode in ("eager", "compile") for kind in ("float32", "bfloat16"))], [
+        (f"D4PG updates, {t} thread", ("D4PG updates", {"threads": str(t), "networks": "24 states, 6 actions, critic 400-300, policy 300-200"}),
+         f"D4PG update b256 {t} thread {mode} scatter") for t in (1, 2) for mode in ("eager", "compile")
+    ] + [
+        (f"D4PG updates, {ours}, 1 thread", ("D4PG updates", {"threads": "1", "networks": ours}), f"D4PG {encoder} pixels 1 thread {mode} {kind}")
+        for encoder, ours in (("stride4", "64x64 grey pixels, stack 3, encoder stride4, 256-256"), ("drq", "84x84 colour pixels, stack 3, encoder drq, 1024-1024"))
+        for mode in ("eager", "compile") for kind in ("float32", "bfloat16")]),
+    "classifier": ("classifier", [("resnet_rival.py", "1", *how) for how in RESNETS], [
+        (f"ResNet-50, {how[1]}", ("ResNet-50 training", {"type": how[1]}), f"ResNet-50 training 1 thread {' '.join(how)}") for how in RESNETS]),
+    "collectives": ("collectives", ["gloo"], [
+        (f"all_reduce of {size} B, {name}, latency", ("all_reduce latency", {"backend": backend, "ranks": "2", "bytes": str(size)}), f"allreduce {size} B latency (median of iters)")
+        for backend, name in (("shared_memory", "shared memory"), ("gloo", "Gloo"))
+        for size in (1024, 65536, 1048576, 26214400, 104857600)]),
+    "ddp": ("ddp", ["ddp"], [
+        (f"ResNet-50, {n} process{'es' * (n > 1)}, batch 8 each, 1 thread each", ("ResNet-50 training", {"processes": str(n)}),
+         f"train images/s {n} proc x batch 8, 1 thread each") for n in (1, 2)
+    ] + [("ResNet-50, scaling efficiency from 1 process to 2", ("scaling efficiency", {"processes": "2"}), "scaling efficiency 2 proc / (2 x 1 proc)")]),
+    "agent": ("agent", ["ddpg", "sb3"], [
+        (f"cheetah_run end to end, {ours} learner thread", ("", {"learner_threads": str(ours)}), theirs)
+        for ours in (1, 2) for theirs in ("cheetah-run DDPG end-to-end 1 thread", "cheetah-run DDPG end-to-end 2 thread",
+                                          "TD3 cheetahrun end-to-end 1 thread", "TD3 cheetahrun end-to-end 2 thread")]),
+}
+
+
+def lines(text):
+    for line in text.splitlines():
+        if line.startswith("{"):
+            yield json.loads(line)
+
+
+def measure(options, stage, ours, theirs):
+    bench, rivals, _ = STAGES[stage]
+    command = [options.program, "bench", bench, "--json", "--seconds", str(options.seconds)]
+    text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800).stdout
+    for figure in lines(text):
+        ours[figure["metric"], tuple(sorted(figure["config"].items()))].append(figure["value"])
+    environment = dict(os.environ, SECS=str(options.seconds), BENCH_OUT=os.path.join(tempfile.gettempdir(), "rivals.jsonl"))
+    for rival in rivals:
+        if isinstance(rival, str):
+            arguments = ["bash", os.path.join(options.peers, "run.sh"), rival]
+        else:
+            python = os.path.join(environment.get("PEERS_VENV") or os.path.expanduser(os.path.join(environment.get("XDG_CACHE_HOME", "~/.cache"), "troupe-peers")),
+                                  "torch", "bin", "python")
+            if not os.path.exists(python):
+                sys.exit(f"rivals.py: {rival[0]} needs {python} with torch and torchvision: `PEERS/run.sh d4pg` makes it")
+            arguments = [python, os.path.join(os.path.dirname(os.path.abspath(__file__)), rival[0]), *rival[1:]]
+            environment.update(PYTHONPATH=os.path.abspath(options.peers), PYTHONDONTWRITEBYTECODE="1", CUDA_VISIBLE_DEVICES="")
+        run = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=3600)
+        found = [figure for figure in lines(run.stdout) if figure.get("value") is not None]
+        if not found:
+            sys.exit(f"rivals.py: {rival} gave no figure: {run.stderr.strip().splitlines()[-1:]}")
+        for figure in found:
+            theirs[figure["metric"], figure["peer"]].append(figure["value"])
+
+
+def show(stage, ours, theirs):
+    slower = 0
+    print(f"\n| {stage} | ours | the rival's | ratio |\n| --- | --- | --- | --- |")
+    for what, (metric, config), rival_metric in STAGES[stage][2]:
+        mine = [v for (name, c), values in ours.items() if (not metric or name == metric) and config.items() <= dict(c).items() for v in values]
+        for (name, peer), values in theirs.items():
+            if name != rival_metric or not mine:
+                continue
+            a, b = statistics.median(mine), statistics.median(values)
+            ratio = b / a if "latency" in metric else a / b
+            slower += ratio < 1
+            print(f"| {what} | {a:,.5g} | {b:,.5g} ({peer.split(' / ')[0]}: {rival_metric}) | {ratio:.2f} |", flush=True)
+    return slower
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program"), parser.add_argument("peers")
+    parser.add_argument("stage", nargs="+", choices=STAGES)
+    parser.add_argument("--rounds", type=int, default=3), parser.add_argument("--seconds", type=float, default=1)
+    options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.peers, "run.sh")):
+        sys.exit(f"rivals.py: PEERS '{options.peers}' has no run.sh; name the folder with the rivals' scripts")
+    slower = 0
+    for stage in options.stage:
+        ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
+        for _ in range(options.rounds):
+            measure(options, stage, ours, theirs)
+        slower += show(stage, ours, theirs)
+    print(f"\n{slower} slower than the rival")
+
+
+main()

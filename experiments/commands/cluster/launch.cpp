@@ -1,0 +1,336 @@
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "env/compiled_model.hpp"
+#include "env/make/make.hpp"
+#include "experiments/cluster/cluster.hpp"
+#include "experiments/cluster/cluster_environment.hpp"
+#include "experiments/cluster/manifests.hpp"
+#include "experiments/cluster/placement_table.hpp"
+#include "experiments/cluster/slurm_script.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/folders.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/commands/running/deployment.hpp"
+#include "experiments/commands/running/resumption.hpp"
+#include "experiments/commands/running/run_experiment.hpp"
+#include "experiments/commands/running/signals.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/launchers/make_launcher.hpp"
+#include "experiments/run_folder/rotated_file.hpp"
+#include "experiments/run_folder/unfinished_run.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct LaunchOptions {
+  std::string cluster, experiment;
+  std::vector<std::string> overrides;
+  std::string runs; // empty: the cluster's
+  std::string listen, launcher, manifests;
+  bool resume = false;
+  bool dry_run = false;
+  bool json = false;
+  int interrupted_code = kDone;
+};
+
+/// A planned run on a cluster, complete before anything starts.
+struct LaunchPlan {
+  Cluster cluster;
+  Experiment experiment;
+  actors::Placer placer;
+  LauncherKind launcher = LauncherKind::none;
+};
+
+Cluster chosen_cluster(const LaunchOptions& options) {
+  const bool tasks = options.cluster == "TF_CONFIG";
+  Cluster cluster =
+      tasks || options.cluster == "torchrun"
+          ? cluster_from_environment(process_variable, tasks ? "tf_config" : "torchrun")
+                .value()
+                .cluster
+          : load_cluster(find_config(options.cluster, cluster_folders(), {"cluster"}));
+  if (!options.runs.empty()) {
+    cluster.set_runs(options.runs);
+  }
+  if (!options.listen.empty()) {
+    cluster.mutable_head()->set_listen(options.listen);
+    cluster.mutable_head()->clear_address();
+  }
+  return options.listen.empty() && options.runs.empty()
+             ? cluster
+             : parse_cluster(resolved_text(cluster),
+                             options.listen.empty() ? "--runs" : "--listen");
+}
+
+LaunchPlan plan_launch(const LaunchOptions& options) {
+  Cluster cluster = chosen_cluster(options);
+  auto overrides = cluster_overrides(cluster);
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
+  Experiment experiment =
+      load_experiment(find_config(options.experiment, config_folders()), overrides);
+  actors::Placer placer = make_placer(cluster, experiment, actors::resources_of_this_host());
+  if (placer.nodes().empty()) {
+    throw ConfigError({options.cluster
+                       + ": names no nodes, so the placement is known only when nodes join; add "
+                         "node { … } to plan ahead"});
+  }
+  if (const std::string problem = placer.place_all(role_counts(experiment)); !problem.empty()) {
+    throw ConfigError({options.cluster + ": " + problem});
+  }
+  const auto launcher = options.launcher == "none" ? LauncherKind::none : launcher_of(cluster);
+  return {std::move(cluster), std::move(experiment), std::move(placer), launcher};
+}
+
+void print_plan(const LaunchPlan& plan, bool json) {
+  if (!json) {
+    std::printf("%s", placement_table(plan.placer).c_str());
+    return;
+  }
+  Json out = {{"cluster", plan.cluster.name()},
+              {"launcher", launcher_name(plan.launcher)},
+              {"experiment", plan.experiment.name()}};
+  out.update(placement_json(plan.placer));
+  print_json(out);
+}
+
+void write_file(const fs::path& file, const std::string& text) {
+  std::error_code error;
+  fs::create_directories(file.parent_path(), error);
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) {
+    throw std::runtime_error(file.string()
+                             + ": cannot be written; name a writable folder with --manifests");
+  }
+}
+
+/// Writes manifests for Kubernetes or Slurm and prints the commands that submit them.
+void write_manifests(const LaunchPlan& plan, const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  std::string next;
+  if (plan.cluster.has_kubernetes()) {
+    files = kubernetes_manifests(plan.cluster, plan.experiment);
+    next = secret_command(plan.cluster) + "   # once\nkubectl apply -k " + folder.string() + "\n";
+  } else if (plan.cluster.has_slurm()) {
+    Cluster cluster = plan.cluster;
+    cluster.set_keys(cluster.keys().empty() ? "" : fs::absolute(cluster.keys()).string());
+    const fs::path home = fs::absolute(folder).lexically_normal();
+    files = {{"cluster.textproto", resolved_text(cluster)},
+             {"experiment.textproto", resolved_text(plan.experiment)},
+             {"job.sh", slurm_script(cluster, {.cluster = home / "cluster.textproto",
+                                               .experiment = home / "experiment.textproto",
+                                               .runs = fs::absolute(cluster.runs())})}};
+    next = "sbatch " + (home / "job.sh").string() + "\n";
+  } else {
+    throw std::invalid_argument(
+        "--manifests " + folder.string() + ": cluster " + plan.cluster.name()
+        + " has neither a kubernetes nor a slurm block; add one, or omit --manifests");
+  }
+  for (const auto& [name, text] : files) {
+    write_file(folder / name, text);
+  }
+  std::printf("%s: %zu files. Then:\n%s", folder.c_str(), files.size(), next.c_str());
+}
+
+fs::path own_program() {
+  return fs::read_symlink("/proc/self/exe");
+}
+
+/// Keeps the nodes of a launch running: restarts a node that ends, with growing delays, within the
+/// cluster's budget. Writes their output to a file of the run.
+class StartedNodes {
+public:
+  StartedNodes(const LaunchPlan& plan, const fs::path& run_folder)
+      : cluster_(plan.cluster),
+        kind_(plan.launcher),
+        log_(run_folder / "nodes.log"),
+        launcher_(launchers::make_launcher(
+            cluster_, kind_,
+            {.program = own_program(),
+             .files = key_files(cluster_),
+             .data = {{env::suite_folder(), "suite"}},
+             .environment = {},
+             .output = [this](const std::string& node, std::string_view line) {
+               log(node, std::string(line));
+             }})) {}
+  ~StartedNodes() {
+    watcher_ = {};
+    launcher_->stop(std::chrono::milliseconds(
+        static_cast<std::int64_t>(1000 * cluster_.supervision().grace_seconds())));
+  }
+  StartedNodes(const StartedNodes&) = delete;
+  StartedNodes& operator=(const StartedNodes&) = delete;
+
+  void start(int port, const std::vector<actors::NodeResources>& nodes) {
+    const HostPort head = head_endpoint(cluster_, true);
+    std::vector<std::string> arguments = {
+        "node", "--head", head.host + ":" + std::to_string(head.port != 0 ? head.port : port)};
+    if (!cluster_.keys().empty()) {
+      arguments.insert(arguments.end(), {"--keys", cluster_.keys()});
+    }
+    starts_ = launchers::node_starts(cluster_, kind_, nodes, arguments);
+    watcher_ = std::jthread([this](const std::stop_token& ended) { watch(ended); });
+  }
+
+private:
+  static std::vector<fs::path> key_files(const Cluster& cluster) {
+    return cluster.keys().empty() ? std::vector<fs::path>{}
+                                  : std::vector<fs::path>{fs::path(cluster.keys())};
+  }
+
+  void log(const std::string& node, const std::string& line) {
+    const std::scoped_lock lock(mutex_);
+    log_.write(log_time(std::chrono::system_clock::now()) + ' ' + node + ": " + line);
+  }
+
+  void watch(const std::stop_token& ended) {
+    std::vector<launchers::NodeStart> due = starts_;
+    int losses = 0;
+    std::unique_lock lock(sleep_);
+    while (!ended.stop_requested()) {
+      if (!due.empty()) {
+        launcher_->start(due);
+      }
+      due.clear();
+      for (const launchers::NodeEnd& end : launcher_->poll()) {
+        log(end.node, end.how);
+        for (const std::string& line : end.last_lines) {
+          log(end.node, line);
+        }
+        if (end.good || ++losses > cluster_.supervision().node_losses()) {
+          continue;
+        }
+        std::fprintf(stderr, "troupe: %s; restarting it\n", end.how.c_str());
+        const auto at = std::find_if(starts_.begin(), starts_.end(),
+                                     [&](const auto& start) { return start.name == end.node; });
+        if (at != starts_.end()) {
+          due.push_back(*at);
+        }
+      }
+      wake_.wait_for(lock, ended, std::chrono::seconds(1), [] { return false; });
+    }
+  }
+
+  const Cluster& cluster_;
+  LauncherKind kind_;
+  std::mutex mutex_; // of log_
+  RotatedFile log_;
+  std::unique_ptr<launchers::Launcher> launcher_;
+  std::vector<launchers::NodeStart> starts_;
+  std::mutex sleep_;
+  std::condition_variable_any wake_;
+  std::jthread watcher_;
+};
+
+/// The head: starts the nodes, trains on them, and ends them.
+int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
+  const auto here = actors::resources_of_this_host();
+  const auto config = prepare_run(plan.experiment);
+  const fs::path before = options.resume
+                              ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
+                              : fs::path();
+  std::optional<Experiment> former;
+  if (!before.empty()) {
+    former = load_experiment(before / "config.textproto");
+    check_changes(*former, plan.experiment);
+  }
+  const RunFolder folder =
+      before.empty()
+          ? RunFolder::create(plan.cluster.runs(), plan.experiment.name(),
+                              std::chrono::system_clock::now(), resolved_text(plan.experiment))
+          : RunFolder::open(before);
+  const Resumption resumption =
+      before.empty() ? Resumption{} : prepare_resumption(folder, *former, plan.experiment, config);
+  const HeldSignals held; // also called by the launcher's threads
+  StartedNodes nodes(plan, folder.path());
+  const HostPort listen = head_endpoint(plan.cluster);
+  RunOptions run{.json = options.json, .notes = resumption.changes};
+  run.grace_seconds = plan.experiment.checkpoint().grace_seconds() > 0
+                          ? plan.experiment.checkpoint().grace_seconds()
+                          : plan.cluster.supervision().grace_seconds();
+  const HostPort reached = head_endpoint(plan.cluster, true);
+  run.interrupted_code = options.interrupted_code;
+  run.head_address = reached.host;
+  run.head_port = static_cast<std::uint16_t>(reached.port);
+  run.deployment = actors::Deployment{
+      .nodes =
+          actors::DeploymentNodes{
+              .placer = make_placer(plan.cluster, plan.experiment, here),
+              .join_seconds = plan.cluster.supervision().join_seconds(),
+              // a process that shares a core must be free to move to an idle one
+              .pin = plan.cluster.pin() && !plan.cluster.oversubscribe()},
+      .listen = listen.host,
+      .head_port = static_cast<std::uint16_t>(listen.port),
+      .keys = read_keys(plan.cluster.keys()),
+      .listening = [&](std::uint16_t port) {
+        std::fprintf(stderr, "the head listens at %s:%d\n", listen.host.c_str(), port);
+
+        nodes.start(port, cluster_nodes(plan.cluster, here));
+      }};
+  return run_experiment(plan.experiment, config, folder, resumption.checkpoint, run);
+}
+
+void launch(const LaunchOptions& options, int& exit_code) {
+  const LaunchPlan plan = plan_launch(options);
+  if (!options.manifests.empty()) {
+    write_manifests(plan, options.manifests);
+    return;
+  }
+  print_plan(plan, options.json);
+  if (options.dry_run) {
+    return;
+  }
+  exit_code = run_on_nodes(plan, options);
+}
+
+} // namespace
+
+void add_launch(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "launch", "Trains an experiment on the nodes of a cluster: places its actors, starts them");
+  command->footer(
+      "Example: troupe launch laptop quickstart --dry-run\n"
+      "         troupe launch kubernetes cartpole_swingup_pixels --manifests deploy\n"
+      "`troupe list clusters` lists the included ones, `troupe list cluster-keys` the keys of a "
+      "cluster's file.\nTF_CONFIG and torchrun as CLUSTER stand for what these variables "
+      "describe.");
+  auto options = std::make_shared<LaunchOptions>();
+  command->add_option("CLUSTER", options->cluster, "cluster file or name, TF_CONFIG or torchrun")
+      ->required();
+  command->add_option("EXPERIMENT", options->experiment, "experiment file or name")->required();
+  command->add_option("--set", options->overrides, "key=value of the experiment; may be repeated")
+      ->allow_extra_args(false);
+  command->add_option("--runs", options->runs, "folder of runs; replaces the cluster's");
+  command->add_option("--listen", options->listen,
+                      "ADDRESS:PORT of the head; replaces head.listen and head.address");
+  command
+      ->add_option("--launcher", options->launcher,
+                   "none: wait for nodes that are started otherwise")
+      ->check(CLI::IsMember({"none"}));
+  command->add_flag("--resume", options->resume,
+                    "resumes the experiment's latest unfinished run, if there is one");
+  command
+      ->add_option(
+          "--interrupted-code", options->interrupted_code,
+          "exit code after SIGINT or SIGTERM, for systems that restart after a code other than 0")
+      ->check(CLI::Range(0, 125))
+      ->capture_default_str();
+  command->add_flag("--dry-run", options->dry_run, "only print the placement");
+  command->add_option("--manifests", options->manifests,
+                      "only write manifests for Kubernetes or Slurm to this folder");
+  command->add_flag("--json", options->json, "the placement as JSON");
+  command->callback([options, &exit_code] { launch(*options, exit_code); });
+}
+
+} // namespace troupe::experiments::commands

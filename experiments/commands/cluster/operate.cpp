@@ -1,0 +1,172 @@
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/running/run_choice.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+constexpr double kMostSeconds = 86'400;
+constexpr useconds_t kPeriodMicroseconds = 100'000;
+
+struct StopOptions {
+  RunChoice choice;
+  double grace = 120;
+};
+
+struct ChangeOptions {
+  RunChoice choice;
+  std::vector<std::string> words; // RUN and ROLE=COUNT of scale
+  std::string role, node;         // of restart
+  double seconds = 600;
+};
+
+std::chrono::seconds whole_seconds(double seconds) {
+  return std::chrono::seconds(static_cast<std::int64_t>(seconds + 0.5));
+}
+
+/// Waits until no process works in the run's folder.
+bool wait_until_over(const LiveRun& live, double seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto held = is_run_held(live.run);
+    const bool told = !std::filesystem::exists(live.run / "head.json");
+    if (held ? !*held : told) {
+      return true;
+    }
+    ::usleep(kPeriodMicroseconds); // a free lock is not announced
+  }
+  return false;
+}
+
+void stop(const StopOptions& options) {
+  const LiveRun live = find_live_run(options.choice.run, options.choice.runs);
+  try {
+    actors::Control control(control_place(live, options.choice));
+    control.stop();
+  } catch (const actors::NoHead& gone) {
+    if (!wait_until_over(live, 1)) {
+      throw;
+    }
+  }
+  if (!wait_until_over(live, options.grace)) {
+    throw std::runtime_error(live.run.string() + ": it has not ended within "
+                             + std::to_string(whole_seconds(options.grace).count()) + " s (process "
+                             + std::to_string(live.head.process) + " on " + live.head.host
+                             + "); see `troupe status`, increase --grace, or kill that process");
+  }
+  const auto checkpoints = complete_checkpoints(live.run);
+  std::printf("%s has ended%s\n", live.run.c_str(),
+              checkpoints.empty()
+                  ? "; it has no checkpoint"
+                  : (", its checkpoint is " + checkpoints.back().path.string()).c_str());
+}
+
+struct Scale {
+  std::string role;
+  int count = 0;
+};
+
+Scale parse_scale(const std::string& text) {
+  const auto equals = text.find('=');
+  const std::string digits = text.substr(equals + 1);
+  if (equals == 0 || digits.empty() || digits.size() > 9
+      || digits.find_first_not_of("0123456789") != std::string::npos) {
+    throw std::invalid_argument(text + ": must be ROLE=COUNT, e.g. environment=16");
+  }
+  return {text.substr(0, equals), std::stoi(digits)};
+}
+
+void scale(ChangeOptions& options) {
+  std::vector<Scale> wanted;
+  for (const std::string& word : options.words) {
+    if (word.find('=') != std::string::npos && word.find('/') == std::string::npos) {
+      wanted.push_back(parse_scale(word));
+    } else if (options.choice.run.empty()) {
+      options.choice.run = word;
+    } else {
+      throw std::invalid_argument(word + ": a RUN is already given; write ROLE=COUNT");
+    }
+  }
+  if (wanted.empty()) {
+    throw std::invalid_argument("give the change as ROLE=COUNT, e.g. environment=16");
+  }
+  const LiveRun live = find_live_run(options.choice.run, options.choice.runs);
+  actors::Control control(control_place(live, options.choice));
+  for (const Scale& one : wanted) {
+    std::printf("%s\n", control.scale(one.role, one.count, whole_seconds(options.seconds)).c_str());
+  }
+}
+
+void restart(const ChangeOptions& options) {
+  const LiveRun live = find_live_run(options.choice.run, options.choice.runs);
+  actors::Control control(control_place(live, options.choice));
+  std::printf("%s\n",
+              control.restart(options.role, options.node, whole_seconds(options.seconds)).c_str());
+}
+
+void add_deadline(CLI::App& command, ChangeOptions& options) {
+  command.add_option("--seconds", options.seconds, "time limit")
+      ->check(CLI::Range(1.0, kMostSeconds))
+      ->capture_default_str();
+}
+
+} // namespace
+
+void add_stop(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "stop", "Stops a run after a checkpoint, as SIGTERM does, and waits for its end");
+  command->footer(operating_footer("Example: troupe stop\n"
+                                   "         troupe stop runs/quickstart/2026-11-21T10-00-00 "
+                                   "--grace 600"));
+  auto options = std::make_shared<StopOptions>();
+  command->add_option("RUN", options->choice.run, "the run's folder");
+  add_run_choice(*command, options->choice);
+  command
+      ->add_option("--grace", options->grace,
+                   "seconds to wait for the end; exit code 1 if it takes longer")
+      ->check(CLI::Range(1.0, kMostSeconds))
+      ->capture_default_str();
+  command->callback([options] { stop(*options); });
+}
+
+void add_scale(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("scale", "Changes the number of environment actors of a live run");
+  command->footer(operating_footer(
+      "Example: troupe scale environment=16\n"
+      "New actors are placed as at the start; surplus ones stop, the newest first. Checkpoints "
+      "keep the number. The numbers of shards, learners and parameter servers cannot change."));
+  auto options = std::make_shared<ChangeOptions>();
+  command->add_option("WORDS", options->words, "[RUN] ROLE=COUNT")->required();
+  add_run_choice(*command, options->choice);
+  add_deadline(*command, *options);
+  command->callback([options] { scale(*options); });
+}
+
+void add_restart(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("restart", "Restarts the processes of a live run, one after the other");
+  command->footer(operating_footer(
+      "Example: troupe restart --role environment\n"
+      "         troupe restart --node n-1\n"
+      "Waits for each process before it restarts the next; synchronous learners restart together. "
+      "Shards, learners and parameter servers write a snapshot first, so that nothing is lost. "
+      "These restarts do not count against actors.restarts."));
+  auto options = std::make_shared<ChangeOptions>();
+  command->add_option("RUN", options->choice.run, "the run's folder");
+  add_run_choice(*command, options->choice);
+  command->add_option("--role", options->role,
+                      "only this role (environment) or actor (environment/3)");
+  command->add_option("--node", options->node, "only processes on this node");
+  add_deadline(*command, *options);
+  command->callback([options] { restart(*options); });
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,150 @@
+#include "experiments/commands/running/actor_launcher.hpp"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <future>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "experiments/run_folder/run_logs.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+/// Arguments of a child, prepared before the fork.
+struct Prepared {
+  std::vector<std::string> words;
+  std::vector<std::string> variables; // "NAME=value", all of them
+  cpu_set_t cores{};                  // to run on
+  bool pinned = false;
+  std::filesystem::path log; // what it prints goes there
+};
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> made;
+  for (std::string& text : texts) {
+    made.push_back(text.data());
+  }
+  made.push_back(nullptr);
+  return made;
+}
+
+int fork_actor(Prepared prepared, RoleOutput& printed) {
+  const std::vector<char*> arguments = pointers(prepared.words);
+  const std::vector<char*> variables = pointers(prepared.variables);
+  const pid_t parent = ::getpid();
+  const int output = printed.attach(prepared.log);
+  const pid_t child = ::fork();
+  if (child != 0 && output >= 0) {
+    ::close(output);
+  }
+  if (child < 0) {
+    throw std::runtime_error(std::string("cannot start a process for an actor: ")
+                             + std::strerror(errno));
+  }
+  if (child == 0) { // only async-signal-safe calls from here to exec
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) {
+      ::_exit(1); // the parent ended before the line above
+    }
+    if (prepared.pinned) {
+      ::sched_setaffinity(0, sizeof prepared.cores, &prepared.cores); // else it runs anywhere
+    }
+    if (output >= 0) {
+      ::dup2(output, STDOUT_FILENO);
+      ::dup2(output, STDERR_FILENO);
+    }
+    ::execve("/proc/self/exe", arguments.data(), variables.data());
+    ::_exit(127);
+  }
+  return child;
+}
+
+std::vector<std::string> variables_for(const actors::ProcessOrder& order) {
+  std::vector<std::string> made;
+  const std::string gpus = "CUDA_VISIBLE_DEVICES=";
+  for (char** variable = ::environ; *variable != nullptr; ++variable) {
+    if (order.gpus.empty() || !std::string_view(*variable).starts_with(gpus)) {
+      made.emplace_back(*variable);
+    }
+  }
+  if (!order.gpus.empty()) {
+    std::string list;
+    for (const int gpu : order.gpus) {
+      list += (list.empty() ? "" : ",") + std::to_string(gpu);
+    }
+    made.push_back(gpus + list);
+    made.emplace_back("CUDA_DEVICE_ORDER=PCI_BUS_ID");
+  }
+  return made;
+}
+
+Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path& config,
+                 const std::filesystem::path& keys) {
+  Prepared made{.words = {"troupe", "actor", "--role", order.role, "--index",
+                          std::to_string(order.index), "--epoch", std::to_string(order.epoch),
+                          "--incarnation", std::to_string(order.incarnation), "--head-host",
+                          order.head_host, "--head-port", std::to_string(order.head_port),
+                          "--address", order.address, "--config", config.string()},
+                .variables = variables_for(order),
+                .log = role_log(config.parent_path(), order.role, order.index)};
+  if (!keys.empty()) {
+    made.words.insert(made.words.end(), {"--keys", keys.string()});
+  }
+  CPU_ZERO(&made.cores);
+  for (const int core : order.cores) {
+    if (core < CPU_SETSIZE) {
+      CPU_SET(core, &made.cores);
+      made.pinned = true;
+    }
+  }
+  return made;
+}
+
+} // namespace
+
+ActorLauncher::ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys,
+                             std::string node)
+    : config_file_(std::move(config_file)),
+      keys_(std::move(keys)),
+      output_(std::move(node)),
+      thread_([this](const std::stop_token& ended) { work(ended); }) {}
+
+ActorLauncher::~ActorLauncher() = default; // the thread is joined first: it is the last member
+
+void ActorLauncher::work(const std::stop_token& ended) {
+  while (true) {
+    std::function<void()> request;
+    {
+      std::unique_lock lock(mutex_);
+      if (!ready_.wait(lock, ended, [this] { return !requests_.empty(); })) {
+        return;
+      }
+      request = std::move(requests_.front());
+      requests_.pop();
+    }
+    request();
+  }
+}
+
+int ActorLauncher::start(const actors::ProcessOrder& order) {
+  auto task = std::make_shared<std::packaged_task<int()>>([&] {
+    return fork_actor(prepare(order, order.config.empty() ? config_file_ : order.config, keys_),
+                      output_);
+  });
+  auto child = task->get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.emplace([task] { (*task)(); });
+  }
+  ready_.notify_one();
+  return child.get();
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,134 @@
+#include "experiments/commands/running/evaluate_run.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "env/make/make.hpp"
+#include "env/wrappers/frame_sink.hpp"
+#include "experiments/config/plan.hpp"
+#include "experiments/report/picture.hpp"
+#include "experiments/report/video.hpp"
+#include "learner/acting/collector.hpp"
+#include "learner/acting/evaluation.hpp"
+#include "learner/device/safetensors.hpp"
+#include "learner/replicas/replicator.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+constexpr double kVideoFramesPerSecond = 30;
+
+/// The acting policy of a checkpoint. The replica knows which of its tensors make it up.
+std::unique_ptr<learner::Policy> load_policy(const actors::RunConfig& config,
+                                             const replay::TransitionSpec& transitions,
+                                             const std::filesystem::path& checkpoint) {
+  const auto parameters = learner::read_safetensors(checkpoint / "learner.safetensors");
+  const auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
+  auto agent = config.agent;
+  agent.precision = agent.precision == "auto" ? "float32" : agent.precision; // nothing is learnt
+  learner::prepare_compute_thread(1); // a team of threads would only wait for each other
+  learner::ReplicaContext context(nullptr, config.seed);
+  const auto replica = learner::make_d4pg(agent, {transitions});
+  replica->build(context);
+  replica->load(parameters.tensors, optimizer.tensors);
+  const at::Tensor flat = replica->policy_parameters().to(at::kCPU, at::kFloat).contiguous();
+  auto policy = learner::make_d4pg_policy(agent, {transitions});
+  policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+  return policy;
+}
+
+/// Keeps pictures of the first episode: all of them as a video, one as a PNG.
+class Film {
+public:
+  Film(const env::EnvironmentSpec& spec, const EvaluateOptions& options)
+      : picture_path_(options.picture),
+        size_(options.video_size),
+        // A third of the way in: the agent does what it learnt, and has not yet ended.
+        picture_step_(spec.episode_steps / 3),
+        every_(std::max<std::int64_t>(1, picture_step_)) {
+    if (options.video.empty()) {
+      return;
+    }
+    every_ = env::steps_per_frame(spec, kVideoFramesPerSecond);
+    const double step_seconds =
+        spec.control_timestep_seconds * static_cast<double>(spec.action_repeat);
+    const double rate = 1 / (static_cast<double>(every_) * step_seconds);
+    writer_ = std::make_unique<VideoWriter>(options.video, size_, size_,
+                                            rate < 1000 ? rate : kVideoFramesPerSecond);
+  }
+
+  env::FrameSinkOptions sink_options() const {
+    return {.pixels = {.height = size_, .width = size_}, .every = every_, .episodes = 1};
+  }
+
+  void add(const env::Frame& frame) {
+    if (writer_) {
+      writer_->add(frame.rgb);
+    }
+    if (!picture_path_.empty() && !picture_taken_) {
+      picture_.assign(frame.rgb.begin(), frame.rgb.end());
+      picture_taken_ = frame.step >= picture_step_;
+    }
+  }
+
+  void finish() {
+    if (writer_) {
+      writer_->finish();
+    }
+    if (!picture_.empty()) {
+      write_png(picture_path_, size_, size_, picture_);
+    }
+  }
+
+private:
+  std::filesystem::path picture_path_;
+  int size_;
+  std::int64_t picture_step_;
+  std::int64_t every_;
+  std::unique_ptr<VideoWriter> writer_;
+  std::vector<std::uint8_t> picture_; // the latest so far, until the wanted one
+  bool picture_taken_ = false;
+};
+
+} // namespace
+
+std::vector<double> evaluate_checkpoint(const Experiment& experiment,
+                                        const std::filesystem::path& checkpoint,
+                                        const EvaluateOptions& options) {
+  const actors::RunConfig config = plan_run(experiment);
+  auto environment = env::make_environment(config.environment);
+  std::optional<Film> film;
+  if (!options.video.empty() || !options.picture.empty()) {
+    film.emplace(environment->spec(), options);
+    environment =
+        std::make_unique<env::FrameSink>(std::move(environment), film->sink_options(),
+                                         [&film](const env::Frame& frame) { film->add(frame); });
+  }
+  const auto policy = load_policy(
+      config,
+      learner::transition_spec(environment->spec(), config.replay.n_step, config.replay.discount),
+      checkpoint);
+  const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
+  // The seeds of a run's own evaluations: its first episode and this one are the same.
+  const std::uint64_t seed = learner::split_seed(config.seed, {5});
+  std::vector<double> returns;
+  for (int episode = 0; episode < options.episodes && !stopped(); ++episode) {
+    const double episode_return = learner::play_episode(
+        *environment, *policy, learner::split_seed(seed, {static_cast<std::uint64_t>(episode)}),
+        [&] { return !stopped(); });
+    if (stopped()) {
+      break;
+    }
+    if (film && episode == 0) {
+      film->finish();
+    }
+    returns.push_back(episode_return);
+    if (options.on_episode) {
+      options.on_episode(episode, episode_return);
+    }
+  }
+  return returns;
+}
+
+} // namespace troupe::experiments

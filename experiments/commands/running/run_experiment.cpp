@@ -1,0 +1,197 @@
+#include "experiments/commands/running/run_experiment.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "actors/roles/checkpoint.hpp"
+#include "env/make/make.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/commands/running/actor_launcher.hpp"
+#include "experiments/commands/running/deployment.hpp"
+#include "experiments/commands/running/evaluate_run.hpp"
+#include "experiments/commands/running/signals.hpp"
+#include "experiments/config/on_data.hpp"
+#include "experiments/config/plan.hpp"
+#include "experiments/config/plan_workload.hpp"
+#include "experiments/report/curve.hpp"
+#include "experiments/report/recorder.hpp"
+#include "experiments/report/summary.hpp"
+#include "experiments/run_folder/head_file.hpp"
+#include "learner/acting/collector.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+constexpr auto& start_run = actors::run;
+
+/// A video of the trained agent; a failure costs the video and a line, not the run.
+std::filesystem::path make_video(const Experiment& experiment, const RunFolder& folder,
+                                 const actors::RunResult& result, Recorder& recorder,
+                                 const std::atomic<bool>& stop) {
+  if (is_on_data(experiment) || !experiment.evaluation().video() || result.interrupted
+      || result.checkpoint.empty() || stop) {
+    return {};
+  }
+  const auto path =
+      folder.path() / "videos" / (std::to_string(result.progress.environment_steps) + ".mp4");
+  try {
+    recorder.log("info", "drawing the video");
+    evaluate_checkpoint(experiment, result.checkpoint,
+                        {.episodes = 1, .video = path, .stop = &stop});
+    return path;
+  } catch (const std::exception& failure) {
+    recorder.log("warning", std::string("no video: ") + failure.what());
+    return {};
+  }
+}
+
+void write_report(const Experiment& experiment, const RunFolder& folder, const Summary& summary,
+                  const std::filesystem::path& video) {
+  const bool on_data = is_on_data(experiment);
+  const std::string along = on_data ? "updates" : "environment_steps";
+  const auto points = read_curve(folder.path() / "metrics.csv", headline(experiment), along);
+  const auto curve = on_data
+                         ? curve_svg(points, experiment.name() + ": " + headline(experiment), along)
+                         : curve_svg(points, experiment.name());
+  write_text(folder.path() / "curve.svg", curve);
+  write_text(folder.path() / "report.html", report_html(experiment, summary, curve, video));
+}
+
+HeadPlace head_place(const actors::Deployment& deployment, const RunOptions& options,
+                     std::uint16_t port) {
+  std::string address = options.head_address.empty() ? deployment.listen : options.head_address;
+  if (address == "0.0.0.0") {
+    address = host_name();
+  }
+  return {.host = host_name(),
+          .address = address,
+          .port = options.head_port != 0 ? options.head_port : port,
+          .process = ::getpid(),
+          .keys = deployment.keys != nullptr,
+          .started = log_time(std::chrono::system_clock::now())};
+}
+
+void print_summary(const Summary& summary, const Finished& finished, bool json) {
+  if (!json) {
+    std::printf("%s", summary_text(summary).c_str());
+    std::fflush(stdout);
+    return;
+  }
+  const actors::Progress& p = finished.result.progress;
+  Json out = {{"run", finished.folder.string()},
+              {"interrupted", finished.result.interrupted},
+              {"error", finished.result.error},
+              {"returns", finished.result.evaluation.returns},
+              {"metrics", finished.result.evaluation.metrics},
+              {"environment_steps", p.environment_steps},
+              {"agent_steps", p.agent_steps},
+              {"updates", p.updates},
+              {"inserts", p.inserts},
+              {"samples", p.samples},
+              {"frames", p.frames},
+              {"training_seconds", p.training_seconds},
+              {"seconds", p.seconds},
+              {"checkpoint", finished.result.checkpoint.string()},
+              {"video", finished.video.string()}};
+  print_json(out);
+}
+
+} // namespace
+
+actors::RunConfig prepare_run(const Experiment& experiment) {
+  actors::RunConfig config = plan_run(experiment);
+  plan_workload(experiment, config);
+  if (!config.workload) {
+    const auto environment = env::make_environment(config.environment);
+    std::vector<std::byte> observation(environment->spec().observation_bytes());
+    environment->reset(config.seed, observation);
+    learner::transition_spec(environment->spec(), config.replay.n_step,
+                             config.replay.discount); // refuses what no agent takes
+  }
+  return config;
+}
+
+void check_run(const actors::RunConfig& config, bool processes) {
+  actors::check_run(config, processes);
+}
+void verify_checkpoint(const std::filesystem::path& checkpoint) {
+  actors::verify_checkpoint(checkpoint);
+}
+
+int run_experiment(const Experiment& experiment, actors::RunConfig config, const RunFolder& folder,
+                   const std::filesystem::path& checkpoint, const RunOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  use_run_folder(config, folder.path(), options.processes || options.deployment);
+  std::atomic<bool> stop = false;
+  const StopSignals signals(stop, options.grace_seconds >= 0
+                                      ? options.grace_seconds
+                                      : experiment.checkpoint().grace_seconds());
+  std::FILE* screen = options.json ? stderr : stdout;
+  Recorder recorder({.folder = folder.path(),
+                     .stop = config.stop,
+                     .columns = metrics_columns(experiment),
+                     .screen = options.quiet ? nullptr : screen,
+                     .terminal = ::isatty(::fileno(screen)) == 1,
+                     .now = [] { return std::chrono::system_clock::now(); }},
+                    stop);
+  recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
+                           + " in " + folder.path().string());
+  for (const std::string& note : options.notes) {
+    recorder.log("info", note);
+  }
+  ActorLauncher launcher(folder.path() / "config.textproto");
+  actors::Deployment deployment = options.deployment.value_or(actors::Deployment{});
+  if (deployment.nodes) {
+    deployment.nodes->head_comes_back = [&stop, code = options.interrupted_code] {
+      return code != kDone && stop;
+    };
+  }
+  if (options.processes) {
+    deployment.head_port = options.port;
+    deployment.start_process = [&](const actors::ProcessOrder& order) {
+      return launcher.start(order);
+    };
+  }
+  std::unique_ptr<HeadFile> head_file; // while it serves
+  deployment.listening = [&, nodes = deployment.listening](std::uint16_t port) {
+    head_file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));
+    if (nodes) {
+      nodes(port);
+    }
+  };
+  Finished finished{.folder = folder.path()};
+  try {
+    finished.result =
+        start_run(config, folder.path(), checkpoint, deployment, recorder.callbacks(), stop);
+    head_file.reset();
+    recorder.finish();
+  } catch (const std::exception& failure) {
+    recorder.finish();
+    recorder.log("error", failure.what());
+    throw;
+  }
+  finished.video = make_video(experiment, folder, finished.result, recorder, stop);
+  finished.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const Summary summary = summarise(experiment, finished);
+  const std::string cause = !recorder.error().empty() ? recorder.error() : finished.result.error;
+  print_summary(summary, finished, options.json);
+  if (!cause.empty()) {
+    throw std::runtime_error(cause);
+  }
+  write_report(experiment, folder, summary, finished.video);
+  if (!stop || !finished.result.interrupted || options.interrupted_code == kDone) {
+    return kDone;
+  }
+  std::fprintf(stderr, "troupe: told to end before the run was over; its checkpoint is %s\n",
+               finished.result.checkpoint.c_str());
+  return options.interrupted_code;
+}
+
+} // namespace troupe::experiments::commands

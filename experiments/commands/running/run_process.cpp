@@ -1,0 +1,115 @@
+#include "experiments/commands/running/run_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include "experiments/launchers/how_it_ended.hpp"
+#include "experiments/run_folder/folder_lock.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+constexpr std::streamoff kLastBytes = 1 << 14; // in which a last line is looked for
+
+int open_file(const std::filesystem::path& path, int flags) {
+  const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+  if (handle < 0) {
+    fail_at(path, "cannot be written", errno);
+  }
+  return handle;
+}
+
+} // namespace
+
+std::string last_line(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) {
+    return "";
+  }
+  in.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(in.tellg()) - kLastBytes));
+  std::string last;
+  for (std::string line; std::getline(in, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      last = line;
+    }
+  }
+  return last;
+}
+
+RunProcess::RunProcess(const std::vector<std::string>& arguments,
+                       const std::filesystem::path& output, const std::filesystem::path& errors) {
+  std::string program = "troupe";
+  std::vector<std::string> words = arguments;
+  std::vector<char*> pointers = {program.data()};
+  for (std::string& word : words) {
+    pointers.push_back(word.data());
+  }
+  pointers.push_back(nullptr);
+  const int in = open_file("/dev/null", O_RDWR);
+  const int out = open_file(output, O_TRUNC);
+  const int error = open_file(errors, O_APPEND);
+  const pid_t parent = ::getpid();
+  sigset_t none;
+  ::sigemptyset(&none);
+  process_ = ::fork();
+  if (process_ == 0) { // only async-signal-safe calls from here to exec
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) {
+      ::_exit(1); // the parent ended before the line above
+    }
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::dup2(in, STDIN_FILENO);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(error, STDERR_FILENO);
+    ::execv("/proc/self/exe", pointers.data());
+    ::_exit(127);
+  }
+  const int failure = errno;
+  for (const int handle : {in, out, error}) {
+    ::close(handle);
+  }
+  if (process_ < 0) {
+    throw std::runtime_error(std::string("cannot start a run: ") + std::strerror(failure));
+  }
+  ended_ = static_cast<int>(::syscall(SYS_pidfd_open, process_, 0));
+  if (ended_ < 0) {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+    throw std::runtime_error("cannot watch a run: pidfd_open needs Linux 5.3");
+  }
+}
+
+RunProcess::~RunProcess() {
+  if (process_ > 0) {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  ::close(ended_);
+}
+
+void RunProcess::send(int signal) const {
+  if (process_ > 0) {
+    ::kill(process_, signal);
+  }
+}
+
+std::string RunProcess::wait() {
+  siginfo_t about{};
+  while (::waitid(P_PID, static_cast<id_t>(process_), &about, WEXITED) != 0 && errno == EINTR) {
+  }
+  process_ = -1;
+  const bool good = about.si_code == CLD_EXITED && about.si_status == 0;
+  return good ? "" : how_it_ended(about);
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,88 @@
+#include "experiments/commands/running/signals.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <ctime>
+
+#include "experiments/commands/commands.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+constexpr long kPollNanoseconds = 100'000'000; // how soon the owner may end
+
+using Clock = std::chrono::steady_clock;
+
+void say(const char* text) {
+  [[maybe_unused]] const auto count = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
+[[noreturn]] void end_at_once(const char* why) {
+  say(why);
+  ::_exit(kAborted);
+}
+
+void wait_for_signals(const std::stop_token& ended, std::atomic<bool>& stop, sigset_t signals,
+                      double grace_seconds) {
+  bool first = true;
+  auto deadline = Clock::time_point::max();
+  while (!ended.stop_requested()) {
+    if (Clock::now() >= deadline) {
+      end_at_once("\ntroupe: stopped at the end of checkpoint.grace_seconds; the checkpoint before "
+                  "is the last\n");
+    }
+    const timespec limit{0, kPollNanoseconds};
+    const int signal = ::sigtimedwait(&signals, nullptr, &limit);
+    if (signal < 0) {
+      continue; // nothing yet
+    }
+    if (!first) {
+      end_at_once("\ntroupe: stopped by a second signal\n");
+    }
+    first = false;
+    stop = true;
+    if (signal == SIGTERM && grace_seconds > 0) {
+      deadline = Clock::now()
+                 + std::chrono::duration_cast<Clock::duration>(
+                     std::chrono::duration<double>(grace_seconds));
+    }
+    say("\ntroupe: stopping after a checkpoint; a second signal stops at once\n");
+  }
+}
+
+} // namespace
+
+HeldSignals::HeldSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+StopSignals::StopSignals(std::atomic<bool>& stop, double grace_seconds) {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  waiter_ = std::jthread([&stop, signals, grace_seconds](const std::stop_token& ended) {
+    ::pthread_setname_np(::pthread_self(), "signals");
+    wait_for_signals(ended, stop, signals, grace_seconds);
+  });
+}
+
+StopSignals::~StopSignals() {
+  waiter_.request_stop();
+  waiter_.join();
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <thread>
+
+#include <signal.h>
+
+namespace troupe::experiments::commands {
+
+/// Blocks SIGINT and SIGTERM in this thread and those it starts, so that StopSignals can be created
+/// after other threads.
+class HeldSignals {
+public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+private:
+  sigset_t before_{};
+};
+
+/// Handles SIGINT and SIGTERM on one thread while it exists: the first sets `stop`. A second, or
+/// the end of `grace_seconds` after a first SIGTERM (0: no limit), ends the process at once with
+/// exit code 130. Create it before any other thread, because threads inherit its signal mask.
+class StopSignals {
+public:
+  explicit StopSignals(std::atomic<bool>& stop, double grace_seconds = 0);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+private:
+  sigset_t before_{};
+  std::jthread waiter_;
+};
+
+} // namespace troupe::experiments::commands

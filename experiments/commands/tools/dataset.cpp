@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include <ATen/ops/arange.h>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/commands/tools/dataset_render.hpp"
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/prefetcher.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+namespace data = learner::data;
+
+constexpr std::int64_t kShownRowsAtOnce = 64;
+
+struct ReadOptions {
+  data::DatasetOptions dataset{};
+  int threads = 1;
+  bool json = false;
+};
+
+std::string shape_text(const data::Column& column) {
+  std::string text;
+  for (const std::int64_t length : column.shape) {
+    text += (text.empty() ? "" : ", ") + std::to_string(length);
+  }
+  return column.type + " [" + text + "]";
+}
+
+Json json_of(const data::DatasetInfo& info) {
+  Json columns = Json::array();
+  for (const data::Column& column : info.columns) {
+    columns.push_back({{"name", column.name}, {"type", column.type}, {"shape", column.shape}});
+  }
+  return {{"format", info.format},    {"rows", info.rows},   {"bytes", info.bytes},
+          {"classes", info.classes},  {"names", info.names}, {"columns", columns},
+          {"bad_rows", info.bad_rows}};
+}
+
+void show(const ReadOptions& options) {
+  const auto info = data::open_dataset(options.dataset)->info();
+  if (options.json) {
+    print_json(json_of(info));
+    return;
+  }
+  std::printf("%s: %s, %lld rows, %.1f MB\n", options.dataset.path.c_str(), info.format.c_str(),
+              static_cast<long long>(info.rows), static_cast<double>(info.bytes) / 1e6);
+  for (const data::Column& column : info.columns) {
+    std::printf("  %-20s %s\n", column.name.c_str(), shape_text(column).c_str());
+  }
+  std::printf("  %lld classes", static_cast<long long>(info.classes));
+  for (std::size_t i = 0; i < std::min<std::size_t>(info.names.size(), 20); ++i) {
+    std::printf("%s%s", i == 0 ? ": " : ", ", info.names[i].c_str());
+  }
+  std::printf("%s\n", info.names.size() > 20 ? ", …" : "");
+}
+
+/// Reads every row; the number of bad ones.
+std::int64_t check_rows(const ReadOptions& options) {
+  auto settings = options.dataset;
+  settings.tolerate = 1;
+  settings.transform = {.crop = data::Crop::centre, .size = 32, .resize = 32}; // of any size
+  settings.tell = [&options](const std::string& message) {
+    if (options.json) {
+      print_json({{"bad", message}});
+    } else {
+      std::printf("%s\n", message.c_str());
+    }
+  };
+  const auto dataset = data::open_dataset(settings);
+  const std::int64_t blocks = (dataset->size() + kShownRowsAtOnce - 1) / kShownRowsAtOnce;
+  learner::Prefetcher rows(0, blocks,
+                           [&](std::int64_t block) {
+                             const auto first = block * kShownRowsAtOnce;
+                             const auto end = std::min(first + kShownRowsAtOnce, dataset->size());
+                             return dataset->rows(at::arange(first, end, at::kLong), 0);
+                           },
+                           {.threads = options.threads, .ahead = options.threads + 1});
+  while (!rows.next().empty()) {
+  }
+  const auto info = dataset->info();
+  if (options.json) {
+    print_json({{"rows", info.rows}, {"bad_rows", info.bad_rows}});
+  } else {
+    std::printf("%lld of %lld rows are good\n", static_cast<long long>(info.rows - info.bad_rows),
+                static_cast<long long>(info.rows));
+  }
+  return info.bad_rows;
+}
+
+void add_read_flags(CLI::App& command, ReadOptions& options) {
+  auto& dataset = options.dataset;
+  command.add_option("path", dataset.path, "file, folder or shards-{000..009}.tar")->required();
+  command.add_option("--format", dataset.format, "by default detected from the files")
+      ->check(CLI::IsMember(data::dataset_formats()));
+  command.add_option("--split", dataset.split, "where there are several: train, validation, test");
+  command.add_option("--label", dataset.label,
+                     "the label's column, by name or (CSV) number; of CIFAR-100 fine or coarse");
+  command.add_option("--columns", dataset.columns, "of tables; all otherwise")->delimiter(',');
+  command.add_option("--header", dataset.header, "of CSV: auto, yes, no")->capture_default_str();
+  command.add_option("--classes", dataset.classes, "labels must be below it")
+      ->check(CLI::Range(0, 1'000'000));
+  command.add_flag("--json", options.json, "as JSON, one object per line");
+}
+
+void add_info(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("info", "Rows, classes, columns and size of a data set");
+  command->footer("Example: troupe dataset info scenes --split validation --json");
+  auto options = std::make_shared<ReadOptions>();
+  add_read_flags(*command, *options);
+  command->callback([options] { show(*options); });
+}
+
+void add_dataset_check(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("check", "Reads every row, decodes every picture, lists what is bad");
+  command->footer("Example: troupe dataset check scenes --threads 2\n"
+                  "Exit code 1 when a row is bad: each is named with its file, and row or line.");
+  auto options = std::make_shared<ReadOptions>();
+  add_read_flags(*command, *options);
+  command->add_option("--threads", options->threads, "that decode")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->callback(
+      [options, &exit_code] { exit_code = check_rows(*options) > 0 ? kFailed : kDone; });
+}
+
+} // namespace
+
+void add_dataset(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("dataset", "Data sets: what they have, whether it is good, drawing some");
+  command->require_subcommand(1);
+  command->footer(
+      "Example: troupe dataset render scenes --rows 500 --size 64\n"
+      "         troupe dataset info scenes\n"
+      "         troupe dataset check scenes\n"
+      "Formats: image folders, tar shards (WebDataset), CIFAR-10 and -100, MNIST's idx, "
+      "CSV, npz, HDF5, NetCDF.");
+  add_info(*command);
+  add_dataset_check(*command, exit_code);
+  add_dataset_render(*command);
+}
+
+} // namespace troupe::experiments::commands

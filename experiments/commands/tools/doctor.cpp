@@ -1,0 +1,185 @@
+#include <cpuid.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <google/protobuf/stubs/common.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "collectives/communicator.hpp"
+#include "env/compiled_model.hpp"
+#include "env/make/make.hpp"
+#include "env/render/gl_context.hpp"
+#include "env/wire/context.hpp"
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+enum class Level { good, warning, bad };
+
+struct Finding {
+  std::string name;
+  Level level = Level::good;
+  std::string text;
+};
+
+void find_versions(std::vector<Finding>& out) {
+  out.push_back({"Troupe", Level::good, TROUPE_VERSION});
+  out.push_back({"LibTorch", Level::good, TORCH_VERSION});
+  out.push_back({"MuJoCo", Level::good, env::mujoco_version()});
+  const std::string caf = TROUPE_CAF_VERSION;
+  out.push_back({"CAF", caf.empty() ? Level::warning : Level::good,
+                 caf.empty() ? "not built in: this program cannot train" : caf});
+  out.push_back(
+      {"ZeroMQ", Level::good,
+       env::wire::zeromq_version() + (env::wire::zeromq_encrypts() ? " with CURVE" : "")});
+  out.push_back({"Protobuf", Level::good,
+                 google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)});
+}
+
+/// AMX is not among the names that the compiler's builtin knows.
+bool has_amx_bf16() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
+}
+
+void find_machine(std::vector<Finding>& out) {
+  __builtin_cpu_init();
+  std::string features;
+  for (const auto& [name, there] : {std::pair{"AVX2", __builtin_cpu_supports("avx2") != 0},
+                                    {"AVX-512", __builtin_cpu_supports("avx512f") != 0},
+                                    {"AVX512-BF16", __builtin_cpu_supports("avx512bf16") != 0},
+                                    {"AMX-BF16", has_amx_bf16()}}) {
+    features += (features.empty() ? "" : ", ") + std::string(name) + (there ? " yes" : " no");
+  }
+  out.push_back({"CPU", __builtin_cpu_supports("avx2") != 0 ? Level::good : Level::warning,
+                 std::to_string(std::thread::hardware_concurrency()) + " cores; " + features});
+  struct sysinfo memory {};
+  ::sysinfo(&memory);
+  const double unit = static_cast<double>(memory.mem_unit) / (1 << 30);
+  const double free_gib = static_cast<double>(memory.freeram + memory.bufferram) * unit;
+  char text[96];
+  std::snprintf(text, sizeof text, "%.1f GiB, %.1f GiB of it unused",
+                static_cast<double>(memory.totalram) * unit, free_gib);
+  const bool small = static_cast<double>(memory.totalram) * unit < 4;
+  out.push_back({"memory", small ? Level::warning : Level::good,
+                 text + std::string(small ? "; training from pixels needs 4 GiB" : "")});
+}
+
+void find_gl(std::vector<Finding>& out) {
+  try {
+    const env::GlInfo info = env::gl_of_this_thread(env::GlBackend::automatic)->info();
+    std::string text = info.backend + "; " + info.vendor + "; " + info.renderer;
+    if (info.software) {
+      text += "; slow software rendering; the ray caster works without it";
+    }
+    out.push_back({"OpenGL", info.software ? Level::warning : Level::good, text});
+  } catch (const std::exception& failure) {
+    out.push_back({"OpenGL", Level::warning,
+                   std::string(failure.what()) + "; the ray caster draws without it"});
+  }
+}
+
+void find_models(const std::string& models, std::vector<Finding>& out) {
+  const auto tasks = env::task_names();
+  std::string first_failure;
+  std::size_t found = 0;
+  for (const std::string& task : tasks) {
+    try {
+      env::make_task(task, models);
+      ++found;
+    } catch (const std::exception& failure) {
+      first_failure = first_failure.empty() ? failure.what() : first_failure;
+    }
+  }
+  out.push_back({"models", found == tasks.size() ? Level::good : Level::bad,
+                 std::to_string(found) + " of " + std::to_string(tasks.size()) + " tasks load"
+                     + (first_failure.empty() ? "" : "; " + first_failure)});
+}
+
+void find_gpu(std::vector<Finding>& out) {
+  const std::string reason = collectives::nccl_unavailable_reason();
+  out.push_back({"NCCL", reason.empty() ? Level::good : Level::warning,
+                 reason.empty() ? "usable" : "not usable: " + reason});
+}
+
+void find_runs(const std::string& runs, std::vector<Finding>& out) {
+  namespace fs = std::filesystem;
+  const fs::path path = fs::absolute(runs).lexically_normal();
+  fs::path existing = path; // the nearest existing folder; this creates nothing
+  std::error_code error;
+  while (!fs::exists(existing, error) && existing.has_relative_path()) {
+    existing = existing.parent_path();
+  }
+  const auto space = fs::space(existing, error);
+  const bool writable = ::access(existing.c_str(), W_OK) == 0 && fs::is_directory(existing, error);
+  const double free_gib = error ? 0 : static_cast<double>(space.available) / (1 << 30);
+  char text[64];
+  std::snprintf(text, sizeof text, ", %.1f GiB free", free_gib);
+  out.push_back({"runs folder",
+                 !writable        ? Level::bad
+                 : free_gib < 0.5 ? Level::warning
+                                  : Level::good,
+                 path.string() + (writable ? " can be written" : " cannot be written") + text});
+}
+
+void print(const std::vector<Finding>& findings, bool json) {
+  static constexpr const char* kMarks[] = {"ok", "warning", "BAD"};
+  Json all = Json::array();
+  for (const Finding& finding : findings) {
+    const char* mark = kMarks[static_cast<int>(finding.level)];
+    if (json) {
+      all.push_back({{"name", finding.name}, {"level", mark}, {"text", finding.text}});
+    } else {
+      std::printf("%-12s %-8s %s\n", finding.name.c_str(), mark, finding.text.c_str());
+    }
+  }
+  if (json) {
+    print_json(all);
+  }
+  std::fflush(stdout);
+}
+
+} // namespace
+
+void add_doctor(CLI::App& app) {
+  struct Options {
+    std::string runs = "runs";
+    std::string models;
+    bool json = false;
+  };
+  CLI::App* command = app.add_subcommand("doctor", "Checks what this machine and program support");
+  command->footer("Example: troupe doctor --json\nExit code 1 if something is BAD.");
+  auto options = std::make_shared<Options>();
+  command->add_option("--runs", options->runs, "folder of runs")->capture_default_str();
+  command->add_option("--models", options->models, "folder of the control suite's XML files");
+  command->add_flag("--json", options->json, "as JSON");
+  command->callback([options] {
+    std::vector<Finding> findings;
+    find_versions(findings);
+    find_machine(findings);
+    find_gl(findings);
+    find_models(options->models, findings);
+    find_gpu(findings);
+    find_runs(options->runs, findings);
+    print(findings, options->json);
+    const auto bad = std::find_if(findings.begin(), findings.end(),
+                                  [](const Finding& f) { return f.level == Level::bad; });
+    if (bad != findings.end()) {
+      throw std::runtime_error(bad->name + ": " + bad->text);
+    }
+  });
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,117 @@
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/folders.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/commands/tools/list_environments.hpp"
+#include "experiments/config/cluster.pb.h"
+#include "experiments/config/config.hpp"
+#include "experiments/config/keys.hpp"
+#include "experiments/config/replay_tables.pb.h"
+#include "experiments/config/sweep.pb.h"
+
+namespace troupe::experiments::commands {
+namespace {
+
+void list_keys(const Schema& schema, bool json) {
+  Json all = Json::array();
+  for (const Key& key : all_keys(schema)) {
+    const Rule& rules = rule_of(*key.field);
+    const std::string rule = rule_text(*key.field);
+    if (json) {
+      all.push_back({{"key", key.name},
+                     {"default", default_text(*key.field)},
+                     {"rule", rule},
+                     {"unit", rules.unit()},
+                     {"help", rules.help()}});
+      continue;
+    }
+    const std::string value = default_text(*key.field);
+    std::printf("%s = %s\n    %s; %s\n", key.name.c_str(), value.empty() ? "\"\"" : value.c_str(),
+                rules.help().c_str(), rule.c_str());
+  }
+  if (json) {
+    print_json(all);
+  }
+}
+
+/// The first comment of an experiment file describes it.
+std::string first_sentence(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string text;
+  for (std::string line; std::getline(in, line) && line.starts_with("# ");) {
+    text += (text.empty() ? "" : " ") + line.substr(2);
+    if (text.back() == '.') {
+      break;
+    }
+  }
+  return text;
+}
+
+/// The files of the folders with their descriptions.
+void list_files(const std::vector<std::filesystem::path>& folders, bool json) {
+  Json all = Json::array();
+  for (const std::string& name : config_names(folders)) {
+    const auto file = find_config(name, folders);
+    if (json) {
+      all.push_back({{"name", name}, {"file", file.string()}, {"help", first_sentence(file)}});
+    } else {
+      std::printf("%-24s %s\n", name.c_str(), first_sentence(file).c_str());
+    }
+  }
+  if (json) {
+    print_json(all);
+  }
+}
+
+} // namespace
+
+void add_list(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "list", "Lists environments, keys, experiments, sweeps, clusters and benchmarks");
+  command->footer("Example: troupe list keys\n"
+                  "         troupe list environments Ant-v5");
+  auto what = std::make_shared<std::string>();
+  auto name = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  command
+      ->add_option(
+          "what", *what,
+          "environments, keys, table-keys (of `troupe replay serve`), experiments, sweeps, "
+          "sweep-keys, clusters, cluster-keys (of `troupe launch`) or benches")
+      ->required()
+      ->check(CLI::IsMember({"environments", "keys", "table-keys", "experiments", "sweeps",
+                             "sweep-keys", "clusters", "cluster-keys", "benches"}));
+  command->add_option("name", *name, "an environment, to show its details and options");
+  command->add_flag("--json", *json, "as JSON");
+  command->callback([what, name, json] {
+    if (!name->empty() && *what != "environments") {
+      throw std::invalid_argument("list " + *what + ": takes no name; " + *name + " is given");
+    }
+    if (*what == "environments") {
+      list_environments(*name, *json);
+    } else if (*what == "keys") {
+      list_keys(*Experiment::descriptor(), *json);
+    } else if (*what == "table-keys") {
+      list_keys(*ReplayTable::descriptor(), *json);
+    } else if (*what == "experiments") {
+      list_files(config_folders(), *json);
+    } else if (*what == "sweeps") {
+      list_files(sweep_folders(), *json);
+    } else if (*what == "sweep-keys") {
+      list_keys(*Sweep::descriptor(), *json);
+    } else if (*what == "clusters") {
+      list_files(cluster_folders(), *json);
+    } else if (*what == "cluster-keys") {
+      list_keys(*Cluster::descriptor(), *json);
+    } else {
+      exec_bench(*json ? std::vector<std::string>{"--list", "--json"}
+                       : std::vector<std::string>{"--list"});
+    }
+  });
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,77 @@
+#include "experiments/commands/tools/render_sheet.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+
+#include "env/make/make.hpp"
+#include "env/plugin/rollout.hpp"
+#include "env/wrappers/pixels.hpp"
+#include "experiments/commands/tools/render_canvas.hpp"
+#include "experiments/report/picture.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+constexpr int kGap = 6;
+
+std::string title_of(const RenderedTask& rendered) {
+  if (!rendered.likeness) {
+    return rendered.task;
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "  SSIM %.3f  MAD %.2f", rendered.likeness->similarity,
+                rendered.likeness->difference);
+  return rendered.task + text;
+}
+
+/// As many columns as make the sheet about as wide as high.
+int columns_of(std::size_t count, int cell_width, int cell_height) {
+  const double cells = static_cast<double>(count) * cell_height / cell_width;
+  return std::clamp(static_cast<int>(std::lround(std::sqrt(cells))), 1, static_cast<int>(count));
+}
+
+} // namespace
+
+void play_to(env::Environment& environment, const RenderState& state) {
+  const env::Rollout played = env::play(environment, state.seed, state.step);
+  const auto taken = static_cast<std::int64_t>(played.steps.size()) - 1;
+  if (taken < state.step) {
+    throw std::invalid_argument("--step " + std::to_string(state.step) + ": the episode of "
+                                + environment.spec().name + " with seed "
+                                + std::to_string(state.seed) + " ends at step "
+                                + std::to_string(taken) + "; choose an earlier one");
+  }
+}
+
+std::vector<RenderedTask> draw_sheet(const std::vector<std::string>& tasks,
+                                     const env::EnvironmentConfig& config, const RenderState& state,
+                                     const ViewOptions& options,
+                                     const std::filesystem::path& file) {
+  const int cell_width = options.pixels.width * (options.both ? 3 : 1) + kGap;
+  const int cell_height = options.pixels.height + Canvas::kTextHeight + kGap;
+  const int columns = columns_of(tasks.size(), cell_width, cell_height);
+  const int rows = (static_cast<int>(tasks.size()) + columns - 1) / columns;
+  Canvas sheet(columns * cell_width, rows * cell_height);
+  std::vector<RenderedTask> all;
+  for (const std::string& task : tasks) {
+    env::EnvironmentConfig one = config;
+    one.task = task;
+    const auto environment = env::make_bare(one);
+    env::check_can_be_drawn(*environment, options.pixels);
+    play_to(*environment, state);
+    View view(*environment->physics(), options);
+    const int number = static_cast<int>(all.size());
+    const int x = number % columns * cell_width;
+    const int y = number / columns * cell_height;
+    const auto picture = view.draw();
+    all.push_back({task, view.likeness()});
+    sheet.write(x + 1, y + 1, title_of(all.back()));
+    sheet.paste(x, y + Canvas::kTextHeight + 1, view.width(), view.height(), picture);
+  }
+  write_png(file, sheet.width(), sheet.height(), sheet.rgb());
+  return all;
+}
+
+} // namespace troupe::experiments::commands

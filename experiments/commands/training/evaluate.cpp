@@ -1,0 +1,131 @@
+#include "experiments/commands/running/evaluate_run.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/config/on_data.hpp"
+#include "experiments/config/plan_workload.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+#include "learner/device/safetensors.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+/// Evaluates the checkpoint of a run on data on its validation rows.
+void evaluate_on_data(const Experiment& experiment, const CheckpointFolder& checkpoint, bool json) {
+  actors::RunConfig config;
+  plan_workload(experiment, config);
+  const auto replica = config.workload();
+  learner::ReplicaContext alone(nullptr, experiment.seed());
+  replica->build(alone);
+  replica->load(learner::read_safetensors(checkpoint.path / "learner.safetensors").tensors, {});
+  const auto metrics = replica->evaluate(alone);
+  if (json) {
+    print_json({{"checkpoint", checkpoint.path.string()},
+                {"updates", checkpoint.updates},
+                {"metrics", metrics}});
+    return;
+  }
+  std::printf("%s, checkpoint of %lld updates\n", experiment.name().c_str(),
+              static_cast<long long>(checkpoint.updates));
+  for (const auto& [name, value] : metrics) {
+    std::printf("%-20s %.6g\n", name.c_str(), value);
+  }
+}
+
+struct Options {
+  std::string run;
+  std::vector<std::string> overrides;
+  std::int64_t step = -1;
+  bool best = false;
+  bool json = false;
+  EvaluateOptions play;
+  std::string video;
+  std::string picture;
+};
+
+void evaluate(Options options) {
+  check_is_run(options.run);
+  const Experiment experiment =
+      load_experiment(std::filesystem::path(options.run) / "config.textproto", options.overrides);
+  const CheckpointFolder checkpoint =
+      options.best ? find_best_checkpoint(options.run)
+                   : find_checkpoint(options.run,
+                                     options.step < 0 ? std::nullopt : std::optional(options.step));
+  if (is_on_data(experiment)) {
+    if (!options.video.empty() || !options.picture.empty()) {
+      throw std::invalid_argument("--video and --picture show an environment; " + options.run
+                                  + " is a run on data; omit them");
+    }
+    evaluate_on_data(experiment, checkpoint, options.json);
+    return;
+  }
+  options.play.video = options.video;
+  options.play.picture = options.picture;
+  if (!options.json) {
+    std::printf("%s, checkpoint of %lld updates\n", experiment.environment().task().c_str(),
+                static_cast<long long>(checkpoint.updates));
+    options.play.on_episode = [](int episode, double episode_return) {
+      std::printf("episode %d: return %.1f\n", episode + 1, episode_return);
+      std::fflush(stdout);
+    };
+  }
+  const auto returns = evaluate_checkpoint(experiment, checkpoint.path, options.play);
+  const double mean =
+      std::accumulate(returns.begin(), returns.end(), 0.0) / static_cast<double>(returns.size());
+  const auto [least, most] = std::minmax_element(returns.begin(), returns.end());
+  if (options.json) {
+    print_json({{"task", experiment.environment().task()},
+                {"checkpoint", checkpoint.path.string()},
+                {"updates", checkpoint.updates},
+                {"mean_return", mean},
+                {"returns", returns},
+                {"video", options.video}});
+    return;
+  }
+  std::printf("return %.1f (mean of %zu episodes, %.1f to %.1f)\n", mean, returns.size(), *least,
+              *most);
+  if (!options.video.empty()) {
+    std::printf("video  %s\n", options.video.c_str());
+  }
+}
+
+} // namespace
+
+void add_evaluate(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("evaluate", "Evaluates a run's policy without exploration noise, or a run "
+                                     "on data on its validation rows");
+  command->footer("Example: troupe evaluate runs/quickstart/2026-11-21T10-00-00 --episodes 10 "
+                  "--video agent.mp4");
+  auto options = std::make_shared<Options>();
+  command->add_option("run", options->run, "the run's folder")->required();
+  command->add_option("--episodes", options->play.episodes, "how many")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  CLI::Option* step =
+      command->add_option("--step", options->step, "updates of the checkpoint; default: the latest")
+          ->check(CLI::NonNegativeNumber);
+  command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
+      ->excludes(step);
+  command
+      ->add_option("--set", options->overrides,
+                   "key=value that overrides the run's; may be repeated; e.g. "
+                   "environment.pixels.renderer=OPENGL for another renderer")
+      ->allow_extra_args(false);
+  command->add_option("--video", options->video, "MP4 of the first episode");
+  command->add_option("--picture", options->picture, "PNG from the first episode");
+  command->add_option("--size", options->play.video_size, "size of video and picture in pixels")
+      ->check(CLI::Range(16, 4096))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "as JSON");
+  command->callback([options] { evaluate(*options); });
+}
+
+} // namespace troupe::experiments::commands

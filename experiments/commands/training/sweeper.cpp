@@ -1,0 +1,209 @@
+#include "experiments/commands/training/sweeper.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "experiments/config/config.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = RunState::Kind;
+
+constexpr int kLongestPoll = 60'000; // milliseconds
+
+} // namespace
+
+/// Blocks SIGINT and SIGTERM and provides a descriptor to poll.
+class SignalsToPoll {
+public:
+  SignalsToPoll() {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    ::sigaddset(&signals, SIGINT);
+    ::sigaddset(&signals, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    handle_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~SignalsToPoll() {
+    ::close(handle_);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalsToPoll(const SignalsToPoll&) = delete;
+  SignalsToPoll& operator=(const SignalsToPoll&) = delete;
+
+  int handle() const { return handle_; }
+  bool came() const {
+    signalfd_siginfo about{};
+    return ::read(handle_, &about, sizeof about) == sizeof about;
+  }
+
+private:
+  sigset_t before_{};
+  int handle_ = -1;
+};
+
+Sweeper::Sweeper(SweeperOptions options, std::vector<SweepRun> runs)
+    : options_(std::move(options)), runs_(std::move(runs)), failures_(runs_.size()) {
+  for (const SweepRun& run : runs_) {
+    states_.push_back(find_state(options_.folder / run.name, run));
+  }
+}
+
+bool Sweeper::run() {
+  const SignalsToPoll signals;
+  write_results();
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (states_[i].kind != Kind::done) {
+      waiting_.push_back(i);
+    }
+  }
+  while (true) {
+    while (!stopped_ && !waiting_.empty()
+           && running_.size() < static_cast<std::size_t>(options_.jobs)) {
+      const std::size_t next = waiting_.front();
+      waiting_.pop_front();
+      start(next);
+    }
+    if (running_.empty()) {
+      return true;
+    }
+    if (!wait(signals)) {
+      running_.clear(); // kills them
+      return false;
+    }
+  }
+}
+
+std::string Sweeper::failure() const {
+  std::size_t count = 0;
+  std::string first;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (states_[i].kind == Kind::failed) {
+      first = count++ == 0 ? runs_[i].name + ": " + states_[i].failure : first;
+    }
+  }
+  return count == 0 ? ""
+                    : std::to_string(count) + " of " + std::to_string(runs_.size())
+                          + " runs failed; " + first;
+}
+
+void Sweeper::say(std::size_t i, const std::string& what) const {
+  const auto done = std::count_if(states_.begin(), states_.end(),
+                                  [](const RunState& state) { return state.kind == Kind::done; });
+  std::fprintf(options_.screen, "[%d/%d] %s %s\n", static_cast<int>(done),
+               static_cast<int>(runs_.size()), runs_[i].name.c_str(), what.c_str());
+  std::fflush(options_.screen);
+}
+
+void Sweeper::start(std::size_t i) {
+  RunState& state = states_[i];
+  const bool goes_on = !state.folder.empty() && !complete_checkpoints(state.folder).empty();
+  std::vector<std::string> words;
+  if (goes_on) {
+    words = {"resume", state.folder.string()};
+  } else {
+    words = {"train", runs_[i].file.string(), "--runs", part(i).string()};
+    for (const std::string& assignment : runs_[i].overrides) {
+      words.insert(words.end(), {"--set", assignment});
+    }
+  }
+  words.insert(words.end(), {"--json", "--quiet"});
+  if (options_.processes) {
+    words.emplace_back("--processes");
+  }
+  fs::create_directories(part(i));
+  running_.push_back(
+      {i, std::make_unique<RunProcess>(words, part(i) / "result.partial", part(i) / "errors.txt")});
+  state.kind = Kind::begun;
+  state.failure.clear();
+  say(i, goes_on ? "continues" : "starts");
+}
+
+/// Waits until a run ends or a signal comes; false at the second one.
+bool Sweeper::wait(const SignalsToPoll& signals) {
+  std::vector<pollfd> watched = {{signals.handle(), POLLIN, 0}};
+  for (const Running& running : running_) {
+    watched.push_back({running.process->ended(), POLLIN, 0});
+  }
+  if (::poll(watched.data(), watched.size(), kLongestPoll) <= 0) {
+    return true;
+  }
+  if (watched[0].revents != 0 && signals.came()) {
+    if (stopped_) {
+      return false;
+    }
+    stop();
+  }
+  for (std::size_t k = running_.size(); k-- > 0;) {
+    if (watched[k + 1].revents != 0) {
+      const Running ended = std::move(running_[k]);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(k));
+      collect(ended);
+    }
+  }
+  return true;
+}
+
+void Sweeper::stop() {
+  stopped_ = true;
+  std::fprintf(stderr,
+               "\ntroupe: stopping after a checkpoint of each run; a second signal stops at "
+               "once\n");
+  for (const Running& running : running_) {
+    running.process->send(SIGTERM);
+  }
+}
+
+void Sweeper::collect(const Running& ended) {
+  const std::size_t i = ended.run;
+  const std::string how = ended.process->wait();
+  RunState& state = states_[i];
+  if (how.empty() && keep_result(i)) {
+    char text[96];
+    std::snprintf(text, sizeof text, "is done: %.5g after %.1f minutes of training", state.value,
+                  state.training_seconds / 60);
+    say(i, text);
+  } else if (how.empty() || (stopped_ && how.starts_with("was killed by signal"))) {
+    say(i, "stopped");
+  } else {
+    const std::string words = last_line(part(i) / "errors.txt");
+    state.kind = Kind::failed;
+    state.failure = words.empty() ? how : words;
+    const bool again = !stopped_ && ++failures_[i] < options_.attempts;
+    say(i, "failed: " + state.failure + (again ? "; once more" : ""));
+    if (again) {
+      state.folder = find_state(part(i), runs_[i]).folder;
+      waiting_.push_back(i);
+    }
+  }
+  write_results();
+}
+
+/// False when the run was interrupted.
+bool Sweeper::keep_result(std::size_t i) {
+  const fs::path partial = part(i) / "result.partial";
+  const std::string text = read_config_file(partial);
+  states_[i].folder = find_state(part(i), runs_[i]).folder;
+  if (!read_result(text, runs_[i].experiment, states_[i])) {
+    return false;
+  }
+  write_text(part(i) / "result.json", text);
+  fs::remove(partial);
+  return true;
+}
+
+void Sweeper::write_results() const {
+  write_text(options_.folder / "sweep.csv", sweep_csv(runs_, states_));
+  write_text(options_.folder / "curves.csv", sweep_curves(runs_, states_));
+  write_text(options_.folder / "report.html", sweep_page(options_.name, runs_, states_));
+}
+
+} // namespace troupe::experiments::commands

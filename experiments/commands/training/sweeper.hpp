@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdio>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "experiments/commands/running/run_process.hpp"
+#include "experiments/sweeps/sweep.hpp"
+
+namespace troupe::experiments::commands {
+
+class SignalsToPoll;
+
+struct SweeperOptions {
+  std::string name;
+  std::filesystem::path folder; // of the sweep; there, and locked
+  int jobs = 1;                 // runs at a time
+  int attempts = 1;             // for each run
+  bool processes = false;       // --processes of each run
+  std::FILE* screen = stdout;   // a line when a run begins and ends
+};
+
+/// Executes the runs of a sweep, `jobs` at a time, each in its own process. Skips finished runs,
+/// resumes unfinished ones from their latest checkpoint, and retries failed ones while they have
+/// attempts left. Writes sweep.csv, curves.csv and report.html after each run. One thread, which
+/// must be the only one when it starts.
+class Sweeper {
+public:
+  /// Reads the state of each run from the folder. Throws as find_state() does.
+  Sweeper(SweeperOptions options, std::vector<SweepRun> runs);
+
+  const std::vector<SweepRun>& runs() const { return runs_; }
+  const std::vector<RunState>& states() const { return states_; }
+
+  /// Returns when all runs have ended, or after SIGINT or SIGTERM when the current ones have
+  /// written checkpoints; returns false at once after a second signal.
+  bool run();
+
+  /// Whether a signal ended run().
+  bool stopped() const { return stopped_; }
+
+  /// "3 of 18 runs failed; walker_walk_seed=1: …", empty when none did.
+  std::string failure() const;
+
+private:
+  struct Running {
+    std::size_t run = 0;
+    std::unique_ptr<RunProcess> process;
+  };
+
+  std::filesystem::path part(std::size_t i) const { return options_.folder / runs_[i].name; }
+  void say(std::size_t i, const std::string& what) const;
+  void start(std::size_t i);
+  bool wait(const SignalsToPoll& signals);
+  void stop();
+  void collect(const Running& ended);
+  bool keep_result(std::size_t i);
+  void write_results() const;
+
+  SweeperOptions options_;
+  std::vector<SweepRun> runs_;
+  std::vector<RunState> states_;
+  std::vector<int> failures_;
+  std::deque<std::size_t> waiting_;
+  std::vector<Running> running_;
+  bool stopped_ = false;
+};
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,112 @@
+#include <unistd.h>
+
+#include <memory>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/folders.hpp"
+#include "experiments/commands/running/resumption.hpp"
+#include "experiments/commands/running/run_experiment.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct TrainOptions {
+  std::string file;
+  std::vector<std::string> overrides;
+  std::string runs = "runs";
+  double minutes = -1;
+  RunOptions run;
+};
+
+void train(TrainOptions options, int& exit_code) {
+  if (options.file.empty()) {
+    std::string names;
+    for (const std::string& name : config_names(config_folders())) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    throw std::invalid_argument("name an experiment file or one of: " + names);
+  }
+  if (options.minutes >= 0) {
+    options.overrides.push_back("stop.minutes=" + std::to_string(options.minutes));
+  }
+  const auto file = find_config(options.file, config_folders());
+  const Experiment experiment = load_experiment(file, options.overrides);
+  const auto config = prepare_run(experiment);
+  const RunFolder folder = RunFolder::create(
+      options.runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
+  exit_code = run_experiment(experiment, config, folder, {}, options.run);
+}
+
+struct ResumeOptions {
+  std::string run;
+  std::vector<std::string> overrides;
+  RunOptions options;
+};
+
+void resume(ResumeOptions given, int& exit_code) {
+  check_is_run(given.run);
+  const auto file = std::filesystem::path(given.run) / "config.textproto";
+  const Experiment before = load_experiment(file);
+  const Experiment experiment = load_experiment(file, given.overrides);
+  check_changes(before, experiment);
+  const auto config = prepare_run(experiment);
+  const RunFolder folder = RunFolder::open(given.run);
+  const Resumption resumption = prepare_resumption(folder, before, experiment, config);
+  given.options.notes = resumption.changes;
+  exit_code = run_experiment(experiment, config, folder, resumption.checkpoint, given.options);
+}
+
+void add_run_flags(CLI::App& command, RunOptions& options) {
+  command.add_flag(
+      "--processes", options.processes,
+      "runs each actor, shard, parameter server, replica and the evaluator in its own process");
+  command
+      .add_option("--port", options.port,
+                  "port on 127.0.0.1 for the processes of --processes; default: a free one")
+      ->check(CLI::Range(1, 65535));
+  command.add_flag("--json", options.json, "the summary as JSON; progress goes to standard error");
+  command.add_flag("--quiet", options.quiet, "print only the summary");
+}
+
+} // namespace
+
+void add_train(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("train", "Trains an agent");
+  command->footer(
+      "Example: troupe train quickstart --set seed=3 --set replay.shards=4\n"
+      "`troupe list experiments` lists the included ones, `troupe list keys` the keys for --set.");
+  auto options = std::make_shared<TrainOptions>();
+  command->add_option("experiment", options->file, "experiment file or name");
+  command
+      ->add_option("--set", options->overrides,
+                   "key=value, may be repeated; a list as 1,2,3; key= for the default")
+      ->allow_extra_args(false);
+  command->add_option("--runs", options->runs, "folder for runs/<name>/<time>")
+      ->capture_default_str();
+  command->add_option("--minutes", options->minutes, "time limit; the same as --set stop.minutes=")
+      ->check(CLI::Range(0.0, 1e7));
+  add_run_flags(*command, options->run);
+  command->callback([options, &exit_code] { train(*options, exit_code); });
+}
+
+void add_resume(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("resume", "Resumes a run from its latest complete checkpoint");
+  command->footer("Example: troupe resume runs/quickstart/2026-11-21T10-00-00\n"
+                  "         troupe resume runs/quickstart/2026-11-21T10-00-00 --set "
+                  "replay.shards=5 --set actors.environment=16\n"
+                  "Items are redistributed if the number of shards changes. Keys that do not fit "
+                  "the checkpoint (networks, environment, n_step, ...) are refused.");
+  auto options = std::make_shared<ResumeOptions>();
+  command->add_option("run", options->run, "the run's folder")->required();
+  command
+      ->add_option("--set", options->overrides,
+                   "key=value that overrides the run's from now on; may be repeated")
+      ->allow_extra_args(false);
+  add_run_flags(*command, options->options);
+  command->callback([options, &exit_code] { resume(*options, exit_code); });
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,89 @@
+#include "experiments/config/base.hpp"
+
+#include <filesystem>
+#include <vector>
+
+#include <google/protobuf/descriptor.h>
+
+#include "env/make/make.hpp"
+#include "env/nearest_names.hpp"
+#include "experiments/config/config.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+constexpr int kMostBases = 8;
+
+/// Clears what `top` gives, so that merging replaces lists instead of adding to them.
+void clear_given(const Message& top, Message& under) {
+  std::vector<const FieldDescriptor*> given;
+  top.GetReflection()->ListFields(top, &given);
+  for (const FieldDescriptor* field : given) {
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+      under.GetReflection()->ClearField(&under, field);
+    } else if (under.GetReflection()->HasField(under, field)) {
+      clear_given(top.GetReflection()->GetMessage(top, field),
+                  *under.GetReflection()->MutableMessage(&under, field));
+    }
+  }
+}
+
+std::string file_complaint(const std::string& base, const fs::path& folder, const fs::path& file) {
+  std::string text = "base is \"" + base + "\", but there is no file " + file.string();
+  const auto near = env::nearest_names(file.stem().string(), config_names({folder}), 1);
+  return text
+         + (near.empty()
+                ? "; it is looked for beside the file that names it"
+                : "; did you mean \"" + (fs::path(base).parent_path() / near[0]).string() + "\"?");
+}
+
+std::string parse_layers(const std::string& text, const std::string& source, Experiment& experiment,
+                         Origins& origins, int depth) {
+  if (std::string complaint = parse_text(text, source, experiment, origins); !complaint.empty()) {
+    return complaint;
+  }
+  const std::string base = experiment.base();
+  experiment.clear_base();
+  if (base.empty()) {
+    return "";
+  }
+  const std::string at = origin_of(origins, "base", source);
+  if (depth == kMostBases) {
+    return at + "base is \"" + base + "\", the base of a base, " + std::to_string(kMostBases)
+           + " deep; do two files name each other?";
+  }
+  fs::path file = fs::path(source).parent_path() / base;
+  std::error_code ignored;
+  if (file.extension() != ".textproto") {
+    file += ".textproto";
+  }
+  if (!fs::is_regular_file(file, ignored)) { // a pipe could keep us waiting
+    return at + file_complaint(base, file.parent_path(), file);
+  }
+  Experiment under;
+  Origins of_base;
+  std::string complaint =
+      parse_layers(read_config_file(file), file.string(), under, of_base, depth + 1);
+  if (!complaint.empty()) {
+    return complaint;
+  }
+  under.clear_name();
+  clear_given(experiment, under);
+  under.MergeFrom(experiment);
+  experiment.Swap(&under);
+  origins.insert(of_base.begin(), of_base.end());
+  return "";
+}
+
+} // namespace
+
+std::string parse_with_base(const std::string& text, const std::string& source,
+                            Experiment& experiment, Origins& origins) {
+  return parse_layers(text, source, experiment, origins, 0);
+}
+
+} // namespace troupe::experiments

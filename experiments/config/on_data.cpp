@@ -1,0 +1,83 @@
+#include "experiments/config/on_data.hpp"
+
+#include "experiments/run_folder/metrics_file.hpp"
+
+namespace troupe::experiments {
+
+bool is_on_data(const Experiment& experiment) {
+  return experiment.has_classifier() || experiment.has_sngan();
+}
+
+std::vector<std::string> check_blocks(const Experiment& experiment, const Origins& origins,
+                                      const std::string& source) {
+  std::vector<std::string> complaints;
+  const auto complain = [&](const std::string& block, const std::string& text) {
+    complaints.push_back(origin_of(origins, block, source) + block + " " + text);
+  };
+  if (experiment.has_classifier() && experiment.has_sngan()) {
+    complain("sngan", "stands beside classifier; a run trains one workload, take one block out");
+  }
+  if (!is_on_data(experiment)) {
+    if (experiment.has_data()) {
+      complain("data", "is given, but nothing learns from data; add classifier { } or sngan { }, "
+                       "or remove the block");
+    }
+    return complaints;
+  }
+  const std::string workload = experiment.has_classifier() ? "classifier" : "sngan";
+  for (const auto& [block, given] : {std::pair{"environment", experiment.has_environment()},
+                                     {"replay", experiment.has_replay()},
+                                     {"d4pg", experiment.has_d4pg()},
+                                     {"actors", experiment.has_actors()}}) {
+    if (given) {
+      complain(block, "is of runs in an environment; a run with " + workload
+                          + " learns from data: take the block out");
+    }
+  }
+  return complaints;
+}
+
+void drop_unused(Experiment& experiment) {
+  if (!is_on_data(experiment)) {
+    return;
+  }
+  experiment.clear_environment();
+  experiment.clear_replay();
+  experiment.clear_d4pg();
+  experiment.clear_actors();
+  experiment.clear_evaluation();
+  experiment.mutable_stop()->clear_environment_steps();
+  experiment.mutable_stop()->clear_evaluation_return();
+  experiment.mutable_checkpoint()->clear_replay();
+  experiment.mutable_learner()->clear_publish_period();
+  experiment.mutable_learner()->clear_prefetch();
+  experiment.mutable_learner()->clear_gather_threads();
+}
+
+std::vector<std::string> metrics_columns(const Experiment& experiment) {
+  if (!is_on_data(experiment)) {
+    return MetricsFile::columns();
+  }
+  std::vector<std::string> columns = {
+      "kind", "updates", "samples", "training_seconds", "updates_per_second", "samples_per_second"};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    columns.insert(columns.end(), more.begin(), more.end());
+  };
+  if (experiment.has_classifier()) {
+    add({"loss", "accuracy", "learning_rate", "gradient_norm", "validation_loss", "validation_top1",
+         "validation_top5"});
+  } else {
+    add({"critic_loss", "critic_real", "critic_fake", "generator_loss", "learning_rate",
+         "validation_frechet_distance", "validation_class_score"});
+  }
+  add({"staleness_mean", "staleness_max", "dropped_gradients", "learning_rate_scale"});
+  return columns;
+}
+
+std::string headline(const Experiment& experiment) {
+  return experiment.has_classifier() ? "validation_top1"
+         : experiment.has_sngan()    ? "validation_frechet_distance"
+                                     : "evaluation_return";
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,278 @@
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "env/make/make.hpp"
+#include "env/nearest_names.hpp"
+#include "experiments/config/keys.hpp"
+#include "experiments/config/on_data.hpp"
+#include "experiments/config/parse.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+class Checker {
+public:
+  explicit Checker(const Origins& origins) : origins_(origins) {}
+
+  void complain(const std::string& key, const std::string& text) {
+    complaints_.push_back(origin_of(origins_, key, "") + key + " " + text);
+  }
+  std::vector<std::string> take() { return std::move(complaints_); }
+
+private:
+  const Origins& origins_;
+  std::vector<std::string> complaints_;
+};
+
+std::string is(double value) {
+  return "is " + number_text(value) + "; it must ";
+}
+
+void check_name(const Experiment& experiment, Checker& checker) {
+  const std::string& name = experiment.name();
+  const bool good = !name.empty() && name.front() != '.' && name.size() <= 100
+                    && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                         return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+                       });
+  if (!good) {
+    checker.complain("name",
+                     "is \"" + name
+                         + "\"; it must be up to 100 letters, digits, '_', '-' and '.', and not "
+                           "begin with '.' (it becomes a folder)");
+  }
+}
+
+void check_task(const Experiment& experiment, Checker& checker) {
+  const std::string& task = experiment.environment().task();
+  if (task.empty()) {
+    checker.complain("environment.task", "is missing; name one of `troupe list environments`, e.g. "
+                                         "environment { task: \"cartpole_balance\" }");
+    return;
+  }
+  // The tasks of a plug-in are known only when it is loaded before a run.
+  if (!experiment.environment().plugin().empty() || env::is_environment(task)) {
+    return;
+  }
+  std::string text = "is \"" + task + "\"; there is no such task";
+  const auto near = env::nearest_names(task, env::environment_names(), 3);
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    text += (i == 0 ? "; did you mean " : " or ") + near[i];
+  }
+  checker.complain("environment.task", text + (near.empty() ? "" : "?")
+                                           + " (`troupe list environments` names them all; a task "
+                                             "from a plug-in needs environment.plugin)");
+}
+
+void check_wrappers(const Experiment& experiment, Checker& checker) {
+  const auto& environment = experiment.environment();
+  for (const std::string& option : environment.options()) {
+    const std::size_t equals = option.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      checker.complain("environment.options",
+                       "has \"" + option + "\"; write key=value, e.g. \"length=2\"");
+    }
+  }
+  if (environment.action_rescale() && environment.action_clip() == 1) {
+    checker.complain("environment.action_rescale",
+                     "is true and environment.action_clip is 1, so there is nothing to rescale; "
+                     "set environment.action_clip below 1");
+  }
+  const auto& normalization = environment.normalization();
+  if (normalization.mode() == "frozen" && normalization.file().empty()) {
+    checker.complain("environment.normalization.mode",
+                     "is \"frozen\" and environment.normalization.file is empty; name a file that "
+                     "`troupe check environment … --statistics FILE` wrote");
+  }
+  if (normalization.mode() == "off" && !normalization.file().empty()) {
+    checker.complain("environment.normalization.file",
+                     "is \"" + normalization.file()
+                         + "\" and environment.normalization.mode is \"off\"; set the mode to "
+                           "\"frozen\", or leave the file out");
+  }
+}
+
+void check_pixels(const Experiment& experiment, Checker& checker) {
+  if (!experiment.environment().has_pixels()) {
+    return;
+  }
+  const auto& pixels = experiment.environment().pixels();
+  // The smallest picture that leaves one pixel after the last convolution.
+  const int least = experiment.d4pg().encoder() == "stride4" ? 28 : 15;
+  for (const auto& [key, size] : {std::pair{"environment.pixels.height", pixels.height()},
+                                  {"environment.pixels.width", pixels.width()}}) {
+    if (size < least) {
+      checker.complain(key, is(size) + "be at least " + std::to_string(least)
+                                + " for d4pg.encoder \"" + experiment.d4pg().encoder() + "\"");
+    }
+  }
+  if (experiment.d4pg().shift_pixels() >= std::min(pixels.height(), pixels.width())) {
+    checker.complain("d4pg.shift_pixels", is(experiment.d4pg().shift_pixels())
+                                              + "be smaller than the picture, "
+                                              + std::to_string(pixels.height()) + " x "
+                                              + std::to_string(pixels.width()));
+  }
+}
+
+/// Each environment inserts into one shard, and a batch has the same number of rows of each.
+void check_shards(const Experiment& experiment, Checker& checker) {
+  const auto shards = experiment.replay().shards();
+  const auto environments = std::int64_t{experiment.actors().environment()}
+                            * experiment.actors().environments_per_actor();
+  const std::string of_run = std::to_string(environments)
+                             + ", the environments of the run (actors.environment * "
+                               "actors.environments_per_actor)";
+  if (shards > environments) {
+    checker.complain("replay.shards", is(shards) + "be at most " + of_run
+                                          + ": each inserts into one shard, and one without "
+                                            "items would hold up the learner");
+  } else if (experiment.deterministic() && environments % shards != 0) {
+    checker.complain("replay.shards", is(shards) + "divide " + of_run
+                                          + ": with deterministic: true each shard gets the same "
+                                            "share of a round's items");
+  }
+}
+
+void check_replay(const Experiment& experiment, Checker& checker) {
+  const auto& replay = experiment.replay();
+  if (replay.minimum_items() > replay.capacity_items()) {
+    checker.complain("replay.minimum_items", is(static_cast<double>(replay.minimum_items()))
+                                                 + "be at most replay.capacity_items, "
+                                                 + std::to_string(replay.capacity_items())
+                                                 + ", or nothing is ever sampled");
+  }
+  if (replay.capacity_items() < replay.shards()) {
+    checker.complain("replay.capacity_items", is(static_cast<double>(replay.capacity_items()))
+                                                  + "be at least replay.shards, "
+                                                  + std::to_string(replay.shards()));
+  }
+  const auto length =
+      experiment.stop().environment_steps() / experiment.environment().action_repeat();
+  if (replay.minimum_items() > length) {
+    checker.complain("replay.minimum_items",
+                     is(static_cast<double>(replay.minimum_items())) + "be at most "
+                         + std::to_string(length)
+                         + ", the agent steps of the run (stop.environment_steps / "
+                           "environment.action_repeat), or nothing is ever learnt");
+  }
+  const auto& supervision = experiment.supervision();
+  if (supervision.lost_seconds() < 2 * supervision.heartbeat_seconds()) {
+    checker.complain("supervision.lost_seconds", is(supervision.lost_seconds())
+                                                     + "be at least twice "
+                                                     + "supervision.heartbeat_seconds, "
+                                                     + number_text(supervision.heartbeat_seconds())
+                                                     + ", or a late sign of life counts as death");
+  }
+  if (experiment.actors().random_steps() > length) {
+    checker.complain("actors.random_steps",
+                     is(static_cast<double>(experiment.actors().random_steps())) + "be at most "
+                         + std::to_string(length) + ", the agent steps of the run");
+  }
+  const bool one_item = replay.sampler() != "uniform" && replay.sampler() != "prioritized";
+  if (one_item && replay.max_times_sampled() == 0) {
+    checker.complain("replay.max_times_sampled",
+                     is(0) + "be at least 1 with replay.sampler \"" + replay.sampler()
+                         + "\", which chooses the same item until it is removed");
+  }
+  if (replay.max_times_sampled() > 0
+      && replay.samples_per_insert() > static_cast<double>(replay.max_times_sampled())) {
+    checker.complain("replay.samples_per_insert",
+                     is(replay.samples_per_insert()) + "be at most replay.max_times_sampled, "
+                         + std::to_string(replay.max_times_sampled())
+                         + ", or items are gone before they were sampled so often");
+  }
+  const double least =
+      std::max(static_cast<double>(experiment.d4pg().batch_size()), replay.samples_per_insert());
+  if (replay.error_buffer() > 0 && replay.error_buffer() < least) {
+    checker.complain(
+        "replay.error_buffer",
+        is(replay.error_buffer()) + "be 0 (automatic) or at least " + number_text(least)
+            + ", the larger of d4pg.batch_size and replay.samples_per_insert, or actors "
+              "and learner wait for each other");
+  }
+}
+
+void check_checkpoints(const Experiment& experiment, Checker& checker) {
+  const int best = experiment.checkpoint().keep_best();
+  if (best > 0 && experiment.evaluation().period() == 0) {
+    checker.complain("checkpoint.keep_best",
+                     is(best)
+                         + "be 0 while evaluation.period is 0: only evaluations during the run "
+                           "tell which checkpoints are best");
+  }
+}
+
+void check_data(const Experiment& experiment, Checker& checker) {
+  if (experiment.checkpoint().keep_best() > 0) {
+    checker.complain("checkpoint.keep_best", is(experiment.checkpoint().keep_best())
+                                                 + "be 0 in a run on data, which has no return; "
+                                                   "keep more by checkpoint.keep");
+  }
+  const auto& data = experiment.data();
+  if (data.path().empty()) {
+    checker.complain("data.path", "is missing; name a folder or file, e.g. data { path: "
+                                  "\"pictures\" } (`troupe dataset render` draws one)");
+  }
+  if (data.prefetch() < data.threads()) {
+    checker.complain("data.prefetch", is(data.prefetch()) + "be at least data.threads, "
+                                          + std::to_string(data.threads()));
+  }
+  const auto batch = experiment.has_classifier() ? experiment.classifier().batch_size()
+                                                 : experiment.sngan().batch_size();
+  if (experiment.learner().strategy() == "multi_worker"
+      && batch % experiment.learner().replicas() != 0) {
+    checker.complain(experiment.has_classifier() ? "classifier.batch_size" : "sngan.batch_size",
+                     is(static_cast<double>(batch)) + "be a multiple of learner.replicas, "
+                         + std::to_string(experiment.learner().replicas()));
+  }
+  if (data.crop() != "auto" && data.crop() != "none" && data.size() == 0) {
+    checker.complain("data.size", "is 0; it must be the size in pixels that data.crop \""
+                                      + data.crop() + "\" cuts out");
+  }
+}
+
+void check_agent(const Experiment& experiment, Checker& checker) {
+  const auto& agent = experiment.d4pg();
+  if (agent.value_minimum() >= agent.value_maximum()) {
+    checker.complain("d4pg.value_minimum", is(agent.value_minimum())
+                                               + "be below d4pg.value_maximum, "
+                                               + number_text(agent.value_maximum()));
+  }
+  if (experiment.learner().strategy() == "multi_worker" // the others share batches otherwise
+      && agent.batch_size() % experiment.learner().replicas() != 0) {
+    checker.complain("d4pg.batch_size", is(static_cast<double>(agent.batch_size()))
+                                            + "be a multiple of learner.replicas, "
+                                            + std::to_string(experiment.learner().replicas()));
+  }
+  const auto& actors = experiment.actors();
+  if (actors.noise_end() > actors.noise_start()) {
+    checker.complain("actors.noise_end", is(actors.noise_end()) + "be at most actors.noise_start, "
+                                             + number_text(actors.noise_start()) + ": noise falls");
+  }
+  if (experiment.deterministic() && agent.precision() == "auto") {
+    checker.complain("d4pg.precision",
+                     "is \"auto\", which measures; a deterministic run must name one");
+  }
+}
+
+} // namespace
+
+std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins) {
+  Checker checker(origins);
+  if (is_on_data(experiment)) {
+    check_name(experiment, checker);
+    check_data(experiment, checker);
+    return checker.take();
+  }
+  check_task(experiment, checker);
+  check_wrappers(experiment, checker);
+  check_name(experiment, checker);
+  check_pixels(experiment, checker);
+  check_shards(experiment, checker);
+  check_replay(experiment, checker);
+  check_agent(experiment, checker);
+  check_checkpoints(experiment, checker);
+  return checker.take();
+}
+
+} // namespace troupe::experiments

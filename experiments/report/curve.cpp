@@ -1,0 +1,225 @@
+#include "experiments/report/curve.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+
+#include "experiments/run_folder/metrics_file.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+constexpr double kWidth = 640;
+constexpr double kHeight = 360;
+constexpr double kLeft = 70;
+constexpr double kRight = 20;
+constexpr double kTop = 36;
+constexpr double kBottom = 48;
+
+std::optional<double> number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::string tick_text(double value) {
+  char text[32];
+  if (std::abs(value) >= 1e6) {
+    std::snprintf(text, sizeof text, "%gM", value / 1e6);
+  } else if (std::abs(value) >= 1e4) {
+    std::snprintf(text, sizeof text, "%gk", value / 1e3);
+  } else {
+    std::snprintf(text, sizeof text, "%g", value);
+  }
+  return text;
+}
+
+std::string coordinates(double x, double y) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f,%.1f ", x, y);
+  return text;
+}
+
+/// Data to picture.
+struct Axes {
+  double x0, x1, y0, y1;
+  double x(double value) const {
+    return kLeft + (value - x0) / (x1 - x0) * (kWidth - kLeft - kRight);
+  }
+  double y(double value) const {
+    return kHeight - kBottom - (value - y0) / (y1 - y0) * (kHeight - kTop - kBottom);
+  }
+};
+
+std::string label(double x, double y, const std::string& anchor, const std::string& text) {
+  char at[96];
+  std::snprintf(at, sizeof at, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y,
+                anchor.c_str());
+  return at + escaped(text) + "</text>\n";
+}
+
+std::string grid(const Axes& axes, const std::vector<double>& steps,
+                 const std::vector<double>& values, const std::string& unit) {
+  std::string out;
+  char line[160];
+  for (const double value : values) {
+    std::snprintf(line, sizeof line,
+                  "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n",
+                  kLeft, axes.y(value), kWidth - kRight, axes.y(value));
+    out += line + label(kLeft - 8, axes.y(value) + 4, "end", tick_text(value));
+  }
+  for (const double step : steps) {
+    out += label(axes.x(step), kHeight - kBottom + 18, "middle", tick_text(step));
+  }
+  return out + label((kLeft + kWidth - kRight) / 2, kHeight - 8, "middle", unit);
+}
+
+} // namespace
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+    case '<':
+      out += "&lt;";
+      break;
+    case '>':
+      out += "&gt;";
+      break;
+    case '&':
+      out += "&amp;";
+      break;
+    case '"':
+      out += "&quot;";
+      break;
+    default:
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::vector<double> round_ticks(double low, double high, int count) {
+  if (!(high > low)) {
+    high = low + 1;
+  }
+  const double rough = (high - low) / std::max(count, 1);
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= rough * 0.999) {
+      step = factor * power;
+      break;
+    }
+  }
+  std::vector<double> ticks;
+  const double first = std::floor(low / step + 1e-9);
+  for (int i = 0; i <= 10 * count; ++i) {
+    ticks.push_back((first + i) * step);
+    if (ticks.back() >= high - step * 1e-9) {
+      break;
+    }
+  }
+  return ticks;
+}
+
+std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
+                                   const std::string& value, const std::string& along) {
+  std::ifstream in(metrics_csv, std::ios::binary);
+  if (!in) {
+    throw std::runtime_error(metrics_csv.string() + ": cannot be read");
+  }
+  std::ostringstream text;
+  text << in.rdbuf();
+  const auto records = read_csv(text.str());
+  const auto column = [&](const std::string& name) {
+    const auto found = records.empty() ? std::vector<std::string>::const_iterator()
+                                       : std::find(records[0].begin(), records[0].end(), name);
+    if (records.empty() || found == records[0].end()) {
+      throw std::runtime_error(metrics_csv.string() + ": has no column " + name);
+    }
+    return static_cast<std::size_t>(found - records[0].begin());
+  };
+  const std::size_t steps = column(along);
+  const std::size_t mean = column(value);
+  const bool has_band = value == "evaluation_return";
+  const std::size_t least = has_band ? column(value + "_min") : mean;
+  const std::size_t most = has_band ? column(value + "_max") : mean;
+  std::vector<CurvePoint> curve;
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    const auto& record = records[i];
+    if (record.size() <= std::max({steps, mean, least, most})) {
+      continue;
+    }
+    const auto x = number(record[steps]);
+    const auto y = number(record[mean]);
+    if (!x || !y) {
+      continue;
+    }
+    while (!curve.empty() && curve.back().environment_steps >= *x) {
+      curve.pop_back();
+    }
+    curve.push_back(
+        {*x, *y, number(record[least]).value_or(*y), number(record[most]).value_or(*y)});
+  }
+  return curve;
+}
+
+std::string curve_svg(const std::vector<CurvePoint>& all, const std::string& title,
+                      const std::string& unit) {
+  std::vector<CurvePoint> curve;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(curve), [](const CurvePoint& p) {
+    return std::isfinite(p.environment_steps) && std::isfinite(p.value) && std::isfinite(p.minimum)
+           && std::isfinite(p.maximum);
+  });
+  double last_step = 1;
+  double low = 0;
+  double high = 1;
+  for (const CurvePoint& p : curve) {
+    last_step = std::max(last_step, p.environment_steps);
+    low = std::min(low, p.minimum);
+    high = std::max(high, p.maximum);
+  }
+  const auto steps = round_ticks(0, last_step, 5);
+  const auto values = round_ticks(low, high, 5);
+  const Axes axes{0, steps.back(), values.front(), values.back()};
+  std::string line;
+  std::string band;
+  for (const CurvePoint& p : curve) {
+    line += coordinates(axes.x(p.environment_steps), axes.y(p.value));
+    band += coordinates(axes.x(p.environment_steps), axes.y(p.maximum));
+  }
+  for (auto p = curve.rbegin(); p != curve.rend(); ++p) {
+    band += coordinates(axes.x(p->environment_steps), axes.y(p->minimum));
+  }
+  std::string out =
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 360\" width=\"640\" "
+      "height=\"360\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"640\" height=\"360\" fill=\"white\"/>\n";
+  out += grid(axes, steps, values, unit);
+  out += label(kWidth / 2, 22, "middle", title);
+  if (curve.empty()) {
+    out += label(kWidth / 2, kHeight / 2, "middle", "no evaluation yet");
+  } else {
+    out += "<polygon points=\"" + band + "\" fill=\"#1f77b4\" fill-opacity=\"0.2\"/>\n";
+    out +=
+        "<polyline points=\"" + line + "\" fill=\"none\" stroke=\"#1f77b4\" stroke-width=\"2\"/>\n";
+    for (const CurvePoint& p : curve) {
+      char dot[96];
+      std::snprintf(dot, sizeof dot, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1f77b4\"/>\n",
+                    axes.x(p.environment_steps), axes.y(p.value));
+      out += dot;
+    }
+  }
+  return out + "</svg>\n";
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,124 @@
+#include "experiments/report/recorder.hpp"
+
+#include <numeric>
+
+#include "experiments/report/picture.hpp"
+
+namespace troupe::experiments {
+
+Recorder::Recorder(Options options, std::atomic<bool>& stop)
+    : options_(std::move(options)),
+      stop_(stop),
+      log_(options_.folder / "log.txt"),
+      metrics_(options_.folder / "metrics.csv", options_.columns),
+      events_(options_.folder, options_.now()),
+      printer_(options_.screen == nullptr ? stderr : options_.screen, options_.terminal) {}
+
+actors::RunCallbacks Recorder::callbacks() {
+  return {.progress = [this](const actors::Progress& p) { progress(p); },
+          .evaluated = [this](const actors::Evaluated& e) { evaluated(e); },
+          .log = [this](const std::string& level, const std::string& text) { log(level, text); },
+          .episode = [this](std::int64_t steps, double episode_return,
+                            std::int64_t length) { episode(steps, episode_return, length); }};
+}
+
+void Recorder::guarded(const std::function<void()>& action) {
+  if (!error_.empty()) {
+    return;
+  }
+  try {
+    action();
+  } catch (const std::exception& failure) {
+    error_ = failure.what();
+    stop_ = true;
+    log("error", error_);
+  }
+}
+
+void Recorder::log(const std::string& level, const std::string& text) {
+  log_.write(options_.now(), level, text);
+  if (options_.screen != nullptr) {
+    printer_.line(level == "info" ? text : level + ": " + text);
+  }
+}
+
+void Recorder::progress(const actors::Progress& p) {
+  guarded([&] {
+    metrics_.progress(p);
+    const bool on_data = options_.stop.updates > 0;
+    std::map<std::string, double> values = {{"rate/updates_per_second", p.updates_per_second}};
+    if (on_data) {
+      values["rate/samples_per_second"] = p.samples_per_second;
+    } else {
+      values.insert({{"rate/environment_steps_per_second", p.environment_steps_per_second},
+                     {"rate/frames_per_second", p.frames_per_second},
+                     {"replay/items", static_cast<double>(p.replay_items)},
+                     {"replay/bytes", static_cast<double>(p.replay_bytes)},
+                     {"replay/disk_bytes", static_cast<double>(p.replay_disk_bytes)},
+                     {"replay/failed_spills", static_cast<double>(p.replay_failed_spills)},
+                     {"actors/parameter_lag", p.parameter_lag},
+                     {"learner/updates", static_cast<double>(p.updates)}});
+    }
+    for (const auto& [name, value] : p.learner) {
+      values.emplace("learner/" + name, value);
+    }
+    events_.scalars(options_.now(), on_data ? p.updates : p.environment_steps, values);
+  });
+  if (options_.screen != nullptr) {
+    printer_.show(p, options_.stop, last_evaluation_);
+  }
+}
+
+void Recorder::evaluated(const actors::Evaluated& e) {
+  if (e.returns.empty()) {
+    measured(e);
+    return;
+  }
+  const double mean = std::accumulate(e.returns.begin(), e.returns.end(), 0.0)
+                      / static_cast<double>(e.returns.size());
+  last_evaluation_ = mean;
+  guarded([&] {
+    metrics_.evaluation(e);
+    events_.scalars(options_.now(), e.environment_steps,
+                    {{e.final ? "evaluation/final_return" : "evaluation/return", mean}});
+  });
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "%s: mean return %.1f over %zu episodes after %lld environment steps, %lld updates",
+                e.final ? "final evaluation" : "evaluation", mean, e.returns.size(),
+                static_cast<long long>(e.environment_steps), static_cast<long long>(e.updates));
+  log("info", text);
+}
+
+void Recorder::measured(const actors::Evaluated& e) {
+  std::string text;
+  std::map<std::string, double> values;
+  for (const auto& [name, value] : e.metrics) {
+    values[(e.final ? "evaluation/final_" : "evaluation/") + name] = value;
+    char part[96];
+    std::snprintf(part, sizeof part, "%s %.4g", name.c_str(), value);
+    text += (text.empty() ? "" : ", ") + std::string(part);
+  }
+  guarded([&] {
+    metrics_.evaluation(e);
+    events_.scalars(options_.now(), e.updates, values);
+    for (const auto& [name, picture] : e.pictures) {
+      const auto folder = options_.folder / "pictures";
+      std::filesystem::create_directories(folder);
+      write_png(folder / (name + "-" + std::to_string(e.updates) + ".png"), picture.width,
+                picture.height, picture.rgb);
+    }
+  });
+  log("info", (e.final ? "final evaluation: " : "evaluation: ") + text + " after "
+                  + std::to_string(e.updates) + " updates");
+}
+
+void Recorder::episode(std::int64_t environment_steps, double episode_return, std::int64_t length) {
+  guarded([&] {
+    events_.scalars(
+        options_.now(), environment_steps,
+        {{"episode/return", episode_return}, {"episode/length", static_cast<double>(length)}});
+  });
+}
+
+} // namespace troupe::experiments

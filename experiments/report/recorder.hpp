@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/protocol/run_config.hpp"
+#include "experiments/report/progress_line.hpp"
+#include "experiments/run_folder/clock.hpp"
+#include "experiments/run_folder/event_file.hpp"
+#include "experiments/run_folder/log_file.hpp"
+#include "experiments/run_folder/metrics_file.hpp"
+
+namespace troupe::experiments {
+
+/// Everything that a run tells goes through here to metrics.csv, the event file, log.txt and the
+/// screen. Called on one thread at a time. A file that can no longer be written (a full disk) stops
+/// the run cleanly: `stop` becomes true and error() says why.
+class Recorder {
+public:
+  struct Options {
+    std::filesystem::path folder;
+    actors::RunConfig::Stop stop = {};
+    std::vector<std::string> columns = MetricsFile::columns(); // of metrics.csv
+    std::FILE* screen = nullptr;                               // nullptr: silent
+    bool terminal = false;
+    std::function<UtcTime()> now;
+  };
+
+  /// `stop` must outlive this. Throws std::runtime_error when a file cannot be opened.
+  Recorder(Options options, std::atomic<bool>& stop);
+
+  actors::RunCallbacks callbacks();
+  void log(const std::string& level, const std::string& text); // file and screen
+  void finish() { printer_.finish(); }
+
+  const std::string& error() const { return error_; } // empty: none
+
+private:
+  void progress(const actors::Progress& progress);
+  void evaluated(const actors::Evaluated& evaluated);
+  void measured(const actors::Evaluated& evaluated); // on data
+  void episode(std::int64_t environment_steps, double episode_return, std::int64_t length);
+  void guarded(const std::function<void()>& action);
+
+  Options options_;
+  std::atomic<bool>& stop_;
+  LogFile log_;
+  MetricsFile metrics_;
+  EventFile events_;
+  ProgressPrinter printer_;
+  std::optional<double> last_evaluation_;
+  std::string error_;
+};
+
+} // namespace troupe::experiments

@@ -1,0 +1,28 @@
+#include "experiments/config/config.hpp"
+#include "experiments/report/curve.hpp"
+#include "experiments/report/summary.hpp"
+
+namespace troupe::experiments {
+
+std::string report_html(const Experiment& experiment, const Summary& summary,
+                        const std::string& curve, const std::filesystem::path& video) {
+  std::string out = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>"
+                    + escaped(experiment.name())
+                    + "</title>\n<style>body{font-family:sans-serif;max-width:60em;margin:2em auto;"
+                      "padding:0 1em}td{padding:.2em 1em .2em 0;vertical-align:top}pre{background:"
+                      "#f6f6f6;padding:1em;overflow:auto}svg,video{max-width:100%;height:auto}"
+                      "</style></head><body>\n<h1>"
+                    + escaped(experiment.name()) + "</h1>\n" + curve + "<table>\n";
+  for (const auto& [name, value] : summary) {
+    out += "<tr><td>" + escaped(name) + "</td><td>" + escaped(value) + "</td></tr>\n";
+  }
+  out += "</table>\n";
+  if (!video.empty()) {
+    // A relative path, so that a copy of the run's folder stays complete.
+    out += "<video controls src=\"videos/" + escaped(video.filename().string()) + "\"></video>\n";
+  }
+  return out + "<h2>Configuration</h2>\n<pre>" + escaped(resolved_text(experiment))
+         + "</pre>\n</body></html>\n";
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,249 @@
+#include "experiments/report/status_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/run_folder/clock.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+namespace wire = actors::wire;
+using Json = nlohmann::ordered_json;
+using Row = std::vector<std::string>;
+constexpr double kStill = 2; // seconds without progress before a warning
+
+std::string number(double value, const char* format = "%.1f") {
+  if (!std::isfinite(value)) {
+    return "-";
+  }
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string bytes_text(double bytes) {
+  const std::array<const char*, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < units.size(); ++unit) {
+    bytes /= 1024;
+  }
+  return number(bytes, unit == 0 ? "%.0f " : "%.1f ") + units[unit];
+}
+
+/// Columns as wide as their widest word.
+std::string table(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (const Row& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string phase_text(const wire::HeadReport& head) {
+  std::string text = head.phase() + ", " + duration_text(head.age()) + " after the head's start";
+  if (head.still() >= kStill) {
+    text += "; nothing has moved for " + duration_text(head.still());
+  }
+  return text;
+}
+
+std::string checkpoint_text(const wire::HeadReport& head) {
+  std::string text = head.checkpoint().empty()
+                         ? "none yet"
+                         : head.checkpoint() + ", " + duration_text(head.checkpoint_age()) + " ago";
+  return head.writing() ? text + "; one is being written" : text;
+}
+
+std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
+  const auto& counters = status.counters();
+  std::vector<Row> rows = {
+      {"run", status.head().folder()},
+      {"", phase_text(status.head())},
+      {"head", "process " + std::to_string(place.process) + " on " + place.host + ", at "
+                   + place.address + ":" + std::to_string(place.port)
+                   + (place.keys ? ", TLS" : ", this host alone") + ", since " + place.started},
+      {"steps", std::to_string(counters.environment_steps()) + " of the environment ("
+                    + number(counters.environment_steps_per_second()) + " /s), "
+                    + std::to_string(counters.updates()) + " updates ("
+                    + number(counters.updates_per_second()) + " /s), "
+                    + std::to_string(counters.samples()) + " samples ("
+                    + number(counters.samples_per_second()) + " /s)"},
+      {"replay", std::to_string(counters.replay_items()) + " items, "
+                     + bytes_text(static_cast<double>(counters.replay_bytes()))
+                     + (counters.replay_failed_spills() == 0
+                            ? ""
+                            : ", " + std::to_string(counters.replay_failed_spills())
+                                  + " failed spills: items were removed instead")},
+      {"return", number(counters.episode_return()) + ", " + std::to_string(counters.episodes())
+                     + " episodes"},
+      {"checkpoint", checkpoint_text(status.head())}};
+  return table(rows);
+}
+
+std::string nodes_text(const wire::RunStatus& status) {
+  std::map<std::string, int> processes;
+  for (const auto& process : status.supervisor().processes()) {
+    processes[process.node()] += process.state() == "up" ? 1 : 0;
+  }
+  std::vector<Row> rows = {{"node", "address", "state", "last beat", "processes"}};
+  for (const auto& node : status.supervisor().nodes()) {
+    rows.push_back(
+        {node.name().empty() ? "(the head's)" : node.name(),
+         node.address().empty() ? "?" : node.address(), node.there() ? "up" : "missing",
+         node.there() && !node.name().empty() ? number(node.last_beat()) + " s ago" : "-",
+         std::to_string(processes[node.name()])});
+  }
+  return table(rows);
+}
+
+std::string processes_text(const wire::RunStatus& status) {
+  const auto& supervisor = status.supervisor();
+  std::vector<Row> rows = {{"process", "node", "id", "state", "for", "last beat", "restarts"}};
+  for (const auto& process : supervisor.processes()) {
+    rows.push_back({process.role() + "/" + std::to_string(process.index()),
+                    process.node().empty() ? "-" : process.node(),
+                    process.process() == 0 ? "-" : std::to_string(process.process()),
+                    process.state(), duration_text(process.age()),
+                    process.state() == "up" ? number(process.last_beat()) + " s ago" : "-",
+                    std::to_string(process.restarts()) + " of "
+                        + std::to_string(supervisor.restarts_allowed())});
+  }
+  return table(rows);
+}
+
+/// JSON has no infinities or NaN; the library writes null.
+Json counters_json(const wire::RunCounters& counters) {
+  return {{"environment_steps", counters.environment_steps()},
+          {"agent_steps", counters.agent_steps()},
+          {"episodes", counters.episodes()},
+          {"updates", counters.updates()},
+          {"inserts", counters.inserts()},
+          {"samples", counters.samples()},
+          {"replay_items", counters.replay_items()},
+          {"replay_bytes", counters.replay_bytes()},
+          {"replay_failed_spills", counters.replay_failed_spills()},
+          {"environment_steps_per_second", counters.environment_steps_per_second()},
+          {"updates_per_second", counters.updates_per_second()},
+          {"samples_per_second", counters.samples_per_second()},
+          {"parameter_lag", counters.parameter_lag()},
+          {"episode_return", counters.episode_return()},
+          {"training_seconds", counters.training_seconds()},
+          {"target", counters.target_steps()}};
+}
+
+Json supervisor_json(const wire::SupervisorReport& supervisor) {
+  Json nodes = Json::array(), processes = Json::array();
+  for (const auto& node : supervisor.nodes()) {
+    nodes.push_back({{"name", node.name()},
+                     {"address", node.address()},
+                     {"up", node.there()},
+                     {"last_beat_seconds", node.last_beat()}});
+  }
+  for (const auto& process : supervisor.processes()) {
+    processes.push_back({{"role", process.role()},
+                         {"index", process.index()},
+                         {"node", process.node()},
+                         {"process", process.process()},
+                         {"state", process.state()},
+                         {"seconds", process.age()},
+                         {"last_beat_seconds", process.last_beat()},
+                         {"starts", process.incarnation() + 1},
+                         {"restarts", process.restarts()},
+                         {"waits", process.waits()}});
+  }
+  return {{"nodes", nodes},
+          {"processes", processes},
+          {"restarts_allowed", supervisor.restarts_allowed()},
+          {"restart_minutes", supervisor.restart_minutes()}};
+}
+
+} // namespace
+
+std::string status_text(const HeadPlace& head, const wire::RunStatus& status) {
+  std::string text = summary(head, status) + "\n" + nodes_text(status) + "\n"
+                     + processes_text(status) + "restarts: those of the last "
+                     + number(status.supervisor().restart_minutes(), "%g") + " minutes count\n";
+  if (status.waits_size() > 0) {
+    text += "\nwaiting requests\n";
+    for (const auto& line : status.waits()) {
+      text += "  " + line + "\n";
+    }
+  }
+  if (status.head().failures_size() > 0) {
+    text += "\nlast failures\n";
+    for (const auto& failure : status.head().failures()) {
+      text += "  " + duration_text(failure.age()) + " ago: " + failure.text() + "\n";
+    }
+  }
+  return text;
+}
+
+std::string status_json(const HeadPlace& head, const wire::RunStatus& status) {
+  Json failures = Json::array(), waits = Json::array();
+  for (const auto& failure : status.head().failures()) {
+    failures.push_back({{"seconds_ago", failure.age()}, {"text", failure.text()}});
+  }
+  for (const auto& line : status.waits()) {
+    waits.push_back(line);
+  }
+  Json out = {{"run", status.head().folder()},
+              {"phase", status.head().phase()},
+              {"seconds", status.head().age()},
+              {"still_seconds", status.head().still()},
+              {"head",
+               {{"host", head.host},
+                {"process", head.process},
+                {"address", head.address},
+                {"port", head.port},
+                {"keys", head.keys},
+                {"started", head.started}}},
+              {"counters", counters_json(status.counters())},
+              {"environments", status.head().environments()},
+              {"checkpoint",
+               {{"path", status.head().checkpoint()},
+                {"seconds_ago", status.head().checkpoint_age()},
+                {"writing", status.head().writing()}}}};
+  out.update(supervisor_json(status.supervisor()));
+  out["waits"] = waits;
+  out["failures"] = failures;
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string cut_to_screen(const std::string& text, int rows, int columns) {
+  std::string shown;
+  std::size_t begin = 0;
+  for (int row = 0; row < rows && begin < text.size(); ++row) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    std::size_t length = 0; // bytes; continuation bytes of UTF-8 take no column
+    for (int column = 0; begin + length < end; ++length) {
+      const bool starts = (static_cast<unsigned char>(text[begin + length]) & 0xC0U) != 0x80U;
+      if (starts && ++column > columns) {
+        break;
+      }
+    }
+    shown += text.substr(begin, length) + "\n";
+    begin = end + 1;
+  }
+  return shown;
+}
+
+} // namespace troupe::experiments

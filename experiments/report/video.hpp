@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace troupe::experiments {
+
+/// Writes an MP4: H.264 where libx264 is there, else MPEG-4 part 2. The file is complete after
+/// finish(); one that was not finished is removed. One thread. Throws std::invalid_argument (sizes)
+/// or std::runtime_error naming path and reason.
+class VideoWriter {
+public:
+  /// Width and height from 2 to 4096 pixels, rounded up to even numbers in the file.
+  VideoWriter(const std::filesystem::path& path, int width, int height,
+              double frames_per_second = 30);
+  ~VideoWriter();
+  VideoWriter(const VideoWriter&) = delete;
+  VideoWriter& operator=(const VideoWriter&) = delete;
+
+  /// rgb: [height, width, 3], top row first.
+  void add(std::span<const std::uint8_t> rgb);
+  void finish();
+
+  std::int64_t frames() const;
+  std::string codec() const; // "libx264", "mpeg4"
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What a video file holds, by decoding all of it.
+struct VideoInfo {
+  int width = 0;
+  int height = 0;
+  std::int64_t frames = 0;
+  double seconds = 0;
+  std::string codec;   // "h264", "mpeg4"
+  double mean_red = 0; // of the first frame, from 0 to 255
+  double mean_green = 0;
+  double mean_blue = 0;
+};
+
+/// Throws std::runtime_error naming path and reason.
+VideoInfo read_video(const std::filesystem::path& path);
+
+} // namespace troupe::experiments

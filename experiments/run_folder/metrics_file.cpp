@@ -1,0 +1,210 @@
+#include "experiments/run_folder/metrics_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+#include <stdexcept>
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_all(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// Removes an incomplete last row of a killed process.
+void drop_partial_row(const fs::path& path, const std::string& text) {
+  const std::size_t end = text.rfind("\r\n");
+  const std::size_t keep = end == std::string::npos ? 0 : end + 2;
+  if (keep < text.size()) {
+    fs::resize_file(path, keep);
+  }
+}
+
+} // namespace
+
+std::string csv_number(double value) {
+  if (!std::isfinite(value)) {
+    return "";
+  }
+  char text[64];
+  const auto result = std::to_chars(text, text + sizeof text, value);
+  return {text, result.ptr};
+}
+
+std::string csv_record(const std::vector<std::string>& fields) {
+  std::string out;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    out += i == 0 ? "" : ",";
+    if (fields[i].find_first_of(",\"\r\n") == std::string::npos) {
+      out += fields[i];
+      continue;
+    }
+    out += '"';
+    for (const char c : fields[i]) {
+      out += c == '"' ? "\"\"" : std::string(1, c);
+    }
+    out += '"';
+  }
+  return out + "\r\n";
+}
+
+std::vector<std::vector<std::string>> read_csv(const std::string& text) {
+  std::vector<std::vector<std::string>> records;
+  std::vector<std::string> record(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c != '"') {
+        record.back() += c;
+      } else if (i + 1 < text.size() && text[i + 1] == '"') {
+        record.back() += text[++i];
+      } else {
+        quoted = false;
+      }
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == ',') {
+      record.emplace_back();
+    } else if (c == '\n') {
+      records.push_back(std::move(record));
+      record.assign(1, "");
+    } else if (c != '\r') {
+      record.back() += c;
+    }
+  }
+  if (quoted) {
+    throw std::runtime_error("a quoted field does not end");
+  }
+  return records;
+}
+
+const std::vector<std::string>& MetricsFile::columns() {
+  static const std::vector<std::string> names = {"kind",
+                                                 "environment_steps",
+                                                 "agent_steps",
+                                                 "episodes",
+                                                 "updates",
+                                                 "inserts",
+                                                 "samples",
+                                                 "frames",
+                                                 "replay_items",
+                                                 "replay_bytes",
+                                                 "replay_failed_spills",
+                                                 "parameter_version",
+                                                 "parameter_lag",
+                                                 "training_seconds",
+                                                 "environment_steps_per_second",
+                                                 "updates_per_second",
+                                                 "frames_per_second",
+                                                 "episode_return",
+                                                 "evaluation_return",
+                                                 "evaluation_return_min",
+                                                 "evaluation_return_max",
+                                                 "evaluation_episodes",
+                                                 "critic_loss",
+                                                 "policy_loss",
+                                                 "q_mean",
+                                                 "saturation",
+                                                 "gradient_norm",
+                                                 "staleness_mean",
+                                                 "staleness_max",
+                                                 "dropped_gradients",
+                                                 "learning_rate_scale"};
+  return names;
+}
+
+MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_columns)
+    : path_(path), columns_(std::move(its_columns)) {
+  const std::string header = csv_record(columns_);
+  std::error_code none;
+  const bool exists = fs::is_regular_file(path, none) && fs::file_size(path, none) > 0;
+  if (exists) {
+    const std::string text = read_all(path);
+    if (!text.starts_with(header)) {
+      throw std::runtime_error(path.string()
+                               + ": has other columns than this version writes; move it away");
+    }
+    drop_partial_row(path, text);
+  }
+  errno = 0;
+  out_.open(path, std::ios::binary | std::ios::app);
+  if (out_ && !exists) {
+    out_ << header << std::flush;
+  }
+  if (!out_) {
+    throw std::runtime_error(path.string() + ": cannot be written: " + std::strerror(errno));
+  }
+}
+
+void MetricsFile::write(const std::map<std::string, std::string>& values) {
+  std::vector<std::string> fields;
+  for (const std::string& name : columns_) {
+    const auto found = values.find(name);
+    fields.push_back(found == values.end() ? "" : found->second);
+  }
+  errno = 0;
+  out_ << csv_record(fields) << std::flush;
+  if (!out_) {
+    throw std::runtime_error(path_.string() + ": cannot be written: " + std::strerror(errno));
+  }
+}
+
+void MetricsFile::progress(const actors::Progress& p) {
+  std::map<std::string, std::string> values = {
+      {"kind", "progress"},
+      {"environment_steps", std::to_string(p.environment_steps)},
+      {"agent_steps", std::to_string(p.agent_steps)},
+      {"episodes", std::to_string(p.episodes)},
+      {"updates", std::to_string(p.updates)},
+      {"inserts", std::to_string(p.inserts)},
+      {"samples", std::to_string(p.samples)},
+      {"frames", std::to_string(p.frames)},
+      {"replay_items", std::to_string(p.replay_items)},
+      {"replay_bytes", std::to_string(p.replay_bytes)},
+      {"replay_failed_spills", std::to_string(p.replay_failed_spills)},
+      {"parameter_version", std::to_string(p.parameter_version)},
+      {"parameter_lag", csv_number(p.parameter_lag)},
+      {"training_seconds", csv_number(p.training_seconds)},
+      {"environment_steps_per_second", csv_number(p.environment_steps_per_second)},
+      {"updates_per_second", csv_number(p.updates_per_second)},
+      {"frames_per_second", csv_number(p.frames_per_second)},
+      {"samples_per_second", csv_number(p.samples_per_second)},
+      {"episode_return", csv_number(p.episode_return)}};
+  for (const auto& [name, value] : p.learner) {
+    values.emplace(name, csv_number(value));
+  }
+  write(values);
+}
+
+void MetricsFile::evaluation(const actors::Evaluated& e) {
+  std::map<std::string, std::string> values = {
+      {"kind", e.final ? "final" : "evaluation"},
+      {"environment_steps", std::to_string(e.environment_steps)},
+      {"updates", std::to_string(e.updates)},
+      {"training_seconds", csv_number(e.training_seconds)},
+      {"evaluation_episodes", std::to_string(e.returns.size())}};
+  for (const auto& [name, value] : e.metrics) {
+    values["validation_" + name] = csv_number(value);
+  }
+  if (!e.returns.empty()) {
+    const double sum = std::accumulate(e.returns.begin(), e.returns.end(), 0.0);
+    const auto [least, most] = std::minmax_element(e.returns.begin(), e.returns.end());
+    values["evaluation_return"] = csv_number(sum / static_cast<double>(e.returns.size()));
+    values["evaluation_return_min"] = csv_number(*least);
+    values["evaluation_return_max"] = csv_number(*most);
+  }
+  write(values);
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "actors/protocol/run_config.hpp"
+
+namespace troupe::experiments {
+
+/// metrics.csv (RFC 4180, lines end with CR LF): one row per progress report and per evaluation.
+/// The columns are fixed; a value that is missing or not finite is an empty field. One thread.
+/// Throws std::runtime_error naming path and reason when it cannot be opened or written, or when an
+/// existing file has other columns.
+class MetricsFile {
+public:
+  /// Appends to an existing file; drops an incomplete last row.
+  explicit MetricsFile(const std::filesystem::path& path,
+                       std::vector<std::string> its_columns = columns());
+
+  void progress(const actors::Progress& progress);
+  void evaluation(const actors::Evaluated& evaluated);
+
+  static const std::vector<std::string>& columns(); // of a run in an environment
+
+private:
+  void write(const std::map<std::string, std::string>& values);
+  std::filesystem::path path_;
+  std::vector<std::string> columns_;
+  std::ofstream out_;
+};
+
+/// One record of RFC 4180, with its CR LF; fields are quoted where they need it.
+std::string csv_record(const std::vector<std::string>& fields);
+
+/// All complete records of such a file. Throws std::runtime_error on a quote that never closes.
+std::vector<std::vector<std::string>> read_csv(const std::string& text);
+
+/// A number for a file: shortest form that reads back equal; empty when not finite.
+std::string csv_number(double value);
+
+} // namespace troupe::experiments

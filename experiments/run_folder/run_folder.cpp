@@ -1,0 +1,185 @@
+#include "experiments/run_folder/run_folder.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "env/whole_file.hpp"
+#include "experiments/run_folder/folder_lock.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Creates the first missing of base, base-2, base-3, …; mkdir is atomic, so two processes never
+/// get the same folder.
+fs::path make_new_folder(const fs::path& base) {
+  for (int i = 1; i < 10'000; ++i) {
+    const fs::path path = i == 1 ? base : fs::path(base.string() + "-" + std::to_string(i));
+    if (::mkdir(path.c_str(), 0755) == 0) {
+      return path;
+    }
+    if (errno != EEXIST) {
+      fail_at(path, "cannot be made", errno);
+    }
+  }
+  throw std::runtime_error(base.string() + ": 10,000 runs began in this second");
+}
+
+} // namespace
+
+void write_text(const fs::path& path, const std::string& text) {
+  try {
+    env::WholeFileWriter file(path);
+    file.write(text.data(), text.size());
+    file.commit();
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(error.what() + way_out(error.code().value()));
+  }
+}
+
+RunFolder RunFolder::create(const fs::path& runs, const std::string& name, UtcTime now,
+                            const std::string& config_text) {
+  std::error_code error;
+  const fs::path parent = runs / name;
+  fs::create_directories(parent, error);
+  if (error) {
+    fail_at(parent, "cannot be made", error.value());
+  }
+  const fs::path path = make_new_folder(parent / folder_time(now));
+  try {
+    RunFolder folder(fs::canonical(path), FolderLock(path, "this run"));
+    for (const char* part : {"checkpoints", "videos"}) {
+      fs::create_directory(path / part, error);
+      if (error) {
+        fail_at(path / part, "cannot be made", error.value());
+      }
+    }
+    write_text(path / "config.textproto", config_text);
+    return folder;
+  } catch (...) {
+    fs::remove_all(path, error); // ours, made a moment ago
+    throw;
+  }
+}
+
+void check_is_run(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_regular_file(path / "config.textproto", error)) {
+    return;
+  }
+  if (!fs::exists(path, error)) {
+    throw std::invalid_argument(path.string()
+                                + ": there is no such run; name a folder like runs/<name>/<time>");
+  }
+  std::string inside;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (fs::is_regular_file(entry.path() / "config.textproto", error)) {
+      inside = std::max(inside, entry.path().string());
+    }
+  }
+  throw std::invalid_argument(path.string() + ": is no run's folder, it has no config.textproto"
+                              + (inside.empty() ? "; name a folder like runs/<name>/<time>"
+                                                : "; did you mean " + inside + "?"));
+}
+
+RunFolder RunFolder::open(const fs::path& path) {
+  check_is_run(path);
+  return {fs::canonical(path), FolderLock(path, "this run")};
+}
+
+std::vector<CheckpointFolder> complete_checkpoints(const fs::path& run) {
+  std::vector<CheckpointFolder> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", error)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t updates = 0;
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), updates);
+    if (bad == std::errc() && end == name.data() + name.size() && updates >= 0
+        && fs::is_regular_file(entry.path() / "manifest.json", error)) {
+      found.push_back({.updates = updates, .path = entry.path()});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.updates < b.updates; });
+  return found;
+}
+
+CheckpointFolder find_checkpoint(const fs::path& run, std::optional<std::int64_t> updates) {
+  const auto found = complete_checkpoints(run);
+  if (found.empty()) {
+    throw std::invalid_argument(
+        run.string()
+        + ": has no complete checkpoint (a folder with a manifest.json below "
+          "checkpoints/); train again");
+  }
+  if (!updates) {
+    return found.back();
+  }
+  std::string names;
+  for (const auto& checkpoint : found) {
+    if (checkpoint.updates == *updates) {
+      return checkpoint;
+    }
+    names += (names.empty() ? "" : ", ") + std::to_string(checkpoint.updates);
+  }
+  throw std::invalid_argument(run.string() + ": has no complete checkpoint "
+                              + std::to_string(*updates) + "; there are " + names);
+}
+
+CheckpointFolder find_best_checkpoint(const fs::path& run) {
+  find_checkpoint(run); // there is one
+  std::optional<CheckpointFolder> best;
+  for (CheckpointFolder& checkpoint : complete_checkpoints(run)) {
+    std::ifstream in(checkpoint.path / "manifest.json");
+    const auto manifest = nlohmann::json::parse(in, nullptr, false);
+    const auto state = manifest.is_object() ? manifest.value("state", nlohmann::json::object())
+                                            : nlohmann::json::object();
+    if (!state.is_object() || !state.contains("evaluated") || state["evaluated"] != true
+        || !state.contains("evaluation_return") || !state["evaluation_return"].is_number()) {
+      continue;
+    }
+    checkpoint.evaluation_return = state["evaluation_return"].get<double>();
+    if (!best || *checkpoint.evaluation_return >= *best->evaluation_return) {
+      best = checkpoint;
+    }
+  }
+  if (!best) {
+    throw std::invalid_argument(run.string()
+                                + ": has no checkpoint with an evaluation; train with "
+                                  "checkpoint.keep_best, or leave --best out");
+  }
+  return *best;
+}
+
+CheckpointFolder find_sound_checkpoint(const fs::path& run,
+                                       const std::function<void(const fs::path&)>& check,
+                                       const std::function<void(const std::string&)>& damaged) {
+  find_checkpoint(run); // there is one
+  std::vector<std::string> words;
+  for (auto found = complete_checkpoints(run); !found.empty(); found.pop_back()) {
+    try {
+      check(found.back().path);
+    } catch (const std::exception& e) {
+      words.emplace_back(e.what());
+      continue;
+    }
+    std::for_each(words.begin(), words.end(), damaged);
+    return found.back();
+  }
+  std::string all = run.string() + ": has no sound checkpoint";
+  for (const std::string& what : words) {
+    all += "; " + what;
+  }
+  throw std::runtime_error(all);
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,153 @@
+#include "experiments/run_folder/run_logs.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kTimeLength = 20; // "2026-11-21T10:00:00Z"
+constexpr std::size_t kMostRest = 1 << 20;
+
+const std::vector<std::string>& sources_known() {
+  static const std::vector<std::string> names = {"head",    "replay",      "parameter_server",
+                                                 "learner", "environment", "evaluator"};
+  return names;
+}
+
+bool has_time(const std::string& line) {
+  return line.size() > kTimeLength && line[4] == '-' && line[10] == 'T'
+         && line[kTimeLength - 1] == 'Z' && line[kTimeLength] == ' ';
+}
+
+std::uint64_t inode_of(const fs::path& path) {
+  struct stat about {};
+  return ::stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
+}
+
+/// "environment-3" of environment-3.log; -1: it is no such name.
+std::pair<std::string, int> parse_name(const fs::path& path) {
+  const std::string stem = path.stem().string();
+  const auto dash = stem.rfind('-');
+  int index = -1;
+  if (dash != std::string::npos) {
+    const char* const end = stem.data() + stem.size();
+    if (std::from_chars(stem.data() + dash + 1, end, index).ptr != end) {
+      index = -1;
+    }
+  }
+  return {stem.substr(0, dash), index};
+}
+
+} // namespace
+
+fs::path role_log(const fs::path& run, const std::string& role, int index) {
+  return run / "logs" / (role + "-" + std::to_string(index) + ".log");
+}
+
+RunLogs::RunLogs(fs::path run, LogChoice choice)
+    : run_(std::move(run)), choice_(std::move(choice)) {
+  const std::string role = choice_.role.substr(0, choice_.role.find('/'));
+  const auto& known = sources_known();
+  if (!role.empty() && std::find(known.begin(), known.end(), role) == known.end()) {
+    throw std::invalid_argument("--role " + choice_.role
+                                + ": must be head, replay, parameter_server, learner, environment "
+                                  "or evaluator, or one of them like environment/3");
+  }
+}
+
+void RunLogs::take(const Source& source, LogLine line, std::vector<LogLine>& lines) const {
+  std::string node;
+  if (source.role != "head") { // "NODE: text"
+    const auto colon = line.text.find(": ");
+    node = colon == std::string::npos ? "" : line.text.substr(0, colon);
+    line.text.erase(0, colon == std::string::npos ? 0 : colon + 2);
+  }
+  if (!choice_.node.empty() && node != choice_.node) {
+    return;
+  }
+  if (source.role == "head") {
+    line.who = "head";
+  } else if (source.role == "node") {
+    line.who = "node " + node;
+  } else {
+    line.who =
+        source.role + "/" + std::to_string(source.index) + (node.empty() ? "" : " on " + node);
+  }
+  lines.push_back(std::move(line));
+}
+
+void RunLogs::read_file(const fs::path& path, Source& source, std::vector<LogLine>& lines) {
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(source.at));
+  char buffer[1 << 16];
+  while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
+    source.at += static_cast<std::uint64_t>(in.gcount());
+    source.rest.append(buffer, static_cast<std::size_t>(in.gcount()));
+    std::size_t begin = 0;
+    for (auto end = source.rest.find('\n'); end != std::string::npos;
+         end = source.rest.find('\n', begin)) {
+      std::string line = source.rest.substr(begin, end - begin);
+      begin = end + 1;
+      if (has_time(line)) {
+        source.time = line.substr(0, kTimeLength);
+        line.erase(0, kTimeLength + 1);
+      }
+      take(source, {.time = source.time, .who = {}, .text = std::move(line)}, lines);
+    }
+    source.rest.erase(0, begin);
+    if (source.rest.size() > kMostRest) { // no line that we wrote
+      source.rest.clear();
+    }
+  }
+}
+
+std::vector<LogLine> RunLogs::read() {
+  std::vector<std::pair<fs::path, Source>> there;
+  const auto slash = choice_.role.find('/');
+  const std::string role = choice_.role.substr(0, slash);
+  if ((role.empty() || role == "head") && choice_.node.empty()) {
+    there.push_back({run_ / "log.txt", {.role = "head"}});
+  }
+  if (role.empty()) {
+    there.push_back({run_ / "nodes.log", {.role = "node"}});
+  }
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(run_ / "logs", error)) {
+    const auto [name, index] = parse_name(entry.path());
+    const std::string full = name + "/" + std::to_string(index);
+    if (entry.path().extension() == ".log" && index >= 0
+        && (role.empty() || (slash == std::string::npos ? name == role : full == choice_.role))) {
+      there.push_back({entry.path(), {.role = name, .index = index}});
+    }
+  }
+  std::vector<LogLine> lines;
+  for (auto& [path, made] : there) {
+    const bool is_new = !sources_.contains(path);
+    Source& source = sources_.try_emplace(path, std::move(made)).first->second;
+    const std::uint64_t inode = inode_of(path);
+    const fs::path older = path.string() + ".1";
+    if (is_new && fs::exists(older, error)) {
+      read_file(older, source, lines);
+    } else if (!is_new && inode != source.inode && inode_of(older) == source.inode) {
+      read_file(older, source, lines); // its end, before it was full
+    }
+    if (inode != source.inode) {
+      source.at = 0;
+      source.rest.clear();
+      source.inode = inode;
+    }
+    read_file(path, source, lines);
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const LogLine& a, const LogLine& b) { return a.time < b.time; });
+  return lines;
+}
+
+} // namespace troupe::experiments

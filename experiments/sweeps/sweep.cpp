@@ -1,0 +1,220 @@
+#include "experiments/sweeps/sweep.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <sstream>
+
+#include <google/protobuf/descriptor.h>
+
+#include "experiments/config/config.hpp"
+#include "experiments/config/keys.hpp"
+#include "experiments/config/parse.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostRuns = 10'000;
+
+/// A key and one of its values.
+using Assignment = std::pair<std::string, std::string>;
+
+/// Every combination of the values of `varied`; the last key varies fastest.
+std::vector<std::vector<Assignment>> combinations(const Sweep& sweep) {
+  std::vector<std::vector<Assignment>> all(1);
+  for (const Vary& vary : sweep.vary()) {
+    std::vector<std::vector<Assignment>> more;
+    for (const auto& before : all) {
+      for (const std::string& value : vary.value()) {
+        more.push_back(before);
+        more.back().emplace_back(vary.key(), value);
+      }
+    }
+    all = std::move(more);
+  }
+  return all;
+}
+
+/// "n_step" of "replay.n_step", the whole key where two end alike.
+std::string short_key(const std::string& key, const Sweep& sweep) {
+  const auto tail = [](const std::string& k) { return k.substr(k.rfind('.') + 1); };
+  const auto alike = std::count_if(sweep.vary().begin(), sweep.vary().end(),
+                                   [&](const Vary& vary) { return tail(vary.key()) == tail(key); });
+  return alike > 1 ? key : tail(key);
+}
+
+/// Letters, digits and "._+-=" stay; what a shell or a path would read differently becomes "_".
+std::string folder_word(std::string text) {
+  for (char& c : text) {
+    const bool plain = (std::isalnum(static_cast<unsigned char>(c)) != 0)
+                       || std::string_view("._+-=").find(c) != std::string_view::npos;
+    c = plain ? c : '_';
+  }
+  return text;
+}
+
+fs::path find_run_file(const std::string& name, const fs::path& source,
+                       const std::vector<fs::path>& folders) {
+  const fs::path beside = source.parent_path() / name;
+  std::error_code ignored;
+  if (!source.empty() && fs::is_regular_file(beside, ignored)) {
+    return beside;
+  }
+  return find_config(name, folders);
+}
+
+/// Whether a goal of experiment `named` is of that `listed`: as it is listed, or by its name alone.
+bool is_goal_of(const std::string& named, const std::string& listed) {
+  return named == listed || named == fs::path(listed).stem().string();
+}
+
+/// Complaints name the run.
+Experiment load_run(const SweepRun& run) try {
+  return load_experiment(run.file, run.overrides);
+} catch (const ConfigError& mistake) {
+  auto complaints = mistake.complaints();
+  complaints.front() += " (run " + run.name + ")";
+  throw ConfigError(complaints);
+}
+
+/// Checks relations between keys; the rules of single keys hold.
+std::vector<std::string> check_sweep(const Sweep& sweep, const Origins& origins,
+                                     const std::string& source) {
+  std::vector<std::string> complaints;
+  if (sweep.experiment_size() == 0) {
+    complaints.push_back(source + ": experiment is not given; name one at least");
+  }
+  std::set<std::string> varied;
+  for (int i = 0; i < sweep.vary_size(); ++i) {
+    const Vary& vary = sweep.vary(i);
+    const std::string key = std::string("vary[") + std::to_string(i) + "]";
+    const std::string at = origin_of(origins, key, source);
+    if (vary.key() == "seed") {
+      complaints.push_back(at + key + ".key is \"seed\"; list the seeds in seed: [1, 2]");
+    } else if (const auto* field = find_key(vary.key()); field == nullptr) {
+      const std::size_t dot = vary.key().rfind('.');
+      const std::string block = dot == std::string::npos ? "" : vary.key().substr(0, dot);
+      complaints.push_back(at + key + ".key is \"" + vary.key() + "\", no key of an experiment"
+                           + did_you_mean(block, vary.key().substr(dot + 1))
+                           + where_keys_are(*Experiment::descriptor()));
+    } else if (!varied.insert(vary.key()).second) {
+      complaints.push_back(at + key + ".key is \"" + vary.key()
+                           + "\", as another's; list all values in one vary");
+    }
+    if (vary.value_size() == 0) {
+      complaints.push_back(at + key + ".value is not given; list the values of " + vary.key());
+    }
+  }
+  for (int i = 0; i < sweep.goal_size(); ++i) {
+    const auto& names = sweep.experiment();
+    const std::string& wanted = sweep.goal(i).experiment();
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return is_goal_of(wanted, name); })) {
+      const std::string key = std::string("goal[") + std::to_string(i) + "]";
+      complaints.push_back(origin_of(origins, key, source) + key + ".experiment is \"" + wanted
+                           + "\", none of the sweep's");
+    }
+  }
+  return complaints;
+}
+
+} // namespace
+
+bool is_sweep(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = line.find_first_not_of(" \t");
+    if (begin != std::string::npos && line.compare(begin, 10, "experiment") == 0) {
+      const std::size_t next = line.find_first_not_of(" \t", begin + 10);
+      return next != std::string::npos && line[next] == ':';
+    }
+  }
+  return false;
+}
+
+Sweep parse_sweep(const std::string& text, const std::string& source) {
+  Sweep sweep;
+  Origins origins;
+  if (const std::string complaint = parse_text(text, source, sweep, origins); !complaint.empty()) {
+    throw ConfigError({complaint});
+  }
+  fill_defaults(sweep);
+  std::vector<std::string> complaints;
+  check_rules(sweep, "", origins, source, complaints);
+  if (complaints.empty()) {
+    complaints = check_sweep(sweep, origins, source);
+  }
+  if (!complaints.empty()) {
+    throw ConfigError(complaints);
+  }
+  if (sweep.name().empty()) {
+    sweep.set_name(fs::path(source).stem().string());
+  }
+  return sweep;
+}
+
+void add_varied(const std::vector<std::string>& varied, Sweep& sweep) {
+  for (const std::string& text : varied) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      throw ConfigError({"--vary " + text + ": write --vary key=value,value"});
+    }
+    Vary& vary = *sweep.add_vary();
+    vary.set_key(text.substr(0, equals));
+    std::istringstream values(text.substr(equals + 1));
+    for (std::string value; std::getline(values, value, ',');) {
+      vary.add_value(value);
+    }
+  }
+  const auto complaints = check_sweep(sweep, {}, "flags");
+  if (!complaints.empty()) {
+    throw ConfigError(complaints);
+  }
+}
+
+std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
+                                 const std::vector<fs::path>& folders) {
+  std::vector<SweepRun> runs;
+  std::set<std::string> names;
+  const auto variants = combinations(sweep);
+  const std::size_t count = static_cast<std::size_t>(sweep.experiment_size()) * variants.size()
+                            * static_cast<std::size_t>(sweep.seed_size());
+  if (count > kMostRuns) {
+    throw ConfigError({sweep.name() + ": has " + std::to_string(count) + " runs; more than "
+                       + std::to_string(kMostRuns) + " are no sweep, split it"});
+  }
+  for (const std::string& name : sweep.experiment()) {
+    const fs::path file = find_run_file(name, source, folders);
+    for (const auto& variant : variants) {
+      SweepRun run;
+      run.group = folder_word(file.stem().string());
+      run.file = file;
+      run.overrides.assign(sweep.set().begin(), sweep.set().end());
+      for (const auto& [key, value] : variant) {
+        run.group.append("_").append(folder_word(short_key(key, sweep) + "=" + value));
+        run.overrides.push_back(key + "=" + value);
+      }
+      for (const Goal& goal : sweep.goal()) {
+        if (is_goal_of(goal.experiment(), name)) {
+          run.goal = goal.value();
+        }
+      }
+      for (const std::uint64_t seed : sweep.seed()) {
+        SweepRun one = run;
+        one.name = run.group + "_seed=" + std::to_string(seed);
+        one.overrides.push_back("seed=" + std::to_string(seed));
+        if (!names.insert(one.name).second) {
+          throw ConfigError({sweep.name() + ": has two runs of the name " + one.name
+                             + "; list each experiment, value and seed once"});
+        }
+        one.experiment = load_run(one);
+        runs.push_back(std::move(one));
+      }
+    }
+  }
+  return runs;
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,345 @@
+#include "learner/acting/collector.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "env/split_mix.hpp"
+
+namespace troupe::learner {
+
+std::uint64_t split_seed(std::uint64_t seed, std::initializer_list<std::uint64_t> path) {
+  const auto mix = [](std::uint64_t x) { return env::split_mix(x); };
+  std::uint64_t state = mix(seed);
+  for (const std::uint64_t part : path)
+    state = mix(state ^ mix(part + 1));
+  return state;
+}
+
+namespace {
+
+constexpr std::size_t kFailuresKept = 16; // between two calls of take_failures()
+constexpr std::chrono::minutes kStepTime{1};
+
+env::EnvironmentPool::Clock::time_point step_deadline() {
+  return env::EnvironmentPool::Clock::now() + kStepTime;
+}
+
+[[noreturn]] void throw_late(const char* what) {
+  throw std::runtime_error(
+      std::string("an environment's ") + what
+      + "() did not return within a minute; the actor gives up on its environments");
+}
+
+double uniform(std::mt19937_64& random) {
+  return static_cast<double>(random() >> 11) * 0x1.0p-53;
+}
+
+/// Box-Muller, one value per call, so that the generator is the whole state.
+double normal(std::mt19937_64& random) {
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform(random)));
+  return radius * std::cos(2.0 * std::numbers::pi * uniform(random));
+}
+
+template <class T>
+void put(std::vector<std::byte>& out, const T& value) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+  out.insert(out.end(), bytes, bytes + sizeof(T));
+}
+
+template <class T>
+T take_value(std::span<const std::byte>& in) {
+  if (in.size() < sizeof(T))
+    throw std::runtime_error("the state of an environment actor is truncated: "
+                             + std::to_string(in.size()) + " bytes left where "
+                             + std::to_string(sizeof(T)) + " are needed");
+  T value;
+  std::memcpy(&value, in.data(), sizeof(T));
+  in = in.subspan(sizeof(T));
+  return value;
+}
+
+void put_text(std::vector<std::byte>& out, const std::string& text) {
+  put(out, static_cast<std::uint64_t>(text.size()));
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  out.insert(out.end(), bytes, bytes + text.size());
+}
+
+std::span<const std::byte> take_block(std::span<const std::byte>& in) {
+  const auto size = take_value<std::uint64_t>(in);
+  if (size > in.size())
+    throw std::runtime_error("the state of an environment actor is truncated");
+  const auto block = in.first(size);
+  in = in.subspan(size);
+  return block;
+}
+
+} // namespace
+
+struct Collector::EnvironmentSlot {
+  replay::Writer writer;
+  std::mt19937_64 random;  // actions and noise
+  std::uint64_t index = 0; // in the whole run
+  bool running = false;
+};
+
+Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::Make& make,
+                     std::unique_ptr<Policy> policy, const replay::TransitionSpec& transitions)
+    : config_(config), policy_(std::move(policy)), transitions_(transitions) {
+  const auto first = static_cast<std::uint64_t>(config_.first_lane);
+  env::PoolOptions options{.environments = config_.environments,
+                           .threads = std::min(config_.threads, config_.environments),
+                           .spares = config_.spares};
+  options.episode_seed = [seed = config_.seed, incarnation = config_.incarnation,
+                          first](int lane, std::uint64_t episode) {
+    return split_seed(seed, {2, first + static_cast<std::uint64_t>(lane), incarnation, episode});
+  };
+  pool_ = std::make_unique<env::EnvironmentPool>(options, make);
+  const auto& spec = pool_->spec();
+  const std::size_t frame_bytes = transitions_.frame.bytes();
+  if (spec.observations.size() != 1
+      || (spec.observation_bytes() != frame_bytes
+          && spec.observation_bytes() != transitions_.observation().bytes())
+      || static_cast<int>(spec.action.size()) != transitions_.action_size)
+    throw std::invalid_argument("environment " + spec.name
+                                + " does not fit the transitions it should be written as");
+  const auto count = static_cast<std::size_t>(config_.environments);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t lane = first + i;
+    slots_.push_back(EnvironmentSlot{
+        .writer =
+            replay::transition_writer(transitions_, (config_.incarnation << 32U) | (lane + 1)),
+        .random = std::mt19937_64(split_seed(config_.seed, {1, lane, config_.incarnation})),
+        .index = lane});
+  }
+  rows_ = std::make_unique<env::PoolRows>(spec, count);
+  places_.resize(count);
+  for (std::size_t i = 0; i < count; ++i)
+    places_[i] = slots_[i].writer.next(replay::kFrame).data();
+  if (spec.observation_bytes() == frame_bytes) {
+    pool_->observe_in(places_);
+    rows_->observations = {};
+  }
+  frames_.resize(count * static_cast<std::size_t>(transitions_.stack));
+  actions_.resize(count * static_cast<std::size_t>(transitions_.action_size));
+}
+
+Collector::~Collector() = default;
+
+int Collector::lanes() const {
+  return static_cast<int>(slots_.size());
+}
+
+void Collector::load_parameters(std::uint64_t version, std::span<const float> parameters) {
+  policy_->load(parameters);
+  version_ = version;
+  loaded_ = true;
+}
+
+std::int64_t Collector::steps_of_run() const {
+  return (config_.steps_before + agent_steps_ / lanes()) * config_.total_lanes;
+}
+
+void Collector::set_global_progress(std::int64_t run_steps, std::int64_t total_lanes) {
+  config_.total_lanes = total_lanes;
+  config_.steps_before = run_steps / total_lanes - agent_steps_ / lanes();
+}
+
+bool Collector::needs_policy() const {
+  return steps_of_run() >= config_.random_steps;
+}
+
+double Collector::noise() const {
+  const double done = static_cast<double>(steps_of_run() - config_.random_steps)
+                      / static_cast<double>(config_.noise_steps);
+  return config_.noise_start
+         + std::clamp(done, 0.0, 1.0) * (config_.noise_end - config_.noise_start);
+}
+
+void Collector::note_failure(std::size_t lane) {
+  slots_[lane].running = false;
+  const std::string& words = pool_->error(static_cast<int>(lane));
+  if (!pool_->in_service(static_cast<int>(lane)))
+    throw std::runtime_error(words);
+  if (failures_.size() == kFailuresKept)
+    failures_.erase(failures_.begin());
+  failures_.push_back(words);
+}
+
+/// The newest frame, if it is not already in its row.
+void Collector::place_frame(std::size_t i) {
+  if (rows_->observations.empty())
+    return;
+  const std::size_t bytes = transitions_.frame.bytes();
+  std::memcpy(places_[i], rows_->observation(i).last(bytes).data(), bytes);
+}
+
+/// The pool has reset the lane's environment.
+void Collector::begin_episode(std::size_t i) {
+  EnvironmentSlot& slot = slots_[i];
+  place_frame(i);
+  replay::begin_episode(slot.writer);
+  places_[i] = slot.writer.next(replay::kFrame).data();
+  slot.running = true;
+}
+
+void Collector::begin_episodes() {
+  for (;;) { // failed resets are repeated until the pool gives up on the environment
+    beginning_.clear();
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (!slots_[i].running)
+        beginning_.push_back(static_cast<std::int32_t>(i));
+    if (beginning_.empty())
+      return;
+    if (!pool_->reset(beginning_, rows_->batch(), step_deadline()))
+      throw_late("reset");
+    for (const std::int32_t lane : beginning_) {
+      const auto i = static_cast<std::size_t>(lane);
+      if (rows_->statuses[i] == env::RowStatus::ok)
+        begin_episode(i);
+      else
+        note_failure(i);
+    }
+  }
+}
+
+void Collector::choose_actions() {
+  begin_episodes();
+  const bool random = !needs_policy();
+  if (!random) {
+    if (!loaded_)
+      throw std::logic_error("the collector has no parameters yet");
+    const auto stack = static_cast<std::size_t>(transitions_.stack);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const replay::Writer& writer = slots_[i].writer;
+      const std::int64_t first = writer.rows() - writer.episode_rows();
+      for (std::size_t k = 0; k < stack; ++k) { // the first frame is repeated in young episodes
+        const std::int64_t row = writer.rows() - transitions_.stack + static_cast<std::int64_t>(k);
+        frames_[i * stack + k] = writer.at(std::max(first, row), replay::kFrame).data();
+      }
+    }
+    policy_->act({frames_, transitions_.frame.bytes(), lanes()}, actions_);
+  }
+  const double sigma = noise();
+  const auto size = static_cast<std::size_t>(transitions_.action_size);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    for (std::size_t k = 0; k < size; ++k) {
+      double value = actions_[i * size + k];
+      if (random)
+        value = 2.0 * uniform(slots_[i].random) - 1.0;
+      else if (!std::isfinite(value))
+        throw std::runtime_error("the policy's action " + std::to_string(k) + " in environment "
+                                 + std::to_string(slots_[i].index) + " is not finite (parameters "
+                                 + std::to_string(version_) + ")");
+      else if (sigma > 0)
+        value += sigma * normal(slots_[i].random);
+      actions_[i * size + k] = static_cast<float>(std::clamp(value, -1.0, 1.0));
+    }
+  }
+}
+
+void Collector::step_environments() {
+  if (!pool_->step(actions_, rows_->batch(), step_deadline()))
+    throw_late("step");
+  const auto size = static_cast<std::size_t>(transitions_.action_size);
+  const std::int64_t repeat = pool_->spec().action_repeat;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    EnvironmentSlot& slot = slots_[i];
+    environment_steps_ += repeat;
+    ++agent_steps_;
+    if (rows_->statuses[i] != env::RowStatus::ok) {
+      note_failure(i);
+      continue;
+    }
+    const bool last = rows_->step_types[i] == env::StepType::last;
+    place_frame(i);
+    replay::append_step(slot.writer, std::span<const float>(actions_).subspan(i * size, size),
+                        static_cast<float>(rows_->rewards[i]),
+                        static_cast<float>(rows_->discounts[i]), last);
+    places_[i] = slot.writer.next(replay::kFrame).data();
+    if (last) {
+      episodes_.push_back({rows_->episode_returns[i], rows_->episode_steps[i] * repeat});
+      slot.running = false;
+    }
+  }
+}
+
+replay::InsertionPtr Collector::take(int lane) {
+  return slots_.at(static_cast<std::size_t>(lane)).writer.take();
+}
+
+std::vector<EpisodeEnd> Collector::take_episodes() {
+  return std::exchange(episodes_, {});
+}
+
+std::vector<std::string> Collector::take_failures() {
+  return std::exchange(failures_, {});
+}
+
+void Collector::save_state(std::vector<std::byte>& out) const {
+  put(out, static_cast<std::uint64_t>(slots_.size()));
+  put(out, agent_steps_);
+  put(out, environment_steps_);
+  const bool resumes = pool_->spec().saves_state; // otherwise the lane begins a new episode
+  for (const EnvironmentSlot& slot : slots_) {
+    std::ostringstream random;
+    random << slot.random;
+    put_text(out, random.str());
+    put(out, static_cast<std::uint8_t>(slot.running && resumes));
+    std::vector<std::byte> part;
+    slot.writer.save_state(part);
+    put(out, static_cast<std::uint64_t>(part.size()));
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  std::vector<std::byte> pool;
+  pool_->save_state(pool);
+  put(out, static_cast<std::uint64_t>(pool.size()));
+  out.insert(out.end(), pool.begin(), pool.end());
+}
+
+std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) {
+  const auto count = take_value<std::uint64_t>(in);
+  if (count != slots_.size())
+    throw std::runtime_error("the checkpoint has " + std::to_string(count)
+                             + " environments in this actor, the experiment "
+                             + std::to_string(slots_.size())
+                             + "; resume with actors.environments_per_actor as it was");
+  agent_steps_ = take_value<std::int64_t>(in);
+  environment_steps_ = take_value<std::int64_t>(in);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    EnvironmentSlot& slot = slots_[i];
+    const auto random = take_block(in);
+    std::istringstream text(
+        std::string(reinterpret_cast<const char*>(random.data()), random.size()));
+    text >> slot.random;
+    slot.running = take_value<std::uint8_t>(in) != 0;
+    slot.writer.load_state(take_block(in));
+    places_[i] = slot.writer.next(replay::kFrame).data();
+  }
+  pool_->load_state(take_block(in));
+  return in;
+}
+
+replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_step,
+                                       double discount) {
+  if (spec.observations.size() != 1)
+    throw std::invalid_argument("environment " + spec.name + " has "
+                                + std::to_string(spec.observations.size())
+                                + " observations where the agent takes one");
+  replay::TransitionSpec made;
+  made.frame = spec.observations[0];
+  made.stack = spec.frame_stack;
+  made.frame.shape.at(0) /= spec.frame_stack;
+  made.action_size = static_cast<int>(spec.action.size());
+  made.n_step = n_step;
+  made.discount = discount;
+  return made;
+}
+
+} // namespace troupe::learner

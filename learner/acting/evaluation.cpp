@@ -1,0 +1,25 @@
+#include "learner/acting/evaluation.hpp"
+
+#include <vector>
+
+namespace troupe::learner {
+
+double play_episode(env::Environment& environment, Policy& policy, std::uint64_t seed,
+                    const std::function<bool()>& after_step) {
+  std::vector<std::byte> observation(environment.spec().observation_bytes());
+  std::vector<float> chosen(environment.spec().action.size());
+  std::vector<double> action(chosen.size());
+  double total = 0;
+  env::TimeStep step = environment.reset(seed, observation);
+  while (step.step_type != env::StepType::last && (!after_step || after_step())) {
+    policy.act(observation, 1, chosen);
+    std::copy(chosen.begin(), chosen.end(), action.begin());
+    step = environment.step(action, observation);
+    total += step.reward;
+  }
+  if (step.step_type == env::StepType::last && after_step)
+    after_step();
+  return total;
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "env/environment.hpp"
+#include "learner/acting/policy.hpp"
+
+namespace troupe::learner {
+
+/// Plays one episode without exploration noise and returns its undiscounted return. `after_step`
+/// (may be empty) is called after the reset and after every agent step, e.g. to draw a video frame;
+/// the episode ends early, with the return so far, when it gives false.
+double play_episode(env::Environment& environment, Policy& policy, std::uint64_t seed,
+                    const std::function<bool()>& after_step = {});
+
+} // namespace troupe::learner

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe::learner {
+
+/// A batch of observations, read in place: `frames` [batch, stack], oldest first, of
+/// frame_bytes each, in the environment's own format (uint8 pixels or float32 states).
+struct Observations {
+  std::span<const std::byte* const> frames;
+  std::size_t frame_bytes = 0;
+  std::int64_t batch = 0;
+};
+
+/// The acting side of an agent: batched inference from a flat float32 parameter buffer. One thread
+/// at a time.
+class Policy {
+public:
+  virtual ~Policy() = default;
+
+  virtual std::int64_t parameter_count() const = 0;
+  /// Copies `parameters`. Throws std::invalid_argument on a wrong count or a value that is not
+  /// finite.
+  virtual void load(std::span<const float> parameters) = 0;
+  /// actions: [batch, action_size] in [-1, 1], the mode without noise.
+  virtual void act(const Observations& observations, std::span<float> actions) = 0;
+
+  /// The same for `batch` contiguous observations. Allocates.
+  void act(std::span<const std::byte> observations, std::int64_t batch, std::span<float> actions) {
+    std::vector<const std::byte*> whole(batch > 0 ? static_cast<std::size_t>(batch) : 1);
+    const std::size_t bytes = observations.size() / whole.size();
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      whole[i] = observations.data() + i * bytes;
+    act({whole, bytes, batch}, actions);
+  }
+};
+
+} // namespace troupe::learner

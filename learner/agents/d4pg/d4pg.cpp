@@ -1,0 +1,312 @@
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "learner/agents/d4pg/d4pg_learner.hpp"
+#include "learner/nn/kernels/precision.hpp"
+
+namespace troupe::learner {
+
+std::unique_ptr<Encoder> D4pg::choose_encoder() const {
+  const EncoderShape& shape = networks_.encoder;
+  if (config_.precision == "float64")
+    return make_torch_encoder(shape, at::kDouble);
+  const bool on_cpu = options_.device().is_cpu();
+  // A rule instead of a measurement, so that a repeated run gives the same bits; learner/README.md
+  // has the measurements behind it.
+  const bool wants_bfloat16 =
+      config_.precision == "bfloat16"
+      || (config_.precision == "auto"
+          && (!on_cpu || (config_.encoder == "drq" && multiplies_bfloat16(options_.device()))));
+  if (wants_bfloat16)
+    return make_torch_encoder(shape, at::kBFloat16);
+  return on_cpu ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
+}
+
+void D4pg::build_group(ReplicaContext& context, D4pgGroup& group, double learning_rate) {
+  group.gradient = at::zeros_like(group.flat);
+  auto adam = std::make_unique<FusedAdam>(group.flat, learning_rate);
+  group.adam = adam.get();
+  group.optimizer = context.wrap_optimizer(std::move(adam));
+  group.optimizer->set_max_gradient_norm(config_.gradient_norm);
+  group.target = group.flat.clone();
+}
+
+void D4pg::build(ReplicaContext& context) {
+  at::NoGradGuard no_gradient;
+  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
+                 .device(context.device());
+  const at::Tensor critic = at::zeros({networks_.critic_layout.count()}, options_.device(at::kCPU));
+  const at::Tensor policy = at::zeros({networks_.policy_layout.count()}, options_.device(at::kCPU));
+  networks_.initialise(critic, policy, context.seed());
+  critic_.flat = critic.to(options_.device());
+  policy_.flat = policy.to(options_.device());
+  build_group(context, critic_, config_.critic_learning_rate);
+  build_group(context, policy_, config_.policy_learning_rate);
+  const auto& layout = networks_.critic_layout;
+  critic_parameters_ = networks_.critic.bind(layout, critic_.flat);
+  critic_gradients_ = networks_.critic.bind(layout, critic_.gradient);
+  critic_target_ = networks_.critic.bind(layout, critic_.target);
+  policy_parameters_ = networks_.policy.bind(networks_.policy_layout, policy_.flat);
+  policy_gradients_ = networks_.policy.bind(networks_.policy_layout, policy_.gradient);
+  policy_target_ = networks_.policy.bind(networks_.policy_layout, policy_.target);
+  if (networks_.pixels) {
+    encoder_parameters_ = networks_.encoder.bind(layout, critic_.flat);
+    encoder_gradients_ = networks_.encoder.bind(layout, critic_.gradient);
+    encoder_target_ = networks_.encoder.bind(layout, critic_.target);
+    encoder_ = choose_encoder();
+  }
+  random_ = Random(context.seed());
+  updates_ = 0;
+  captured_.reset();
+  steps_whole_ =
+      captured_update_ || (options_.device().is_cuda() && critic_.optimizer->steps_alone());
+}
+
+const at::Tensor& D4pg::checked(const TensorMap& batch, const char* name,
+                                const std::vector<std::int64_t>& shape, at::ScalarType type) const {
+  const auto found = batch.find(name);
+  if (found == batch.end())
+    throw std::invalid_argument(std::string("the batch has no tensor '") + name + "'");
+  const at::Tensor& tensor = found->second;
+  const bool fits = tensor.dim() == static_cast<std::int64_t>(shape.size()) + 1
+                    && tensor.sizes().slice(1) == at::IntArrayRef(shape);
+  if (!fits || tensor.size(0) < 1 || tensor.size(0) != batch.begin()->second.size(0)
+      || tensor.scalar_type() != type || !tensor.is_contiguous()) {
+    std::ostringstream text;
+    text << "batch tensor '" << name << "' is " << c10::toString(tensor.scalar_type())
+         << tensor.sizes() << "; it must be dense " << c10::toString(type) << " [batch] + "
+         << at::IntArrayRef(shape) << " with the batch of the others";
+    throw std::invalid_argument(text.str());
+  }
+  if (!all_finite(tensor))
+    throw std::runtime_error(std::string("NaN or infinity in batch tensor '") + name
+                             + "' at update " + std::to_string(updates_ + 1)
+                             + ": the environment or replay gave it");
+  return tensor;
+}
+
+const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
+                               const at::Tensor& images) {
+  tape.images = images.to(options_.device());
+  if (!captured_) {
+    tape.shifts.resize(static_cast<std::size_t>(images.size(0)));
+    draw_shifts(random_, config_.shift_pixels, tape.shifts);
+  }
+  encoder_->forward(parameters, tape);
+  return tape.features;
+}
+
+/// The batch's tensors that are used.
+TensorMap D4pg::checked(const TensorMap& batch) const {
+  const std::vector<std::int64_t> shape = spec_.transition.observation().shape;
+  const at::ScalarType type = networks_.pixels ? at::kByte : at::kFloat;
+  TensorMap used{{"observation", checked(batch, "observation", shape, type)},
+                 {"next_observation", checked(batch, "next_observation", shape, type)},
+                 {"action", checked(batch, "action", {networks_.action_size}, at::kFloat)},
+                 {"reward", checked(batch, "reward", {}, at::kFloat)},
+                 {"discount", checked(batch, "discount", {}, at::kFloat)}};
+  if (batch.contains("weight"))
+    used["weight"] = checked(batch, "weight", {}, at::kFloat);
+  return used;
+}
+
+D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
+  Inputs in;
+  in.action = batch.at("action").to(options_);
+  in.reward = batch.at("reward").to(options_);
+  in.discount = batch.at("discount").to(options_);
+  if (batch.contains("weight"))
+    in.weight = batch.at("weight").to(options_);
+  if (networks_.pixels) {
+    in.observation = encode(online_tape_, encoder_parameters_, batch.at("observation"));
+    in.next_observation = encode(target_tape_, encoder_target_, batch.at("next_observation"));
+  } else {
+    in.observation = batch.at("observation").to(options_);
+    in.next_observation = batch.at("next_observation").to(options_);
+  }
+  return in;
+}
+
+void D4pg::complain(const D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
+                    double loss, const std::string& problem) const {
+  const std::string update = "at update " + std::to_string(updates_ + 1);
+  if (!std::isfinite(loss)) {
+    const std::string where = layout.first_not_finite(group.flat);
+    throw std::runtime_error(std::string(loss_name) + " is NaN or infinite " + update
+                             + (where.empty()
+                                    ? ": the networks' outputs overflowed; lower the learning rates"
+                                    : ": parameter '" + where + "' is not finite"));
+  }
+  const std::string where = layout.first_not_finite(group.gradient);
+  throw std::runtime_error(
+      (where.empty() ? std::string() : "NaN or infinity in the gradient of '" + where + "' ")
+      + update + " (" + loss_name + "): " + problem);
+}
+
+/// Averages, clips and steps; a gradient that is not finite is reported by name.
+void D4pg::step(D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
+                double loss) {
+  if (!std::isfinite(loss))
+    complain(group, layout, loss_name, loss);
+  group.flat.mutable_grad() = group.gradient;
+  try {
+    group.optimizer->step();
+  } catch (const collectives::CollectiveError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    complain(group, layout, loss_name, loss, error.what());
+  }
+}
+
+const at::Tensor& D4pg::target_logits(const Inputs& in) {
+  // Pixels: the online policy on the target encoder's features; states: the target policy.
+  const at::Tensor& raw =
+      networks_.policy.forward(networks_.pixels ? policy_parameters_ : policy_target_,
+                               in.next_observation, {}, target_policy_tape_, workspace_);
+  if (!next_actions_.defined() || next_actions_.size(0) != raw.size(0))
+    next_actions_ = at::empty_like(raw);
+  tanh_into(raw, next_actions_);
+  return networks_.critic.forward(critic_target_, in.next_observation, next_actions_,
+                                  target_critic_tape_, workspace_);
+}
+
+RowLosses D4pg::row_losses(const Inputs& in) {
+  RowLosses rows{.weight = in.weight, .losses = {}};
+  if (in.weight.defined()) {
+    if (!row_losses_.defined() || row_losses_.size(0) != in.weight.size(0))
+      row_losses_ = at::empty_like(in.weight);
+    rows.losses = row_losses_;
+  }
+  return rows;
+}
+
+/// From the gradient of the logits, and for pixels into the encoder.
+void D4pg::critic_backward() {
+  networks_.critic.backward(critic_parameters_, critic_gradients_, critic_tape_, networks_.pixels,
+                            workspace_);
+  if (networks_.pixels)
+    encoder_->backward(encoder_parameters_, encoder_gradients_, online_tape_,
+                       critic_tape_.input_gradient);
+}
+
+double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
+  const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, in.action,
+                                                      critic_tape_, workspace_);
+  const double loss = categorical_loss(networks_.support, target_logits, in.reward, in.discount,
+                                       config_.reward_scale, logits, critic_tape_.gradient(),
+                                       workspace_, row_losses(in));
+  priorities_ =
+      in.weight.defined() ? row_losses_.to(at::kCPU, at::kDouble).clamp_min_(0) : at::Tensor();
+  critic_backward();
+  step(critic_, networks_.critic_layout, "critic_loss", loss);
+  return loss;
+}
+
+/// The critic's logits of the policy's actions.
+const at::Tensor& D4pg::policy_value(const Inputs& in) {
+  const at::Tensor& raw =
+      networks_.policy.forward(policy_parameters_, in.observation, {}, policy_tape_, workspace_);
+  if (!actions_.defined() || actions_.size(0) != raw.size(0))
+    actions_ = at::empty_like(raw);
+  tanh_into(raw, actions_);
+  return networks_.critic.forward(critic_parameters_, in.observation, actions_, critic_tape_,
+                                  workspace_);
+}
+
+HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
+  const at::Tensor& logits = policy_value(in);
+  q_mean = expected_value(networks_.support, logits, critic_tape_.gradient());
+  networks_.critic.backward_to_extra(critic_parameters_, critic_tape_, workspace_);
+  const HeadReport report = policy_head_backward(
+      policy_tape_.output(), actions_, critic_tape_.extra_gradient, config_.action_gradient_norm,
+      config_.saturation_penalty, policy_tape_.gradient());
+  networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
+  step(policy_, networks_.policy_layout, "policy_loss", report.penalty - q_mean);
+  return report;
+}
+
+/// Once for each of the updates that the parameters took, which the other replicas may have made.
+void D4pg::average_targets(std::int64_t applied) {
+  const auto before = updates_ / config_.target_period;
+  updates_ += applied;
+  const auto times = updates_ / config_.target_period - before;
+  if (times == 0)
+    return;
+  const double weight = times == 1
+                            ? config_.target_update
+                            : 1 - std::pow(1 - config_.target_update, static_cast<double>(times));
+  average_into(critic_.target, critic_.flat, weight);
+  average_into(policy_.target, policy_.flat, weight);
+}
+
+Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const TensorMap used = checked(batch);
+  if (steps_whole_)
+    return step_whole(used);
+  const Inputs in = prepare(used);
+  const double critic_loss = learn_critic(in, target_logits(in));
+  const double gradient_norm = critic_.optimizer->gradient_norm();
+  double q_mean = 0;
+  const HeadReport head = learn_policy(in, q_mean);
+  average_targets(critic_.optimizer->updates_applied());
+  return {{"critic_loss", critic_loss},
+          {"policy_loss", head.penalty - q_mean},
+          {"q_mean", q_mean},
+          {"saturation", head.saturation},
+          {"gradient_norm", gradient_norm}};
+}
+
+TensorMap D4pg::parameters() {
+  TensorMap out;
+  networks_.critic_layout.show(critic_.flat, "", out);
+  networks_.policy_layout.show(policy_.flat, "", out);
+  networks_.critic_layout.show(critic_.target, "target.", out);
+  networks_.policy_layout.show(policy_.target, "target.", out);
+  return out;
+}
+
+TensorMap D4pg::optimizer_state() {
+  TensorMap out;
+  networks_.critic_layout.show(critic_.adam->mean(), "adam.exp_avg.", out);
+  networks_.critic_layout.show(critic_.adam->square(), "adam.exp_avg_sq.", out);
+  networks_.policy_layout.show(policy_.adam->mean(), "adam.exp_avg.", out);
+  networks_.policy_layout.show(policy_.adam->square(), "adam.exp_avg_sq.", out);
+  out["counters.updates"] = counter(updates_);
+  out["counters.critic_adam_steps"] = counter(critic_.adam->steps());
+  out["counters.policy_adam_steps"] = counter(policy_.adam->steps());
+  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+  return out;
+}
+
+void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
+  at::NoGradGuard no_gradient;
+  const TensorMap state = optimizer_state();
+  const TensorMap live = parameters();
+  check_by_name("parameters", parameters_in, live);
+  check_by_name("optimizer state", state_in, state);
+  copy_by_name(parameters_in, live);
+  copy_by_name(state_in, state);
+  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
+  updates_ = number("counters.updates");
+  critic_.adam->set_steps(number("counters.critic_adam_steps"));
+  policy_.adam->set_steps(number("counters.policy_adam_steps"));
+  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+  captured_.reset(); // Adam's steps
+}
+
+at::Tensor D4pg::policy_parameters() {
+  at::NoGradGuard no_gradient;
+  if (networks_.pixels) // the policy learns on the online encoder's features
+    return at::cat({critic_.flat.narrow(0, 0, networks_.encoder_count), policy_.flat})
+        .to(at::kCPU, at::kFloat);
+  return policy_.target.to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+}
+
+std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
+                                   bool captured_update) {
+  return std::make_unique<D4pg>(config, spec, captured_update);
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,122 @@
+#pragma once
+// D4PG's replica, for d4pg.cpp and d4pg_captured.cpp alone.
+
+#include <optional>
+
+#include <torch/types.h>
+
+#include "learner/agents/d4pg/d4pg_networks.hpp"
+#include "learner/device/step_graph.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
+#include "learner/nn/kernels/fused_adam.hpp"
+#include "learner/nn/policy_head.hpp"
+
+namespace troupe::learner {
+
+/// Parameters that one optimizer steps.
+struct D4pgGroup {
+  at::Tensor flat;
+  at::Tensor gradient;
+  at::Tensor target; // exponential average of flat
+  FusedAdam* adam = nullptr;
+  std::unique_ptr<WrappedOptimizer> optimizer;
+};
+
+class D4pg : public Replica {
+public:
+  D4pg(const D4pgConfig& config, const D4pgSpec& spec, bool captured_update)
+      : config_(config), spec_(spec), networks_(config, spec), captured_update_(captured_update) {}
+
+  void build(ReplicaContext& context) override;
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  TensorMap parameters() override;
+  TensorMap optimizer_state() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+  at::Tensor policy_parameters() override;
+  at::Tensor priorities() override { return priorities_; }
+
+private:
+  struct Inputs {
+    at::Tensor observation; // as the networks want it: states, or features of the online encoder
+    at::Tensor action;
+    at::Tensor reward;
+    at::Tensor discount;
+    at::Tensor next_observation; // states, or features of the target encoder
+    at::Tensor weight;           // undefined: each row counts once
+  };
+
+  void build_group(ReplicaContext& context, D4pgGroup& group, double learning_rate);
+  std::unique_ptr<Encoder> choose_encoder() const;
+  const at::Tensor& checked(const TensorMap& batch, const char* name,
+                            const std::vector<std::int64_t>& shape, at::ScalarType type) const;
+  TensorMap checked(const TensorMap& batch) const;
+  Inputs prepare(const TensorMap& batch);
+  const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
+                           const at::Tensor& images);
+  const at::Tensor& target_logits(const Inputs& in);
+  RowLosses row_losses(const Inputs& in);
+  void critic_backward();
+  const at::Tensor& policy_value(const Inputs& in);
+  double learn_critic(const Inputs& in, const at::Tensor& target_logits);
+  HeadReport learn_policy(const Inputs& in, double& q_mean);
+  void average_targets(std::int64_t applied);
+  void step(D4pgGroup& group, const ParameterLayout& layout, const char* loss_name, double loss);
+
+  // An update without a read by the host
+  void begin_whole(const TensorMap& batch);
+  Metrics step_whole(const TensorMap& batch);
+  void captured_update();
+  void step_on_device(D4pgGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
+                      std::int64_t slot);
+  [[noreturn]] void
+  complain(const D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
+           double loss, const std::string& problem = "the gradients' norm is not finite") const;
+  at::Tensor counter(std::int64_t value) const { return at::full({1}, value, at::kLong); }
+
+  D4pgConfig config_;
+  D4pgSpec spec_;
+  D4pgNetworks networks_;
+  at::TensorOptions options_; // of parameters and activations
+  D4pgGroup critic_;
+  D4pgGroup policy_;
+  EncoderShape::Tensors encoder_parameters_;
+  EncoderShape::Tensors encoder_gradients_;
+  EncoderShape::Tensors encoder_target_;
+  std::vector<LayerTensors> critic_parameters_;
+  std::vector<LayerTensors> critic_gradients_;
+  std::vector<LayerTensors> critic_target_;
+  std::vector<LayerTensors> policy_parameters_;
+  std::vector<LayerTensors> policy_gradients_;
+  std::vector<LayerTensors> policy_target_;
+  std::unique_ptr<Encoder> encoder_;
+  EncoderTape online_tape_;
+  EncoderTape target_tape_;
+  Tape critic_tape_;
+  Tape target_critic_tape_;
+  Tape policy_tape_;
+  Tape target_policy_tape_;
+  at::Tensor actions_;
+  at::Tensor next_actions_;
+  at::Tensor row_losses_;
+  at::Tensor priorities_; // of the last weighted batch
+  Workspace workspace_;
+  Random random_{0};
+  std::int64_t updates_ = 0; // that the parameters took
+
+  bool captured_update_ = false; // on any device
+  bool steps_whole_ = false;
+  struct Captured { // its memory, always the same
+    TensorMap batch;
+    at::Tensor report;                     // float64 [kSlots + batch]; then the rows' losses
+    at::Tensor critic_steps, policy_steps; // float32 [1], of Adam
+    at::Tensor problem;                    // float32 [1]: 1 where the critic's step was left out
+    std::int64_t updates = 0;
+    std::unique_ptr<StepGraph> graph;
+  };
+  std::optional<Captured> captured_;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+#include <ATen/ops/empty.h>
+
+#include "learner/data/formats/csv_parser.hpp"
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/formats/tables.hpp"
+#include "learner/data/pictures/file.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t");
+  return first == std::string::npos ? std::string()
+                                    : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+template <typename T>
+std::optional<T> number_in(const std::string& field) {
+  const auto text = trimmed(field);
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  T value{};
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
+  if (begin == text.data() + text.size() || error != std::errc{}
+      || end != text.data() + text.size())
+    return {};
+  return value;
+}
+
+bool is_number(const std::string& field) {
+  return number_in<double>(field).has_value();
+}
+
+/// Columns of numbers and one of labels, from one file or the files of a folder.
+class CsvTable {
+public:
+  explicit CsvTable(const DatasetOptions& options) : options_(options) {
+    if (options.header != "auto" && options.header != "yes" && options.header != "no")
+      throw std::invalid_argument("header: \"" + options.header
+                                  + "\" must be \"auto\", \"yes\" or \"no\"");
+    info_.format = "csv";
+    std::vector<std::filesystem::path> files = {options.path};
+    if (std::filesystem::is_directory(options.path))
+      files = list_files(options.path, false, [](const std::string& name) {
+        return name.ends_with(".csv") || name.ends_with(".tsv");
+      });
+    if (files.empty())
+      throw DataError(options.path.string() + ": has no .csv or .tsv");
+    for (const auto& file : files)
+      read(file);
+  }
+
+  std::unique_ptr<DescribedDataset> take() {
+    const auto columns = static_cast<std::int64_t>(columns_.size());
+    info_.rows = rows_;
+    if (rows_ == 0)
+      throw DataError(options_.path.string() + ": has no rows");
+    auto features = at::empty({rows_, columns}, at::kFloat);
+    std::copy(values_.begin(), values_.end(), features.mutable_data_ptr<float>());
+    values_ = {};
+    info_.columns.push_back({"features", "float32", {columns}});
+    auto table = std::make_unique<TensorDataset>(TensorMap{{"features", features}});
+    auto label = labels();
+    return make_table(std::move(table), std::move(label), std::move(info_), std::move(bad_),
+                      options_.path.string(), options_);
+  }
+
+private:
+  void read(const std::filesystem::path& path) {
+    info_.bytes += File(path).size();
+    std::ifstream in(path, std::ios::binary);
+    CsvParser parser(in, path.string(), path.extension() == ".tsv" ? '\t' : ',');
+    std::vector<std::string> fields;
+    bool first = true;
+    while (parser.next(fields)) {
+      const auto where = path.string() + ":" + std::to_string(parser.line());
+      if (first && fields.front().starts_with("\xef\xbb\xbf")) // the mark of UTF-8
+        fields.front().erase(0, 3);
+      const bool names = first
+                         && (options_.header == "yes"
+                             || (options_.header == "auto"
+                                 && std::none_of(fields.begin(), fields.end(), is_number)));
+      if (width_ == 0)
+        begin(fields, names, where);
+      else if (names && fields != names_)
+        throw DataError(where + ": its header is not that of the first file");
+      if (!names)
+        add(fields, where);
+      first = false;
+    }
+  }
+
+  /// The first record of all decides on the columns.
+  void begin(const std::vector<std::string>& fields, bool names, const std::string& where) {
+    width_ = fields.size();
+    if (names)
+      names_ = fields;
+    label_ = options_.label.empty() ? default_label() : column(options_.label, where);
+    if (options_.columns.empty())
+      for (std::size_t i = 0; i < width_; ++i)
+        columns_.push_back(i);
+    for (const auto& name : options_.columns)
+      columns_.push_back(column(name, where));
+    std::erase(columns_, label_);
+    if (columns_.empty())
+      throw DataError(where + ": has no column beside the label");
+  }
+
+  std::size_t default_label() const {
+    const auto found = std::find(names_.begin(), names_.end(), "label");
+    return found != names_.end() ? static_cast<std::size_t>(found - names_.begin()) : width_ - 1;
+  }
+
+  std::size_t column(const std::string& name, const std::string& where) const {
+    if (const auto found = std::find(names_.begin(), names_.end(), name); found != names_.end())
+      return static_cast<std::size_t>(found - names_.begin());
+    if (const auto number = number_in<std::size_t>(name); number && *number < width_)
+      return *number;
+    throw std::invalid_argument(where + ": there is no column \"" + name + "\"; it has "
+                                + std::to_string(width_) + " columns"
+                                + (names_.empty() ? ", numbered from 0" : ", named or numbered"));
+  }
+
+  std::string name_of(std::size_t column) const {
+    return "column " + std::to_string(column)
+           + (column < names_.size() ? " (\"" + names_[column] + "\")" : "");
+  }
+
+  /// A bad row keeps its number, so that numbers match the file.
+  void add(const std::vector<std::string>& fields, const std::string& where) {
+    std::string problem;
+    if (fields.size() != width_)
+      problem = "has " + std::to_string(fields.size()) + " fields; the first line has "
+                + std::to_string(width_);
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const auto at = columns_[i];
+      const auto value = problem.empty() ? number_in<double>(fields[at]) : std::optional(0.0);
+      const bool good = value && std::isfinite(static_cast<float>(*value));
+      if (!good && problem.empty())
+        problem = name_of(at) + ": \"" + fields[at].substr(0, 40) + "\" is not a finite number";
+      values_.push_back(good ? static_cast<float>(*value) : 0.F);
+    }
+    auto label = problem.empty() ? trimmed(fields[label_]) : std::string();
+    if (problem.empty() && label.empty())
+      problem = name_of(label_) + ": the label is empty";
+    if (const auto& names = options_.names; problem.empty() && !names.empty()) {
+      const auto found = std::find(names.begin(), names.end(), label);
+      if (found == names.end())
+        problem = name_of(label_) + ": label \"" + label.substr(0, 40)
+                  + "\" is none of the classes of the data it goes with";
+      label = std::to_string(found - names.begin());
+    }
+    const auto number = number_in<std::int64_t>(label).value_or(-1);
+    if (problem.empty() && options_.classes > 0 && (number < 0 || number >= options_.classes))
+      problem = name_of(label_) + ": label \"" + label.substr(0, 40)
+                + "\" is out of range; it must be from 0 to " + std::to_string(options_.classes - 1)
+                + " (classes)";
+    if (!problem.empty()) {
+      bad_.emplace_back(rows_, where + ": " + problem);
+      label.clear();
+    }
+    labels_.push_back(std::move(label));
+    ++rows_;
+  }
+
+  template <typename T>
+  bool all() const { // of the good rows
+    return std::all_of(labels_.begin(), labels_.end(), [](const auto& text) {
+      return text.empty() || number_in<T>(text).has_value();
+    });
+  }
+
+  /// Whole numbers are classes, other numbers values, and words the names of classes.
+  at::Tensor labels() {
+    const bool whole = all<std::int64_t>(), numbers = all<double>();
+    std::map<std::string, std::int64_t> classes;
+    for (const auto& text : labels_)
+      if (!numbers && !text.empty())
+        classes[text] = 0;
+    for (auto& [name, number] : classes) {
+      number = static_cast<std::int64_t>(info_.names.size());
+      info_.names.push_back(name);
+    }
+    if (!options_.names.empty()) // the labels are numbers already
+      info_.names = options_.names;
+    info_.classes = static_cast<std::int64_t>(info_.names.size());
+    auto label = at::empty({rows_}, whole || !numbers ? at::kLong : at::kFloat);
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      const auto& text = labels_[static_cast<std::size_t>(row)];
+      if (whole)
+        label.mutable_data_ptr<std::int64_t>()[row] = number_in<std::int64_t>(text).value_or(0);
+      else if (numbers)
+        label.mutable_data_ptr<float>()[row] =
+            static_cast<float>(number_in<double>(text).value_or(0));
+      else
+        label.mutable_data_ptr<std::int64_t>()[row] = text.empty() ? 0 : classes[text];
+    }
+    return label;
+  }
+
+  const DatasetOptions& options_;
+  DatasetInfo info_;
+  std::size_t width_ = 0; // fields of each line
+  std::vector<std::string> names_;
+  std::vector<std::size_t> columns_;
+  std::size_t label_ = 0;
+  std::int64_t rows_ = 0;
+  std::vector<float> values_; // [rows, columns]
+  std::vector<std::string> labels_;
+  BadList bad_;
+};
+
+} // namespace
+
+std::unique_ptr<DescribedDataset> open_csv(const DatasetOptions& options) {
+  return CsvTable(options).take();
+}
+
+} // namespace troupe::learner::data

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learner/data/dataset.hpp"
+#include "learner/data/pictures/data_error.hpp"
+
+namespace troupe::learner::data {
+
+/// A column of a batch.
+struct Column {
+  std::string name;
+  std::string type;                // "uint8", "float32", "int64", …
+  std::vector<std::int64_t> shape; // of one row; empty: a number. -1: differs from row to row
+};
+
+struct DatasetInfo {
+  std::string format{}; // "folder", "tar", "cifar10", "cifar100", "idx", "csv", "npz", "hdf5", …
+  std::int64_t rows = 0;
+  std::uint64_t bytes = 0;          // of the files
+  std::int64_t classes = 0;         // labels are below it; 0: there are no classes
+  std::vector<std::string> names{}; // of the classes, where they have names
+  std::vector<Column> columns{};
+  std::int64_t bad_rows = 0;           // found so far
+  std::vector<std::string> messages{}; // of the first of them
+};
+
+/// A data set that was read from files.
+class DescribedDataset : public Dataset {
+public:
+  virtual DatasetInfo info() const = 0; // any thread
+};
+
+} // namespace troupe::learner::data

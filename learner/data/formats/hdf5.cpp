@@ -1,0 +1,180 @@
+#include <hdf5.h>
+
+#include <optional>
+#include <utility>
+
+#include "learner/data/formats/array_file.hpp"
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/pictures/file.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+constexpr int kMostDepth = 16; // of groups in groups
+
+/// One of HDF5's identifiers.
+class Handle {
+public:
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  ~Handle() {
+    if (id_ >= 0)
+      close_(id_);
+  }
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  operator hid_t() const { return id_; } // NOLINT: what the library takes
+  bool valid() const { return id_ >= 0; }
+
+private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+/// While it lives the library prints nothing.
+class Quiet {
+public:
+  Quiet() {
+    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+private:
+  H5E_auto2_t print_ = nullptr;
+  void* data_ = nullptr;
+};
+
+herr_t keep_reason(unsigned, const H5E_error2_t* error, void* reason) {
+  if (error->desc != nullptr)
+    *static_cast<std::string*>(reason) = error->desc;
+  return 0;
+}
+
+[[noreturn]] void fail(const std::string& source, const std::string& what) {
+  std::string reason; // the innermost
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_reason, &reason);
+  throw DataError(source + ": " + what + (reason.empty() ? "" : ": " + reason));
+}
+
+/// As which type the numbers are read; none for what is no number of ours.
+std::optional<at::ScalarType> type_of(hid_t type) {
+  const auto size = H5Tget_size(type);
+  if (H5Tget_class(type) == H5T_FLOAT)
+    return size == 4   ? std::optional(at::kFloat)
+           : size == 8 ? std::optional(at::kDouble)
+                       : std::nullopt;
+  if (H5Tget_class(type) != H5T_INTEGER)
+    return {};
+  if (H5Tget_sign(type) == H5T_SGN_NONE)
+    return size == 1  ? std::optional(at::kByte)
+           : size < 8 ? std::optional(at::kLong)
+                      : std::nullopt;
+  return size == 1 ? at::kChar : size == 2 ? at::kShort : size <= 4 ? at::kInt : at::kLong;
+}
+
+hid_t memory_type(at::ScalarType type) {
+  switch (type) {
+  case at::kFloat:
+    return H5T_NATIVE_FLOAT;
+  case at::kDouble:
+    return H5T_NATIVE_DOUBLE;
+  case at::kByte:
+    return H5T_NATIVE_UINT8;
+  case at::kChar:
+    return H5T_NATIVE_INT8;
+  case at::kShort:
+    return H5T_NATIVE_INT16;
+  case at::kInt:
+    return H5T_NATIVE_INT32;
+  default:
+    return H5T_NATIVE_INT64;
+  }
+}
+
+class Hdf5File final : public ArrayFile {
+public:
+  explicit Hdf5File(std::string path)
+      : path_(std::move(path)),
+        file_(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
+    if (!file_.valid())
+      fail(path_, "is no HDF5 file that can be read (truncated?)");
+    find(file_, "", 0);
+  }
+
+  const std::vector<FoundArray>& arrays() const override { return arrays_; }
+
+  void read(std::size_t array, std::int64_t first, std::int64_t count, void* to) const override {
+    const Quiet quiet;
+    const auto& about = arrays_[array];
+    std::vector<hsize_t> begin(about.shape.size(), 0), size(about.shape.begin(), about.shape.end());
+    begin[0] = static_cast<hsize_t>(first);
+    size[0] = static_cast<hsize_t>(count);
+    const Handle space(H5Dget_space(sets_[array]), H5Sclose);
+    const Handle memory(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr),
+                        H5Sclose);
+    if (!space.valid() || !memory.valid()
+        || H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr)
+               < 0
+        || H5Dread(sets_[array], memory_type(about.type), memory, space, H5P_DEFAULT, to) < 0)
+      fail(path_, "rows " + std::to_string(first) + " to " + std::to_string(first + count - 1)
+                      + " of \"" + about.name + "\" cannot be read");
+  }
+
+private:
+  void find(hid_t group, const std::string& prefix, int depth) {
+    H5G_info_t about;
+    if (depth > kMostDepth || H5Gget_info(group, &about) < 0)
+      fail(path_, "its group \"" + prefix + "\" cannot be read, or is too deep");
+    for (hsize_t i = 0; i < about.nlinks; ++i) {
+      char name[256] = {};
+      if (H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, sizeof name,
+                             H5P_DEFAULT)
+          < 0)
+        fail(path_, "a name in its group \"" + prefix + "\" cannot be read");
+      Handle object(H5Oopen_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT),
+                    H5Oclose);
+      if (!object.valid())
+        continue; // a link to nowhere
+      if (H5Iget_type(object) == H5I_GROUP)
+        find(object, prefix + name + "/", depth + 1);
+      else if (H5Iget_type(object) == H5I_DATASET)
+        add(std::move(object), prefix + name);
+    }
+  }
+
+  void add(Handle set, const std::string& name) {
+    const Handle space(H5Dget_space(set), H5Sclose), stored(H5Dget_type(set), H5Tclose);
+    const int dimensions = H5Sget_simple_extent_ndims(space);
+    const auto type = type_of(stored);
+    if (dimensions < 1 || dimensions > 16 || !type)
+      return;
+    std::vector<hsize_t> shape(static_cast<std::size_t>(dimensions));
+    H5Sget_simple_extent_dims(space, shape.data(), nullptr);
+    arrays_.push_back({name, {shape.begin(), shape.end()}, *type});
+    sets_.push_back(std::move(set));
+  }
+
+  std::string path_;
+  Handle file_;
+  std::vector<FoundArray> arrays_;
+  std::vector<Handle> sets_;
+};
+
+} // namespace
+
+std::unique_ptr<DescribedDataset> open_hdf5(const DatasetOptions& options) {
+  DatasetInfo info{.format = "hdf5", .bytes = File(options.path).size()};
+  std::unique_ptr<const ArrayFile> file;
+  {
+    const std::lock_guard lock(hdf5_mutex());
+    const Quiet quiet;
+    file = std::make_unique<Hdf5File>(options.path.string());
+  }
+  return make_file_table(std::move(file), std::move(info), options);
+}
+
+} // namespace troupe::learner::data

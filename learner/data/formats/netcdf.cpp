@@ -1,0 +1,131 @@
+#include <netcdf.h>
+
+#include <optional>
+
+#include "learner/data/formats/array_file.hpp"
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/pictures/file.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+std::optional<at::ScalarType> type_of(nc_type type) {
+  switch (type) {
+  case NC_FLOAT:
+    return at::kFloat;
+  case NC_DOUBLE:
+    return at::kDouble;
+  case NC_UBYTE:
+    return at::kByte;
+  case NC_BYTE:
+    return at::kChar;
+  case NC_SHORT:
+    return at::kShort;
+  case NC_INT:
+    return at::kInt;
+  case NC_USHORT:
+  case NC_UINT:
+  case NC_INT64:
+    return at::kLong;
+  default: // text, and numbers above int64
+    return {};
+  }
+}
+
+class NetcdfFile final : public ArrayFile {
+public:
+  explicit NetcdfFile(std::string path) : path_(std::move(path)) {
+    check(nc_open(path_.c_str(), NC_NOWRITE, &file_), "is no NetCDF file that can be read");
+    try {
+      find();
+    } catch (...) {
+      nc_close(file_);
+      throw;
+    }
+  }
+  ~NetcdfFile() override { nc_close(file_); }
+  NetcdfFile(const NetcdfFile&) = delete;
+  NetcdfFile& operator=(const NetcdfFile&) = delete;
+
+  const std::vector<FoundArray>& arrays() const override { return arrays_; }
+
+  void read(std::size_t array, std::int64_t first, std::int64_t count, void* to) const override {
+    const auto& about = arrays_[array];
+    std::vector<std::size_t> begin(about.shape.size(), 0),
+        size(about.shape.begin(), about.shape.end());
+    begin[0] = static_cast<std::size_t>(first);
+    size[0] = static_cast<std::size_t>(count);
+    check(fetch(variables_[array], about.type, begin.data(), size.data(), to),
+          "rows " + std::to_string(first) + " to " + std::to_string(first + count - 1) + " of \""
+              + about.name + "\" cannot be read");
+  }
+
+private:
+  void check(int result, const std::string& what) const {
+    if (result != NC_NOERR)
+      throw DataError(path_ + ": " + what + ": " + nc_strerror(result));
+  }
+
+  int fetch(int variable, at::ScalarType type, const std::size_t* begin, const std::size_t* size,
+            void* to) const {
+    switch (type) {
+    case at::kFloat:
+      return nc_get_vara_float(file_, variable, begin, size, static_cast<float*>(to));
+    case at::kDouble:
+      return nc_get_vara_double(file_, variable, begin, size, static_cast<double*>(to));
+    case at::kByte:
+      return nc_get_vara_uchar(file_, variable, begin, size, static_cast<unsigned char*>(to));
+    case at::kChar:
+      return nc_get_vara_schar(file_, variable, begin, size, static_cast<signed char*>(to));
+    case at::kShort:
+      return nc_get_vara_short(file_, variable, begin, size, static_cast<short*>(to));
+    case at::kInt:
+      return nc_get_vara_int(file_, variable, begin, size, static_cast<int*>(to));
+    default:
+      return nc_get_vara_longlong(file_, variable, begin, size, static_cast<long long*>(to));
+    }
+  }
+
+  void find() {
+    int variables = 0;
+    check(nc_inq_nvars(file_, &variables), "its variables cannot be read");
+    for (int variable = 0; variable < variables; ++variable) {
+      char name[NC_MAX_NAME + 1] = {};
+      nc_type stored = NC_NAT;
+      int dimensions = 0;
+      int ids[NC_MAX_VAR_DIMS] = {};
+      check(nc_inq_var(file_, variable, name, &stored, &dimensions, ids, nullptr),
+            "variable " + std::to_string(variable) + " cannot be read");
+      const auto type = type_of(stored);
+      if (!type || dimensions < 1)
+        continue;
+      FoundArray found{name, {}, *type};
+      for (int i = 0; i < dimensions; ++i) {
+        std::size_t length = 0;
+        check(nc_inq_dimlen(file_, ids[i], &length), "a dimension cannot be read");
+        found.shape.push_back(static_cast<std::int64_t>(length));
+      }
+      arrays_.push_back(std::move(found));
+      variables_.push_back(variable);
+    }
+  }
+
+  std::string path_;
+  int file_ = -1;
+  std::vector<FoundArray> arrays_;
+  std::vector<int> variables_;
+};
+
+} // namespace
+
+std::unique_ptr<DescribedDataset> open_netcdf(const DatasetOptions& options) {
+  DatasetInfo info{.format = "netcdf", .bytes = File(options.path).size()};
+  std::unique_ptr<const ArrayFile> file;
+  {
+    const std::lock_guard lock(hdf5_mutex());
+    file = std::make_unique<NetcdfFile>(options.path.string());
+  }
+  return make_file_table(std::move(file), std::move(info), options);
+}
+
+} // namespace troupe::learner::data

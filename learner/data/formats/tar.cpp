@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/formats/picture_reader.hpp"
+#include "learner/data/formats/tar_index.hpp"
+#include "learner/data/pictures/file.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+constexpr std::uint64_t kMostLabelBytes = 1 << 20; // of a .cls or .json
+constexpr std::size_t kMostShards = 100'000;
+
+/// "a/b.seg.PNG" is of the sample "a/b", its extension "seg.png": what WebDataset does.
+struct Name {
+  std::string key;
+  std::string extension;
+};
+
+Name split_name(const std::string& path) {
+  const auto slash = path.rfind('/');
+  const auto dot = path.find('.', slash == std::string::npos ? 0 : slash + 1);
+  if (dot == std::string::npos)
+    return {path, ""};
+  std::string extension = path.substr(dot + 1);
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return {path.substr(0, dot), extension};
+}
+
+std::optional<std::int64_t> number_in(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
+    text.pop_back();
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
+    return {};
+  return value;
+}
+
+/// A picture and its label; sizes in bytes.
+struct Sample {
+  std::size_t shard = 0;
+  std::string key{};
+  std::uint64_t picture_at = 0;
+  std::uint64_t picture_bytes = 0;
+  std::int64_t label = -1;
+  std::string problem{}; // why it has no picture or label
+};
+
+class TarShards final : public PictureReader {
+public:
+  explicit TarShards(const DatasetOptions& options) {
+    info_.format = "tar";
+    for (const auto& path : shards_of(options.path)) {
+      const File shard(path);
+      info_.bytes += shard.size();
+      index(shard, shards_.size());
+      shards_.push_back(path);
+    }
+    info_.rows = static_cast<std::int64_t>(samples_.size());
+    if (samples_.empty())
+      throw DataError(options.path.string() + ": has no samples with .jpg, .jpeg or .png");
+    for (const auto& sample : samples_)
+      info_.classes = std::max(info_.classes, sample.label + 1);
+    const auto folder =
+        std::filesystem::is_directory(options.path) ? options.path : options.path.parent_path();
+    info_.names = read_lines(folder / "classes.txt");
+    if (options.classes > 0)
+      info_.classes = options.classes;
+    else if (!info_.names.empty())
+      info_.classes = static_cast<std::int64_t>(info_.names.size());
+  }
+
+  DatasetInfo info() const override { return info_; }
+  std::string where(std::int64_t row) const override {
+    const auto& sample = of(row);
+    return shards_[sample.shard].string() + ": " + sample.key + " (row " + std::to_string(row)
+           + ")";
+  }
+  std::int64_t label(std::int64_t row) const override {
+    if (!of(row).problem.empty())
+      throw DataError(where(row) + ": " + of(row).problem);
+    return of(row).label;
+  }
+  void read(std::int64_t row, StoredPicture& out) const override {
+    const auto& sample = of(row);
+    out.encoded = true;
+    File(shards_[sample.shard]).read(sample.picture_at, sample.picture_bytes, out.bytes);
+  }
+
+private:
+  const Sample& of(std::int64_t row) const { return samples_[static_cast<std::size_t>(row)]; }
+
+  /// Files of one sample follow one another.
+  void index(const File& file, std::size_t shard) {
+    Sample sample{.shard = shard};
+    bool begun = false;
+    const auto close = [&] {
+      if (!begun)
+        return;
+      if (sample.picture_bytes == 0)
+        sample.problem = "has no .jpg, .jpeg or .png";
+      else if (sample.label < 0 && sample.problem.empty())
+        sample.problem = "has no .cls, and no .json with a \"label\"";
+      samples_.push_back(sample);
+    };
+    for (const auto& entry : index_tar(file)) {
+      const auto name = split_name(entry.name);
+      if (!begun || name.key != sample.key) {
+        close();
+        sample = {.shard = shard, .key = name.key};
+        begun = true;
+      }
+      take(file, entry, name.extension, sample);
+    }
+    close();
+  }
+
+  static void take(const File& file, const TarEntry& entry, const std::string& extension,
+                   Sample& sample) {
+    if (extension == "jpg" || extension == "jpeg" || extension == "png") {
+      sample.picture_at = entry.offset;
+      sample.picture_bytes = entry.size;
+      return;
+    }
+    const bool json = extension == "json";
+    if (extension != "cls" && !(json && sample.label < 0))
+      return;
+    if (entry.size > kMostLabelBytes) {
+      sample.problem = "." + extension + " has " + std::to_string(entry.size) + " bytes, more than "
+                       + std::to_string(kMostLabelBytes);
+      return;
+    }
+    std::vector<std::byte> bytes;
+    file.read(entry.offset, entry.size, bytes);
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (json)
+      return take_json(text, sample);
+    if (const auto label = number_in(text); label && *label >= 0)
+      sample.label = *label;
+    else
+      sample.problem = ".cls is \"" + text.substr(0, 32) + "\"; a number from 0 is expected";
+  }
+
+  static void take_json(const std::string& text, Sample& sample) {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (json.is_discarded())
+      sample.problem = ".json cannot be parsed";
+    else if (json.is_object() && json.contains("label") && json["label"].is_number_integer())
+      sample.label = json["label"].get<std::int64_t>();
+  }
+
+  /// One file, "name-{000..009}.tar", or all of a folder.
+  static std::vector<std::filesystem::path> shards_of(const std::filesystem::path& path) {
+    if (std::filesystem::is_directory(path))
+      return list_files(path, false, [](const auto& name) { return name.ends_with(".tar"); });
+    const auto text = path.string();
+    const auto open = text.find('{'), dots = text.find("..", open), close = text.find('}', open);
+    if (open == std::string::npos || close == std::string::npos || dots > close)
+      return {path};
+    const auto first = text.substr(open + 1, dots - open - 1);
+    const auto last = text.substr(dots + 2, close - dots - 2);
+    const auto begin = number_in(first), end = number_in(last);
+    if (!begin || !end || *begin < 0 || *end < *begin
+        || static_cast<std::size_t>(*end - *begin) >= kMostShards)
+      throw std::invalid_argument(text + ": {" + first + ".." + last + "} must be two numbers from "
+                                  + "0, in order, at most " + std::to_string(kMostShards)
+                                  + " apart");
+    std::vector<std::filesystem::path> all;
+    for (auto i = *begin; i <= *end; ++i) {
+      auto digits = std::to_string(i);
+      if (digits.size() < first.size())
+        digits.insert(0, first.size() - digits.size(), '0');
+      all.emplace_back(text.substr(0, open) + digits + text.substr(close + 1));
+    }
+    return all;
+  }
+
+  DatasetInfo info_;
+  std::vector<std::filesystem::path> shards_; // opened for each picture: there may be thousands
+  std::vector<Sample> samples_;
+};
+
+} // namespace
+
+std::unique_ptr<PictureReader> open_tar(const DatasetOptions& options) {
+  return std::make_unique<TarShards>(options);
+}
+
+} // namespace troupe::learner::data

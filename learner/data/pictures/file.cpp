@@ -1,0 +1,117 @@
+#include "learner/data/pictures/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "learner/data/pictures/data_error.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& reason) {
+  throw DataError(path.string() + ": cannot be read: " + reason);
+}
+
+std::string system_reason() {
+  return std::generic_category().message(errno);
+}
+
+} // namespace
+
+File::File(std::filesystem::path path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat about {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &about) != 0) {
+    const auto reason = system_reason();
+    if (descriptor_ >= 0)
+      ::close(descriptor_);
+    fail(path_, reason);
+  }
+  if (S_ISDIR(about.st_mode)) {
+    ::close(descriptor_);
+    fail(path_, "it is a folder");
+  }
+  size_ = static_cast<std::uint64_t>(about.st_size);
+}
+
+File::~File() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+}
+
+File::File(File&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+void File::read(std::uint64_t offset, std::uint64_t size, std::vector<std::byte>& out) const {
+  if (offset > size_ || size > size_ - offset)
+    fail(path_, "it ends at byte " + std::to_string(size_) + ", and bytes " + std::to_string(offset)
+                    + " to " + std::to_string(offset + size) + " are needed (truncated?)");
+  out.resize(size);
+  for (std::uint64_t done = 0; done < size;) {
+    const auto got =
+        ::pread(descriptor_, out.data() + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      fail(path_, got < 0 ? system_reason() : "it became shorter while it was read");
+    done += static_cast<std::uint64_t>(got);
+  }
+}
+
+std::vector<std::filesystem::path> list_files(const std::filesystem::path& folder, bool deep,
+                                              bool (*wanted)(const std::string& name)) {
+  std::vector<std::filesystem::path> files;
+  try {
+    for (auto entry = std::filesystem::recursive_directory_iterator(
+             folder, std::filesystem::directory_options::follow_directory_symlink);
+         entry != std::filesystem::recursive_directory_iterator(); ++entry) {
+      if (entry.depth() > 32)
+        fail(folder, "its folders are more than 32 deep (a link to itself?)");
+      if (!deep)
+        entry.disable_recursion_pending();
+      const auto name = entry->path().filename().string();
+      if (entry->is_regular_file() && !name.starts_with('.') && wanted(name))
+        files.push_back(entry->path());
+    }
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail(folder, error.code().message());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::vector<std::string> list_folders(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      if (entry.is_directory() && !entry.path().filename().string().starts_with('.'))
+        names.push_back(entry.path().filename().string());
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail(folder, error.code().message());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> read_lines(const std::filesystem::path& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' '))
+      line.pop_back();
+    if (!line.empty())
+      lines.push_back(line);
+  }
+  return lines;
+}
+
+} // namespace troupe::learner::data

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "learner/data/dataset.hpp"
+#include "learner/data/prefetcher.hpp"
+
+namespace troupe::learner {
+
+/// A replica's batches by its plan, fetched ahead: steps `first` to `end` - 1, counted through all
+/// epochs (step s is step s modulo steps_per_epoch() of epoch s / steps_per_epoch()). Throws
+/// std::invalid_argument (EpochPlan::check(), PrefetchOptions).
+std::unique_ptr<Prefetcher> read_ahead(std::shared_ptr<const Dataset> dataset,
+                                       const EpochPlan& plan, std::int64_t first, std::int64_t end,
+                                       const PrefetchOptions& options = {});
+
+/// A data set that outlives its readers.
+inline std::shared_ptr<const Dataset> borrow(const Dataset& dataset) {
+  return {std::shared_ptr<const Dataset>(), &dataset};
+}
+
+} // namespace troupe::learner

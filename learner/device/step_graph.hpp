@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <c10/core/Device.h>
+
+namespace troupe::learner {
+
+/// Work on a GPU, captured once as a CUDA graph and made again with one call by the host. One
+/// thread.
+class StepGraph {
+public:
+  /// Why there are no graphs on that device; "" where there are.
+  static std::string unavailable_reason(const at::Device& device);
+
+  /// Captures the operations of `body` without executing them. It must use tensors that keep their
+  /// memory while this exists, draw no random numbers, and read no tensor's value on the host. It
+  /// must have run before on the same shapes, so that libraries are set up. Throws exceptions of
+  /// `body`, and std::runtime_error on operations that cannot be captured.
+  StepGraph(const at::Device& device, const std::function<void()>& body);
+  ~StepGraph();
+  StepGraph(const StepGraph&) = delete;
+  StepGraph& operator=(const StepGraph&) = delete;
+
+  /// Does it, in the order of the current stream; does not wait.
+  void replay();
+
+private:
+  void* graph_ = nullptr;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,130 @@
+#include "learner/gradients/local_sgd_rule.hpp"
+
+#include <stdexcept>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/optim/optimizer.h>
+
+#include "collectives/communicator.hpp"
+#include "learner/gradients/optimizer_state.hpp"
+
+namespace troupe::learner {
+namespace {
+
+/// Tensors of one type and device as one flat call each.
+template <typename Call>
+void on_flat(const std::vector<at::Tensor>& tensors, const Call& call) {
+  std::vector<bool> done(tensors.size());
+  for (std::size_t first = 0; first < tensors.size(); ++first) {
+    if (done[first])
+      continue;
+    std::vector<at::Tensor> alike;
+    std::vector<at::Tensor> pieces;
+    for (std::size_t i = first; i < tensors.size(); ++i)
+      if (tensors[i].options().type_equal(tensors[first].options())) {
+        done[i] = true;
+        alike.push_back(tensors[i]);
+        pieces.push_back(tensors[i].reshape({-1}));
+      }
+    auto flat = at::cat(pieces);
+    call(flat);
+    std::int64_t begin = 0;
+    for (const auto& tensor : alike) {
+      tensor.copy_(flat.narrow(0, begin, tensor.numel()).view(tensor.sizes()));
+      begin += tensor.numel();
+    }
+  }
+}
+
+class LocalSgdRule : public UpdateRule {
+public:
+  LocalSgdRule(collectives::Communicator* communicator, const LocalSgdOptions& options)
+      : communicator_(communicator && communicator->size() > 1 ? communicator : nullptr),
+        options_(options) {
+    if (options_.period < 1 || options_.synchronous_steps < 0)
+      throw std::invalid_argument("local SGD: period " + std::to_string(options_.period)
+                                  + " must be at least 1, synchronous_steps "
+                                  + std::to_string(options_.synchronous_steps) + " at least 0");
+  }
+
+  void begin(torch::optim::Optimizer& optimizer,
+             const std::vector<at::Tensor>& parameters) override {
+    optimizer_ = &optimizer;
+    parameters_ = parameters;
+    const at::NoGradGuard guard;
+    if (communicator_)
+      on_flat(parameters_, [&](at::Tensor& flat) { communicator_->broadcast(flat, 0); });
+  }
+
+  void update() override {
+    const at::NoGradGuard guard;
+    const bool synchronous = steps_ < options_.synchronous_steps;
+    if (synchronous)
+      average_gradients();
+    optimizer_->step();
+    ++steps_;
+    since_ = synchronous ? 0 : since_ + 1;
+    averaged_ = since_ == options_.period;
+    if (!averaged_)
+      return;
+    since_ = 0;
+    average(parameters_);
+    if (options_.average_moments)
+      average_moments();
+  }
+
+  Metrics metrics() const override {
+    return {{"averaged", averaged_ ? 1 : 0}, {"steps_since_average", static_cast<double>(since_)}};
+  }
+
+private:
+  void average(const std::vector<at::Tensor>& tensors) {
+    if (communicator_)
+      on_flat(tensors, [&](at::Tensor& flat) {
+        communicator_->all_reduce(flat, collectives::ReduceOp::mean);
+      });
+  }
+
+  void average_gradients() {
+    if (!communicator_)
+      return;
+    std::vector<at::Tensor> gradients;
+    for (auto& parameter : parameters_) {
+      if (!parameter.grad().defined())
+        parameter.mutable_grad() = at::zeros_like(parameter);
+      gradients.push_back(parameter.grad());
+    }
+    average(gradients);
+  }
+
+  void average_moments() {
+    std::vector<at::Tensor> moments;
+    for (const auto& [name, tensor] : optimizer_state(*optimizer_))
+      if (tensor.is_floating_point())
+        moments.push_back(tensor);
+    average(moments);
+  }
+
+  collectives::Communicator* communicator_;
+  LocalSgdOptions options_;
+  torch::optim::Optimizer* optimizer_ = nullptr;
+  std::vector<at::Tensor> parameters_;
+  std::int64_t steps_ = 0;
+  std::int64_t since_ = 0; // the last averaging
+  bool averaged_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<UpdateRule> make_local_sgd_rule(collectives::Communicator* communicator,
+                                                const LocalSgdOptions& options) {
+  return std::make_unique<LocalSgdRule>(communicator, options);
+}
+
+UpdateRuleFactory local_sgd_rules(collectives::Communicator* communicator,
+                                  const LocalSgdOptions& options) {
+  return [communicator, options](int) { return make_local_sgd_rule(communicator, options); };
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,260 @@
+#include "learner/gradients/optimizer_state.hpp"
+
+#include <cstring>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <typeinfo>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize/archive.h>
+
+#include "learner/nn/kernels/fused_adam.hpp"
+#include "learner/nn/kernels/fused_sgd.hpp"
+#include "learner/nn/kernels/fused_torch_adam.hpp"
+
+namespace troupe::learner {
+namespace {
+
+using torch::optim::Optimizer;
+
+// `visit` is called with the name and a reference to each tensor (maybe undefined) or counter.
+
+template <typename Visit>
+void visit_state(torch::optim::SGDParamState& state, const Visit& visit) {
+  visit("momentum_buffer", state.momentum_buffer());
+}
+
+template <typename State, typename Visit>
+void visit_adam_moments(State& state, const Visit& visit) {
+  visit("step", state.step());
+  visit("exp_avg", state.exp_avg());
+  visit("exp_avg_sq", state.exp_avg_sq());
+  visit("max_exp_avg_sq", state.max_exp_avg_sq());
+}
+
+template <typename Visit>
+void visit_state(torch::optim::AdamParamState& state, const Visit& visit) {
+  visit_adam_moments(state, visit);
+}
+
+template <typename Visit>
+void visit_state(torch::optim::AdamWParamState& state, const Visit& visit) {
+  visit_adam_moments(state, visit);
+}
+
+template <typename Visit>
+void visit_state(torch::optim::RMSpropParamState& state, const Visit& visit) {
+  visit("step", state.step());
+  visit("square_avg", state.square_avg());
+  visit("momentum_buffer", state.momentum_buffer());
+  visit("grad_avg", state.grad_avg());
+}
+
+template <typename Visit>
+void visit_state(torch::optim::AdagradParamState& state, const Visit& visit) {
+  visit("step", state.step());
+  visit("sum", state.sum());
+}
+
+class Reader {
+public:
+  explicit Reader(TensorMap& out) : out_(&out) {}
+  void operator()(const std::string& name, at::Tensor& tensor) const {
+    if (tensor.defined())
+      (*out_)[name] = tensor;
+  }
+  void operator()(const std::string& name, std::int64_t& counter) const {
+    (*out_)[name] = at::full({1}, counter, at::kLong);
+  }
+
+private:
+  TensorMap* out_;
+};
+
+class Writer {
+public:
+  Writer(const TensorMap& in, std::set<std::string>& used) : in_(&in), used_(&used) {}
+  void operator()(const std::string& name, at::Tensor& tensor, const at::Tensor& parameter) const {
+    const auto at = in_->find(name);
+    if (at == in_->end())
+      return;
+    if (at->second.sizes() != parameter.sizes()
+        || at->second.scalar_type() != parameter.scalar_type())
+      throw std::invalid_argument("optimizer state \"" + name + "\" is "
+                                  + c10::str(at->second.scalar_type(), at->second.sizes())
+                                  + "; the parameter is "
+                                  + c10::str(parameter.scalar_type(), parameter.sizes()));
+    tensor = at::empty_like(parameter).copy_(at->second); // in the parameter's layout
+    used_->insert(name);
+  }
+  void operator()(const std::string& name, std::int64_t& counter, const at::Tensor&) const {
+    const auto at = in_->find(name);
+    if (at == in_->end())
+      throw std::invalid_argument("optimizer state \"" + name + "\" is missing");
+    if (at->second.numel() != 1 || at->second.scalar_type() != at::kLong)
+      throw std::invalid_argument("optimizer state \"" + name + "\" must be one int64");
+    counter = at->second.item<std::int64_t>();
+    used_->insert(name);
+  }
+
+private:
+  const TensorMap* in_;
+  std::set<std::string>* used_;
+};
+
+std::vector<at::Tensor> parameters_of(const Optimizer& optimizer) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& group : optimizer.param_groups())
+    parameters.insert(parameters.end(), group.params().begin(), group.params().end());
+  return parameters;
+}
+
+bool has_any(const TensorMap& state, const std::string& prefix) {
+  const auto at = state.lower_bound(prefix);
+  return at != state.end() && at->first.starts_with(prefix);
+}
+
+/// Of one of LibTorch's kinds; false: it is another one.
+template <typename Kind, typename State>
+bool read(Optimizer& optimizer, TensorMap& out) {
+  if (typeid(optimizer) != typeid(Kind))
+    return false;
+  const auto parameters = parameters_of(optimizer);
+  const Reader reader(out);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto at = optimizer.state().find(parameters[i].unsafeGetTensorImpl());
+    if (at != optimizer.state().end())
+      visit_state(static_cast<State&>(*at->second), [&](const char* name, auto& value) {
+        reader(std::to_string(i) + "." + name, value);
+      });
+  }
+  return true;
+}
+
+template <typename Kind, typename State>
+bool write(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used) {
+  if (typeid(optimizer) != typeid(Kind))
+    return false;
+  const auto parameters = parameters_of(optimizer);
+  const Writer writer(in, used);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto prefix = std::to_string(i) + ".";
+    if (!has_any(in, prefix)) {
+      if (typeid(Kind) != typeid(torch::optim::Adagrad)) // whose constructor makes its state
+        optimizer.state().erase(parameters[i].unsafeGetTensorImpl());
+      continue;
+    }
+    auto state = std::make_unique<State>();
+    visit_state(*state, [&](const char* name, auto& value) {
+      writer(prefix + name, value, parameters[i]);
+    });
+    optimizer.state()[parameters[i].unsafeGetTensorImpl()] = std::move(state);
+  }
+  return true;
+}
+
+TensorMap archive_of(const Optimizer& optimizer) {
+  torch::serialize::OutputArchive archive;
+  optimizer.save(archive);
+  std::ostringstream stream;
+  archive.save_to(stream);
+  const std::string bytes = stream.str();
+  auto tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.mutable_data_ptr<std::uint8_t>(), bytes.data(), bytes.size());
+  return {{"archive", tensor}};
+}
+
+void load_archive(Optimizer& optimizer, const TensorMap& state) {
+  const auto at = state.find("archive");
+  if (at == state.end() || at->second.scalar_type() != at::kByte || state.size() != 1)
+    throw std::invalid_argument("the state of this kind of optimizer is one uint8 tensor, "
+                                "\"archive\"");
+  const auto bytes = at->second.contiguous();
+  torch::serialize::InputArchive archive;
+  archive.load_from(reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>()),
+                    static_cast<std::size_t>(bytes.numel()));
+  optimizer.load(archive);
+}
+
+bool read_fused(Optimizer& optimizer, TensorMap& out) {
+  auto* fused = dynamic_cast<FusedAdam*>(&optimizer);
+  if (!fused)
+    return false;
+  out = {{"0.step", at::full({1}, fused->steps(), at::kLong)},
+         {"0.exp_avg", fused->mean()},
+         {"0.exp_avg_sq", fused->square()}};
+  return true;
+}
+
+bool write_fused(Optimizer& optimizer, const TensorMap& in, std::set<std::string>& used) {
+  auto* fused = dynamic_cast<FusedAdam*>(&optimizer);
+  if (!fused)
+    return false;
+  const Writer writer(in, used);
+  const auto& parameter = fused->param_groups().front().params().front();
+  std::int64_t steps = 0;
+  writer("0.step", steps, parameter);
+  writer("0.exp_avg", fused->mean(), parameter);
+  writer("0.exp_avg_sq", fused->square(), parameter);
+  fused->set_steps(steps);
+  return true;
+}
+
+} // namespace
+
+bool knows_state_of(const Optimizer& optimizer) {
+  using namespace torch::optim;
+  for (const auto* known :
+       {&typeid(SGD), &typeid(Adam), &typeid(AdamW), &typeid(RMSprop), &typeid(Adagrad),
+        &typeid(FusedSgd), &typeid(FusedTorchAdam), &typeid(FusedAdamW), &typeid(FusedAdam)})
+    if (typeid(optimizer) == *known)
+      return true;
+  return false;
+}
+
+TensorMap optimizer_state(Optimizer& optimizer) {
+  using namespace torch::optim;
+  TensorMap out;
+  if (read<SGD, SGDParamState>(optimizer, out) || read<Adam, AdamParamState>(optimizer, out)
+      || read<AdamW, AdamWParamState>(optimizer, out)
+      || read<RMSprop, RMSpropParamState>(optimizer, out)
+      || read<Adagrad, AdagradParamState>(optimizer, out)
+      || read<FusedSgd, SGDParamState>(optimizer, out)
+      || read<FusedTorchAdam, AdamParamState>(optimizer, out)
+      || read<FusedAdamW, AdamWParamState>(optimizer, out) || read_fused(optimizer, out))
+    return out;
+  return archive_of(optimizer);
+}
+
+void load_optimizer_state(Optimizer& optimizer, const TensorMap& state) {
+  using namespace torch::optim;
+  std::set<std::string> used;
+  const bool known = write<SGD, SGDParamState>(optimizer, state, used)
+                     || write<Adam, AdamParamState>(optimizer, state, used)
+                     || write<AdamW, AdamWParamState>(optimizer, state, used)
+                     || write<RMSprop, RMSpropParamState>(optimizer, state, used)
+                     || write<Adagrad, AdagradParamState>(optimizer, state, used)
+                     || write<FusedSgd, SGDParamState>(optimizer, state, used)
+                     || write<FusedTorchAdam, AdamParamState>(optimizer, state, used)
+                     || write<FusedAdamW, AdamWParamState>(optimizer, state, used)
+                     || write_fused(optimizer, state, used);
+  if (!known) {
+    load_archive(optimizer, state);
+    return;
+  }
+  for (const auto& [name, tensor] : state)
+    if (!used.contains(name))
+      throw std::invalid_argument("optimizer state \"" + name
+                                  + "\" is unexpected; it is of another kind of optimizer or of "
+                                    "other parameters");
+}
+
+} // namespace troupe::learner

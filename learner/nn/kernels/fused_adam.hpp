@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <torch/optim/adam.h>
+
+namespace troupe::learner {
+
+/// Adam over one flat tensor in one pass over memory (torch::optim::Adam makes a dozen, per
+/// parameter). The arithmetic is Kingma and Ba's with bias correction, epsilon outside the root, no
+/// weight decay. The learning rate is the param group's and may change between steps.
+class FusedAdam : public torch::optim::Optimizer {
+public:
+  /// `flat`: the parameters, dense; its gradient is flat.grad().
+  FusedAdam(at::Tensor flat, double learning_rate);
+
+  at::Tensor step(LossClosure closure = nullptr) override;
+
+  /// A step of any device without a read by the host: of `gradient` divided by `divisor` (float32
+  /// [], none: 1), as the one after which `steps` (float32 [1]) counts; none where `left_out`
+  /// (float32 [1]) is 1. The caller sees to set_steps().
+  void step_on_device(const at::Tensor& gradient, const at::Tensor& steps,
+                      const std::optional<at::Tensor>& divisor, const at::Tensor& left_out);
+
+  at::Tensor& mean() { return mean_; }     // exponential average of the gradient
+  at::Tensor& square() { return square_; } // and of its square
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
+private:
+  at::Tensor mean_;
+  at::Tensor square_;
+  std::int64_t steps_ = 0;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,103 @@
+#include "learner/nn/kernels/fused_torch_adam.hpp"
+
+#include <map>
+
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+
+namespace troupe::learner {
+namespace {
+
+/// The kernel walks through memory: all tensors of a parameter have its layout.
+void lay_out_as(const at::Tensor& parameter, at::Tensor& tensor) {
+  if (tensor.strides() != parameter.strides())
+    tensor = at::empty_like(parameter).copy_(tensor);
+}
+
+/// Parameters whose moments are as old.
+struct AdamLists {
+  std::vector<at::Tensor> parameters, gradients, means, squares, largest;
+};
+
+template <class State, class Options, class States, class Update>
+void step_group(torch::optim::OptimizerParamGroup& group, States& states, const Update& update) {
+  const auto& options = static_cast<const Options&>(group.options());
+  std::map<std::int64_t, AdamLists> by_step;
+  for (auto& parameter : group.params()) {
+    auto gradient = parameter.grad();
+    if (!gradient.defined())
+      continue;
+    lay_out_as(parameter, gradient);
+    auto& known = states[parameter.unsafeGetTensorImpl()];
+    if (!known) {
+      auto fresh = std::make_unique<State>();
+      fresh->exp_avg(at::zeros_like(parameter));
+      fresh->exp_avg_sq(at::zeros_like(parameter));
+      if (options.amsgrad())
+        fresh->max_exp_avg_sq(at::zeros_like(parameter));
+      known = std::move(fresh);
+    }
+    auto& state = static_cast<State&>(*known);
+    lay_out_as(parameter, state.exp_avg());
+    lay_out_as(parameter, state.exp_avg_sq());
+    if (options.amsgrad())
+      lay_out_as(parameter, state.max_exp_avg_sq());
+    state.step(state.step() + 1);
+    auto& lists = by_step[state.step()];
+    lists.parameters.push_back(parameter);
+    lists.gradients.push_back(std::move(gradient));
+    lists.means.push_back(state.exp_avg());
+    lists.squares.push_back(state.exp_avg_sq());
+    if (options.amsgrad())
+      lists.largest.push_back(state.max_exp_avg_sq());
+  }
+  for (auto& [step, lists] : by_step) {
+    const std::vector<at::Tensor> steps(
+        lists.parameters.size(),
+        at::full({}, static_cast<double>(step),
+                 at::TensorOptions(at::kFloat).device(lists.parameters[0].device())));
+    update(options, lists, steps);
+  }
+}
+
+at::Tensor loss_of(const torch::optim::Optimizer::LossClosure& closure) {
+  if (!closure)
+    return {};
+  const at::AutoGradMode gradient(true);
+  return closure();
+}
+
+} // namespace
+
+at::Tensor FusedTorchAdam::step(LossClosure closure) {
+  auto loss = loss_of(closure);
+  const at::NoGradGuard no_gradient;
+  for (auto& group : param_groups_)
+    step_group<torch::optim::AdamParamState, torch::optim::AdamOptions>(
+        group, state_, [](const auto& options, AdamLists& lists, const auto& steps) {
+          const auto [beta1, beta2] = options.betas();
+          at::_fused_adam_(lists.parameters, lists.gradients, lists.means, lists.squares,
+                           lists.largest, steps, options.lr(), beta1, beta2, options.weight_decay(),
+                           options.eps(), options.amsgrad(), false);
+        });
+  return loss;
+}
+
+at::Tensor FusedAdamW::step(LossClosure closure) {
+  auto loss = loss_of(closure);
+  const at::NoGradGuard no_gradient;
+  for (auto& group : param_groups_)
+    step_group<torch::optim::AdamWParamState, torch::optim::AdamWOptions>(
+        group, state_, [](const auto& options, AdamLists& lists, const auto& steps) {
+          const auto [beta1, beta2] = options.betas();
+          at::_fused_adamw_(lists.parameters, lists.gradients, lists.means, lists.squares,
+                            lists.largest, steps, options.lr(), beta1, beta2,
+                            options.weight_decay(), options.eps(), options.amsgrad(), false);
+        });
+  return loss;
+}
+
+} // namespace troupe::learner

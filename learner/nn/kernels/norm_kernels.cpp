@@ -1,0 +1,170 @@
+// Compiled once per instruction set, as kernels.cpp. Every pass is bound by memory: the per-channel
+// numbers stay in the first-level cache.
+#include "learner/nn/kernels/norm_kernels.hpp"
+
+#include "learner/nn/kernels/vector_math.hpp"
+
+namespace troupe::learner::TROUPE_KERNELS {
+namespace {
+
+typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
+typedef std::uint16_t Narrow __attribute__((vector_size(kWidth * 2)));
+typedef std::uint16_t NarrowUnaligned
+    __attribute__((vector_size(kWidth * 2), aligned(2), may_alias));
+
+Vector widened(Narrow bits) {
+  return reinterpret_cast<Vector>(__builtin_convertvector(bits, Bits) << 16);
+}
+
+/// To the nearest, halves to even; a NaN stays one.
+Narrow narrowed(Vector v) {
+  const Bits bits = reinterpret_cast<Bits>(v);
+  const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const Bits quiet = Bits{} + 0x7fc0u;
+  return __builtin_convertvector(v == v ? rounded : quiet, Narrow);
+}
+
+Vector get(const float* p, Index count) {
+  return count == kWidth ? load(p) : load_part(p, count, 0);
+}
+
+Vector get(const std::uint16_t* p, Index count) {
+  if (count == kWidth)
+    return widened(*reinterpret_cast<const NarrowUnaligned*>(p));
+  Narrow bits = {};
+  for (Index i = 0; i < count; ++i)
+    bits[i] = p[i];
+  return widened(bits);
+}
+
+void put(float* p, Vector v, Index count) {
+  if (count == kWidth)
+    store(p, v);
+  else
+    store_part(p, v, count);
+}
+
+void put(std::uint16_t* p, Vector v, Index count) {
+  const Narrow bits = narrowed(v);
+  if (count == kWidth) {
+    *reinterpret_cast<NarrowUnaligned*>(p) = bits;
+    return;
+  }
+  for (Index i = 0; i < count; ++i)
+    p[i] = bits[i];
+}
+
+Vector over_zero(Vector v) {
+  return v < 0.0f ? Vector{} : v; // a NaN stays one
+}
+
+/// Rows of a block: their sums stay in registers, column by column.
+constexpr Index kTogether = 8;
+
+template <class F>
+void each_column(Index channels, F&& apply) {
+  Index j = 0;
+  for (; j + kWidth <= channels; j += kWidth)
+    apply(j, kWidth);
+  if (j < channels)
+    apply(j, channels - j);
+}
+
+template <class Element>
+void moments(const Element* x, const float* shift, float* sums, float* squares, Index rows,
+             Index channels) {
+  for (Index first = 0; first < rows; first += kTogether, x += kTogether * channels) {
+    const Index together = rows - first < kTogether ? rows - first : kTogether;
+    each_column(channels, [=](Index j, Index part) {
+      const Vector middle = get(shift + j, part);
+      Vector sum = {};
+      Vector square = {};
+      for (Index i = 0; i < together; ++i) {
+        const Vector d = get(x + i * channels + j, part) - middle;
+        sum += d;
+        square += d * d;
+      }
+      put(sums + j, get(sums + j, part) + sum, part);
+      put(squares + j, get(squares + j, part) + square, part);
+    });
+  }
+}
+
+template <class Element>
+void apply(const Element* x, const Element* residual, const float* scale, const float* offset,
+           Element* y, Index rows, Index channels) {
+  for (Index i = 0; i < rows; ++i, x += channels, y += channels) {
+    if (residual == nullptr) {
+      each_column(channels, [=](Index j, Index part) {
+        put(y + j, over_zero(get(x + j, part) * get(scale + j, part) + get(offset + j, part)),
+            part);
+      });
+      continue;
+    }
+    each_column(channels, [=](Index j, Index part) {
+      const Vector normal = get(x + j, part) * get(scale + j, part) + get(offset + j, part);
+      put(y + j, over_zero(normal + get(residual + j, part)), part);
+    });
+    residual += channels;
+  }
+}
+
+/// The gradient where `value` is above 0 (or NaN).
+Vector let_through(Vector gradient, Vector value) {
+  return value <= 0.0f ? Vector{} : gradient;
+}
+
+template <class Element>
+void gradient_sums(const Element* gradient, const Element* x, const Element* y, const float* scale,
+                   const float* offset, const float* mean, Element* masked, float* sums,
+                   float* products, Index rows, Index channels) {
+  for (Index first = 0; first < rows; first += kTogether) {
+    const Index together = rows - first < kTogether ? rows - first : kTogether;
+    const Index begin = first * channels;
+    each_column(channels, [=](Index j, Index part) {
+      const Vector middle = get(mean + j, part);
+      const Vector by = get(scale + j, part);
+      const Vector from = get(offset + j, part);
+      Vector sum = {};
+      Vector product = {};
+      for (Index i = 0; i < together; ++i) {
+        const Index at = begin + i * channels + j;
+        const Vector in = get(x + at, part);
+        const Vector value = y == nullptr ? in * by + from : get(y + at, part);
+        const Vector g = let_through(get(gradient + at, part), value);
+        if (y != nullptr)
+          put(masked + at, g, part);
+        sum += g;
+        product += g * (in - middle);
+      }
+      put(sums + j, get(sums + j, part) + sum, part);
+      put(products + j, get(products + j, part) + product, part);
+    });
+  }
+}
+
+template <class Element>
+void input_gradient(const Element* gradient, const Element* x, const float* scale,
+                    const float* offset, const float* slope, const float* constant, Element* out,
+                    Index rows, Index channels) {
+  for (Index i = 0; i < rows; ++i, gradient += channels, x += channels, out += channels)
+    each_column(channels, [=](Index j, Index part) {
+      const Vector in = get(x + j, part);
+      const Vector by = get(scale + j, part);
+      Vector g = get(gradient + j, part);
+      if (offset != nullptr)
+        g = let_through(g, in * by + get(offset + j, part));
+      put(out + j, g * by + in * get(slope + j, part) + get(constant + j, part), part);
+    });
+}
+
+template <class Element>
+constexpr ChannelKernels<Element> kernels_of = {moments<Element>, apply<Element>,
+                                                gradient_sums<Element>, input_gradient<Element>};
+
+} // namespace
+
+extern const NormKernels norms;
+const NormKernels norms = {kernels_of<float>, kernels_of<std::uint16_t>};
+
+} // namespace troupe::learner::TROUPE_KERNELS

@@ -1,0 +1,226 @@
+#include "learner/nn/kernels/ops.hpp"
+
+#include <algorithm>
+
+#include <ATen/Parallel.h>
+
+#include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/kernels/parallel.hpp"
+
+namespace troupe::learner {
+namespace {
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+struct Right { // the right factor of a product, element (k, n) at data[k * row + n * column]
+  const float* data;
+  std::int64_t row;
+  std::int64_t column;
+};
+
+struct Left { // the left factor, element (m, k) at data[m * row + k * column]
+  const float* data;
+  std::int64_t row;
+  std::int64_t column;
+};
+
+/// c[m, n] = a * b on one thread, packing as much of b at a time as stays in the second-level
+/// cache. k is cut where `multiply` cuts it, so the bits are those of one call.
+void product_by_blocks(const Left& a, const Right& b, const float* bias, at::Tensor& c,
+                       std::int64_t k, Workspace& workspace) {
+  constexpr std::int64_t kPackedFloats = 1 << 16;
+  const KernelTable& kernels = kernel_table();
+  const std::int64_t m = c.size(0);
+  const std::int64_t n = c.size(1);
+  const std::int64_t blocks = std::max<std::int64_t>(1, (k + kProductBlock - 1) / kProductBlock);
+  const std::int64_t depth = (k + blocks - 1) / blocks;
+  const std::int64_t panels =
+      std::max<std::int64_t>(1, kPackedFloats / (depth * kernels.panel_columns));
+  const std::int64_t width = std::min(n, panels * kernels.panel_columns);
+  float* packed = workspace.floats(depth * rounded_up(width, kernels.panel_columns));
+  float* out = c.mutable_data_ptr<float>();
+  for (std::int64_t n0 = 0; n0 < n; n0 += width)
+    for (std::int64_t k0 = 0; k0 < k; k0 += depth) {
+      const std::int64_t columns = std::min(width, n - n0);
+      const std::int64_t rows = std::min(depth, k - k0);
+      kernels.pack(b.data + k0 * b.row + n0 * b.column, b.row, b.column, rows, columns, packed);
+      kernels.multiply(a.data + k0 * a.column, a.row, a.column, packed,
+                       k0 == 0 && bias != nullptr ? bias + n0 : nullptr, k0 > 0, out + n0, n, m,
+                       columns, rows);
+    }
+}
+
+/// c[m, n] = a * b; rows are split over threads where that pays.
+void product(const Left& a, const Right& b, const float* bias, at::Tensor& c, std::int64_t k,
+             Workspace& workspace) {
+  const KernelTable& kernels = kernel_table();
+  const std::int64_t m = c.size(0);
+  const std::int64_t n = c.size(1);
+  constexpr std::int64_t kFlopsPerThread = 2'000'000;
+  const bool alone = at::get_num_threads() == 1 || m * n * k < kFlopsPerThread;
+  const bool is_packed = b.column == 1 && b.row == n && n == kernels.panel_columns;
+  constexpr std::int64_t kLargeFloats = 1 << 18; // packed: beyond the second-level cache
+  if (alone && !is_packed && k * rounded_up(n, kernels.panel_columns) > kLargeFloats)
+    return product_by_blocks(a, b, bias, c, k, workspace);
+  const float* packed = b.data;
+  if (!is_packed) {
+    float* space = workspace.floats(k * rounded_up(n, kernels.panel_columns));
+    kernels.pack(b.data, b.row, b.column, k, n, space);
+    packed = space;
+  }
+  float* out = c.mutable_data_ptr<float>();
+  const auto rows = [&](std::int64_t first, std::int64_t last) {
+    kernels.multiply(a.data + first * a.row, a.row, a.column, packed, bias, false, out + first * n,
+                     n, last - first, n, k);
+  };
+  if (alone)
+    rows(0, m);
+  else
+    over_threads(m, std::max<std::int64_t>(14, kFlopsPerThread / (n * k)), rows);
+}
+
+const float* data(const at::Tensor& tensor) {
+  return tensor.const_data_ptr<float>();
+}
+float* data(at::Tensor& tensor) {
+  return tensor.mutable_data_ptr<float>();
+}
+float* data_or_null(at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
+}
+
+} // namespace
+
+float* Workspace::floats(std::int64_t count) {
+  if (!buffer_.defined() || buffer_.numel() < count)
+    buffer_ = at::empty({count}, at::kFloat);
+  return buffer_.mutable_data_ptr<float>();
+}
+
+bool uses_kernels(const at::Tensor& tensor) {
+  return tensor.is_cpu() && tensor.scalar_type() == at::kFloat;
+}
+
+void linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out,
+            Workspace& workspace) {
+  if (!uses_kernels(x)) {
+    at::addmm_out(out, bias, x, weight);
+    return;
+  }
+  const std::int64_t n = weight.size(1);
+  product({data(x), x.size(1), 1}, {data(weight), n, 1}, data(bias), out, x.size(1), workspace);
+}
+
+void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
+                            at::Tensor& weight_gradient, Workspace& workspace) {
+  if (!uses_kernels(x)) {
+    at::mm_out(weight_gradient, x.t(), gradient);
+    return;
+  }
+  product({data(x), 1, x.size(1)}, {data(gradient), gradient.size(1), 1}, nullptr, weight_gradient,
+          x.size(0), workspace);
+}
+
+void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
+                           at::Tensor& input_gradient, Workspace& workspace) {
+  if (!uses_kernels(gradient)) {
+    at::mm_out(input_gradient, gradient, weight.t());
+    return;
+  }
+  const std::int64_t n = weight.size(1);
+  product({data(gradient), n, 1}, {data(weight), 1, n}, nullptr, input_gradient, n, workspace);
+}
+
+void activate(Activation activation, at::Tensor& x) {
+  if (activation != Activation::elu && activation != Activation::relu)
+    return;
+  if (!uses_kernels(x))
+    activation == Activation::elu ? at::elu_(x) : at::relu_(x);
+  else if (activation == Activation::elu)
+    kernel_table().elu(data(x), x.numel());
+  else
+    kernel_table().relu(data(x), x.numel());
+}
+
+void activate_backward(Activation activation, const at::Tensor& y, at::Tensor& gradient,
+                       at::Tensor& bias_gradient) {
+  const std::int64_t m = gradient.size(0);
+  const std::int64_t n = gradient.size(1);
+  if (!uses_kernels(gradient)) {
+    if (activation == Activation::elu)
+      gradient.mul_(at::where(y > 0, at::ones_like(y), y + 1));
+    else if (activation == Activation::relu)
+      gradient.mul_(y > 0);
+    if (bias_gradient.defined())
+      bias_gradient.copy_(gradient.sum(0));
+  } else if (activation == Activation::elu) {
+    kernel_table().elu_backward(data(y), data(gradient), data_or_null(bias_gradient), m, n);
+  } else if (activation == Activation::relu) {
+    kernel_table().relu_backward(data(y), data(gradient), data_or_null(bias_gradient), m, n);
+  } else if (bias_gradient.defined()) {
+    kernel_table().column_sums(data(gradient), data(bias_gradient), m, n);
+  }
+}
+
+void norm_tanh(at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift, at::Tensor& y,
+               at::Tensor& inverse) {
+  if (uses_kernels(x)) {
+    kernel_table().norm_tanh(data(x), data(gain), data(shift), data(y), data(inverse), x.size(0),
+                             x.size(1));
+    return;
+  }
+  const auto [variance, mean] = at::var_mean(x, at::IntArrayRef{1}, false, true);
+  inverse.copy_((variance + 1e-5).rsqrt().flatten());
+  x.sub_(mean).mul_(inverse.unsqueeze(1));
+  at::tanh_out(y, at::addcmul(shift, x, gain));
+}
+
+void norm_tanh_backward(const at::Tensor& y, const at::Tensor& normalised,
+                        const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
+                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
+                        at::Tensor& bias_gradient) {
+  if (uses_kernels(y)) {
+    kernel_table().norm_tanh_backward(data(y), data(normalised), data(inverse), data(gain),
+                                      data(gradient), data_or_null(gain_gradient),
+                                      data_or_null(shift_gradient), data_or_null(bias_gradient),
+                                      y.size(0), y.size(1));
+    return;
+  }
+  gradient.mul_(1 - y * y);
+  if (gain_gradient.defined()) {
+    gain_gradient.copy_((gradient * normalised).sum(0));
+    shift_gradient.copy_(gradient.sum(0));
+  }
+  gradient.mul_(gain);
+  const at::Tensor mean = gradient.mean(1, true);
+  const at::Tensor projection = (gradient * normalised).mean(1, true);
+  gradient.sub_(mean).sub_(normalised * projection).mul_(inverse.unsqueeze(1));
+  if (bias_gradient.defined())
+    bias_gradient.copy_(gradient.sum(0));
+}
+
+void tanh_into(const at::Tensor& x, at::Tensor& y) {
+  if (uses_kernels(x))
+    kernel_table().tanh(data(x), data(y), x.numel());
+  else
+    at::tanh_out(y, x);
+}
+
+void average_into(at::Tensor& target, const at::Tensor& source, double weight) {
+  if (uses_kernels(target))
+    kernel_table().lerp(data(target), data(source), static_cast<float>(weight), target.numel());
+  else
+    target.lerp_(source, weight);
+}
+
+bool all_finite(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point())
+    return true;
+  if (uses_kernels(tensor) && tensor.is_contiguous())
+    return kernel_table().all_finite(data(tensor), tensor.numel());
+  return at::isfinite(tensor).all().item<bool>();
+}
+
+} // namespace troupe::learner

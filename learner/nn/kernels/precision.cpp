@@ -1,0 +1,53 @@
+#include "learner/nn/kernels/precision.hpp"
+
+#include <stdexcept>
+
+#include <ATen/autocast_mode.h>
+
+namespace troupe::learner {
+
+at::ScalarType choose_precision(const std::string& name, at::Device device, bool pays,
+                                const std::string& key) {
+  if (name == "float32")
+    return at::kFloat;
+  if (name == "bfloat16")
+    return at::kBFloat16;
+  if (name == "float64")
+    return at::kDouble;
+  if (name == "auto")
+    return pays && multiplies_bfloat16(device) ? at::kBFloat16 : at::kFloat;
+  throw std::invalid_argument(key + " \"" + name
+                              + "\" must be \"float32\", \"bfloat16\", \"auto\" or \"float64\"");
+}
+
+bool multiplies_bfloat16(at::Device device) {
+  if (!device.is_cpu())
+    return true;
+#if defined(__x86_64__) && defined(__GNUC__)
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+Autocast::Autocast(at::ScalarType type, at::Device device)
+    : on_(type == at::kBFloat16), device_(device.type()) {
+  if (!on_)
+    return;
+  was_on_ = at::autocast::is_autocast_enabled(device_);
+  was_type_ = at::autocast::get_autocast_dtype(device_);
+  at::autocast::increment_nesting();
+  at::autocast::set_autocast_enabled(device_, true);
+  at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+}
+
+Autocast::~Autocast() {
+  if (!on_)
+    return;
+  if (at::autocast::decrement_nesting() == 0)
+    at::autocast::clear_cache(); // of weights cast: the next update changes them
+  at::autocast::set_autocast_enabled(device_, was_on_);
+  at::autocast::set_autocast_dtype(device_, was_type_);
+}
+
+} // namespace troupe::learner

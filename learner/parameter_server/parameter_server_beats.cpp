@@ -1,0 +1,62 @@
+#include "learner/parameter_server/parameter_server_beats.hpp"
+
+#include <utility>
+
+namespace troupe::learner {
+
+ParameterServerBeats::ParameterServerBeats(env::wire::Context& context,
+                                           const std::vector<std::string>& endpoints,
+                                           const env::wire::SocketOptions& options,
+                                           std::chrono::milliseconds interval, Header header) {
+  std::vector<env::wire::Socket> sockets;
+  for (const auto& endpoint : endpoints) {
+    sockets.emplace_back(context, env::wire::SocketType::dealer, options);
+    sockets.back().connect(endpoint);
+  }
+  thread_ =
+      std::jthread([this, own = std::move(sockets), interval, header = std::move(header)](
+                       const std::stop_token& stop) mutable { run(stop, own, interval, header); });
+}
+
+bool ParameterServerBeats::set(bool beating) {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(beating_, beating);
+}
+
+void ParameterServerBeats::set_step(std::int64_t step, std::vector<std::int64_t> versions) {
+  const std::scoped_lock lock(mutex_);
+  step_ = step;
+  versions_ = std::move(versions);
+}
+
+void ParameterServerBeats::set_resting(bool resting) {
+  const std::scoped_lock lock(mutex_);
+  resting_ = resting;
+}
+
+void ParameterServerBeats::run(const std::stop_token& stop, std::vector<env::wire::Socket>& sockets,
+                               std::chrono::milliseconds interval, const Header& header) {
+  bool resting = false;
+  std::int64_t step = 0;
+  std::vector<std::int64_t> versions(sockets.size());
+  while (!stop.stop_requested()) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, stop, interval, [] { return false; });
+      if (!beating_)
+        continue;
+      resting = resting_;
+      step = step_;
+      versions = versions_;
+    }
+    versions.resize(sockets.size());
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+      env::wire::Message message;
+      message.header = header(step, versions[i], resting);
+      sockets[i].send(std::move(message),
+                      std::chrono::steady_clock::now()); // a full queue: it beats later
+    }
+  }
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,124 @@
+#include <algorithm>
+
+#include <torch/optim/optimizer.h>
+
+#include "learner/parameter_server/parameter_server_worker.hpp"
+
+namespace troupe::learner {
+namespace {
+
+constexpr std::size_t kPastSessions = 16;
+
+} // namespace
+
+std::string ParameterServer::join(int worker, std::uint64_t session, Time now, std::int64_t step) {
+  if (worker < 0 || worker >= options_.workers || session == 0)
+    return "there is no worker " + std::to_string(worker) + "; the server is of "
+           + std::to_string(options_.workers) + ", from 0";
+  Worker& state = worker_of(worker);
+  if (std::find(state.past_sessions.begin(), state.past_sessions.end(), session)
+      != state.past_sessions.end())
+    return "another process has taken the place of worker " + std::to_string(worker)
+           + "; stop this one";
+  if (state.session != session) {
+    if (state.session != 0)
+      state.past_sessions.push_back(state.session);
+    if (state.past_sessions.size() > kPastSessions)
+      state.past_sessions.pop_front();
+    if (state.has_session != session)
+      state.has_version = 0;
+    state.session = session;
+    state.last_step = 0;
+    state.counted = false;
+    if (step > 0)
+      state.clock = std::max(state.clock, step - 1);
+    for (const auto& other : workers_) // no worker waits for a new one to catch up
+      if (step == 0 && other->presence == Worker::Presence::here)
+        state.clock = std::max(state.clock, other->clock);
+  }
+  state.presence = Worker::Presence::here;
+  state.heard = now;
+  return "";
+}
+
+void ParameterServer::leave(int worker, std::uint64_t session) {
+  if (worker < 0 || worker >= options_.workers || worker_of(worker).session != session)
+    return;
+  worker_of(worker).presence = Worker::Presence::gone;
+  if (has_begun())
+    make_version_if_complete();
+}
+
+void ParameterServer::suspend_participation(int worker, std::uint64_t session, std::int64_t step,
+                                            Time now) {
+  if (worker < 0 || worker >= options_.workers || session == 0)
+    return;
+  Worker& state = worker_of(worker);
+  if (state.session == 0) // it has come to a server before this one
+    join(worker, session, now, step);
+  if (state.session != session || step < state.last_step)
+    return;
+  state.clock = std::max(state.clock, step);
+  state.presence = Worker::Presence::resting;
+}
+
+bool ParameterServer::heard(int worker, std::uint64_t session, Time now) {
+  if (worker < 0 || worker >= options_.workers || session == 0
+      || worker_of(worker).session != session)
+    return false;
+  Worker& state = worker_of(worker);
+  state.heard = now;
+  if (state.presence == Worker::Presence::gone) // it lives; others need not have waited for it
+    for (const auto& other : workers_)
+      if (other->presence == Worker::Presence::here)
+        state.clock = std::max(state.clock, other->clock);
+  if (state.presence != Worker::Presence::resting)
+    state.presence = Worker::Presence::here;
+  return true;
+}
+
+void ParameterServer::has(int worker, std::uint64_t session, std::int64_t step,
+                          std::int64_t version) {
+  if (worker < 0 || worker >= options_.workers || session == 0)
+    return;
+  Worker& state = worker_of(worker);
+  if (state.session != 0 && (state.session != session || step < state.last_step))
+    return; // another process, or words that a gradient has overtaken
+  state.has_version = version;
+  state.has_session = session;
+  if (has_begun())
+    make_version_if_complete();
+}
+
+void ParameterServer::given(int worker) {
+  worker_of(worker).has_version = version_;
+}
+
+std::vector<std::string> ParameterServer::forget(Time now) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = *workers_[i];
+    const bool came = worker.presence != Worker::Presence::expected;
+    if (worker.presence == Worker::Presence::gone || now < worker.given_up_at(options_, started_))
+      continue;
+    worker.presence = Worker::Presence::gone;
+    ++counters_.forgotten;
+    const auto limit = came ? options_.worker_timeout : options_.join_timeout;
+    words.push_back("worker " + std::to_string(i)
+                    + (came ? " was silent for " : " has not come for ")
+                    + std::to_string(limit.count()) + " ms; it is no longer waited for");
+  }
+  if (!words.empty() && has_begun())
+    make_version_if_complete();
+  return words;
+}
+
+ParameterServer::Time ParameterServer::next_forgetting() const {
+  Time next = Time::max();
+  for (const auto& worker : workers_)
+    if (worker->presence != Worker::Presence::gone)
+      next = std::min(next, worker->given_up_at(options_, started_));
+  return next;
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,113 @@
+#include "learner/replicas/replica_context.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <torch/optim/optimizer.h>
+
+#include "learner/gradients/update_rule.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
+
+namespace troupe::learner {
+namespace {
+
+/// The rule of an optimizer, which the context knows while it exists.
+class SharedRule : public UpdateRule {
+public:
+  explicit SharedRule(std::shared_ptr<UpdateRule> rule) : rule_(std::move(rule)) {}
+  void begin(torch::optim::Optimizer& optimizer,
+             const std::vector<at::Tensor>& parameters) override {
+    rule_->begin(optimizer, parameters);
+  }
+  void update() override { rule_->update(); }
+  std::int64_t updates_applied() const override { return rule_->updates_applied(); }
+  void suspend_participation() override { rule_->suspend_participation(); }
+  void on_parameters_restored() override { rule_->on_parameters_restored(); }
+  Metrics metrics() const override { return rule_->metrics(); }
+  const std::shared_ptr<UpdateRule>& rule() const { return rule_; }
+
+private:
+  std::shared_ptr<UpdateRule> rule_;
+};
+
+} // namespace
+
+ReplicaContext::ReplicaContext(collectives::Communicator* communicator, std::uint64_t seed,
+                               at::Device device)
+    : ReplicaContext(ReplicaAssignment{.replica_id = communicator ? communicator->rank() : 0,
+                                       .num_replicas = communicator ? communicator->size() : 1,
+                                       .communicator = communicator,
+                                       .devices = {device}},
+                     seed) {}
+
+ReplicaContext::ReplicaContext(ReplicaAssignment assignment, std::uint64_t seed)
+    : ReplicaCollectives(assignment.communicator,
+                         assignment.devices.empty() ? at::Device(at::kCPU) : assignment.devices[0],
+                         assignment.communicator || assignment.replicas_in_sync <= 1),
+      assignment_(std::move(assignment)),
+      seed_(seed) {
+  if (assignment_.devices.empty())
+    assignment_.devices.emplace_back(at::kCPU);
+}
+
+int ReplicaContext::num_replicas_in_sync() const {
+  return assignment_.replicas_in_sync > 0 ? assignment_.replicas_in_sync : group_size();
+}
+
+at::Device ReplicaContext::logical_device(int i) const {
+  if (i < 0 || i >= num_logical_devices())
+    throw std::out_of_range("logical_device " + std::to_string(i) + ": a replica has "
+                            + std::to_string(num_logical_devices())
+                            + "; give each more devices (devices_per_replica)");
+  return assignment_.devices[static_cast<std::size_t>(i)];
+}
+
+std::unique_ptr<WrappedOptimizer>
+ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer) {
+  return wrap_optimizer(std::move(optimizer), WrappedOptimizerOptions{});
+}
+
+std::unique_ptr<WrappedOptimizer>
+ReplicaContext::wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
+                               const WrappedOptimizerOptions& options) {
+  const int number = optimizers_++;
+  auto with_timeline = options;
+  if (!with_timeline.timeline)
+    with_timeline.timeline = assignment_.timeline;
+  std::unique_ptr<UpdateRule> rule;
+  if (assignment_.update_rule) {
+    auto made = std::make_unique<SharedRule>(assignment_.update_rule(number));
+    rules_.push_back(made->rule());
+    rule = std::move(made);
+  }
+  return std::make_unique<WrappedOptimizer>(std::move(optimizer), communicator(), with_timeline,
+                                            std::move(rule));
+}
+
+void ReplicaContext::suspend_participation() {
+  for (const auto& rule : rules_)
+    if (const auto alive = rule.lock())
+      alive->suspend_participation();
+}
+
+void ReplicaContext::on_parameters_restored() {
+  for (const auto& rule : rules_)
+    if (const auto alive = rule.lock())
+      alive->on_parameters_restored();
+}
+
+Metrics ReplicaContext::metrics() const {
+  Metrics all;
+  for (const auto& rule : rules_)
+    if (const auto alive = rule.lock())
+      for (const auto& [name, value] : alive->metrics()) {
+        const bool least = name == "learning_rate_scale" || name == "version";
+        const auto [at, made] = all.emplace(name, value);
+        if (!made)
+          at->second = least ? std::min(at->second, value) : std::max(at->second, value);
+      }
+  return all;
+}
+
+} // namespace troupe::learner

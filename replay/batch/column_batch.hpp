@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "env/wire/frame.hpp"
+
+namespace troupe::replay {
+
+/// A sampled item without its rows.
+struct SampledItem {
+  std::uint64_t key = 0;
+  double priority = 1;
+  double probability = 0;          // of the choice within its shard
+  std::uint32_t rows = 0;          // of its window
+  std::uint32_t history = 0;       // of these, only lead up to the item (see Item)
+  std::uint32_t times_sampled = 0; // including this sample
+  std::uint32_t table_items = 0;   // in the shard
+
+  bool operator==(const SampledItem&) const = default;
+};
+
+/// Items of any windows and shapes from one message, without a copy: the columns point into its
+/// frames. The frames may be in memory shared with the server, which it can reuse only after they
+/// are released: copy a batch to keep it for long. Movable, not copyable.
+struct ColumnPart {
+  struct Column {
+    std::span<const std::byte> bytes; // [rows of all items, column's shape]; unaligned
+    std::size_t row_bytes = 0;
+    std::vector<std::uint64_t> first; // [items + 1]: item i shows rows [first[i], first[i + 1])
+  };
+
+  std::span<const std::byte> rows(std::size_t column, std::size_t item) const {
+    const Column& from = columns[column];
+    return from.bytes.subspan(from.first[item] * from.row_bytes,
+                              (from.first[item + 1] - from.first[item]) * from.row_bytes);
+  }
+
+  std::vector<SampledItem> items;
+  std::vector<Column> columns;          // in the order of the signature
+  std::vector<env::wire::Frame> memory; // that the columns point into
+};
+
+/// A sampled batch: its parts in order, one per message.
+struct ColumnBatch {
+  std::vector<ColumnPart> parts;
+
+  std::int64_t items() const {
+    std::int64_t count = 0;
+    for (const ColumnPart& part : parts)
+      count += static_cast<std::int64_t>(part.items.size());
+    return count;
+  }
+};
+
+} // namespace troupe::replay

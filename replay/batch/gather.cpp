@@ -1,0 +1,167 @@
+#include "replay/batch/gather.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::replay {
+
+namespace {
+
+constexpr std::size_t kAhead = 4; // items
+constexpr std::size_t kCacheLine = 64;
+constexpr std::size_t kMostPrefetched =
+    512; // bytes; the hardware prefetches the rest of a larger window
+
+void need(const char* name, std::size_t have, std::size_t wanted) {
+  if (have < wanted)
+    throw std::invalid_argument("batch." + std::string(name) + " has " + std::to_string(have)
+                                + " entries but the rows asked for need " + std::to_string(wanted));
+}
+
+void prefetch(const Item& item, std::size_t window_bytes) {
+  if (item.chunks[0]->encoded())
+    return;
+  const std::byte* row = item.row(0);
+  for (std::size_t at = 0; at < window_bytes; at += kCacheLine)
+    __builtin_prefetch(row + at);
+}
+
+template <typename Value>
+void put(std::span<Value> column, std::size_t row, Value value) {
+  if (!column.empty())
+    column[row] = value;
+}
+
+/// Copies frames [newest - stack + 1, newest] of the window; repeats the first one before it.
+void stack_frames(const WindowReader& window, std::int64_t newest, int stack,
+                  std::size_t frame_bytes, std::byte* out) {
+  for (std::int64_t k = newest - stack + 1; k <= newest; ++k, out += frame_bytes)
+    std::memcpy(out, window.row(static_cast<std::uint32_t>(std::max<std::int64_t>(0, k))),
+                frame_bytes);
+}
+
+} // namespace
+
+void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t first_row,
+           std::int64_t count) {
+  if (first_row < 0 || count < 0)
+    throw std::invalid_argument("batch rows from " + std::to_string(first_row) + ", "
+                                + std::to_string(count) + " of them: neither may be negative");
+  const auto rows = static_cast<std::size_t>(first_row) + static_cast<std::size_t>(count);
+  const std::size_t observation_bytes = spec.frame.bytes() * static_cast<std::size_t>(spec.stack);
+  need("observation", batch.observation.size(), rows * observation_bytes);
+  need("next_observation", batch.next_observation.size(), rows * observation_bytes);
+  need("action", batch.action.size(), rows * static_cast<std::size_t>(spec.action_size));
+  need("reward", batch.reward.size(), rows);
+  need("discount", batch.discount.size(), rows);
+  need("key", batch.key.size(), rows);
+  const auto if_given = [&](const char* name, std::size_t have) {
+    if (have > 0)
+      need(name, have, rows);
+  };
+  if_given("priority", batch.priority.size());
+  if_given("probability", batch.probability.size());
+  if_given("times_sampled", batch.times_sampled.size());
+  if_given("table_items", batch.table_items.size());
+}
+
+namespace {
+
+/// Adds the terms in order, from the first step on.
+class Return {
+public:
+  explicit Return(double discount) : discount_(discount) {}
+  void add(const std::byte* reward, const std::byte* discount) {
+    float r = 0;
+    float d = 0;
+    std::memcpy(&r, reward, sizeof r);
+    std::memcpy(&d, discount, sizeof d);
+    reward_ += weight_ * static_cast<double>(r);
+    weight_ *= discount_ * static_cast<double>(d);
+  }
+  NStep sums() const { return {static_cast<float>(reward_), static_cast<float>(weight_)}; }
+
+private:
+  double discount_;
+  double reward_ = 0;
+  double weight_ = 1;
+};
+
+} // namespace
+
+NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* reward,
+             const std::byte* discount) {
+  Return sum(spec.discount);
+  for (std::uint32_t k = 0; k < steps; ++k)
+    sum.add(reward + k * sizeof(float), discount + k * sizeof(float));
+  return sum.sums();
+}
+
+ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack) {
+  const Slice after{history + 1, steps};
+  return {{{{0, history + 1}, {history + 1 + steps - stack, stack}},
+           {{history + 1, 1}},
+           {after},
+           {after}}};
+}
+
+bool is_transition(const TransitionSpec& spec, const Item& item) {
+  const auto stack = static_cast<std::uint32_t>(spec.stack);
+  return item.history < stack && item.rows > item.history + 1
+         && item.steps() <= static_cast<std::uint32_t>(spec.n_step);
+}
+
+void put_choice(const BatchView& batch, std::size_t row, const Item& item) {
+  put(batch.priority, row, item.priority);
+  put(batch.probability, row, item.probability);
+  put(batch.times_sampled, row, item.times_sampled);
+  put(batch.table_items, row, item.table_items);
+}
+
+void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
+            std::int64_t first_row, WindowReader* reader) {
+  check(spec, batch, first_row, static_cast<std::int64_t>(items.size()));
+  if (items.empty())
+    return;
+  WindowReader own;
+  WindowReader& window = reader != nullptr ? *reader : own;
+  const RowLayout& layout = items[0].chunks[0]->layout();
+  const std::size_t frame_bytes = layout.columns[kFrame].bytes;
+  const RowLayout::Column action = layout.columns[kAction];
+  const auto action_size = static_cast<std::size_t>(spec.action_size);
+  const std::size_t observation_bytes = frame_bytes * static_cast<std::size_t>(spec.stack);
+  const std::size_t prefetched = std::min(
+      kMostPrefetched, layout.row_bytes * static_cast<std::size_t>(spec.stack + spec.n_step));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i + kAhead < items.size())
+      prefetch(items[i + kAhead], prefetched);
+    const Item& item = items[i];
+    if (!is_transition(spec, item))
+      throw std::invalid_argument(
+          "item " + std::to_string(item.key) + " of " + std::to_string(item.rows) + " rows, "
+          + std::to_string(item.history) + " of them history, is no transition of stack "
+          + std::to_string(spec.stack) + " and n_step " + std::to_string(spec.n_step)
+          + "; sample it by columns");
+    const std::size_t row = static_cast<std::size_t>(first_row) + i;
+    window.open(item);
+    stack_frames(window, item.history, spec.stack, frame_bytes,
+                 batch.observation.data() + row * observation_bytes);
+    std::memcpy(batch.action.data() + row * action_size,
+                window.row(item.history + 1) + action.offset, action.bytes);
+    Return sum(spec.discount);
+    for (std::uint32_t k = item.history + 1; k < item.rows; ++k)
+      sum.add(window.row(k) + layout.columns[kReward].offset,
+              window.row(k) + layout.columns[kDiscount].offset);
+    const NStep sums = sum.sums();
+    batch.reward[row] = sums.reward;
+    batch.discount[row] = sums.discount;
+    batch.key[row] = item.key;
+    put_choice(batch, row, item);
+    stack_frames(window, std::int64_t{item.rows} - 1, spec.stack, frame_bytes,
+                 batch.next_observation.data() + row * observation_bytes);
+  }
+}
+
+} // namespace troupe::replay

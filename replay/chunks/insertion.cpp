@@ -1,0 +1,59 @@
+#include "replay/chunks/insertion.hpp"
+
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::replay {
+
+namespace {
+
+constexpr int kMaxWindow = 4096;                                // steps
+constexpr std::uint64_t kMaxRowsShown = std::uint64_t{1} << 30; // of all columns
+
+[[noreturn]] void refuse(const std::string& field, const std::string& value,
+                         const std::string& rule) {
+  throw std::invalid_argument("transition spec: " + field + " is " + value + " but must be "
+                              + rule);
+}
+
+void check_range(const char* field, int value, int least, int most) {
+  if (value < least || value > most)
+    refuse(field, std::to_string(value), std::to_string(least) + " to " + std::to_string(most));
+}
+
+} // namespace
+
+void check(const TransitionSpec& spec) {
+  if (spec.frame.shape.empty() || spec.frame.shape.size() > 8)
+    refuse("frame.shape", "of rank " + std::to_string(spec.frame.shape.size()), "of rank 1 to 8");
+  check_range("stack", spec.stack, 1, kMaxWindow);
+  check_range("n_step", spec.n_step, 1, kMaxWindow);
+  check_range("action_size", spec.action_size, 1, 1 << 20);
+  if (!(spec.discount >= 0 && spec.discount <= 1))
+    refuse("discount", std::to_string(spec.discount), "0 to 1");
+  check(Signature(spec));
+}
+
+bool fits(const ItemShape& shape, std::size_t columns, std::uint32_t rows) {
+  if (shape.columns.size() != columns)
+    return false;
+  std::uint64_t shown = 0;
+  for (const std::vector<Slice>& slices : shape.columns)
+    for (const Slice& slice : slices) {
+      shown += slice.count;
+      if (std::uint64_t{slice.first} + slice.count > rows || shown > kMaxRowsShown)
+        return false;
+    }
+  return true;
+}
+
+std::uint32_t rows_shown(const ItemShape* shape, std::size_t column, std::uint32_t rows) {
+  if (shape == nullptr)
+    return rows;
+  const std::vector<Slice>& slices = shape->columns[column];
+  return std::accumulate(slices.begin(), slices.end(), std::uint32_t{0},
+                         [](std::uint32_t sum, const Slice& slice) { return sum + slice.count; });
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,118 @@
+#include "replay/chunks/signature.hpp"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+
+#include "replay/storage/segment_file.hpp"
+
+namespace troupe::replay {
+
+namespace {
+
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+std::string describe(const env::ArraySpec& column) {
+  std::ostringstream text;
+  text << column.name << ' ' << env::element_name(column.type) << " [";
+  for (std::size_t i = 0; i < column.shape.size(); ++i)
+    text << (i > 0 ? ", " : "") << column.shape[i];
+  text << ']';
+  return text.str();
+}
+
+[[noreturn]] void refuse(const env::ArraySpec& column, const std::string& rule) {
+  throw std::invalid_argument("replay column '" + column.name + "' " + rule);
+}
+
+} // namespace
+
+TransitionSpec::operator Signature() const {
+  std::ostringstream items;
+  items.precision(17);
+  items << "transitions of stack " << stack << ", n_step " << n_step << ", discount " << discount;
+  return {.columns = {frame,
+                      {"action", env::ElementType::float32, {action_size}},
+                      {"reward", env::ElementType::float32, {}},
+                      {"discount", env::ElementType::float32, {}}},
+          .items = items.str()};
+}
+
+void check(const Signature& signature) {
+  const std::size_t count = signature.columns.size();
+  if (count < 1 || count > kMaxColumns)
+    throw std::invalid_argument("a replay signature has " + std::to_string(count)
+                                + " columns but must have 1 to " + std::to_string(kMaxColumns));
+  std::set<std::string> names;
+  std::size_t row = 0;
+  for (const env::ArraySpec& column : signature.columns) {
+    if (column.name.empty() || column.name.size() > 256)
+      refuse(column, "has a name of " + std::to_string(column.name.size())
+                         + " characters but it must be 1 to 256");
+    if (!names.insert(column.name).second)
+      refuse(column, "exists twice; give each column its own name");
+    if (column.type > env::ElementType::int64)
+      refuse(column, "has an element type that this program does not know");
+    if (column.shape.size() > 8)
+      refuse(column,
+             "is of rank " + std::to_string(column.shape.size()) + " but at most 8 is allowed");
+    std::size_t bytes = env::element_bytes(column.type);
+    for (const std::int64_t n : column.shape) {
+      if (n < 1 || static_cast<std::size_t>(n) > kMaxRowBytes / bytes)
+        refuse(column, "has an extent of " + std::to_string(n)
+                           + " but extents must be positive and a step at most 256 MiB");
+      bytes *= static_cast<std::size_t>(n);
+    }
+    row += round_up(bytes, 16);
+    if (row > kMaxRowBytes)
+      refuse(column, "makes a step larger than 256 MiB; store less of it");
+  }
+}
+
+std::string describe(const Signature& signature) {
+  std::string text;
+  for (const env::ArraySpec& column : signature.columns)
+    text += (text.empty() ? "" : ", ") + describe(column);
+  return text + (signature.items.empty() ? "" : "; " + signature.items);
+}
+
+std::string difference(const Signature& expected, const Signature& got) {
+  const std::size_t columns = std::max(expected.columns.size(), got.columns.size());
+  for (std::size_t i = 0; i < columns; ++i) {
+    const auto text = [i](const Signature& of) {
+      return i < of.columns.size() ? describe(of.columns[i]) : std::string("nothing");
+    };
+    if (text(expected) != text(got))
+      return "column " + std::to_string(i) + ": expected " + text(expected) + ", got " + text(got);
+  }
+  if (expected.items != got.items)
+    return "items: expected '" + expected.items + "', got '" + got.items + "'";
+  return "";
+}
+
+std::uint64_t fingerprint(const Signature& signature) {
+  const std::string text = describe(signature);
+  return checksum_of(std::as_bytes(std::span(text)));
+}
+
+RowLayout::RowLayout(const Signature& of) : signature((check(of), of)) {
+  std::size_t at = 0;
+  const auto skip_to = [&](std::size_t next) {
+    if (next > at)
+      gaps.push_back({at, next - at});
+    at = next;
+  };
+  for (const env::ArraySpec& column : of.columns) {
+    skip_to(round_up(at, env::element_bytes(column.type)));
+    columns.push_back({at, column.bytes()});
+    at += column.bytes();
+  }
+  skip_to(round_up(at, 16));
+  row_bytes = at;
+}
+
+} // namespace troupe::replay

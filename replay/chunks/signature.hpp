@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "env/spec.hpp"
+#include "replay/chunks/spec.hpp"
+
+namespace troupe::replay {
+
+/// The contents of a writer's time steps, and how items are made of them. A table, a file, a writer
+/// and a client have one each, and refuse others.
+struct Signature {
+  std::vector<env::ArraySpec> columns; // names, types and shapes; [] is one number
+  std::string items; // how items are made of steps ("sequences of 80"); may be empty
+
+  bool operator==(const Signature&) const = default;
+};
+
+constexpr std::size_t kMaxColumns = 256;
+constexpr std::size_t kMaxRowBytes = std::size_t{1} << 28;
+
+/// The columns of a TransitionSpec.
+enum TransitionColumn : std::size_t { kFrame, kAction, kReward, kDiscount };
+
+/// Throws std::invalid_argument naming the column, its value and the rule.
+void check(const Signature& signature);
+
+/// "pixels uint8 [3, 84, 84], action float32 [2], …; transitions of stack 3, …".
+std::string describe(const Signature& signature);
+
+/// The first difference, with the column, what is expected and what came; "" if they are equal.
+std::string difference(const Signature& expected, const Signature& got);
+
+/// XXH3 of describe(): equal for equal signatures on every machine.
+std::uint64_t fingerprint(const Signature& signature);
+
+/// Where the columns of a row lie, in bytes from its beginning.
+struct RowLayout {
+  struct Column {
+    std::size_t offset = 0; // a multiple of the element's size
+    std::size_t bytes = 0;
+  };
+
+  /// Throws as check() does.
+  explicit RowLayout(const Signature& signature);
+
+  Signature signature;
+  std::vector<Column> columns;
+  std::vector<Column> gaps;  // unused bytes between the columns and behind the last
+  std::size_t row_bytes = 0; // distance of two rows, a multiple of 16
+};
+
+} // namespace troupe::replay

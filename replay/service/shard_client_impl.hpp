@@ -1,0 +1,127 @@
+#pragma once
+
+#include <compare>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/wire/socket.hpp"
+#include "replay/service/remote.hpp"
+#include "replay/service/wire_format.hpp"
+
+namespace troupe::replay {
+
+/// A client's open requests and their answers; shard_client_requests.cpp. Public functions are in
+/// shard_client.cpp.
+struct ShardClient::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  struct Key { // of an insertion
+    std::string table;
+    std::uint64_t writer = 0;
+    std::uint64_t sequence = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct SamplePiece {
+    wire::SamplePart header;
+    std::vector<env::wire::Frame> frames;
+  };
+
+  Impl(env::wire::Context& in, std::string where, const ShardClientOptions& o);
+
+  /// Called before any request but info().
+  void set_signature(const Signature& signature);
+
+  wire::Envelope head() const { return envelope(hash, options.table); }
+  void send(const wire::Envelope& head);
+  bool has_room(const Key& key) const; // for one more insertion
+  void send_insertion(const Key& key, const Insertion& insertion, bool complete);
+
+  /// Requests a sample unless an open request is of the same count.
+  void want_sample(std::int64_t count, std::chrono::milliseconds patience, std::size_t part_bytes);
+  void request_sample();
+  /// After an answer, or the deadline.
+  void end_sample();
+
+  wire::Envelope stats_question();
+  wire::Envelope update_question(std::span<const std::uint64_t> keys,
+                                 std::span<const double> priorities);
+  /// Begins a question, which has the number `next_number`.
+  void ask(wire::Envelope head);
+  /// True once, when its answer is here.
+  bool answered();
+  void ask(wire::Envelope head, Deadline deadline, const char* what); // and waits
+
+  void drain(); // what has arrived
+  void handle(env::wire::Message&& message);
+  void on_pong(const wire::Pong& pong);
+  void on_refused(const wire::Refused& refused);
+  void on_info(const wire::InfoReply& reply);
+  void erase(const std::string& table, std::uint64_t writer, std::uint64_t sequence);
+  void ping(Clock::time_point now);
+  void put_asked(wire::Ping& ping);
+  std::chrono::milliseconds silent(Clock::time_point now) const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now - unanswered.value_or(now));
+  }
+  bool waits() const { return !in_flight.empty() || sample_request != 0 || question != 0; }
+
+  template <typename Done>
+  bool wait_until(Done done, Deadline deadline, const char* what);
+  /// Called during a wait and, with `over`, at its end: throws if the server was silent.
+  void check_alive(Clock::time_point begun, Clock::time_point now, bool over,
+                   const char* what) const;
+  [[noreturn]] void fail(const std::string& why) const;
+
+  std::optional<TransitionSpec> spec; // of a client of transitions
+  std::optional<RowLayout> layout;    // none: the signature is not known yet
+  std::uint64_t hash = 0;
+  env::wire::Context& context;
+  ShardClientOptions options;
+  std::string endpoint;
+  env::wire::Socket socket;
+
+  std::map<Key, InsertionPtr> in_flight;
+  std::uint64_t next_number = 0; // of requests and pings
+  std::uint64_t sample_request = 0;
+  std::int64_t sample_count = 0;
+  std::int64_t sample_received = 0; // rows of the pieces below, and of those already taken
+  std::deque<SamplePiece> pieces;
+  std::string sample_refusal;
+  std::chrono::milliseconds sample_patience{0};
+  std::size_t sample_part_bytes = 0;
+  std::uint64_t question = 0; // statistics, priorities or a limiter: one at a time
+  wire::Envelope question_head;
+  bool question_answered = false;
+  std::string question_refusal;
+  TableStats stats;
+  ShardInfo info;
+  std::string broken; // why the server refuses this client's messages
+
+  Clock::time_point heard = Clock::now();
+  Clock::time_point pinged = Clock::now();
+  std::optional<Clock::time_point> unanswered; // since the first ping without an answer
+  std::uint64_t ping_number = 0;
+  std::vector<Key> asked; // by that ping
+  std::uint64_t asked_sample = 0;
+};
+
+template <typename Done>
+bool ShardClient::Impl::wait_until(Done done, Deadline deadline, const char* what) {
+  const Clock::time_point begun = Clock::now();
+  for (;;) {
+    drain();
+    if (done())
+      return true;
+    const Clock::time_point now = Clock::now();
+    ping(now);
+    check_alive(begun, now, now >= deadline, what);
+    if (now >= deadline)
+      return false;
+    socket.wait(std::min(deadline, now + options.ping_interval));
+  }
+}
+
+} // namespace troupe::replay

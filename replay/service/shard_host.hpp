@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replay/service/hosted_shard.hpp"
+
+namespace troupe::replay {
+
+struct ShardHostOptions {
+  ShardServerOptions server = {};
+  ShardLimits limits = {};                        // of each table
+  std::chrono::milliseconds report_after{30'000}; // without progress while requests wait
+  /// Garbage, strangers, and why nothing moves. Called on the server's thread.
+  std::function<void(const std::string&)> log = [](const std::string&) {};
+  /// Fills table number `table` before the port opens, from a checkpoint. Its exceptions end the
+  /// constructor.
+  std::function<void(std::size_t table, Table& into)> restore = {};
+};
+
+/// Shards served to other processes behind one port, without actors. All functions: any thread;
+/// they wait for at most one request. `table`: an index in the list given; throws
+/// std::out_of_range.
+class ShardHost {
+public:
+  /// Throws as HostedShard and ShardServer do.
+  ShardHost(env::wire::Context& context, const TableConfig& config, const Signature& signature,
+            std::uint64_t seed, const ShardHostOptions& options = {});
+  ShardHost(env::wire::Context& context, const std::vector<HostedTable>& tables,
+            const ShardHostOptions& options = {});
+
+  const std::string& endpoint() const { return server_.endpoint(); }
+  ShardServerCounters counters() const { return server_.counters(); }
+
+  HostedShard& shard(std::size_t table = 0) const { return *shards_.at(table); }
+  TableStats stats(std::size_t table = 0) const { return shard(table).report().stats; }
+  std::string why_waiting(std::size_t table = 0) const { return shard(table).report().why_waiting; }
+  void set_limiter(const RateLimiterConfig& limiter, std::size_t table = 0) {
+    shard(table).set_limiter(limiter);
+  }
+  void with_table(const std::function<void(Table&)>& use, std::size_t table = 0) {
+    shard(table).with_table(use);
+  }
+
+private:
+  std::vector<ServedTable> served(const std::vector<HostedTable>& tables,
+                                  const ShardHostOptions& options);
+
+  std::vector<std::shared_ptr<HostedShard>> shards_;
+  ShardServer server_; // last: its thread uses the shards
+};
+
+} // namespace troupe::replay

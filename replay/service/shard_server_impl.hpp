@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "env/wire/socket.hpp"
+#include "replay/service/outbox.hpp"
+#include "replay/service/remote.hpp"
+#include "replay/service/wire_format.hpp"
+
+namespace troupe::replay {
+
+/// A port's record of a writer to one table.
+struct WriterState {
+  std::string peer;
+  std::map<std::uint64_t, bool>
+      accepted; // by sequence; false: passed to the owner and not yet accepted
+  std::uint64_t used = 0;
+};
+
+/// One of the tables behind a port. Tables of one signature share a writer's decoder, so that its
+/// chunks are in memory once.
+struct ServedState {
+  std::string name;
+  RowLayout layout;
+  std::uint64_t hash = 0;
+  ShardHandlers handlers;
+  std::optional<TransitionSpec> transitions;
+  std::shared_ptr<InsertionDecoder> decoder;
+  std::unordered_map<std::uint64_t, WriterState> writers;
+};
+
+struct ShardServer::Impl {
+  Impl(env::wire::Context& context, std::vector<ServedTable> served, const ShardServerOptions& o);
+  ~Impl();
+
+  // The loop of the thread: shard_server.cpp.
+  void run(const std::stop_token& stop);
+  Deadline tick(); // of all owners
+  void handle(env::wire::Message&& message);
+  void dispatch(const wire::Envelope& head, std::size_t table, env::wire::Message&& message);
+  std::optional<std::size_t> find_table(const std::string& name) const;
+  std::string no_table(const std::string& name) const; // in words
+  wire::Envelope head_of(const ServedState& table) const;
+  void send(const std::string& peer, const wire::Envelope& head);
+  void refuse(const std::string& peer, std::uint64_t request, const std::string& reason);
+  void drop(const std::string& why);
+
+  // Requests of clients: shard_server_requests.cpp. `table` is an index in `tables`.
+  void on_insert(std::size_t table, const wire::Insert& header, env::wire::Message&& message);
+  void on_sample(std::size_t table, const wire::SampleRequest& request, const std::string& peer);
+  void on_ping(std::size_t table, const wire::Ping& ping, const std::string& peer);
+  void on_update(std::size_t table, const wire::UpdatePriorities& update, const std::string& peer);
+  void on_set_limiter(std::size_t table, const wire::SetLimiter& change, const std::string& peer);
+  void on_stats(std::size_t table, const wire::StatsRequest& request, const std::string& peer);
+  void on_info(const wire::Envelope& head, const std::string& peer);
+  std::shared_ptr<Reply> reply_to(std::size_t table, const std::string& peer, std::uint64_t request,
+                                  const std::string& refusal);
+
+  // Answers of owners: shard_server_answers.cpp.
+  void deliver(std::vector<Answer> answers);
+  void send_items(const Answer& answer);
+  bool send_parts(const Answer& answer, std::string& why);
+  env::wire::Frame frame_to(const std::string& peer, std::size_t bytes);
+  void send_info(const Answer& answer);
+  void put_tables(wire::InfoReply& reply) const;
+
+  std::vector<ServedState> tables;
+  ShardServerOptions options;
+  env::wire::Socket socket;
+  std::string endpoint;
+  std::shared_ptr<Outbox> outbox;
+  std::uint64_t used = 0;
+  std::set<std::pair<std::string, std::uint64_t>> waiting_samples; // peer, request
+  /// Bytes of samples in flight to a peer in separate memory.
+  std::unordered_map<std::string, std::shared_ptr<std::atomic<std::size_t>>> unread;
+  std::set<std::string> logged;
+  std::atomic<std::int64_t> garbage = 0;
+  std::atomic<std::int64_t> insertions = 0;
+  std::atomic<std::int64_t> duplicates = 0;
+  std::atomic<std::int64_t> samples = 0;
+  std::atomic<std::int64_t> shared = 0;
+  std::jthread thread; // last: it uses all of the above
+};
+
+} // namespace troupe::replay

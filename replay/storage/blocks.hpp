@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+struct ZSTD_CCtx_s;
+
+namespace troupe::replay {
+
+/// Appends raw bytes and blocks, [raw bytes u64][compressed bytes u64][a zstd frame], to bytes().
+class BlockWriter {
+public:
+  BlockWriter();
+
+  void raw(const void* data, std::size_t size);
+  void block(std::span<const std::byte> data);
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+private:
+  struct FreeContext {
+    void operator()(ZSTD_CCtx_s* context) const;
+  };
+  std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
+  std::vector<std::byte> bytes_;
+};
+
+/// Reads the bytes of a BlockWriter as untrusted input: checks every size against the caller's and
+/// the remaining bytes. Throws std::runtime_error naming `source`, a path.
+class BlockReader {
+public:
+  BlockReader(std::span<const std::byte> bytes, std::string source)
+      : left_(bytes), source_(std::move(source)) {}
+
+  const std::string& source() const { return source_; }
+
+  [[noreturn]] void fail(const std::string& why) const;
+
+  void raw(void* data, std::uint64_t size);
+
+  /// Returns the unpacked size of the next block, at most `most`; unpack() then gives its bytes.
+  std::uint64_t begin_block(std::uint64_t most);
+  void unpack(void* data, std::uint64_t size);
+
+  /// A block of exactly this size.
+  void block(void* data, std::uint64_t size);
+
+  void end() const; // nothing follows
+
+private:
+  std::span<const std::byte> left_;
+  std::span<const std::byte> compressed_; // of the coming block
+  std::string source_;
+};
+
+} // namespace troupe::replay

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::replay {
+
+/// Throws std::invalid_argument "replay.<key> is <value> but must be <rule>" unless `fine`.
+template <typename T>
+void need(bool fine, const char* key, T value, const char* rule) {
+  if (fine)
+    return;
+  std::ostringstream text;
+  text << "replay." << key << " is " << value << " but must be " << rule;
+  throw std::invalid_argument(text.str());
+}
+
+/// The name of an enumeration's value, of names in the order of the values; "unknown" beyond them.
+template <typename Kind, std::size_t N>
+const char* name_of(const char* const (&names)[N], Kind kind) {
+  const auto at = static_cast<std::size_t>(kind);
+  return at < N ? names[at] : "unknown";
+}
+
+/// The value of a name. Throws std::invalid_argument "no <what> '<name>': it must be one of …".
+template <typename Kind, std::size_t N>
+Kind value_named(const char* const (&names)[N], const std::string& name, const std::string& what) {
+  std::string all;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (name == names[i])
+      return static_cast<Kind>(i);
+    all += (all.empty() ? "" : ", ") + std::string(names[i]);
+  }
+  throw std::invalid_argument("no " + what + " '" + name + "': it must be one of " + all);
+}
+
+} // namespace troupe::replay

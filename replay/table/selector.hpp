@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "replay/table/random.hpp"
+
+namespace troupe::replay {
+
+enum class SelectorKind : std::uint8_t { uniform, prioritized, fifo, lifo, min_heap, max_heap };
+const char* selector_name(SelectorKind kind); // "uniform", "prioritized", …, as in experiment files
+/// Throws std::invalid_argument with the list of names.
+SelectorKind selector_named(const std::string& name);
+
+struct SelectorConfig {
+  SelectorKind kind = SelectorKind::uniform;
+  double exponent = 1; // prioritized: the weight of an item is priority^exponent
+
+  bool operator==(const SelectorConfig&) const = default;
+};
+
+/// Throws std::invalid_argument naming `key` ("replay.sampler"), the value and the rule.
+void check(const SelectorConfig& config, const std::string& key);
+
+constexpr double kMaxPriority = 1e12;
+inline bool valid_priority(double priority) { // false for NaN
+  return priority >= 0 && priority <= kMaxPriority;
+}
+/// Throws std::invalid_argument: "the priority of <whose> is nan but must be 0 to 1e12 …".
+void check_priority(double priority, const std::string& whose);
+
+/// A choice and its probability.
+struct Selected {
+  std::uint32_t place = 0;
+  double probability = 1;
+};
+
+// clang-format off
+/// Chooses among places, as a table's sampler or remover. Places are small numbers (memory grows
+/// with the largest); each is inserted at most once before it is erased. One thread. Every call is
+/// O(1) or O(log n) and allocates only to grow.
+///   uniform             every place with the same probability
+///   prioritized         in proportion to priority^exponent; uniform if all priorities are 0
+///   fifo, lifo          the place inserted first, last
+///   min_heap, max_heap  the place of least, greatest priority; among equals the one inserted first
+// clang-format on
+class Selector {
+public:
+  virtual ~Selector() = default;
+
+  /// insert() and update() throw std::invalid_argument on a priority that is not valid.
+  virtual void insert(std::uint32_t place, double priority) = 0;
+  virtual void erase(std::uint32_t place) = 0;
+  virtual void update(std::uint32_t place, double priority) = 0;
+
+  /// Needs at least one place.
+  virtual Selected select(Random& random) const = 0;
+  /// Independent choices: the same as out.size() calls of select().
+  virtual void select(Random& random, std::span<Selected> out) const;
+
+  virtual std::size_t size() const = 0;
+  /// What places are chosen in proportion to, in sum: their number, or their weights.
+  virtual double total() const { return static_cast<double>(size()); }
+  virtual void clear() = 0;
+
+  /// All places, in an order that makes an empty selector of the same kind choose the same from
+  /// then on, if they are inserted in it with their priorities. For saving.
+  virtual void order(std::vector<std::uint32_t>& out) const = 0;
+};
+
+/// Throws as check() does.
+std::unique_ptr<Selector> make_selector(const SelectorConfig& config);
+
+inline bool uses_priorities(SelectorKind kind) {
+  return kind == SelectorKind::prioritized || kind == SelectorKind::min_heap
+         || kind == SelectorKind::max_heap;
+}
+
+} // namespace troupe::replay

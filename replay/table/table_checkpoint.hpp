@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "replay/chunks/chunk.hpp"
+#include "replay/storage/checkpoint_writer.hpp"
+
+namespace troupe::replay {
+
+/// A table at one moment, from Table::snapshot(); independent of the table.
+struct TableSnapshot {
+  struct Part {
+    BlobKey key;
+    ChunkPtr chunk;
+  };
+  Compression compression = Compression::none; // for chunks that are not encoded yet
+  std::vector<std::vector<std::byte>> header;  // as SavedTable in replay.proto describes
+  std::vector<Part> chunks;
+};
+
+/// Writes a snapshot to `folder` as CheckpointWriter does: chunks that `previous` contains are
+/// linked instead of written. `previous` must be a checkpoint written from the same table, or the
+/// one that the table was loaded from; if it is damaged or gone, everything is written. Any thread;
+/// waits for the disk. Throws StorageError.
+CheckpointCost write_checkpoint(const TableSnapshot& snapshot, const std::filesystem::path& folder,
+                                const std::filesystem::path& previous = {},
+                                const CheckpointConfig& config = {});
+
+constexpr char kTableMagic[8] = {'T', 'R', 'P', 'T', 'A', 'B', 'L', 'E'}; // in front of the header
+constexpr std::uint64_t kTableVersion = 4;
+
+} // namespace troupe::replay

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "replay/chunks/remembered.hpp"
+
+namespace troupe::replay {
+
+/// The insertions of each writer that a table has accepted, so that it accepts none twice. It
+/// remembers the 65,536 writers used last, and the last 64 sequence numbers of each.
+class WriterSequences {
+public:
+  struct Seen {
+    std::uint64_t newest = 0;
+    std::uint64_t mask = 0; // bit i: newest - i was accepted
+    std::uint64_t used = 0; // insertions into the table before this writer's last one
+  };
+
+  /// False: accepted before, or 64 or more below the writer's newest.
+  bool accept(std::uint64_t writer, std::uint64_t sequence) {
+    Seen& seen = remember(writers_, writer, kMaxWriters, insertions_++);
+    if (seen.mask == 0 || sequence > seen.newest) {
+      const std::uint64_t ahead = sequence - seen.newest;
+      seen.mask = (seen.mask == 0 || ahead >= 64 ? 0 : seen.mask << ahead) | 1U;
+      seen.newest = sequence;
+      return true;
+    }
+    const std::uint64_t behind = seen.newest - sequence;
+    if (behind >= 64 || (seen.mask >> behind & 1U) != 0)
+      return false;
+    seen.mask |= std::uint64_t{1} << behind;
+    return true;
+  }
+
+  const std::unordered_map<std::uint64_t, Seen>& writers() const { return writers_; }
+  std::uint64_t insertions() const { return insertions_; }
+
+  void restore(std::uint64_t insertions) { insertions_ = insertions; }
+  void restore(std::uint64_t writer, const Seen& seen) { writers_[writer] = seen; }
+
+private:
+  static constexpr std::size_t kMaxWriters = 65'536;
+  std::unordered_map<std::uint64_t, Seen> writers_;
+  std::uint64_t insertions_ = 0;
+};
+
+} // namespace troupe::replay

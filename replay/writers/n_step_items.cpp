@@ -1,0 +1,92 @@
+#include "replay/writers/n_step_items.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "replay/batch/gather.hpp"
+
+namespace troupe::replay {
+
+namespace {
+
+class NStepItems final : public ItemPolicy {
+public:
+  explicit NStepItems(const TransitionSpec& spec) : stack_(spec.stack), n_step_(spec.n_step) {}
+
+  void after_row(Writer& writer, std::int64_t rows, bool last) override {
+    const std::int64_t step = rows - 1; // of the newest row
+    if (step >= n_step_)
+      add_item(writer, rows, step - n_step_, n_step_);
+    for (auto start = std::max<std::int64_t>(0, step - n_step_ + 1); last && start < step; ++start)
+      add_item(writer, rows, start, step - start);
+  }
+
+private:
+  void add_item(Writer& writer, std::int64_t rows, std::int64_t start, std::int64_t steps) {
+    const std::int64_t first = std::max<std::int64_t>(0, start - (stack_ - 1));
+    const auto history = static_cast<std::uint32_t>(start - first);
+    writer.add_item({writer.rows() - rows + first, history + steps + 1, history},
+                    shape(history, static_cast<std::uint32_t>(steps)));
+  }
+
+  /// No observation of a long n-step transition shows the frames in between.
+  ShapePtr shape(std::uint32_t history, std::uint32_t steps) {
+    const auto stack = static_cast<std::uint32_t>(stack_);
+    if (steps <= stack)
+      return nullptr;
+    ShapePtr& made = shapes_[{history, steps}];
+    if (!made)
+      made = std::make_shared<const ItemShape>(transition_shape(history, steps, stack));
+    return made;
+  }
+
+  std::int64_t stack_;
+  std::int64_t n_step_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ShapePtr> shapes_; // by history and steps
+};
+
+void write_number(Writer& writer, TransitionColumn column, float value) {
+  std::memcpy(writer.next(column).data(), &value, sizeof value);
+}
+
+} // namespace
+
+Writer transition_writer(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_rows,
+                         const ItemPriority& priority) {
+  check(spec);
+  return Writer(spec, writer_id,
+                {.chunk_rows = chunk_rows,
+                 .reach = std::int64_t{spec.stack} + spec.n_step,
+                 .priority = priority},
+                std::make_unique<NStepItems>(spec));
+}
+
+void begin_episode(Writer& writer) {
+  writer.abandon();
+  std::ranges::fill(writer.next(kAction), std::byte{0});
+  write_number(writer, kReward, 0);
+  write_number(writer, kDiscount, 1);
+  writer.append_step(false);
+}
+
+void append_step(Writer& writer, std::span<const float> action, float reward, float discount,
+                 bool last) {
+  if (writer.episode_rows() == 0)
+    throw std::logic_error("replay transitions: append_step() outside an episode; call "
+                           "begin_episode() first");
+  const std::span<std::byte> place = writer.next(kAction);
+  if (action.size_bytes() != place.size())
+    throw std::invalid_argument("replay transitions: the action has "
+                                + std::to_string(action.size()) + " floats, the spec "
+                                + std::to_string(place.size() / sizeof(float)));
+  std::memcpy(place.data(), action.data(), place.size());
+  write_number(writer, kReward, reward);
+  write_number(writer, kDiscount, discount);
+  writer.append_step(last);
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "replay/chunks/spec.hpp"
+#include "replay/writers/writer.hpp"
+
+namespace troupe::replay {
+
+// clang-format off
+/// A writer of n-step transitions of one environment; a transition starts at every step (see
+/// TransitionSpec). `chunk_rows` as in WriterOptions. Throws std::invalid_argument if the spec or
+/// chunk_rows is out of range.
+///
+///   render(writer.next(kFrame)); begin_episode(writer);
+///   for (;;) { …; render(writer.next(kFrame)); append_step(writer, action, reward, discount, last); }
+// clang-format on
+Writer transition_writer(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_rows = 0,
+                         const ItemPriority& priority = {});
+
+/// writer.next(kFrame) contains the first frame of an episode. An open episode ends without items
+/// for its last n_step - 1 steps.
+void begin_episode(Writer& writer);
+
+/// writer.next(kFrame) contains the frame after `action` [action_size]. Throws std::logic_error
+/// outside an episode, std::invalid_argument on an action of another size.
+void append_step(Writer& writer, std::span<const float> action, float reward, float discount,
+                 bool last);
+
+} // namespace troupe::replay

@@ -1,0 +1,158 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include <sys/stat.h>
+
+#include "actors/remoting/certificates.hpp"
+#include "actors/remoting/cluster_keys.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace troupe::actors {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::hours;
+
+const WallClock::time_point kNow = WallClock::from_time_t(1'800'000'000);
+
+std::string complaint(const fs::path& folder, WallClock::time_point now = kNow) {
+  try {
+    read_cluster_keys(folder, now);
+  } catch (const std::invalid_argument& mistake) {
+    return mistake.what();
+  }
+  return "";
+}
+
+TEST_CASE("a deployment's keys are made once, for their owner alone") {
+  const TemporaryFolder scratch;
+  const fs::path folder = scratch / "a" / "keys";
+  make_cluster_keys(folder, kNow);
+  struct stat status {};
+  REQUIRE_EQ(::stat(folder.c_str(), &status), 0);
+  CHECK_EQ(status.st_mode & 0777U, 0700U);
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    REQUIRE_EQ(::stat(entry.path().c_str(), &status), 0);
+    CHECK_MESSAGE((status.st_mode & 0777U) == 0600U, entry.path());
+    ++files;
+  }
+  CHECK_EQ(files, 5);
+  const ClusterKeys keys = read_cluster_keys(folder, kNow);
+  CHECK_EQ(why_unusable(keys.node, keys.authority, kNow), "");
+  CHECK_EQ(keys.token.size(), 64);
+  const std::string node = read_text(folder / "node.pem");
+  CHECK_THROWS_WITH_AS(make_cluster_keys(folder, kNow), doctest::Contains("not replaced"),
+                       std::invalid_argument);
+  CHECK_EQ(read_text(folder / "node.pem"), node);
+}
+
+TEST_CASE("what a node is given suffices it and holds no secret of the authority") {
+  const TemporaryFolder scratch;
+  make_cluster_keys(scratch / "made", kNow);
+  fs::create_directory(scratch / "node");
+  for (const std::string& name : node_key_files()) {
+    fs::copy_file(scratch / "made" / name, scratch / "node" / name);
+    CHECK_NE(name, "ca.key");
+  }
+  CHECK_EQ(complaint(scratch / "node"), "");
+  CHECK_THROWS_WITH_AS(rotate_cluster_keys(scratch / "node", kNow), doctest::Contains("ca.key"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("a certificate is good for its time alone, and for its authority's nodes") {
+  const SignedKey authority = make_authority(kNow, hours(100));
+  const SignedKey other = make_authority(kNow, hours(100));
+  const SignedKey node = make_node(authority, kNow, hours(10));
+  const std::string pem = node.certificate + node.secret;
+  CHECK_EQ(why_unusable(pem, authority.certificate, kNow), "");
+  CHECK_EQ(why_unusable(pem, authority.certificate, kNow + hours(11)), "certificate has expired");
+  CHECK_EQ(why_unusable(pem, authority.certificate, kNow - hours(1)),
+           "certificate is not yet valid");
+  CHECK_NE(why_unusable(pem, other.certificate, kNow), "");
+  // An authority is no node, a node is no authority.
+  CHECK_NE(why_unusable(authority.certificate + authority.secret, authority.certificate, kNow), "");
+  const SignedKey forged = make_node(node, kNow, hours(10));
+  CHECK_NE(why_unusable(forged.certificate + forged.secret, authority.certificate, kNow), "");
+  CHECK_NE(why_unusable(forged.certificate + forged.secret,
+                        authority.certificate + node.certificate, kNow),
+           "");
+  const SignedKey second = make_node(authority, kNow, hours(10));
+  CHECK_EQ(why_unusable(node.certificate + second.secret, authority.certificate, kNow),
+           "certificate and secret key do not fit together");
+  CHECK_THROWS_AS(make_node({authority.certificate, node.secret}, kNow, hours(10)),
+                  std::invalid_argument);
+}
+
+TEST_CASE("a folder that is not right is refused with its file and the way out") {
+  const TemporaryFolder scratch;
+  const fs::path folder = scratch / "keys";
+  CHECK(complaint(folder).find("troupe keys cluster") != std::string::npos);
+  make_cluster_keys(folder, kNow, {.node = hours(24)});
+  CHECK(complaint(folder, kNow + hours(25)).find("certificate has expired") != std::string::npos);
+  for (const char* name : {"node.pem", "curve.secret", "token", "ca.crt"}) {
+    REQUIRE_EQ(::chmod((folder / name).c_str(), 0644), 0);
+    CHECK(complaint(folder).find("chmod 600") != std::string::npos);
+    CHECK(complaint(folder).find(name) != std::string::npos);
+    REQUIRE_EQ(::chmod((folder / name).c_str(), 0600), 0);
+  }
+  REQUIRE_EQ(::chmod(folder.c_str(), 0777), 0);
+  CHECK(complaint(folder).find("chmod 700") != std::string::npos);
+  REQUIRE_EQ(::chmod(folder.c_str(), 0700), 0);
+  std::ofstream(folder / "token") << "short\n";
+  CHECK(complaint(folder).find("token") != std::string::npos);
+  CHECK_EQ(complaint(folder).find("short"), std::string::npos);
+  std::ofstream(folder / "node.pem") << "-----BEGIN CERTIFICATE-----\nAAAA\n";
+  CHECK(complaint(folder).find("node.pem") != std::string::npos);
+  fs::remove(folder / "node.pem");
+  CHECK(complaint(folder).find("node.pem") != std::string::npos);
+}
+
+TEST_CASE("a rotation changes all but the authority, and the old pair stays good for its grace") {
+  const TemporaryFolder scratch;
+  const fs::path folder = scratch / "keys";
+  make_cluster_keys(folder, kNow);
+  const ClusterKeys before = read_cluster_keys(folder, kNow);
+  rotate_cluster_keys(folder, kNow, {.grace = hours(2)});
+  const ClusterKeys after = read_cluster_keys(folder, kNow + hours(1));
+  CHECK_EQ(after.authority, before.authority);
+  CHECK_NE(after.node, before.node);
+  CHECK_NE(after.token, before.token);
+  CHECK_NE(after.wire.own.secret_key, before.wire.own.secret_key);
+  REQUIRE_EQ(after.wire.retired.size(), 1);
+  CHECK_EQ(after.wire.retired[0].public_key, before.wire.own.public_key);
+  // Old and new nodes believe each other's certificates.
+  CHECK_EQ(why_unusable(before.node, after.authority, kNow), "");
+  CHECK(read_cluster_keys(folder, kNow + hours(3)).wire.retired.empty());
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    struct stat status {};
+    REQUIRE_EQ(::stat(entry.path().c_str(), &status), 0);
+    CHECK_MESSAGE((status.st_mode & 0777U) == 0600U, entry.path());
+  }
+  rotate_cluster_keys(folder, kNow, {.grace = hours(2), .authority = true});
+  const ClusterKeys again = read_cluster_keys(folder, kNow);
+  CHECK_NE(again.authority, before.authority);
+  CHECK_NE(why_unusable(before.node, again.authority, kNow), "");
+  CHECK_EQ(again.wire.retired.size(), 2);
+}
+
+TEST_CASE("what is told of the keys holds no secret") {
+  const TemporaryFolder scratch;
+  const fs::path folder = scratch / "keys";
+  make_cluster_keys(folder, kNow);
+  rotate_cluster_keys(folder, kNow);
+  const ClusterKeys keys = read_cluster_keys(folder, kNow);
+  std::string told;
+  for (const std::string& line : describe_cluster_keys(folder, kNow))
+    told += line + "\n";
+  CHECK(told.find(keys.wire.own.public_key) != std::string::npos);
+  CHECK(told.find("good until 2028-01-15 08:00:00 UTC") != std::string::npos);
+  CHECK_EQ(told.find(keys.token), std::string::npos);
+  CHECK_EQ(told.find(keys.wire.own.secret_key), std::string::npos);
+  CHECK_EQ(told.find(keys.wire.retired.at(0).secret_key), std::string::npos);
+  CHECK_EQ(told.find("PRIVATE"), std::string::npos);
+}
+
+} // namespace
+} // namespace troupe::actors

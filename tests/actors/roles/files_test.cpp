@@ -1,0 +1,104 @@
+#include "tests/doctest_torch.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "actors/roles/files.hpp"
+#include "actors/run/checkpointer_actor.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace troupe::actors {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::byte> some_bytes() {
+  std::vector<std::byte> bytes;
+  for (int i = 0; i < 1000; ++i)
+    bytes.push_back(static_cast<std::byte>(i * 7));
+  return bytes;
+}
+
+void overwrite(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+TEST_CASE("a file comes back as it was written") {
+  const TemporaryFolder folder;
+  write_file(folder / "state", some_bytes());
+  CHECK((read_file(folder / "state")
+         == some_bytes())); // not taken apart: LibTorch's operator<< would be chosen
+  CHECK_FALSE(fs::exists(folder / "state.partial"));
+}
+
+TEST_CASE("a file cut short or changed by one bit is refused by name") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "state";
+  write_file(path, some_bytes());
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  for (std::size_t size = 0; size < whole.size(); size += 37) {
+    overwrite(path, whole.substr(0, size));
+    CHECK_THROWS_WITH_AS(read_file(path), doctest::Contains("state"), std::runtime_error);
+  }
+  for (std::size_t at = 0; at < whole.size(); at += 41) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    overwrite(path, damaged);
+    CHECK_THROWS_WITH_AS(read_file(path), doctest::Contains("damaged"), std::runtime_error);
+  }
+}
+
+TEST_CASE("a full disk is reported and leaves the old file as it was") {
+  if (!fs::exists("/dev/full")) {
+    MESSAGE("skipped: no /dev/full here");
+    return;
+  }
+  const TemporaryFolder folder;
+  const fs::path path = folder / "state";
+  write_file(path, some_bytes());
+  fs::create_symlink("/dev/full", folder / "state.partial");
+  CHECK_THROWS_WITH_AS(write_file(path, std::vector<std::byte>(1 << 20)),
+                       doctest::Contains("No space left"), std::runtime_error);
+  CHECK(
+      (read_file(path) == some_bytes())); // not taken apart: LibTorch's operator<< would be chosen
+}
+
+TEST_CASE("the latest checkpoint is the complete one with the most updates") {
+  const TemporaryFolder folder;
+  CHECK(latest_checkpoint(folder.path()).empty());
+  for (const char* name : {"900", "1000", "2000", "junk", ".3000.partial"})
+    fs::create_directories(folder / "checkpoints" / name);
+  for (const char* name : {"900", "1000", "junk"})
+    overwrite(folder / "checkpoints" / name / "manifest.json", "{}");
+  CHECK(latest_checkpoint(folder.path()) == folder / "checkpoints" / "1000");
+}
+
+TEST_CASE(
+    "a manifest that is foreign, of another version or names a file of another size is refused") {
+  const TemporaryFolder folder;
+  const fs::path manifest = folder / "manifest.json";
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("not a complete checkpoint"),
+                       std::runtime_error);
+  overwrite(manifest, "not JSON");
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("not a manifest"),
+                       std::runtime_error);
+  overwrite(manifest, R"({"version": 99})");
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("version 99"),
+                       std::runtime_error);
+  overwrite(manifest,
+            R"({"version": 2, "files": [{"name": "learner.safetensors", "bytes": "10"}]})");
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("is missing"),
+                       std::runtime_error);
+  overwrite(folder / "learner.safetensors", "short");
+  CHECK_THROWS_WITH_AS(read_manifest(folder.path()), doctest::Contains("has 5"),
+                       std::runtime_error);
+  overwrite(folder / "learner.safetensors", "0123456789");
+  CHECK(read_manifest(folder.path()).files_size() == 1);
+}
+
+} // namespace
+} // namespace troupe::actors

@@ -1,0 +1,210 @@
+#include "tests/actor_fixture.hpp"
+
+#include "actors/run/control_actor.hpp"
+#include "actors/run/metrics_actor.hpp"
+#include "tests/text.hpp"
+
+namespace troupe::actors {
+namespace {
+
+constexpr std::uint64_t kEpoch = 7;
+
+wire::SupervisorReport three_processes() {
+  wire::SupervisorReport report;
+  const auto add = [&](const std::string& role, int index, const std::string& node,
+                       const std::string& state) {
+    auto& one = *report.add_processes();
+    one.set_role(role);
+    one.set_index(index);
+    one.set_node(node);
+    one.set_state(state);
+  };
+  add("replay", 0, "n-0", "up");
+  add("environment", 0, "n-0", "up");
+  add("environment", 3, "n-1", "waiting");
+  report.mutable_processes(2)->set_waits("it waits for a node: environment 3 needs 2 cores");
+  return report;
+}
+
+struct ControlFixture : tests::ActorFixture {
+  ControlActor control = system.spawn(
+      control_actor,
+      ControlOptions{.config = {}, .head = caf::actor(self), .epoch = kEpoch, .folder = "/runs/a"});
+
+  ~ControlFixture() {
+    caf::anon_send_exit(control, caf::exit_reason::user_shutdown);
+    deliver_all();
+  }
+
+  struct Outcome {
+    std::string bytes, refusal;
+    Fault fault = {};
+  };
+  template <class Pending>
+  Outcome outcome_of(Pending& pending) {
+    Outcome outcome;
+    pending.receive([&](const ProtoBytes& got) { outcome.bytes = got.bytes; },
+                    [&](const caf::error& error) {
+                      outcome.refusal = explain(system, error);
+                      outcome.fault = error == Fault::bad_request ? Fault::bad_request
+                                      : error == Fault::stopping  ? Fault::stopping
+                                                                  : Fault::failed;
+                    });
+    return outcome;
+  }
+  auto begin(const ProtoBytes& request) {
+    auto pending =
+        self->request(control, caf::infinite, control_atom_v, request, encode(three_processes()));
+    deliver_all();
+    return pending;
+  }
+  Outcome answer(const ProtoBytes& request) {
+    auto pending = begin(request);
+    return outcome_of(pending);
+  }
+};
+
+wire::ControlRequest scale(const std::string& role, int count) {
+  wire::ControlRequest request;
+  request.mutable_scale()->set_role(role);
+  request.mutable_scale()->set_count(count);
+  return request;
+}
+
+TEST_CASE("what cannot grow while a run goes on is refused with the reason and the way out") {
+  const RunConfig config;
+  RunConfig deterministic, on_data, sharded;
+  sharded.replay.shards = 3;
+  deterministic.deterministic = true;
+  on_data.workload = [] { return std::unique_ptr<learner::Replica>(); };
+  CHECK(why_not_scaled(config, "environment", 16).empty());
+  struct Row {
+    const RunConfig& config;
+    std::string role;
+    int count;
+    std::string word;
+  };
+  for (const Row& row :
+       {Row{config, "evaluator", 2, "one evaluator"}, Row{config, "replay", 4, "`troupe resume`"},
+        Row{config, "learner", 4, "learner.replicas"},
+        Row{config, "parameter_server", 4, "learner.parameter_servers"},
+        Row{config, "actor", 4, "it must be replay"}, Row{config, "environment", 0, "from 1 to"},
+        Row{config, "environment", -3, "from 1 to"},
+        Row{config, "environment", 70'000, "from 1 to"},
+        Row{deterministic, "environment", 4, "deterministic"},
+        Row{sharded, "environment", 2, "3 replay shards"},
+        Row{on_data, "environment", 4, "data"}}) {
+    CAPTURE(row.role);
+    CHECK(has(why_not_scaled(row.config, row.role, row.count), row.word));
+  }
+}
+
+TEST_CASE("a restart is of the processes that were named, and names those there are when none is") {
+  const auto chosen = [](const std::string& role, const std::string& node) {
+    wire::ControlRequest::Restart wanted;
+    wanted.set_role(role);
+    wanted.set_node(node);
+    std::string names;
+    const auto order = restart_order({}, wanted, three_processes());
+    for (const auto& one : order.processes())
+      names += one.role() + std::to_string(one.index()) + " ";
+    return names;
+  };
+  CHECK(chosen("", "") == "replay0 environment0 environment3 ");
+  CHECK(chosen("environment", "") == "environment0 environment3 ");
+  CHECK(chosen("environment/3", "") == "environment3 ");
+  CHECK(chosen("", "n-0") == "replay0 environment0 ");
+  CHECK(chosen("environment", "n-0") == "environment0 ");
+  for (const auto& [role, node] : {std::pair{"environment", "n-7"}, {"environment/1", ""}}) {
+    std::string words;
+    try {
+      chosen(role, node);
+    } catch (const std::invalid_argument& e) {
+      words = e.what();
+    }
+    CHECK(has(words, "there are: replay/0 on n-0, environment/0 on n-0, environment/3 on n-1"));
+  }
+  for (const char* bad : {"environments", "environment/", "environment/x", "environment/-1",
+                          "environment/99999999999", "/3"})
+    CHECK_THROWS_AS(chosen(bad, ""), std::invalid_argument);
+  RunConfig deterministic;
+  deterministic.deterministic = true;
+  CHECK_THROWS_AS(restart_order(deterministic, {}, three_processes()), std::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(ControlFixture,
+                  "status is answered without the head, with what each one waits for") {
+  wire::HeadReport head;
+  head.set_phase("training");
+  head.set_waits("waiting for a learner");
+  self->send(control, report_atom_v, encode(head));
+  auto update = std::make_shared<Update>();
+  update->progress.updates = 12;
+  update->progress.episode_return = std::nan("");
+  update->waits = {"learner 0: waits for samples of replay 1"};
+  self->send(control, update_atom_v, UpdatePtr(update));
+  wire::ControlRequest request;
+  request.set_folder("/runs/a");
+  request.set_status(true);
+  const auto status = decode<wire::RunStatus>(ProtoBytes{answer(encode(request)).bytes});
+  CHECK(status.epoch() == kEpoch);
+  CHECK(status.head().phase() == "training");
+  CHECK(status.counters().updates() == 12);
+  CHECK(std::isnan(status.counters().episode_return()));
+  CHECK(status.supervisor().processes_size() == 3);
+  REQUIRE(status.waits_size() == 3);
+  CHECK(status.waits(0) == "head: waiting for a learner");
+  CHECK(status.waits(1) == "environment 3: it waits for a node: environment 3 needs 2 cores");
+  CHECK(status.waits(2) == "learner 0: waits for samples of replay 1");
+}
+
+TEST_CASE_FIXTURE(ControlFixture,
+                  "garbage, nothing, and what is meant for another head are refused") {
+  wire::ControlRequest other, nothing;
+  other.set_folder("/runs/b");
+  other.set_stop(true);
+  for (const ProtoBytes& request :
+       {ProtoBytes{"garbage"}, encode(nothing), encode(other), encode(scale("learner", 3)),
+        encode(scale("environment", -1))}) {
+    const auto outcome = answer(request);
+    CHECK(outcome.fault == Fault::bad_request);
+    CHECK_FALSE(outcome.refusal.empty());
+  }
+  CHECK_FALSE(self->has_next_message()); // the head heard of none of it
+}
+
+TEST_CASE_FIXTURE(ControlFixture, "the head is asked to stop at once and asked for the rest") {
+  wire::ControlRequest request;
+  request.set_stop(true);
+  CHECK(answer(encode(request)).refusal.empty());
+  bool told = false;
+  self->receive([&](stop_atom) { told = true; });
+  CHECK(told);
+
+  std::vector<std::uint64_t> numbers;
+  const auto take = [&] {
+    self->receive(
+        [&](control_atom, std::uint64_t number, const ProtoBytes& asked, const ProtoBytes&) {
+          numbers.push_back(number);
+          CHECK(decode<wire::ControlRequest>(asked).scale().count() == 16);
+        });
+  };
+  auto first = begin(encode(scale("environment", 16)));
+  take();
+  auto second = begin(encode(scale("environment", 16)));
+  take();
+  auto third = begin(encode(scale("environment", 16)));
+  take();
+  self->send(control, answer_atom_v, numbers[1], std::string("no room"), std::string());
+  self->send(control, answer_atom_v, numbers[0], std::string(), std::string("16 now"));
+  self->send(control, answer_atom_v, std::uint64_t{99}, std::string(), std::string("nobody asked"));
+  deliver_all();
+  CHECK(decode<wire::ControlDone>(ProtoBytes{outcome_of(first).bytes}).text() == "16 now");
+  CHECK(outcome_of(second).refusal == "no room");
+  self->send_exit(control, caf::exit_reason::user_shutdown); // the run ends
+  deliver_all();
+  CHECK(outcome_of(third).fault == Fault::stopping);
+}
+
+} // namespace
+} // namespace troupe::actors

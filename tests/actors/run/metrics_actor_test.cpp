@@ -1,0 +1,71 @@
+#include "actors/run/metrics_actor.hpp"
+
+#include "tests/actor_fixture.hpp"
+
+namespace troupe::actors {
+namespace {
+
+/// An environment actor in its reports alone.
+caf::behavior reports(caf::event_based_actor*, std::int32_t index, std::vector<int>* asked) {
+  return {[=](report_atom) {
+    ++(*asked)[static_cast<std::size_t>(index)];
+    wire::EnvironmentReport report;
+    report.set_actor(index);
+    report.set_agent_steps(1);
+    return encode(report);
+  }};
+}
+
+struct MetricsFixture : tests::ActorFixture {
+  std::vector<int> asked;
+  std::vector<caf::actor> actors;
+  MetricsActor metrics = system.spawn(metrics_actor, caf::actor(self), encode(wire::RunState()));
+
+  explicit MetricsFixture(int count) : asked(static_cast<std::size_t>(count)) {
+    for (std::int32_t i = 0; i < count; ++i) {
+      actors.push_back(system.spawn(reports, i, &asked));
+      self->send(metrics, subscribe_atom_v, static_cast<std::uint8_t>(Role::environment), i,
+                 actors.back());
+    }
+    deliver_all();
+  }
+  ~MetricsFixture() {
+    actors.push_back(caf::actor_cast<caf::actor>(metrics));
+    for (const auto& who : actors)
+      caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+    deliver_all();
+  }
+  void pass(int periods) {
+    for (int i = 0; i < periods; ++i) {
+      scheduler.clock().advance_time(std::chrono::milliseconds(100));
+      deliver_all();
+    }
+  }
+  int times_asked() const {
+    int sum = 0;
+    for (const int times : asked)
+      sum += times;
+    return sum;
+  }
+};
+
+TEST_CASE("a few actors are asked every time, of a thousand each in turn") {
+  MetricsFixture few(3);
+  few.pass(4);
+  CHECK(few.asked == std::vector<int>(3, 4));
+  MetricsFixture many(1000);
+  many.pass(1);
+  CHECK(many.times_asked() == 200);
+  many.pass(4);
+  CHECK(many.asked == std::vector<int>(1000, 1));
+}
+
+TEST_CASE("who asks for all reports gets those of all, however many there are") {
+  MetricsFixture many(1000);
+  const auto update = many.ask<UpdatePtr>(many.metrics, report_atom_v);
+  CHECK(many.times_asked() == 1000);
+  CHECK(update->progress.agent_steps == 1000);
+}
+
+} // namespace
+} // namespace troupe::actors

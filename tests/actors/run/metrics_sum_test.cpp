@@ -1,0 +1,205 @@
+#include "tests/doctest_torch.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "actors/run/metrics_actor.hpp"
+
+namespace troupe::actors {
+namespace {
+
+wire::EnvironmentReport environment(int actor, std::uint64_t incarnation, std::int64_t steps,
+                                    std::uint64_t version = 0) {
+  wire::EnvironmentReport report;
+  report.set_actor(actor);
+  report.set_incarnation(incarnation);
+  report.set_agent_steps(steps);
+  report.set_environment_steps(4 * steps);
+  report.set_parameter_version(version);
+  const std::string stage = "environment.step";
+  (*report.mutable_seconds())[stage] = 0.5;
+  return report;
+}
+
+TEST_CASE("the rates of a resumed run are those since it was") {
+  wire::RunState before;
+  before.set_environment_steps(460'000);
+  before.set_updates(57'000);
+  before.set_samples(14'592'000);
+  MetricsSum sum(before);
+  wire::LearnerReport learner;
+  learner.set_updates(57'000);
+  sum.add(learner);
+  wire::ShardReport shard;
+  shard.mutable_stats()->set_sampled(14'592'000);
+  sum.add(shard);
+  CHECK(sum.progress(0.5, true).updates_per_second == 0);
+  learner.set_updates(57'100);
+  sum.add(learner);
+  shard.mutable_stats()->set_sampled(14'592'000 + 25'600);
+  sum.add(shard);
+  wire::EnvironmentReport environment;
+  environment.set_environment_steps(800);
+  sum.add(environment);
+  const auto then = sum.progress(0.5, true);
+  CHECK(then.updates_per_second == 200);
+  CHECK(then.samples_per_second == 51'200);
+  CHECK(then.environment_steps_per_second == 1600);
+  learner.set_updates(57'040); // it came back as it was before
+  sum.add(learner);
+  CHECK(sum.progress(0.5, true).updates_per_second == 0);
+}
+
+TEST_CASE("failed spills add up over shards, and a shard that restarts adds to its earlier ones") {
+  MetricsSum sum({});
+  const auto add = [&](int number, std::int64_t failed) {
+    wire::ShardReport shard;
+    shard.set_shard(number);
+    shard.mutable_stats()->set_failed_spills(failed);
+    sum.add(shard);
+    return sum.progress(0.1, true).replay_failed_spills;
+  };
+  CHECK(add(0, 5) == 5);
+  CHECK(add(1, 2) == 7);
+  CHECK(add(0, 5) == 7);
+  CHECK(add(0, 1) == 8);
+  CHECK(add(0, 4) == 11);
+}
+
+TEST_CASE("totals add up over actors, and a report that comes twice counts once") {
+  MetricsSum sum({});
+  for (int i = 0; i < 2; ++i) {
+    sum.add(environment(0, 0, 10));
+    sum.add(environment(1, 0, 30));
+  }
+  const Progress now = sum.progress(2.0, true);
+  CHECK(now.agent_steps == 40);
+  CHECK(now.environment_steps == 160);
+  CHECK(now.environment_steps_per_second == doctest::Approx(80));
+  CHECK(now.seconds.at("environment.step") == doctest::Approx(1.0));
+}
+
+TEST_CASE("the steps of an actor that died stay in the sum beside those of its successor") {
+  MetricsSum sum({});
+  sum.add(environment(0, 0, 100, 7));
+  sum.add(environment(0, 1, 5, 50));
+  wire::LearnerReport learner;
+  learner.set_updates(60);
+  sum.add(learner);
+  const Progress now = sum.progress(1.0, true);
+  CHECK(now.agent_steps == 105);
+  CHECK(now.parameter_lag == doctest::Approx(10)); // of the living one
+}
+
+TEST_CASE("a resumed run counts on from its checkpoint") {
+  wire::RunState before;
+  before.set_agent_steps(1000);
+  before.set_environment_steps(4000);
+  before.set_training_seconds(60);
+  before.set_updates(500);
+  MetricsSum sum(before);
+  sum.add(environment(0, 1, 10));
+  const Progress now = sum.progress(3.0, true);
+  CHECK(now.agent_steps == 1010);
+  CHECK(now.environment_steps == 4040);
+  CHECK(now.updates == 500);
+  CHECK(now.training_seconds == doctest::Approx(63));
+}
+
+TEST_CASE("pauses do not count as training, and before the first episode the return is NaN") {
+  MetricsSum sum({});
+  CHECK(sum.progress(5.0, false).training_seconds == 0);
+  CHECK(std::isnan(sum.progress(1.0, true).episode_return));
+}
+
+wire::ParameterServerReport server(int shard, std::uint64_t incarnation, std::int64_t applied,
+                                   std::int64_t staleness_sum, double rate_scale_sum) {
+  wire::ParameterServerReport report;
+  report.set_shard(shard);
+  report.set_incarnation(incarnation);
+  auto& one = *report.add_optimizers();
+  one.set_applied(applied);
+  one.set_dropped(2);
+  one.set_staleness_sum(staleness_sum);
+  one.set_staleness_most(staleness_sum > 0 ? 3 : 0);
+  one.set_rate_scale_sum(rate_scale_sum);
+  return report;
+}
+
+TEST_CASE("staleness and rates are means over the gradients of the last stretch, drops are a sum") {
+  MetricsSum sum({});
+  CHECK_FALSE(sum.progress(1.0, true).learner.contains("staleness_mean")); // there are no servers
+  sum.add(server(0, 0, 10, 5, 10));
+  sum.add(server(1, 0, 10, 15, 10));
+  Progress now = sum.progress(1.0, true);
+  CHECK(now.learner.at("staleness_mean") == doctest::Approx(1));
+  CHECK(now.learner.at("staleness_max") == 3);
+  CHECK(now.learner.at("dropped_gradients") == 4);
+  sum.add(server(0, 0, 20, 45, 15)); // ten more, of staleness 4 at half the rate
+  now = sum.progress(1.0, true);
+  CHECK(now.learner.at("staleness_mean") == doctest::Approx(4));
+  CHECK(now.learner.at("learning_rate_scale") == doctest::Approx(0.5));
+  sum.add(server(0, 1, 0, 0, 0)); // it died and is back: what it did before stays
+  now = sum.progress(1.0, true);
+  CHECK(now.learner.at("staleness_mean") == doctest::Approx(4));
+  CHECK(now.learner.at("dropped_gradients") == 6);
+}
+
+TEST_CASE("the episode return is the mean of the last ten") {
+  MetricsSum sum({});
+  auto report = environment(0, 0, 1);
+  for (int i = 1; i <= 12; ++i) {
+    report.add_episode_returns(i);
+    report.add_episode_lengths(1000);
+  }
+  CHECK(sum.add(report).size() == 12);
+  const Progress now = sum.progress(1.0, true);
+  CHECK(now.episodes == 12);
+  CHECK(now.episode_return == doctest::Approx((3 + 12) / 2.0));
+}
+
+TEST_CASE("an actor that left counts with what it did, not with the age of its parameters") {
+  MetricsSum sum({});
+  sum.add(environment(0, 0, 100, 50));
+  sum.add(environment(1, 0, 20, 10));
+  wire::LearnerReport learner;
+  learner.set_updates(60);
+  sum.add(learner);
+  CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(30));
+  sum.gone(1);
+  CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(10));
+  CHECK(sum.progress(1, true).agent_steps == 120);
+  sum.add(environment(1, 1, 0, 60)); // it is back
+  CHECK(sum.progress(1, true).parameter_lag == doctest::Approx(5));
+}
+
+TEST_CASE("what each one waits for: alike actors in one line, the newest life of each") {
+  MetricsSum sum({});
+  const auto add = [&](int actor, std::uint64_t incarnation, const std::string& waiting) {
+    auto report = environment(actor, incarnation, 1);
+    report.set_waiting(waiting);
+    sum.add(report);
+  };
+  CHECK(sum.waits().empty());
+  add(0, 0, "waits until replay 1 takes 2 insertions");
+  add(0, 1, "");
+  add(1, 0, "waits for the learner's parameters");
+  add(2, 3, "waits for the learner's parameters");
+  add(3, 0, "waits for the learner's parameters");
+  sum.gone(3);
+  wire::LearnerReport learner;
+  learner.set_replica(1);
+  learner.set_waiting("waits for samples of replay 2");
+  sum.add(learner);
+  wire::ShardReport shard;
+  shard.set_shard(2);
+  shard.set_waiting("1 samples of 32 wait");
+  sum.add(shard);
+  CHECK(sum.waits()
+        == std::vector<std::string>{"environment 1, 2: waits for the learner's parameters",
+                                    "learner 1: waits for samples of replay 2",
+                                    "replay 2: 1 samples of 32 wait"});
+}
+
+} // namespace
+} // namespace troupe::actors

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# A run over processes survives kill -9 of a process of every role and a shard that is frozen, says so, ends with exit code 0 and leaves no process behind.
+# A shard and a learner come back from their snapshots, not empty.
+# Usage: processes_test.sh <troupe program> <scratch folder>
+set -uo pipefail
+troupe=$1 scratch=$2 name=processes
+. "$(dirname "$(readlink -f "$0")")/../../run_watch.sh"
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cat >"$scratch/run.textproto" <<'T'
+name: "processes"
+environment { task: "cartpole_balance" action_repeat: 4 }
+replay { shards: 2 minimum_items: 300 samples_per_insert: 8 }
+d4pg { policy_layers: [32, 32] critic_layers: [32, 32] batch_size: 32 }
+learner { replicas: 2 }
+actors { environment: 2 random_steps: 300 }
+supervision { snapshot_seconds: 1 heartbeat_seconds: 0.5 lost_seconds: 4 }
+evaluation { period: 0 final_episodes: 1 video: false }
+checkpoint { minutes: 0 }
+stop { environment_steps: 2000000000 }
+T
+"$troupe" train "$scratch/run.textproto" --processes --runs "$scratch/runs" >"$scratch/out" 2>&1 &
+run=$!
+is_back() { [ "$(grep -cE "$1 actor [0-9] is back" "$scratch"/runs/processes/*/log.txt)" -ge "$2" ]; }
+snapshots() { [ -n "$(ls "$scratch"/runs/processes/*/snapshots/"$1" 2>/dev/null)" ]; }
+
+until_true 'learning' above 1000
+until_true 'a snapshot of the learner' snapshots learner
+until_true 'a snapshot of shard 0' snapshots shard-0
+until_true 'a snapshot of shard 1' snapshots shard-1
+for role in environment replay learner evaluator; do
+  before=$(column updates)
+  kill -9 "$(victim "$role" 0)" || fail "no $role process"
+  until_true "the $role actor back" is_back "$role" 1
+  # From a snapshot a second old: the counter goes on near where it was, and beyond.
+  until_true "updates after the death of the $role actor" above "$before"
+done
+is_back learner 2 || fail 'the other learner, which steps with the first, was not started again'
+kill -STOP "$(victim replay 1)"
+until_true 'the frozen shard replaced' is_back replay 2
+before=$(column updates)
+until_true 'updates after the freeze' above "$before"
+end_run
+for role in environment replay learner evaluator; do
+  grep -q "$role actor . died" "$scratch"/runs/processes/*/log.txt || fail "the death of $role was not reported"
+done
+grep -q 'sent no heartbeat for 4 s' "$scratch"/runs/processes/*/log.txt || fail 'the freeze was not reported'
+echo 'survived'

@@ -1,0 +1,169 @@
+#include "actors/run/run_schedule.hpp"
+
+#include "tests/doctest_torch.hpp"
+
+namespace troupe::actors {
+namespace {
+
+RunConfig schedule_config() { // 2 actors of 3 environments, of 12'000 steps by fours
+  RunConfig config;
+  config.environment.action_repeat = 4;
+  config.actors.environment = 2;
+  config.actors.environments_per_actor = 3;
+  config.replay.minimum_items = 100;
+  config.replay.samples_per_insert = 8;
+  config.replay.n_step = 5;
+  config.agent.batch_size = 32;
+  config.evaluation.period = 1000;
+  config.stop.environment_steps = 12'000;
+  return config;
+}
+
+Progress at_steps(std::int64_t environment_steps) {
+  Progress now;
+  now.environment_steps = environment_steps;
+  now.agent_steps = environment_steps / 4;
+  return now;
+}
+
+TEST_CASE("learners get updates once there are enough items, a second ahead of those made") {
+  const auto config = schedule_config();
+  RunSchedule schedule(config, {});
+  struct Row {
+    std::int64_t inserts, updates;
+    double rate;
+    std::int64_t granted;
+  };
+  for (const Row& row : {Row{99, 0, 0, 0}, Row{100, 0, 0, 32}, Row{200, 20, 50.5, 102},
+                         Row{200, 10, 0, 102}, Row{200, 200, 1e6, 10'200}}) {
+    Progress now;
+    now.inserts = row.inserts;
+    now.updates = row.updates;
+    now.updates_per_second = row.rate;
+    CHECK(schedule.extend_updates(now) == row.granted);
+  }
+}
+
+TEST_CASE("on data no learner goes beyond the next evaluation or the end") {
+  auto config = schedule_config();
+  config.workload = [] { return nullptr; };
+  config.evaluation.period = 50;
+  config.stop.updates = 70;
+  RunSchedule schedule(config, {});
+  Progress now;
+  now.updates_per_second = 1000;
+  CHECK(schedule.extend_updates(now) == 50);
+  now.updates = 50;
+  CHECK(schedule.evaluation_due(now));
+  schedule.evaluated(now);
+  CHECK_FALSE(schedule.evaluation_due(now));
+  CHECK(schedule.extend_updates(now) == 70);
+  now.updates = 70;
+  CHECK(schedule.complete(now));
+  now.updates = 100;
+  CHECK_FALSE(schedule.evaluation_due(now));
+}
+
+TEST_CASE("a run on data that resumes with another period evaluates at its next multiple") {
+  auto config = schedule_config();
+  config.workload = [] { return nullptr; };
+  config.evaluation.period = 40;
+  config.stop.updates = 1000;
+  wire::RunState before;
+  before.set_updates(90);
+  const RunSchedule schedule(config, before);
+  Progress now;
+  now.updates = 119;
+  CHECK_FALSE(schedule.evaluation_due(now));
+  now.updates = 120;
+  CHECK(schedule.evaluation_due(now));
+}
+
+TEST_CASE("environments share the remaining steps, then each may make all of them") {
+  const auto config = schedule_config();
+  RunSchedule schedule(config, {});
+  CHECK(schedule.lanes() == 6);
+  CHECK(schedule.steps(0, at_steps(0)) == 500); // 12'000 / 6 / 4
+  schedule.paused_at(0, 300);
+  schedule.paused_at(1, 100);
+  CHECK(schedule.steps(0, at_steps(4800)) == 600); // and 7200 / 6 / 4
+  CHECK(schedule.steps(1, at_steps(4800)) == 400);
+  schedule.forget({Role::environment, 1});
+  CHECK(schedule.steps(1, at_steps(4800)) == 300);
+  CHECK(schedule.steps(0, at_steps(13'000)) == 300);
+  CHECK(schedule.share_steps());
+  CHECK_FALSE(schedule.share_steps());
+  CHECK(schedule.steps(0, at_steps(4800)) == 3000);
+}
+
+TEST_CASE("a scaled run has other shares, and resumes as it was scaled") {
+  const auto config = schedule_config();
+  RunSchedule schedule(config, {});
+  schedule.scale(4);
+  CHECK(schedule.count(Role::environment) == 4);
+  CHECK(schedule.steps(0, at_steps(0)) == 250);
+  CHECK(schedule.steps_before(at_steps(4800)) == 100);
+  wire::RunState state;
+  schedule.write(state);
+  CHECK(RunSchedule(config, state).count(Role::environment) == 4);
+  auto other = config;
+  other.actors.environment = 3; // changed since: the new configuration holds
+  CHECK(RunSchedule(other, state).count(Role::environment) == 3);
+}
+
+TEST_CASE("rounds grant updates by the items that are complete") {
+  auto config = schedule_config();
+  config.deterministic = true;
+  RunSchedule schedule(config, {});
+  REQUIRE(schedule.in_rounds());
+  std::vector<std::int64_t> updates;
+  for (int round = 0; round < 4; ++round) {
+    schedule.begin_round();
+    updates.push_back(schedule.finish_round());
+  }
+  CHECK(schedule.round_steps() == 32);
+  // 6 environments, 8 steps a round, 5 * 6 items incomplete, 100 before the first: 8/32 of the rest
+  CHECK(updates == std::vector<std::int64_t>{0, 0, 3, 15});
+  wire::RunState state;
+  schedule.write(state);
+  RunSchedule resumed(config, state);
+  CHECK(resumed.round_steps() == 0);
+  CHECK(resumed.updates() == 15);
+}
+
+TEST_CASE("evaluations come at multiples of their period, steps and minutes end a run") {
+  auto config = schedule_config();
+  config.stop.minutes = 2;
+  RunSchedule schedule(config, {});
+  CHECK_FALSE(schedule.evaluation_due(at_steps(999)));
+  CHECK(schedule.evaluation_due(at_steps(2500)));
+  schedule.evaluated(at_steps(2500));
+  CHECK_FALSE(schedule.evaluation_due(at_steps(2999)));
+  CHECK(schedule.evaluation_due(at_steps(3000)));
+  CHECK_FALSE(schedule.complete(at_steps(11'999)));
+  CHECK(schedule.complete(at_steps(12'000)));
+  auto late = at_steps(0);
+  late.training_seconds = 120;
+  CHECK(schedule.complete(late));
+}
+
+TEST_CASE("a pause is over when training begins") {
+  const auto config = schedule_config();
+  RunSchedule schedule(config, {});
+  CHECK(schedule.paused());
+  CHECK_FALSE(schedule.begun());
+  Progress now;
+  now.updates = 7;
+  schedule.begin_training(now);
+  CHECK(schedule.training());
+  CHECK(schedule.updates() == 7); // at least those made
+  schedule.pause();
+  CHECK(schedule.paused());
+  CHECK(schedule.training()); // until all actors stand still
+  schedule.end_training();
+  CHECK_FALSE(schedule.training());
+  CHECK(schedule.begun());
+}
+
+} // namespace
+} // namespace troupe::actors

@@ -1,0 +1,40 @@
+// libFuzzer target of what a node tells its head, up to where roles are placed: clang++ -std=c++20
+// -fsanitize=fuzzer,address -I. -I<build>/generated tests/actors/supervision/fuzz_nodes.cpp
+// actors/{node_info,node_resources,role_needs,core_choice,placer}.cpp
+// <build>/generated/actors/messages.pb.cc -lprotobuf.
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "actors/placement/placer.hpp"
+#include "actors/protocol/messages.pb.h"
+#include "actors/supervision/node_info.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace troupe::actors;
+  wire::NodeInfo told;
+  if (!told.ParseFromArray(data, static_cast<int>(size)))
+    return 0;
+  try {
+    const NodeResources node = node_resources(told);
+    if (node.name.find('/') != std::string::npos || node.name.front() == '.'
+        || cores_of(node).size() > 65536)
+      __builtin_trap();
+    if (node_info(node_resources(node_info(node, 1)), 1).name() != told.name())
+      __builtin_trap();
+    Placer placer({{"learner", {.cores = 2, .gpus = 1}}, {"environment", {.cores = 1}}});
+    placer.add_node(node);
+    std::set<int> cores;
+    for (int i = 0; i < 4; ++i)
+      if (const auto placing = placer.place("environment", i))
+        for (const int core : placing.at->cores)
+          if (!cores.insert(core).second)
+            __builtin_trap(); // given twice
+    placer.place("learner", 0);
+    placer.remove_node(node.name);
+  } catch (const std::invalid_argument&) {
+  }
+  return 0;
+}

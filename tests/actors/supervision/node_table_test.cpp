@@ -1,0 +1,93 @@
+#include "actors/supervision/node_table.hpp"
+
+#include "tests/doctest_torch.hpp"
+
+namespace troupe::actors {
+namespace {
+
+NodeResources node_of(const std::string& name, int cores) {
+  NodeResources node;
+  node.name = name;
+  node.address = "10.0.0." + std::to_string(cores);
+  node.numa.emplace_back();
+  for (int core = 0; core < cores; ++core)
+    node.numa.back().cores.push_back(core);
+  return node;
+}
+
+NodeTable two_nodes() { // expected for 100 ticks; a process takes a core
+  Placer placer({{"learner", {.cores = 1}}, {"environment", {.cores = 1}}});
+  placer.add_node(node_of("a", 2));
+  placer.add_node(node_of("b", 1));
+  return {placer, 100};
+}
+
+TEST_CASE("processes are placed once all nodes have joined, or their time is over") {
+  struct Row {
+    bool b_joins;
+    std::int64_t now;
+    bool placed;
+  };
+  for (const Row& row : {Row{false, 100, false}, Row{true, 5, true}, Row{false, 101, true}}) {
+    auto nodes = two_nodes();
+    nodes.join(node_of("a", 2), 1, 0);
+    if (row.b_joins)
+      nodes.join(node_of("b", 1), 1, 0);
+    CHECK(nodes.place_all({{"environment", 2}}, row.now).empty());
+    CHECK(bool(nodes.place("environment", 0, 0)) == row.placed);
+  }
+}
+
+TEST_CASE("missing nodes are counted when the rest has no room") {
+  auto nodes = two_nodes();
+  nodes.join(node_of("b", 1), 1, 0);
+  const auto problem = nodes.place_all({{"environment", 3}}, 101);
+  CHECK(problem.starts_with("1 of 2 nodes are missing, and "));
+  CHECK(nodes.place_all({{"environment", 3}}, 102).empty()); // reported once
+}
+
+TEST_CASE("a learner waits until all learners have a place on a node that is up") {
+  auto nodes = two_nodes();
+  nodes.join(node_of("a", 2), 1, 0);
+  nodes.join(node_of("b", 1), 1, 0);
+  REQUIRE(nodes.place_all({{"learner", 3}}, 0).empty());
+  CHECK(nodes.place("learner", 0, 3));
+  REQUIRE(nodes.remove("b"));
+  CHECK_FALSE(nodes.remove("b"));
+  int placed = 0;
+  for (int learner = 0; learner < 3; ++learner)
+    placed += bool(nodes.place("learner", learner, 3)) ? 1 : 0;
+  CHECK(placed == 0);
+  nodes.join(node_of("b", 1), 2, 7);
+  for (int learner = 0; learner < 3; ++learner)
+    nodes.place("learner", learner, 3);
+  CHECK(nodes.place("learner", 0, 3));
+}
+
+TEST_CASE("heartbeats of an earlier life do not count") {
+  auto nodes = two_nodes();
+  nodes.join(node_of("a", 2), 1, 0);
+  nodes.join(node_of("a", 2), 2, 3);
+  CHECK_FALSE(nodes.beat("a", 1, 10));
+  CHECK_FALSE(nodes.beat("c", 1, 10));
+  CHECK(nodes.silent_since(3).empty());
+  CHECK(nodes.silent_since(4) == std::vector<std::string>{"a"});
+  CHECK(nodes.beat("a", 2, 10));
+  CHECK(nodes.silent_since(10).empty());
+}
+
+TEST_CASE("places are reserved for all new processes, or for none") {
+  auto nodes = two_nodes();
+  nodes.join(node_of("a", 2), 1, 0);
+  nodes.join(node_of("b", 1), 1, 0);
+  REQUIRE(nodes.place_all({{"environment", 1}}, 0).empty());
+  CHECK(nodes.reserve("environment", 1, 5).starts_with("there is room for 3 environment actors: "));
+  CHECK(nodes.node_of("environment", 1).empty());
+  CHECK(nodes.reserve("environment", 1, 3).empty());
+  CHECK_FALSE(nodes.node_of("environment", 2).empty());
+  nodes.release("environment", 2);
+  CHECK(nodes.node_of("environment", 2).empty());
+}
+
+} // namespace
+} // namespace troupe::actors

@@ -1,0 +1,128 @@
+#include "actors/supervision/process_table.hpp"
+
+#include "tests/doctest_torch.hpp"
+
+namespace troupe::actors {
+namespace {
+
+using Due = ProcessTable::Due;
+using Phase = Process::Phase;
+
+const ProcessKey kShard{Role::replay, 0};
+
+ProcessTable table(bool own_processes = true) {
+  return ProcessTable(
+      {.restarts = 3, .restart_minutes = 1, .lost_seconds = 2, .own_processes = own_processes});
+}
+
+void pass(ProcessTable& processes, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i)
+    processes.tick();
+}
+
+TEST_CASE("deaths and pauses: within a minute three restarts, each after a longer pause") {
+  struct Row {
+    std::int64_t after; // ticks after the last death
+    bool restart;
+    std::int64_t pause; // ticks until it may start
+  };
+  auto processes = table();
+  std::uint64_t incarnation = 0;
+  for (const Row& row : {Row{0, true, 0}, Row{5, true, 2}, Row{5, true, 4}, Row{5, false, 8},
+                         Row{400, true, 0}, Row{5, true, 2}}) {
+    pass(processes, row.after);
+    processes.spawn(kShard, incarnation++, 0);
+    const auto death = processes.die(kShard, "killed", false);
+    CHECK(death.restart == row.restart);
+    CHECK(processes.at(kShard).not_before - processes.now() == row.pause);
+    CHECK((death.reason == "killed") == row.restart);
+  }
+}
+
+TEST_CASE("an exceeded budget is part of the reason") {
+  auto processes = table();
+  processes.spawn(kShard, 0, 0);
+  for (int death = 0; death < 3; ++death)
+    processes.die(kShard, "killed", false);
+  CHECK(processes.die(kShard, "killed", false).reason
+        == "killed; that is death 4 within 1 minutes, actors.restarts allows 3");
+  CHECK(processes.recent_deaths(kShard) == 4);
+  pass(processes, 400);
+  CHECK(processes.recent_deaths(kShard) == 0);
+}
+
+TEST_CASE("which roles restart") {
+  struct Row {
+    Role role;
+    bool own_process, failed, restart;
+  };
+  for (const Row& row :
+       {Row{Role::environment, false, true, true}, Row{Role::evaluator, false, true, true},
+        Row{Role::parameter_server, false, true, true}, Row{Role::learner, false, false, false},
+        Row{Role::replay, false, false, false}, Row{Role::learner, true, false, true},
+        Row{Role::learner, true, true, false}, Row{Role::replay, true, true, false}}) {
+    auto processes = table(row.own_process);
+    const ProcessKey key{row.role, 1};
+    processes.spawn(key, 0, 0);
+    INFO(role_name(row.role));
+    CHECK(processes.die(key, "", row.failed).restart == row.restart);
+  }
+}
+
+TEST_CASE("a restart waits for its pause") {
+  auto processes = table();
+  CHECK(processes.spawn(kShard, 0, 0));
+  processes.die(kShard, "", false);
+  processes.die(kShard, "", false); // pause: 2 ticks
+  processes.remove(kShard);
+  CHECK_FALSE(processes.spawn(kShard, 1, 0));
+  CHECK(processes.due(kShard) == Due::nothing);
+  pass(processes, 2);
+  CHECK(processes.due(kShard) == Due::start);
+  CHECK(processes.due(kShard) == Due::nothing);
+}
+
+TEST_CASE("a process without a node is tried at every tick") {
+  auto processes = table();
+  processes.spawn(kShard, 0, 0);
+  processes.wait(kShard, "no room");
+  CHECK(processes.due(kShard) == Due::start);
+  CHECK(processes.at(kShard).problem == "no room");
+  processes.place(kShard, "a");
+  CHECK(processes.due(kShard) == Due::nothing);
+  CHECK(processes.at(kShard).node == "a");
+}
+
+TEST_CASE("a process is silent after its seconds without a heartbeat, an actor in here never") {
+  for (const bool own_process : {true, false}) {
+    auto processes = table(own_process);
+    processes.spawn(kShard, 0, 0);
+    processes.up(kShard, 4242);
+    pass(processes, 10);
+    CHECK(processes.due(kShard) == Due::nothing);
+    processes.beat(kShard);
+    pass(processes, 10);
+    CHECK(processes.due(kShard) == Due::nothing);
+    processes.tick();
+    CHECK(processes.due(kShard) == (own_process ? Due::silent : Due::nothing));
+  }
+}
+
+TEST_CASE("a process that was asked to leave is killed after ten seconds") {
+  auto processes = table();
+  processes.spawn(kShard, 0, 0);
+  CHECK_FALSE(processes.leave(kShard)); // it is not up: nothing to wait for
+  processes.up(kShard, 4242);
+  CHECK(processes.any_up());
+  CHECK(processes.leave(kShard));
+  CHECK_FALSE(processes.any_up());
+  pass(processes, 50);
+  CHECK(processes.due(kShard) == Due::nothing);
+  processes.tick();
+  CHECK(processes.due(kShard) == Due::kill);
+  processes.remove(kShard);
+  CHECK(processes.phase(kShard) == Phase::absent);
+}
+
+} // namespace
+} // namespace troupe::actors

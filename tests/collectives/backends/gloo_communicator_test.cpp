@@ -1,0 +1,172 @@
+#include "tests/doctest_torch.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collectives/mesh/socket.hpp"
+#include "tests/collectives/operation_checks.hpp"
+#include "tests/reserved_port.hpp"
+
+namespace troupe::collectives {
+
+TEST_SUITE_BEGIN("Gloo" * doctest::skip(kGlooSkipped));
+
+TEST_CASE("every operation over Gloo equals a loop, for 1 to 3 ranks and every type") {
+  for (const int size : {1, 2, 3})
+    for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})
+      check_operations(Means::gloo, size, type, {3, 5});
+  check_operations(Means::gloo, 2, at::kFloat, {40'000});
+  check_operations(Means::gloo, 2, at::kFloat, {});
+}
+
+TEST_CASE("an empty tensor passes through every Gloo operation") {
+  check_operations(Means::gloo, 2, at::kFloat, {0});
+}
+
+TEST_CASE("reduce and gather and scatter and lists of c10d work over Gloo") {
+  for (const int size : {1, 2, 3})
+    check_c10d(Means::gloo, size);
+}
+
+TEST_CASE("what ranks over Gloo call differently is named on every rank") {
+  check_mismatches(Means::gloo);
+}
+
+TEST_CASE("a late rank over Gloo is named, and told so when it comes") {
+  check_late(Means::gloo);
+}
+
+TEST_CASE("an abort of one rank over Gloo ends the others with its reason") {
+  check_abort(Means::gloo);
+}
+
+/// Threads of this process, and whether SIGPIPE reaches them.
+std::map<std::string, bool> threads_by_pipe_signal() {
+  std::map<std::string, bool> threads;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(entry.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigBlk:"))
+        threads[entry.path().filename()] =
+            (std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1) & 1) == 0;
+  }
+  return threads;
+}
+
+TEST_CASE("a peer that goes while Gloo writes to it does not kill this process") {
+  std::mutex mutex;
+  std::set<std::string> own; // of the ranks
+  std::atomic<int> beneath = 0, reached = 0;
+  const auto before = threads_by_pipe_signal();
+  const auto said = on_ranks(Means::gloo, 2, [&](Communicator& communicator) {
+    {
+      const std::lock_guard lock(mutex);
+      own.insert(std::to_string(gettid()));
+    }
+    communicator.barrier();
+    if (communicator.rank() == 0)
+      for (const auto& [thread, takes_it] : threads_by_pipe_signal())
+        if (!before.contains(thread) && !own.contains(thread)) {
+          ++beneath;
+          reached += takes_it;
+        }
+    communicator.barrier();
+  });
+  CHECK(said == std::vector<std::string>(2));
+  CHECK(beneath > 2); // Gloo's own, LibTorch's that write through it, and its store's
+  CHECK(reached == 0);
+}
+
+TEST_CASE("a port in use is named with the way out") {
+  const auto taken = listen_at("127.0.0.1", 0);
+  const auto port = port_of(taken);
+  std::string error;
+  try {
+    make_gloo_communicator("127.0.0.1", port, 0, 2);
+  } catch (const std::runtime_error& thrown) {
+    error = thrown.what();
+  }
+  CAPTURE(error);
+  CHECK(has(error, "port " + std::to_string(port)));
+  CHECK(has(error, "in use"));
+  CHECK(has(error, "choose another"));
+}
+
+TEST_CASE("nobody at the rendezvous is named with its address") {
+  CommunicatorOptions options;
+  options.connect_timeout = std::chrono::milliseconds(200);
+  const auto port = reserved_port();
+  std::string error;
+  try {
+    make_gloo_communicator("127.0.0.1", port, 1, 2, options);
+  } catch (const std::runtime_error& thrown) {
+    error = thrown.what();
+  }
+  CAPTURE(error);
+  CHECK(has(error, "127.0.0.1:" + std::to_string(port)));
+}
+
+TEST_CASE("a rank that never starts is named by rank 0") {
+  CommunicatorOptions options;
+  options.connect_timeout = std::chrono::milliseconds(200);
+  std::string error;
+  try {
+    make_gloo_communicator("127.0.0.1", reserved_port(), 0, 3, options);
+  } catch (const std::runtime_error& thrown) {
+    error = thrown.what();
+  }
+  CAPTURE(error);
+  CHECK(has(error, "rank 1, rank 2 did not come"));
+}
+
+TEST_CASE("helper: a process that joins as rank 1 and is killed" * doctest::skip()) {
+  const char* port = std::getenv("TROUPE_TEST_PORT");
+  REQUIRE(port != nullptr);
+  const auto communicator = make_gloo_communicator("127.0.0.1", std::atoi(port), 1, 2);
+  communicator->barrier();
+  std::raise(SIGKILL);
+}
+
+TEST_CASE("a process killed by SIGKILL is named at once by who waits for it") {
+  const auto port = reserved_port();
+  std::string variable = "TROUPE_TEST_PORT=" + std::to_string(port);
+  std::string program = "/proc/self/exe", skip = "--no-skip";
+  std::string filter = "--test-case=helper: a process that joins as rank 1 and is killed";
+  char* arguments[] = {program.data(), skip.data(), filter.data(), nullptr};
+  std::vector<char*> environment{variable.data()};
+  for (char** entry = environ; *entry; ++entry)
+    environment.push_back(*entry);
+  environment.push_back(nullptr);
+  pid_t child = 0;
+  REQUIRE(posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment.data())
+          == 0);
+  const auto communicator = make_gloo_communicator("127.0.0.1", port, 0, 2);
+  communicator->barrier();
+  auto tensor = torch::ones({3});
+  std::string error;
+  try {
+    communicator->all_reduce(tensor, ReduceOp::sum);
+  } catch (const CollectiveError& thrown) {
+    error = thrown.what();
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  CAPTURE(error);
+  CHECK(has(error, "all_reduce #1"));
+  CHECK(has(error, "rank 1 died or left"));
+}
+
+TEST_SUITE_END();
+
+} // namespace troupe::collectives

@@ -1,0 +1,30 @@
+#include "tests/doctest_torch.hpp"
+
+#include "collectives/communicator.hpp"
+#include "tests/reserved_port.hpp"
+
+namespace troupe::collectives {
+
+TEST_CASE("NCCL sums on a GPU, or says why it cannot be used") {
+  const auto reason = nccl_unavailable_reason();
+  if (!reason.empty()) {
+    MESSAGE("skipped: " << reason);
+    std::string error;
+    try {
+      make_nccl_communicator("127.0.0.1", reserved_port(), 0, 1, 0);
+    } catch (const std::runtime_error& thrown) {
+      error = thrown.what();
+    }
+    CHECK(error == "NCCL cannot be used: " + reason);
+    return;
+  }
+  const auto communicator = make_nccl_communicator("127.0.0.1", reserved_port(), 0, 1, 0);
+  auto tensor = torch::full({1000}, 3.0, torch::TensorOptions(at::kCUDA));
+  communicator->all_reduce(tensor, ReduceOp::mean);
+  communicator->broadcast(tensor, 0);
+  communicator->barrier();
+  CHECK(torch::equal(tensor.cpu(), torch::full({1000}, 3.0)));
+  CHECK(communicator->backend() == "nccl");
+}
+
+} // namespace troupe::collectives

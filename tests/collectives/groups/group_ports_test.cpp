@@ -1,0 +1,120 @@
+// Strangers at every port of a group of ranks: the rendezvous (LibTorch's TCPStore, in a socket of
+// ours), the control mesh (ours) and Gloo's own. None of LibTorch's asks who connects; what holds
+// is that they listen at the address given alone, and that bytes which mean nothing harm nobody.
+#include "tests/doctest_torch.hpp"
+
+#include <future>
+
+#include "collectives/rendezvous/rendezvous.hpp"
+#include "tests/actors/peers.hpp"
+#include "tests/collectives/listening_ports.hpp"
+#include "tests/collectives/ranks.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+using namespace testing;
+
+constexpr unsigned kLoopback = 0x7f000001;
+const CommunicatorOptions kOptions{.timeout = std::chrono::seconds(60)};
+
+template <class Number>
+std::string bytes_of(Number number) {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
+/// A client of LibTorch's store introduces itself: "validate", then its magic number.
+std::string introduction() {
+  return std::string(1, '\0') + bytes_of(std::uint32_t{0x3C85F7CE});
+}
+
+/// What strangers say first. Some are right up to the length of what follows.
+std::vector<std::string> strange_words() {
+  const std::string set(1, '\1');
+  return {std::string(4096, '\x5a'),
+          "GET / HTTP/1.1\r\nHost: rank0\r\n\r\n",
+          std::string(64, '\0'),
+          std::string(64, '\xff'),
+          introduction().substr(0, 3),
+          introduction() + set,
+          introduction() + set + bytes_of(std::uint64_t{1} << 40),
+          introduction() + set + bytes_of(~std::uint64_t{0}),
+          introduction() + set + bytes_of(std::uint64_t{3}) + "key"
+              + bytes_of(std::uint64_t{1} << 62),
+          introduction() + std::string(1, '\x7f'),
+          introduction() + std::string(1, '\2') + bytes_of(std::uint64_t{5}) + "ab",
+          bytes_of(std::uint64_t{1} << 60),
+          ""};
+}
+
+/// Connections on which these words were said and nothing more comes; a port may close its own.
+std::vector<Socket> bother(int port) {
+  std::vector<Socket> open;
+  for (const auto& words : strange_words())
+    for (int i = 0; i < 8; ++i) {
+      open.push_back(connected_to(port));
+      say(open.back(), words);
+    }
+  return open;
+}
+
+void sum_ten_times(Communicator& communicator) {
+  for (int i = 0; i < 10; ++i) {
+    auto tensor = at::ones({1000 + i}, at::kFloat);
+    communicator.all_reduce(tensor, ReduceOp::sum);
+    CHECK(tensor.sum().item<float>() == static_cast<float>(2 * (1000 + i)));
+  }
+}
+
+} // namespace
+
+TEST_CASE("a rendezvous outlives strangers of every kind, and the group still meets in it") {
+  const RendezvousServer server("127.0.0.1", 0);
+  const auto memory = resident_bytes();
+  const auto strangers = bother(server.port());
+  const auto rank = [&](int number) {
+    const auto store = connect_rendezvous("127.0.0.1", server.port(), kOptions);
+    const auto mesh = make_control_mesh(*store, "127.0.0.1", number, 2, kOptions);
+    mesh->agree({});
+  };
+  auto other = std::async(std::launch::async, [&] { rank(1); });
+  CHECK_NOTHROW(rank(0));
+  CHECK_NOTHROW(other.get());
+  CHECK(resident_bytes() < memory + (std::size_t{64} << 20)); // no length was believed
+}
+
+TEST_CASE("strangers at every port of a group change no sum" * doctest::skip(kGlooSkipped)) {
+  const auto before = listening_ports();
+  std::atomic<int> ready = 0;
+  std::atomic<bool> bothered = false;
+  std::map<int, unsigned> ports;
+  std::vector<Socket> strangers;
+  const auto errors = on_ranks(
+      Means::gloo, 2,
+      [&](Communicator& communicator) {
+        sum_ten_times(communicator);
+        ++ready;
+        if (communicator.rank() == 0) {
+          REQUIRE(comes_true([&] { return ready == 2; }));
+          ports = listening_ports();
+          for (const auto& [port, address] : before)
+            ports.erase(port);
+          for (const auto& [port, address] : ports)
+            for (auto& stranger : bother(port))
+              strangers.push_back(std::move(stranger));
+          bothered = true;
+        }
+        REQUIRE(comes_true([&] { return bothered.load(); }));
+        sum_ten_times(communicator);
+      },
+      kOptions);
+  for (const auto& error : errors)
+    CHECK(error == "");
+  CHECK(ports.size() >= 2); // the rendezvous' and Gloo's
+  for (const auto& [port, address] : ports) {
+    CAPTURE(port);
+    CHECK(address == kLoopback);
+  }
+}
+
+} // namespace troupe::collectives

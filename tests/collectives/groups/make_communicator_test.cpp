@@ -1,0 +1,147 @@
+#include "tests/doctest_torch.hpp"
+
+#include <fstream>
+
+#include "collectives/groups/make_communicator.hpp"
+#include "tests/collectives/backends/mpirun.hpp"
+#include "tests/collectives/ranks.hpp"
+#include "tests/reserved_port.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+std::string folder() {
+  return std::string(TROUPE_BINARY_DIR) + "/tests/collectives/";
+}
+
+/// Starts `topology_process name` with each list of variables at once; how many ended well.
+int run_all(const std::string& name, const std::vector<std::vector<std::string>>& variables) {
+  std::vector<pid_t> children;
+  for (auto mine : variables) {
+    std::string program = folder() + "topology_process", argument = name;
+    char* arguments[] = {program.data(), argument.data(), nullptr};
+    std::vector<char*> environment;
+    for (auto& variable : mine)
+      environment.push_back(variable.data());
+    for (char** entry = environ; *entry; ++entry)
+      environment.push_back(*entry);
+    environment.push_back(nullptr);
+    pid_t child = 0;
+    REQUIRE(posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment.data())
+            == 0);
+    children.push_back(child);
+  }
+  int well = 0;
+  for (const auto child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    well += WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 1 : 0;
+  }
+  return well;
+}
+
+std::vector<std::vector<std::string>> as_torchrun(int size) {
+  const auto port = std::to_string(reserved_port());
+  std::vector<std::vector<std::string>> result;
+  for (int rank = 0; rank < size; ++rank)
+    result.push_back({"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(size),
+                      "LOCAL_RANK=" + std::to_string(rank),
+                      "LOCAL_WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",
+                      "MASTER_PORT=" + port});
+  return result;
+}
+
+std::vector<std::vector<std::string>> as_tf_config(int size) {
+  std::string cluster;
+  for (int rank = 0; rank < size; ++rank)
+    cluster += (rank ? ", " : "") + ("\"127.0.0.1:" + std::to_string(reserved_port())) + "\"";
+  std::vector<std::vector<std::string>> result;
+  for (int rank = 0; rank < size; ++rank)
+    result.push_back({"TF_CONFIG={\"cluster\": {\"worker\": [" + cluster
+                      + "]}, \"task\": {\"type\": \"worker\", \"index\": " + std::to_string(rank)
+                      + "}}"});
+  return result;
+}
+
+std::string refusal(const std::string& name, const ProcessTopology& place) {
+  try {
+    make_communicator(name, place);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "made";
+}
+
+constexpr const char* kBackends[] = {"gloo", "shared_memory", "hierarchical", "auto"};
+
+} // namespace
+
+TEST_CASE("the same program runs under each backend by its name with torchrun's variables") {
+  for (const char* name : kBackends) {
+    CAPTURE(name);
+    CHECK(run_all(name, as_torchrun(3)) == 3);
+  }
+}
+
+TEST_CASE("the same program runs under each backend by its name with TF_CONFIG") {
+  for (const char* name : kBackends) {
+    CAPTURE(name);
+    CHECK(run_all(name, as_tf_config(2)) == 2);
+  }
+}
+
+TEST_CASE("the same program runs under each backend by its name with a file of hosts") {
+  const TemporaryFolder files;
+  for (const char* name : kBackends) {
+    CAPTURE(name);
+    const auto hosts = files / "hosts";
+    std::ofstream(hosts) << "127.0.0.1:" << reserved_port() << " slots=3\n";
+    std::vector<std::vector<std::string>> variables;
+    for (int rank = 0; rank < 3; ++rank)
+      variables.push_back(
+          {"TROUPE_HOSTS=" + hosts.string(), "TROUPE_RANK=" + std::to_string(rank)});
+    CHECK(run_all(name, variables) == 3);
+  }
+}
+
+TEST_CASE("the same program runs under each backend by its name under mpirun") {
+  if (find_mpirun().empty() || !mpi_unavailable_reason().empty()) {
+    MESSAGE("skipped: there is no mpirun, or no MPI in this build");
+    return;
+  }
+  for (const char* name : {"mpi", "gloo", "shared_memory", "hierarchical", "auto"}) {
+    CAPTURE(name);
+    CHECK(run_under_mpi(3, {folder() + "topology_process", name}) == 0);
+  }
+}
+
+TEST_CASE("a process alone needs no rendezvous under any backend") {
+  for (const char* name : {"auto", "gloo", "shared_memory", "hierarchical", "threads"}) {
+    CAPTURE(name);
+    const auto communicator = make_communicator(name, ProcessTopology());
+    auto tensor = torch::ones({3});
+    communicator->all_reduce(tensor, ReduceOp::mean);
+    CHECK(torch::equal(tensor, torch::ones({3})));
+  }
+}
+
+TEST_CASE("what a place lacks for a backend is said with the way out") {
+  ProcessTopology place;
+  place.size = place.local_size = 2;
+  place.rendezvous_port = 1234;
+  CHECK(has(refusal("threads", place), "make_thread_communicators()"));
+  CHECK(has(refusal("pigeons", place), "no backend \"pigeons\"; choose"));
+  place.role = "ps";
+  CHECK(has(refusal("gloo", place), "takes no part"));
+  place.role = "worker";
+  place.rendezvous_port = 0;
+  CHECK(has(refusal("gloo", place), "set MASTER_ADDR"));
+  place.rendezvous_port = 1234;
+  place.address = "";
+  CHECK(has(refusal("gloo", place), "set TROUPE_ADDRESS"));
+  place.local_size = 1;
+  CHECK(has(refusal("shared_memory", place), "choose hierarchical or gloo"));
+}
+
+} // namespace troupe::collectives

@@ -1,0 +1,153 @@
+#include "tests/doctest_torch.hpp"
+
+#include <cstring>
+#include <future>
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "collectives/mesh/control_mesh.hpp"
+
+namespace troupe::collectives {
+namespace {
+
+using namespace std::chrono_literals;
+
+const ControlMesh::Options kOptions{.host = "127.0.0.1", .timeout = 20s, .connect_timeout = 20s};
+
+Deadline soon() {
+  return std::chrono::steady_clock::now() + 20s;
+}
+
+/// A connection to the listener of rank 0.
+Socket connect_to_rank_0(c10d::Store& store) {
+  const auto raw = store.get("troupe/control/0");
+  const std::string address(raw.begin(), raw.end());
+  return connect_to("127.0.0.1", std::atoi(address.c_str() + address.find(' ')), soon());
+}
+
+/// The greeting of a process that has read the group's token.
+std::vector<std::byte> hello(c10d::Store& store, std::int32_t rank, std::int32_t size) {
+  const auto token = store.get("troupe/token");
+  std::vector<std::byte> bytes(token.size() + 2 * sizeof rank);
+  std::memcpy(bytes.data(), token.data(), token.size());
+  std::memcpy(bytes.data() + token.size(), &rank, sizeof rank);
+  std::memcpy(bytes.data() + token.size() + sizeof rank, &size, sizeof size);
+  return bytes;
+}
+
+std::future<std::string> rank_0(c10d::Store& store) {
+  return std::async(std::launch::async, [&store]() -> std::string {
+    try {
+      ControlMesh(store, 0, 2, kOptions).agree({});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "agreed";
+  });
+}
+
+} // namespace
+
+TEST_CASE("a stranger at the port is turned away and the group still forms") {
+  c10d::HashStore store;
+  auto first = rank_0(store);
+  const auto stranger = connect_to_rank_0(store);
+  const std::vector<std::byte> noise(64, std::byte{0x5a});
+  REQUIRE(send_all(stranger, noise, soon()));
+  ControlMesh(store, 1, 2, kOptions).agree({});
+  CHECK(first.get() == "agreed");
+}
+
+TEST_CASE("strangers who say nothing, or half a greeting, hold nobody up") {
+  c10d::HashStore store;
+  auto first = rank_0(store);
+  std::vector<Socket> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.push_back(connect_to_rank_0(store));
+    if (i % 2 == 0)
+      REQUIRE(send_all(silent.back(), std::vector<std::byte>(7), soon()));
+  }
+  ControlMesh(store, 1, 2, kOptions).agree({});
+  CHECK(first.get() == "agreed");
+}
+
+TEST_CASE("who comes after the others gave up is told so before his data could wait for theirs") {
+  c10d::HashStore store;
+  auto options = kOptions;
+  options.timeout = 50ms;
+  auto made = std::async(std::launch::async,
+                         [&] { return std::make_unique<ControlMesh>(store, 0, 2, options); });
+  ControlMesh late(store, 1, 2, kOptions);
+  const auto mesh = made.get();
+  const auto error_of = [](ControlMesh& one) -> std::string {
+    try {
+      one.agree({});
+    } catch (const CollectiveError& error) {
+      return error.what();
+    }
+    return "agreed";
+  };
+  const auto first = error_of(*mesh);
+  CHECK(first.find("rank 1 did not arrive within") != std::string::npos);
+  CHECK(error_of(late) == first);
+}
+
+TEST_CASE("who leaves because of another's abort is not taken for the dead one") {
+  c10d::HashStore store;
+  std::vector<std::unique_ptr<ControlMesh>> mesh(3);
+  std::vector<std::future<void>> made;
+  for (int rank = 0; rank < 3; ++rank)
+    made.push_back(std::async(std::launch::async, [&, rank] {
+      mesh[static_cast<std::size_t>(rank)] =
+          std::make_unique<ControlMesh>(store, rank, 3, kOptions);
+    }));
+  for (auto& each : made)
+    each.get();
+  mesh[2]->abort("the disk is full");
+  CHECK_THROWS_WITH(
+      [&] {
+        while (!mesh[0]->someone_left()) {
+        }
+      }(),
+      "the disk is full");
+  mesh[0].reset(); // gone before rank 1 has called anything, without a fingerprint
+  CHECK_THROWS_WITH(mesh[1]->agree({}), "the disk is full");
+}
+
+TEST_CASE("a process started for another number of ranks is named") {
+  c10d::HashStore store;
+  auto first = rank_0(store);
+  const auto other = connect_to_rank_0(store);
+  REQUIRE(send_all(other, hello(store, 1, 3), soon()));
+  const auto error = first.get();
+  CAPTURE(error);
+  CHECK(error.find("rank 1 of 3 to rank 0 of 2") != std::string::npos);
+}
+
+TEST_CASE("bytes that are no frame poison the group and are not believed") {
+  for (const std::uint32_t length : {std::uint32_t{0}, std::uint32_t{80}, ~std::uint32_t{0}}) {
+    c10d::HashStore store;
+    auto first = rank_0(store);
+    const auto peer = connect_to_rank_0(store);
+    REQUIRE(send_all(peer, hello(store, 1, 2), soon()));
+    const std::uint32_t frame[] = {0x12345678, length};
+    REQUIRE(send_all(peer, std::as_bytes(std::span(frame)), soon()));
+    CHECK(first.get() == "rank 1 sent bytes that are not a frame of this version");
+  }
+}
+
+TEST_CASE("a fingerprint with values out of range is described, not believed") {
+  c10d::HashStore store;
+  auto first = rank_0(store);
+  const auto peer = connect_to_rank_0(store);
+  REQUIRE(send_all(peer, hello(store, 1, 2), soon()));
+  std::vector<std::byte> frame(8 + sizeof(Fingerprint), std::byte{0xee});
+  const std::uint32_t header[] = {0x54460001, sizeof(Fingerprint)};
+  std::memcpy(frame.data(), header, sizeof header);
+  REQUIRE(send_all(peer, frame, soon()));
+  const auto error = first.get();
+  CAPTURE(error);
+  CHECK(error.find("rank 0 barrier, rank 1 an unknown collective") != std::string::npos);
+}
+
+} // namespace troupe::collectives

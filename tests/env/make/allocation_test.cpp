@@ -1,0 +1,74 @@
+#include <doctest/doctest.h>
+
+#include <cstddef>
+
+#include "env/gym/gym.hpp"
+#include "env/make/make.hpp"
+#include "tests/allocation_counter.hpp"
+
+using namespace troupe;
+using namespace troupe::env;
+
+TEST_CASE("steps of every task, wrapped for states, allocate nothing") {
+  if (!counts_allocations())
+    return;
+  for (const std::string& task : task_names()) {
+    CAPTURE(task);
+    const auto environment = make_environment({.task = task, .frame_stack = 3, .action_repeat = 2});
+    std::vector<std::byte> observation(environment->spec().observation_bytes());
+    const std::vector<double> action(environment->spec().action.size(), .7);
+    environment->reset(1, observation);
+    environment->step(action, observation);
+    CHECK(allocations_of([&] {
+            for (int i = 0; i < 300; ++i)
+              environment->step(action, observation);
+          })
+          == 0);
+  }
+}
+
+TEST_CASE("steps with every wrapper that does not draw allocate nothing") {
+  if (!counts_allocations())
+    return;
+  const auto environment = make_environment({.task = "walker_walk",
+                                             .frame_stack = 3,
+                                             .action_repeat = 2,
+                                             .time_limit = 900,
+                                             .action_clip = .8,
+                                             .action_rescale = true,
+                                             .action_noise = .1,
+                                             .reward_scale = 2,
+                                             .reward_clip = 1,
+                                             .observations = {"state", "height"},
+                                             .normalization = {.mode = "running"},
+                                             .randomization = {.masses = .1, .friction = .1}});
+  std::vector<std::byte> observation(environment->spec().observation_bytes());
+  const std::vector<double> action(environment->spec().action.size(), .7);
+  environment->reset(1, observation);
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < 300; ++i)
+            environment->step(action, observation);
+        })
+        == 0);
+}
+
+TEST_CASE("steps of Gym's tasks allocate nothing") {
+  if (!counts_allocations())
+    return;
+  for (const std::string& task : gym_names()) {
+    CAPTURE(task);
+    const auto environment = make_gym(task);
+    std::vector<std::byte> observation(environment->spec().observation_bytes());
+    const std::vector<double> action(environment->spec().action.size(), .3);
+    environment->reset(1, observation);
+    environment->step(action, observation);
+    int allocations = 0;
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      TimeStep step;
+      allocations += allocations_of([&] { step = environment->step(action, observation); });
+      if (step.step_type == StepType::last)
+        environment->reset(i, observation);
+    }
+    CHECK(allocations == 0);
+  }
+}

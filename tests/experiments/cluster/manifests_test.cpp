@@ -1,0 +1,120 @@
+#include "experiments/cluster/manifests.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/cluster/cluster.hpp"
+#include "experiments/cluster/slurm_script.hpp"
+#include "experiments/cluster/yaml.hpp"
+#include "experiments/config/config.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe::experiments;
+using troupe::has;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kClusters = fs::path(TROUPE_SOURCE_DIR) / "experiments/clusters";
+
+Experiment experiment() {
+  return parse_experiment("environment { task: \"cartpole_balance\" }", "e.textproto");
+}
+
+} // namespace
+
+TEST_CASE("YAML keeps keys in order and quotes what YAML would read as something else") {
+  using Json = nlohmann::ordered_json;
+  CHECK(
+      yaml_text({{"b", 1}, {"a", "no"}, {"on", true}, {"list", {1, "x"}}, {"none", Json::object()}})
+      == "b: 1\na: \"no\"\n\"on\": true\nlist:\n  - 1\n  - \"x\"\nnone: {}\n");
+  CHECK(yaml_text(
+            {{"deep", {{"list", Json::array({{{"k", "v"}, {"l", Json::array()}}, {{"m", {1}}}})}}}})
+        == "deep:\n  list:\n    - k: \"v\"\n      l: []\n    - m:\n        - 1\n");
+  CHECK(yaml_text({{"1a", "line\nbreak \"quoted\" \xff"}})
+        == "\"1a\": \"line\\nbreak \\\"quoted\\\" \xef\xbf\xbd\"\n");
+}
+
+TEST_CASE("Kubernetes gets a Job for each block, one for the head, and what belongs to them") {
+  const Cluster cluster = load_cluster(kClusters / "kubernetes.textproto");
+  const auto files = kubernetes_manifests(cluster, experiment());
+  std::vector<std::string> names;
+  for (const auto& [name, text] : files)
+    names.push_back(name);
+  CHECK(names
+        == std::vector<std::string>{"budget-head.yaml", "budget-node.yaml", "cluster.textproto",
+                                    "experiment.textproto", "head.yaml", "kustomization.yaml",
+                                    "network-policy.yaml", "nodes-cpu.yaml", "nodes-gpu.yaml",
+                                    "service.yaml"});
+  for (const std::string& name : names) {
+    if (name.ends_with(".yaml") && name != "kustomization.yaml")
+      CHECK(has(files.at("kustomization.yaml"), "- \"" + name + "\""));
+  }
+  CHECK(has(files.at("nodes-cpu.yaml"), "completions: 4\n"));
+  CHECK(has(files.at("nodes-gpu.yaml"), "nvidia.com/gpu: \"1\""));
+  CHECK_FALSE(has(files.at("nodes-cpu.yaml"), "nvidia.com/gpu: "));
+  CHECK(has(files.at("nodes-cpu.yaml"), "value: \"cpu-$(POD_INDEX)\""));
+  CHECK(has(files.at("budget-node.yaml"), "minAvailable: 5\n"));
+  CHECK(has(files.at("nodes-cpu.yaml"), "value: \"kubernetes-head-0.kubernetes.troupe.svc:4242\""));
+}
+
+TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest has") {
+  for (const char* block : {"kubernetes.textproto"}) {
+    Cluster cluster = load_cluster(kClusters / block);
+    cluster.mutable_node()->DeleteSubrange(1, 1); // alike: an MPIJob, too
+    cluster.mutable_role()->Clear();
+    const auto files = kubernetes_manifests(cluster, experiment());
+    for (const char* folder : {"", "mpi/"}) {
+      CAPTURE(folder);
+      const std::string text = files.at(folder + std::string("cluster.textproto"));
+      const Cluster inside = parse_cluster(text, "/etc/troupe/cluster.textproto");
+      CHECK(inside.keys() == "/keys");
+      CHECK(inside.name() == cluster.name());
+      CHECK(cluster_nodes(inside, {}).size() == 2);
+      CHECK(inside.has_mpi() == (std::string(folder) == "mpi/"));
+      const std::string experiment_text = files.at(folder + std::string("experiment.textproto"));
+      CHECK(parse_experiment(experiment_text, "e").environment().task() == "cartpole_balance");
+    }
+    CHECK(has(files.at("mpi/mpijob.yaml"), "replicas: 2\n"));
+    const std::string secret = secret_command(cluster);
+    CHECK(has(secret, "create secret generic 'kubernetes-keys' --from-file='"));
+    CHECK(has(secret, "/keys/node.pem'"));
+    CHECK_FALSE(has(secret, "ca.key"));
+  }
+}
+
+TEST_CASE("A text of the cluster stays one word of a script and one string of a manifest") {
+  CHECK(shell_word("a b") == "'a b'");
+  CHECK(shell_word("it's; rm $(x)") == "'it'\\''s; rm $(x)'");
+  Cluster cluster = load_cluster(kClusters / "kubernetes.textproto");
+  cluster.mutable_kubernetes()->set_image("x\": evil\n- y: 'z");
+  const auto files = kubernetes_manifests(cluster, experiment());
+  CHECK(has(files.at("head.yaml"), "image: \"x\\\": evil\\n- y: 'z\"\n"));
+}
+
+TEST_CASE("A batch script asks Slurm for what the cluster has, and for a signal in time") {
+  const Cluster cluster = load_cluster(kClusters / "slurm.textproto");
+  const std::string script = slurm_script(
+      cluster, {.cluster = "/d/c d.textproto", .experiment = "/d/e.textproto", .runs = "/r"});
+  for (const char* line :
+       {"#SBATCH --job-name=slurm\n", "#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=1\n",
+        "#SBATCH --cpus-per-task=16\n", "#SBATCH --mem=61036M\n", "#SBATCH --gres=gpu:1\n",
+        "#SBATCH --time=240\n", "#SBATCH --partition=gpu\n", "#SBATCH --signal=B:TERM@150\n",
+        "#SBATCH --requeue\n", "\nmodule load cuda\n", "cluster='/d/c d.textproto'\n"}) {
+    CAPTURE(line);
+    CHECK(has(script, line));
+  }
+  CHECK_FALSE(has(script, "--account"));
+  CHECK_FALSE(has(script, "--exclusive"));
+  Cluster other = cluster;
+  other.mutable_slurm()->set_requeue(false);
+  other.mutable_slurm()->set_exclusive(true);
+  other.mutable_slurm()->add_option("--comment=mine");
+  other.mutable_node(0)->set_gpus(0);
+  const std::string changed = slurm_script(other, {});
+  CHECK(has(changed, "#SBATCH --no-requeue\n"));
+  CHECK(has(changed, "#SBATCH --exclusive\n"));
+  CHECK(has(changed, "#SBATCH --comment=mine\n"));
+  CHECK_FALSE(has(changed, "--gres"));
+}

@@ -1,0 +1,125 @@
+// `troupe dataset`, run as users do.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/experiments/commands/program.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kScenes = " --classes cartpole_balance,reacher_easy,walker_walk --steps 5 ";
+
+Outcome troupe_program(const std::string& arguments) {
+  std::istringstream words(arguments);
+  return run_troupe({std::istream_iterator<std::string>(words), {}});
+}
+
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      files[entry.path().lexically_relative(folder).string()] = read_text(entry.path());
+  return files;
+}
+
+nlohmann::json info_of(const std::string& arguments) {
+  const Outcome outcome = troupe_program("dataset info " + arguments + " --json");
+  REQUIRE(outcome.exit_code == 0);
+  return nlohmann::json::parse(outcome.output);
+}
+
+} // namespace
+
+TEST_CASE("rendered scenes are the same bytes for any number of threads, and splits share none") {
+  const TemporaryFolder folder;
+  const auto render = [&](const char* name, const std::string& more) {
+    const Outcome outcome = troupe_program("dataset render " + (folder / name).string() + kScenes
+                                           + "--rows 20 --size 24 " + more);
+    CAPTURE(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return files_of(folder / name);
+  };
+  const auto one = render("one", "");
+  CHECK(one.size() == 60);
+  CHECK(one.contains("train/walker_walk/000019.jpg"));
+  CHECK(render("two", "--threads 3") == one);
+  const auto both = render("one", "--split validation");
+  CHECK(both.size() == 120);
+  std::set<std::string> different;
+  for (const auto& [name, bytes] : both)
+    different.insert(bytes);
+  CHECK(different.size() == 120);
+  CHECK(render("other", "--seed 2") != one);
+  CHECK(info_of((folder / "one").string()).at("rows") == 60);
+  const auto info = info_of((folder / "one").string() + " --split validation");
+  CHECK(info.at("names") == nlohmann::json({"cartpole_balance", "reacher_easy", "walker_walk"}));
+  CHECK(troupe_program("dataset check " + (folder / "one").string()).output
+        == "60 of 60 rows are good\n");
+}
+
+TEST_CASE("every layout holds the same scenes and is read by its looks") {
+  const TemporaryFolder folder;
+  for (const std::string layout : {"tar", "cifar10", "cifar100", "idx", "csv"}) {
+    const auto out = (folder / layout).string();
+    const Outcome outcome = troupe_program(
+        "dataset render " + out + kScenes + "--rows 4 --size 32 --shard-rows 5 --layout " + layout);
+    CAPTURE(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    const auto info = info_of(out);
+    CHECK(info.at("format") == layout);
+    CHECK(info.at("rows") == 12);
+    CHECK(info.at("classes") == (layout == "cifar10" ? 10 : layout == "cifar100" ? 100 : 3));
+    CHECK(info.at("names").size() == (layout == "idx" ? 0 : 3));
+    CHECK(troupe_program("dataset check " + out + " --threads 2").exit_code == 0);
+  }
+  CHECK(fs::exists(folder / "tar" / "train" / "000002.tar"));
+  // Grey levels as bytes, behind 16 of header, and as text are the same.
+  const auto bytes = read_text(folder / "idx" / "train-images-idx3-ubyte").substr(16);
+  std::istringstream lines(read_text(folder / "csv" / "train" / "train.csv"));
+  std::string field;
+  std::getline(lines, field);
+  CHECK(field.starts_with("label,pixel0,"));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (i % 1024 == 0) {
+      std::getline(lines, field, ',');
+      CHECK(field == std::vector{"cartpole_balance", "reacher_easy", "walker_walk"}[i / 1024 % 3]);
+    }
+    std::getline(lines, field, i % 1024 == 1023 ? '\n' : ',');
+    REQUIRE(std::round(std::stod(field) * 255) == static_cast<unsigned char>(bytes[i]));
+  }
+}
+
+TEST_CASE("a bad picture is listed, and mistakes are told in words") {
+  const TemporaryFolder folder;
+  const auto out = (folder / "a").string();
+  REQUIRE(troupe_program("dataset render " + out + kScenes + "--rows 2 --size 16").exit_code == 0);
+  std::ofstream(folder / "a" / "train" / "reacher_easy" / "000001.jpg") << "no picture";
+  const Outcome checked = troupe_program("dataset check " + out);
+  CHECK(checked.exit_code == 1);
+  CHECK(checked.output.find("reacher_easy/000001.jpg (row 3)") != std::string::npos);
+  CHECK(checked.output.find("5 of 6 rows are good") != std::string::npos);
+  const auto refused = [&](const std::string& arguments, const char* words) {
+    const Outcome outcome = troupe_program("dataset " + arguments);
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.output.find(words) != std::string::npos);
+  };
+  refused("render " + out + kScenes + "--rows 2", "is there; remove it");
+  refused("render " + out + "/b --classes cartpole_balanc", "nearest: cartpole_balance");
+  refused("render " + out + "/b --layout cifar10", "10 classes at most");
+  refused("info " + out + "/nothing", "there is no such file or folder");
+  CHECK_FALSE(fs::exists(folder / "a" / "b"));
+}

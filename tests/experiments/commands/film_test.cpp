@@ -1,0 +1,58 @@
+#include "tests/experiments/commands/program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "experiments/report/video.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+TEST_CASE("The trained agent is filmed at the end of a run from pixels, and once more on request") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "film.textproto") << R"(
+environment { task: "cartpole_balance" pixels { height: 32 width: 32 grey: true effects: false } frame_stack: 2 action_repeat: 8 }
+replay { minimum_items: 100 samples_per_insert: 4 }
+d4pg { policy_layers: [16] critic_layers: [16] batch_size: 16 encoder_channels: 4 }
+actors { random_steps: 100 }
+evaluation { period: 0 final_episodes: 1 }
+stop { environment_steps: 3000 }
+)";
+  const Outcome trained = run_troupe({"train", "film.textproto"}, folder.path());
+  CAPTURE(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  fs::path run;
+  for (const auto& entry : fs::directory_iterator(folder.path() / "runs/film")) {
+    run = entry.path();
+  }
+  int videos = 0;
+  for (const auto& entry : fs::directory_iterator(run / "videos")) {
+    const VideoInfo info = read_video(entry.path());
+    CHECK(info.width == 480);
+    CHECK(info.frames == 126); // an episode of 1000 steps in steps of 8, and its beginning
+    CHECK(info.seconds == doctest::Approx(10).epsilon(0.02)); // as long as it took
+    CHECK(info.mean_blue > 5);                                // not black
+    ++videos;
+  }
+  CHECK(videos == 1);
+  const Outcome again = run_troupe({"evaluate", run.string(), "--episodes", "1", "--size", "64",
+                                    "--video", "again.mp4", "--picture", "again.png"},
+                                   folder.path());
+  CAPTURE(again.output);
+  REQUIRE(again.exit_code == 0);
+  CHECK(read_video(folder.path() / "again.mp4").width == 64);
+  CHECK(fs::file_size(folder.path() / "again.png") > 100);
+
+  const auto played_with = [&](const std::string& pair) {
+    return run_troupe({"evaluate", run.string(), "--episodes", "1", "--set", pair}, folder.path());
+  };
+  const Outcome other = played_with("environment.pixels.effects=true");
+  CAPTURE(other.output);
+  CHECK(other.exit_code == 0);
+  const Outcome refused = played_with("environment.pixels.renderer=CHALK");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.output.find("environment.pixels.renderer") != std::string::npos);
+}

@@ -1,0 +1,169 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/experiments/commands/program.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Two nodes and a role that fills them, whatever this host has.
+void write_cluster(const fs::path& file, const std::string& more = "") {
+  std::ofstream(file) << "node { name: \"n\" count: 2 cores: 4 memory_bytes: 17179869184 }\n"
+                      << more;
+}
+
+} // namespace
+
+TEST_CASE("A dry run prints what would be where and what is free, and starts nothing") {
+  const TemporaryFolder folder;
+  write_cluster(folder / "two.textproto", "role { name: \"environment\" count: 3 cores: 1 }");
+  const Outcome outcome =
+      run_troupe({"launch", "two.textproto", "quickstart", "--dry-run"}, folder.path());
+  CAPTURE(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.output
+        == "role         index  node  cores  gpu  memory\n"
+           "environment  0      n-0   1      -    -\n"
+           "environment  1      n-1   1      -    -\n"
+           "environment  2      n-0   2      -    -\n"
+           "evaluator    0      n-1   2      -    -\n"
+           "learner      0      n-0   3      -    -\n"
+           "replay       0      n-0   0      -    2 GiB\n"
+           "replay       1      n-1   0      -    2 GiB\n"
+           "\n"
+           "free on  cores  gpu  memory\n"
+           "n-0      -      -    14 GiB\n"
+           "n-1      3      -    14 GiB\n");
+  CHECK_FALSE(fs::exists(folder / "runs"));
+}
+
+TEST_CASE("The same as JSON for scripts, with --set above the cluster's counts") {
+  const TemporaryFolder folder;
+  write_cluster(folder / "two.textproto", "role { name: \"environment\" count: 3 }");
+  const Outcome outcome =
+      run_troupe({"launch", "two.textproto", "quickstart", "--dry-run", "--json", "--set",
+                  "actors.environment=2", "--launcher", "none"},
+                 folder.path());
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const auto json = nlohmann::json::parse(outcome.output);
+  CHECK(json["cluster"] == "two");
+  CHECK(json["launcher"] == "none");
+  CHECK(json["experiment"] == "quickstart");
+  CHECK(json["placement"].size() == 6);
+  CHECK(json["placement"][0]["role"] == "environment");
+  CHECK(json["placement"][0]["cores"].is_string());
+  CHECK(json["free"].size() == 2);
+  CHECK(json["free"][0]["memory_bytes"].get<std::int64_t>() > 0);
+}
+
+TEST_CASE("What another system's variables describe is placed as a cluster") {
+  const TemporaryFolder folder;
+  const Outcome outcome = [&] {
+    Program program({"env",
+                     R"(TF_CONFIG={"cluster": {"worker": ["localhost:5001", "localhost:5002"]}, )"
+                     R"("task": {"type": "worker", "index": 0}})",
+                     "troupe", "launch", "TF_CONFIG", "quickstart", "--dry-run"},
+                    folder.path());
+    const int exit_code = program.wait();
+    return Outcome{exit_code, program.output(), program.last_line()};
+  }();
+  CAPTURE(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(has(outcome.output, "learner      1      worker-1  ?"));
+}
+
+TEST_CASE("Manifests are written as files that say how to go on") {
+  const TemporaryFolder folder;
+  write_cluster(folder / "job.textproto", "slurm {} keys: \"my keys\"");
+  const Outcome outcome =
+      run_troupe({"launch", "job.textproto", "quickstart", "--manifests", "out"}, folder.path());
+  CAPTURE(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(has(outcome.output, "out: 3 files. Then:\nsbatch "));
+  CHECK(has(outcome.last_line, "/out/job.sh"));
+  CHECK(has(read_text(folder / "out/job.sh"),
+            "export TROUPE_KEYS='" + (fs::canonical(folder.path()) / "my keys").string() + "'"));
+  CHECK(has(read_text(folder / "out/experiment.textproto"), "quickstart"));
+  Program script({"bash", "-n", "out/job.sh"}, folder.path());
+  CHECK(script.wait() == 0);
+}
+
+TEST_CASE("A mistake in a launch ends with 2 and says which") {
+  const TemporaryFolder folder;
+  write_cluster(folder / "two.textproto");
+  write_cluster(folder / "gpu.textproto", "role { name: \"learner\" gpus: 1 }");
+  std::ofstream(folder / "none.textproto") << "runs: \"r\"";
+  struct Mistake {
+    std::vector<std::string> words;
+    std::string part; // of the last line
+  };
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"launch"}, "troupe launch --help"},
+           {{"launch", "laptp", "quickstart", "--dry-run"},
+            "did you mean laptop, mpi or slurm? (`troupe list clusters` names them all)"},
+           {{"launch", "two.textproto", "quickstrt", "--dry-run"}, "did you mean quickstart"},
+           {{"launch", "two.textproto", "quickstart", "--dry-run", "--launcher", "ssh"},
+            "--launcher"},
+           {{"launch", "two.textproto", "quickstart", "--manifests", "m"},
+            "neither a kubernetes nor a slurm block"},
+           {{"launch", "two.textproto", "quickstart", "--dry-run", "--listen", "0.0.0.0:1"},
+            "keys is empty and head.listen is 0.0.0.0:1"},
+           {{"launch", "two.textproto", "quickstart", "--dry-run", "--set", "replay.shards=0"},
+            "replay.shards is 0"},
+           {{"launch", "two.textproto", "quickstart", "--dry-run", "--set", "actors.environment=9"},
+            "environment 6 needs 1 core; no node has that: the nearest, n-0, has 0 of 4 cores "
+            "free"},
+           {{"launch", "gpu.textproto", "quickstart", "--dry-run"}, "has 0 of 0 GPUs free"},
+           {{"launch", "none.textproto", "quickstart", "--dry-run"}, "names no nodes"},
+           {{"launch", "TF_CONFIG", "quickstart", "--dry-run"}, "TF_CONFIG is not set"}}) {
+    CAPTURE(mistake.words.back());
+    const Outcome outcome = run_troupe(mistake.words, folder.path());
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(has(outcome.last_line, "troupe: "));
+    CHECK(has(outcome.last_line, mistake.part));
+  }
+  CHECK_FALSE(fs::exists(folder / "m"));
+}
+
+TEST_CASE("The clusters that come with the program and their keys are listed") {
+  const Outcome clusters = run_troupe({"list", "clusters"});
+  CHECK(clusters.exit_code == 0);
+  for (const char* name : {"laptop ", "ssh ", "slurm ", "kubernetes ", "mpi "})
+    CHECK(has(clusters.output, name));
+  CHECK(has(run_troupe({"list", "cluster-keys"}).output, "supervision.lost_seconds = 10\n"));
+}
+
+TEST_CASE("The image is made of files that are there") {
+  const fs::path top = TROUPE_SOURCE_DIR;
+  std::ifstream in(top / "experiments/packaging/Dockerfile");
+  int count = 0;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string word;
+    if (!(words >> word) || word != "COPY" || has(line, "--from="))
+      continue;
+    std::vector<std::string> paths;
+    while (words >> word) {
+      if (!word.starts_with("--"))
+        paths.push_back(word);
+    }
+    REQUIRE(paths.size() >= 2);
+    for (std::size_t i = 0; i + 1 < paths.size(); ++i) {
+      CAPTURE(paths[i]);
+      CHECK(fs::exists(top / paths[i]));
+      ++count;
+    }
+  }
+  CHECK(count >= 8);
+}

@@ -1,0 +1,231 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/report/status_text.hpp"
+#include "experiments/run_folder/folder_lock.hpp"
+#include "experiments/run_folder/head_file.hpp"
+#include "experiments/run_folder/rotated_file.hpp"
+#include "experiments/run_folder/run_logs.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path make_run(const fs::path& runs, const std::string& name, const std::string& time) {
+  const fs::path run = runs / name / time;
+  fs::create_directories(run);
+  std::ofstream(run / "config.textproto") << "name: \"x\"\n";
+  return run;
+}
+
+HeadPlace place(const std::string& started) {
+  return {.host = "a",
+          .address = "10.0.0.1",
+          .port = 4242,
+          .process = 17,
+          .keys = true,
+          .started = started};
+}
+
+std::string refusal(const fs::path& run, const fs::path& runs) {
+  try {
+    find_live_run(run, runs);
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return "none";
+}
+
+std::string said(const std::vector<LogLine>& lines) {
+  std::string text;
+  for (const LogLine& line : lines)
+    text += line.who + "|" + line.text + "\n";
+  return text;
+}
+
+void append(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::app) << text;
+}
+
+} // namespace
+
+TEST_CASE("A head's file says where it is while it lives, and nothing else is believed") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(read_head_file(folder.path()));
+  {
+    const HeadFile file(folder.path(), place("2026-11-21T10:00:00Z"));
+    const auto read = read_head_file(folder.path());
+    REQUIRE(read);
+    CHECK(read->address == "10.0.0.1");
+    CHECK(read->port == 4242);
+    CHECK(read->process == 17);
+    CHECK(read->keys);
+  }
+  CHECK_FALSE(read_head_file(folder.path()));
+  for (const char* garbage :
+       {"", "{", "[]", "{\"port\": 1}",
+        "{\"version\":1,\"host\":\"a\",\"address\":\"b\",\"port\":70000,\"process\":1,"
+        "\"keys\":false,\"started\":\"\"}",
+        "{\"version\":2,\"host\":\"a\",\"address\":\"b\",\"port\":1,\"process\":1,\"keys\":false,"
+        "\"started\":\"\"}",
+        "{\"version\":1,\"host\":\"a\",\"address\":\"\",\"port\":1,\"process\":1,\"keys\":false,"
+        "\"started\":\"\"}"}) {
+    CAPTURE(garbage);
+    std::ofstream(folder / "head.json") << garbage;
+    CHECK_THROWS_AS(read_head_file(folder.path()), std::runtime_error);
+  }
+}
+
+TEST_CASE("The run that is meant is the named one, or the newest that is alive; else why not") {
+  const TemporaryFolder folder;
+  const fs::path runs = folder / "runs";
+  CHECK(has(refusal({}, runs), "no run below it is alive"));
+  const fs::path old = make_run(runs, "a", "1"), young = make_run(runs, "b", "2"),
+                 dead = make_run(runs, "a", "3"), alone = make_run(runs, "a", "4"),
+                 over = make_run(runs, "a", "5");
+  const HeadFile old_head(old, place("2026-11-21T10:00:00Z")),
+      young_head(young, place("2026-11-21T11:00:00Z")),
+      dead_head(dead, place("2026-11-21T12:00:00Z"));
+  const FolderLock old_lock(old, "this run"), alone_lock(alone, "this run");
+  {
+    const FolderLock young_lock(young, "this run"), was_dead(dead, "this run");
+    CHECK(find_live_run({}, runs).run == dead);
+  }
+  CHECK(find_live_run({}, runs).run == old); // the others' locks are free
+  {
+    const FolderLock young_lock(young, "this run");
+    CHECK(find_live_run({}, runs).run == young);
+    CHECK(find_live_run(old, runs).run == old);
+    CHECK(find_live_run(old, runs).head.port == 4242);
+  }
+  CHECK(has(refusal(dead, runs), "was killed; `troupe resume`"));
+  CHECK(has(refusal(alone, runs), "cannot be operated"));
+  CHECK(has(refusal(over, runs), "no process works on this run"));
+  CHECK(has(refusal(folder / "none", runs), "there is no such run"));
+  CHECK(find_run_with_logs({}, runs) == old);
+  CHECK(find_run_with_logs(over, runs) == over);
+}
+
+TEST_CASE("A rotated file holds the newest lines and never more than twice its bound") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "a.log";
+  std::uintmax_t most = 0;
+  for (int life = 0; life < 2; ++life) { // it continues where it was
+    RotatedFile file(path, 100);
+    for (int i = 0; i < 50; ++i) {
+      file.write("line " + std::to_string(50 * life + i));
+      most = std::max(most, fs::file_size(path));
+    }
+  }
+  CHECK(most <= 100);
+  CHECK(fs::file_size(folder / "a.log.1") <= 100);
+  CHECK(has(read_text(path), "line 99\n"));
+  CHECK(has(read_text(folder / "a.log.1") + read_text(path), "line 88\nline 89\nline 90\n"));
+  RotatedFile file(path, 100);
+  file.write(std::string(1000, 'x'));
+  CHECK(fs::file_size(path) <= 100);
+  RotatedFile nowhere(folder / "none" / "a.log", 100);
+  nowhere.write("lost");
+}
+
+TEST_CASE("Logs of head, nodes and roles come by time, chosen by role and node") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path();
+  fs::create_directories(run / "logs");
+  const std::string t = "2026-11-21T10:00:0";
+  append(run / "log.txt", t + "1Z info training\n" + t + "5Z warning slow\n");
+  append(run / "nodes.log", t + "2Z n-0: node: joined\n");
+  append(role_log(run, "environment", 3), t + "3Z n-1: no camera\n" + t + "6Z n-0: half a li");
+  append(role_log(run, "learner", 0), t + "4Z n-0: hot\n");
+  append(run / "logs" / "learner-x.log", "not ours\n");
+  const auto all = [&](const std::string& role, const std::string& node) {
+    return said(RunLogs(run, {.role = role, .node = node}).read());
+  };
+  CHECK(all("", "")
+        == "head|info training\nnode n-0|node: joined\nenvironment/3 on n-1|no camera\n"
+           "learner/0 on n-0|hot\nhead|warning slow\n");
+  CHECK(all("head", "") == "head|info training\nhead|warning slow\n");
+  CHECK(all("environment", "") == "environment/3 on n-1|no camera\n");
+  CHECK(all("environment/3", "") == "environment/3 on n-1|no camera\n");
+  CHECK(all("environment/2", "").empty());
+  CHECK(all("", "n-0") == "node n-0|node: joined\nlearner/0 on n-0|hot\n");
+  CHECK(all("learner", "n-1").empty());
+  CHECK_THROWS_AS(RunLogs(run, {.role = "actor", .node = ""}), std::invalid_argument);
+}
+
+TEST_CASE("Logs are followed over new files, halves of lines and a rotation, nothing twice") {
+  const TemporaryFolder folder;
+  const fs::path run = folder.path();
+  fs::create_directories(run / "logs");
+  RunLogs logs(run, {});
+  CHECK(logs.read().empty());
+  const fs::path path = role_log(run, "replay", 0);
+  const std::string t = "2026-11-21T10:00:00Z head: ";
+  append(path, t + "one\n" + t + "tw");
+  CHECK(said(logs.read()) == "replay/0 on head|one\n");
+  append(path, "o\n" + t + "three\n");
+  CHECK(said(logs.read()) == "replay/0 on head|two\nreplay/0 on head|three\n");
+  append(path, t + "four\n");
+  fs::rename(path, path.string() + ".1");
+  append(path, t + "five\n");
+  CHECK(said(logs.read()) == "replay/0 on head|four\nreplay/0 on head|five\n");
+  CHECK(logs.read().empty());
+  CHECK(said(RunLogs(run, {}).read())
+        == "replay/0 on head|one\nreplay/0 on head|two\nreplay/0 on head|three\n"
+           "replay/0 on head|four\nreplay/0 on head|five\n");
+}
+
+TEST_CASE("A status is a table for people and one object for programs") {
+  actors::wire::RunStatus status;
+  status.mutable_head()->set_phase("training");
+  status.mutable_head()->set_folder("/runs/a/1");
+  status.mutable_head()->set_still(31);
+  auto& failure = *status.mutable_head()->add_failures();
+  failure.set_age(65);
+  failure.set_text("replay actor 0 died: it was killed");
+  status.mutable_counters()->set_updates(12);
+  status.mutable_counters()->set_replay_failed_spills(7);
+  status.mutable_counters()->set_episode_return(std::nan(""));
+  status.mutable_supervisor()->set_restarts_allowed(3);
+  auto& node = *status.mutable_supervisor()->add_nodes();
+  node.set_name("n-0");
+  node.set_there(true);
+  auto& process = *status.mutable_supervisor()->add_processes();
+  process.set_role("environment");
+  process.set_index(3);
+  process.set_node("n-0");
+  process.set_process(4711);
+  process.set_state("up");
+  process.set_restarts(2);
+  status.add_waits("learner 0: waits for samples of replay 2");
+  const auto text = status_text(place("2026-11-21T10:00:00Z"), status);
+  for (const char* part :
+       {"/runs/a/1", "nothing has moved for 31 s", "10.0.0.1:4242, TLS", "12 updates",
+        "7 failed spills", "environment/3  n-0   4711  up", "2 of 3",
+        "learner 0: waits for samples of replay 2", "1 min 05 s ago: replay actor 0 died"}) {
+    CAPTURE(part);
+    CAPTURE(text);
+    CHECK(has(text, part));
+  }
+  const auto told = nlohmann::json::parse(status_json(place("2026-11-21T10:00:00Z"), status));
+  CHECK(told["processes"][0]["process"] == 4711);
+  CHECK(told["nodes"][0]["up"] == true);
+  CHECK(told["counters"]["episode_return"].is_null());
+  CHECK(told["counters"]["replay_failed_spills"] == 7);
+  CHECK(told["waits"][0] == "learner 0: waits for samples of replay 2");
+  CHECK(told["failures"][0]["seconds_ago"] == 65);
+}
+
+TEST_CASE("A screen shows its lines and columns of a text, whole characters only") {
+  CHECK(cut_to_screen("abc\ndefg\nhi\n", 2, 3) == "abc\ndef\n");
+  CHECK(cut_to_screen("…….\n", 5, 2) == "……\n");
+  CHECK(cut_to_screen("", 5, 2).empty());
+}

@@ -1,0 +1,229 @@
+#include "tests/experiments/commands/program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/run_folder/run_folder.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+TEST_CASE("Every command has help with an example, and help is no mistake") {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"train", "--help"},
+                                             {"resume", "--help"},
+                                             {"evaluate", "--help"},
+                                             {"list", "--help"},
+                                             {"doctor", "--help"},
+                                             {"bench", "--help"},
+                                             {"check", "golden", "--help"},
+                                             {"check", "likeness", "--help"},
+                                             {"replay", "--help"},
+                                             {"replay", "serve", "--help"},
+                                             {"replay", "info", "--help"},
+                                             {"keys", "--help"},
+                                             {"keys", "new", "--help"},
+                                             {"keys", "show", "--help"},
+                                             {"keys", "cluster", "--help"},
+                                             {"keys", "rotate", "--help"},
+                                             {"keys", "check", "--help"},
+                                             {"render", "--help"},
+                                             {"actor", "--help"},
+                                             {"launch", "--help"},
+                                             {"node", "--help"},
+                                             {"status", "--help"},
+                                             {"top", "--help"},
+                                             {"logs", "--help"},
+                                             {"stop", "--help"},
+                                             {"scale", "--help"},
+                                             {"restart", "--help"},
+                                             {"transparent", "--help"}}) {
+    CAPTURE(words[0]);
+    const Outcome outcome = run_troupe(words);
+    CHECK(outcome.exit_code == 0);
+    CHECK(has(outcome.output, "Example: troupe "));
+  }
+  CHECK(run_troupe({"--version"}).exit_code == 0);
+  CHECK_FALSE(has(run_troupe({"--help"}).output, "  actor "));
+}
+
+TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "bad.textproto") << "environment { task: \"cartpole_balanc\" }";
+  struct Mistake {
+    std::vector<std::string> words;
+    std::string part; // of the last line
+  };
+  const std::string here = folder.path().string();
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{}, "troupe --help"},
+           {{"trian"}, "troupe --help"},
+           {{"train"}, "quickstart"},
+           {{"train", "quickstrat"}, "did you mean quickstart"},
+           {{"train", "bad.textproto"}, "did you mean cartpole_balance"},
+           {{"train", "quickstart", "--set", "replay.shard=2"}, "replay.shards"},
+           {{"train", "quickstart", "--set", "replay.shards=0"}, "from 1 to 64"},
+           {{"train", "quickstart", "--minutes", "-3"}, "--minutes"},
+           {{"train", "quickstart", "--colour"}, "--colour"},
+           {{"resume", "none"}, "there is no such run"},
+           {{"resume", here}, "is no run's folder"},
+           {{"evaluate", "none"}, "there is no such run"},
+           {{"evaluate", here, "--episodes", "0"}, "--episodes"},
+           {{"list", "colours"}, "colours"},
+           {{"bench", "nothing"}, "must be one of"},
+           {{"check"}, "troupe check --help"},
+       }) {
+    const Outcome outcome = run_troupe(mistake.words, folder.path());
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(has(outcome.last_line, "troupe: "));
+    CHECK(has(outcome.last_line, mistake.part));
+  }
+  CHECK_FALSE(fs::exists(folder.path() / "runs")); // no mistake left anything behind
+}
+
+TEST_CASE("What fails for another reason than a mistake ends with 1") {
+  const TemporaryFolder folder;
+  CHECK(run_troupe({"check", "golden", "none"}, folder.path()).exit_code == 1);
+  std::ofstream(folder.path() / "file") << "";
+  const Outcome outcome =
+      run_troupe({"train", "cartpole_swingup", "--runs", "file"}, folder.path());
+  CHECK(outcome.exit_code == 1);
+  CHECK(has(outcome.last_line, "--runs"));
+}
+
+TEST_CASE("list names environments, keys, experiments and benches, for people and as JSON") {
+  const std::string environments = run_troupe({"list", "environments"}).output;
+  CHECK(has(environments, "\nwalker_walk "));
+  CHECK(has(environments, " benchmarking "));
+  CHECK(has(environments, " orientations[14] height[] velocity[9]\n"));
+  const std::string ant = run_troupe({"list", "environments", "Ant-v5"}).output;
+  CHECK(has(ant, "  option       healthy_z_range=0.2,1\n"));
+  CHECK(has(ant, "  action       7: -1 to 1\n"));
+  CHECK(has(run_troupe({"list", "environments", "Ant-v6"}).last_line, "Ant-v5"));
+  CHECK(run_troupe({"list", "keys", "seed"}).exit_code == 2);
+  CHECK(has(run_troupe({"list", "keys"}).output, "replay.shards = 1\n"));
+  CHECK(has(run_troupe({"list", "experiments"}).output, "quickstart "));
+  const json tasks = json::parse(run_troupe({"list", "environments", "--json"}).output);
+  const auto cheetah = std::find_if(tasks.begin(), tasks.end(), [](const json& task) {
+    return task.at("name") == "cheetah_run";
+  });
+  REQUIRE(cheetah != tasks.end());
+  CHECK(cheetah->at("action_size") == 6);
+  CHECK(cheetah->at("episode_steps") == 1000);
+  CHECK(cheetah->at("observations").at(0).at("shape") == json::array({8}));
+  CHECK(cheetah->at("tags") == json::array({"benchmarking"}));
+  const json keys = json::parse(run_troupe({"list", "keys", "--json"}).output);
+  CHECK(keys.size() > 50);
+  CHECK(keys.at(0).contains("help"));
+  CHECK(json::parse(run_troupe({"list", "experiments", "--json"}).output).size() >= 7);
+  CHECK(json::parse(run_troupe({"list", "benches", "--json"}).output).is_array());
+}
+
+TEST_CASE("doctor names every version and the machine, and fails where runs cannot be written") {
+  const TemporaryFolder folder;
+  const json findings = json::parse(run_troupe({"doctor", "--json"}, folder.path()).output);
+  std::vector<std::string> names;
+  for (const json& finding : findings) {
+    names.push_back(finding.at("name"));
+    CHECK_FALSE(finding.at("text").get<std::string>().empty());
+  }
+  for (const char* name : {"LibTorch", "MuJoCo", "CAF", "ZeroMQ", "Protobuf", "CPU", "memory",
+                           "OpenGL", "models", "NCCL", "runs folder"}) {
+    CAPTURE(name);
+    CHECK(std::find(names.begin(), names.end(), name) != names.end());
+  }
+  std::ofstream(folder.path() / "file") << "";
+  const Outcome bad = run_troupe({"doctor", "--runs", "file"}, folder.path());
+  CHECK(bad.exit_code == 1);
+  CHECK(has(bad.last_line, "cannot be written"));
+  CHECK(run_troupe({"doctor", "--models", "nowhere"}, folder.path()).exit_code == 1);
+}
+
+TEST_CASE("Keys are made for their owner's eyes, shown without the secret, and never replaced") {
+  const TemporaryFolder folder;
+  const Outcome made = run_troupe({"keys", "new", "here/keys"}, folder.path());
+  CHECK(made.exit_code == 0);
+  const auto secret = folder.path() / "here/keys/troupe.secret";
+  CHECK((std::filesystem::status(secret).permissions() & std::filesystem::perms(077))
+        == std::filesystem::perms::none);
+  const std::string shown =
+      run_troupe({"keys", "show", "here/keys/troupe.public"}, folder.path()).last_line;
+  CHECK(shown == made.last_line);
+  CHECK(run_troupe({"keys", "show", secret.string()}).last_line == shown);
+  const Outcome again = run_troupe({"keys", "new", "here/keys"}, folder.path());
+  CHECK(again.exit_code == 2);
+  CHECK(has(again.last_line, "is not replaced"));
+  CHECK(has(run_troupe({"keys", "show", "nowhere"}, folder.path()).last_line, "troupe keys new"));
+}
+
+TEST_CASE("A deployment's keys are made, shown, checked and rotated, and no secret is printed") {
+  const TemporaryFolder folder;
+  const fs::path keys = folder.path() / "lab";
+  std::string printed;
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "keys");
+    const Outcome outcome = run_troupe(words, folder.path());
+    printed += outcome.output;
+    return outcome;
+  };
+  const auto secrets = [&] { // every long word of the files that are secret, as it may be printed
+    std::vector<std::string> found;
+    for (const char* name : {"ca.key", "node.pem", "curve.secret", "token"}) {
+      std::istringstream text(read_text(keys / name));
+      bool is_secret = std::string(name) != "node.pem"; // its first part is a certificate
+      for (std::string word; text >> word;) {
+        is_secret = is_secret || word == "PRIVATE";
+        if (is_secret && word.size() >= 40)
+          found.push_back(word);
+      }
+    }
+    return found;
+  };
+  CHECK(run({"check", "lab"}).exit_code == 2);
+  CHECK(has(run({"check", "lab"}).last_line, "troupe keys cluster"));
+  CHECK(run({"cluster", "lab", "--days", "30"}).exit_code == 0);
+  CHECK(run({"check", "lab"}).exit_code == 0);
+  std::vector<std::string> secret = secrets();
+  CHECK(secret.size() >= 6);
+  const Outcome again = run({"cluster", "lab"});
+  CHECK(again.exit_code == 2);
+  CHECK(has(again.last_line, "is not replaced"));
+  CHECK(has(run({"show", "lab"}).output, "sha256"));
+  CHECK(run({"rotate", "lab", "--grace-hours", "1"}).exit_code == 0);
+  CHECK(has(run({"show", "lab"}).output, "curve.retired"));
+  CHECK(run({"rotate", "lab", "--days", "0"}).exit_code == 2);
+  for (const std::string& word : secrets())
+    secret.push_back(word);
+  fs::permissions(keys / "token", fs::perms(0644));
+  const Outcome open = run({"check", "lab"});
+  CHECK(open.exit_code == 2);
+  CHECK(has(open.last_line, "chmod 600"));
+  for (const std::string& word : secret)
+    CHECK_FALSE(has(printed, word));
+}
+
+TEST_CASE("A run without a checkpoint, or in use, is not resumed, and stays as it was") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& name) {
+    return RunFolder::create(folder.path(), name, UtcTime{},
+                             "environment { task: \"cartpole_balance\" } name: \"x\"");
+  };
+  const fs::path free = run("free").path();
+  const Outcome none = run_troupe({"resume", free.string()});
+  CHECK(none.exit_code == 2);
+  CHECK(has(none.last_line, "has no complete checkpoint"));
+  CHECK_FALSE(fs::exists(free / "metrics.csv"));
+  const RunFolder held = run("held");
+  const Outcome used = run_troupe({"resume", held.path().string()});
+  CHECK(used.exit_code == 1);
+  CHECK(has(used.last_line, "another process works on this run"));
+}

@@ -1,0 +1,146 @@
+#include "tests/experiments/commands/program.hpp"
+
+#include "tests/doctest_torch.hpp"
+
+#include "actors/run/run.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/config/plan.hpp"
+#include "experiments/sweeps/sweep.hpp"
+#include "tests/experiments/commands/small_run.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
+}
+
+std::vector<std::string> sweep_small(const std::vector<std::string>& more) {
+  std::vector<std::string> words = {TROUPE_BINARY_DIR "/troupe", "sweep", "small.textproto"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Outcome run(const SmallRun& place, const std::vector<std::string>& words) {
+  Program program(words, place.folder.path());
+  const int exit_code = program.wait();
+  return {exit_code, program.output(), program.last_line()};
+}
+
+} // namespace
+
+TEST_CASE("A sweep is stopped by a signal, goes on with the same command, and repeats nothing") {
+  const SmallRun place;
+  const std::vector<std::string> words =
+      sweep_small({"--seeds", "1,2,3", "--jobs", "2", "--set", "stop.environment_steps=6000"});
+  Program program(words, place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "is done"); }));
+  program.send(SIGINT);
+  CHECK(program.wait() == 0);
+  CAPTURE(program.output());
+  CHECK(program.last_line() == "troupe: stopped by a signal; the same command continues");
+  const std::size_t done = count(program.output(), " is done");
+  CHECK(done >= 1);
+
+  const Outcome rest = run(place, words);
+  CAPTURE(rest.output);
+  CHECK(rest.exit_code == 0);
+  CHECK(count(rest.output, " is done") == 3 - done); // some ends may fall together
+  CHECK(has(rest.output, "small       3 of 3  evaluation_return"));
+  const fs::path sweep = place.folder / "runs/small_sweep";
+  for (const char* seed : {"1", "2", "3"}) {
+    CAPTURE(seed);
+    const fs::path part = sweep / ("small_seed=" + std::string(seed));
+    CHECK(fs::is_regular_file(part / "result.json"));
+    CHECK_FALSE(fs::exists(part / "result.partial"));
+    const auto begun = std::distance(fs::directory_iterator(part / "small"), {});
+    CHECK(begun <= 2); // stopped before its first checkpoint: from the beginning
+  }
+  CHECK(count(read_text(sweep / "sweep.csv"), ",done,") == 3);
+  CHECK(count(read_text(sweep / "curves.csv"), "small_seed=2,") >= 2);
+  CHECK(has(read_text(sweep / "report.html"), "<svg"));
+
+  const Outcome again = run(place, words);
+  CHECK(again.exit_code == 0);
+  CHECK_FALSE(has(again.output, "starts"));
+  // More seeds are more runs of the same sweep; other values are another sweep.
+  auto more = words;
+  more[4] = "1,4";
+  const Outcome wider = run(place, more);
+  CAPTURE(wider.output);
+  CHECK(wider.exit_code == 0);
+  CHECK(count(wider.output, " starts") == 1);
+  auto other = words;
+  other.insert(other.end(), {"--set", "replay.n_step=2"});
+  const Outcome refused = run(place, other);
+  CHECK(refused.exit_code == 2);
+  CHECK(has(refused.last_line, "was begun with other values"));
+}
+
+TEST_CASE("A run that fails is told by its own last words, and the others are trained") {
+  const SmallRun place;
+  const Outcome failed =
+      run(place, sweep_small({"--name", "bad", "--vary", "d4pg.reward_scale=1,1e300"}));
+  CAPTURE(failed.output);
+  CHECK(failed.exit_code == 1);
+  CHECK(has(failed.last_line, "troupe: 1 of 2 runs failed; small_reward_scale=1e300_seed=1: "));
+  CHECK(has(failed.output, "small_reward_scale=1      1 of 1"));
+  CHECK(count(failed.output, "; once more") == 1);
+  CHECK(count(failed.output, "small_reward_scale=1e300_seed=1 failed: ") == 2);
+  const Outcome mistaken = run(place, sweep_small({"--vary", "replay.n_step=0"}));
+  CHECK(mistaken.exit_code == 2);
+  CHECK_FALSE(fs::exists(place.folder / "runs/small_sweep"));
+  const Outcome nowhere = run(place, sweep_small({"--set", "environment.models=/nowhere"}));
+  CHECK(nowhere.exit_code == 2);
+  CHECK(has(nowhere.last_line, "(run small_seed=1)"));
+  const Outcome apart =
+      run(place, sweep_small({"--vary", "learner.strategy=multi_worker,backup_workers"}));
+  CHECK(apart.exit_code == 2);
+  CHECK(has(apart.last_line, "backup_workers 1 must be fewer than the replicas, 1"));
+  CHECK(has(apart.last_line, "(run small_strategy=backup_workers_seed=1)"));
+  CHECK_FALSE(fs::exists(place.folder / "runs/small_sweep"));
+}
+
+TEST_CASE("The sweeps that come with the program name runs whose keys go together") {
+  const fs::path configs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
+  for (const auto& entry : fs::directory_iterator(configs / "sweeps")) {
+    const std::string source = entry.path().string();
+    for (const SweepRun& one :
+         plan_sweep(parse_sweep(read_config_file(source), source), source, {configs})) {
+      CAPTURE(one.name);
+      CHECK(error_of([&] { actors::check_run(plan_run(one.experiment), false); }) == "");
+    }
+  }
+}
+
+TEST_CASE("A dry run names its runs as commands, and a sweep of experiments needs no file") {
+  const SmallRun place;
+  const Outcome dry = run(place, sweep_small({"walker_walk", "--seeds", "5", "--dry-run"}));
+  CAPTURE(dry.output);
+  CHECK(dry.exit_code == 0);
+  CHECK(has(dry.output, "small_seed=5: troupe train small.textproto --set seed=5\n"));
+  CHECK(has(dry.output, "walker_walk_seed=5: troupe train "));
+  CHECK_FALSE(fs::exists(place.folder / "runs"));
+  const Outcome nine = run(place, {TROUPE_BINARY_DIR "/troupe", "sweep", "d4pg_nine", "--dry-run"});
+  CHECK(count(nine.output, "troupe train ") == 18);
+}
+
+TEST_CASE("A second signal kills the runs, and the sweep can still go on") {
+  const SmallRun place;
+  const auto words = sweep_small({"--set", "stop.environment_steps=100000000"});
+  Program program(words, place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "starts"); }));
+  program.send(SIGTERM);
+  program.send(SIGINT);
+  CHECK(program.wait() == 130);
+  const Outcome other =
+      run(place, sweep_small({"--name", "next", "--set", "stop.environment_steps=2500"}));
+  CHECK(other.exit_code == 0);
+}

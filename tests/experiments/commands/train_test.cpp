@@ -1,0 +1,137 @@
+#include "tests/experiments/commands/program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/report/curve.hpp"
+#include "experiments/report/video.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+#include "tests/experiments/commands/small_run.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+json last_json(const std::string& output) {
+  return json::parse(
+      output.substr(output.rfind("\n{") == std::string::npos ? 0 : output.rfind("\n{")));
+}
+
+} // namespace
+
+TEST_CASE("A run leaves everything that was promised, and its policy can be played and filmed") {
+  const SmallRun place;
+  Program program(train_small({"--json"}), place.folder.path());
+  const int exit_code = program.wait();
+  CAPTURE(program.output());
+  REQUIRE(exit_code == 0);
+  const json summary = last_json(program.output());
+  CHECK(summary.at("environment_steps").get<int>() >= 2500);
+  CHECK(summary.at("returns").size() == 2);
+  CHECK(summary.at("error") == "");
+  const fs::path run = place.only_run();
+  for (const char* file :
+       {"config.textproto", "metrics.csv", "log.txt", "report.html", "curve.svg"}) {
+    CAPTURE(file);
+    CHECK(fs::file_size(run / file) > 100);
+  }
+  CHECK(read_curve(run / "metrics.csv").size() >= 2);
+  CHECK(complete_checkpoints(run).size() >= 1);
+
+  const Outcome played = run_troupe({"evaluate", run.string(), "--episodes", "2", "--json"});
+  CAPTURE(played.output);
+  REQUIRE(played.exit_code == 0);
+  // The same parameters and seeds as the run's own last evaluation.
+  CHECK(last_json(played.output).at("returns") == summary.at("returns"));
+
+  const Outcome bad = run_troupe({"evaluate", run.string(), "--step", "1"});
+  CHECK(bad.exit_code == 2);
+  CHECK(has(bad.last_line, "has no complete checkpoint 1; there are "));
+}
+
+TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and resume goes on") {
+  const SmallRun place;
+  Program program(train_small({"--set", "stop.environment_steps=100000000"}), place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "evaluation: "); }));
+  program.send(SIGINT);
+  const int exit_code = program.wait();
+  CAPTURE(program.output());
+  REQUIRE(exit_code == 0);
+  CHECK(has(program.output(), "stopping after a checkpoint"));
+  CHECK(has(program.output(), "interrupted"));
+  const fs::path run = place.only_run();
+  const auto before = find_checkpoint(run).updates;
+  CHECK(before > 0);
+
+  Program resumed({TROUPE_BINARY_DIR "/troupe", "resume", run.string(), "--json"});
+  REQUIRE(resumed.read_until([](const std::string& text) { return has(text, "evaluation: "); }));
+  resumed.send(SIGTERM);
+  REQUIRE(resumed.wait() == 0);
+  CHECK(last_json(resumed.output()).at("updates").get<std::int64_t>() > before);
+}
+
+TEST_CASE("A second signal ends a run at once with 130") {
+  const SmallRun place;
+  Program program(train_small({"--set", "stop.environment_steps=100000000"}), place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "steps/s"); }));
+  program.send(SIGINT);
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "stopping after"); }));
+  program.send(SIGINT);
+  const int exit_code = program.wait();
+  // The run may have ended between the two.
+  CHECK((exit_code == 130 || exit_code == 0));
+}
+
+TEST_CASE("A checkpoint that is cut short is refused in one line, and stays as it was") {
+  const SmallRun place;
+  Program program(train_small({}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  const fs::path file = find_checkpoint(place.only_run()).path / "learner.safetensors";
+  const auto size = fs::file_size(file) / 2;
+  fs::resize_file(file, size);
+  for (const char* command : {"evaluate", "resume"}) {
+    CAPTURE(command);
+    const Outcome outcome = run_troupe({command, place.only_run().string()});
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 1);
+    CHECK(has(outcome.last_line, "learner.safetensors"));
+    CHECK(fs::file_size(file) == size);
+  }
+}
+
+TEST_CASE("A run continues from the checkpoint before one of which a bit is wrong, and says so") {
+  const SmallRun place;
+  Program program(train_small({}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  for (const char* part : {"learner.safetensors", "replay/shard-0/segment-1"}) {
+    const std::string name = part;
+    CAPTURE(name);
+    const fs::path sound = find_checkpoint(place.only_run()).path;
+    const fs::path newer = sound.parent_path() / "999999";
+    fs::copy(sound, newer, fs::copy_options::recursive);
+    std::string bytes = read_text(newer / part);
+    bytes[bytes.size() / 2] ^= 1;
+    std::ofstream(newer / part, std::ios::binary) << bytes;
+    const Outcome outcome = run_troupe({"resume", place.only_run().string()});
+    CAPTURE(outcome.output);
+    CHECK(outcome.exit_code == 0);
+    CHECK(has(outcome.output, part));
+    CHECK(has(outcome.output, "continuing from the one before it"));
+    fs::remove_all(newer);
+  }
+}
+
+TEST_CASE("With --processes the same run does the same work, and no process outlives it") {
+  const SmallRun place;
+  Program program(train_small({"--processes", "--json"}), place.folder.path());
+  const int exit_code = program.wait(); // reads to the end: no child holds the pipe open any more
+  CAPTURE(program.output());
+  REQUIRE(exit_code == 0);
+  CHECK_FALSE(has(program.output(), "***")); // CAF's complaints about its settings
+  CHECK(last_json(program.output()).at("returns").size() == 2);
+}

@@ -1,0 +1,89 @@
+#include "tests/doctest_torch.hpp"
+
+#include "experiments/config/config.hpp"
+#include "experiments/config/plan.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+const fs::path kConfigs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
+}
+
+TEST_CASE("Every experiment that comes with the program is complete and keeps to every rule") {
+  const auto names = config_names({kConfigs});
+  CHECK(names.size() >= 31);
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    const fs::path file = find_config(name, {kConfigs});
+    const Experiment experiment = load_experiment(file);
+    CHECK(experiment.name() == name);
+    const std::string text = read_text(file);
+    CHECK(text.starts_with("# "));
+    CHECK(text.find("#   troupe train " + name + "\n") != std::string::npos); // how it is run
+  }
+}
+
+TEST_CASE("A plan has every value of its experiment") {
+  const Experiment e =
+      load_experiment(kConfigs / "quickstart.textproto",
+                      {"seed=9", "learner.replicas=2", "learner.backend=GLOO",
+                       "environment.pixels.camera=lookatcart", "environment.pixels.renderer=OSMESA",
+                       "checkpoint.replay=false", "environment.models=here"});
+  const troupe::actors::RunConfig plan = plan_run(e);
+  CHECK(plan.seed == 9);
+  CHECK(plan.environment.task == "cartpole_balance");
+  REQUIRE(plan.environment.pixels.has_value());
+  CHECK(plan.environment.pixels->height == 64);
+  CHECK(plan.environment.pixels->grey);
+  CHECK_FALSE(plan.environment.pixels->effects);
+  CHECK(plan.environment.pixels->camera == "lookatcart");
+  CHECK(plan.environment.pixels->renderer == troupe::env::RendererKind::opengl);
+  CHECK(plan.environment.pixels->gl == troupe::env::GlBackend::osmesa);
+  CHECK(plan.environment.models == "here");
+  CHECK(plan.environment.frame_stack == 3);
+  CHECK(plan.environment.action_repeat == 8);
+  CHECK(plan.agent.policy_layers == std::vector<std::int64_t>{256, 256});
+  CHECK(plan.agent.reward_scale == 0.125);
+  CHECK(plan.agent.value_maximum == 33.3);
+  CHECK(plan.agent.policy_learning_rate == 5e-4);
+  CHECK(plan.agent.critic_learning_rate == 1e-3);
+  CHECK_FALSE(plan.agent.layer_norm);
+  CHECK(plan.agent.batch_size == 128);
+  CHECK(plan.replay.shards == 2);
+  CHECK(plan.replay.samples_per_insert == 64);
+  CHECK(plan.replay.n_step == 3);
+  CHECK(plan.replay.discount == 0.97);
+  CHECK(plan.learner.replicas == 2);
+  CHECK(plan.learner.backend == "gloo");
+  CHECK(plan.actors.noise_start == 1.0);
+  CHECK(plan.actors.noise_end == 0.1);
+  CHECK(plan.actors.noise_steps == 7000);
+  CHECK(plan.stop.minutes == 5);
+  CHECK(plan.stop.evaluation_return == 900);
+  CHECK_FALSE(plan.checkpoint.replay);
+}
+
+TEST_CASE("The defaults of a file are the defaults of a plan") {
+  const auto plan = plan_run(parse_experiment("environment { task: \"cartpole_balance\" }", "x"));
+  const troupe::actors::RunConfig defaults;
+  CHECK(plan.agent.policy_layers == defaults.agent.policy_layers);
+  CHECK(plan.agent.critic_layers == defaults.agent.critic_layers);
+  CHECK(plan.agent.atoms == defaults.agent.atoms);
+  CHECK(plan.agent.batch_size == defaults.agent.batch_size);
+  CHECK(plan.agent.target_update == defaults.agent.target_update);
+  CHECK(plan.agent.encoder == defaults.agent.encoder);
+  CHECK(plan.agent.precision == defaults.agent.precision);
+  CHECK(plan.replay.capacity_items == defaults.replay.capacity_items);
+  CHECK(plan.replay.capacity_bytes == defaults.replay.capacity_bytes);
+  CHECK(plan.replay.samples_per_insert == defaults.replay.samples_per_insert);
+  CHECK(plan.learner.publish_period == defaults.learner.publish_period);
+  CHECK(plan.learner.backend == defaults.learner.backend);
+  CHECK(plan.actors.environment == defaults.actors.environment);
+  CHECK(plan.actors.restarts == defaults.actors.restarts);
+  CHECK(plan.evaluation.period == defaults.evaluation.period);
+  CHECK(plan.stop.environment_steps == defaults.stop.environment_steps);
+  CHECK(plan.checkpoint.minutes == defaults.checkpoint.minutes);
+}

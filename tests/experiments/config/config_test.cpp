@@ -1,0 +1,312 @@
+#include "experiments/config/config.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include "env/make/make.hpp"
+#include "experiments/config/keys.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+
+namespace {
+
+const std::string kGood = "environment { task: \"cartpole_balance\" }\n";
+
+std::string complaint_about(const std::string& text, const std::vector<std::string>& sets = {}) {
+  return error_of([&] { parse_experiment(text, "bad.textproto", sets); });
+}
+
+const std::string kPixels = "environment { task: \"cartpole_balance\" pixels { grey: true } }\n";
+
+struct Bad {
+  std::string text;
+  std::vector<std::string> parts; // of the message, in any order
+};
+
+const std::vector<Bad> kBadFiles = {
+    // unknown keys: position of the key, full name, nearest
+    {"shards: 2",
+     {"bad.textproto:1:1: ", "shards is not a key", "replay.shards", "troupe list keys"}},
+    {kGood + "replay {\n  shard: 2\n}",
+     {"bad.textproto:3:3: ", "replay.shard is not", "did you mean replay.shards"}},
+    {kGood + "replai { shards: 2 }",
+     {"bad.textproto:2:1: ", "replai is not a key", "did you mean replay"}},
+    {"environment { task: \"cartpole_balance\" pixels { hight: 64 } }",
+     {"bad.textproto:1:49: ", "environment.pixels.hight is not", "environment.pixels.height"}},
+    {kGood + "d4pg { n_step: 3 }", {"bad.textproto:2:8: ", "d4pg.n_step is not", "replay.n_step"}},
+    // wrong types
+    {kGood + "seed: \"one\"", {"bad.textproto:2:7: ", "seed is \"one\"", "a whole number"}},
+    {kGood + "seed: -1", {"bad.textproto:2:7: ", "seed is -1", "not negative"}},
+    {kGood + "seed: 1.5", {"bad.textproto:2:7: ", "seed is 1.5", "a whole number"}},
+    {kGood + "deterministic: maybe",
+     {"bad.textproto:2:16: ", "deterministic is maybe", "true or false"}},
+    {kGood + "replay { shards: 99999999999 }",
+     {"2:18: ", "replay.shards is 99999999999", "from 1 to 64"}},
+    {"environment { task: 5 }", {"1:21: ", "environment.task is 5", "a text in quotes"}},
+    {"environment: 5", {"1:14: ", "lines read `key: value` or `block { … }`"}},
+    // bad names of a choice
+    {kGood + "learner { backend: NCLL }",
+     {"2:20: ", "learner.backend is NCLL", "AUTO, THREADS, GLOO, NCCL and SHARED_MEMORY",
+      "did you mean NCCL"}},
+    {kGood + "learner { backend: gloo }", {"learner.backend is gloo", "did you mean GLOO"}},
+    {kGood + "d4pg { encoder: \"stride5\" }",
+     {"2:8: ", "d4pg.encoder is \"stride5\"", "one of \"stride4\" and \"drq\"",
+      "did you mean \"stride4\""}},
+    // out of range
+    {kGood + "replay {\n shards: 0 }", {"3:2: ", "replay.shards is 0", "from 1 to 64"}},
+    {kGood + "replay { discount: 1.5 }", {"2:10: ", "replay.discount is 1.5", "from 0 to 1"}},
+    {kGood + "replay { discount: nan }", {"replay.discount is nan", "a finite number"}},
+    {kGood + "d4pg { value_maximum: inf }", {"d4pg.value_maximum is inf", "a finite number"}},
+    {kGood + "replay { samples_per_insert: 0 }", {"replay.samples_per_insert is 0", "above 0"}},
+    {kGood + "replay { sampler: \"priorized\" }",
+     {"replay.sampler is \"priorized\"", "did you mean \"prioritized\""}},
+    {kGood + "replay { sampler: \"lifo\" }",
+     {"replay.max_times_sampled is 0", "the same item until it is removed"}},
+    {kGood + "replay { max_times_sampled: 4 samples_per_insert: 8 }",
+     {"replay.samples_per_insert is 8", "at most replay.max_times_sampled, 4"}},
+    {kGood + "d4pg { policy_layers: [256, 0] }", {"d4pg.policy_layers is 0", "from 1 to 65536"}},
+    // syntax
+    {kGood + "seed: 1\nseed: 2", {"bad.textproto:3:1: ", "seed is given a second time"}},
+    {"environment { task: \"cartpole_balance\"", {"bad.textproto:1:", "near environment.task"}},
+    {kGood + "seed 5", {"2:6: ", "near seed", "lines read"}},
+    {kGood + "= 5", {"2:1: "}},
+    {"environment { task: \"cartpole_balance }", {"bad.textproto:1:"}},
+    // tasks
+    {"", {"bad.textproto: ", "environment.task is missing", "troupe list environments"}},
+    {"environment { task: \"cartpole_balanse\" }",
+     {"1:15: ", "\"cartpole_balanse\"", "did you mean cartpole_balance"}},
+    {"environment { task: \"\" }", {"environment.task is missing"}},
+    // relations
+    {kGood + "d4pg { value_minimum: 5 value_maximum: 5 }",
+     {"2:8: ", "d4pg.value_minimum is 5", "below d4pg.value_maximum, 5"}},
+    {kGood + "learner { replicas: 3 }",
+     {"d4pg.batch_size is 256", "a multiple of learner.replicas, 3"}},
+    {kGood + "replay { capacity_items: 10 }",
+     {"replay.minimum_items is 1000", "at most replay.capacity_items, 10"}},
+    {kGood + "stop { environment_steps: 500 }",
+     {"replay.minimum_items is 1000", "at most 500", "nothing is ever learnt"}},
+    {kGood + "actors { random_steps: 2000000 }",
+     {"actors.random_steps is 2000000", "at most 1000000"}},
+    {kGood + "actors { noise_end: 0.5 }",
+     {"2:10: ", "actors.noise_end is 0.5", "at most actors.noise_start, 0.2"}},
+    {kGood + "replay { error_buffer: 8 }", {"replay.error_buffer is 8", "at least 256"}},
+    {"environment { task: \"cartpole_balance\" pixels { height: 27 } }",
+     {"environment.pixels.height is 27", "at least 28", "stride4"}},
+    {"environment { task: \"cartpole_balance\" pixels { height: 32 width: 32 } } d4pg { "
+     "shift_pixels: 32 }",
+     {"d4pg.shift_pixels is 32", "smaller than the picture, 32 x 32"}},
+    {kGood + "name: \"../up\"", {"2:1: ", "name is \"../up\"", "becomes a folder"}},
+};
+
+const std::vector<std::pair<std::string, std::vector<std::string>>> kBadSets = {
+    {"seed", {"--set seed: has no `=`"}},
+    {"=5", {"--set =5: has no `=`"}},
+    {"replay.shard=2", {"--set replay.shard=2: replay.shard is not a key", "replay.shards"}},
+    {"shards=2", {"shards is not a key", "replay.shards"}},
+    {"replay.shards.x=2", {"replay.shards.x is not a key"}},
+    {"replay..shards=2", {"is not a key"}},
+    {"replay.shards=two", {"replay.shards is two", "from 1 to 64"}},
+    {"replay.shards=2 seed: 5", {"replay.shards is 2 seed: 5"}},
+    {"replay.shards=0", {"--set replay.shards=0: replay.shards is 0", "from 1 to 64"}},
+    {"d4pg.policy_layers=256,x", {"d4pg.policy_layers is x", "a whole number"}},
+    {"d4pg.policy_layers=256,,256", {"d4pg.policy_layers is nothing"}},
+    {"learner.backend=MPI",
+     {"learner.backend is MPI", "AUTO, THREADS, GLOO, NCCL and SHARED_MEMORY"}},
+    {"environment.task=cheetah_rum",
+     {"--set environment.task=cheetah_rum: ", "did you mean cheetah_run"}},
+};
+
+} // namespace
+
+TEST_CASE(
+    "A bad experiment file is refused with position, key, value, rule and the nearest names") {
+  for (const Bad& bad : kBadFiles) {
+    CAPTURE(bad.text);
+    const std::string text = complaint_about(bad.text);
+    CAPTURE(text);
+    CHECK_FALSE(text.empty());
+    CHECK(text.find('\n') == std::string::npos);
+    for (const std::string& part : bad.parts) {
+      CAPTURE(part);
+      CHECK(text.find(part) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("A bad --set is refused and named as it was given") {
+  for (const auto& [assignment, parts] : kBadSets) {
+    CAPTURE(assignment);
+    const std::string text = complaint_about(kGood, {assignment});
+    CAPTURE(text);
+    for (const std::string& part : parts) {
+      CAPTURE(part);
+      CHECK(text.find(part) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("All broken rules are told, the first one first") {
+  try {
+    parse_experiment(kGood + "replay { shards: 0 discount: 2 }", "x", {"seed=1"});
+    FAIL("nothing was refused");
+  } catch (const ConfigError& error) {
+    REQUIRE(error.complaints().size() == 2);
+    CHECK(error.complaints()[0].find("replay.shards") != std::string::npos);
+    CHECK(error.complaints()[1].find("replay.discount") != std::string::npos);
+    CHECK(error.complaints()[0] == error.what());
+  }
+}
+
+TEST_CASE("--set reaches every key: its default is accepted and changes nothing") {
+  const std::string classifier = "data { path: \"scenes\" } classifier { }";
+  for (const Key& key : all_keys()) {
+    const bool of_data = key.name.starts_with("data.") || key.name.starts_with("classifier.");
+    const std::string text = of_data ? classifier
+                             : key.name.starts_with("sngan.")
+                                 ? "data { path: \"scenes\" } sngan { }"
+                                 : kPixels;
+    const Experiment plain = parse_experiment(text, "x");
+    if (key.name == "environment.task" || key.name == "name" || key.name == "data.path"
+        || key.name == "base") {
+      continue; // have no usable default
+    }
+    if (key.name == "environment.pixels.grey") {
+      continue; // is set already, to something else
+    }
+    CAPTURE(key.name);
+    const Experiment set = parse_experiment(text, "x", {key.name + "=" + default_text(*key.field)});
+    CHECK(google::protobuf::util::MessageDifferencer::Equals(plain, set));
+  }
+}
+
+TEST_CASE("An experiment on data has no block of an environment, and reads back as it was") {
+  const std::string text = "data { path: \"scenes\" epochs: 3 } classifier { model: \"mlp\" }";
+  const Experiment e = parse_experiment(text, "x", {"classifier.layers=32"});
+  CHECK_FALSE(e.has_environment());
+  CHECK_FALSE(e.has_replay());
+  CHECK_FALSE(e.has_d4pg());
+  CHECK_FALSE(e.has_actors());
+  CHECK(e.data().epochs() == 3);
+  CHECK(e.classifier().layers_size() == 1);
+  CHECK(google::protobuf::util::MessageDifferencer::Equals(
+      e, parse_experiment(resolved_text(e), "x")));
+  CHECK(parse_experiment(text + "deterministic: true", "x").classifier().precision() == "float32");
+  const auto refused = [](const std::string& bad, const std::vector<std::string>& sets = {}) {
+    return error_of([&] { parse_experiment(bad, "x", sets); });
+  };
+  CHECK(refused(text, {"replay.shards=2"}).find("replay is of runs in an environment")
+        != std::string::npos);
+  CHECK(refused(text + "sngan { }").find("sngan stands beside classifier") != std::string::npos);
+  CHECK(refused(kPixels + text.substr(0, text.find("classifier"))).find("nothing learns from data")
+        != std::string::npos);
+  CHECK(refused("classifier { }").find("data.path is missing") != std::string::npos);
+  CHECK(refused(text, {"learner.replicas=3"}).find("must be a multiple of learner.replicas")
+        != std::string::npos);
+  CHECK(refused(text, {"data.threads=3"}).find("data.prefetch is 2") != std::string::npos);
+}
+
+TEST_CASE("--set replaces a value, a list and a block, the last one wins") {
+  const Experiment e = parse_experiment(
+      kPixels + "d4pg { policy_layers: [1, 2, 3] }", "x",
+      {"d4pg.policy_layers=64,32", "seed=3", "seed=4", "environment.pixels.height=40",
+       "environment.task=\"walker_walk\"", "learner.backend=GLOO", "replay.discount=5e-1",
+       "environment.options=a=1,\"range=0.2,1\",b=2"});
+  CHECK(e.d4pg().policy_layers_size() == 2);
+  CHECK(e.d4pg().policy_layers(1) == 32);
+  CHECK(e.seed() == 4);
+  CHECK(e.environment().pixels().height() == 40);
+  CHECK(e.environment().pixels().grey());
+  CHECK(e.environment().task() == "walker_walk");
+  CHECK(e.learner().backend() == Learner::GLOO);
+  CHECK(e.replay().discount() == 0.5);
+  REQUIRE(e.environment().options_size() == 3);
+  CHECK(e.environment().options(0) == "a=1");
+  CHECK(e.environment().options(1) == "range=0.2,1");
+
+  const Experiment states = parse_experiment(kPixels, "x", {"environment.pixels="});
+  CHECK_FALSE(states.environment().has_pixels());
+  const Experiment block = parse_experiment(kGood, "x", {"environment.pixels={height: 50}"});
+  CHECK(block.environment().pixels().height() == 50);
+  CHECK(block.environment().pixels().width() == 84);
+}
+
+TEST_CASE("An experiment is complete after reading: lists and names are filled, pixels are not") {
+  const Experiment e = parse_experiment(kGood, "some/folder/mine.textproto");
+  CHECK(e.name() == "mine");
+  CHECK(e.d4pg().policy_layers_size() == 3);
+  CHECK(e.has_checkpoint());
+  CHECK(e.stop().has_minutes());
+  CHECK_FALSE(e.environment().has_pixels());
+  CHECK(parse_experiment(kGood + "deterministic: true", "x").d4pg().precision() == "float32");
+}
+
+TEST_CASE("The resolved text reads back into the same experiment") {
+  const std::vector<std::string> sets = {"replay.discount=0.1234567890123456789",
+                                         "d4pg.value_maximum=33.3", "seed=18446744073709551615",
+                                         "environment.models=a \"quoted\" \\ folder\xc3\xa9",
+                                         "d4pg.critic_layers=7"};
+  for (const std::string& text : {kGood, kPixels}) {
+    const Experiment first = parse_experiment(text, "x.textproto", sets);
+    const std::string resolved = resolved_text(first);
+    const Experiment second = parse_experiment(resolved, "config.textproto");
+    CHECK(google::protobuf::util::MessageDifferencer::Equals(first, second));
+    CHECK(resolved_text(second) == resolved);
+  }
+}
+
+TEST_CASE("Every key has help, and its default keeps to its rule") {
+  for (const Key& key : all_keys()) {
+    CAPTURE(key.name);
+    CHECK_FALSE(rule_of(*key.field).help().empty());
+    CHECK(find_key(key.name) == key.field);
+    CHECK_FALSE(rule_text(*key.field).empty());
+  }
+  CHECK(find_key("replay") != nullptr);
+  CHECK(find_key("") == nullptr);
+  CHECK(find_key("replay.") == nullptr);
+  CHECK(find_key("seed.seed") == nullptr);
+}
+
+TEST_CASE("A file that cannot be read is the user's mistake") {
+  const TemporaryFolder folder;
+  const auto message = [](const std::filesystem::path& path) {
+    return error_of([&] { load_experiment(path); });
+  };
+  CHECK(message(folder.path()).find("is a folder") != std::string::npos);
+  CHECK(message(folder.path() / "none").find("No such file") != std::string::npos);
+  std::ofstream(folder.path() / "large") << std::string((1 << 20) + 1, ' ');
+  CHECK(message(folder.path() / "large").find("larger than 1 MiB") != std::string::npos);
+}
+
+TEST_CASE("An experiment is found by path and by name, with the nearest names when it is not") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "swing.textproto") << kGood;
+  const std::vector<std::filesystem::path> folders = {folder.path() / "none", folder.path()};
+  CHECK(find_config("swing", folders) == folder.path() / "swing.textproto");
+  CHECK(find_config("swing.textproto", folders) == folder.path() / "swing.textproto");
+  CHECK(find_config((folder.path() / "swing.textproto").string(), {})
+        == folder.path() / "swing.textproto");
+  CHECK(config_names(folders) == std::vector<std::string>{"swing"});
+  CHECK(error_of([&] { find_config("swong", folders); })
+        == "swong: there is no such file and no experiment of this name; did you mean swing? "
+           "(`troupe list experiments` names them all)");
+  CHECK(error_of([&] {
+          find_config("zzzzzz", folders, {"sweep", "experiment"});
+        })
+        == "zzzzzz: there is no such file and no sweep or experiment of this name; did you mean "
+           "swing? (`troupe list "
+           "sweeps` and `troupe list experiments` name them all)");
+}
+
+TEST_CASE("Numbers are written as people write them") {
+  CHECK(number_text(1e9) == "1000000000");
+  CHECK(number_text(3e-4) == "0.0003");
+  CHECK(number_text(0) == "0");
+  CHECK(number_text(33.3) == "33.3");
+}

@@ -1,0 +1,113 @@
+#include "experiments/report/video.hpp"
+
+#include <doctest/doctest.h>
+
+#include <png.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "experiments/report/picture.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::uint8_t> plain(int width, int height, std::uint8_t r, std::uint8_t g,
+                                std::uint8_t b) {
+  std::vector<std::uint8_t> out;
+  for (int i = 0; i < width * height; ++i) {
+    out.insert(out.end(), {r, g, b});
+  }
+  return out;
+}
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("A video reads back with its size, frames, length and colours, of odd sizes too") {
+  const TemporaryFolder folder;
+  for (const auto& [width, height] : {std::pair{64, 48}, {33, 17}, {480, 480}}) {
+    CAPTURE(width);
+    const fs::path path = folder.path() / (std::to_string(width) + ".mp4");
+    VideoWriter writer(path, width, height, 25);
+    for (int i = 0; i < 50; ++i) {
+      writer.add(plain(width, height, 200, 100, 50));
+    }
+    writer.finish();
+    writer.finish(); // once is enough
+    CHECK(writer.frames() == 50);
+    const VideoInfo info = read_video(path);
+    CHECK(info.width == (width + 1) / 2 * 2);
+    CHECK(info.height == (height + 1) / 2 * 2);
+    CHECK(info.frames == 50);
+    CHECK(info.seconds == doctest::Approx(2).epsilon(0.02));
+    CHECK(info.codec == (writer.codec() == "libx264" ? "h264" : "mpeg4"));
+    CHECK(std::abs(info.mean_red - 200) < 8);
+    CHECK(std::abs(info.mean_green - 100) < 8);
+    CHECK(std::abs(info.mean_blue - 50) < 8);
+  }
+}
+
+TEST_CASE("A video that is not finished leaves no file") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "x.mp4";
+  {
+    VideoWriter writer(path, 32, 32);
+    writer.add(plain(32, 32, 0, 0, 0));
+  }
+  CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("A video that cannot be made says which and why") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "x.mp4";
+  CHECK(message_of([&] { VideoWriter(folder.path() / "none/x.mp4", 32, 32); }).find("No such file")
+        != std::string::npos);
+  CHECK(message_of([&] { VideoWriter(path, 1, 32); }).find("from 2 to 4096") != std::string::npos);
+  CHECK(message_of([&] { VideoWriter(path, 32, 32, std::nan("")); }).find("frames per second")
+        != std::string::npos);
+  CHECK(message_of([&] {
+          VideoWriter(path, 32, 32).add(std::vector<std::uint8_t>(5));
+        }).find("a frame has 5 bytes")
+        != std::string::npos);
+  CHECK(message_of([&] { VideoWriter(path, 32, 32).finish(); }).find("no frames")
+        != std::string::npos);
+  CHECK(message_of([&] { read_video(folder.path() / "none.mp4"); }).find("No such file")
+        != std::string::npos);
+}
+
+TEST_CASE("A picture reads back bit for bit") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "x.png";
+  std::vector<std::uint8_t> pixels(7 * 5 * 3);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<std::uint8_t>(i * 37);
+  }
+  write_png(path, 7, 5, pixels);
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  REQUIRE(png_image_begin_read_from_file(&image, path.c_str()) != 0);
+  CHECK(image.width == 7);
+  CHECK(image.height == 5);
+  image.format = PNG_FORMAT_RGB;
+  std::vector<std::uint8_t> back(PNG_IMAGE_SIZE(image));
+  REQUIRE(png_image_finish_read(&image, nullptr, back.data(), 0, nullptr) != 0);
+  CHECK(back == pixels);
+  CHECK(message_of([&] { write_png(path, 7, 4, pixels); }).find("has not 105 bytes")
+        != std::string::npos);
+  CHECK(message_of([&] { write_png("/nowhere/x.png", 7, 5, pixels); }).find("cannot be written")
+        != std::string::npos);
+}

@@ -1,0 +1,205 @@
+#include "tests/doctest_torch.hpp"
+
+#include <sys/resource.h>
+
+#include <cmath>
+#include <csignal>
+#include <limits>
+
+#include "experiments/report/curve.hpp"
+#include "experiments/report/recorder.hpp"
+#include "experiments/run_folder/event_file.hpp"
+#include "experiments/run_folder/events.pb.h"
+#include "experiments/run_folder/metrics_file.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+namespace actors = troupe::actors;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+const UtcTime kNow = UtcTime(std::chrono::seconds(1'795'255'200));
+
+std::string cell(const std::vector<std::vector<std::string>>& records, std::size_t row,
+                 const std::string& column) {
+  for (std::size_t i = 0; i < records[0].size(); ++i) {
+    if (records[0][i] == column) {
+      return records[row].at(i);
+    }
+  }
+  return "no such column";
+}
+
+template <typename T>
+T little_endian(const std::string& bytes, std::size_t at) {
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i) {
+    value |= static_cast<T>(static_cast<unsigned char>(bytes.at(at + i))) << (8 * i);
+  }
+  return value;
+}
+
+std::vector<Event> read_events(const fs::path& path) {
+  const std::string bytes = read_text(path);
+  std::vector<Event> events;
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto size = static_cast<std::size_t>(little_endian<std::uint64_t>(bytes, at));
+    REQUIRE(little_endian<std::uint32_t>(bytes, at + 8) == masked_crc32c(bytes.data() + at, 8));
+    REQUIRE(little_endian<std::uint32_t>(bytes, at + 12 + size)
+            == masked_crc32c(bytes.data() + at + 12, size));
+    REQUIRE(events.emplace_back().ParseFromString(bytes.substr(at + 12, size)));
+    at += 16 + size;
+  }
+  return events;
+}
+
+} // namespace
+
+TEST_CASE("A CSV record reads back whatever its fields hold") {
+  const std::vector<std::string> fields = {"plain", "", "a,b", "say \"no\"", "two\r\nlines", " "};
+  const auto records = read_csv(csv_record(fields) + csv_record({"second"}));
+  REQUIRE(records.size() == 2);
+  CHECK(records[0] == fields);
+  CHECK(records[1] == std::vector<std::string>{"second"});
+  CHECK_THROWS_AS(read_csv("\"open"), std::runtime_error);
+}
+
+TEST_CASE("metrics.csv has a row per report, the same columns always, and empty fields for NaN") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "metrics.csv";
+  actors::Progress progress;
+  progress.environment_steps = 800;
+  progress.updates = 50;
+  progress.replay_failed_spills = 7;
+  progress.episode_return = kNan;
+  progress.training_seconds = 0.1;
+  progress.learner = {{"critic_loss", 1.5}, {"unheard_of", 3}};
+  {
+    MetricsFile file(path);
+    file.progress(progress);
+    file.evaluation(
+        {.environment_steps = 800, .updates = 50, .training_seconds = 1, .returns = {10, 30}});
+    file.evaluation({.environment_steps = 900,
+                     .updates = 60,
+                     .training_seconds = 1,
+                     .returns = {},
+                     .final = true});
+  }
+  const auto records = read_csv(read_text(path));
+  REQUIRE(records.size() == 4);
+  for (const auto& record : records) {
+    CHECK(record.size() == MetricsFile::columns().size());
+  }
+  CHECK(cell(records, 1, "kind") == "progress");
+  CHECK(cell(records, 1, "environment_steps") == "800");
+  CHECK(cell(records, 1, "episode_return").empty());
+  CHECK(cell(records, 1, "replay_failed_spills") == "7");
+  CHECK(cell(records, 1, "training_seconds") == "0.1");
+  CHECK(cell(records, 1, "critic_loss") == "1.5");
+  CHECK(cell(records, 2, "kind") == "evaluation");
+  CHECK(cell(records, 2, "evaluation_return") == "20");
+  CHECK(cell(records, 2, "evaluation_return_min") == "10");
+  CHECK(cell(records, 2, "evaluation_return_max") == "30");
+  CHECK(cell(records, 3, "kind") == "final");
+  CHECK(cell(records, 3, "evaluation_return").empty());
+}
+
+TEST_CASE("metrics.csv goes on after a kill in the middle of a row, and refuses other columns") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "metrics.csv";
+  { MetricsFile(path).progress({}); }
+  std::ofstream(path, std::ios::app | std::ios::binary) << "progress,12,3";
+  { MetricsFile(path).progress({}); }
+  const auto records = read_csv(read_text(path));
+  REQUIRE(records.size() == 3);
+  CHECK(records[2].size() == MetricsFile::columns().size());
+  std::ofstream(path) << "a,b\r\n";
+  CHECK_THROWS_AS(MetricsFile{path}, std::runtime_error);
+  CHECK_THROWS_WITH_AS(MetricsFile("/dev/full").progress({}),
+                       "/dev/full: cannot be written: No space left on device", std::runtime_error);
+}
+
+TEST_CASE("CRC-32C has the values of RFC 3720") {
+  const std::string digits = "123456789";
+  CHECK(crc32c(digits.data(), digits.size()) == 0xE3069283U);
+  const std::string zeros(32, '\0');
+  CHECK(crc32c(zeros.data(), zeros.size()) == 0x8A9136AAU);
+  CHECK(crc32c("", 0) == 0);
+}
+
+TEST_CASE("An event file holds a version and every finite scalar with its step and time") {
+  const TemporaryFolder folder;
+  fs::path path;
+  {
+    EventFile file(folder.path(), kNow);
+    path = file.path();
+    file.scalars(kNow, 7, {{"a", 1.5}, {"b", kNan}, {"c", -2}});
+    file.scalars(kNow, 8, {{"b", kNan}});
+  }
+  CHECK(path.filename() == "events.out.tfevents.1795255200.troupe");
+  const auto events = read_events(path);
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].file_version() == "brain.Event:2");
+  CHECK(events[1].step() == 7);
+  CHECK(events[1].wall_time() == 1'795'255'200);
+  REQUIRE(events[1].summary().value_size() == 2);
+  CHECK(events[1].summary().value(0).tag() == "a");
+  CHECK(events[1].summary().value(1).simple_value() == -2);
+  CHECK(EventFile(folder.path(), kNow).path() != path); // a second one never overwrites
+}
+
+TEST_CASE("A recorder passes everything on, to the files and in whole lines to the screen") {
+  const TemporaryFolder folder;
+  const fs::path screen = folder.path() / "screen";
+  std::FILE* out = std::fopen(screen.c_str(), "w");
+  std::atomic<bool> stop = false;
+  {
+    Recorder recorder(
+        {.folder = folder.path(), .screen = out, .terminal = false, .now = [] { return kNow; }},
+        stop);
+    const auto callbacks = recorder.callbacks();
+    callbacks.progress({});
+    callbacks.evaluated({.environment_steps = 100, .returns = {1, 3}});
+    callbacks.evaluated({.environment_steps = 200, .returns = {5, 7}, .final = true});
+    callbacks.episode(50, 12.5, 1000);
+    callbacks.log("warning", "an actor died\nand was restarted");
+    CHECK(recorder.error().empty());
+  }
+  std::fclose(out);
+  CHECK_FALSE(stop);
+  CHECK(read_text(screen).find("evaluation: mean return 2.0 over 2 episodes") != std::string::npos);
+  CHECK(read_text(screen).find("final evaluation: mean return 6.0") != std::string::npos);
+  CHECK(read_text(folder.path() / "log.txt")
+            .find("2026-11-21T10:00:00Z warning an actor died and was restarted\n")
+        != std::string::npos);
+  CHECK(read_csv(read_text(folder.path() / "metrics.csv")).size() == 4);
+  const auto curve = read_curve(folder.path() / "metrics.csv");
+  REQUIRE(curve.size() == 2);
+  CHECK(curve[0].value == 2);
+  CHECK(curve[1].maximum == 7);
+}
+
+TEST_CASE("A disk that fills up stops the run and says so once") {
+  const TemporaryFolder folder;
+  fs::create_symlink("/dev/full", folder.path() / "log.txt"); // a log may be lost, a run goes on
+  std::atomic<bool> stop = false;
+  Recorder recorder({.folder = folder.path(), .now = [] { return kNow; }}, stop);
+  const auto callbacks = recorder.callbacks();
+  callbacks.progress({});
+  CHECK_FALSE(stop);
+  // From here on the CSV cannot grow: its folder's file size is limited for this process.
+  const rlim_t none = 0;
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limited{none, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &limited);
+  callbacks.progress({});
+  callbacks.progress({});
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  CHECK(stop);
+  CHECK(recorder.error().find("metrics.csv: cannot be written") != std::string::npos);
+}

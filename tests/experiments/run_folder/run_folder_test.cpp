@@ -1,0 +1,154 @@
+#include "experiments/run_folder/run_folder.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+
+#include "experiments/run_folder/unfinished_run.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+
+const UtcTime kTenOClock = UtcTime(std::chrono::seconds(1'795'255'200)); // 2026-11-21T10:00:00Z
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void make_checkpoint(const fs::path& run, const std::string& name, bool complete) {
+  fs::create_directories(run / "checkpoints" / name);
+  if (complete) {
+    write_text(run / "checkpoints" / name / "manifest.json", "{}");
+  }
+}
+
+} // namespace
+
+TEST_CASE("A run gets a folder of its own that is named by its time, also twice in a second") {
+  const TemporaryFolder runs;
+  const auto first = RunFolder::create(runs.path(), "mine", kTenOClock, "one");
+  const auto second = RunFolder::create(runs.path(), "mine", kTenOClock, "two");
+  const auto third = RunFolder::create(runs.path(), "mine", kTenOClock, "three");
+  CHECK(first.path() == fs::canonical(runs.path()) / "mine/2026-11-21T10-00-00");
+  CHECK(second.path().filename() == "2026-11-21T10-00-00-2");
+  CHECK(third.path().filename() == "2026-11-21T10-00-00-3");
+  CHECK(read_text(first.path() / "config.textproto") == "one");
+  CHECK(read_text(second.path() / "config.textproto") == "two");
+  CHECK(fs::is_directory(first.path() / "checkpoints"));
+  CHECK(fs::is_directory(first.path() / "videos"));
+}
+
+TEST_CASE("A run that is in use cannot be taken by another process, and is free when that ends") {
+  const TemporaryFolder runs;
+  fs::path path;
+  {
+    const auto run = RunFolder::create(runs.path(), "mine", kTenOClock, "");
+    path = run.path();
+    const std::string text = message_of([&] { RunFolder::open(path); });
+    CHECK(text.find("another process works on this run (process " + std::to_string(::getpid()))
+          != std::string::npos);
+  }
+  const auto again = RunFolder::open(path);
+  CHECK(again.path() == path);
+}
+
+TEST_CASE("A process that is killed leaves no lock behind") {
+  const TemporaryFolder runs;
+  const fs::path path = RunFolder::create(runs.path(), "mine", kTenOClock, "").path();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto run = RunFolder::open(path);
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(RunFolder::open(path).path() == path);
+}
+
+TEST_CASE("A folder that cannot be written is named with the reason and a way out") {
+  const TemporaryFolder runs;
+  write_text(runs.path() / "file", "text");
+  const std::string text =
+      message_of([&] { RunFolder::create(runs.path() / "file", "mine", kTenOClock, ""); });
+  CHECK(text.find("cannot be made") != std::string::npos);
+  CHECK(text.find("--runs") != std::string::npos);
+  CHECK(read_text(runs.path() / "file") == "text");
+}
+
+TEST_CASE("A full disk is named, and the file that was there stays as it was") {
+  const std::string text = message_of([] { write_text("/dev/full/none", "text"); });
+  CHECK(text.find("cannot create /dev/full/none") != std::string::npos);
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "config.textproto";
+  write_text(file, "old");
+  fs::create_symlink("/dev/full", file.string() + ".partial"); // what is written beside lands there
+  const std::string full = message_of([&] { write_text(file, "new"); });
+  CHECK(full.find("No space left on device") != std::string::npos);
+  CHECK(full.find("free some space") != std::string::npos);
+  CHECK(read_text(file) == "old");
+}
+
+TEST_CASE("What is no run is refused, and the newest run inside is offered") {
+  const TemporaryFolder runs;
+  CHECK(message_of([&] { RunFolder::open(runs.path() / "none"); }).find("there is no such run")
+        != std::string::npos);
+  const fs::path path = RunFolder::create(runs.path(), "mine", kTenOClock, "").path();
+  const std::string text = message_of([&] { check_is_run(runs.path() / "mine"); });
+  CHECK(text.find("did you mean") != std::string::npos);
+  CHECK(text.find("2026-11-21T10-00-00") != std::string::npos);
+  CHECK_FALSE(fs::exists(runs.path() / "mine/lock"));
+}
+
+TEST_CASE("Only checkpoints with a manifest count, and the latest by number is taken") {
+  const TemporaryFolder run;
+  CHECK(message_of([&] { find_checkpoint(run.path()); }).find("no complete checkpoint")
+        != std::string::npos);
+  make_checkpoint(run.path(), "900", true);
+  make_checkpoint(run.path(), "1000", true);
+  make_checkpoint(run.path(), "2000", false);
+  make_checkpoint(run.path(), "3000.new", true);
+  make_checkpoint(run.path(), "-5", true);
+  CHECK(complete_checkpoints(run.path()).size() == 2);
+  CHECK(find_checkpoint(run.path()).updates == 1000);
+  CHECK(find_checkpoint(run.path(), 900).path == run.path() / "checkpoints/900");
+  CHECK(message_of([&] { find_checkpoint(run.path(), 2000); }).find("there are 900, 1000")
+        != std::string::npos);
+}
+
+TEST_CASE("A restarted deployment goes on with the newest run that has a checkpoint and no end") {
+  const TemporaryFolder runs;
+  CHECK(find_unfinished_run(runs.path(), "mine").empty());
+  const fs::path first = runs / "mine" / "2026-11-21T10-00-00";
+  const fs::path second = runs / "mine" / "2026-11-21T10-00-00-2";
+  fs::create_directories(first);
+  write_text(first / "config.textproto", "");
+  CHECK(find_unfinished_run(runs.path(), "mine").empty()); // it has nothing to continue from
+  make_checkpoint(first, "10", false);
+  CHECK(find_unfinished_run(runs.path(), "mine").empty());
+  make_checkpoint(first, "10", true);
+  write_text(first / "metrics.csv", "kind,environment_steps\nprogress,5\nevaluation,5\n");
+  CHECK(find_unfinished_run(runs.path(), "mine") == first);
+  CHECK(find_unfinished_run(runs.path(), "others").empty());
+  write_text(first / "metrics.csv", "kind,environment_steps\nfinal,5\n");
+  CHECK(find_unfinished_run(runs.path(), "mine").empty());
+  write_text(first / "metrics.csv", "");
+  fs::create_directories(second);
+  write_text(second / "config.textproto", "");
+  CHECK(find_unfinished_run(runs.path(), "mine").empty()); // what is newer counts, also unbegun
+  make_checkpoint(second, "3", true);
+  CHECK(find_unfinished_run(runs.path(), "mine") == second);
+}

@@ -1,0 +1,187 @@
+#include "experiments/sweeps/sweep.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "experiments/config/config.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kConfigs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
+
+std::string complaint(const std::string& text) {
+  return error_of(
+      [&] { plan_sweep(parse_sweep(text, "bad.textproto"), "bad.textproto", {kConfigs}); });
+}
+
+std::vector<std::string> names(const std::vector<SweepRun>& runs) {
+  std::vector<std::string> out;
+  for (const SweepRun& run : runs)
+    out.push_back(run.name);
+  return out;
+}
+
+std::vector<SweepRun> plan(const std::string& text) {
+  return plan_sweep(parse_sweep(text, "few.textproto"), "few.textproto", {kConfigs});
+}
+
+const std::string kResult = R"({"run": "r", "interrupted": false, "error": "",
+  "returns": [10, 30], "metrics": {}, "environment_steps": 1000, "updates": 50,
+  "training_seconds": 2.5})";
+
+} // namespace
+
+TEST_CASE("The sweeps that come with the program name experiments, seeds and goals that exist") {
+  std::map<std::string, std::size_t> runs_of;
+  for (const auto& entry : fs::directory_iterator(kConfigs / "sweeps")) {
+    CAPTURE(entry.path());
+    const std::string text = read_text(entry.path());
+    CHECK(text.starts_with("# "));
+    CHECK(has(text, "#   troupe sweep " + entry.path().stem().string() + " "));
+    CHECK(is_sweep(text));
+    const auto runs =
+        plan_sweep(parse_sweep(text, entry.path().string()), entry.path(), {kConfigs});
+    for (const SweepRun& run : runs)
+      CHECK(run.goal.has_value());
+    runs_of[entry.path().stem().string()] = runs.size();
+  }
+  CHECK(runs_of
+        == std::map<std::string, std::size_t>{{"d4pg_backup_workers", 2},
+                                              {"d4pg_nine", 18},
+                                              {"d4pg_pixels", 20},
+                                              {"d4pg_replicas", 12},
+                                              {"d4pg_states", 36}});
+}
+
+TEST_CASE("A sweep is every experiment with every combination of values and every seed") {
+  const auto runs = plan(R"(experiment: ["walker_walk", "cheetah_run"] seed: [1, 7]
+    vary { key: "replay.n_step" value: ["1", "5"] } vary { key: "d4pg.policy_layers" value: "8,8" }
+    set: "stop.environment_steps=2000")");
+  CHECK(runs.size() == 8);
+  CHECK(names(runs)[0] == "walker_walk_n_step=1_policy_layers=8_8_seed=1");
+  CHECK(names(runs)[1] == "walker_walk_n_step=1_policy_layers=8_8_seed=7");
+  CHECK(names(runs)[7] == "cheetah_run_n_step=5_policy_layers=8_8_seed=7");
+  CHECK(runs[7].experiment.environment().task() == "cheetah_run");
+  CHECK(runs[7].experiment.seed() == 7);
+  CHECK(runs[7].experiment.replay().n_step() == 5);
+  CHECK(runs[7].experiment.stop().environment_steps() == 2000);
+  CHECK(runs[6].group == runs[7].group);
+  CHECK(runs[5].group != runs[6].group);
+  CHECK(names(plan(R"(experiment: "quickstart" vary { key: "replay.shards" value: "1" }
+    vary { key: "environment.pixels.height" value: "32" })"))[0]
+        == "quickstart_shards=1_height=32_seed=1");
+  // Keys that end alike are written whole.
+  CHECK(names(plan(R"(experiment: "walker_walk" vary { key: "learner.prefetch" value: "3" }
+    vary { key: "checkpoint.minutes" value: "1" } vary { key: "stop.minutes" value: "2" })"))[0]
+        == "walker_walk_prefetch=3_checkpoint.minutes=1_stop.minutes=2_seed=1");
+}
+
+TEST_CASE("What is wrong with a sweep is told with its place and the way out") {
+  CHECK(has(complaint(""), "experiment is not given"));
+  CHECK(has(complaint("experiment: \"walkr_walk\""), "did you mean walker_walk"));
+  CHECK(has(complaint("experimnt: \"x\""), "bad.textproto:1:1: experimnt is not a key"));
+  CHECK(has(complaint("experimnt: \"x\""), "`troupe list sweep-keys` names them all"));
+  CHECK(has(complaint("experiment: \"walker_walk\" jobs: 0"), "jobs is 0"));
+  CHECK(has(complaint("experiment: \"walker_walk\"\nvary { key: \"replay.nstep\" value: \"1\" }"),
+            "bad.textproto:2:1: vary[0].key is \"replay.nstep\", no key of an experiment; did you "
+            "mean replay.n_step"));
+  CHECK(has(complaint("experiment: \"walker_walk\" vary { key: \"seed\" value: \"1\" }"),
+            "list the seeds in seed: [1, 2]"));
+  CHECK(has(complaint("experiment: \"walker_walk\" vary { key: \"replay.n_step\" }"),
+            "vary[0].value is not given"));
+  CHECK(has(complaint("experiment: \"walker_walk\" vary { key: \"replay.n_step\" value: \"0\" }"),
+            "replay.n_step is 0"));
+  CHECK(has(complaint("experiment: \"walker_walk\" vary { key: \"replay.n_step\" value: \"0\" }"),
+            "(run walker_walk_n_step=0_seed=1)"));
+  CHECK(has(complaint("experiment: \"walker_walk\" seed: [3, 3]"),
+            "two runs of the name walker_walk_seed=3"));
+  CHECK(has(complaint("experiment: \"walker_walk\" goal { experiment: \"walker_run\" value: 1 }"),
+            "none of the sweep's"));
+  Sweep sweep;
+  sweep.add_experiment("walker_walk");
+  CHECK_THROWS_AS(add_varied({"replay.n_step"}, sweep), ConfigError);
+  CHECK_THROWS_AS(add_varied({"replay.n_step="}, sweep), ConfigError);
+  add_varied({"replay.n_step=1,3"}, sweep);
+  CHECK(sweep.vary(0).value_size() == 2);
+}
+
+TEST_CASE("A sweep's file is told from an experiment's") {
+  CHECK(is_sweep("# words of an experiment:\nname: \"x\"\n experiment : [\"a\"]"));
+  CHECK_FALSE(is_sweep("environment { task: \"walker_walk\" }"));
+  CHECK_FALSE(is_sweep("# experiment: none\nreplay { }"));
+}
+
+TEST_CASE("A run is done when its result says so, and what was begun otherwise is refused") {
+  const TemporaryFolder folder;
+  const auto runs = plan("experiment: \"walker_walk\"");
+  const fs::path part = folder / "part";
+  CHECK(find_state(part, runs[0]).kind == RunState::Kind::waiting);
+  const fs::path run = part / "walker_walk" / "2026-01-02T03-04-05";
+  fs::create_directories(run);
+  std::ofstream(run / "config.textproto") << resolved_text(runs[0].experiment);
+  CHECK(find_state(part, runs[0]).kind == RunState::Kind::begun);
+  CHECK(find_state(part, runs[0]).folder == run);
+  std::ofstream(part / "result.json") << kResult;
+  const RunState done = find_state(part, runs[0]);
+  CHECK(done.kind == RunState::Kind::done);
+  CHECK(done.value == 20);
+  CHECK(done.environment_steps == 1000);
+  CHECK(done.training_seconds == 2.5);
+  const auto others = plan("experiment: \"walker_walk\" set: \"replay.n_step=2\"");
+  std::string words;
+  try {
+    find_state(part, others[0]);
+  } catch (const ConfigError& error) {
+    words = error.what();
+  }
+  CHECK(has(words, "was begun with other values (modified: replay.n_step: 5 -> 2)"));
+  CHECK(has(words, "give the sweep another --name"));
+  for (const char* bad : {"", "[]", "{\"interrupted\": 3}", "{\"interrupted\": false}"}) {
+    CAPTURE(bad);
+    std::ofstream(part / "result.json") << bad;
+    CHECK_THROWS_AS(find_state(part, runs[0]), std::runtime_error);
+  }
+  RunState state;
+  CHECK_FALSE(read_result("{\"interrupted\": true}", runs[0].experiment, state));
+}
+
+TEST_CASE("The table has a line a group, with its goal, and the CSV a row a run") {
+  const auto runs = plan(R"(experiment: ["walker_walk", "cheetah_run"] seed: [1, 2]
+    goal { experiment: "walker_walk" value: 15 } goal { experiment: "cheetah_run" value: 15 })");
+  std::vector<RunState> states(4);
+  states[0] = {.kind = RunState::Kind::done, .value = 10, .environment_steps = 7};
+  states[1] = {.kind = RunState::Kind::done, .value = 20};
+  states[2] = {.kind = RunState::Kind::done, .value = 14.5};
+  states[3] = {.kind = RunState::Kind::failed, .failure = "a <b>"};
+  CHECK(sweep_table(runs, states)
+        == "experiment   runs    measure            mean  deviation  least  greatest  goal\n"
+           "walker_walk  2 of 2  evaluation_return    15     7.0711     10        20  15 reached\n"
+           "cheetah_run  1 of 2  evaluation_return  14.5          -   14.5      14.5  15 missed\n");
+  const std::string csv = sweep_csv(runs, states);
+  CHECK(has(csv, "\nwalker_walk_seed=1,walker_walk,1,done,evaluation_return,10,7,0,0.0\n"));
+  CHECK(has(csv, "\ncheetah_run_seed=2,cheetah_run,2,failed,evaluation_return,,,,\n"));
+  CHECK(has(sweep_page("x", runs, states), "cheetah_run_seed=2: a &lt;b&gt;"));
+  const auto gan =
+      plan("experiment: \"sngan_scenes\" goal { experiment: \"sngan_scenes\" value: 5 }");
+  CHECK(has(sweep_table(gan, {{.kind = RunState::Kind::done, .value = 4}}), "5 reached"));
+}
+
+TEST_CASE("Curves are those of the runs' metrics, waiting runs have none") {
+  const TemporaryFolder folder;
+  const auto runs = plan("experiment: \"walker_walk\" seed: [1, 2]");
+  std::ofstream(folder / "metrics.csv")
+      << "kind,environment_steps,evaluation_return,evaluation_return_min,evaluation_return_max\n"
+         "evaluation,100,5,4,6\ntraining,150,,,\nfinal,200,7,6.5,8\n";
+  const std::vector<RunState> states = {{.kind = RunState::Kind::begun, .folder = folder.path()},
+                                        {}};
+  CHECK(sweep_curves(runs, states)
+        == "run,steps,value,minimum,maximum\nwalker_walk_seed=1,100,5,4,6\n"
+           "walker_walk_seed=1,200,7,6.5,8\n");
+}

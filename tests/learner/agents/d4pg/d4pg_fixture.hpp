@@ -1,0 +1,103 @@
+#pragma once
+// Small D4PG learners and batches for the tests.
+
+#include <memory>
+#include <span>
+
+#include <ATen/Parallel.h>
+#include <torch/types.h>
+
+#include "learner/agents/d4pg/d4pg.hpp"
+
+namespace troupe::tests {
+
+struct Variant {
+  std::string name;
+  learner::D4pgConfig config;
+  learner::D4pgSpec spec;
+};
+
+inline learner::D4pgSpec state_spec(std::int64_t observation, int action) {
+  return {{.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action}};
+}
+
+inline learner::D4pgSpec pixel_spec(std::int64_t size, int stack, int action) {
+  return {{.frame = {"pixels", env::ElementType::uint8, {1, size, size}},
+           .stack = stack,
+           .action_size = action}};
+}
+
+inline learner::D4pgConfig small_config() {
+  learner::D4pgConfig config;
+  config.policy_layers = {24, 20};
+  config.critic_layers = {28, 20};
+  config.value_maximum = 10;
+  return config;
+}
+
+inline at::Tensor uniform(at::IntArrayRef shape, std::uint64_t seed, double low = -1,
+                          double high = 1) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  return at::rand(shape, generator, at::TensorOptions(at::kFloat)) * (high - low) + low;
+}
+
+inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64_t batch,
+                                       std::uint64_t seed) {
+  std::vector<std::int64_t> shape = spec.transition.observation().shape;
+  shape.insert(shape.begin(), batch);
+  learner::TensorMap out;
+  for (const char* name : {"observation", "next_observation"}) {
+    ++seed;
+    const bool pixels = spec.transition.frame.type == env::ElementType::uint8;
+    out[name] = pixels ? uniform(shape, seed, 0, 255.99).to(at::kByte) : uniform(shape, seed);
+  }
+  out["action"] = uniform({batch, spec.transition.action_size}, seed + 1);
+  out["reward"] = uniform({batch}, seed + 2, 0, 2);
+  out["discount"] = uniform({batch}, seed + 3, 0, 1);
+  return out;
+}
+
+inline std::unique_ptr<learner::Replica> built(const learner::D4pgConfig& config,
+                                               const learner::D4pgSpec& spec,
+                                               learner::ReplicaContext& context,
+                                               bool captured_update = false) {
+  at::set_num_threads(1); // tests run side by side
+  auto replica = learner::make_d4pg(config, spec, captured_update);
+  replica->build(context);
+  return replica;
+}
+
+/// Deep copies: what parameters() and optimizer_state() give may alias the live tensors.
+inline learner::TensorMap copied(const learner::TensorMap& tensors) {
+  learner::TensorMap out;
+  for (const auto& [name, tensor] : tensors)
+    out[name] = tensor.clone();
+  return out;
+}
+
+inline bool equal(const learner::TensorMap& a, const learner::TensorMap& b) {
+  if (a.size() != b.size())
+    return false;
+  for (const auto& [name, tensor] : a)
+    if (b.find(name) == b.end() || !at::equal(tensor, b.at(name)))
+      return false;
+  return true;
+}
+
+inline std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+/// What the policy that `replica` publishes does for `observation` [batch, …].
+inline at::Tensor act(learner::Replica& replica, const learner::D4pgConfig& config,
+                      const learner::D4pgSpec& spec, const at::Tensor& observation) {
+  const auto policy = learner::make_d4pg_policy(config, spec);
+  const at::Tensor flat = replica.policy_parameters();
+  policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+  at::Tensor actions = at::empty({observation.size(0), spec.transition.action_size});
+  policy->act(bytes_of(observation), observation.size(0),
+              {actions.mutable_data_ptr<float>(), static_cast<std::size_t>(actions.numel())});
+  return actions;
+}
+
+} // namespace troupe::tests

@@ -1,0 +1,256 @@
+#include <doctest/doctest.h>
+
+#include <zlib.h>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/formats/tar_index.hpp"
+#include "learner/data/formats/tar_writer.hpp"
+#include "learner/data/pictures/data_error.hpp"
+#include "tests/learner/data/data_fixture.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+std::filesystem::path image_folder(const TemporaryFolder& folder) {
+  for (int i = 0; i < 6; ++i)
+    write_bytes(folder / (i % 2 == 0 ? "cat" : "dog") / (std::to_string(i) + ".jpg"),
+                encode_jpeg(numbered_picture(i, 16, 20), 95));
+  return folder.path();
+}
+
+TEST_CASE("an image folder has a class for each folder and its pictures in order") {
+  const TemporaryFolder folder;
+  const auto data = open_dataset({.path = image_folder(folder)});
+  const auto info = data->info();
+  CHECK(info.format == "folder");
+  CHECK(info.rows == 6);
+  CHECK(info.names == std::vector<std::string>{"cat", "dog"});
+  CHECK(info.columns.at(0).shape == std::vector<std::int64_t>{3, 16, 20});
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 1});
+  const auto batch = data->rows(at::tensor({4, 0}, at::kLong), 0);
+  CHECK((batch.at("picture").scalar_type() == at::kByte));
+  CHECK(batch.at("picture").is_contiguous(at::MemoryFormat::ChannelsLast));
+  const auto close = [](int level, int wanted) { return std::abs(level - wanted) <= 6; };
+  CHECK(close(batch.at("picture")[0][0][0][0].item<int>(), 3 * 20));
+  CHECK(close(batch.at("picture")[1][2][5][7].item<int>(), 15 + 14 + 20));
+}
+
+TEST_CASE("splits are folders, and one that is not there is no other one") {
+  const TemporaryFolder folder;
+  for (const std::string split : {"train", "validation"})
+    write_bytes(folder / split / "a" / "0.jpg", encode_jpeg(numbered_picture(0, 8, 8), 95));
+  write_bytes(folder / "train" / "a" / "1.jpg", encode_jpeg(numbered_picture(1, 8, 8), 95));
+  CHECK(open_dataset({.path = folder.path()})->size() == 2);
+  CHECK(open_dataset({.path = folder.path(), .split = "test"})->size() == 1);
+  refused({.path = folder / "train", .split = "validation"}, "no such folder");
+  refused({.path = folder / "train", .split = "half"}, "split: \"half\" must be");
+  refused({.path = folder / "train", .classes = 1, .names = {"b"}}, "has other classes");
+}
+
+TEST_CASE("an empty class folder and a corrupt JPEG are named") {
+  const TemporaryFolder folder;
+  const auto path = image_folder(folder);
+  std::filesystem::create_directory(path / "empty");
+  refused({.path = path}, "empty: has no .jpg, .jpeg or .png");
+  std::filesystem::remove(path / "empty");
+  auto bytes = bytes_of(path / "cat" / "2.jpg");
+  bytes.resize(bytes.size() - 30);
+  write_bytes(path / "cat" / "2.jpg", bytes);
+  refused({.path = path}, "cat/2.jpg (row 1): is a corrupt JPEG");
+  write_bytes(path / "dog" / "1.jpg", encode_jpeg(numbered_picture(1, 30, 20), 95));
+  refused({.path = path, .tolerate = 0.2},
+          "has 20 x 30 pixels, the first picture 20 x 16 pixels; choose a crop");
+}
+
+TEST_CASE("tolerated bad rows are counted, named, and replaced by the next good ones") {
+  const TemporaryFolder folder;
+  const auto path = image_folder(folder);
+  write_text(path / "cat" / "2.jpg", "no picture");
+  write_text(path / "dog" / "5.jpg", "no picture");
+  std::vector<std::string> told;
+  const auto data = open_dataset(
+      {.path = path, .tolerate = 0.4, .tell = [&](const auto& text) { told.push_back(text); }});
+  const auto batch = all_rows(*data);
+  CHECK(at::equal(batch.at("picture")[1], batch.at("picture")[2]));
+  CHECK(at::equal(batch.at("picture")[5], batch.at("picture")[0])); // around the end
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 0});
+  CHECK(data->info().bad_rows == 2);
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].find("cat/2.jpg") != std::string::npos);
+  refused({.path = path, .tolerate = 0.2}, "2 of 6 rows are bad, and tolerate is 0.2");
+  refused({.path = path, .tolerate = 2}, "tolerate: 2");
+}
+
+void write_shard(const std::filesystem::path& path, int first, int count) {
+  TarWriter tar(path);
+  for (int i = first; i < first + count; ++i) {
+    const auto key = "train/" + std::string(120, 'x') + std::to_string(i); // a long name
+    tar.add(key + ".cls", as_bytes(std::to_string(i % 3) + "\n"));
+    tar.add(key + ".jpg", encode_jpeg(numbered_picture(i, 12, 12), 95));
+    tar.add(key + ".txt", as_bytes("what nobody reads"));
+  }
+  tar.add("json.0.png", as_bytes("no extension of ours"));
+  tar.finish();
+}
+
+TEST_CASE("tar shards of different lengths are one data set, read anywhere") {
+  const TemporaryFolder folder;
+  write_shard(folder / "s-009.tar", 0, 5);
+  write_shard(folder / "s-010.tar", 5, 2);
+  const auto check = [&](const std::filesystem::path& path) {
+    const auto data = open_dataset({.path = path, .tolerate = 0.3});
+    CHECK(data->size() == 9); // with the two that have no picture
+    const auto batch = data->rows(at::tensor({7, 3}, at::kLong), 0);
+    CHECK(std::abs(batch.at("picture")[0][0][0][0].item<int>() - 120) <= 6);
+    CHECK(batch.at("label")[0].item<int>() == 6 % 3);
+    CHECK(batch.at("label")[1].item<int>() == 3 % 3);
+    CHECK(data->info().classes == 3);
+  };
+  check(folder.path());
+  check(folder / "s-{009..010}.tar");
+  refused({.path = folder / "s-009.tar"}, "json (row 5): has no .jpg, .jpeg or .png");
+  refused({.path = folder / "s-{009..011}.tar"}, "s-011.tar: cannot be read");
+  refused({.path = folder / "s-{9..x}.tar"}, "must be two numbers");
+}
+
+TEST_CASE("a tar that ends too early is named, and labels out of range, too") {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.tar";
+  {
+    TarWriter tar(path);
+    tar.add("0.jpg", encode_jpeg(numbered_picture(0, 12, 12), 95));
+    tar.add("0.json", as_bytes("{\"label\": 7}"));
+    tar.add("1.jpg", encode_jpeg(numbered_picture(1, 12, 12), 95));
+    tar.add("1.json", as_bytes("{\"label\": 1}"));
+    tar.finish();
+  }
+  CHECK(labels_of(*open_dataset({.path = path})) == std::vector<std::int64_t>{7, 1});
+  refused({.path = path, .classes = 5}, "a.tar: 0 (row 0): label 7 is out of range");
+  const auto whole = bytes_of(path);
+  for (const std::size_t size : {std::size_t{700}, std::size_t{1100}}) {
+    write_bytes(path, {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
+    refused({.path = path}, "a.tar: is no tar archive that can be read, at byte");
+  }
+  write_bytes(path, whole);
+  damage(path, 300, {.path = path, .tolerate = 0.5});
+}
+
+std::string cifar_row(int label, int coarse = -1) {
+  std::string row = coarse < 0 ? "" : std::string(1, static_cast<char>(coarse));
+  row += static_cast<char>(label);
+  for (const int level : {10 + label, 20, 30})
+    row += std::string(1024, static_cast<char>(level));
+  return row;
+}
+
+TEST_CASE("CIFAR's files give their planes and labels, fine and coarse") {
+  const TemporaryFolder folder;
+  write_text(folder / "data_batch_1.bin", cifar_row(1) + cifar_row(9));
+  write_text(folder / "data_batch_2.bin", cifar_row(4));
+  write_text(folder / "test_batch.bin", cifar_row(2));
+  write_text(folder / "batches.meta.txt", "a\nb\n");
+  const auto data = open_dataset({.path = folder.path()});
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{1, 9, 4});
+  const auto batch = data->rows(at::tensor({2}, at::kLong), 0);
+  for (int c = 0; c < 3; ++c)
+    CHECK(batch.at("picture")[0][c][31][3].item<int>() == (c == 0 ? 14 : 10 + 10 * c));
+  CHECK(labels_of(*open_dataset({.path = folder.path(), .split = "test"}))
+        == std::vector<std::int64_t>{2});
+  CHECK(data->info().names == std::vector<std::string>{"a", "b"});
+  write_text(folder / "hundred" / "train.bin", cifar_row(77, 13));
+  CHECK(labels_of(*open_dataset({.path = folder / "hundred"})) == std::vector<std::int64_t>{77});
+  CHECK(labels_of(*open_dataset({.path = folder / "hundred", .label = "coarse"}))
+        == std::vector<std::int64_t>{13});
+  write_text(folder / "test_batch.bin", cifar_row(2) + cifar_row(12));
+  refused({.path = folder / "test_batch.bin"},
+          "test_batch.bin (its row 1): label 12 is out of range; it must be from 0 to 9");
+  write_text(folder / "test_batch.bin", cifar_row(2).substr(1));
+  refused({.path = folder / "test_batch.bin"}, "no whole number of rows of 3073");
+}
+
+std::string idx(const std::vector<int>& shape, const std::string& values) {
+  std::string text = {0, 0, 8, static_cast<char>(shape.size())};
+  for (const int length : shape)
+    for (int shift = 24; shift >= 0; shift -= 8)
+      text += static_cast<char>(length >> shift);
+  return text + values;
+}
+
+void write_gz(const std::filesystem::path& path, const std::string& text) {
+  const gzFile file = gzopen(path.c_str(), "wb");
+  REQUIRE(gzwrite(file, text.data(), static_cast<unsigned>(text.size()))
+          == static_cast<int>(text.size()));
+  gzclose(file);
+}
+
+TEST_CASE("idx files, compressed or not, are grey pictures with labels") {
+  const TemporaryFolder folder;
+  const auto pictures = folder / "train-images-idx3-ubyte";
+  const auto labels = folder / "train-labels-idx1-ubyte";
+  write_text(pictures, idx({2, 2, 3}, "abcdefghijkl"));
+  write_text(labels, idx({2}, {7, 3}));
+  const auto expected = all_rows(*open_dataset({.path = folder.path()}));
+  CHECK(expected.at("picture").sizes() == at::IntArrayRef({2, 3, 2, 3}));
+  for (int c = 0; c < 3; ++c)
+    CHECK(expected.at("picture")[1][c][1][2].item<int>() == 'l');
+  CHECK(expected.at("label")[0].item<int>() == 7);
+  refused({.path = pictures, .classes = 5},
+          "train-labels-idx1-ubyte (row 0): label 7 is out of range");
+  damage(pictures, 200, {.path = pictures, .tolerate = 1});
+  std::filesystem::remove(pictures);
+  std::filesystem::remove(labels);
+  write_gz(folder / "train-images-idx3-ubyte.gz", idx({2, 2, 3}, "abcdefghijkl"));
+  write_gz(folder / "train-labels-idx1-ubyte.gz", idx({2}, {7, 3}));
+  const auto packed = all_rows(*open_dataset({.path = folder.path()}));
+  CHECK(at::equal(packed.at("picture"), expected.at("picture")));
+  damage(folder / "train-images-idx3-ubyte.gz", 200, {.path = folder.path(), .tolerate = 1});
+  write_gz(folder / "train-images-idx3-ubyte.gz", idx({2, 2, 3}, "abcdefghijk"));
+  refused({.path = folder.path()}, "it ends too early");
+  write_gz(folder / "train-images-idx3-ubyte.gz", idx({2, 1 << 20, 1 << 20}, "abcdefghijk"));
+  refused({.path = folder.path()}, "more than the file can hold");
+  write_gz(folder / "train-images-idx3-ubyte.gz", idx({3, 2, 2}, "abcdefghijkl"));
+  refused({.path = folder.path()}, "has 2 labels for the 3 pictures");
+}
+
+TEST_CASE("what no format can be told of is refused with their names") {
+  const TemporaryFolder folder;
+  refused({.path = folder.path()}, "give one of folder, tar, cifar10");
+  refused({.path = folder / "nothing"}, "there is no such file or folder");
+  refused({.path = folder.path(), .format = "zip"}, "format: \"zip\" is not one of");
+}
+
+TEST_CASE("files that the Python packages wrote have the values that they wrote") {
+  const TemporaryFolder folder;
+  const std::string command = std::string("sh ") + TROUPE_SOURCE_DIR
+                              + "/tests/learner/data/data_python.sh " + TROUPE_BINARY_DIR + " "
+                              + folder.path().string();
+  const int status = std::system(command.c_str());
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+    MESSAGE("skipped: the Python packages h5py, netCDF4, webdataset and Pillow cannot be had here");
+    return;
+  }
+  REQUIRE(status == 0);
+  const auto x = at::arange(24, at::kFloat).reshape({4, 6}) / 8;
+  const auto label = at::tensor({3, 0, 1, 2}, at::kLong);
+  for (const std::string name : {"a.npz", "packed.npz", "a.h5", "a.nc"}) {
+    CAPTURE(name);
+    const auto batch = all_rows(*open_dataset({.path = folder / name}));
+    CHECK(at::equal(batch.at("x"), x));
+    CHECK(at::equal(batch.at("label"), label));
+  }
+  CHECK(at::equal(all_rows(*open_dataset({.path = folder / "fortran.npy"})).at("fortran"), x));
+  CHECK(at::equal(all_rows(*open_dataset({.path = folder / "a.csv"})).at("features"), x));
+  const auto pictures = all_rows(*open_dataset({.path = folder / "pictures.npy"})).at("pictures");
+  for (const std::string name : {"shards", "folder"}) {
+    const auto batch = all_rows(*open_dataset({.path = folder / name}));
+    CHECK(at::equal(batch.at("picture").permute({0, 2, 3, 1}), pictures));
+    CHECK(at::equal(batch.at("label"), at::tensor({0, 0, 1, 1}, at::kLong)));
+  }
+}
+
+} // namespace
+} // namespace troupe::learner::data

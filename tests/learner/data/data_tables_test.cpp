@@ -1,0 +1,178 @@
+#include <doctest/doctest.h>
+
+#include <hdf5.h>
+#include <netcdf.h>
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/pictures/data_error.hpp"
+#include "tests/learner/data/data_fixture.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+TEST_CASE("CSV has columns by name or number, quotes, and labels of three kinds") {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.csv";
+  write_text(path, "\"a\",\"the \"\"b\"\"\",label\r\n1,-2.5,0\r\n\n\"3\",4e1,2\r\n");
+  auto data = open_dataset({.path = path});
+  auto batch = all_rows(*data);
+  CHECK(at::equal(batch.at("features"), at::tensor({1.F, -2.5F, 3.F, 40.F}).reshape({2, 2})));
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 2});
+  CHECK(data->info().classes == 3);
+  batch = all_rows(*open_dataset({.path = path, .label = "0", .columns = {"the \"b\""}}));
+  CHECK(at::equal(batch.at("features"), at::tensor({-2.5F, 40.F}).reshape({2, 1})));
+  CHECK(at::equal(batch.at("label"), at::tensor({1, 3}, at::kLong)));
+  write_text(path, "1,2,cat\n3,4,\"dog\nfish\"\n5,6,cat");
+  data = open_dataset({.path = path});
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 1, 0});
+  CHECK(data->info().names == std::vector<std::string>{"cat", "dog\nfish"});
+  write_text(path, "1,2,0.5\n3,4,1\n");
+  batch = all_rows(*open_dataset({.path = path}));
+  CHECK(at::equal(batch.at("label"), at::tensor({0.5F, 1.F})));
+  write_text(folder / "more" / "1.csv", "x,label\n1,0\n");
+  write_text(folder / "more" / "2.csv", "x,label\n2,1\n3,1\n");
+  CHECK(labels_of(*open_dataset({.path = folder / "more"})) == std::vector<std::int64_t>{0, 1, 1});
+  write_text(folder / "more" / "2.csv", "y,label\n2,1\n");
+  refused({.path = folder / "more"}, "2.csv:1: its header is not that of the first file");
+}
+
+TEST_CASE("labels that are words have the numbers of the data they go with") {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.csv";
+  write_text(path, "x,label\n1,fish\n2,dog\n");
+  const std::vector<std::string> names = {"cat", "dog", "fish"};
+  const auto data = open_dataset({.path = path, .classes = 3, .names = names});
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{2, 1});
+  CHECK(data->info().names == names);
+  refused({.path = path, .classes = 2, .names = {"cat", "dog"}},
+          "a.csv:2: column 1 (\"label\"): label \"fish\" is none of the classes");
+}
+
+TEST_CASE("what is wrong in a CSV is named by file, line and column") {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.csv";
+  write_text(path, "x,y,label\n1,2,0\n1,2\n");
+  refused({.path = path}, "a.csv:3: has 2 fields; the first line has 3");
+  write_text(path, "x,y,label\n1,2,0\n1,two,1\n");
+  refused({.path = path}, "a.csv:3: column 1 (\"y\"): \"two\" is not a finite number");
+  write_text(path, "x,y,label\n1,2,0\n1,nan,1\n");
+  refused({.path = path}, "a.csv:3: column 1 (\"y\"): \"nan\" is not a finite number");
+  write_text(path, "x,y,label\n1,2,0\n1,2,5\n");
+  refused({.path = path, .classes = 5},
+          "a.csv:3: column 2 (\"label\"): label \"5\" is out of range");
+  write_text(path, "x,y,label\n1,2,0\n1,\"2,5\n");
+  refused({.path = path}, "a.csv:3: has a quote that is never closed");
+  write_text(path, "x,y,label\n");
+  refused({.path = path}, "has no rows");
+  refused({.path = path, .label = "z"}, "a.csv:1: there is no column \"z\"");
+  refused({.path = path, .header = "perhaps"}, "header: \"perhaps\"");
+  write_text(path, "x,label\n1,0\n2\n3,1\n4,\n");
+  const auto data = open_dataset({.path = path, .tolerate = 0.5});
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 1, 1, 0});
+  CHECK(data->info().bad_rows == 2);
+  CHECK(data->info().messages.size() == 2);
+  damage(path, 400, {.path = path, .tolerate = 1});
+}
+
+std::string npy(const std::string& type, bool fortran, const std::string& shape,
+                const std::string& values) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': " + (fortran ? "True" : "False")
+                       + ", 'shape': " + shape + ", }";
+  header.resize(117, ' ');
+  header += '\n';
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header
+         + values;
+}
+
+TEST_CASE("NumPy arrays come in C and Fortran order, and big-endian ones are refused") {
+  const TemporaryFolder folder;
+  const auto path = folder / "x.npy";
+  write_text(path, npy("|u1", false, "(2, 3)", {1, 2, 3, 4, 5, 6}));
+  const auto data = open_dataset({.path = path});
+  CHECK(data->info().columns.at(0).name == "x");
+  const auto expected = all_rows(*data).at("x");
+  CHECK(at::equal(expected, at::tensor({1, 2, 3, 4, 5, 6}, at::kByte).reshape({2, 3})));
+  write_text(path, npy("|u1", true, "(2, 3)", {1, 4, 2, 5, 3, 6}));
+  CHECK(at::equal(all_rows(*open_dataset({.path = path})).at("x"), expected));
+  write_text(path, npy(">i2", false, "(2,)", {0, 1, 0, 2}));
+  refused({.path = path}, "big-endian");
+  write_text(path, npy("<i2", false, "(3,)", {0, 1, 0, 2}));
+  refused({.path = path}, "fewer numbers than its shape says");
+}
+
+std::filesystem::path write_hdf5(const TemporaryFolder& folder) {
+  const auto path = folder / "a.h5";
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t group = H5Gcreate2(file, "deep", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  const auto put = [](hid_t where, const char* name, hid_t stored, hid_t memory,
+                      const std::vector<hsize_t>& shape, const void* values) {
+    const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
+    const hid_t set = H5Dcreate2(where, name, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    REQUIRE(H5Dwrite(set, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Dclose(set);
+    H5Sclose(space);
+  };
+  const float x[] = {0, 1, 10, 11, 20, 21};
+  const std::int64_t label[] = {2, 0, 1}, other[] = {1, 2};
+  put(group, "x", H5T_IEEE_F32BE, H5T_NATIVE_FLOAT, {3, 2}, x);
+  put(file, "label", H5T_STD_I32LE, H5T_NATIVE_INT64, {3}, label);
+  put(file, "other", H5T_STD_I32LE, H5T_NATIVE_INT64, {2}, other);
+  H5Gclose(group);
+  H5Fclose(file);
+  return path;
+}
+
+TEST_CASE("HDF5 arrays are columns, rows are fetched by number, labels are checked") {
+  const TemporaryFolder folder;
+  const auto path = write_hdf5(folder);
+  auto data = open_dataset({.path = path});
+  CHECK(data->size() == 3);
+  const auto batch = data->rows(at::tensor({2, 0, 1}, at::kLong), 0);
+  CHECK(batch.size() == 2); // "other" has not the label's rows
+  CHECK(at::equal(batch.at("deep/x"),
+                  at::tensor({20.F, 21.F, 0.F, 1.F, 10.F, 11.F}).reshape({3, 2})));
+  CHECK(at::equal(batch.at("label"), at::tensor({1, 2, 0}, at::kLong)));
+  refused({.path = path, .columns = {"other"}}, "\"other\" has 2 rows, \"label\" 3");
+  refused({.path = path, .columns = {"none"}}, "has no array \"none\" of numbers");
+  refused({.path = path, .classes = 2}, "a.h5: row 0: label 2 is out of range");
+  auto bytes = bytes_of(path);
+  bytes.resize(bytes.size() / 2);
+  data.reset(); // the library opens a file that is open once for all
+  write_bytes(path, bytes);
+  refused({.path = path}, "a.h5: is no HDF5 file that can be read");
+}
+
+TEST_CASE("NetCDF variables are columns along the label's dimension") {
+  const TemporaryFolder folder;
+  for (const int mode : {0, NC_NETCDF4}) {
+    const auto path = folder / (mode == 0 ? "classic.nc" : "four.nc");
+    int file = 0, rows = 0, wide = 0, x = 0, label = 0, axis = 0;
+    REQUIRE(nc_create(path.c_str(), NC_CLOBBER | mode, &file) == NC_NOERR);
+    REQUIRE(nc_def_dim(file, "time", NC_UNLIMITED, &rows) == NC_NOERR);
+    REQUIRE(nc_def_dim(file, "wide", 2, &wide) == NC_NOERR);
+    const int both[] = {rows, wide};
+    REQUIRE(nc_def_var(file, "axis", NC_DOUBLE, 1, &wide, &axis) == NC_NOERR);
+    REQUIRE(nc_def_var(file, "x", NC_FLOAT, 2, both, &x) == NC_NOERR);
+    REQUIRE(nc_def_var(file, "y", NC_INT, 1, &rows, &label) == NC_NOERR);
+    REQUIRE(nc_enddef(file) == NC_NOERR);
+    const std::size_t begin[] = {0, 0}, size[] = {3, 2};
+    const float values[] = {0, 1, 10, 11, 20, 21};
+    const int labels[] = {2, 0, 1};
+    REQUIRE(nc_put_vara_float(file, x, begin, size, values) == NC_NOERR);
+    REQUIRE(nc_put_vara_int(file, label, begin, size, labels) == NC_NOERR);
+    REQUIRE(nc_close(file) == NC_NOERR);
+    const auto data = open_dataset({.path = path, .label = "y"});
+    const auto batch = data->rows(at::tensor({1, 2}, at::kLong), 0);
+    CHECK(batch.size() == 2);
+    CHECK(at::equal(batch.at("x"), at::tensor({10.F, 11.F, 20.F, 21.F}).reshape({2, 2})));
+    CHECK(at::equal(batch.at("label"), at::tensor({0, 1}, at::kLong)));
+  }
+  write_text(folder / "bad.nc", "CDF\x01 and nothing more");
+  refused({.path = folder / "bad.nc"}, "bad.nc: is no NetCDF file that can be read");
+}
+
+} // namespace
+} // namespace troupe::learner::data

@@ -1,0 +1,80 @@
+// libFuzzer target of the readers of data sets; the first byte chooses the format. clang++
+// -std=c++20 -fsanitize=fuzzer,address,undefined -I. -isystem build/third_party/torch/include
+// -isystem build/third_party/torch/include/torch/csrc/api/include -isystem /usr/include/hdf5/serial
+// tests/learner/data/fuzz_data.cpp learner/data/*.cpp learner/data/dataset.cpp
+// learner/data/prefetcher.cpp learner/data/read_ahead.cpp env/npy.cpp env/npz.cpp, then learner,
+// collectives, wire and env of a build, and -ltorch_cpu -lc10 -lturbojpeg -larchive -lhdf5 -lnetcdf
+// -lpng -lz -lprotobuf -lzmq. HDF5 and NetCDF are not fuzzed: their libraries promise nothing for
+// damaged files.
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include <ATen/ops/arange.h>
+
+#include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/pictures/data_error.hpp"
+#include "learner/data/pictures/picture.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace {
+
+namespace data = troupe::learner::data;
+
+const std::filesystem::path& folder() {
+  static const troupe::TemporaryFolder folder;
+  return folder.path();
+}
+
+void write(const std::filesystem::path& path, const std::uint8_t* bytes, std::size_t size) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes), static_cast<std::streamsize>(size));
+}
+
+void read_all(const data::DatasetOptions& options) {
+  const auto dataset = data::open_dataset(options);
+  const auto rows = std::min<std::int64_t>(dataset->size(), 64);
+  dataset->rows(at::arange(rows, at::kLong), 0);
+}
+
+void decode(const std::uint8_t* bytes, std::size_t size) {
+  data::PictureDecoder decoder;
+  data::Picture picture;
+  const std::span input(reinterpret_cast<const std::byte*>(bytes), size);
+  const auto found = decoder.size(input, "picture");
+  if (std::int64_t{found.height} * found.width > 1 << 20)
+    return; // for the fuzzer's speed
+  decoder.decode(input, "picture", 1 << (size % 4), picture);
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  if (size < 1)
+    return 0;
+  const auto kind = bytes[0] % 6;
+  ++bytes;
+  --size;
+  const char* names[] = {"",      "a.tar", "data_batch_1.bin", "train-images-idx3-ubyte",
+                         "a.csv", "a.npy"};
+  try {
+    if (kind == 0) {
+      decode(bytes, size);
+      return 0;
+    }
+    write(folder() / names[kind], bytes, size);
+    const std::uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, 2, 1, 0};
+    if (kind == 3)
+      write(folder() / "train-labels-idx1-ubyte", labels, sizeof labels);
+    read_all({.path = folder() / names[kind],
+              .transform = {.crop = kind == 1 ? data::Crop::centre : data::Crop::none,
+                            .size = kind == 1 ? 8 : 0},
+              .tolerate = 0.5});
+  } catch (const data::DataError&) {
+  } catch (const std::invalid_argument&) {
+  }
+  return 0;
+}

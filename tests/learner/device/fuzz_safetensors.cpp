@@ -1,0 +1,31 @@
+// libFuzzer target of files of tensors, which checkpoints are made of: clang++ -std=c++20
+// -fsanitize=fuzzer,address,undefined -I. -isystem build/third_party/torch/include -isystem
+// build/third_party/torch/include/torch/csrc/api/include tests/learner/device/fuzz_safetensors.cpp
+// learner/device/safetensors.cpp learner/device/checked_copy.cpp env/whole_file.cpp
+// -Lbuild/third_party/torch/lib -ltorch_cpu -lc10.
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "learner/device/safetensors.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const int file = memfd_create("fuzz", 0);
+  if (file < 0 || write(file, data, size) != static_cast<ssize_t>(size))
+    __builtin_trap();
+  try {
+    const auto read = troupe::learner::read_safetensors("/proc/self/fd/" + std::to_string(file));
+    std::size_t bytes = 0;
+    for (const auto& [name, tensor] : read.tensors)
+      bytes += tensor.nbytes();
+    if (bytes > size)
+      __builtin_trap();
+  } catch (const std::runtime_error&) {
+  }
+  close(file);
+  return 0;
+}

@@ -1,0 +1,255 @@
+#include "tests/doctest_torch.hpp"
+
+#include <array>
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "learner/nn/kernels/fused_adam.hpp"
+#include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/mlp.hpp"
+#include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+
+using namespace troupe::learner;
+using troupe::tests::uniform;
+
+namespace {
+
+std::vector<const KernelTable*> tables() {
+  std::vector<const KernelTable*> found;
+  for (const char* name : {"baseline", "avx2", "avx512"})
+    if (const KernelTable* table = kernel_table(name))
+      found.push_back(table);
+  return found;
+}
+
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
+
+const float* data(const at::Tensor& t) {
+  return t.const_data_ptr<float>();
+}
+float* data(at::Tensor& t) {
+  return t.mutable_data_ptr<float>();
+}
+
+} // namespace
+
+TEST_CASE("every kernel table multiplies as the textbook does, in every shape and orientation") {
+  struct Case {
+    std::int64_t m, n, k;
+  };
+  for (const KernelTable* table : tables())
+    for (const Case& c : {Case{1, 1, 1},
+                          {1, 256, 17},
+                          {13, 33, 5},
+                          {14, 32, 256},
+                          {15, 51, 257},
+                          {29, 6, 600},
+                          {64, 48, 100},
+                          {3, 16, 1}})
+      for (const bool a_transposed : {false, true})
+        for (const bool b_transposed : {false, true}) {
+          CAPTURE(std::string(table->name));
+          CAPTURE(c.m);
+          CAPTURE(c.n);
+          CAPTURE(c.k);
+          const at::Tensor a = uniform({c.m, c.k}, 1);
+          const at::Tensor b = uniform({c.k, c.n}, 2);
+          const at::Tensor bias = uniform({c.n}, 3);
+          const at::Tensor left = a_transposed ? a.t().contiguous() : a;
+          const at::Tensor right = b_transposed ? b.t().contiguous() : b;
+          at::Tensor out = uniform({c.m, c.n}, 4);
+          const at::Tensor before = out.clone();
+          at::Tensor packed = at::empty({c.k * (c.n + table->panel_columns)});
+          table->pack(data(right), b_transposed ? 1 : c.n, b_transposed ? c.k : 1, c.k, c.n,
+                      data(packed));
+          const std::int64_t row = a_transposed ? 1 : c.k;
+          const std::int64_t column = a_transposed ? c.m : 1;
+          const at::Tensor expected = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+          table->multiply(data(left), row, column, data(packed), data(bias), false, data(out), c.n,
+                          c.m, c.n, c.k);
+          CHECK(largest_difference(out, expected + bias) < 3e-5);
+          out.copy_(before);
+          table->multiply(data(left), row, column, data(packed), nullptr, true, data(out), c.n, c.m,
+                          c.n, c.k);
+          CHECK(largest_difference(out, expected + before) < 3e-5);
+        }
+}
+
+TEST_CASE("rows of a product do not depend on how many are computed together") {
+  const KernelTable& table = kernel_table();
+  const at::Tensor a = uniform({40, 300}, 1);
+  const at::Tensor b = uniform({300, 70}, 2);
+  at::Tensor packed = at::empty({300 * (70 + table.panel_columns)});
+  table.pack(data(b), 70, 1, 300, 70, data(packed));
+  at::Tensor whole = at::empty({40, 70});
+  at::Tensor parts = at::empty({40, 70});
+  table.multiply(data(a), 300, 1, data(packed), nullptr, false, data(whole), 70, 40, 70, 300);
+  for (const auto& [first, last] : std::vector<std::pair<int, int>>{{0, 1}, {1, 12}, {12, 40}})
+    table.multiply(data(a) + first * 300, 300, 1, data(packed), nullptr, false,
+                   data(parts) + first * 70, 70, last - first, 70, 300);
+  CHECK(at::equal(whole, parts));
+}
+
+TEST_CASE("a layer's products by blocks have the bits of one product, and of several threads") {
+  const KernelTable& table = kernel_table();
+  const int before = at::get_num_threads();
+  for (const auto& [m, k, n] : std::vector<std::array<std::int64_t, 3>>{
+           {64, 6001, 50}, {33, 700, 1100}, {5, 256, 2100}, {64, 1, 40}, {40, 300, 33}}) {
+    CAPTURE(k);
+    CAPTURE(n);
+    const at::Tensor x = uniform({m, k}, 1), weight = uniform({k, n}, 2), bias = uniform({n}, 3);
+    at::Tensor packed = at::empty({k * (n + table.panel_columns)});
+    table.pack(data(weight), n, 1, k, n, data(packed));
+    at::Tensor whole = at::empty({m, n}), out = at::full({m, n}, 7, at::kFloat);
+    table.multiply(data(x), k, 1, data(packed), data(bias), false, data(whole), n, m, n, k);
+    Workspace workspace;
+    for (const int threads : {1, 3}) {
+      at::set_num_threads(threads);
+      linear(x, weight, bias, out, workspace);
+      CHECK(at::equal(out, whole));
+    }
+    at::set_num_threads(1);
+    at::Tensor weights = at::empty({k, n}), inputs = at::empty({m, k});
+    linear_weight_gradient(x, out, weights, workspace);
+    linear_input_gradient(out, weight, inputs, workspace);
+    const at::Tensor wide = out.to(at::kDouble);
+    CHECK(largest_difference(weights, at::mm(x.t().to(at::kDouble), wide)) < 1e-3);
+    CHECK(largest_difference(inputs, at::mm(wide, weight.t().to(at::kDouble))) < 2e-2);
+  }
+  at::set_num_threads(before);
+}
+
+TEST_CASE("activations agree with LibTorch in double, keep NaN and stay finite far out") {
+  at::Tensor x = uniform({1003}, 5, -12, 12);
+  x[0] = 200;
+  x[1] = -200;
+  x[2] = 0;
+  for (const KernelTable* table : tables()) {
+    CAPTURE(std::string(table->name));
+    at::Tensor y = at::empty_like(x);
+    table->tanh(data(x), data(y), x.numel());
+    CHECK(largest_difference(y, x.to(at::kDouble).tanh()) < 3e-7);
+    at::Tensor elu = x.clone();
+    table->elu(data(elu), elu.numel());
+    CHECK(largest_difference(elu, at::elu(x.to(at::kDouble))) < 3e-7);
+    at::Tensor relu = x.clone();
+    table->relu(data(relu), relu.numel());
+    CHECK(at::equal(relu, at::relu(x)));
+    for (const float bad : {NAN, INFINITY, -INFINITY}) {
+      at::Tensor poisoned = x.clone();
+      CHECK(table->all_finite(data(poisoned), poisoned.numel()));
+      poisoned[1001] = bad;
+      CHECK_FALSE(table->all_finite(data(poisoned), poisoned.numel()));
+    }
+    at::Tensor nan = at::full({17}, NAN);
+    table->elu(data(nan), 17);
+    CHECK(nan.isnan().all().item<bool>());
+    nan.fill_(NAN);
+    table->relu(data(nan), 17);
+    CHECK(nan.isnan().all().item<bool>());
+    table->tanh(data(nan), data(nan), 17);
+    CHECK(nan.isnan().all().item<bool>());
+  }
+}
+
+TEST_CASE("sum of squares and averaging agree with LibTorch in double") {
+  const at::Tensor x = uniform({10007}, 6);
+  const at::Tensor y = uniform({10007}, 7);
+  for (const KernelTable* table : tables()) {
+    const double expected = x.to(at::kDouble).square().sum().item<double>();
+    CHECK(table->sum_of_squares(data(x), x.numel()) == doctest::Approx(expected).epsilon(1e-6));
+    at::Tensor target = x.clone();
+    table->lerp(data(target), data(y), 0.3f, x.numel());
+    CHECK(largest_difference(target, x + 0.3 * (y - x)) < 1e-6);
+    table->lerp(data(target), data(y), 1, x.numel());
+    CHECK(at::equal(target, y));
+  }
+}
+
+TEST_CASE("the fused Adam makes the steps of torch::optim::Adam") {
+  at::Tensor mine = uniform({1003}, 8);
+  at::Tensor theirs = mine.clone();
+  mine.mutable_grad() = at::zeros_like(mine);
+  theirs.mutable_grad() = at::zeros_like(theirs);
+  FusedAdam fused(mine, 1e-2);
+  torch::optim::Adam reference({theirs}, torch::optim::AdamOptions(1e-2));
+  for (int i = 0; i < 50; ++i) {
+    const at::Tensor gradient = uniform({1003}, static_cast<std::uint64_t>(100 + i));
+    mine.mutable_grad().copy_(gradient);
+    theirs.mutable_grad().copy_(gradient);
+    fused.step();
+    reference.step();
+  }
+  CHECK(largest_difference(mine, theirs) < 2e-5);
+  CHECK(fused.steps() == 50);
+}
+
+TEST_CASE("a network's hand-written derivatives are the finite differences, with the extra input") {
+  Mlp mlp(5,
+          {{"a", 9, Activation::norm_tanh},
+           {"b", 8, Activation::elu},
+           {"c", 7, Activation::relu},
+           {"d", 3, Activation::none}},
+          1, 2);
+  ParameterLayout layout;
+  mlp.declare(layout, "net");
+  const at::TensorOptions wide(at::kDouble);
+  const at::Tensor flat = uniform({layout.count()}, 9).to(at::kDouble);
+  at::Tensor gradient = at::zeros_like(flat);
+  const at::Tensor x = uniform({4, 5}, 10).to(at::kDouble);
+  const at::Tensor extra = uniform({4, 2}, 11).to(at::kDouble);
+  const at::Tensor weights = uniform({4, 3}, 12).to(at::kDouble);
+  const auto parameters = mlp.bind(layout, flat);
+  auto gradients = mlp.bind(layout, gradient);
+  Tape tape;
+  Workspace workspace;
+  const auto loss = [&](const at::Tensor& in, const at::Tensor& more) {
+    return (mlp.forward(parameters, in, more, tape, workspace) * weights).sum().item<double>();
+  };
+  const auto differences = [&](const at::Tensor& tensor) {
+    at::Tensor out = at::zeros_like(tensor);
+    double* value = tensor.mutable_data_ptr<double>();
+    for (std::int64_t i = 0; i < tensor.numel(); ++i) {
+      const double kept = value[i];
+      value[i] = kept + 1e-6;
+      const double above = loss(x, extra);
+      value[i] = kept - 1e-6;
+      const double below = loss(x, extra);
+      value[i] = kept;
+      out.mutable_data_ptr<double>()[i] = (above - below) / 2e-6;
+    }
+    return out;
+  };
+  loss(x, extra);
+  tape.gradient().copy_(weights);
+  mlp.backward(parameters, gradients, tape, true, workspace);
+  const at::Tensor input_gradient = tape.input_gradient.clone();
+  loss(x, extra);
+  tape.gradient().copy_(weights);
+  mlp.backward_to_extra(parameters, tape, workspace);
+  const at::Tensor extra_gradient = tape.extra_gradient.clone();
+  CHECK(largest_difference(gradient, differences(flat)) < 1e-7);
+  CHECK(largest_difference(input_gradient, differences(x)) < 1e-7);
+  CHECK(largest_difference(extra_gradient, differences(extra)) < 1e-7);
+
+  // The kernels of float32 give the same within its precision.
+  const at::Tensor narrow = flat.to(at::kFloat);
+  at::Tensor narrow_gradient = at::zeros_like(narrow);
+  const auto narrow_parameters = mlp.bind(layout, narrow);
+  auto narrow_gradients = mlp.bind(layout, narrow_gradient);
+  Tape narrow_tape;
+  const at::Tensor& out = mlp.forward(narrow_parameters, x.to(at::kFloat), extra.to(at::kFloat),
+                                      narrow_tape, workspace);
+  CHECK(largest_difference(out, mlp.forward(parameters, x, extra, tape, workspace)) < 3e-5);
+  narrow_tape.gradient().copy_(weights);
+  mlp.backward(narrow_parameters, narrow_gradients, narrow_tape, true, workspace);
+  CHECK(largest_difference(narrow_gradient, gradient) < 3e-5);
+  CHECK(largest_difference(narrow_tape.input_gradient, input_gradient) < 3e-5);
+  mlp.forward(narrow_parameters, x.to(at::kFloat), extra.to(at::kFloat), narrow_tape, workspace);
+  narrow_tape.gradient().copy_(weights);
+  mlp.backward_to_extra(narrow_parameters, narrow_tape, workspace);
+  CHECK(largest_difference(narrow_tape.extra_gradient, extra_gradient) < 3e-5);
+}

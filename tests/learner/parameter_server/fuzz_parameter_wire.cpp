@@ -1,0 +1,47 @@
+// libFuzzer target of the headers that reach a parameter server and its clients: clang++ -std=c++20
+// -fsanitize=fuzzer,address,undefined -I. -I<build>/generated -isystem
+// build/third_party/torch/include -isystem build/third_party/torch/include/torch/csrc/api/include
+// tests/learner/parameter_server/fuzz_parameter_wire.cpp
+// learner/parameter_server/parameter_wire.cpp, and the libraries of troupe_learner_protocol,
+// troupe::wire and LibTorch.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "learner/parameter_server/parameter_wire.hpp"
+
+namespace {
+
+using namespace troupe::learner;
+
+/// What is accepted must say the same again.
+void expect_again(const wire::Slice& slice) {
+  std::string why;
+  const auto read = decode(slice, why);
+  if (!read) {
+    if (why.empty())
+      __builtin_trap();
+    return;
+  }
+  const auto again = decode(encode(*read), why);
+  if (!again || elements_of(again->segments) != elements_of(read->segments)
+      || again->type != read->type)
+    __builtin_trap();
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string header(reinterpret_cast<const char*>(data), size);
+  std::string why;
+  if (const auto envelope = decode_envelope(header, why)) {
+    if (envelope->has_join())
+      expect_again(envelope->join().slice());
+  } else if (why.empty()) {
+    __builtin_trap();
+  }
+  wire::Slice slice;
+  if (slice.ParseFromString(header))
+    expect_again(slice);
+  return 0;
+}

@@ -1,0 +1,221 @@
+#include <random>
+
+#include <torch/optim/adam.h>
+
+#include "tests/doctest_torch.hpp"
+
+#include "learner/gradients/optimizer_state.hpp"
+#include "learner/parameter_server/parameter_server.hpp"
+#include "learner/parameter_server/parameter_server_snapshot.hpp"
+
+namespace troupe::learner {
+namespace {
+
+const ParameterServer::Time kStart{};
+const std::vector<ParameterSize> kSizes{
+    {.elements = 7}, {.elements = 40}, {.elements = 1}, {.elements = 12, .group = 1}};
+constexpr std::int64_t kElements = 60;
+
+OptimizerRecipe adam_recipe() {
+  const torch::optim::Adam adam({torch::zeros({1})}, torch::optim::AdamOptions(0.1));
+  auto recipe = describe(adam);
+  recipe.groups.push_back(recipe.groups.front());
+  recipe.groups.back()["lr"] = 0.03;
+  return recipe;
+}
+
+/// What element i of the parameters, in the order of kSizes, lies at.
+std::int64_t place(const Segment& segment) {
+  std::int64_t before = segment.begin;
+  for (std::int64_t i = 0; i < segment.parameter; ++i)
+    before += kSizes[static_cast<std::size_t>(i)].elements;
+  return before;
+}
+
+/// `whole` [60] as the server of these segments sees it, and back.
+at::Tensor slice_of(const at::Tensor& whole, const std::vector<Segment>& segments) {
+  std::vector<at::Tensor> pieces;
+  for (const Segment& segment : segments)
+    pieces.push_back(whole.narrow(0, place(segment), segment.count));
+  return torch::cat(pieces);
+}
+
+at::Tensor gradient(int step) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(step));
+  return torch::randn({kElements}, generator);
+}
+
+/// All servers of one optimizer, with one worker that pushes to each.
+class Servers {
+public:
+  explicit Servers(int shards) : plan_(plan_shards(kSizes, shards)) {
+    for (const auto& segments : plan_) {
+      servers_.push_back(std::make_unique<ParameterServer>(ParameterServerOptions{}, kStart));
+      servers_.back()->begin({.recipe = adam_recipe(), .segments = segments},
+                             slice_of(torch::arange(kElements, at::kFloat), segments));
+    }
+    join();
+  }
+  explicit Servers(const std::vector<TensorMap>& snapshots)
+      : plan_(plan_shards(kSizes, static_cast<int>(snapshots.size()))) {
+    for (const auto& snapshot : snapshots) {
+      servers_.push_back(std::make_unique<ParameterServer>(ParameterServerOptions{}, kStart));
+      servers_.back()->restore(snapshot);
+    }
+    join();
+  }
+  void join() {
+    for (const auto& server : servers_)
+      CHECK(server->join(0, 9, kStart) == "");
+  }
+  void step(int number) {
+    ++pushed_;
+    for (std::size_t i = 0; i < servers_.size(); ++i)
+      push(i, gradient(number));
+  }
+  void push(std::size_t shard, const at::Tensor& whole) {
+    const auto& segments = plan_[shard];
+    const auto answer = servers_[shard]->push({.worker = 0,
+                                               .session = 9,
+                                               .step = pushed_,
+                                               .version = servers_[shard]->version(),
+                                               .gradient = slice_of(whole, segments),
+                                               .present = std::vector<bool>(segments.size(), true)},
+                                              kStart);
+    CHECK(answer.outcome == Outcome::applied);
+  }
+  void push_to_first_alone(int number) {
+    ++pushed_;
+    push(0, gradient(number));
+  }
+  std::vector<TensorMap> snapshots() const {
+    std::vector<TensorMap> all;
+    for (const auto& server : servers_)
+      all.push_back(server->snapshot());
+    return all;
+  }
+  at::Tensor whole() const {
+    auto result = torch::empty({kElements});
+    for (std::size_t i = 0; i < servers_.size(); ++i) {
+      std::int64_t at = 0;
+      for (const Segment& segment : plan_[i]) {
+        result.narrow(0, place(segment), segment.count)
+            .copy_(servers_[i]->parameters().narrow(0, at, segment.count));
+        at += segment.count;
+      }
+    }
+    return result;
+  }
+  std::int64_t version(std::size_t shard) const { return servers_[shard]->version(); }
+
+private:
+  ShardPlan plan_;
+  std::vector<std::unique_ptr<ParameterServer>> servers_;
+  std::int64_t pushed_ = 0;
+};
+
+} // namespace
+
+TEST_CASE(
+    "servers continue from what any other number of servers saved, as if nothing had happened") {
+  for (const int before : {1, 2, 3, 5}) {
+    Servers first(before);
+    for (int i = 0; i < 6; ++i)
+      first.step(i);
+    const auto saved = first.snapshots();
+    const auto held = first.whole();
+    first.step(6);
+    for (const int after : {1, 2, 4, 5}) {
+      CAPTURE(before);
+      CAPTURE(after);
+      Servers second(reshard(saved, after));
+      CHECK(second.version(0) == 6);
+      CHECK(second.whole().equal(held));
+      second.step(6); // moments, counters and rates of both param groups are in this step
+      CHECK(second.whole().allclose(first.whole(), 1e-6, 1e-7));
+    }
+  }
+}
+
+TEST_CASE("as many servers as there were get every bit back, each its own counters and version") {
+  Servers first(3);
+  first.step(0);
+  first.push_to_first_alone(1); // asynchronously, servers are at different versions
+  const auto saved = first.snapshots();
+  const auto again = reshard(saved, 3);
+  Servers second(again);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(second.version(i) == (i == 0 ? 2 : 1));
+    for (const auto& [name, tensor] : saved[i])
+      if (name != "header") // which forgets the workers
+        CHECK(again[i].at(name).equal(tensor));
+  }
+  std::vector<TensorMap> turned{saved[2], saved[0], saved[1]};
+  const auto sorted = reshard(turned, 3); // the plan has its order, not the files
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(sorted[i].at("parameters").equal(saved[i].at("parameters")));
+  Servers one(reshard(saved, 1));
+  CHECK(one.version(0) == 2); // the greatest of the parts
+}
+
+TEST_CASE("a new worker's first step counts after a restoration, whatever the old one's number") {
+  Servers first(1);
+  for (int i = 0; i < 6; ++i)
+    first.step(i);
+  Servers second(reshard(first.snapshots(), 1)); // its worker has the old one's session
+  second.step(6);                                // step 1 of its own
+  CHECK(second.version(0) == 7);
+}
+
+TEST_CASE("a part that is missing, doubled or of another optimizer is named") {
+  Servers three(3);
+  three.step(0);
+  auto saved = three.snapshots();
+  auto fewer = saved;
+  fewer.erase(fewer.begin());
+  CHECK_THROWS_WITH_AS(reshard(fewer, 2), doctest::Contains("do not hold parameter"),
+                       std::invalid_argument);
+  auto doubled = saved;
+  doubled.push_back(saved[1]);
+  CHECK_THROWS_WITH_AS(reshard(doubled, 2), doctest::Contains("each element once"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(reshard({}, 2), doctest::Contains("no snapshot"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(reshard(saved, 61), doctest::Contains("Use fewer shards"),
+                       std::invalid_argument);
+  auto own = saved;
+  own[0]["optimizer.archive"] = torch::zeros({3}, at::kByte);
+  CHECK_THROWS_WITH_AS(reshard(own, 2), doctest::Contains("resume with 3"), std::invalid_argument);
+  CHECK(reshard(own, 3)[0].contains("optimizer.archive"));
+  auto torn = saved;
+  torn[1]["parameters"] = torch::zeros({3});
+  CHECK_THROWS_WITH_AS(check_snapshot(torn[1]), doctest::Contains("for a slice of"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("snapshots of which bytes have changed are refused, or restored to servers that work") {
+  Servers two(2);
+  two.step(0);
+  const auto saved = two.snapshots();
+  std::mt19937 random(5);
+  int refused = 0;
+  for (int i = 0; i < 600; ++i) {
+    auto changed = saved;
+    auto& header = changed[i % 2]["header"];
+    header = header.clone();
+    for (std::size_t j = 0; j < 1 + random() % 3; ++j)
+      header[static_cast<std::int64_t>(random() % static_cast<std::size_t>(header.numel()))] =
+          static_cast<std::int64_t>(random() % 256);
+    try {
+      for (const auto& part : reshard(changed, 1 + i % 3)) {
+        ParameterServer server({}, kStart);
+        server.restore(part);
+        CHECK(server.join(0, 3, kStart) == "");
+      }
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
+}
+
+} // namespace troupe::learner

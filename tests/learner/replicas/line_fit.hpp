@@ -1,0 +1,73 @@
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
+
+#include "learner/gradients/update_rule.hpp"
+#include "learner/gradients/wrapped_optimizer.hpp"
+#include "learner/replicas/replica.hpp"
+
+namespace troupe::learner {
+
+/// A small regression that is known whole: x of [samples, 4], y of a fixed network.
+struct Problem {
+  explicit Problem(std::int64_t samples = 32, at::ScalarType type = at::kDouble) {
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(7);
+    x = torch::randn({samples, 4}, generator, type);
+    const auto weight = torch::randn({4, 2}, generator, type);
+    y = x.matmul(weight) + 0.5;
+  }
+  at::Tensor x;
+  at::Tensor y;
+};
+
+/// A linear model; of a different beginning for every replica, so that making them alike shows.
+struct LineFit {
+  explicit LineFit(int replica, at::ScalarType type = at::kDouble) : model(4, 2) {
+    model->to(type);
+    const torch::NoGradGuard guard;
+    model->weight.fill_(0.1 * (replica + 1));
+    model->bias.fill_(-0.1 * (replica + 1));
+  }
+  at::Tensor loss(const at::Tensor& x, const at::Tensor& y) {
+    return (model->forward(x) - y).pow(2).mean();
+  }
+  /// A step on rows [first, first + count).
+  void step(WrappedOptimizer& optimizer, const Problem& problem, std::int64_t first,
+            std::int64_t count) {
+    optimizer.zero_grad();
+    loss(problem.x.narrow(0, first, count), problem.y.narrow(0, first, count)).backward();
+    optimizer.step();
+  }
+  at::Tensor flat() const {
+    return torch::cat({model->weight.detach().reshape({-1}), model->bias.detach()});
+  }
+  torch::nn::Linear model;
+};
+
+/// Calls `body(replica)` on a thread each; what each threw, "" where nothing.
+inline std::vector<std::string> on_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::string> errors(static_cast<std::size_t>(count));
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < count; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        body(i);
+      } catch (const std::exception& error) {
+        errors[static_cast<std::size_t>(i)] = error.what();
+      }
+    });
+  threads.clear();
+  return errors;
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,186 @@
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "replay/service/host_checkpoints.hpp"
+#include "replay/storage/storage_error.hpp"
+#include "tests/replay/table/saved_table.hpp"
+#include "tests/replay/windows.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace troupe::replay {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<HostedTable> tables_of(std::int64_t max_items = 100) {
+  return {
+      {.name = "states", .config = {.max_items = max_items}, .signature = kSignature, .seed = 1},
+      {.name = "../a b", .config = {.max_items = max_items}, .signature = kSignature, .seed = 2}};
+}
+
+/// A host with its checkpoints, and what both said.
+struct Served {
+  explicit Served(const fs::path& folder, std::chrono::milliseconds period = {},
+                  std::int64_t max_items = 100)
+      : tables(tables_of(max_items)),
+        checkpoints(tables, {.folder = folder,
+                             .period = period,
+                             .log =
+                                 [this](const std::string& text) {
+                                   const std::scoped_lock lock(mutex);
+                                   said += text + "\n";
+                                 }}),
+        host(context, tables,
+             {.restore = [this](std::size_t table,
+                                Table& into) { checkpoints.restore(table, into); }}),
+        writing(checkpoints.start(host)) {}
+  void add(std::size_t table, int items) {
+    host.with_table(
+        [&](Table& into) {
+          for (int i = 0; i < items; ++i)
+            into.insert(*source.next(1, 1));
+        },
+        table);
+  }
+  std::vector<std::uint64_t> keys(std::size_t table) {
+    std::vector<std::uint64_t> all;
+    host.with_table(
+        [&](Table& from) {
+          for (std::int64_t key = 0; key < from.stats().inserted; ++key)
+            if (from.contains(static_cast<std::uint64_t>(key)))
+              all.push_back(static_cast<std::uint64_t>(key));
+        },
+        table);
+    return all;
+  }
+  std::string log() {
+    const std::scoped_lock lock(mutex);
+    return said;
+  }
+  std::mutex mutex;
+  std::string said;
+  WindowSource source{1, 3, 30, 5};
+  std::vector<HostedTable> tables;
+  env::wire::Context context;
+  HostCheckpoints checkpoints;
+  ShardHost host;
+  std::jthread writing;
+};
+
+TEST_CASE("a host comes again with all tables of its newest checkpoint, and numbers go on") {
+  const TemporaryFolder folder;
+  std::vector<std::uint64_t> keys;
+  {
+    Served served(folder / "checkpoints");
+    CHECK_EQ(served.checkpoints.restored(), 0);
+    served.add(0, 150);
+    served.add(1, 20);
+    for (std::uint64_t number = 1; number <= 4; ++number) {
+      CHECK_EQ(served.checkpoints.write(served.host), number);
+      served.add(0, 3);
+    }
+    keys = served.keys(0);
+  }
+  CHECK_EQ(files_in(folder / "checkpoints").size(), 2); // the newest two
+  Served again(folder / "checkpoints", {}, 80);
+  CHECK_EQ(again.checkpoints.restored(), 4);
+  CHECK(again.log().find("replay.max_items was 100 and is 80") != std::string::npos);
+  keys.resize(keys.size() - 3); // inserted after the checkpoint
+  keys.erase(keys.begin(), keys.end() - 80);
+  CHECK((again.keys(0) == keys));
+  CHECK_EQ(again.keys(1).size(), 20);
+  CHECK_EQ(again.checkpoints.write(again.host), 5);
+}
+
+TEST_CASE("a checkpoint that is damaged, or lacks a table, gives way to the one before") {
+  for (const bool damaged : {true, false}) {
+    const TemporaryFolder folder;
+    {
+      Served served(folder / "checkpoints");
+      served.add(0, 50);
+      served.add(1, 20);
+      served.checkpoints.write(served.host);
+      served.add(1, 1);
+      served.checkpoints.write(served.host);
+    }
+    const fs::path newest = folder / "checkpoints" / "2";
+    REQUIRE(fs::exists(newest / "table-states"));
+    if (damaged)
+      write_bytes(newest / "table-states" / "manifest", "x");
+    else
+      fs::remove_all(newest / "table-%2e%2e%2fa%20b");
+    Served again(folder / "checkpoints");
+    CHECK_EQ(again.checkpoints.restored(), 1);
+    CHECK_EQ(again.keys(1).size(), 20);
+    CHECK(again.log().find("is skipped") != std::string::npos);
+    CHECK_EQ(again.checkpoints.write(again.host), 3);
+  }
+}
+
+TEST_CASE("checkpoints are written every period, and one that fails costs a line") {
+  const TemporaryFolder folder;
+  const fs::path root = folder / "checkpoints";
+  Served served(root, std::chrono::milliseconds(5));
+  served.add(0, 10);
+  while (list_checkpoints(root, "table-states", CheckpointCheck::names).empty())
+    std::this_thread::yield();
+  fs::rename(root, folder / "away");
+  std::ofstream(root) << "a file";
+  while (served.log().find("no checkpoint was written") == std::string::npos)
+    std::this_thread::yield();
+  served.add(0, 1); // it serves on
+  CHECK_EQ(served.host.stats().items, 11);
+  fs::remove(root);
+  fs::rename(folder / "away", root);
+  const auto newest = list_checkpoints(root, "table-states", CheckpointCheck::names)[0].number;
+  while (list_checkpoints(root, "table-states", CheckpointCheck::names)[0].number <= newest)
+    std::this_thread::yield();
+}
+
+TEST_CASE("a folder that another host uses is refused in words") {
+  const TemporaryFolder folder;
+  const Served served(folder / "checkpoints");
+  CHECK_THROWS_WITH_AS(HostCheckpoints(tables_of(), {.folder = folder / "checkpoints"}),
+                       doctest::Contains("give each process its own"), StorageError);
+}
+
+TEST_CASE("a host logs a full disk with the count of failed spills and the reason") {
+  const TemporaryFolder folder;
+  std::vector<HostedTable> tables = tables_of(1'000'000);
+  tables.resize(1);
+  tables[0].config.max_bytes = 50'000;
+  tables[0].spill = {.folder = folder / "spill", .segment_bytes = 4096, .max_disk_bytes = 40'000};
+  std::mutex mutex;
+  std::string said;
+  env::wire::Context context;
+  ShardHost host(context, tables, {.log = [&](const std::string& text) {
+                   const std::scoped_lock lock(mutex);
+                   said += text + "\n";
+                 }});
+  WindowSource source(1, 3, 30, 5);
+  host.with_table([&](Table& table) {
+    for (int i = 0; i < 3000; ++i)
+      table.insert(*source.next(1, 1));
+  });
+  CHECK_GT(host.stats().failed_spills, 0);
+  CHECK_LT(host.stats().items, 3000);
+  const auto log = [&] {
+    const std::scoped_lock lock(mutex);
+    return said;
+  };
+  while (log().empty())
+    std::this_thread::yield();
+  CHECK(log().find("could not be written to disk") != std::string::npos);
+  CHECK(log().find(std::to_string(host.stats().failed_spills) + " chunks") != std::string::npos);
+  CHECK(log().find("max_disk_bytes") != std::string::npos);
+}
+
+} // namespace
+} // namespace troupe::replay

@@ -1,0 +1,313 @@
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <doctest/doctest.h>
+
+#include "env/wire/socket.hpp"
+#include "replay/service/shard_host.hpp"
+#include "replay/service/wire_format.hpp"
+#include "tests/replay/writers/episodes.hpp"
+
+namespace troupe::replay {
+namespace {
+
+using env::wire::Frame;
+using env::wire::Message;
+using env::wire::Socket;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr TableConfig kFree{.max_items = 2000, .limiter = {.min_items = 1, .error_buffer = 1e9}};
+constexpr std::size_t kMostFrame = std::size_t{1} << 20;
+
+Deadline soon() {
+  return Clock::now() + seconds(60);
+}
+
+/// A port with two tables: strangers write to the one what they like, a client uses the other.
+struct Port {
+  Port()
+      : host(context,
+             {{.name = "good", .config = kFree, .signature = pixel_spec(3, 3), .seed = 1},
+              {.name = "other", .config = kFree, .signature = pixel_spec(2, 2), .seed = 2}},
+             {.server = {.max_frame_bytes = kMostFrame}, .report_after = seconds(3600)}) {}
+  env::wire::Context context;
+  ShardHost host;
+};
+
+/// Writes and samples, bit for bit, until `done` and so many rounds at least.
+template <typename Done>
+void play(Port& port, int rounds, Done done) {
+  const TransitionSpec spec = pixel_spec(3, 3);
+  ShardClient client(port.context, port.host.endpoint(), spec, {.table = "good"});
+  Source source(spec, 77);
+  Batch batch(spec, 32);
+  const Deadline end = soon();
+  for (int round = 0; (round < rounds || !done()) && Clock::now() < end; ++round) {
+    REQUIRE(client.insert(source.next(5), soon()));
+    REQUIRE(client.flush(soon()));
+    REQUIRE_EQ(client.sample(32, batch.view(), 0, soon()), 32);
+    for (std::size_t row = 0; row < batch.rows; ++row)
+      source.player.check_row(batch, row);
+  }
+  CHECK(done());
+}
+
+wire::Envelope head_for_other() {
+  return envelope(fingerprint(pixel_spec(2, 2)), "other");
+}
+
+/// One of all kinds of messages that clients send.
+Message any_message(Source& source, std::mt19937_64& random) {
+  wire::Envelope head = head_for_other();
+  switch (random() % 8) {
+  case 0:
+    head.mutable_sample()->set_request(random());
+    head.mutable_sample()->set_count(1 + static_cast<std::int64_t>(random() % 20));
+    head.mutable_sample()->set_patience_ms(random() % 2);
+    break;
+  case 1:
+    head.mutable_ping()->set_ping(random());
+    head.mutable_ping()->add_writers(5);
+    head.mutable_ping()->add_sequences(random() % 100);
+    break;
+  case 2:
+    head.mutable_update()->set_request(1);
+    head.mutable_update()->add_keys(random() % 1000);
+    head.mutable_update()->add_priorities(1);
+    break;
+  case 3:
+    head.mutable_stats()->set_request(1);
+    break;
+  case 4:
+    head.mutable_info()->set_request(1);
+    break;
+  case 5:
+    head.set_protocol(static_cast<std::uint32_t>(random() % 100));
+    head.mutable_stats()->set_request(1);
+    break;
+  default:
+    return encode_insertion(*source.next(1 + static_cast<std::int64_t>(random() % 6)),
+                            fingerprint(pixel_spec(2, 2)), random() % 2 == 0, "other");
+  }
+  Message message;
+  message.header = head.SerializeAsString();
+  return message;
+}
+
+void mutate(Message& message, std::mt19937_64& random) {
+  const std::size_t which = random() % (message.frames.size() + 2);
+  if (which < 2 && !message.header.empty()) {
+    message.header[random() % message.header.size()] ^= static_cast<char>(1U << random() % 8);
+    if (random() % 8 == 0)
+      message.header.resize(random() % (2 * message.header.size()));
+    return;
+  }
+  if (message.frames.empty() || random() % 4 == 0) {
+    message.frames.emplace_back(random() % 2000);
+    return;
+  }
+  Frame& frame = message.frames[random() % message.frames.size()];
+  if (random() % 3 == 0)
+    frame = Frame(random() % (2 * frame.size() + 1));
+  else if (frame.size() > 0)
+    frame.bytes()[random() % frame.size()] ^= static_cast<std::byte>(1U << random() % 8);
+}
+
+/// Sends so many messages, most of them damaged; reads the answers now and then.
+void trouble(Port& port, std::uint64_t seed, int messages) {
+  std::mt19937_64 random(seed);
+  Source source(pixel_spec(2, 2), 1000 + seed);
+  Socket socket(
+      port.context, env::wire::SocketType::dealer,
+      {.shared_memory = seed % 2 == 0 ? std::optional(env::wire::SharedMemory{}) : std::nullopt});
+  socket.connect(port.host.endpoint());
+  for (int i = 0; i < messages; ++i) {
+    Message message = any_message(source, random);
+    for (std::uint64_t k = random() % 4; k > 0; --k)
+      mutate(message, random);
+    socket.send(std::move(message), soon());
+    if (i % 64 == 0)
+      for (Message answer; socket.try_receive(answer) != Socket::Received::nothing;)
+        continue;
+  }
+}
+
+TEST_CASE("damaged messages of every kind and version do not touch those who send good ones") {
+  Port port;
+  std::atomic<int> left = 3;
+  std::vector<std::jthread> strangers;
+  for (std::uint64_t seed = 1; seed <= 3; ++seed)
+    strangers.emplace_back([&, seed] {
+      trouble(port, seed, 6000);
+      --left;
+    });
+  play(port, 100, [&] { return left == 0; });
+  const ShardServerCounters counters = port.host.counters();
+  CHECK_GT(counters.garbage, 3000);
+  CHECK_GT(port.host.stats(1).inserted, 100); // many of them were fine
+}
+
+/// A plain connection to the port; -1 where there is none.
+int connected(const std::string& endpoint) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+void say(int descriptor, const std::string& bytes) {
+  // Fails as soon as the port has cut this side off.
+  [[maybe_unused]] const auto sent =
+      ::send(descriptor, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/// What a ZMTP 3.0 peer without security says first, and that it is a dealer.
+std::string greeting() {
+  std::string text("\xff\0\0\0\0\0\0\0\x01\x7f\x03\0NULL", 16);
+  text.resize(64);
+  const std::string ready("\x05READY\x0bSocket-Type\0\0\0\x06"
+                          "DEALER",
+                          6 + 12 + 4 + 6);
+  text += '\x04';
+  text += static_cast<char>(ready.size());
+  return text + ready;
+}
+
+TEST_CASE("bytes that are no messages and lengths beyond all limits cost their sender alone") {
+  Port port;
+  std::atomic<bool> done = false;
+  std::jthread stranger([&] {
+    std::mt19937_64 random(5);
+    for (int i = 0; i < 300; ++i) {
+      const int descriptor = connected(port.host.endpoint());
+      if (descriptor < 0)
+        continue;
+      std::string noise(random() % 3000, '\0');
+      for (char& c : noise)
+        c = static_cast<char>(random());
+      switch (i % 5) {
+      case 0: // noise from the first byte on
+        say(descriptor, noise);
+        break;
+      case 1: // ... or behind a greeting
+        say(descriptor, greeting() + noise);
+        break;
+      case 2: // a frame of 2^63 - 1 bytes
+        say(descriptor,
+            greeting() + std::string("\x02\x7f\xff\xff\xff\xff\xff\xff\xff", 9) + noise);
+        break;
+      case 3: // one just above the limit
+        say(descriptor, greeting() + std::string("\x02\0\0\0\0\x10\0\x10\x01", 9) + noise);
+        break;
+      default: // a message that never ends: 3000 parts that announce another
+        std::string parts = greeting();
+        for (int part = 0; part < 3000; ++part)
+          parts += std::string("\x01\x01x", 3);
+        say(descriptor, parts);
+      }
+      ::close(descriptor);
+    }
+    done = true;
+  });
+  play(port, 50, [&] { return done.load(); });
+}
+
+TEST_CASE("a peer of a ZMTP before 3.0 is cut off: what it says first is not checked by ZeroMQ") {
+  Port port;
+  for (const std::string& begin : {std::string("\x05\x00noise", 7),
+                                   std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x01\x05\0\0", 14)}) {
+    const int descriptor = connected(port.host.endpoint());
+    REQUIRE(descriptor >= 0);
+    const timeval limit{.tv_sec = 5, .tv_usec = 0};
+    ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    say(descriptor, begin);
+    char bytes[256];
+    ssize_t got = 1;
+    while (got > 0) // its own greeting, and then the end
+      got = ::recv(descriptor, bytes, sizeof bytes, 0);
+    CHECK((got == 0 || errno == ECONNRESET));
+    ::close(descriptor);
+  }
+  play(port, 5, [] { return true; });
+}
+
+TEST_CASE("a frame above max_frame_bytes cuts its sender off and nobody else") {
+  Port port;
+  std::atomic<bool> done = false;
+  std::jthread stranger([&] {
+    Socket socket(port.context, env::wire::SocketType::dealer);
+    socket.connect(port.host.endpoint());
+    for (int i = 0; i < 20; ++i) {
+      Message message;
+      message.header = head_for_other().SerializeAsString();
+      message.frames.emplace_back(kMostFrame + 1);
+      std::memset(message.frames[0].bytes().data(), 0, kMostFrame + 1);
+      socket.send(std::move(message), soon());
+    }
+    done = true;
+  });
+  play(port, 50, [&] { return done.load(); });
+  CHECK_EQ(port.host.stats(1).inserted, 0);
+}
+
+/// What the port refuses this message for.
+std::string refusal(Socket& socket, const wire::Envelope& head) {
+  Message message;
+  message.header = head.SerializeAsString();
+  REQUIRE(socket.send(std::move(message), soon()));
+  REQUIRE(socket.wait(soon()));
+  Message answer;
+  REQUIRE(socket.try_receive(answer) == Socket::Received::message);
+  wire::Envelope told;
+  REQUIRE(told.ParseFromString(answer.header));
+  REQUIRE(told.has_refused());
+  return told.refused().reason();
+}
+
+TEST_CASE("a refusal repeats a stranger's words in plain letters") {
+  Port port;
+  Socket socket(port.context, env::wire::SocketType::dealer);
+  socket.connect(port.host.endpoint());
+  for (const bool info : {false, true}) {
+    wire::Envelope head = head_for_other();
+    head.set_table("\xff\x1b[2J\n" + std::string(100'000, 'a'));
+    if (info)
+      head.mutable_info()->set_request(1);
+    else
+      head.mutable_stats()->set_request(1);
+    const std::string reason = refusal(socket, head);
+    CHECK_NE(reason.find("\"??[2J?aaa"), std::string::npos);
+    CHECK_LT(reason.size(), 1000);
+  }
+}
+
+TEST_CASE("another version is answered in words that name both") {
+  Port port;
+  Socket socket(port.context, env::wire::SocketType::dealer);
+  socket.connect(port.host.endpoint());
+  wire::Envelope head = head_for_other();
+  head.set_protocol(kProtocol + 1);
+  head.mutable_stats()->set_request(1);
+  const std::string reason = refusal(socket, head);
+  CHECK_NE(reason.find("protocol " + std::to_string(kProtocol + 1) + " where this side speaks "
+                       + std::to_string(kProtocol)),
+           std::string::npos);
+}
+
+} // namespace
+} // namespace troupe::replay

@@ -1,0 +1,94 @@
+#include <doctest/doctest.h>
+
+#include "env/wire/deployment_keys.hpp"
+#include "replay/service/shard_host.hpp"
+#include "tests/replay/writers/episodes.hpp"
+
+namespace troupe::replay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::seconds;
+
+Deadline soon() {
+  return Clock::now() + seconds(20);
+}
+
+constexpr TableConfig kFree{.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}};
+
+/// Writes and samples until `done`, checking every row; gives the number of batches.
+template <typename Done>
+int play(ShardHost& served, ShardClient& client, const TransitionSpec& spec, Done done) {
+  Writer writer = transition_writer(spec, 1, 12);
+  Player player(spec, 5);
+  Batch batch(spec, 64);
+  int batches = 0;
+  for (const auto end = soon(); !done() && Clock::now() < end; ++batches) {
+    while (writer.pending_items() < 20)
+      player.step(writer);
+    REQUIRE(client.insert(writer.take(), soon()));
+    REQUIRE(client.flush(soon()));
+    REQUIRE_EQ(client.sample(64, batch.view(), 0, soon()), 64);
+    for (std::size_t row = 0; row < batch.rows; ++row)
+      player.check_row(batch, row);
+  }
+  CHECK_EQ(served.counters().garbage, 0);
+  return batches;
+}
+
+TEST_CASE("clients of the same host share memory and a full one changes no batch") {
+  const TransitionSpec spec = pixel_spec(3, 3);
+  for (const std::size_t bytes : {std::size_t{64} << 20, std::size_t{8192}}) {
+    const env::wire::SharedMemory memory{.bytes_per_peer = bytes, .least_frame_bytes = 1};
+    env::wire::Context context;
+    ShardHost served(context, kFree, spec, 4, {.server = {.shared_memory = memory}});
+    ShardClient client(context, served.endpoint(), spec, {.shared_memory = memory});
+    play(served, client, spec, [&] { return served.counters().shared >= 100; });
+    CHECK_GE(served.counters().shared, 100);
+  }
+}
+
+TEST_CASE("keys on both sides encrypt a data port and strangers get nothing") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  const auto server_keys = env::wire::make_key_pair();
+  const auto client_keys = env::wire::make_key_pair();
+  env::wire::Context context;
+  ShardHost served(
+      context, kFree, spec, 4,
+      {.server = {.keys = env::wire::ServerKeys{server_keys, {client_keys.public_key}}}});
+  ShardClient stranger(context, served.endpoint(), spec);
+  CHECK_THROWS_WITH_AS(stranger.stats(Clock::now() + seconds(1)),
+                       doctest::Contains("does not answer"), std::runtime_error);
+  CHECK_GE(served.counters().strangers, 1);
+  ShardClient client(context, served.endpoint(), spec,
+                     {.keys = env::wire::ClientKeys{client_keys, server_keys.public_key}});
+  int left = 3;
+  CHECK_EQ(play(served, client, spec, [&] { return left-- == 0; }), 3);
+  CHECK_THROWS_WITH_AS(
+      ShardHost(context, kFree, spec, 4, {.server = {.endpoint = "tcp://0.0.0.0:*"}}),
+      doctest::Contains("troupe keys new"), std::invalid_argument);
+}
+
+TEST_CASE("a deployment's keys encrypt a data port off the loopback interface") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  const auto deployment = [] {
+    return std::make_shared<env::wire::DeploymentKeys>(
+        env::wire::DeploymentKeys{.own = env::wire::make_key_pair(), .retired = {}});
+  };
+  env::wire::Context context(1, deployment());
+  ShardHost served(context, kFree, spec, 4, {.server = {.endpoint = "tcp://0.0.0.0:*"}});
+  std::string endpoint = served.endpoint();
+  endpoint.replace(endpoint.find("0.0.0.0"), 7, "127.0.0.1");
+  env::wire::Context other(1, deployment());
+  ShardClient stranger(other, endpoint, spec);
+  CHECK_THROWS_WITH_AS(stranger.stats(Clock::now() + seconds(1)),
+                       doctest::Contains("does not answer"), std::runtime_error);
+  CHECK_GE(served.counters().strangers, 1);
+  ShardClient client(context, endpoint, spec);
+  // Samples of clients on this host still go through shared memory.
+  play(served, client, spec, [&] { return served.counters().shared >= 10; });
+  CHECK_GE(served.counters().shared, 10);
+}
+
+} // namespace
+} // namespace troupe::replay

@@ -1,0 +1,104 @@
+#include "replay/service/shard_host.hpp"
+
+#include <condition_variable>
+
+#include <doctest/doctest.h>
+
+#include "replay/service/stall_watch.hpp"
+#include "tests/replay/writers/episodes.hpp"
+
+namespace troupe::replay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Deadline soon() {
+  return Clock::now() + seconds(20);
+}
+
+TEST_CASE("a stall is told after so long without progress and again after as long") {
+  const auto at = [](int ms) { return StallWatch::Time(milliseconds(ms)); };
+  StallWatch watch(milliseconds(30));
+  CHECK_FALSE(watch.look(false, 0, at(0)));
+  CHECK_EQ(watch.due(), StallWatch::Time::max()); // nobody waits
+  CHECK_FALSE(watch.look(true, 0, at(100)));
+  CHECK_EQ(watch.due(), at(130));
+  CHECK_FALSE(watch.look(true, 0, at(129)));
+  CHECK(watch.look(true, 0, at(130)));
+  CHECK_FALSE(watch.look(true, 0, at(159)));
+  CHECK_FALSE(watch.look(true, 5, at(160))); // progress
+  CHECK_FALSE(watch.look(true, 5, at(189)));
+  CHECK(watch.look(true, 5, at(190)));
+  CHECK_FALSE(watch.look(false, 5, at(200))); // nobody waits any more
+  CHECK_FALSE(watch.look(true, 5, at(300)));
+  CHECK_FALSE(watch.look(true, 5, at(329)));
+  CHECK(watch.look(true, 5, at(330)));
+}
+
+TEST_CASE("a host tells who waits for what when nothing moves") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  std::mutex mutex;
+  std::condition_variable told;
+  std::vector<std::string> log;
+  env::wire::Context context;
+  ShardHost host(context, {.limiter = {.min_items = 1000}}, spec, 4,
+                 {.report_after = milliseconds(10), .log = [&](const std::string& text) {
+                    const std::scoped_lock lock(mutex);
+                    log.push_back(text);
+                    told.notify_one();
+                  }});
+  ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  Batch batch(spec, 4);
+  CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now() + milliseconds(40)), std::nullopt);
+  std::unique_lock lock(mutex);
+  REQUIRE(told.wait_until(lock, soon(), [&] { return !log.empty(); }));
+  CHECK_NE(log[0].find("no progress for"), std::string::npos);
+  CHECK_NE(log[0].find("1 samples of 4 wait"), std::string::npos);
+  CHECK_NE(log[0].find("0 of min_items 1000"), std::string::npos);
+}
+
+TEST_CASE("a host's owner uses the table between requests and those it lets through go at once") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  Source source(spec);
+  // Restored before the port opens: nobody ever sees the empty table.
+  ShardHost host(context, {.limiter = {.min_items = 1000}}, spec, 4,
+                 {.restore = [&](std::size_t, Table& table) { table.insert(*source.next(5)); }});
+  ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  CHECK_GE(client.stats(soon()).items, 5);
+  CHECK_EQ(client.stats(soon()).sampling_weight, 0); // nothing may be sampled yet
+  Batch batch(spec, 4);
+  CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now() + milliseconds(60)), std::nullopt);
+  CHECK_NE(host.why_waiting().find("samples of 4 wait"), std::string::npos);
+  host.with_table([](Table& table) { table.set_limiter({.min_items = 2}); });
+  CHECK_EQ(host.why_waiting(), "");
+  CHECK_EQ(host.stats().sampled, 4);
+  CHECK_EQ(client.stats(soon()).sampling_weight, static_cast<double>(host.stats().items));
+  REQUIRE_EQ(client.sample(4, batch.view(), 0, soon()), 4);
+  for (std::size_t row = 0; row < 4; ++row)
+    source.player.check_row(batch, row);
+  CHECK_THROWS_WITH_AS(host.set_limiter({.min_items = -1}), doctest::Contains("min_items is -1"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("a stopped shard refuses what waits and all that comes") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  Source source(spec);
+  HostedShard shard({.config = {.limiter = {.min_items = 1000}}, .signature = spec, .seed = 4});
+  std::vector<std::string> refused;
+  const WaitOptions wait{.refused = [&](const std::string& why) { refused.push_back(why); }};
+  const auto answer = [](const std::vector<Item>&) { FAIL("a sample of a shard without items"); };
+  shard.sample(4, answer, wait);
+  CHECK(refused.empty());
+  shard.stop();
+  CHECK_EQ(refused.size(), 1);
+  shard.sample(4, answer, wait);
+  CHECK_EQ(refused.back(), "the shard has stopped");
+  CHECK_FALSE(shard.insert(source.next(5), [] { FAIL("an insertion into a stopped shard"); }));
+  CHECK_EQ(shard.report().stats.items, 0);
+}
+
+} // namespace
+} // namespace troupe::replay

@@ -1,0 +1,350 @@
+#include "replay/service/wire_format.hpp"
+
+#include <doctest/doctest.h>
+
+#include "replay/chunks/window_reader.hpp"
+#include "replay/table/selector.hpp"
+#include "tests/replay/windows.hpp"
+#include "tests/replay/writers/episodes.hpp"
+
+namespace troupe::replay {
+namespace {
+
+env::wire::Frame new_frame(std::size_t bytes) {
+  return env::wire::Frame(bytes);
+}
+
+using env::wire::Frame;
+using env::wire::Message;
+using Result = InsertionDecoder::Result;
+
+constexpr std::uint64_t kSpec = 17;
+constexpr InsertionDecoder::Limits kLimits{.max_chunk_bytes = 1 << 20, .max_writers = 4};
+
+wire::Envelope head_of(const Message& message) {
+  std::string why;
+  const auto head = decode_envelope(message.header, kSpec, why);
+  REQUIRE(head);
+  return *head;
+}
+
+Result decode(InsertionDecoder& decoder, const Message& message, InsertionPtr& out) {
+  std::string why;
+  return decoder.decode(head_of(message).insert(), message.frames, out, why);
+}
+
+struct Source {
+  explicit Source(const TransitionSpec& s, std::uint64_t id = 3)
+      : writer(transition_writer(s, id, 12)), player(s, 5) {}
+  InsertionPtr next(std::int64_t least) {
+    while (writer.pending_items() < least)
+      player.step(writer);
+    return writer.take();
+  }
+  Writer writer;
+  Player player;
+};
+
+Batch gathered(const TransitionSpec& spec, const InsertionPtr& insertion) {
+  Batch batch(spec, std::ssize(insertion->items));
+  gather(spec, insertion->items, batch.view(), 0);
+  return batch;
+}
+
+TEST_CASE("insertions arrive as they were sent, in chunks of the receiver's own") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  InsertionDecoder decoder(spec, kLimits);
+  for (int i = 0; i < 200; ++i) {
+    const InsertionPtr sent = source.next(1 + i % 40);
+    InsertionPtr got;
+    REQUIRE(decode(decoder, encode_insertion(*sent, kSpec, false), got) == Result::insertion);
+    CHECK_EQ(got->writer_id, sent->writer_id);
+    CHECK_EQ(got->sequence, sent->sequence);
+    CHECK(gathered(spec, got) == gathered(spec, sent));
+    CHECK_NE(got->items[0].chunks[0], sent->items[0].chunks[0]);
+    CHECK_EQ(got->items[0].chunks[0]->id(), sent->items[0].chunks[0]->id());
+  }
+}
+
+TEST_CASE("what a receiver lacks is asked for, and a complete insertion needs nothing before it") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  std::mt19937_64 random(1);
+  InsertionDecoder decoder(spec, kLimits);
+  int missing = 0;
+  for (int i = 0; i < 500; ++i) {
+    const InsertionPtr sent = source.next(1 + static_cast<int>(random() % 4));
+    if (random() % 3 == 0)
+      continue; // lost on the way
+    InsertionPtr got;
+    Result result = decode(decoder, encode_insertion(*sent, kSpec, false), got);
+    if (result == Result::missing) {
+      ++missing;
+      result = decode(decoder, encode_insertion(*sent, kSpec, true), got);
+    }
+    REQUIRE(result == Result::insertion);
+    CHECK(gathered(spec, got) == gathered(spec, sent));
+  }
+  CHECK_GT(missing, 10);
+}
+
+TEST_CASE("rows that are here already are not written again") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  Source source(spec);
+  InsertionDecoder decoder(spec, kLimits);
+  const InsertionPtr sent = source.next(3);
+  InsertionPtr first;
+  InsertionPtr second;
+  REQUIRE(decode(decoder, encode_insertion(*sent, kSpec, false), first) == Result::insertion);
+  const Batch before = gathered(spec, first);
+  Message other = encode_insertion(*sent, kSpec, false);
+  for (std::byte& b : other.frames[1].bytes())
+    b = std::byte{0};
+  REQUIRE(decode(decoder, other, second) == Result::insertion);
+  CHECK(gathered(spec, first) == before);
+}
+
+TEST_CASE("sampled batches arrive as gather() would write them") {
+  for (const int stack : {1, 3, 4})
+    for (const int n_step : {1, 2, 3, 8}) {
+      CAPTURE(stack);
+      CAPTURE(n_step);
+      const TransitionSpec spec = pixel_spec(stack, n_step);
+      Source source(spec);
+      const InsertionPtr made = source.next(150);
+      const std::span<const Item> items(made->items);
+      Batch direct(spec, std::ssize(items));
+      Batch sent(spec, std::ssize(items));
+      gather(spec, items, direct.view(), 0);
+      std::size_t first = 0;
+      while (first < items.size()) {
+        const std::size_t count = std::min<std::size_t>(37, items.size() - first);
+        const Message message =
+            encode_sample(RowLayout(spec), kSpec, 8, static_cast<std::int64_t>(first),
+                          items.subspan(first, count), new_frame);
+        const wire::Envelope head = head_of(message);
+        REQUIRE(head.has_sample_part());
+        REQUIRE(decode_sample(spec, head.sample_part(), message.frames, sent.view(),
+                              head.sample_part().first()));
+        first += count;
+      }
+      CHECK(sent == direct);
+    }
+}
+
+TEST_CASE("parts are of about a mebibyte") {
+  TransitionSpec spec = pixel_spec(3, 1);
+  spec.frame.shape = {3, 84, 84};
+  Writer writer = transition_writer(spec, 1);
+  const std::vector<float> action(3);
+  begin_episode(writer);
+  for (int i = 0; i < 100; ++i)
+    append_step(writer, action, 0, 1, false);
+  const InsertionPtr made = writer.take();
+  const std::size_t count = part_size(RowLayout(spec), made->items);
+  CHECK_GE(count, 10);
+  CHECK_LE(count * 4 * spec.frame.bytes(), std::size_t{1} << 21);
+  CHECK_EQ(part_size(RowLayout(spec), std::span(made->items).first(1)), 1);
+}
+
+/// One random change to a message: a bit or a length of its header or of a frame.
+void mutate(Message& message, std::mt19937_64& random) {
+  const std::size_t which = random() % (message.frames.size() + 2);
+  if (which < 2) {
+    if (message.header.empty() || random() % 8 == 0)
+      message.header.push_back(static_cast<char>(random()));
+    else if (random() % 8 == 0)
+      message.header.pop_back();
+    else
+      message.header[random() % message.header.size()] ^= static_cast<char>(1U << random() % 8);
+    return;
+  }
+  Frame& frame = message.frames[which - 2];
+  switch (random() % 4) {
+  case 0:
+    frame = Frame(random() % (2 * frame.size() + 1));
+    std::fill(frame.bytes().begin(), frame.bytes().end(), static_cast<std::byte>(random()));
+    break;
+  case 1:
+    message.frames.pop_back();
+    break;
+  default:
+    if (frame.size() > 0)
+      frame.bytes()[random() % frame.size()] ^= static_cast<std::byte>(1U << random() % 8);
+  }
+}
+
+TEST_CASE("another protocol, other transitions and noise are told apart") {
+  std::string why;
+  wire::Envelope head = envelope(kSpec);
+  head.set_protocol(99);
+  CHECK_FALSE(decode_envelope(head.SerializeAsString(), kSpec, why));
+  CHECK_EQ(why, "protocol 99 where this side speaks 5; run the same version on both");
+  CHECK_FALSE(decode_envelope(envelope(kSpec + 1).SerializeAsString(), kSpec, why));
+  CHECK(why.find("other steps") != std::string::npos);
+  CHECK_FALSE(decode_envelope("\xff\xff\xff", kSpec, why));
+}
+
+/// The rows that an item shows of a column, one after another.
+std::vector<std::byte> shown(const Item& item, std::size_t column) {
+  WindowReader window;
+  window.open(item);
+  const RowLayout::Column& at = item.chunks[0]->layout().columns[column];
+  std::vector<std::byte> bytes;
+  const std::vector<Slice> all{{0, item.rows}};
+  for (const Slice& slice : item.shape ? item.shape->columns[column] : all)
+    for (std::uint32_t k = slice.first; k < slice.first + slice.count; ++k)
+      bytes.insert(bytes.end(), window.row(k) + at.offset, window.row(k) + at.offset + at.bytes);
+  return bytes;
+}
+
+Message some_windows(WindowSource& source, InsertionPtr& made, int items) {
+  made = source.next(7, items);
+  return encode_sample(RowLayout(kSignature), kSpec, 8, 0, made->items, new_frame);
+}
+
+TEST_CASE("items of any window and shape arrive as columns that point into the message") {
+  WindowSource source(1, 5, 30, 4);
+  for (int round = 0; round < 60; ++round) {
+    InsertionPtr made;
+    Message message = some_windows(source, made, 1 + round % 23);
+    const wire::Envelope head = head_of(message);
+    std::vector<const std::byte*> before;
+    for (const Frame& frame : message.frames)
+      before.push_back(frame.bytes().data());
+    ColumnPart part;
+    REQUIRE(
+        decode_columns(RowLayout(kSignature), head.sample_part(), std::move(message.frames), part));
+    REQUIRE_EQ(part.items.size(), made->items.size());
+    for (std::size_t column = 0; column < kSignature.columns.size(); ++column) {
+      if (part.columns[column].bytes.size() > 64) // smaller ones lie in the frame itself
+        CHECK_EQ(part.columns[column].bytes.data(), before[column + 1]);
+      for (std::size_t i = 0; i < part.items.size(); ++i) {
+        const std::span<const std::byte> got = part.rows(column, i);
+        CHECK(std::vector<std::byte>(got.begin(), got.end()) == shown(made->items[i], column));
+      }
+    }
+    for (std::size_t i = 0; i < part.items.size(); ++i) {
+      CHECK_EQ(part.items[i].key, made->items[i].key);
+      CHECK_EQ(part.items[i].rows, made->items[i].rows);
+      CHECK_EQ(part.items[i].history, made->items[i].history);
+      CHECK_EQ(part.items[i].priority, made->items[i].priority);
+    }
+  }
+}
+
+TEST_CASE("damaged parts are refused or have all the rows they speak of") {
+  WindowSource source(1, 5, 30, 4);
+  std::mt19937_64 random(11);
+  const RowLayout layout(kSignature);
+  int refused = 0;
+  int accepted = 0;
+  for (int round = 0; round < 6000; ++round) {
+    InsertionPtr made;
+    Message message = some_windows(source, made, 1 + round % 9);
+    for (std::uint64_t k = 0; k < 1 + random() % 3 && !message.frames.empty(); ++k)
+      mutate(message, random);
+    std::string why;
+    const auto head = decode_envelope(message.header, kSpec, why);
+    ColumnPart part;
+    if (!head || !head->has_sample_part()
+        || !decode_columns(layout, head->sample_part(), std::move(message.frames), part)) {
+      ++refused;
+      continue;
+    }
+    ++accepted;
+    std::size_t sum = 0;
+    for (std::size_t column = 0; column < layout.columns.size(); ++column)
+      for (std::size_t i = 0; i < part.items.size(); ++i)
+        for (const std::byte b : part.rows(column, i))
+          sum += static_cast<std::size_t>(b);
+    CHECK_GT(sum, 0);
+  }
+  CHECK_GT(refused, 1000);
+  CHECK_GT(accepted, 500);
+}
+
+TEST_CASE("a message with fields of a later version is refused by the field's number") {
+  std::string why;
+  std::string later = envelope(kSpec).SerializeAsString();
+  later += "\xf0\x07\x01"; // field 126, the number 1
+  CHECK_FALSE(decode_envelope(later, kSpec, why));
+  CHECK(why.find("number 126") != std::string::npos);
+  wire::Envelope head = envelope(kSpec);
+  head.mutable_sample()->set_count(3);
+  std::string inside = head.sample().SerializeAsString() + "\xf0\x07\x01";
+  wire::Envelope other = envelope(kSpec);
+  REQUIRE(other.mutable_sample()->ParseFromString(inside));
+  CHECK_FALSE(decode_envelope(other.SerializeAsString(), kSpec, why));
+  CHECK(why.find("number 126") != std::string::npos);
+}
+
+TEST_CASE("damaged insertions never crash the decoder, and what it accepts can be gathered") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  std::mt19937_64 random(7);
+  InsertionDecoder decoder(spec, kLimits);
+  int accepted = 0;
+  for (int i = 0; i < 6000; ++i) {
+    Insertion made = *source.next(1 + i % 30);
+    if (i % 3 == 0)
+      for (Item& item : made.items)
+        item.priority = static_cast<double>(random() % 100);
+    Message message = encode_insertion(made, kSpec, random() % 2 == 0);
+    const int changes = static_cast<int>(random() % 4);
+    for (int k = 0; k < changes; ++k)
+      mutate(message, random);
+    std::string why;
+    const auto head = decode_envelope(message.header, kSpec, why);
+    InsertionPtr got;
+    const auto wrong = [](const Item& item) { return !valid_priority(item.priority); };
+    if (!head || !head->has_insert()
+        || decoder.decode(head->insert(), message.frames, got, why) != Result::insertion)
+      continue;
+    ++accepted;
+    REQUIRE(std::none_of(got->items.begin(), got->items.end(), wrong));
+    std::vector<Item> items = got->items; // a server refuses the others
+    std::erase_if(items, [&](const Item& item) { return !is_transition(spec, item); });
+    Batch batch(spec, std::ssize(items));
+    gather(spec, items, batch.view(), 0);
+  }
+  CHECK_GT(accepted, 1000);
+}
+
+TEST_CASE("damaged batches never crash the decoder") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Source source(spec);
+  const InsertionPtr made = source.next(40);
+  std::mt19937_64 random(7);
+  Batch batch(spec, 40);
+  int refused = 0;
+  for (int i = 0; i < 4000; ++i) {
+    Message message =
+        encode_sample(RowLayout(spec), kSpec, 8, 0, std::span(made->items).first(20), new_frame);
+    mutate(message, random);
+    std::string why;
+    const auto head = decode_envelope(message.header, kSpec, why);
+    if (!head || !head->has_sample_part() || head->sample_part().count() > 40
+        || !decode_sample(spec, head->sample_part(), message.frames, batch.view(), 0))
+      ++refused;
+  }
+  CHECK_GT(refused, 500);
+}
+
+TEST_CASE("a writer too many pushes out the one silent for longest, chunks too large are refused") {
+  const TransitionSpec spec = pixel_spec(2, 1);
+  InsertionDecoder decoder(spec, kLimits);
+  std::vector<Source> sources;
+  for (std::uint64_t id = 0; id < 20; ++id)
+    sources.emplace_back(spec, id);
+  InsertionPtr got;
+  for (Source& source : sources)
+    CHECK(decode(decoder, encode_insertion(*source.next(2), kSpec, false), got)
+          == Result::insertion);
+  InsertionDecoder tight(spec, {.max_chunk_bytes = 100, .max_writers = 4});
+  CHECK(decode(tight, encode_insertion(*sources[0].next(2), kSpec, true), got) == Result::garbage);
+}
+
+} // namespace
+} // namespace troupe::replay

@@ -1,0 +1,50 @@
+// libFuzzer target: clang++ -std=c++20 -fsanitize=fuzzer,address -I.
+// tests/replay/storage/fuzz_checkpoint.cpp replay/storage/checkpoint_manifest.cpp
+// replay/storage/segment_file.cpp -lxxhash The first byte says what the rest is: a manifest whose
+// checksum is made right, or a segment.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "replay/storage/checkpoint_manifest.hpp"
+#include "replay/storage/storage_error.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace {
+
+using namespace troupe::replay;
+
+void parse(std::vector<std::byte> bytes) {
+  const std::uint64_t checksum = checksum_of(bytes);
+  const auto* begin = reinterpret_cast<const std::byte*>(&checksum);
+  bytes.insert(bytes.end(), begin, begin + sizeof checksum);
+  if (encode(parse_manifest(bytes, "fuzz")) != bytes)
+    std::abort();
+}
+
+void scan(const std::vector<std::byte>& bytes) {
+  static const troupe::TemporaryFolder folder;
+  const std::string path = (folder / "segment").string();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  SegmentFile::open(path, 1, bytes.size())->scan([](const BlobPlace&) {});
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0)
+    return 0;
+  const auto* begin = reinterpret_cast<const std::byte*>(data);
+  const std::vector<std::byte> bytes(begin + 1, begin + size);
+  try {
+    data[0] % 2 == 0 ? parse(bytes) : scan(bytes);
+  } catch (const StorageError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace troupe::replay {
+
+/// What `work` says in a process of its own (at most 4 kB); "signal N" if it was killed.
+inline std::string in_child(const std::function<std::string()>& work) {
+  int pipe_ends[2];
+  if (::pipe(pipe_ends) != 0)
+    return "cannot make a pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string text = work().substr(0, 4096);
+    [[maybe_unused]] const ssize_t ignored = ::write(pipe_ends[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::close(pipe_ends[1]);
+  std::string text(4096, '\0');
+  const ssize_t got = ::read(pipe_ends[0], text.data(), text.size());
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  ::close(pipe_ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status)) : text;
+}
+
+enum class Ending { cannot_trace, killed, exited };
+
+struct Traced {
+  Ending ending = Ending::cannot_trace;
+  int code = 0; // of the exit
+};
+
+constexpr int kKill = -1;
+
+/// Runs `work` in a process of its own that stops before each call to the system. `judge` gets the
+/// call's number and says 0 (go on), kKill (kill -9, now) or an errno with which the call fails
+/// without being made. x86-64 alone.
+inline Traced traced(const std::function<int()>& work,
+                     const std::function<int(std::uint64_t call)>& judge) {
+#ifdef __x86_64__
+  constexpr int kNotTraced = 125;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0)
+      ::_exit(kNotTraced);
+    ::raise(SIGSTOP);
+    ::_exit(work());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFEXITED(status))
+    return {};
+  ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+  bool entering = true;
+  int fail_with = 0;
+  for (long signal = 0;;) {
+    ::ptrace(PTRACE_SYSCALL, child, nullptr, signal);
+    ::waitpid(child, &status, 0);
+    if (WIFEXITED(status))
+      return {Ending::exited, WEXITSTATUS(status)};
+    if (WIFSIGNALED(status))
+      return {Ending::killed, 0};
+    const bool at_call = WSTOPSIG(status) == (SIGTRAP | 0x80);
+    signal = at_call ? 0 : WSTOPSIG(status);
+    if (!at_call)
+      continue;
+    user_regs_struct registers{};
+    ::ptrace(PTRACE_GETREGS, child, nullptr, &registers);
+    if (entering) {
+      fail_with = judge(registers.orig_rax);
+      if (fail_with == kKill) {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, &status, 0);
+        return {Ending::killed, 0};
+      }
+      if (fail_with != 0)
+        registers.orig_rax = ~0ULL; // no such call
+    } else if (fail_with != 0) {
+      registers.rax = static_cast<unsigned long long>(-static_cast<long long>(fail_with));
+    }
+    if (fail_with != 0)
+      ::ptrace(PTRACE_SETREGS, child, nullptr, &registers);
+    entering = !entering;
+  }
+#else
+  (void)work;
+  (void)judge;
+  return {};
+#endif
+}
+
+} // namespace troupe::replay

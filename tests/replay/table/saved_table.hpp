@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "replay/table/table.hpp"
+#include "replay/table/table_checkpoint.hpp"
+#include "tests/replay/storage/storage_folder.hpp"
+
+namespace troupe::replay {
+
+/// A checkpoint of the table as it is, in the place of what is there.
+inline CheckpointCost save(const Table& table, const std::filesystem::path& folder,
+                           const std::filesystem::path& previous = {}) {
+  std::filesystem::remove_all(folder);
+  return write_checkpoint(table.snapshot(), folder, previous);
+}
+
+/// All files below, by name.
+inline std::map<std::string, std::string> contents_of_folder(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> contents;
+  for (const std::filesystem::path& file : files_in(folder))
+    contents[file.filename().string()] = read_bytes(file);
+  return contents;
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,279 @@
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "replay/table/table.hpp"
+#include "tests/replay/table/saved_table.hpp"
+#include "tests/replay/writers/episodes.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace troupe::replay {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Filled {
+  explicit Filled(const TransitionSpec& s, const TableConfig& c, int insertions = 120)
+      : spec(s), config(c), writer(transition_writer(s, 5, 12)), player(s, 2), table(c, s, 99) {
+    for (int i = 0; i < insertions; ++i)
+      add(table);
+    std::vector<Item> items;
+    table.sample(33, items);
+  }
+  void add(Table& to) {
+    while (writer.pending_items() < 3)
+      player.step(writer);
+    to.insert(*writer.take());
+  }
+  TransitionSpec spec;
+  TableConfig config;
+  Writer writer;
+  Player player;
+  Table table;
+};
+
+Batch next_sample(Table& table, const TransitionSpec& spec, std::int64_t count) {
+  std::vector<Item> items;
+  table.sample(count, items);
+  Batch batch(spec, static_cast<std::int64_t>(items.size()));
+  gather(spec, items, batch.view(), 0);
+  return batch;
+}
+
+TEST_CASE("a loaded table continues exactly: contents, counters, duplicates and the next samples") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(3, 3),
+              {.max_items = 250, .limiter = {.min_items = 10, .samples_per_insert = 2}});
+  save(from.table, folder / "table");
+  Table restored(from.config, from.spec, 1);
+  restored.load(folder / "table");
+  CHECK(restored.stats() == from.table.stats());
+  CHECK_EQ(restored.can_insert(), from.table.can_insert());
+  CHECK_EQ(restored.why_blocked(64), from.table.why_blocked(64));
+  for (int i = 0; i < 5; ++i)
+    CHECK(next_sample(restored, from.spec, 64) == next_sample(from.table, from.spec, 64));
+  save(restored, folder / "again");
+  save(from.table, folder / "table");
+  CHECK((contents_of_folder(folder / "again") == contents_of_folder(folder / "table")));
+  // And it takes what comes next, once.
+  while (from.writer.pending_items() < 3)
+    from.player.step(from.writer);
+  const InsertionPtr made = from.writer.take();
+  for (Table* table : {&restored, &from.table}) {
+    table->insert(*made);
+    table->insert(*made);
+  }
+  CHECK_EQ(restored.stats().inserted, from.table.stats().inserted);
+  CHECK_EQ(restored.stats().dropped_duplicates, from.table.stats().dropped_duplicates);
+  const Batch batch = next_sample(restored, from.spec, 64);
+  CHECK(batch == next_sample(from.table, from.spec, 64));
+  for (std::size_t i = 0; i < batch.rows; ++i)
+    from.player.check_row(batch, i);
+}
+
+TEST_CASE("an empty table and one of a single item can be saved") {
+  const TemporaryFolder folder;
+  for (const int insertions : {0, 1}) {
+    Filled from(pixel_spec(1, 1), {}, insertions);
+    save(from.table, folder / "table");
+    Table restored({}, from.spec, 1);
+    restored.load(folder / "table");
+    CHECK(restored.stats() == from.table.stats());
+    CHECK(next_sample(restored, from.spec, 8) == next_sample(from.table, from.spec, 8));
+  }
+}
+
+TEST_CASE("other transitions and another configuration are refused with the difference") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(3, 3), {.max_items = 250, .limiter = {.samples_per_insert = 2}});
+  save(from.table, folder / "table");
+  Table other_spec(from.config, pixel_spec(3, 4), 1);
+  CHECK_THROWS_WITH_AS(other_spec.load(folder / "table"), doctest::Contains("n_step 4"),
+                       std::runtime_error);
+  Table other_config({.max_items = 100, .limiter = {.samples_per_insert = 8}}, from.spec, 1);
+  CHECK_THROWS_WITH_AS(other_config.load(folder / "table"),
+                       doctest::Contains("replay.max_items was 250 and is 100, "
+                                         "replay.samples_per_insert was 2 and is 8"),
+                       std::runtime_error);
+  CHECK_EQ(other_config.stats().items, 0);
+}
+
+TEST_CASE("a configuration changed with consent applies, and the limiter does not block for ever") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(3, 3),
+              {.max_items = 250, .limiter = {.samples_per_insert = 0.5, .error_buffer = 5}});
+  save(from.table, folder / "table");
+  for (const double ratio : {0.01, 1000.0}) {
+    Table changed(
+        {.max_items = 100, .limiter = {.samples_per_insert = ratio, .error_buffer = 2000}},
+        from.spec, 1);
+    changed.load(folder / "table", Table::ConfigChange::accept);
+    CHECK_EQ(changed.stats().items, 100);
+    CHECK(changed.can_insert());
+    CHECK(changed.can_sample(64));
+    const Batch batch = next_sample(changed, from.spec, 64);
+    for (std::size_t i = 0; i < batch.rows; ++i)
+      from.player.check_row(batch, i);
+  }
+}
+
+TEST_CASE("a checkpoint that is missing, cut, damaged or foreign is refused and nothing changes") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(2, 2), {.max_items = 60}, 30);
+  save(from.table, folder / "table");
+  const TableStats before = from.table.stats();
+  CHECK_THROWS_AS(from.table.load(folder / "absent"), std::runtime_error);
+  fs::create_directory(folder / "bad");
+  const auto whole = contents_of_folder(folder / "table");
+  std::mt19937_64 random(1);
+  int passed = 0;
+  for (const auto& [name, bytes] : whole) {
+    const auto refused = [&](const std::string& changed) {
+      for (const auto& [file, right] : whole)
+        write_bytes(folder / "bad" / file, file == name ? changed : right);
+      CHECK_THROWS_WITH_AS(from.table.load(folder / "bad"), doctest::Contains("bad"),
+                           std::runtime_error);
+    };
+    refused("");
+    refused("PK\x03\x04 something else entirely");
+    refused(bytes + "x");
+    for (int i = 0; i < 40; ++i) {
+      refused(bytes.substr(0, random() % bytes.size()));
+      std::string damaged = bytes;
+      damaged[random() % damaged.size()] ^= static_cast<char>(1U << random() % 8);
+      if (name == "manifest") {
+        refused(damaged);
+        continue;
+      }
+      write_bytes(folder / "bad" / name, damaged);
+      try { // what is not read of a segment, the heads of its records, may be anything
+        Table table(from.config, from.spec, 1);
+        table.load(folder / "bad");
+        Table same(from.config, from.spec, 1);
+        same.load(folder / "table");
+        CHECK(next_sample(table, from.spec, 64) == next_sample(same, from.spec, 64));
+        ++passed;
+      } catch (const std::runtime_error&) {
+      }
+    }
+  }
+  CHECK_LT(passed, 10);
+  CHECK(from.table.stats() == before);
+}
+
+std::vector<std::byte> header_of(const fs::path& folder) {
+  const CheckpointReader reader(folder);
+  return {reader.header().begin(), reader.header().end()};
+}
+
+/// The same checkpoint with another header, under right checksums.
+void write_with_header(const fs::path& from, const fs::path& to,
+                       std::span<const std::byte> header) {
+  const CheckpointReader reader(from);
+  fs::remove_all(to);
+  CheckpointWriter writer(to, from);
+  for (const CheckpointBlob& blob : reader.blobs())
+    REQUIRE(writer.keep(blob.key));
+  writer.commit(header);
+}
+
+TEST_CASE("a header of damaged numbers under right checksums is refused or changes nothing much") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(2, 2),
+              {.max_items = 60,
+               .sampler = {.kind = SelectorKind::prioritized},
+               .remover = {.kind = SelectorKind::uniform}},
+              30);
+  save(from.table, folder / "table");
+  const std::vector<std::byte> right = header_of(folder / "table");
+  std::mt19937_64 random(1);
+  int refused = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::vector<std::byte> header = right;
+    for (std::uint64_t k = random() % 3 + 1; k > 0; --k)
+      header[random() % header.size()] ^= static_cast<std::byte>(1U << random() % 8);
+    if (i % 10 == 0)
+      header.resize(random() % header.size());
+    write_with_header(folder / "table", folder / "bad", header);
+    Table table(from.config, from.spec, 1);
+    try { // a flip may hit a number that can have many values
+      table.load(folder / "bad", Table::ConfigChange::accept);
+      if (table.can_sample(8))
+        next_sample(table, from.spec, 8);
+    } catch (const std::runtime_error&) {
+      ++refused;
+    }
+  }
+  CHECK_GT(refused, 200);
+}
+
+TEST_CASE("a checkpoint of an earlier or later format is refused") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(2, 2), {}, 30);
+  save(from.table, folder / "table");
+  std::vector<std::byte> header = header_of(folder / "table");
+  for (const char version : {1, 9}) {
+    header[8] = static_cast<std::byte>(version); // behind the magic
+    write_with_header(folder / "table", folder / "other", header);
+    CHECK_THROWS_WITH_AS(from.table.load(folder / "other"),
+                         doctest::Contains(version == 1 ? "saved by an earlier program"
+                                                        : "saved by a later program"),
+                         std::runtime_error);
+  }
+}
+
+TEST_CASE("a checkpoint that cannot be written names the folder") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(2, 2), {}, 30);
+  CHECK_THROWS_WITH_AS(save(from.table, folder / "no/such/folder"),
+                       doctest::Contains("no/such/folder"), std::runtime_error);
+  CHECK(fs::is_empty(folder.path()));
+}
+
+TEST_CASE("a checkpoint after another costs what is new, and so does one after a restoration") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(3, 3), {.max_items = 3000}, 1000);
+  const CheckpointCost all = save(from.table, folder / "1");
+  CHECK_EQ(all.blobs_kept, 0);
+  for (int i = 0; i < 50; ++i)
+    from.add(from.table);
+  const CheckpointCost some = save(from.table, folder / "2", folder / "1");
+  CHECK_LT(some.blobs_added, all.blobs_added / 10);
+  Table restored(from.config, from.spec, 1);
+  restored.load(folder / "2");
+  fs::remove_all(folder / "1");
+  for (int i = 0; i < 50; ++i)
+    from.add(restored);
+  const CheckpointCost more = save(restored, folder / "3", folder / "2");
+  CHECK_LT(more.blobs_added, all.blobs_added / 10);
+  Table again(from.config, from.spec, 1);
+  again.load(folder / "3");
+  CHECK(next_sample(again, from.spec, 500) == next_sample(restored, from.spec, 500));
+  // One after a damaged one is written whole.
+  write_bytes(folder / "3" / "manifest", "x");
+  CHECK_EQ(save(again, folder / "4", folder / "3").blobs_kept, 0);
+  Table last(from.config, from.spec, 1);
+  last.load(folder / "4");
+  CHECK(next_sample(again, from.spec, 500) == next_sample(last, from.spec, 500));
+}
+
+TEST_CASE("a checkpoint holds the moment of its snapshot, whatever the table does meanwhile") {
+  const TemporaryFolder folder;
+  Filled from(pixel_spec(3, 3), {.max_items = 300, .compression = Compression::lz4});
+  save(from.table, folder / "before");
+  const TableSnapshot snapshot = from.table.snapshot();
+  std::thread writing([&] { write_checkpoint(snapshot, folder / "meanwhile", folder / "before"); });
+  for (int i = 0; i < 400; ++i)
+    from.add(from.table);
+  writing.join();
+  Table before(from.config, from.spec, 1);
+  before.load(folder / "before");
+  Table meanwhile(from.config, from.spec, 1);
+  meanwhile.load(folder / "meanwhile");
+  CHECK(next_sample(before, from.spec, 500) == next_sample(meanwhile, from.spec, 500));
+}
+
+} // namespace
+} // namespace troupe::replay

@@ -1,0 +1,195 @@
+#include "replay/writers/n_step_items.hpp"
+
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "tests/replay/writers/episodes.hpp"
+
+namespace troupe::replay {
+namespace {
+
+Batch gathered(const TransitionSpec& spec, const std::vector<Item>& items) {
+  Batch batch(spec, static_cast<std::int64_t>(items.size()));
+  gather(spec, items, batch.view(), 0);
+  return batch;
+}
+
+std::vector<Item> play(Writer& writer, Player& player, int steps, std::uint64_t seed = 5) {
+  std::mt19937_64 random(seed);
+  std::vector<Item> items;
+  for (int i = 0; i < steps; ++i) {
+    player.step(writer);
+    if (random() % 7 == 0)
+      if (const InsertionPtr made = writer.take())
+        items.insert(items.end(), made->items.begin(), made->items.end());
+  }
+  if (const InsertionPtr made = writer.take())
+    items.insert(items.end(), made->items.begin(), made->items.end());
+  return items;
+}
+
+// The definition of spec.hpp recomputed from the raw episodes, for random episodes of 1 to 12
+// steps.
+TEST_CASE("every item is the transition that its definition gives, and each step starts one") {
+  for (const int stack : {1, 2, 3, 5})
+    for (const int n_step : {1, 2, 3, 6, 20})
+      for (const int extra_rows : {0, 1, 13}) {
+        CAPTURE(stack);
+        CAPTURE(n_step);
+        CAPTURE(extra_rows);
+        const TransitionSpec spec = pixel_spec(stack, n_step);
+        Writer writer = transition_writer(spec, 9, stack + n_step + extra_rows);
+        Player player(spec, 11);
+        const auto items = play(writer, player, 400);
+        const Batch batch = gathered(spec, items);
+        std::set<std::pair<std::int64_t, std::size_t>> seen;
+        for (std::size_t i = 0; i < items.size(); ++i) {
+          seen.insert(player.check_row(batch, i));
+          CHECK_EQ(batch.key[i], i);
+        }
+        CHECK_EQ(seen.size(), items.size());
+        std::size_t starts = 0; // of finished episodes, and of the last one as far as n_step allows
+        for (const RawEpisode& episode : player.episodes)
+          if (&episode != &player.episodes.back())
+            starts += episode.size() - 1;
+        CHECK_GE(items.size(), starts);
+        CHECK_LE(items.size(), starts + player.episodes.back().size());
+      }
+}
+
+TEST_CASE("insertions name every row once and count up from 1") {
+  const TransitionSpec spec = pixel_spec(3, 2);
+  Writer writer = transition_writer(spec, 4, 8);
+  Player player(spec, 3);
+  CHECK_EQ(writer.take(), nullptr);
+  std::size_t rows = 0;
+  std::uint64_t sequence = 0;
+  std::set<std::pair<std::uint64_t, std::uint32_t>> seen;
+  for (int i = 0; i < 300; ++i) {
+    player.step(writer);
+    if (i % 5 != 0)
+      continue;
+    const InsertionPtr made = writer.take();
+    CHECK_EQ(writer.pending_items(), 0);
+    if (!made)
+      continue;
+    CHECK_EQ(made->sequence, ++sequence);
+    CHECK_EQ(made->writer_id, 4);
+    for (const ChunkRows& part : made->rows)
+      for (std::uint32_t r = part.first; r < part.first + part.count; ++r) {
+        CHECK(seen.emplace(part.chunk->id(), r).second);
+        ++rows;
+      }
+  }
+  CHECK_GT(rows, 280);
+}
+
+TEST_CASE("frames are stored once: a transition costs one frame and its scalars") {
+  TransitionSpec spec = pixel_spec(3, 3);
+  spec.frame.shape = {3, 84, 84};
+  Writer writer = transition_writer(spec, 0);
+  std::set<std::shared_ptr<const Chunk>> chunks;
+  std::int64_t items = 0;
+  const std::vector<float> action(3);
+  for (int episode = 0; episode < 4; ++episode) {
+    begin_episode(writer);
+    for (int t = 1; t <= 1000; ++t) {
+      append_step(writer, action, 0, 1, t == 1000);
+      const InsertionPtr made = writer.take();
+      if (!made)
+        continue;
+      items += std::ssize(made->items);
+      for (const ChunkRows& rows : made->rows)
+        chunks.insert(rows.chunk);
+    }
+  }
+  std::size_t bytes = 0;
+  for (const auto& chunk : chunks)
+    bytes += chunk->bytes();
+  const double per_item = static_cast<double>(bytes) / static_cast<double>(items);
+  CHECK_EQ(items, 4000);
+  CHECK_LT(per_item, 1.03 * (84 * 84 * 3 + 3 * 4 + 8)); // nine frames a transition would be 6 times
+}
+
+TEST_CASE("a writer continues from its saved state as if uninterrupted") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  for (int stop = 0; stop < 60; ++stop) {
+    CAPTURE(stop);
+    Writer writer = transition_writer(spec, 77, 9);
+    Player player(spec, 21);
+    for (int i = 0; i < stop; ++i) {
+      player.step(writer);
+      if (i % 11 == 10)
+        writer.take();
+    }
+    std::vector<std::byte> state{std::byte{1}};
+    writer.save_state(state);
+    state.push_back(std::byte{2});
+    Writer resumed = transition_writer(spec, 1, 9);
+    const auto left = resumed.load_state(std::span(state).subspan(1));
+    REQUIRE_EQ(left.size(), 1);
+    CHECK_EQ(left[0], std::byte{2});
+    CHECK_EQ(resumed.pending_items(), writer.pending_items());
+    std::vector<std::byte> again{std::byte{1}};
+    resumed.save_state(again);
+    Player same = player;
+    const auto items = play(writer, player, 50);
+    const auto resumed_items = play(resumed, same, 50);
+    CHECK(gathered(spec, items) == gathered(spec, resumed_items));
+    player.step(writer);
+    player.step(writer);
+    same.step(resumed);
+    same.step(resumed);
+    const InsertionPtr a = writer.take();
+    const InsertionPtr b = resumed.take();
+    REQUIRE_EQ(a == nullptr, b == nullptr);
+    if (a) {
+      CHECK_EQ(a->sequence, b->sequence);
+      CHECK_EQ(a->writer_id, b->writer_id);
+    }
+  }
+}
+
+TEST_CASE("a state that is truncated, damaged or of other transitions is refused") {
+  const TransitionSpec spec = pixel_spec(3, 4);
+  Writer writer = transition_writer(spec, 77, 9);
+  Player player(spec, 21);
+  for (int i = 0; i < 40; ++i)
+    player.step(writer);
+  std::vector<std::byte> state;
+  writer.save_state(state);
+  for (std::size_t size = 0; size < state.size(); size += 1 + size / 50)
+    CHECK_THROWS_AS(writer.load_state(std::span(state).first(size)), std::runtime_error);
+  Writer other = transition_writer(pixel_spec(2, 4), 1);
+  CHECK_THROWS_WITH_AS(other.load_state(state), doctest::Contains("other steps"),
+                       std::runtime_error);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000; ++i) { // never crashes; what it believes can be played on
+    auto damaged = state;
+    damaged[random() % 400] ^= static_cast<std::byte>(1U << random() % 8);
+    Writer fresh = transition_writer(spec, 1, 9);
+    try {
+      fresh.load_state(damaged);
+      begin_episode(fresh);
+      fresh.take();
+    } catch (const std::runtime_error&) {
+    }
+  }
+}
+
+TEST_CASE("misuse throws with the remedy") {
+  Writer writer = transition_writer(state_spec(1), 0);
+  const std::vector<float> action(6);
+  CHECK_THROWS_AS(append_step(writer, action, 0, 1, false), std::logic_error);
+  begin_episode(writer);
+  CHECK_THROWS_WITH_AS(append_step(writer, std::span(action).first(5), 0, 1, false),
+                       doctest::Contains("5 floats"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(transition_writer(state_spec(3), 0, -3), doctest::Contains("must be 1 to"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(transition_writer(state_spec(0), 0), doctest::Contains("n_step is 0"),
+                       std::invalid_argument);
+}
+
+} // namespace
+} // namespace troupe::replay
