@@ -210,8 +210,7 @@ using LearnerActor =
                      // a snapshot now, from which others start: its number of updates
                      caf::replies_to<save_atom>::with<std::int64_t>,
                      caf::replies_to<load_atom, std::string>::with<done_atom>,
-                     // to itself: of a snapshot, what failed or ""
-                     caf::reacts_to<written_atom, bool, std::string>,
+                     caf::reacts_to<written_atom, std::string>, // to itself: what failed, or ""
                      caf::reacts_to<lost_atom>>; // to itself: a stranded learner was not asked for
                                                  // its state in time
 

@@ -13,6 +13,9 @@ const char* EnvironmentState::name = "environment";
 
 namespace {
 
+/// How long it waits for its sockets before it looks at its mailbox.
+constexpr std::chrono::milliseconds kSocketWait{2};
+
 using EnvironmentSelf = EnvironmentActor::stateful_pointer<EnvironmentState>;
 
 std::size_t in_flight(const EnvironmentState& state) {

@@ -9,7 +9,7 @@
 #include "actors/protocol/stopwatch.hpp"
 #include "actors/roles/shard_endpoints.hpp"
 #include "learner/acting/collector.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 
 namespace troupe::actors {
 

@@ -123,30 +123,27 @@ void step(LearnerState& state, const learner::TensorMap& batch) {
   state.watch.lap("learner.update");
 }
 
-void start_writing(LearnerSelf self) {
+/// The learner's state as it is now. The request is answered when it is written.
+void write_snapshot(LearnerSelf self,
+                    std::optional<caf::typed_response_promise<std::int64_t>> request = {}) {
   auto& state = self->state;
-  state.write_began = std::chrono::steady_clock::now();
-  auto work = [learner = LearnerActor(self),
-               write = state.writes.front().write](caf::event_based_actor* thread, bool snapshot) {
-    std::string problem;
-    try {
-      write_learner(*write);
-    } catch (const std::exception& e) {
-      problem = e.what();
-    }
-    thread->send(learner, written_atom_v, snapshot, problem);
+  auto snapshot =
+      std::make_shared<const LearnerWrite>(captured(state, state.options.snapshot_folder, true));
+  const auto done = [self, request, updates = snapshot->updates](const std::string& problem,
+                                                                 auto took) mutable {
+    constexpr int kLeastShare = 20;
+    self->state.next_snapshot =
+        std::chrono::steady_clock::now()
+        + std::max(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                       self->state.options.snapshot_period),
+                   kLeastShare * took);
+    self->state.snapshot_problem = problem;
+    if (request && problem.empty())
+      request->deliver(updates);
+    else if (request)
+      request->deliver(caf::make_error(Fault::failed, problem));
   };
-  const bool snapshot = state.writes.front().write->snapshot;
-  self->spawn<caf::detached>(std::move(work), snapshot);
-}
-
-/// Writes captured states on another thread, one at a time.
-void write_beside(LearnerSelf self, LearnerWrite write,
-                  std::optional<caf::typed_response_promise<std::int64_t>> answer = {}) {
-  self->state.writes.push_back(
-      {std::make_shared<const LearnerWrite>(std::move(write)), std::move(answer)});
-  if (self->state.writes.size() == 1)
-    start_writing(self);
+  state.writes->add({.write = [snapshot] { write_learner(*snapshot); }, .done = done});
 }
 
 void maybe_snapshot(LearnerSelf self) {
@@ -155,73 +152,22 @@ void maybe_snapshot(LearnerSelf self) {
       || std::chrono::steady_clock::now() < state.next_snapshot)
     return;
   state.next_snapshot = std::chrono::steady_clock::time_point::max(); // until it is written
-  write_beside(self, captured(state, state.options.snapshot_folder, true));
+  write_snapshot(self);
   state.watch.lap("learner.snapshot");
 }
 
-void on_written(LearnerSelf self, bool snapshot, const std::string& problem) {
-  auto& state = self->state;
-  const auto now = std::chrono::steady_clock::now();
-  const auto took = now - state.write_began;
-  auto done = std::move(state.writes.front());
-  state.writes.pop_front();
-  if (!state.writes.empty())
-    start_writing(self);
-  if (snapshot) {
-    constexpr int kLeastShare = 20;
-    state.next_snapshot =
-        now
-        + std::max(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                       state.options.snapshot_period),
-                   kLeastShare * took);
-    state.snapshot_problem = problem;
-    if (done.answer && problem.empty())
-      done.answer->deliver(done.write->updates);
-    else if (done.answer)
-      done.answer->deliver(caf::make_error(Fault::failed, problem));
-    return;
-  }
-  const auto failed = problem.empty() ? caf::error() : caf::make_error(Fault::failed, problem);
-  state.write_failure = failed;
-  for (auto& promise : std::exchange(state.waiting_for_write, {}))
-    if (problem.empty())
-      promise.deliver(done_atom_v);
-    else
-      promise.deliver(failed);
-}
-
-bool is_writing_checkpoint(const LearnerState& state) {
-  return std::any_of(state.writes.begin(), state.writes.end(),
-                     [](const auto& one) { return !one.write->snapshot; });
-}
-
-void save(LearnerSelf self, const std::string& folder) {
-  auto& state = self->state;
-  if (is_writing_checkpoint(state))
-    throw std::runtime_error("a checkpoint of this learner is being written already");
-  state.write_failure = {};
-  write_beside(self, captured(state, folder, false));
-}
-
-caf::result<done_atom> written(LearnerSelf self) {
-  auto& state = self->state;
-  if (is_writing_checkpoint(state)) {
-    auto promise = self->make_response_promise<done_atom>();
-    state.waiting_for_write.push_back(promise);
-    return promise;
-  }
-  if (state.write_failure)
-    return state.write_failure;
-  return done_atom_v;
+void save(LearnerState& state, const std::string& folder) {
+  state.writes->begin_checkpoint();
+  auto part = std::make_shared<const LearnerWrite>(captured(state, folder, false));
+  state.writes->add({.write = [part] { write_learner(*part); }, .done = {}, .checkpoint = true});
 }
 
 /// For restarting learners: this one's current state.
 caf::result<std::int64_t> snapshot_now(LearnerSelf self) {
-  auto& state = self->state;
-  if (state.options.snapshot_folder.empty())
+  if (self->state.options.snapshot_folder.empty())
     return caf::make_error(Fault::bad_request, std::string("this run has no folder for snapshots"));
   auto promise = self->make_response_promise<std::int64_t>();
-  write_beside(self, captured(state, state.options.snapshot_folder, true), promise);
+  write_snapshot(self, promise);
   return promise;
 }
 
@@ -345,6 +291,7 @@ void load(LearnerSelf self, const std::string& folder) {
 
 LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions options) {
   self->state.options = std::move(options);
+  self->state.writes.emplace(self);
   try {
     build(self);
   } catch (const std::exception& e) {
@@ -407,16 +354,14 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
       },
       [self](report_atom) { return report(self); },
       [self](save_atom, const std::string& folder) {
-        return done_or_fault([&] { save(self, folder); });
+        return done_or_fault([&] { save(self->state, folder); });
       },
-      [self](written_atom) { return written(self); },
+      [self](written_atom) { return self->state.writes->checkpoint_written(); },
       [self](save_atom) { return snapshot_now(self); },
       [self](load_atom, const std::string& folder) {
         return done_or_fault([&] { load(self, folder); });
       },
-      [self](written_atom, bool snapshot, const std::string& problem) {
-        on_written(self, snapshot, problem);
-      },
+      [self](written_atom, const std::string& problem) { self->state.writes->on_written(problem); },
       [self](lost_atom) { self->quit(caf::make_error(Fault::lost, self->state.stranded)); },
   };
 }

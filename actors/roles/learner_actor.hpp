@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/stopwatch.hpp"
 #include "actors/roles/shard_endpoints.hpp"
+#include "actors/roles/state_writes.hpp"
 #include "learner/replicas/replica.hpp"
 #include "learner/replicas/strategy.hpp"
 
@@ -71,17 +71,9 @@ struct LearnerState {
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
   Stopwatch watch;
   std::chrono::steady_clock::time_point next_snapshot = std::chrono::steady_clock::now();
-  struct Writing {
-    std::shared_ptr<const LearnerWrite> write;
-    std::optional<caf::typed_response_promise<std::int64_t>>
-        answer; // to the request for a snapshot
-  };
-  std::deque<Writing> writes; // the first is on its way
-  std::chrono::steady_clock::time_point write_began;
-  caf::error write_failure;     // of the checkpoint's part
-  std::string snapshot_problem; // with the last one; "" when it was written
-  std::vector<caf::typed_response_promise<done_atom>> waiting_for_write;
-  std::string stranded; // why its collective failed; it then waits for its end
+  std::optional<StateWrites> writes; // always set
+  std::string snapshot_problem;      // with the last one; "" when it was written
+  std::string stranded;              // why its collective failed; it then waits for its end
 };
 
 /// One replica: makes one update per batch of its prefetcher, or of its replica's own input, and

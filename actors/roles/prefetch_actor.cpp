@@ -11,6 +11,9 @@ const char* PrefetchState::name = "prefetch";
 
 namespace {
 
+/// How long it waits for a sample before it looks at its mailbox.
+constexpr std::chrono::milliseconds kSocketWait{10};
+
 using PrefetchSelf = PrefetchActor::stateful_pointer<PrefetchState>;
 
 replay::ShardAddress address_of(std::size_t shard, const std::string& endpoint) {

@@ -1,6 +1,7 @@
 #include "actors/roles/replay_actor.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/system.hpp"
@@ -21,7 +22,7 @@ constexpr std::chrono::seconds kReplayPatience = kRequestDeadline - std::chrono:
 constexpr std::chrono::seconds kTick{1};
 constexpr std::size_t kKeptSnapshots = 2;
 /// Separates snapshots of incarnations: a frozen one may still write after the next has started.
-constexpr std::int64_t kNumbersOfALife = 1'000'000;
+constexpr std::int64_t kNumbersPerIncarnation = 1'000'000;
 
 /// The shard has no clock: the actor calls its tick() while requests may wait.
 void watch_deadlines(ReplaySelf self) {
@@ -132,83 +133,7 @@ ProtoBytes report(ReplaySelf self) {
   return encode(made);
 }
 
-/// Writes captured snapshots on another thread, one at a time.
-void write_beside(ReplaySelf self) {
-  auto& first = self->state.writes.front();
-  auto work = [shard = ReplayActor(self), snapshot = std::move(first.snapshot)](
-                  caf::event_based_actor* thread, const std::string& to, const std::string& from) {
-    std::string problem;
-    try {
-      replay::write_checkpoint(snapshot, to, from);
-    } catch (const std::exception& e) {
-      problem = e.what();
-    }
-    thread->send(shard, written_atom_v, problem);
-  };
-  self->spawn<caf::detached>(std::move(work), first.folder.string(), first.previous.string());
-}
-
-bool is_writing(const ReplayState& state, bool own) {
-  return std::any_of(state.writes.begin(), state.writes.end(),
-                     [own](const auto& write) { return write.own == own; });
-}
-
-void capture(ReplaySelf self, const std::filesystem::path& folder,
-             const std::filesystem::path& previous, bool own) {
-  auto& state = self->state;
-  replay::TableSnapshot snapshot;
-  state.shard->with_table([&](const replay::Table& table) { snapshot = table.snapshot(); });
-  state.writes.push_back(
-      {.snapshot = std::move(snapshot), .folder = folder, .previous = previous, .own = own});
-  if (state.writes.size() == 1)
-    write_beside(self);
-}
-
-caf::result<done_atom> save(ReplaySelf self, const std::string& folder,
-                            const std::string& previous) {
-  auto& state = self->state;
-  if (is_writing(state, false))
-    return caf::make_error(Fault::bad_request,
-                           std::string("a checkpoint of this shard is being written already"));
-  return done_or_fault([&] {
-    state.write_failure = {};
-    capture(self, folder,
-            !state.snapshot.empty() ? state.snapshot
-                                    : std::filesystem::path(state.unwritten ? "" : previous),
-            false);
-  });
-}
-
-void take_snapshot(ReplaySelf self) {
-  auto& state = self->state;
-  self->delayed_send(self, state.options.snapshot_period, save_atom_v);
-  if (is_writing(state, true))
-    return;
-  try {
-    capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots), state.snapshot,
-            true);
-  } catch (const std::exception& e) {
-    state.snapshot_problem = e.what();
-  }
-}
-
-caf::result<done_atom> written(ReplaySelf self) {
-  auto& state = self->state;
-  if (is_writing(state, false)) {
-    auto promise = self->make_response_promise<done_atom>();
-    state.waiting_for_write.push_back(promise);
-    return promise;
-  }
-  if (state.write_failure)
-    return state.write_failure;
-  return done_atom_v;
-}
-
-void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder,
-                         const std::string& problem) {
-  state.snapshot_problem = problem;
-  if (!problem.empty())
-    return;
+void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder) {
   state.snapshot = folder;
   const auto found = numbered_folders(state.options.snapshot_folder);
   std::error_code error; // remove as many as possible
@@ -216,22 +141,44 @@ void on_snapshot_written(ReplayState& state, const std::filesystem::path& folder
     std::filesystem::remove_all(found[i].second, error);
 }
 
-void on_written(ReplaySelf self, const std::string& problem) {
-  auto& state = self->state;
-  const auto write = std::move(state.writes.front());
-  state.writes.pop_front();
-  if (!state.writes.empty())
-    write_beside(self);
-  state.unwritten = state.unwritten && !problem.empty();
-  if (write.own)
-    return on_snapshot_written(state, write.folder, problem);
-  if (!problem.empty())
-    state.write_failure = caf::make_error(Fault::failed, problem);
-  for (auto& promise : std::exchange(state.waiting_for_write, {}))
+/// Writes the table as it is now, with what is unchanged linked from `previous`.
+void write_table(ReplayState& state, const std::filesystem::path& folder,
+                 const std::filesystem::path& previous, bool checkpoint) {
+  auto snapshot = std::make_shared<replay::TableSnapshot>();
+  state.shard->with_table([&](const replay::Table& table) { *snapshot = table.snapshot(); });
+  const auto done = [&state, folder, checkpoint](const std::string& problem, auto) {
+    state.unwritten = state.unwritten && !problem.empty();
+    if (checkpoint)
+      return;
+    state.snapshot_problem = problem;
     if (problem.empty())
-      promise.deliver(done_atom_v);
-    else
-      promise.deliver(state.write_failure);
+      on_snapshot_written(state, folder);
+  };
+  state.writes->add({.write = [snapshot, folder,
+                               previous] { replay::write_checkpoint(*snapshot, folder, previous); },
+                     .done = done,
+                     .checkpoint = checkpoint});
+}
+
+void save(ReplayState& state, const std::string& folder, const std::string& previous) {
+  state.writes->begin_checkpoint();
+  write_table(state, folder,
+              !state.snapshot.empty() ? state.snapshot
+                                      : std::filesystem::path(state.unwritten ? "" : previous),
+              true);
+}
+
+void take_snapshot(ReplaySelf self) {
+  auto& state = self->state;
+  self->delayed_send(self, state.options.snapshot_period, save_atom_v);
+  if (state.writes->is_writing(false))
+    return;
+  try {
+    write_table(state, state.options.snapshot_folder / std::to_string(++state.snapshots),
+                state.snapshot, false);
+  } catch (const std::exception& e) {
+    state.snapshot_problem = e.what();
+  }
 }
 
 /// The first incarnation of a shard begins empty, a later one with the newest snapshot.
@@ -242,7 +189,7 @@ void load_snapshot(ReplayState& state, replay::Table& table) {
   std::filesystem::create_directories(folder);
   state.unwritten = state.options.incarnation > 0;
   const auto found = numbered_folders(folder);
-  state.snapshots = static_cast<std::int64_t>(state.options.incarnation) * kNumbersOfALife;
+  state.snapshots = static_cast<std::int64_t>(state.options.incarnation) * kNumbersPerIncarnation;
   if (!found.empty())
     state.snapshots = std::max(state.snapshots, found.back().first);
   for (auto at = found.rbegin(); at != found.rend() && state.snapshot.empty(); ++at)
@@ -307,6 +254,7 @@ void start_table(ReplayState& state) {
 
 ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) {
   self->state.options = std::move(options);
+  self->state.writes.emplace(self);
   try {
     start_table(self->state);
   } catch (const std::exception& e) {
@@ -337,10 +285,10 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
         return done_atom_v;
       },
       [self](save_atom, const std::string& folder, const std::string& previous) {
-        return save(self, folder, previous);
+        return done_or_fault([&] { save(self->state, folder, previous); });
       },
-      [self](written_atom) { return written(self); },
-      [self](written_atom, const std::string& problem) { on_written(self, problem); },
+      [self](written_atom) { return self->state.writes->checkpoint_written(); },
+      [self](written_atom, const std::string& problem) { self->state.writes->on_written(problem); },
       [self](save_atom) { take_snapshot(self); },
       [self](load_atom, const std::string& path) -> caf::result<std::string> {
         auto& state = self->state;
@@ -348,9 +296,10 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
           std::string said;
           state.shard->with_table([&](replay::Table& table) { said = load(state, table, path); });
           if (!state.options.snapshot_folder.empty()) // it may die before the next one is due
-            capture(self, state.options.snapshot_folder / std::to_string(++state.snapshots),
-                    std::filesystem::exists(std::filesystem::path(path) / "manifest") ? path : "",
-                    true);
+            write_table(state, state.options.snapshot_folder / std::to_string(++state.snapshots),
+                        std::filesystem::exists(std::filesystem::path(path) / "manifest") ? path
+                                                                                          : "",
+                        false);
           return said;
         } catch (const std::exception& e) {
           return failure(e);

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "actors/protocol/messages.hpp"
+#include "actors/roles/state_writes.hpp"
 #include "replay/service/hosted_shard.hpp"
 #include "replay/table/table_checkpoint.hpp"
 
@@ -42,20 +42,12 @@ struct ReplayState {
   bool ticking = false; // a request may wait with a deadline
   bool stopping = false;
   std::map<std::uint64_t, std::function<void()>>
-      turns; // deterministic: requests that came before their turn
-  struct Write {
-    replay::TableSnapshot snapshot;
-    std::filesystem::path folder;
-    std::filesystem::path previous;
-    bool own = false; // not a part of the run's checkpoint
-  };
-  std::deque<Write> writes; // the first is being written; at most one snapshot and one checkpoint
-  std::filesystem::path snapshot; // the newest
-  std::int64_t snapshots = 0;     // number of the newest
-  bool unwritten = false;         // no checkpoint on the disk is of this table yet
-  caf::error write_failure;
-  std::string snapshot_problem; // with the last one; "" when it was written
-  std::vector<caf::typed_response_promise<done_atom>> waiting_for_write;
+      turns;                         // deterministic: requests that came before their turn
+  std::optional<StateWrites> writes; // always set
+  std::filesystem::path snapshot;    // the newest
+  std::int64_t snapshots = 0;        // number of the newest
+  bool unwritten = false;            // no checkpoint on the disk is of this table yet
+  std::string snapshot_problem;      // with the last one; "" when it was written
   std::unique_ptr<replay::ShardServer> server; // last: its thread uses the shard
 };
 

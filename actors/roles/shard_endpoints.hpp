@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,8 +14,5 @@ struct ShardEndpoints {
   env::wire::Context* context = nullptr;   // outlives the actor
   std::vector<std::string> endpoints = {}; // by shard; empty: the shards are in this process
 };
-
-/// How long such an actor waits for its sockets before it looks at its mailbox.
-constexpr std::chrono::milliseconds kSocketWait{2};
 
 } // namespace troupe::actors

@@ -49,24 +49,17 @@ public:
   [[noreturn]] void data_failed(const Fingerprint& call, const std::string& error);
 
 private:
-  struct Hello;
-  struct Caller;
   struct Peer {
     Socket socket;
-    std::vector<std::byte> inbox; // bytes not yet understood
+    std::vector<std::byte> inbox; // not yet interpreted
     bool closed = false;
-    bool here = false; // it answered after data had failed
+    bool failure_answered = false; // it lives: it answered after data had failed
   };
 
-  void connect(c10d::Store& store, const Options& options);
-  void greet(int peer, Socket socket, Deadline deadline);
-  void wait_for_callers(const Socket& listener, c10d::Store& store, Deadline deadline);
-  void admit(Socket socket, const Hello& hello);
-  [[noreturn]] void say_who_is_missing() const;
   void send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read);
-  bool take(int rank, Fingerprint& fingerprint);
-  void heed(int rank);
-  void say_here();
+  bool take_fingerprint(int rank, Fingerprint& fingerprint);
+  void handle_notices(int rank);
+  void answer_failure();
   bool read(int rank);
   void send_abort();
   void wait(const std::vector<char>& arrived, Deadline deadline);
@@ -79,8 +72,7 @@ private:
   std::vector<Peer> peers_; // [rank]; the own one is empty
   Socket wake_;             // an event: abort() from another thread
   std::uint64_t sequence_ = 0;
-  std::uint64_t token_[2] = {0, 0};
-  bool said_here_ = false;
+  bool failure_answered_ = false;
 
   mutable std::mutex mutex_; // of sending and of the message
   std::atomic<bool> poisoned_{false};

@@ -11,7 +11,7 @@
 #include "experiments/bench/replay_setup.hpp"
 #include "learner/acting/collector.hpp"
 #include "replay/batch/gather.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/table/importance.hpp"
 
 namespace troupe::experiments {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "experiments/bench/replay_setup.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/service/wire_format.hpp"
 
 namespace troupe::experiments {

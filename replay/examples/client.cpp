@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
 #include "replay/writers/writer.hpp"
 

@@ -9,7 +9,7 @@
 #include <pybind11/pybind11.h>
 
 #include "env/wire/context.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 
 namespace troupe::replay::python {
 

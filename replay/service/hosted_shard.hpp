@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_server.hpp"
 #include "replay/service/spill_watch.hpp"
 #include "replay/service/stall_watch.hpp"
 #include "replay/table/shard.hpp"

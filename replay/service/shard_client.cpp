@@ -68,12 +68,6 @@ bool ShardClient::insert(InsertionPtr insertion, Deadline deadline, const std::s
   return true;
 }
 
-void ShardClient::insert(InsertionPtr insertion) {
-  if (!insert(std::move(insertion), Clock::now() + std::chrono::seconds(10)))
-    impl_->fail("accepts no insertion for 10 s: " + std::to_string(impl_->in_flight.size())
-                + " are in flight; its limiter waits for samples");
-}
-
 std::size_t ShardClient::in_flight() const {
   return impl_->in_flight.size();
 }

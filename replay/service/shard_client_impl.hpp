@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "env/wire/socket.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/service/wire_format.hpp"
 
 namespace troupe::replay {

@@ -12,7 +12,7 @@
 
 #include "env/wire/socket.hpp"
 #include "replay/service/outbox.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_server.hpp"
 #include "replay/service/wire_format.hpp"
 
 namespace troupe::replay {

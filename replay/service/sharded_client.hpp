@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/table/random.hpp"
 
 namespace troupe::replay {

@@ -6,9 +6,11 @@
 
 namespace troupe::replay {
 
+using Deadline = std::chrono::steady_clock::time_point;
+
 /// How long a request waits for the rate limiter, and on whose behalf. The caller owns the clock.
 struct WaitOptions {
-  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  Deadline deadline = Deadline::max();
   std::string who = {}; // for messages: "learner 0"
   /// Called once with the reason, instead of the request's own callback.
   std::function<void(const std::string& why)> refused = {};

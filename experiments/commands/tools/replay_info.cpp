@@ -7,7 +7,7 @@
 #include "env/wire/keys.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 
 namespace troupe::experiments::commands {
 namespace {

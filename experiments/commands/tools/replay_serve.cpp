@@ -172,7 +172,7 @@ void add_replay_serve(CLI::App& replay) {
       "Example: troupe replay serve --config tables.textproto --listen tcp://127.0.0.1:7400\n"
       "         troupe replay serve --column state:float32:24 --column reward --set "
       "sampler=prioritized\n"
-      "Clients: Python's troupe_replay, C++'s replay/service/remote.hpp, or "
+      "Clients: Python's troupe_replay, C++'s replay/service/shard_client.hpp, or "
       "replay/service/PROTOCOL.md.");
   auto options = std::make_shared<ReplayServeOptions>();
   command->add_option("--config", options->config,

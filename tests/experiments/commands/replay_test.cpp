@@ -10,7 +10,7 @@
 #include "env/random.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/replay_tables.hpp"
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/writers/writer.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"

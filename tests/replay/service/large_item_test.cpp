@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
 #include "replay/writers/writer.hpp"
 

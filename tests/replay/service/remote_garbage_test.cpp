@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "env/wire/socket.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
 #include "replay/service/wire_format.hpp"
 #include "tests/replay/writers/episodes.hpp"

@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 
 #include "env/wire/socket.hpp"
+#include "replay/batch/batch.hpp"
+#include "replay/batch/column_batch.hpp"
 #include "replay/chunks/insertion_split.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
 #include "tests/replay/windows.hpp"
 

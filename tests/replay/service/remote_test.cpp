@@ -1,4 +1,5 @@
-#include "replay/service/remote.hpp"
+#include "replay/service/shard_client.hpp"
+#include "replay/service/shard_server.hpp"
 
 #include <mutex>
 

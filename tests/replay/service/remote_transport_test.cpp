@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "env/wire/deployment_keys.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
 #include "tests/replay/writers/episodes.hpp"
 

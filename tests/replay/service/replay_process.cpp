@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "replay/service/host_checkpoints.hpp"
+#include "replay/service/shard_client.hpp"
 #include "tests/replay/service/replay_process.hpp"
 
 namespace troupe::replay {
@@ -51,7 +52,8 @@ void say(const std::string& text) {
   for (float number = 0;; ++number) {
     fill_large(writer, number);
     if (InsertionPtr made = writer.take())
-      client.insert(std::move(made));
+      if (!client.insert(std::move(made), Deadline::clock::now() + std::chrono::seconds(10)))
+        throw std::runtime_error("the server accepts no insertion for 10 s");
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "replay/service/shard_client.hpp"
 #include "replay/service/stall_watch.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
