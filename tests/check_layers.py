@@ -33,7 +33,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "EGL, OSMesa and OpenGL": (r"(EGL|GL|GLES\d*)/", ["env/render"]),
     "Highway": (r"hwy/", ["env/caster/kernels", "env/render"]),
     "ZeroMQ": (r"zmq", ["env/wire"]),
-    "Protobuf": (r"google/protobuf/", ["env/wire", "env/remote", "replay/service", "actors/protocol", "actors/roles", "experiments"]),
+    "Protobuf": (r"google/protobuf/", ["env/wire", "env/remote", "replay/service", "learner/agents", "actors/protocol", "actors/roles", "experiments"]),
     "zstd": (r"zstd", ["replay/chunks", "replay/storage"]),
     "lz4": (r"lz4", ["replay/chunks"]),
     "xxHash": (r"xxh", ["replay/storage", "collectives/nest", "collectives/rendezvous", "learner/transparent"]),

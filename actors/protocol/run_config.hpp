@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "env/environment_config.hpp"
-#include "learner/agents/d4pg/d4pg.hpp"
+#include "learner/agents/agent.hpp"
 #include "learner/replicas/replica.hpp"
 
 namespace troupe::actors {
@@ -19,11 +19,11 @@ struct RunConfig {
   std::uint64_t seed = 1;
   bool deterministic = false;
   env::EnvironmentConfig environment;
-  learner::D4pgConfig agent;
+  learner::AgentPtr agent; // null with a workload
   /// Makes a replica that brings its own data (Replica::input_fn) and measures itself
   /// (Replica::evaluate): such a run has learners and parameter servers alone, and neither
-  /// environment, agent, replay nor actors matter. Empty: D4PG in the environment. Called on each
-  /// learner's thread, in its process.
+  /// environment, agent, replay nor actors matter. Empty: the agent learns in the environment.
+  /// Called on each learner's thread, in its process.
   std::function<std::unique_ptr<learner::Replica>()> workload;
 
   struct Replay {

@@ -64,7 +64,7 @@ std::int64_t RunSchedule::finish_round() {
   const std::int64_t behind = lanes() * config_.replay.n_step + config_.replay.minimum_items;
   const auto ready = static_cast<double>(std::max<std::int64_t>(0, lane_steps_ * lanes() - behind));
   const auto due = static_cast<std::int64_t>(ready * config_.replay.samples_per_insert
-                                             / static_cast<double>(config_.agent.batch_size));
+                                             / static_cast<double>(config_.agent->batch_size()));
   return updates_ = std::max(updates_, due);
 }
 

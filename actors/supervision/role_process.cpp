@@ -214,7 +214,7 @@ private:
   }
 
   void feed_parameters(const caf::actor& mine, const wire::Wiring& told) {
-    const auto floats = learner::make_d4pg_policy(config_.agent, {transitions_})->parameter_count();
+    const auto floats = config_.agent->make_policy(transitions_)->parameter_count();
     feed_.reset();
     feed_ = std::make_unique<ParameterFeed>(context_, told.parameter_endpoint(),
                                             static_cast<std::size_t>(floats), mine);

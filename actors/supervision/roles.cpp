@@ -43,7 +43,7 @@ std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
   environment.frame_stack = 1; // frames are stacked in replay chunks
   return std::make_unique<learner::Collector>(
       collector, [&](int) { return env::make_environment(environment); },
-      learner::make_d4pg_policy(config.agent, {wiring.transitions}), wiring.transitions);
+      config.agent->make_policy(wiring.transitions), wiring.transitions);
 }
 
 bool takes_priorities(const RunConfig& config) {
@@ -73,8 +73,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
                                   {kLearnerSeed, static_cast<std::uint64_t>(wiring.index)}),
       .make =
           [config, transitions = wiring.transitions] {
-            return config.workload ? config.workload()
-                                   : learner::make_d4pg(config.agent, {transitions});
+            return config.workload ? config.workload() : config.agent->make_replica(transitions);
           },
       .strategy = wiring.strategy,
       .device = wiring.device,
@@ -137,7 +136,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
   // batches.
   const double least =
       std::max(2.0 * kInsertSteps * lanes * r.samples_per_insert,
-               static_cast<double>((config.learner.prefetch + 2) * config.agent.batch_size));
+               static_cast<double>((config.learner.prefetch + 2) * config.agent->batch_size()));
   const double buffer =
       r.error_buffer > 0
           ? r.error_buffer
@@ -202,10 +201,9 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
   case Role::evaluator: {
     const EvaluatorOptions options{
         .environment = [config] { return env::make_environment(config.environment); },
-        .policy =
-            [config, transitions = wiring.transitions] {
-              return learner::make_d4pg_policy(config.agent, {transitions});
-            },
+        .policy = [config,
+                   transitions =
+                       wiring.transitions] { return config.agent->make_policy(transitions); },
     };
     return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(evaluator_actor, options));
   }

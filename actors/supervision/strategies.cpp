@@ -102,12 +102,13 @@ bool step_together(const RunConfig& config) {
 
 std::int64_t rows_per_replica(const RunConfig& config) {
   const auto in_sync = learner::replicas_in_sync(parsed(config), config.learner.replicas);
-  require(config.agent.batch_size % in_sync == 0,
-          "d4pg.batch_size " + std::to_string(config.agent.batch_size) + " does not divide by the "
-              + std::to_string(in_sync) + " replicas that share it (learner.replicas "
+  require(config.agent->batch_size() % in_sync == 0,
+          "the agent's batch_size " + std::to_string(config.agent->batch_size())
+              + " does not divide by the " + std::to_string(in_sync)
+              + " replicas that share it (learner.replicas "
               + std::to_string(config.learner.replicas) + ", learner.strategy \""
               + config.learner.strategy + "\"); choose a multiple");
-  return config.agent.batch_size / in_sync;
+  return config.agent->batch_size() / in_sync;
 }
 
 } // namespace troupe::actors

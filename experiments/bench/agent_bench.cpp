@@ -7,6 +7,7 @@
 
 #include "actors/run/run.hpp"
 #include "experiments/bench/bench.hpp"
+#include "learner/agents/d4pg/d4pg.hpp"
 
 namespace troupe::experiments {
 
@@ -18,9 +19,8 @@ actors::RunConfig cheetah(const BenchOptions& options, int threads) {
   actors::RunConfig config;
   config.environment.task = "cheetah_run";
   config.environment.models = options.models;
-  config.agent.policy_layers = {256, 256};
-  config.agent.critic_layers = {256, 256};
-  config.agent.layer_norm = false;
+  config.agent = learner::make_d4pg_agent(
+      {.policy_layers = {256, 256}, .critic_layers = {256, 256}, .layer_norm = false});
   config.replay.minimum_items = 500;
   config.replay.samples_per_insert = 256;
   config.replay.n_step = 1;

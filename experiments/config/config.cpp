@@ -12,6 +12,7 @@
 
 #include "env/make/make.hpp"
 #include "env/nearest_names.hpp"
+#include "experiments/config/agent_choice.hpp"
 #include "experiments/config/base.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/config/on_data.hpp"
@@ -27,14 +28,19 @@ constexpr const char* kSuffix = ".textproto";
 
 /// "auto" measures, or asks the processor.
 void make_precision_certain(Experiment& experiment) {
-  if (experiment.has_d4pg() && experiment.d4pg().precision() == "auto") {
-    experiment.mutable_d4pg()->set_precision("float32");
-  }
-  if (experiment.has_classifier() && experiment.classifier().precision() == "auto") {
-    experiment.mutable_classifier()->set_precision("float32");
-  }
-  if (experiment.has_sngan() && experiment.sngan().precision() == "auto") {
-    experiment.mutable_sngan()->set_precision("float32");
+  const auto& view = *experiment.GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> present;
+  view.ListFields(experiment, &present);
+  for (const auto* block : present) {
+    const auto* type = block->message_type();
+    const auto* key = type == nullptr ? nullptr : type->FindFieldByName("precision");
+    if (key == nullptr) {
+      continue;
+    }
+    auto& message = *view.MutableMessage(&experiment, block);
+    if (message.GetReflection()->GetString(message, key) == "auto") {
+      message.GetReflection()->SetString(&message, key, "float32");
+    }
   }
 }
 
@@ -70,6 +76,8 @@ Experiment parse_experiment(const std::string& text, const std::string& source,
   }
   if (is_on_data(experiment)) {
     experiment.mutable_data();
+  } else {
+    settle_agent(experiment);
   }
   fill_defaults(experiment);
   experiment.clear_base();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <sstream>
 
 #include <google/protobuf/descriptor.h>
@@ -90,12 +89,6 @@ std::string joined(const std::vector<std::string>& parts, const std::string& las
     out += (i == 0 ? "" : i + 1 == parts.size() ? last : ", ") + parts[i];
   }
   return out;
-}
-
-std::string number_text(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.15g", value);
-  return text;
 }
 
 std::vector<Key> all_keys(const Schema& schema) {

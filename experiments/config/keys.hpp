@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/config/experiment.pb.h"
+#include "learner/agents/options.hpp"
 
 namespace troupe::experiments {
 
@@ -52,7 +53,6 @@ std::string where_keys_are(const Schema& schema);
 /// "a, b or c" where `last` is " or ".
 std::string joined(const std::vector<std::string>& parts, const std::string& last);
 
-/// A number as people write it: 1000000000, 0.0003, 1e+13 from 1e15 on.
-std::string number_text(double value);
+using learner::number_text;
 
 } // namespace troupe::experiments

@@ -3,82 +3,35 @@
 #include <map>
 
 #include <google/protobuf/descriptor.h>
-#include <google/protobuf/reflection.h>
 
 #include "experiments/config/keys.hpp"
+#include "learner/agents/agent_kinds.hpp"
 
 namespace troupe::experiments {
 namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-using google::protobuf::Reflection;
 
-template <class T>
-struct is_list : std::false_type {};
-template <class T>
-struct is_list<std::vector<T>> : std::true_type {};
+using Defaults = std::map<const FieldDescriptor*, std::string>;
 
-/// The value of a field that its message has.
-template <class T>
-void read(const Message& from, const Reflection& view, const FieldDescriptor* field, T& to) {
-  if constexpr (is_list<T>::value) {
-    const auto& values = view.GetRepeatedFieldRef<typename T::value_type>(from, field);
-    to.assign(values.begin(), values.end());
-  } else if constexpr (std::is_same_v<T, bool>)
-    to = view.GetBool(from, field);
-  else if constexpr (std::is_same_v<T, int>)
-    to = view.GetInt32(from, field);
-  else if constexpr (std::is_same_v<T, std::int64_t>)
-    to = view.GetInt64(from, field);
-  else if constexpr (std::is_same_v<T, std::uint64_t>)
-    to = view.GetUInt64(from, field);
-  else if constexpr (std::is_same_v<T, double>)
-    to = view.GetDouble(from, field);
-  else
-    to = view.GetString(from, field);
-}
-
-std::string text_of(bool value) {
-  return value ? "true" : "false";
-}
-std::string text_of(double value) {
-  return number_text(value);
-}
-std::string text_of(const std::string& value) {
-  return value;
-}
-std::string text_of(const std::filesystem::path& value) {
-  return value.string();
-}
-template <class T>
-requires std::is_integral_v<T> std::string text_of(T value) {
-  return std::to_string(value);
-}
-template <class T>
-std::string text_of(const std::vector<T>& values) {
-  std::string text;
-  for (const T& value : values)
-    text += (text.empty() ? "" : ",") + text_of(value);
-  return text;
+void add(const std::map<std::string, std::string>& texts, const Descriptor& block, Defaults& out) {
+  for (const auto& [key, text] : texts)
+    out[find_key(key, block)] = text;
 }
 
 template <class Config>
-void add_defaults(const Descriptor& block, std::map<const FieldDescriptor*, std::string>& out) {
+void add_defaults(const Descriptor& block, Defaults& out) {
   Config config{};
-  for (const Member& member : members(config))
-    out[find_key(member.key, block)] =
-        std::visit([](const auto* value) { return text_of(*value); }, member.value);
+  add(learner::texts(members(config)), block, out);
 }
 
-std::map<const FieldDescriptor*, std::string> all_defaults() {
+Defaults all_defaults() {
   using actors::RunConfig;
-  std::map<const FieldDescriptor*, std::string> out;
+  Defaults out;
   add_defaults<RunConfig>(*Experiment::descriptor(), out);
   add_defaults<env::EnvironmentConfig>(*Environment::descriptor(), out);
   add_defaults<env::PixelOptions>(*Pixels::descriptor(), out);
-  add_defaults<learner::D4pgConfig>(*D4pg::descriptor(), out);
   add_defaults<RunConfig::Replay>(*Replay::descriptor(), out);
   add_defaults<RunConfig::Learner>(*Learner::descriptor(), out);
   add_defaults<RunConfig::Actors>(*Actors::descriptor(), out);
@@ -90,7 +43,9 @@ std::map<const FieldDescriptor*, std::string> all_defaults() {
   add_defaults<learner::SnganConfig>(*Sngan::descriptor(), out);
   add_defaults<learner::data::DatasetOptions>(*Data::descriptor(), out);
   add_defaults<learner::data::LoaderOptions>(*Data::descriptor(), out);
-  out[find_key("epochs", *Data::descriptor())] = text_of(learner::ClassifierConfig{}.epochs);
+  out[find_key("epochs", *Data::descriptor())] = number_text(learner::ClassifierConfig{}.epochs);
+  for (const learner::AgentKind& kind : learner::agent_kinds())
+    add(kind.defaults, *kind.options, out);
   return out;
 }
 
@@ -132,29 +87,6 @@ Members members(env::PixelOptions& config) {
   return {{"height", &config.height},  {"width", &config.width},     {"camera", &config.camera},
           {"grey", &config.grey},      {"effects", &config.effects}, {"fog", &config.fog},
           {"cameras", &config.cameras}};
-}
-
-Members members(learner::D4pgConfig& config) {
-  return {{"policy_layers", &config.policy_layers},
-          {"critic_layers", &config.critic_layers},
-          {"layer_norm", &config.layer_norm},
-          {"atoms", &config.atoms},
-          {"value_minimum", &config.value_minimum},
-          {"value_maximum", &config.value_maximum},
-          {"policy_learning_rate", &config.policy_learning_rate},
-          {"critic_learning_rate", &config.critic_learning_rate},
-          {"target_update", &config.target_update},
-          {"target_period", &config.target_period},
-          {"gradient_norm", &config.gradient_norm},
-          {"action_gradient_norm", &config.action_gradient_norm},
-          {"saturation_penalty", &config.saturation_penalty},
-          {"reward_scale", &config.reward_scale},
-          {"encoder", &config.encoder},
-          {"encoder_channels", &config.encoder_channels},
-          {"feature_size", &config.feature_size},
-          {"shift_pixels", &config.shift_pixels},
-          {"precision", &config.precision},
-          {"batch_size", &config.batch_size}};
 }
 
 Members members(actors::RunConfig::Replay& config) {
@@ -288,24 +220,6 @@ Members members(learner::data::DatasetOptions& options) {
 
 Members members(learner::data::LoaderOptions& options) {
   return {{"threads", &options.threads}, {"prefetch", &options.prefetch}};
-}
-
-void assign(const Message& block, const Members& members) {
-  for (const Member& member : members) {
-    const Message* holder = &block;
-    std::string key = member.key;
-    if (const auto dot = key.find('.'); dot != std::string::npos) {
-      const auto* inner = block.GetDescriptor()->FindFieldByName(key.substr(0, dot));
-      holder = &block.GetReflection()->GetMessage(block, inner);
-      key = key.substr(dot + 1);
-    }
-    const auto* field = holder->GetDescriptor()->FindFieldByName(key);
-    const auto& view = *holder->GetReflection();
-    const bool given =
-        field->is_repeated() ? view.FieldSize(*holder, field) > 0 : view.HasField(*holder, field);
-    if (given)
-      std::visit([&](auto* value) { read(*holder, view, field, *value); }, member.value);
-  }
 }
 
 std::optional<std::string> member_default(const FieldDescriptor& key) {

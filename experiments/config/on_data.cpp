@@ -1,5 +1,6 @@
 #include "experiments/config/on_data.hpp"
 
+#include "experiments/config/agent_choice.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
 
 namespace troupe::experiments {
@@ -22,17 +23,24 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
       complain("data", "is given, but nothing learns from data; add classifier { } or sngan { }, "
                        "or remove the block");
     }
+    if (const auto agents = agent_blocks(experiment); agents.size() > 1) {
+      complain(agents[1],
+               "stands beside " + agents[0] + "; a run trains one agent, take one block out");
+    }
     return complaints;
   }
+  std::vector<std::string> blocks = agent_blocks(experiment);
   const std::string workload = experiment.has_classifier() ? "classifier" : "sngan";
   for (const auto& [block, given] : {std::pair{"environment", experiment.has_environment()},
                                      {"replay", experiment.has_replay()},
-                                     {"d4pg", experiment.has_d4pg()},
                                      {"actors", experiment.has_actors()}}) {
     if (given) {
-      complain(block, "is of runs in an environment; a run with " + workload
-                          + " learns from data: take the block out");
+      blocks.push_back(block);
     }
+  }
+  for (const std::string& block : blocks) {
+    complain(block, "is of runs in an environment; a run with " + workload
+                        + " learns from data: take the block out");
   }
   return complaints;
 }
@@ -43,7 +51,6 @@ void drop_unused(Experiment& experiment) {
   }
   experiment.clear_environment();
   experiment.clear_replay();
-  experiment.clear_d4pg();
   experiment.clear_actors();
   experiment.clear_evaluation();
   experiment.mutable_stop()->clear_environment_steps();

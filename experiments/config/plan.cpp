@@ -1,5 +1,6 @@
 #include "experiments/config/plan.hpp"
 
+#include "experiments/config/agent_choice.hpp"
 #include "experiments/config/members.hpp"
 
 namespace troupe::experiments {
@@ -70,7 +71,8 @@ actors::RunConfig plan_run(const Experiment& in) {
   actors::RunConfig out;
   assign(in, members(out));
   out.environment = plan_environment(in.environment());
-  assign(in.d4pg(), members(out.agent));
+  if (const AgentChoice agent = chosen_agent(in); agent.options != nullptr)
+    out.agent = agent.kind->make(*agent.options);
   assign(in.replay(), members(out.replay));
   assign(in.learner(), members(out.learner));
   out.learner.backend = backend_of(in.learner().backend());

@@ -4,6 +4,7 @@
 
 #include "env/make/make.hpp"
 #include "env/nearest_names.hpp"
+#include "experiments/config/agent_choice.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/parse.hpp"
@@ -92,28 +93,6 @@ void check_wrappers(const Experiment& experiment, Checker& checker) {
   }
 }
 
-void check_pixels(const Experiment& experiment, Checker& checker) {
-  if (!experiment.environment().has_pixels()) {
-    return;
-  }
-  const auto& pixels = experiment.environment().pixels();
-  // The smallest picture that leaves one pixel after the last convolution.
-  const int least = experiment.d4pg().encoder() == "stride4" ? 28 : 15;
-  for (const auto& [key, size] : {std::pair{"environment.pixels.height", pixels.height()},
-                                  {"environment.pixels.width", pixels.width()}}) {
-    if (size < least) {
-      checker.complain(key, is(size) + "be at least " + std::to_string(least)
-                                + " for d4pg.encoder \"" + experiment.d4pg().encoder() + "\"");
-    }
-  }
-  if (experiment.d4pg().shift_pixels() >= std::min(pixels.height(), pixels.width())) {
-    checker.complain("d4pg.shift_pixels", is(experiment.d4pg().shift_pixels())
-                                              + "be smaller than the picture, "
-                                              + std::to_string(pixels.height()) + " x "
-                                              + std::to_string(pixels.width()));
-  }
-}
-
 /// Each environment inserts into one shard, and a batch has the same number of rows of each.
 void check_shards(const Experiment& experiment, Checker& checker) {
   const auto shards = experiment.replay().shards();
@@ -181,14 +160,16 @@ void check_replay(const Experiment& experiment, Checker& checker) {
                          + std::to_string(replay.max_times_sampled())
                          + ", or items are gone before they were sampled so often");
   }
-  const double least =
-      std::max(static_cast<double>(experiment.d4pg().batch_size()), replay.samples_per_insert());
+  const AgentChoice agent = chosen_agent(experiment);
+  const double least = std::max(static_cast<double>(agent.kind->make(*agent.options)->batch_size()),
+                                replay.samples_per_insert());
   if (replay.error_buffer() > 0 && replay.error_buffer() < least) {
     checker.complain(
         "replay.error_buffer",
         is(replay.error_buffer()) + "be 0 (automatic) or at least " + number_text(least)
-            + ", the larger of d4pg.batch_size and replay.samples_per_insert, or actors "
-              "and learner wait for each other");
+            + ", the larger of " + agent.kind->name
+            + ".batch_size and replay.samples_per_insert, or actors and learner wait for each "
+              "other");
   }
 }
 
@@ -232,26 +213,27 @@ void check_data(const Experiment& experiment, Checker& checker) {
 }
 
 void check_agent(const Experiment& experiment, Checker& checker) {
-  const auto& agent = experiment.d4pg();
-  if (agent.value_minimum() >= agent.value_maximum()) {
-    checker.complain("d4pg.value_minimum", is(agent.value_minimum())
-                                               + "be below d4pg.value_maximum, "
-                                               + number_text(agent.value_maximum()));
+  const auto [kind, options] = chosen_agent(experiment);
+  const auto& environment = experiment.environment();
+  learner::AgentSetting setting;
+  if (environment.has_pixels()) {
+    setting.picture = {environment.pixels().height(), environment.pixels().width()};
   }
+  for (const auto& [key, text] : kind->check(*options, setting)) {
+    const bool other_block = key.find('.') != std::string::npos;
+    checker.complain(other_block ? key : kind->name + "." + key, text);
+  }
+  const auto batch = kind->make(*options)->batch_size();
   if (experiment.learner().strategy() == "multi_worker" // the others share batches otherwise
-      && agent.batch_size() % experiment.learner().replicas() != 0) {
-    checker.complain("d4pg.batch_size", is(static_cast<double>(agent.batch_size()))
-                                            + "be a multiple of learner.replicas, "
-                                            + std::to_string(experiment.learner().replicas()));
+      && batch % experiment.learner().replicas() != 0) {
+    checker.complain(kind->name + ".batch_size",
+                     is(static_cast<double>(batch)) + "be a multiple of learner.replicas, "
+                         + std::to_string(experiment.learner().replicas()));
   }
   const auto& actors = experiment.actors();
   if (actors.noise_end() > actors.noise_start()) {
     checker.complain("actors.noise_end", is(actors.noise_end()) + "be at most actors.noise_start, "
                                              + number_text(actors.noise_start()) + ": noise falls");
-  }
-  if (experiment.deterministic() && agent.precision() == "auto") {
-    checker.complain("d4pg.precision",
-                     "is \"auto\", which measures; a deterministic run must name one");
   }
 }
 
@@ -267,7 +249,6 @@ std::vector<std::string> check_relations(const Experiment& experiment, const Ori
   check_task(experiment, checker);
   check_wrappers(experiment, checker);
   check_name(experiment, checker);
-  check_pixels(experiment, checker);
   check_shards(experiment, checker);
   check_replay(experiment, checker);
   check_agent(experiment, checker);

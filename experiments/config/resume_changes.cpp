@@ -1,9 +1,7 @@
 #include "experiments/config/resume_changes.hpp"
 
-#include <algorithm>
-#include <span>
-
 #include "experiments/config/keys.hpp"
+#include "learner/agents/agent_kinds.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -11,56 +9,20 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-struct Keeping {
-  const char* key;    // or block
-  const char* reason; // why it must stay; nullptr: it may change
-};
-
-/// The longest key or block that fits decides; without one a key may change.
-constexpr Keeping kRules[] = {
-    {"name", "the run's folder is called by it"},
-    {"seed", "random states continue from the checkpoint, so another seed would have no effect"},
-    {"deterministic", "rounds and free play count steps in different ways"},
-    {"environment", "the policy and replay's items know that environment and no other"},
-    {"environment.models", nullptr},
-    {"environment.plugin", nullptr},
-    {"environment.episode_log", nullptr},
-    {"environment.pixels.renderer", nullptr},
-    {"replay.n_step", "replay's items were made with it"},
-    {"replay.discount", "replay's items were made with it"},
-    {"d4pg.policy_layers", "the checkpoint's networks have these"},
-    {"d4pg.critic_layers", "the checkpoint's networks have these"},
-    {"d4pg.layer_norm", "the checkpoint's networks were made with it"},
-    {"d4pg.atoms", "the checkpoint's critic has so many"},
-    {"d4pg.value_minimum", "the critic's atoms stand for returns from it on"},
-    {"d4pg.value_maximum", "the critic's atoms stand for returns up to it"},
-    {"d4pg.reward_scale", "the critic has learnt returns of that scale"},
-    {"d4pg.encoder", "the checkpoint's networks have that one"},
-    {"d4pg.encoder_channels", "the checkpoint's networks have so many"},
-    {"d4pg.feature_size", "the checkpoint's networks have it"},
-    {"learner.strategy", "the optimizers' moments lie where that strategy keeps them"},
-    {"data", "the rows continue in the order of the checkpoint"},
-    {"data.path", nullptr},
-    {"data.validation", nullptr},
-    {"data.epochs", nullptr},
-    {"data.evaluation_epochs", nullptr},
-    {"data.threads", nullptr},
-    {"data.prefetch", nullptr},
-    {"data.tolerate", nullptr},
-    {"classifier", "networks, moments and schedule are those of the checkpoint"},
-    {"sngan", "networks, moments and schedule are those of the checkpoint"},
-};
-
-const Keeping* keeping_of(const std::string& key) {
-  const Keeping* best = nullptr;
-  for (const Keeping& keeping : kRules) {
-    const std::string name = keeping.key;
-    const bool fits = key == name || key.starts_with(name + ".");
-    if (fits && (best == nullptr || name.size() > std::string(best->key).size())) {
-      best = &keeping;
+/// Why a resumed run must keep a key: what its rule says, or that of the innermost block around it
+/// that says something. Empty: it may change.
+std::string reason_to_keep(const std::string& key) {
+  if (learner::find_agent(key) != nullptr) {
+    return "the checkpoint's networks are that agent's";
+  }
+  for (std::size_t end = key.size(); end != std::string::npos && end > 0;
+       end = key.rfind('.', end - 1)) {
+    const FieldDescriptor* field = find_key(key.substr(0, end));
+    if (field != nullptr && rule_of(*field).has_fixed()) {
+      return rule_of(*field).fixed();
     }
   }
-  return best;
+  return "";
 }
 
 std::string text_of_value(const Message& message, const FieldDescriptor& field) {
@@ -113,10 +75,10 @@ std::vector<KeyChange> changes_between(const Experiment& before, const Experimen
 std::vector<std::string> refused_changes(const std::vector<KeyChange>& changes) {
   std::vector<std::string> complaints;
   for (const KeyChange& change : changes) {
-    const Keeping* keeping = keeping_of(change.key);
-    if (keeping != nullptr && keeping->reason != nullptr) {
-      complaints.push_back(text_of(change) + "; a run that is resumed must keep it: "
-                           + keeping->reason + "; leave it out, or start a new run");
+    const std::string reason = reason_to_keep(change.key);
+    if (!reason.empty()) {
+      complaints.push_back(text_of(change) + "; a run that is resumed must keep it: " + reason
+                           + "; leave it out, or start a new run");
     }
   }
   return complaints;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <numbers>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -35,16 +33,6 @@ env::EnvironmentPool::Clock::time_point step_deadline() {
   throw std::runtime_error(
       std::string("an environment's ") + what
       + "() did not return within a minute; the actor gives up on its environments");
-}
-
-double uniform(std::mt19937_64& random) {
-  return static_cast<double>(random() >> 11) * 0x1.0p-53;
-}
-
-/// Box-Muller, one value per call, so that the generator is the whole state.
-double normal(std::mt19937_64& random) {
-  const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform(random)));
-  return radius * std::cos(2.0 * std::numbers::pi * uniform(random));
 }
 
 template <class T>
@@ -84,7 +72,7 @@ std::span<const std::byte> take_block(std::span<const std::byte>& in) {
 
 struct Collector::EnvironmentSlot {
   replay::Writer writer;
-  std::mt19937_64 random;  // actions and noise
+  ActingRandom random;     // actions and noise
   std::uint64_t index = 0; // in the whole run
   bool running = false;
 };
@@ -115,9 +103,11 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
     slots_.push_back(EnvironmentSlot{
         .writer =
             replay::transition_writer(transitions_, (config_.incarnation << 32U) | (lane + 1)),
-        .random = std::mt19937_64(split_seed(config_.seed, {1, lane, config_.incarnation})),
+        .random = {std::mt19937_64(split_seed(config_.seed, {1, lane, config_.incarnation}))},
         .index = lane});
   }
+  for (EnvironmentSlot& slot : slots_)
+    randoms_.push_back(&slot.random);
   rows_ = std::make_unique<env::PoolRows>(spec, count);
   places_.resize(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -224,24 +214,18 @@ void Collector::choose_actions() {
         frames_[i * stack + k] = writer.at(std::max(first, row), replay::kFrame).data();
       }
     }
-    policy_->act({frames_, transitions_.frame.bytes(), lanes()}, actions_);
-  }
-  const double sigma = noise();
-  const auto size = static_cast<std::size_t>(transitions_.action_size);
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    for (std::size_t k = 0; k < size; ++k) {
-      double value = actions_[i * size + k];
-      if (random)
-        value = 2.0 * uniform(slots_[i].random) - 1.0;
-      else if (!std::isfinite(value))
-        throw std::runtime_error("the policy's action " + std::to_string(k) + " in environment "
-                                 + std::to_string(slots_[i].index) + " is not finite (parameters "
-                                 + std::to_string(version_) + ")");
-      else if (sigma > 0)
-        value += sigma * normal(slots_[i].random);
-      actions_[i * size + k] = static_cast<float>(std::clamp(value, -1.0, 1.0));
+    try {
+      policy_->explore({frames_, transitions_.frame.bytes(), lanes()},
+                       {.noise = noise(), .random = randoms_}, actions_);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(std::string(error.what()) + "; rows are environments from "
+                               + std::to_string(config_.first_lane) + " on, parameters "
+                               + std::to_string(version_));
     }
   }
+  const auto size = static_cast<std::size_t>(transitions_.action_size);
+  for (std::size_t i = 0; random && i < actions_.size(); ++i)
+    actions_[i] = static_cast<float>(2.0 * slots_[i / size].random.uniform() - 1.0);
 }
 
 void Collector::step_environments() {
@@ -289,7 +273,7 @@ void Collector::save_state(std::vector<std::byte>& out) const {
   const bool resumes = pool_->spec().saves_state; // otherwise the lane begins a new episode
   for (const EnvironmentSlot& slot : slots_) {
     std::ostringstream random;
-    random << slot.random;
+    random << slot.random.generator;
     put_text(out, random.str());
     put(out, static_cast<std::uint8_t>(slot.running && resumes));
     std::vector<std::byte> part;
@@ -317,7 +301,7 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
     const auto random = take_block(in);
     std::istringstream text(
         std::string(reinterpret_cast<const char*>(random.data()), random.size()));
-    text >> slot.random;
+    text >> slot.random.generator;
     slot.running = take_value<std::uint8_t>(in) != 0;
     slot.writer.load_state(take_block(in));
     places_[i] = slot.writer.next(replay::kFrame).data();

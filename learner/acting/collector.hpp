@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -94,6 +93,7 @@ private:
   std::unique_ptr<Policy> policy_;
   replay::TransitionSpec transitions_;
   std::vector<EnvironmentSlot> slots_;
+  std::vector<ActingRandom*> randoms_;         // [lanes]
   std::unique_ptr<env::EnvironmentPool> pool_; // environment i plays lane i
   std::unique_ptr<env::PoolRows> rows_;        // [lanes]
   std::vector<std::byte*> places_;             // [lanes] of the next frames

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,19 @@ struct Observations {
   std::span<const std::byte* const> frames;
   std::size_t frame_bytes = 0;
   std::int64_t batch = 0;
+};
+
+/// A source of random numbers whose state is one generator.
+struct ActingRandom {
+  std::mt19937_64 generator;
+
+  double uniform(); // in [0, 1)
+  double normal();  // standard
+};
+
+struct Exploration {
+  double noise = 0; // standard deviation of Gaussian noise, in units of the range [-1, 1]
+  std::span<ActingRandom* const> random; // [batch]
 };
 
 /// The acting side of an agent: batched inference from a flat float32 parameter buffer. One thread
@@ -28,7 +42,12 @@ public:
   /// actions: [batch, action_size] in [-1, 1], the mode without noise.
   virtual void act(const Observations& observations, std::span<float> actions) = 0;
 
-  /// The same for `batch` contiguous observations. Allocates.
+  /// Actions to learn from, in [-1, 1]. Unless the agent explores in its own way, act() with
+  /// Gaussian noise. Throws std::runtime_error naming the row of an action that is not finite.
+  virtual void explore(const Observations& observations, const Exploration& exploration,
+                       std::span<float> actions);
+
+  /// The same as act() for `batch` contiguous observations. Allocates.
   void act(std::span<const std::byte> observations, std::int64_t batch, std::span<float> actions) {
     std::vector<const std::byte*> whole(batch > 0 ? static_cast<std::size_t>(batch) : 1);
     const std::size_t bytes = observations.size() / whole.size();

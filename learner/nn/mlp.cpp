@@ -1,5 +1,6 @@
 #include "learner/nn/mlp.hpp"
 
+#include <cmath>
 #include <utility>
 
 namespace troupe::learner {
@@ -39,6 +40,24 @@ std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Ten
     }
   }
   return bound;
+}
+
+void Mlp::initialise(const ParameterLayout& layout, const at::Tensor& flat, Weights weights,
+                     at::Generator& generator) const {
+  for (LayerTensors& layer : bind(layout, flat)) {
+    const double bound = 1 / std::sqrt(static_cast<double>(layer.weight.size(0)));
+    if (weights == Weights::orthogonal) {
+      orthogonal(layer.weight, 1, generator);
+      layer.bias.zero_();
+    } else {
+      layer.weight.uniform_(-bound, bound, generator);
+      layer.bias.uniform_(-bound, bound, generator);
+    }
+    if (layer.gain.defined()) {
+      layer.gain.fill_(1);
+      layer.shift.zero_();
+    }
+  }
 }
 
 void Mlp::prepare(const at::Tensor& x, Tape& tape) const {

@@ -52,6 +52,12 @@ public:
   /// Names "<prefix>.<layer>.weight" etc. Call once, before bind.
   void declare(ParameterLayout& layout, const std::string& prefix);
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat) const;
+  enum class Weights : std::uint8_t {
+    uniform,   // and biases: in ±1/sqrt(inputs)
+    orthogonal // biases: 0
+  };
+  void initialise(const ParameterLayout& layout, const at::Tensor& flat, Weights weights,
+                  at::Generator& generator) const;
   std::int64_t layer_inputs(std::size_t layer) const;
   std::size_t size() const { return layers_.size(); }
   const LayerSpec& layer(std::size_t index) const { return layers_[index]; }

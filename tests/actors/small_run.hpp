@@ -5,19 +5,22 @@
 #include <filesystem>
 
 #include "actors/run/run.hpp"
+#include "learner/agents/d4pg/d4pg.hpp"
 #include "learner/device/safetensors.hpp"
 #include "tests/doctest_torch.hpp"
 
 namespace troupe::actors {
+
+inline learner::D4pgConfig small_d4pg() {
+  return {.policy_layers = {32, 32}, .critic_layers = {32, 32}, .batch_size = 32};
+}
 
 inline RunConfig small(std::int64_t environment_steps) {
   RunConfig config;
   config.deterministic = true;
   config.environment.task = "cartpole_balance";
   config.environment.action_repeat = 4;
-  config.agent.policy_layers = {32, 32};
-  config.agent.critic_layers = {32, 32};
-  config.agent.batch_size = 32;
+  config.agent = learner::make_d4pg_agent(small_d4pg());
   config.replay.shards = 2;
   config.replay.minimum_items = 200;
   config.replay.samples_per_insert = 8;

@@ -25,15 +25,13 @@ std::unique_ptr<learner::Policy> load_policy(const actors::RunConfig& config,
                                              const std::filesystem::path& checkpoint) {
   const auto parameters = learner::read_safetensors(checkpoint / "learner.safetensors");
   const auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
-  auto agent = config.agent;
-  agent.precision = agent.precision == "auto" ? "float32" : agent.precision; // nothing is learnt
   learner::prepare_compute_thread(1); // a team of threads would only wait for each other
   learner::ReplicaContext context(nullptr, config.seed);
-  const auto replica = learner::make_d4pg(agent, {transitions});
+  const auto replica = config.agent->make_replica(transitions);
   replica->build(context);
   replica->load(parameters.tensors, optimizer.tensors);
   const at::Tensor flat = replica->policy_parameters().to(at::kCPU, at::kFloat).contiguous();
-  auto policy = learner::make_d4pg_policy(agent, {transitions});
+  auto policy = config.agent->make_policy(transitions);
   policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   return policy;
 }

@@ -12,6 +12,7 @@
 #include "experiments/config/keys.hpp"
 #include "experiments/config/replay_tables.pb.h"
 #include "experiments/config/sweep.pb.h"
+#include "learner/agents/agent_kinds.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -32,6 +33,28 @@ void list_keys(const Schema& schema, bool json) {
     const std::string value = default_text(*key.field);
     std::printf("%s = %s\n    %s; %s\n", key.name.c_str(), value.empty() ? "\"\"" : value.c_str(),
                 rules.help().c_str(), rule.c_str());
+  }
+  if (json) {
+    print_json(all);
+  }
+}
+
+void list_agents(bool json) {
+  Json all = Json::array();
+  for (const learner::AgentKind& kind : learner::agent_kinds()) {
+    std::vector<std::string> observations;
+    if (kind.states) {
+      observations.emplace_back("states");
+    }
+    if (kind.pixels) {
+      observations.emplace_back("pixels");
+    }
+    if (json) {
+      all.push_back({{"name", kind.name}, {"help", kind.help}, {"observations", observations}});
+    } else {
+      std::printf("%-8s %s; from %s\n", kind.name.c_str(), kind.help.c_str(),
+                  joined(observations, " or ").c_str());
+    }
   }
   if (json) {
     print_json(all);
@@ -71,7 +94,7 @@ void list_files(const std::vector<std::filesystem::path>& folders, bool json) {
 
 void add_list(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "list", "Lists environments, keys, experiments, sweeps, clusters and benchmarks");
+      "list", "Lists environments, agents, keys, experiments, sweeps, clusters and benchmarks");
   command->footer("Example: troupe list keys\n"
                   "         troupe list environments Ant-v5");
   auto what = std::make_shared<std::string>();
@@ -80,11 +103,11 @@ void add_list(CLI::App& app) {
   command
       ->add_option(
           "what", *what,
-          "environments, keys, table-keys (of `troupe replay serve`), experiments, sweeps, "
-          "sweep-keys, clusters, cluster-keys (of `troupe launch`) or benches")
+          "environments, agents, keys, table-keys (of `troupe replay serve`), experiments, "
+          "sweeps, sweep-keys, clusters, cluster-keys (of `troupe launch`) or benches")
       ->required()
-      ->check(CLI::IsMember({"environments", "keys", "table-keys", "experiments", "sweeps",
-                             "sweep-keys", "clusters", "cluster-keys", "benches"}));
+      ->check(CLI::IsMember({"environments", "agents", "keys", "table-keys", "experiments",
+                             "sweeps", "sweep-keys", "clusters", "cluster-keys", "benches"}));
   command->add_option("name", *name, "an environment, to show its details and options");
   command->add_flag("--json", *json, "as JSON");
   command->callback([what, name, json] {
@@ -93,6 +116,8 @@ void add_list(CLI::App& app) {
     }
     if (*what == "environments") {
       list_environments(*name, *json);
+    } else if (*what == "agents") {
+      list_agents(*json);
     } else if (*what == "keys") {
       list_keys(*Experiment::descriptor(), *json);
     } else if (*what == "table-keys") {

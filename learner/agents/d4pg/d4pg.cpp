@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "learner/agents/d4pg/d4pg_learner.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
 #include "learner/nn/kernels/precision.hpp"
 
 namespace troupe::learner {
@@ -23,15 +24,6 @@ std::unique_ptr<Encoder> D4pg::choose_encoder() const {
   return on_cpu ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
 }
 
-void D4pg::build_group(ReplicaContext& context, D4pgGroup& group, double learning_rate) {
-  group.gradient = at::zeros_like(group.flat);
-  auto adam = std::make_unique<FusedAdam>(group.flat, learning_rate);
-  group.adam = adam.get();
-  group.optimizer = context.wrap_optimizer(std::move(adam));
-  group.optimizer->set_max_gradient_norm(config_.gradient_norm);
-  group.target = group.flat.clone();
-}
-
 void D4pg::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
@@ -39,51 +31,28 @@ void D4pg::build(ReplicaContext& context) {
   const at::Tensor critic = at::zeros({networks_.critic_layout.count()}, options_.device(at::kCPU));
   const at::Tensor policy = at::zeros({networks_.policy_layout.count()}, options_.device(at::kCPU));
   networks_.initialise(critic, policy, context.seed());
-  critic_.flat = critic.to(options_.device());
-  policy_.flat = policy.to(options_.device());
-  build_group(context, critic_, config_.critic_learning_rate);
-  build_group(context, policy_, config_.policy_learning_rate);
+  critic_.build(context, critic.to(options_.device()), config_.critic_learning_rate,
+                config_.gradient_norm);
+  policy_.build(context, policy.to(options_.device()), config_.policy_learning_rate,
+                config_.gradient_norm);
   const auto& layout = networks_.critic_layout;
-  critic_parameters_ = networks_.critic.bind(layout, critic_.flat);
-  critic_gradients_ = networks_.critic.bind(layout, critic_.gradient);
-  critic_target_ = networks_.critic.bind(layout, critic_.target);
-  policy_parameters_ = networks_.policy.bind(networks_.policy_layout, policy_.flat);
-  policy_gradients_ = networks_.policy.bind(networks_.policy_layout, policy_.gradient);
-  policy_target_ = networks_.policy.bind(networks_.policy_layout, policy_.target);
+  critic_parameters_ = networks_.critic.bind(layout, critic_.flat());
+  critic_gradients_ = networks_.critic.bind(layout, critic_.gradient());
+  critic_target_ = networks_.critic.bind(layout, critic_.target());
+  policy_parameters_ = networks_.policy.bind(networks_.policy_layout, policy_.flat());
+  policy_gradients_ = networks_.policy.bind(networks_.policy_layout, policy_.gradient());
+  policy_target_ = networks_.policy.bind(networks_.policy_layout, policy_.target());
   if (networks_.pixels) {
-    encoder_parameters_ = networks_.encoder.bind(layout, critic_.flat);
-    encoder_gradients_ = networks_.encoder.bind(layout, critic_.gradient);
-    encoder_target_ = networks_.encoder.bind(layout, critic_.target);
+    encoder_parameters_ = networks_.encoder.bind(layout, critic_.flat());
+    encoder_gradients_ = networks_.encoder.bind(layout, critic_.gradient());
+    encoder_target_ = networks_.encoder.bind(layout, critic_.target());
     encoder_ = choose_encoder();
   }
   random_ = Random(context.seed());
   updates_ = 0;
   captured_.reset();
   steps_whole_ =
-      captured_update_ || (options_.device().is_cuda() && critic_.optimizer->steps_alone());
-}
-
-const at::Tensor& D4pg::checked(const TensorMap& batch, const char* name,
-                                const std::vector<std::int64_t>& shape, at::ScalarType type) const {
-  const auto found = batch.find(name);
-  if (found == batch.end())
-    throw std::invalid_argument(std::string("the batch has no tensor '") + name + "'");
-  const at::Tensor& tensor = found->second;
-  const bool fits = tensor.dim() == static_cast<std::int64_t>(shape.size()) + 1
-                    && tensor.sizes().slice(1) == at::IntArrayRef(shape);
-  if (!fits || tensor.size(0) < 1 || tensor.size(0) != batch.begin()->second.size(0)
-      || tensor.scalar_type() != type || !tensor.is_contiguous()) {
-    std::ostringstream text;
-    text << "batch tensor '" << name << "' is " << c10::toString(tensor.scalar_type())
-         << tensor.sizes() << "; it must be dense " << c10::toString(type) << " [batch] + "
-         << at::IntArrayRef(shape) << " with the batch of the others";
-    throw std::invalid_argument(text.str());
-  }
-  if (!all_finite(tensor))
-    throw std::runtime_error(std::string("NaN or infinity in batch tensor '") + name
-                             + "' at update " + std::to_string(updates_ + 1)
-                             + ": the environment or replay gave it");
-  return tensor;
+      captured_update_ || (options_.device().is_cuda() && critic_.optimizer().steps_alone());
 }
 
 const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
@@ -95,20 +64,6 @@ const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& p
   }
   encoder_->forward(parameters, tape);
   return tape.features;
-}
-
-/// The batch's tensors that are used.
-TensorMap D4pg::checked(const TensorMap& batch) const {
-  const std::vector<std::int64_t> shape = spec_.transition.observation().shape;
-  const at::ScalarType type = networks_.pixels ? at::kByte : at::kFloat;
-  TensorMap used{{"observation", checked(batch, "observation", shape, type)},
-                 {"next_observation", checked(batch, "next_observation", shape, type)},
-                 {"action", checked(batch, "action", {networks_.action_size}, at::kFloat)},
-                 {"reward", checked(batch, "reward", {}, at::kFloat)},
-                 {"discount", checked(batch, "discount", {}, at::kFloat)}};
-  if (batch.contains("weight"))
-    used["weight"] = checked(batch, "weight", {}, at::kFloat);
-  return used;
 }
 
 D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
@@ -126,37 +81,6 @@ D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
     in.next_observation = batch.at("next_observation").to(options_);
   }
   return in;
-}
-
-void D4pg::complain(const D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
-                    double loss, const std::string& problem) const {
-  const std::string update = "at update " + std::to_string(updates_ + 1);
-  if (!std::isfinite(loss)) {
-    const std::string where = layout.first_not_finite(group.flat);
-    throw std::runtime_error(std::string(loss_name) + " is NaN or infinite " + update
-                             + (where.empty()
-                                    ? ": the networks' outputs overflowed; lower the learning rates"
-                                    : ": parameter '" + where + "' is not finite"));
-  }
-  const std::string where = layout.first_not_finite(group.gradient);
-  throw std::runtime_error(
-      (where.empty() ? std::string() : "NaN or infinity in the gradient of '" + where + "' ")
-      + update + " (" + loss_name + "): " + problem);
-}
-
-/// Averages, clips and steps; a gradient that is not finite is reported by name.
-void D4pg::step(D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
-                double loss) {
-  if (!std::isfinite(loss))
-    complain(group, layout, loss_name, loss);
-  group.flat.mutable_grad() = group.gradient;
-  try {
-    group.optimizer->step();
-  } catch (const collectives::CollectiveError&) {
-    throw;
-  } catch (const std::runtime_error& error) {
-    complain(group, layout, loss_name, loss, error.what());
-  }
 }
 
 const at::Tensor& D4pg::target_logits(const Inputs& in) {
@@ -199,7 +123,7 @@ double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
   priorities_ =
       in.weight.defined() ? row_losses_.to(at::kCPU, at::kDouble).clamp_min_(0) : at::Tensor();
   critic_backward();
-  step(critic_, networks_.critic_layout, "critic_loss", loss);
+  critic_.step("critic_loss", loss, updates_ + 1);
   return loss;
 }
 
@@ -222,7 +146,7 @@ HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
       policy_tape_.output(), actions_, critic_tape_.extra_gradient, config_.action_gradient_norm,
       config_.saturation_penalty, policy_tape_.gradient());
   networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  step(policy_, networks_.policy_layout, "policy_loss", report.penalty - q_mean);
+  policy_.step("policy_loss", report.penalty - q_mean, updates_ + 1);
   return report;
 }
 
@@ -231,26 +155,21 @@ void D4pg::average_targets(std::int64_t applied) {
   const auto before = updates_ / config_.target_period;
   updates_ += applied;
   const auto times = updates_ / config_.target_period - before;
-  if (times == 0)
-    return;
-  const double weight = times == 1
-                            ? config_.target_update
-                            : 1 - std::pow(1 - config_.target_update, static_cast<double>(times));
-  average_into(critic_.target, critic_.flat, weight);
-  average_into(policy_.target, policy_.flat, weight);
+  critic_.average_target(config_.target_update, times);
+  policy_.average_target(config_.target_update, times);
 }
 
 Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
-  const TensorMap used = checked(batch);
+  const TensorMap used = checked_transitions(batch, spec_.transition, updates_ + 1);
   if (steps_whole_)
     return step_whole(used);
   const Inputs in = prepare(used);
   const double critic_loss = learn_critic(in, target_logits(in));
-  const double gradient_norm = critic_.optimizer->gradient_norm();
+  const double gradient_norm = critic_.optimizer().gradient_norm();
   double q_mean = 0;
   const HeadReport head = learn_policy(in, q_mean);
-  average_targets(critic_.optimizer->updates_applied());
+  average_targets(critic_.optimizer().updates_applied());
   return {{"critic_loss", critic_loss},
           {"policy_loss", head.penalty - q_mean},
           {"q_mean", q_mean},
@@ -260,22 +179,18 @@ Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
 
 TensorMap D4pg::parameters() {
   TensorMap out;
-  networks_.critic_layout.show(critic_.flat, "", out);
-  networks_.policy_layout.show(policy_.flat, "", out);
-  networks_.critic_layout.show(critic_.target, "target.", out);
-  networks_.policy_layout.show(policy_.target, "target.", out);
+  critic_.show_parameters(out);
+  policy_.show_parameters(out);
   return out;
 }
 
 TensorMap D4pg::optimizer_state() {
   TensorMap out;
-  networks_.critic_layout.show(critic_.adam->mean(), "adam.exp_avg.", out);
-  networks_.critic_layout.show(critic_.adam->square(), "adam.exp_avg_sq.", out);
-  networks_.policy_layout.show(policy_.adam->mean(), "adam.exp_avg.", out);
-  networks_.policy_layout.show(policy_.adam->square(), "adam.exp_avg_sq.", out);
+  critic_.show_moments(out);
+  policy_.show_moments(out);
   out["counters.updates"] = counter(updates_);
-  out["counters.critic_adam_steps"] = counter(critic_.adam->steps());
-  out["counters.policy_adam_steps"] = counter(policy_.adam->steps());
+  out["counters.critic_adam_steps"] = counter(critic_.adam().steps());
+  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
   out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
   return out;
 }
@@ -290,8 +205,8 @@ void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
   copy_by_name(state_in, state);
   const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
   updates_ = number("counters.updates");
-  critic_.adam->set_steps(number("counters.critic_adam_steps"));
-  policy_.adam->set_steps(number("counters.policy_adam_steps"));
+  critic_.adam().set_steps(number("counters.critic_adam_steps"));
+  policy_.adam().set_steps(number("counters.policy_adam_steps"));
   random_.set_state(static_cast<std::uint64_t>(number("random.state")));
   captured_.reset(); // Adam's steps
 }
@@ -299,9 +214,9 @@ void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
 at::Tensor D4pg::policy_parameters() {
   at::NoGradGuard no_gradient;
   if (networks_.pixels) // the policy learns on the online encoder's features
-    return at::cat({critic_.flat.narrow(0, 0, networks_.encoder_count), policy_.flat})
+    return at::cat({critic_.flat().narrow(0, 0, networks_.encoder_count), policy_.flat()})
         .to(at::kCPU, at::kFloat);
-  return policy_.target.to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  return policy_.target().to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
 }
 
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,

@@ -11,6 +11,8 @@
 
 namespace troupe::learner {
 
+class Agent;
+
 /// Distributed distributional DDPG (Barth-Maron et al. 2018) from states or pixels. The observation
 /// decides: uint8 [channels, height, width] gets the convolutional encoder, float32 [n] goes
 /// straight to the heads.
@@ -61,5 +63,6 @@ struct D4pgSpec {
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
                                    bool captured_update = false);
 std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpec& spec);
+std::shared_ptr<const Agent> make_d4pg_agent(const D4pgConfig& config);
 
 } // namespace troupe::learner

@@ -35,8 +35,8 @@ void D4pg::begin_whole(const TensorMap& batch) {
                                    ? at::TensorOptions(at::kByte).device(options_.device())
                                    : options_);
   captured_->report = at::zeros({kSlots + rows}, options_.dtype(at::kDouble));
-  const auto steps = [&](const D4pgGroup& group) {
-    return at::full({1}, static_cast<double>(group.adam->steps()), options_.dtype(at::kFloat));
+  const auto steps = [&](ParameterGroup& group) {
+    return at::full({1}, static_cast<double>(group.adam().steps()), options_.dtype(at::kFloat));
   };
   captured_->critic_steps = steps(critic_);
   captured_->policy_steps = steps(policy_);
@@ -47,9 +47,9 @@ void D4pg::begin_whole(const TensorMap& batch) {
 }
 
 /// Adam, unless the gradient is not finite (then `captured_->problem` says so) or `other_problem`.
-void D4pg::step_on_device(D4pgGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
+void D4pg::step_on_device(ParameterGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
                           std::int64_t slot) {
-  const at::Tensor norm = at::linalg_vector_norm(group.gradient, 2);
+  const at::Tensor norm = at::linalg_vector_norm(group.gradient(), 2);
   captured_->report.select(0, slot).copy_(norm);
   at::Tensor problem = at::isfinite(norm).logical_not().to(at::kFloat).view({1});
   if (other_problem.defined())
@@ -60,7 +60,7 @@ void D4pg::step_on_device(D4pgGroup& group, at::Tensor& steps, const at::Tensor&
   std::optional<at::Tensor> divisor;
   if (config_.gradient_norm > 0)
     divisor = ((norm + 1e-6) / config_.gradient_norm).clamp_min(1).to(at::kFloat);
-  group.adam->step_on_device(group.gradient, steps, divisor, problem);
+  group.adam().step_on_device(group.gradient(), steps, divisor, problem);
 }
 
 /// All of an update but the inputs' way here and the targets, which only a good update changes.
@@ -111,11 +111,11 @@ Metrics D4pg::step_whole(const TensorMap& batch) {
   const auto* said = report.const_data_ptr<double>();
   const double policy_loss = said[kPenalty] - said[kValue];
   if (!std::isfinite(said[kCriticLoss]) || !std::isfinite(said[kCriticNorm]))
-    complain(critic_, networks_.critic_layout, "critic_loss", said[kCriticLoss]);
-  critic_.adam->set_steps(critic_.adam->steps() + 1);
+    critic_.complain("critic_loss", said[kCriticLoss], updates_ + 1);
+  critic_.adam().set_steps(critic_.adam().steps() + 1);
   if (!std::isfinite(policy_loss) || !std::isfinite(said[kPolicyNorm]))
-    complain(policy_, networks_.policy_layout, "policy_loss", policy_loss);
-  policy_.adam->set_steps(policy_.adam->steps() + 1);
+    policy_.complain("policy_loss", policy_loss, updates_ + 1);
+  policy_.adam().set_steps(policy_.adam().steps() + 1);
   average_targets(1);
   priorities_ = batch.contains("weight")
                     ? report.narrow(0, kSlots, report.numel() - kSlots).clone().clamp_min_(0)

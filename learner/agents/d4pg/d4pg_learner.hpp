@@ -6,26 +6,19 @@
 #include <torch/types.h>
 
 #include "learner/agents/d4pg/d4pg_networks.hpp"
+#include "learner/agents/parts/parameter_group.hpp"
 #include "learner/device/step_graph.hpp"
-#include "learner/gradients/wrapped_optimizer.hpp"
-#include "learner/nn/kernels/fused_adam.hpp"
 #include "learner/nn/policy_head.hpp"
 
 namespace troupe::learner {
 
-/// Parameters that one optimizer steps.
-struct D4pgGroup {
-  at::Tensor flat;
-  at::Tensor gradient;
-  at::Tensor target; // exponential average of flat
-  FusedAdam* adam = nullptr;
-  std::unique_ptr<WrappedOptimizer> optimizer;
-};
-
 class D4pg : public Replica {
 public:
   D4pg(const D4pgConfig& config, const D4pgSpec& spec, bool captured_update)
-      : config_(config), spec_(spec), networks_(config, spec), captured_update_(captured_update) {}
+      : config_(config), spec_(spec), networks_(config, spec), captured_update_(captured_update) {
+    critic_.declare(networks_.critic_layout);
+    policy_.declare(networks_.policy_layout);
+  }
 
   void build(ReplicaContext& context) override;
   Input input_fn(const InputContext&) override {
@@ -48,11 +41,7 @@ private:
     at::Tensor weight;           // undefined: each row counts once
   };
 
-  void build_group(ReplicaContext& context, D4pgGroup& group, double learning_rate);
   std::unique_ptr<Encoder> choose_encoder() const;
-  const at::Tensor& checked(const TensorMap& batch, const char* name,
-                            const std::vector<std::int64_t>& shape, at::ScalarType type) const;
-  TensorMap checked(const TensorMap& batch) const;
   Inputs prepare(const TensorMap& batch);
   const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
                            const at::Tensor& images);
@@ -63,25 +52,20 @@ private:
   double learn_critic(const Inputs& in, const at::Tensor& target_logits);
   HeadReport learn_policy(const Inputs& in, double& q_mean);
   void average_targets(std::int64_t applied);
-  void step(D4pgGroup& group, const ParameterLayout& layout, const char* loss_name, double loss);
 
   // An update without a read by the host
   void begin_whole(const TensorMap& batch);
   Metrics step_whole(const TensorMap& batch);
   void captured_update();
-  void step_on_device(D4pgGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
+  void step_on_device(ParameterGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
                       std::int64_t slot);
-  [[noreturn]] void
-  complain(const D4pgGroup& group, const ParameterLayout& layout, const char* loss_name,
-           double loss, const std::string& problem = "the gradients' norm is not finite") const;
-  at::Tensor counter(std::int64_t value) const { return at::full({1}, value, at::kLong); }
 
   D4pgConfig config_;
   D4pgSpec spec_;
   D4pgNetworks networks_;
   at::TensorOptions options_; // of parameters and activations
-  D4pgGroup critic_;
-  D4pgGroup policy_;
+  ParameterGroup critic_;
+  ParameterGroup policy_;
   EncoderShape::Tensors encoder_parameters_;
   EncoderShape::Tensors encoder_gradients_;
   EncoderShape::Tensors encoder_target_;

@@ -60,24 +60,6 @@ std::vector<LayerSpec> layers(const D4pgConfig& config, bool pixels,
   return specs;
 }
 
-void initialise_mlp(const Mlp& mlp, const ParameterLayout& layout, const at::Tensor& flat,
-                    bool orthogonal_weights, at::Generator& generator) {
-  for (LayerTensors& layer : mlp.bind(layout, flat)) {
-    const double bound = 1 / std::sqrt(static_cast<double>(layer.weight.size(0)));
-    if (orthogonal_weights) {
-      orthogonal(layer.weight, 1, generator);
-      layer.bias.zero_();
-    } else {
-      layer.weight.uniform_(-bound, bound, generator);
-      layer.bias.uniform_(-bound, bound, generator);
-    }
-    if (layer.gain.defined()) {
-      layer.gain.fill_(1);
-      layer.shift.zero_();
-    }
-  }
-}
-
 } // namespace
 
 D4pgNetworks::D4pgNetworks(const D4pgConfig& config, const D4pgSpec& spec) {
@@ -123,8 +105,9 @@ void D4pgNetworks::initialise(at::Tensor critic_flat, at::Tensor policy_flat,
       at::Tensor(tensors.bias[i]).zero_();
     }
   }
-  initialise_mlp(critic, critic_layout, critic_flat, pixels, generator);
-  initialise_mlp(policy, policy_layout, policy_flat, pixels, generator);
+  const auto weights = pixels ? Mlp::Weights::orthogonal : Mlp::Weights::uniform;
+  critic.initialise(critic_layout, critic_flat, weights, generator);
+  policy.initialise(policy_layout, policy_flat, weights, generator);
   LayerTensors last = policy.bind(policy_layout, policy_flat).back();
   last.weight.mul_(0.1); // actions begin near 0, where tanh is not saturated
   last.bias.mul_(0.1);

@@ -5,31 +5,18 @@
 #include <torch/types.h>
 
 #include "learner/agents/d4pg/d4pg_networks.hpp"
+#include "learner/agents/parts/acting_mlp.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {
 namespace {
 
-/// A layer with its weight packed for the kernels once, at load().
-struct ActingLayer {
-  std::int64_t inputs = 0;
-  std::int64_t outputs = 0;
-  Activation activation = Activation::none;
-  std::vector<float> weight;
-  std::vector<float> bias;
-  std::vector<float> gain;
-  std::vector<float> shift;
-};
-
-std::vector<float> values(const at::Tensor& tensor) {
-  const float* first = tensor.const_data_ptr<float>();
-  return {first, first + tensor.numel()};
-}
-
 class D4pgPolicy : public Policy {
 public:
   D4pgPolicy(const D4pgConfig& config, const D4pgSpec& spec)
-      : networks_(config, spec), parameters_(at::zeros({networks_.acting_count()}, at::kFloat)) {
+      : networks_(config, spec),
+        parameters_(at::zeros({networks_.acting_count()}, at::kFloat)),
+        mlp_(networks_.policy) {
     if (networks_.pixels) {
       encoder_ = make_patch_encoder(networks_.encoder);
       encoder_tensors_ = networks_.encoder.bind(networks_.critic_layout, parameters_);
@@ -49,11 +36,8 @@ private:
   std::unique_ptr<Encoder> encoder_;
   EncoderShape::Tensors encoder_tensors_;
   EncoderTape tape_;
-  std::vector<ActingLayer> layers_;
-  std::vector<float> before_;
-  std::vector<float> after_;
-  std::vector<float> raw_;
-  std::vector<float> inverse_;
+  ActingMlp mlp_;
+  std::vector<float> states_;
 };
 
 void D4pgPolicy::load(std::span<const float> parameters) {
@@ -69,27 +53,9 @@ void D4pgPolicy::load(std::span<const float> parameters) {
 }
 
 void D4pgPolicy::pack() {
-  const KernelTable& kernels = kernel_table();
   const at::Tensor flat =
       parameters_.narrow(0, networks_.encoder_count, networks_.policy_layout.count());
-  const std::vector<LayerTensors> bound = networks_.policy.bind(networks_.policy_layout, flat);
-  layers_.resize(bound.size());
-  for (std::size_t i = 0; i < bound.size(); ++i) {
-    ActingLayer& layer = layers_[i];
-    layer.inputs = networks_.policy.layer_inputs(i);
-    layer.outputs = networks_.policy.layer(i).outputs;
-    layer.activation = networks_.policy.layer(i).activation;
-    const std::int64_t step = kernels.panel_columns;
-    layer.weight.resize(
-        static_cast<std::size_t>(layer.inputs * ((layer.outputs + step - 1) / step * step)));
-    kernels.pack(bound[i].weight.const_data_ptr<float>(), layer.outputs, 1, layer.inputs,
-                 layer.outputs, layer.weight.data());
-    layer.bias = values(bound[i].bias);
-    if (layer.activation == Activation::norm_tanh) {
-      layer.gain = values(bound[i].gain);
-      layer.shift = values(bound[i].shift);
-    }
-  }
+  mlp_.load(networks_.policy.bind(networks_.policy_layout, flat));
 }
 
 void D4pgPolicy::act(const Observations& observations, std::span<float> actions) {
@@ -111,36 +77,17 @@ void D4pgPolicy::act(const Observations& observations, std::span<float> actions)
     encoder_->forward(encoder_tensors_, tape_);
     x = tape_.features.const_data_ptr<float>();
   } else {
-    before_.resize(static_cast<std::size_t>(batch * networks_.observation_size));
-    auto* to = reinterpret_cast<std::byte*>(before_.data());
+    states_.resize(static_cast<std::size_t>(batch * networks_.observation_size));
+    auto* to = reinterpret_cast<std::byte*>(states_.data());
     for (const std::byte* frame : observations.frames) {
       std::memcpy(to, frame, observations.frame_bytes);
       to += observations.frame_bytes;
     }
-    if (!kernels.all_finite(before_.data(), batch * networks_.observation_size))
+    if (!kernels.all_finite(states_.data(), batch * networks_.observation_size))
       throw std::runtime_error("NaN or infinity in an observation given to the policy");
-    x = before_.data();
+    x = states_.data();
   }
-  inverse_.resize(static_cast<std::size_t>(batch));
-  for (const ActingLayer& layer : layers_) {
-    const auto size = static_cast<std::size_t>(batch * layer.outputs);
-    raw_.resize(std::max(raw_.size(), size));
-    after_.resize(std::max(after_.size(), size));
-    const bool normalises = layer.activation == Activation::norm_tanh;
-    float* product = normalises ? raw_.data() : after_.data();
-    kernels.multiply(x, layer.inputs, 1, layer.weight.data(), layer.bias.data(), false, product,
-                     layer.outputs, batch, layer.outputs, layer.inputs);
-    if (normalises)
-      kernels.norm_tanh(product, layer.gain.data(), layer.shift.data(), after_.data(),
-                        inverse_.data(), batch, layer.outputs);
-    else if (layer.activation == Activation::elu)
-      kernels.elu(product, batch * layer.outputs);
-    else if (layer.activation == Activation::relu)
-      kernels.relu(product, batch * layer.outputs);
-    std::swap(before_, after_);
-    x = before_.data();
-  }
-  kernels.tanh(x, actions.data(), batch * networks_.action_size);
+  kernels.tanh(mlp_.forward(x, batch), actions.data(), batch * networks_.action_size);
 }
 
 } // namespace

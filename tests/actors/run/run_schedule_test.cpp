@@ -1,5 +1,6 @@
 #include "actors/run/run_schedule.hpp"
 
+#include "learner/agents/d4pg/d4pg.hpp"
 #include "tests/doctest_torch.hpp"
 
 namespace troupe::actors {
@@ -13,7 +14,7 @@ RunConfig schedule_config() { // 2 actors of 3 environments, of 12'000 steps by 
   config.replay.minimum_items = 100;
   config.replay.samples_per_insert = 8;
   config.replay.n_step = 5;
-  config.agent.batch_size = 32;
+  config.agent = learner::make_d4pg_agent({.batch_size = 32});
   config.evaluation.period = 1000;
   config.stop.environment_steps = 12'000;
   return config;

@@ -132,7 +132,9 @@ TEST_CASE("backup workers and sync groups pause for a checkpoint without waiting
   for (const char* strategy : {"backup_workers backup_workers=1", "sync_groups sync_groups=3"}) {
     CAPTURE(strategy);
     auto config = with_servers(12'000, strategy, 3);
-    config.agent.batch_size = 36;
+    auto agent = small_d4pg();
+    agent.batch_size = 36;
+    config.agent = learner::make_d4pg_agent(agent);
     config.deterministic = false;
     config.checkpoint.minutes = 0.01;
     const TemporaryFolder folder;

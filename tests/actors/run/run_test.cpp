@@ -310,7 +310,9 @@ TEST_CASE("a run that fails leaves no part of a checkpoint that was being writte
   const TemporaryFolder folder;
   fs::create_directories(folder.path() / "checkpoints/.7.partial/replay/shard-0");
   auto config = small(2400);
-  config.agent.critic_learning_rate = 1e30;
+  auto agent = small_d4pg();
+  agent.critic_learning_rate = 1e30;
+  config.agent = learner::make_d4pg_agent(agent);
   const RunResult result = play(config, folder.path());
   CAPTURE(result.error);
   CHECK(result.error.find("is NaN or infinite") != std::string::npos);

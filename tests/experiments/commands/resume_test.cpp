@@ -63,6 +63,10 @@ TEST_CASE("Keys that a checkpoint cannot follow are refused with the reason, oth
     CHECK(changes.size() == 3);
     CHECK(refused_changes(changes).empty());
   }
+  const auto agents = refused_changes(changes_between(before, with({"sac={ }"})));
+  REQUIRE(agents.size() == 2);
+  CHECK(agents[0].starts_with("d4pg was there and is not there"));
+  CHECK(agents[1].starts_with("sac was not there and is there"));
   const auto changes = changes_between(before, with({"replay.shards=2"}));
   REQUIRE(changes.size() == 1);
   CHECK(has(text_of(changes[0]), "replay.shards was 1 and is 2"));

@@ -1,7 +1,5 @@
 #include "tests/experiments/commands/program.hpp"
 
-#include <cstdlib>
-
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -71,13 +69,7 @@ TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and res
   CHECK(before > 0);
 
   Program resumed({TROUPE_BINARY_DIR "/troupe", "resume", run.string(), "--json"});
-  // "evaluation: mean return 0.0 over 1 episodes after 1552 environment steps, 310 updates"; the
-  // learner may be so far ahead of the actors that it makes none before the first one.
-  const auto updates = [](const std::string& text) {
-    const auto at = text.rfind("environment steps, ");
-    return at == std::string::npos ? 0 : std::atoll(text.c_str() + text.find(", ", at) + 2);
-  };
-  REQUIRE(resumed.read_until([&](const std::string& text) { return updates(text) > before; }));
+  REQUIRE(resumed.read_until([](const std::string& text) { return has(text, "evaluation: "); }));
   resumed.send(SIGTERM);
   REQUIRE(resumed.wait() == 0);
   CHECK(last_json(resumed.output()).at("updates").get<std::int64_t>() > before);

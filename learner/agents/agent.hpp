@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "learner/acting/policy.hpp"
+#include "learner/agents/options.hpp"
+#include "learner/replicas/replica.hpp"
+#include "replay/chunks/spec.hpp"
+
+namespace google::protobuf {
+class Descriptor;
+class Message;
+} // namespace google::protobuf
+
+namespace troupe::learner {
+
+/// One algorithm with its options: how it acts and how it learns from n-step transitions. Any
+/// thread.
+class Agent {
+public:
+  virtual ~Agent() = default;
+
+  /// Items of an update, over all replicas that share it.
+  virtual std::int64_t batch_size() const = 0;
+  /// Both throw std::invalid_argument naming the key if they do not fit the transitions.
+  virtual std::unique_ptr<Policy> make_policy(const replay::TransitionSpec& transitions) const = 0;
+  virtual std::unique_ptr<Replica>
+  make_replica(const replay::TransitionSpec& transitions) const = 0;
+};
+using AgentPtr = std::shared_ptr<const Agent>;
+
+/// What is known of a run before its environments exist.
+struct AgentSetting {
+  struct Picture {
+    int height = 0;
+    int width = 0;
+  };
+  std::optional<Picture> picture; // none: states
+};
+
+/// A value that breaks a rule of several keys, or of the run.
+struct OptionProblem {
+  std::string key;  // within the agent's block, or of another block: "environment.pixels.height"
+  std::string text; // "is 3; it must be below value_maximum, 2"
+};
+
+/// An algorithm in the list of agents.
+struct AgentKind {
+  std::string name; // of its room and its block in an experiment file: "d4pg"
+  std::string help; // a line for `troupe list agents`
+  bool states = true;
+  bool pixels = false;
+  const google::protobuf::Descriptor* options = nullptr; // of its block
+  std::map<std::string, std::string> defaults = {};      // of its keys, as in a file
+  std::function<std::vector<OptionProblem>(const google::protobuf::Message& options,
+                                           const AgentSetting& setting)>
+      check = {};
+  std::function<AgentPtr(const google::protobuf::Message& options)> make = {};
+};
+
+/// An agent whose replica and policy are made of its configuration and the transitions.
+template <class Config, class MadeReplica, class MadePolicy>
+class ConfiguredAgent : public Agent {
+public:
+  explicit ConfiguredAgent(Config config) : config_(std::move(config)) {}
+
+  std::int64_t batch_size() const override { return config_.batch_size; }
+  std::unique_ptr<Policy> make_policy(const replay::TransitionSpec& transitions) const override {
+    return std::make_unique<MadePolicy>(config_, transitions);
+  }
+  std::unique_ptr<Replica> make_replica(const replay::TransitionSpec& transitions) const override {
+    return std::make_unique<MadeReplica>(config_, transitions);
+  }
+
+private:
+  Config config_;
+};
+
+/// The problems of an agent that learns from states alone and whose keys have no more rules.
+template <class Config>
+std::vector<OptionProblem> refuse_pixels(const Config&, const AgentSetting& setting) {
+  if (!setting.picture)
+    return {};
+  return {{"environment.pixels", "is given, but this agent learns from states; leave the block "
+                                 "out, or choose an agent for pixels (`troupe list agents`)"}};
+}
+
+/// Fills in what follows from a plain configuration and functions of it.
+template <class Config>
+AgentKind agent_kind(AgentKind kind, Members (*members)(Config&),
+                     std::vector<OptionProblem> (*check)(const Config&, const AgentSetting&),
+                     AgentPtr (*make)(const Config&)) {
+  const auto read = [members](const google::protobuf::Message& options) {
+    Config config;
+    assign(options, members(config));
+    return config;
+  };
+  Config defaults;
+  kind.defaults = texts(members(defaults));
+  kind.check = [read, check](const google::protobuf::Message& options,
+                             const AgentSetting& setting) { return check(read(options), setting); };
+  kind.make = [read, make](const google::protobuf::Message& options) {
+    return make(read(options));
+  };
+  return kind;
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "learner/nn/mlp.hpp"
+
+namespace troupe::learner {
+
+/// A network that acts: float32 on the CPU, its weights packed for the kernels when they are
+/// loaded. One thread.
+class ActingMlp {
+public:
+  explicit ActingMlp(const Mlp& mlp) : mlp_(mlp) {}
+
+  void load(const std::vector<LayerTensors>& parameters);
+  /// x: [batch, inputs]. Returns [batch, outputs], valid until the next call.
+  const float* forward(const float* x, std::int64_t batch);
+
+private:
+  struct Layer {
+    std::int64_t inputs = 0;
+    std::int64_t outputs = 0;
+    Activation activation = Activation::none;
+    std::vector<float> weight;
+    std::vector<float> bias;
+    std::vector<float> gain;
+    std::vector<float> shift;
+  };
+
+  Mlp mlp_;
+  std::vector<Layer> layers_;
+  std::vector<float> before_;
+  std::vector<float> after_;
+  std::vector<float> raw_;
+  std::vector<float> inverse_;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,73 @@
+#include "learner/agents/parts/parameter_group.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <torch/types.h>
+
+#include "learner/nn/kernels/ops.hpp"
+
+namespace troupe::learner {
+
+void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
+                           double max_gradient_norm) {
+  flat_ = initial;
+  gradient_ = at::zeros_like(flat_);
+  auto adam = std::make_unique<FusedAdam>(flat_, learning_rate);
+  adam_ = adam.get();
+  optimizer_ = context.wrap_optimizer(std::move(adam));
+  optimizer_->set_max_gradient_norm(max_gradient_norm);
+  target_ = flat_.clone();
+}
+
+void ParameterGroup::complain(const char* loss_name, double loss, std::int64_t number,
+                              const std::string& problem) const {
+  const std::string update = "at update " + std::to_string(number);
+  if (!std::isfinite(loss)) {
+    const std::string where = layout_.first_not_finite(flat_);
+    throw std::runtime_error(std::string(loss_name) + " is NaN or infinite " + update
+                             + (where.empty()
+                                    ? ": the networks' outputs overflowed; lower the learning rates"
+                                    : ": parameter '" + where + "' is not finite"));
+  }
+  const std::string where = layout_.first_not_finite(gradient_);
+  throw std::runtime_error(
+      (where.empty() ? std::string() : "NaN or infinity in the gradient of '" + where + "' ")
+      + update + " (" + loss_name + "): " + problem);
+}
+
+void ParameterGroup::step(const char* loss_name, double loss, std::int64_t update) {
+  if (!std::isfinite(loss))
+    complain(loss_name, loss, update);
+  flat_.mutable_grad() = gradient_;
+  try {
+    optimizer_->step();
+  } catch (const collectives::CollectiveError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    complain(loss_name, loss, update, error.what());
+  }
+}
+
+void ParameterGroup::average_target(double weight, std::int64_t times) {
+  if (times > 0)
+    average_into(target_, flat_,
+                 times == 1 ? weight : 1 - std::pow(1 - weight, static_cast<double>(times)));
+}
+
+void ParameterGroup::show_parameters(TensorMap& out, bool with_target) const {
+  layout_.show(flat_, "", out);
+  if (with_target)
+    layout_.show(target_, "target.", out);
+}
+
+void ParameterGroup::show_moments(TensorMap& out) const {
+  layout_.show(adam_->mean(), "adam.exp_avg.", out);
+  layout_.show(adam_->square(), "adam.exp_avg_sq.", out);
+}
+
+at::Tensor counter(std::int64_t value) {
+  return at::full({1}, value, at::kLong);
+}
+
+} // namespace troupe::learner

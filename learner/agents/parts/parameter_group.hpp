@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "learner/gradients/wrapped_optimizer.hpp"
+#include "learner/nn/kernels/fused_adam.hpp"
+#include "learner/nn/parameter_layout.hpp"
+#include "learner/replicas/replica_context.hpp"
+
+namespace troupe::learner {
+
+/// Networks' parameters in one flat tensor, which one Adam steps, and their exponential average.
+/// The thread of its replica.
+class ParameterGroup {
+public:
+  /// The layout, when it is complete. Called once.
+  void declare(ParameterLayout layout) { layout_ = std::move(layout); }
+  /// `initial`: the parameters, on their device; the replicas begin with the same.
+  void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
+             double max_gradient_norm);
+
+  const ParameterLayout& layout() const { return layout_; }
+  at::Tensor& flat() { return flat_; }
+  at::Tensor& gradient() { return gradient_; }
+  at::Tensor& target() { return target_; }
+  FusedAdam& adam() { return *adam_; }
+  WrappedOptimizer& optimizer() { return *optimizer_; }
+
+  /// Averages the gradient over the replicas, clips it and steps. Throws std::runtime_error naming
+  /// the loss, the update and the parameter if a number is not finite.
+  void step(const char* loss_name, double loss, std::int64_t update);
+  /// Throws what step() would.
+  [[noreturn]] void
+  complain(const char* loss_name, double loss, std::int64_t update,
+           const std::string& problem = "the gradients' norm is not finite") const;
+  /// target = (1 - weight)^times target + (1 - (1 - weight)^times) parameters.
+  void average_target(double weight, std::int64_t times);
+
+  /// What a checkpoint holds, as views: "<name>" and "target.<name>"; "adam.exp_avg.<name>",
+  /// "adam.exp_avg_sq.<name>".
+  void show_parameters(TensorMap& out, bool with_target = true) const;
+  void show_moments(TensorMap& out) const;
+
+private:
+  ParameterLayout layout_;
+  at::Tensor flat_;
+  at::Tensor gradient_;
+  at::Tensor target_;
+  FusedAdam* adam_ = nullptr;
+  std::unique_ptr<WrappedOptimizer> optimizer_;
+};
+
+/// A number of a run as a checkpoint's tensor: int64 [1].
+at::Tensor counter(std::int64_t value);
+
+} // namespace troupe::learner

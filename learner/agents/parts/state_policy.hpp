@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "learner/acting/policy.hpp"
+#include "learner/agents/parts/acting_mlp.hpp"
+#include "learner/nn/parameter_layout.hpp"
+#include "replay/chunks/spec.hpp"
+
+namespace troupe::learner {
+
+/// ReLU layers of these widths and a linear output layer.
+std::vector<LayerSpec> relu_layers(const std::vector<std::int64_t>& widths, std::int64_t outputs);
+
+/// Elements of an observation that is a float32 vector. Throws std::invalid_argument naming the
+/// observation and `agent` if it is something else, or if the action is empty.
+std::int64_t state_size(const replay::TransitionSpec& transitions, const std::string& agent);
+
+/// A policy from states that is one network of ReLU layers. What derives from it makes actions of
+/// the network's outputs.
+class StatePolicy : public Policy {
+public:
+  StatePolicy(std::string agent, const replay::TransitionSpec& transitions,
+              const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action);
+
+  std::int64_t parameter_count() const override { return layout_.count(); }
+  void load(std::span<const float> parameters) override;
+
+protected:
+  std::int64_t action_size() const { return action_size_; }
+  /// [batch, outputs], valid until the next call. Throws std::invalid_argument on spans of other
+  /// sizes, std::runtime_error on an observation that is not finite.
+  const float* outputs(const Observations& observations, std::span<float> actions);
+
+private:
+  std::string agent_;
+  std::int64_t state_size_;
+  std::int64_t action_size_;
+  ParameterLayout layout_;
+  Mlp mlp_;
+  at::Tensor parameters_;
+  ActingMlp acting_;
+  std::vector<float> states_;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,86 @@
+#include "learner/agents/parts/twin_critic.hpp"
+
+#include <torch/types.h>
+
+#include "learner/agents/parts/state_policy.hpp"
+
+namespace troupe::learner {
+
+TwinCritic::TwinCritic(std::int64_t state_size, std::int64_t action_size,
+                       const std::vector<std::int64_t>& widths) {
+  ParameterLayout layout;
+  for (std::size_t i = 0; i < 2; ++i) {
+    networks_[i] = Mlp(state_size, relu_layers(widths, 1), 0, action_size);
+    networks_[i].declare(layout, "critic" + std::to_string(i + 1));
+  }
+  group_.declare(std::move(layout));
+}
+
+void TwinCritic::build(ReplicaContext& context, const at::TensorOptions& options,
+                       at::Generator& generator, double learning_rate, double max_gradient_norm) {
+  const at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
+  for (const Mlp& network : networks_)
+    network.initialise(group_.layout(), flat, Mlp::Weights::uniform, generator);
+  group_.build(context, flat.to(options.device()), learning_rate, max_gradient_norm);
+  for (std::size_t i = 0; i < 2; ++i) {
+    parameters_[i] = networks_[i].bind(group_.layout(), group_.flat());
+    gradients_[i] = networks_[i].bind(group_.layout(), group_.gradient());
+    targets_[i] = networks_[i].bind(group_.layout(), group_.target());
+  }
+}
+
+at::Tensor TwinCritic::target_value(const at::Tensor& state, const at::Tensor& action) {
+  std::array<at::Tensor, 2> values;
+  for (std::size_t i = 0; i < 2; ++i)
+    values[i] =
+        networks_[i].forward(targets_[i], state, action, target_tapes_[i], workspace_).view({-1});
+  return at::minimum(values[0], values[1]);
+}
+
+double TwinCritic::backward(const at::Tensor& state, const at::Tensor& action,
+                            const at::Tensor& target, const at::Tensor& weight, double scale) {
+  const auto rows = static_cast<double>(target.size(0));
+  double loss = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const at::Tensor error =
+        networks_[i].forward(parameters_[i], state, action, tapes_[i], workspace_).view({-1})
+        - target;
+    const at::Tensor weighted = weight.defined() ? error * weight : error;
+    loss += scale * (weighted * error).mean().item<double>();
+    tapes_[i].gradient().view({-1}).copy_(weighted * (2 * scale / rows));
+    networks_[i].backward(parameters_[i], gradients_[i], tapes_[i], false, workspace_);
+    errors_ = i == 0 ? error.abs() : (errors_ + error.abs()) / 2;
+  }
+  return loss;
+}
+
+double TwinCritic::learn(const at::Tensor& state, const at::Tensor& action,
+                         const at::Tensor& target, const at::Tensor& weight, double scale,
+                         std::int64_t update) {
+  const double loss = backward(state, action, target, weight, scale);
+  group_.step("critic_loss", loss, update);
+  return loss;
+}
+
+TwinCritic::Value TwinCritic::value(const at::Tensor& state, const at::Tensor& action,
+                                    bool smaller) {
+  const double share = 1.0 / static_cast<double>(action.size(0));
+  std::array<at::Tensor, 2> values;
+  for (std::size_t i = 0; i < (smaller ? 2U : 1U); ++i)
+    values[i] =
+        networks_[i].forward(parameters_[i], state, action, tapes_[i], workspace_).view({-1});
+  if (!smaller) {
+    tapes_[0].gradient().fill_(share);
+    networks_[0].backward_to_extra(parameters_[0], tapes_[0], workspace_);
+    return {values[0].mean().item<double>(), tapes_[0].extra_gradient};
+  }
+  const at::Tensor first = (values[0] <= values[1]).to(values[0].scalar_type());
+  const double mean = at::minimum(values[0], values[1]).mean().item<double>();
+  tapes_[0].gradient().view({-1}).copy_(first * share);
+  tapes_[1].gradient().view({-1}).copy_((1 - first) * share);
+  for (std::size_t i = 0; i < 2; ++i)
+    networks_[i].backward_to_extra(parameters_[i], tapes_[i], workspace_);
+  return {mean, tapes_[0].extra_gradient + tapes_[1].extra_gradient};
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/nn/mlp.hpp"
+
+namespace troupe::learner {
+
+/// Two networks that estimate the value of a state and an action, and their targets: the smaller
+/// estimate is less often too high (Fujimoto et al. 2018). The thread of its replica.
+class TwinCritic {
+public:
+  TwinCritic(std::int64_t state_size, std::int64_t action_size,
+             const std::vector<std::int64_t>& widths);
+
+  void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
+             double learning_rate, double max_gradient_norm);
+  ParameterGroup& group() { return group_; }
+
+  /// The smaller value of the target networks, [batch].
+  at::Tensor target_value(const at::Tensor& state, const at::Tensor& action);
+
+  /// A step on the mean over the rows of weight * sum of both squared errors * scale. `weight` may
+  /// be undefined. Returns the loss.
+  double learn(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
+               const at::Tensor& weight, double scale, std::int64_t update);
+  /// The loss and its gradient in group().gradient(), without a step.
+  double backward(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
+                  const at::Tensor& weight, double scale);
+  /// Of the last rows: the mean of both absolute errors, [batch].
+  const at::Tensor& errors() const { return errors_; }
+
+  struct Value {
+    double mean = 0;
+    at::Tensor action_gradient; // of the mean, [batch, action size]
+  };
+  /// The mean value of the actions: of the first network, or of the smaller one in each row.
+  Value value(const at::Tensor& state, const at::Tensor& action, bool smaller);
+
+private:
+  Mlp networks_[2];
+  ParameterGroup group_;
+  std::array<std::vector<LayerTensors>, 2> parameters_, gradients_, targets_;
+  std::array<Tape, 2> tapes_, target_tapes_;
+  Workspace workspace_;
+  at::Tensor errors_;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,223 @@
+#include "learner/agents/sac/sac.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/parts/twin_critic.hpp"
+#include "learner/agents/sac/sac.pb.h"
+#include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/kernels/normal.hpp"
+
+namespace troupe::learner {
+namespace {
+
+/// Acts by the mean, and explores by samples of its distribution.
+class SacPolicy : public StatePolicy {
+public:
+  SacPolicy(const SacConfig& config, const replay::TransitionSpec& transitions)
+      : StatePolicy("sac", transitions, config.policy_layers, 2) {}
+
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    const float* raw = outputs(observations, actions);
+    const auto size = static_cast<std::size_t>(action_size());
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      actions[i] = raw[i / size * 2 * size + i % size];
+    kernel_table().tanh(actions.data(), actions.data(), static_cast<std::int64_t>(actions.size()));
+  }
+
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    const float* raw = outputs(observations, actions);
+    const auto size = static_cast<std::size_t>(action_size());
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const float* row = raw + i / size * 2 * size;
+      const double deviation = std::exp(std::clamp<double>(row[size + i % size], -20, 2));
+      actions[i] = static_cast<float>(
+          std::tanh(row[i % size] + deviation * exploration.random[i / size]->normal()));
+    }
+  }
+};
+
+class Sac : public Replica {
+public:
+  Sac(const SacConfig& config, const replay::TransitionSpec& transitions)
+      : config_(config),
+        transitions_(transitions),
+        critic_(state_size(transitions, "sac"), transitions.action_size, config.critic_layers),
+        network_(state_size(transitions, "sac"),
+                 relu_layers(config.policy_layers, 2 * std::int64_t{transitions.action_size})) {
+    ParameterLayout layout;
+    network_.declare(layout, "policy");
+    policy_.declare(std::move(layout));
+    ParameterLayout one;
+    one.add("log_temperature", {1});
+    temperature_.declare(std::move(one));
+  }
+
+  void build(ReplicaContext& context) override;
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  TensorMap parameters() override;
+  TensorMap optimizer_state() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+  at::Tensor priorities() override { return priorities_; }
+  at::Tensor policy_parameters() override {
+    return policy_.flat().detach().to(at::kCPU, at::kFloat, false, true);
+  }
+
+private:
+  double temperature() { return std::exp(temperature_.flat().item<double>()); }
+  at::Tensor noise(std::int64_t rows) {
+    return normal(random_, {rows, transitions_.action_size}).to(options_);
+  }
+
+  SacConfig config_;
+  replay::TransitionSpec transitions_;
+  TwinCritic critic_;
+  Mlp network_;
+  ParameterGroup policy_;
+  ParameterGroup temperature_; // its logarithm
+  at::TensorOptions options_;
+  std::vector<LayerTensors> parameters_, gradients_;
+  Tape tape_;
+  Workspace workspace_;
+  Random random_{0};
+  at::Tensor priorities_;
+  std::int64_t updates_ = 0; // that the parameters took
+};
+
+void Sac::build(ReplicaContext& context) {
+  at::NoGradGuard no_gradient;
+  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
+                 .device(context.device());
+  at::Generator generator = at::detail::createCPUGenerator(context.seed());
+  critic_.build(context, options_, generator, config_.critic_learning_rate, config_.gradient_norm);
+  const at::Tensor flat = at::zeros({policy_.layout().count()}, options_.device(at::kCPU));
+  network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
+  policy_.build(context, flat.to(options_.device()), config_.policy_learning_rate,
+                config_.gradient_norm);
+  temperature_.build(context, at::full({1}, std::log(config_.temperature), options_),
+                     std::max(config_.temperature_learning_rate, 1e-12), 0);
+  parameters_ = network_.bind(policy_.layout(), policy_.flat());
+  gradients_ = network_.bind(policy_.layout(), policy_.gradient());
+  random_ = Random(context.seed());
+  updates_ = 0;
+}
+
+Metrics Sac::step_fn(ReplicaContext&, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const std::int64_t update = updates_ + 1;
+  const TensorMap used = checked_transitions(batch, transitions_, update);
+  const at::Tensor state = used.at("observation").to(options_);
+  const at::Tensor next_state = used.at("next_observation").to(options_);
+  const at::Tensor weight = used.contains("weight") ? used.at("weight").to(options_) : at::Tensor();
+  const std::int64_t rows = state.size(0);
+  const double temperature = this->temperature();
+
+  const auto next = squashed_sample(
+      network_.forward(parameters_, next_state, {}, tape_, workspace_), noise(rows));
+  const at::Tensor value =
+      critic_.target_value(next_state, next.action) - temperature * next.log_probability;
+  const at::Tensor target =
+      used.at("reward").to(options_) + used.at("discount").to(options_) * value;
+  const double loss =
+      critic_.learn(state, used.at("action").to(options_), target, weight, 0.5, update);
+  priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
+  const double gradient_norm = critic_.group().optimizer().gradient_norm();
+  const std::int64_t applied = critic_.group().optimizer().updates_applied();
+
+  const at::Tensor& raw = network_.forward(parameters_, state, {}, tape_, workspace_);
+  const at::Tensor draw = noise(rows);
+  const auto now = squashed_sample(raw, draw);
+  const TwinCritic::Value q = critic_.value(state, now.action, true);
+  const double entropy = -now.log_probability.mean().item<double>();
+  tape_.gradient().copy_(squashed_gradient(raw, draw, now.action, q.action_gradient, temperature,
+                                           1.0 / static_cast<double>(rows)));
+  network_.backward(parameters_, gradients_, tape_, false, workspace_);
+  const double policy_loss = -temperature * entropy - q.mean;
+  policy_.step("policy_loss", policy_loss, update);
+
+  if (config_.temperature_learning_rate > 0) {
+    const double excess = entropy - config_.target_entropy * transitions_.action_size;
+    temperature_.gradient().fill_(excess);
+    temperature_.step("temperature_loss", std::log(temperature) * excess, update);
+  }
+  updates_ += applied;
+  critic_.group().average_target(config_.target_update, applied);
+  return {{"critic_loss", loss}, {"policy_loss", policy_loss}, {"q_mean", q.mean},
+          {"entropy", entropy},  {"temperature", temperature}, {"gradient_norm", gradient_norm}};
+}
+
+TensorMap Sac::parameters() {
+  TensorMap out;
+  critic_.group().show_parameters(out);
+  policy_.show_parameters(out, false);
+  temperature_.show_parameters(out, false);
+  return out;
+}
+
+TensorMap Sac::optimizer_state() {
+  TensorMap out;
+  for (ParameterGroup* group : {&critic_.group(), &policy_, &temperature_})
+    group->show_moments(out);
+  out["counters.updates"] = counter(updates_);
+  out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
+  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
+  out["counters.temperature_adam_steps"] = counter(temperature_.adam().steps());
+  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+  return out;
+}
+
+void Sac::load(const TensorMap& parameters_in, const TensorMap& state_in) {
+  at::NoGradGuard no_gradient;
+  const TensorMap state = optimizer_state();
+  const TensorMap live = parameters();
+  check_by_name("parameters", parameters_in, live);
+  check_by_name("optimizer state", state_in, state);
+  copy_by_name(parameters_in, live);
+  copy_by_name(state_in, state);
+  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
+  updates_ = number("counters.updates");
+  critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
+  policy_.adam().set_steps(number("counters.policy_adam_steps"));
+  temperature_.adam().set_steps(number("counters.temperature_adam_steps"));
+  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+}
+
+Members members(SacConfig& config) {
+  return {{"policy_layers", &config.policy_layers},
+          {"critic_layers", &config.critic_layers},
+          {"policy_learning_rate", &config.policy_learning_rate},
+          {"critic_learning_rate", &config.critic_learning_rate},
+          {"temperature_learning_rate", &config.temperature_learning_rate},
+          {"temperature", &config.temperature},
+          {"target_entropy", &config.target_entropy},
+          {"target_update", &config.target_update},
+          {"gradient_norm", &config.gradient_norm},
+          {"precision", &config.precision},
+          {"batch_size", &config.batch_size}};
+}
+
+} // namespace
+
+AgentPtr make_sac_agent(const SacConfig& config) {
+  return std::make_shared<const ConfiguredAgent<SacConfig, Sac, SacPolicy>>(config);
+}
+
+AgentKind sac_agent() {
+  return agent_kind<SacConfig>({.name = "sac",
+                                .help = "soft actor-critic with automatic temperature (Haarnoja et "
+                                        "al. 2018): continuous actions",
+                                .options = agents::Sac::descriptor()},
+                               members, refuse_pixels<SacConfig>, make_sac_agent);
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,203 @@
+#include "learner/agents/td3/td3.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/parts/twin_critic.hpp"
+#include "learner/agents/td3/td3.pb.h"
+#include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/nn/kernels/normal.hpp"
+
+namespace troupe::learner {
+namespace {
+
+class Td3Policy : public StatePolicy {
+public:
+  Td3Policy(const Td3Config& config, const replay::TransitionSpec& transitions)
+      : StatePolicy("td3", transitions, config.policy_layers, 1) {}
+
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    const float* raw = outputs(observations, actions);
+    kernel_table().tanh(raw, actions.data(), static_cast<std::int64_t>(actions.size()));
+  }
+};
+
+class Td3 : public Replica {
+public:
+  Td3(const Td3Config& config, const replay::TransitionSpec& transitions)
+      : config_(config),
+        transitions_(transitions),
+        critic_(state_size(transitions, "td3"), transitions.action_size, config.critic_layers),
+        network_(state_size(transitions, "td3"),
+                 relu_layers(config.policy_layers, transitions.action_size)) {
+    ParameterLayout layout;
+    network_.declare(layout, "policy");
+    policy_.declare(std::move(layout));
+  }
+
+  void build(ReplicaContext& context) override;
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  TensorMap parameters() override;
+  TensorMap optimizer_state() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+  at::Tensor priorities() override { return priorities_; }
+  at::Tensor policy_parameters() override {
+    return policy_.flat().detach().to(at::kCPU, at::kFloat, false, true);
+  }
+
+private:
+  at::Tensor next_action(const at::Tensor& next_state);
+  double learn_policy(const at::Tensor& state);
+
+  Td3Config config_;
+  replay::TransitionSpec transitions_;
+  TwinCritic critic_;
+  Mlp network_;
+  ParameterGroup policy_;
+  at::TensorOptions options_;
+  std::vector<LayerTensors> parameters_, gradients_, targets_;
+  Tape tape_, target_tape_;
+  Workspace workspace_;
+  Random random_{0};
+  at::Tensor priorities_;
+  std::int64_t updates_ = 0; // that the parameters took
+  std::int64_t steps_ = 0;   // of this replica
+  double policy_loss_ = 0;
+};
+
+void Td3::build(ReplicaContext& context) {
+  at::NoGradGuard no_gradient;
+  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
+                 .device(context.device());
+  at::Generator generator = at::detail::createCPUGenerator(context.seed());
+  critic_.build(context, options_, generator, config_.critic_learning_rate, config_.gradient_norm);
+  const at::Tensor flat = at::zeros({policy_.layout().count()}, options_.device(at::kCPU));
+  network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
+  policy_.build(context, flat.to(options_.device()), config_.policy_learning_rate,
+                config_.gradient_norm);
+  parameters_ = network_.bind(policy_.layout(), policy_.flat());
+  gradients_ = network_.bind(policy_.layout(), policy_.gradient());
+  targets_ = network_.bind(policy_.layout(), policy_.target());
+  random_ = Random(context.seed());
+  updates_ = steps_ = 0;
+}
+
+/// The target policy's, smoothed by clipped noise.
+at::Tensor Td3::next_action(const at::Tensor& next_state) {
+  at::Tensor action =
+      at::tanh(network_.forward(targets_, next_state, {}, target_tape_, workspace_));
+  if (config_.target_noise == 0)
+    return action;
+  const at::Tensor noise = normal(random_, action.sizes()).to(options_);
+  return action
+      .add_((noise * config_.target_noise)
+                .clamp_(-config_.target_noise_clip, config_.target_noise_clip))
+      .clamp_(-1, 1);
+}
+
+double Td3::learn_policy(const at::Tensor& state) {
+  const at::Tensor action = at::tanh(network_.forward(parameters_, state, {}, tape_, workspace_));
+  const TwinCritic::Value value = critic_.value(state, action, false);
+  tape_.gradient().copy_((action * action - 1) * value.action_gradient); // of -value
+  network_.backward(parameters_, gradients_, tape_, false, workspace_);
+  policy_.step("policy_loss", -value.mean, updates_ + 1);
+  return -value.mean;
+}
+
+Metrics Td3::step_fn(ReplicaContext&, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const TensorMap used = checked_transitions(batch, transitions_, updates_ + 1);
+  const at::Tensor state = used.at("observation").to(options_);
+  const at::Tensor next_state = used.at("next_observation").to(options_);
+  const at::Tensor weight = used.contains("weight") ? used.at("weight").to(options_) : at::Tensor();
+  const at::Tensor target = used.at("reward").to(options_)
+                            + used.at("discount").to(options_)
+                                  * critic_.target_value(next_state, next_action(next_state));
+  const double loss =
+      critic_.learn(state, used.at("action").to(options_), target, weight, 1, updates_ + 1);
+  priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
+  const double gradient_norm = critic_.group().optimizer().gradient_norm();
+  const std::int64_t applied = critic_.group().optimizer().updates_applied();
+  if (++steps_ % config_.policy_period == 0)
+    policy_loss_ = learn_policy(state);
+  const std::int64_t before = updates_ / config_.policy_period;
+  updates_ += applied;
+  const std::int64_t times = updates_ / config_.policy_period - before;
+  critic_.group().average_target(config_.target_update, times);
+  policy_.average_target(config_.target_update, times);
+  return {{"critic_loss", loss},
+          {"policy_loss", policy_loss_},
+          {"q_mean", -policy_loss_},
+          {"gradient_norm", gradient_norm}};
+}
+
+TensorMap Td3::parameters() {
+  TensorMap out;
+  critic_.group().show_parameters(out);
+  policy_.show_parameters(out);
+  return out;
+}
+
+TensorMap Td3::optimizer_state() {
+  TensorMap out;
+  critic_.group().show_moments(out);
+  policy_.show_moments(out);
+  out["counters.updates"] = counter(updates_);
+  out["counters.steps"] = counter(steps_);
+  out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
+  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
+  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+  return out;
+}
+
+void Td3::load(const TensorMap& parameters_in, const TensorMap& state_in) {
+  at::NoGradGuard no_gradient;
+  const TensorMap state = optimizer_state();
+  const TensorMap live = parameters();
+  check_by_name("parameters", parameters_in, live);
+  check_by_name("optimizer state", state_in, state);
+  copy_by_name(parameters_in, live);
+  copy_by_name(state_in, state);
+  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
+  updates_ = number("counters.updates");
+  steps_ = number("counters.steps");
+  critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
+  policy_.adam().set_steps(number("counters.policy_adam_steps"));
+  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+}
+
+Members members(Td3Config& config) {
+  return {{"policy_layers", &config.policy_layers},
+          {"critic_layers", &config.critic_layers},
+          {"policy_learning_rate", &config.policy_learning_rate},
+          {"critic_learning_rate", &config.critic_learning_rate},
+          {"target_update", &config.target_update},
+          {"policy_period", &config.policy_period},
+          {"target_noise", &config.target_noise},
+          {"target_noise_clip", &config.target_noise_clip},
+          {"gradient_norm", &config.gradient_norm},
+          {"precision", &config.precision},
+          {"batch_size", &config.batch_size}};
+}
+
+} // namespace
+
+AgentPtr make_td3_agent(const Td3Config& config) {
+  return std::make_shared<const ConfiguredAgent<Td3Config, Td3, Td3Policy>>(config);
+}
+
+AgentKind td3_agent() {
+  return agent_kind<Td3Config>(
+      {.name = "td3",
+       .help = "twin delayed DDPG (Fujimoto et al. 2018): continuous actions",
+       .options = agents::Td3::descriptor()},
+      members, refuse_pixels<Td3Config>, make_td3_agent);
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,287 @@
+// What every agent keeps, whatever it learns.
+#include "tests/doctest_torch.hpp"
+
+#include <cmath>
+#include <set>
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/dynamic_message.h>
+
+#include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+#include "tests/learner/agents/small_agent.hpp"
+#include "tests/learner/replicas.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+using namespace troupe::tests;
+
+namespace {
+
+constexpr std::int64_t kBatch = 16;
+
+const D4pgSpec kSpec = state_spec(5, 2);
+
+std::unique_ptr<Replica> built(const Agent& agent, ReplicaContext& context) {
+  at::set_num_threads(1); // tests run side by side
+  auto replica = agent.make_replica(kSpec.transition);
+  replica->build(context);
+  return replica;
+}
+
+std::unique_ptr<Policy> published(const Agent& agent, Replica& replica) {
+  auto policy = agent.make_policy(kSpec.transition);
+  const at::Tensor flat = replica.policy_parameters();
+  policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+  return policy;
+}
+
+/// One-step episodes: the reward is -(action - wanted)^2, the discount 0.
+TensorMap bandit(std::uint64_t seed, double wanted) {
+  TensorMap batch = random_batch(kSpec, 64, seed);
+  batch["reward"] = -(batch["action"] - wanted).square().sum(1);
+  batch["discount"] = at::zeros({64});
+  return batch;
+}
+
+/// An agent whose input is its part of a fixed stream of batches.
+class Fed : public Replica {
+public:
+  explicit Fed(const AgentPtr& agent) : inner_(agent->make_replica(kSpec.transition)) {}
+  void build(ReplicaContext& context) override { inner_->build(context); }
+  Input input_fn(const InputContext& context) override {
+    const std::int64_t share = context.per_replica_batch_size(kBatch);
+    const std::int64_t first = share * context.input_pipeline_id;
+    return [share, first, step = std::uint64_t{0}]() mutable {
+      TensorMap batch = random_batch(kSpec, kBatch, 10 * step++);
+      for (auto& [name, tensor] : batch)
+        tensor = tensor.narrow(0, first, share).contiguous();
+      return batch;
+    };
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override {
+    return inner_->step_fn(context, batch);
+  }
+  TensorMap parameters() override { return inner_->parameters(); }
+  TensorMap optimizer_state() override { return inner_->optimizer_state(); }
+  void load(const TensorMap& parameters, const TensorMap& state) override {
+    inner_->load(parameters, state);
+  }
+
+private:
+  std::unique_ptr<Replica> inner_;
+};
+
+} // namespace
+
+TEST_CASE("every agent is found by its name, and its defaults cover its keys") {
+  std::set<std::string> names;
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    CHECK(names.insert(kind.name).second);
+    CHECK(find_agent(kind.name) == &kind);
+    CHECK_FALSE(kind.help.empty());
+    REQUIRE(kind.options != nullptr);
+    CHECK(static_cast<std::size_t>(kind.options->field_count()) == kind.defaults.size());
+    for (const auto& [key, text] : kind.defaults)
+      CHECK(kind.options->FindFieldByName(key) != nullptr);
+  }
+  CHECK(agent_kinds().front().name == "d4pg");
+  CHECK(find_agent("dqn5") == nullptr);
+}
+
+TEST_CASE("the parameters that a replica publishes are those that its policy takes") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const AgentPtr agent = small_agent(kind);
+    CHECK(agent->batch_size() == 16);
+    ReplicaContext context(nullptr, 1);
+    const auto replica = built(*agent, context);
+    const auto policy = published(*agent, *replica);
+    const at::Tensor observation = uniform({7, 5}, 3);
+    std::vector<float> actions(14);
+    policy->act(bytes_of(observation), 7, actions);
+    for (const float action : actions)
+      CHECK(std::abs(action) < 1);
+    std::vector<float> fewer(static_cast<std::size_t>(policy->parameter_count() - 1));
+    CHECK_THROWS_WITH_AS(policy->load(fewer), doctest::Contains(kind.name.c_str()),
+                         std::invalid_argument);
+    fewer.resize(fewer.size() + 1, NAN);
+    CHECK_THROWS_AS(policy->load(fewer), std::invalid_argument);
+  }
+}
+
+TEST_CASE("equal seeds and batches give equal parameters, also after a restart in between") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const AgentPtr agent = small_agent(kind);
+    const auto learn = [&](int restart_at) {
+      ReplicaContext context(nullptr, 4);
+      auto replica = built(*agent, context);
+      for (int i = 0; i < 21; ++i) {
+        if (i == restart_at) {
+          const TensorMap parameters = copied(replica->parameters());
+          const TensorMap state = copied(replica->optimizer_state());
+          ReplicaContext other(nullptr, 99);
+          replica = built(*agent, other);
+          replica->load(parameters, state);
+        }
+        replica->step_fn(context, random_batch(kSpec, kBatch, static_cast<std::uint64_t>(i)));
+      }
+      return copied(replica->parameters());
+    };
+    const TensorMap whole = learn(-1);
+    CHECK(equal(whole, learn(-1)));
+    CHECK(equal(whole, learn(7)));
+  }
+}
+
+TEST_CASE("replicas stay equal to each other; without noise they equal one on the whole batch") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const bool draws = kind.name == "sac"; // samples of its own at every update
+    const AgentPtr agent = small_agent(kind, kind.name == "td3" ? "precision: \"float64\" "
+                                                                  "target_noise: 0"
+                                                                : "precision: \"float64\"");
+    const auto learn = [&](int replicas, int which) {
+      Replicas run([&] { return std::make_unique<Fed>(agent); }, replicas);
+      run.run(40);
+      return copied(run.replica(which).parameters());
+    };
+    const TensorMap halves = learn(2, 0);
+    CHECK(equal(halves, learn(2, 1)));
+    if (draws)
+      continue;
+    for (const auto& [name, tensor] : learn(1, 0)) {
+      CAPTURE(name);
+      const double scale = tensor.abs().max().item<double>();
+      CHECK((tensor - halves.at(name)).abs().max().item<double>() < 1e-5 * scale);
+    }
+  }
+}
+
+TEST_CASE("a bandit with reward -|a - 0.3|^2 is learned within 600 updates") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const std::string rates =
+        "policy_learning_rate: 1e-3 critic_learning_rate: 3e-3 target_update: 0.05 ";
+    const AgentPtr agent = small_agent(
+        kind, rates
+                  + (kind.name == "d4pg"  ? "value_minimum: -4 value_maximum: 1"
+                     : kind.name == "sac" ? "temperature: 0.05 temperature_learning_rate: 0"
+                                          : ""));
+    ReplicaContext context(nullptr, 1);
+    const auto replica = built(*agent, context);
+    for (std::uint64_t i = 0; i < 600; ++i)
+      replica->step_fn(context, bandit(1000 + 10 * i, 0.3));
+    std::vector<float> actions(40);
+    published(*agent, *replica)->act(bytes_of(uniform({20, 5}, 5)), 20, actions);
+    double square = 0;
+    for (const float action : actions)
+      square += (action - 0.3) * (action - 0.3) / 40;
+    CHECK(std::sqrt(square) < 0.15);
+  }
+}
+
+TEST_CASE("rows with weights count by them, and get priorities") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const AgentPtr agent = small_agent(kind);
+    ReplicaContext context(nullptr, 1);
+    const auto replica = built(*agent, context);
+    TensorMap batch = random_batch(kSpec, kBatch, 1);
+    replica->step_fn(context, batch);
+    CHECK_FALSE(replica->priorities().defined());
+    batch["weight"] = at::zeros({kBatch});
+    CHECK(replica->step_fn(context, batch).at("critic_loss") == 0);
+    const at::Tensor priorities = replica->priorities();
+    REQUIRE(priorities.defined());
+    CHECK((priorities.scalar_type() == at::kDouble));
+    CHECK(priorities.numel() == kBatch);
+    CHECK(priorities.ge(0).all().item<bool>());
+  }
+}
+
+TEST_CASE("a batch that does not fit is named with its tensor, a NaN with its update") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    ReplicaContext context(nullptr, 1);
+    const auto replica = built(*small_agent(kind), context);
+    TensorMap batch = random_batch(kSpec, kBatch, 1);
+    batch.erase("reward");
+    CHECK_THROWS_WITH_AS(replica->step_fn(context, batch), doctest::Contains("'reward'"),
+                         std::invalid_argument);
+    batch["reward"] = at::zeros({kBatch, 1});
+    CHECK_THROWS_WITH_AS(replica->step_fn(context, batch), doctest::Contains("'reward'"),
+                         std::invalid_argument);
+    batch["reward"] = at::full({kBatch}, NAN);
+    CHECK_THROWS_WITH_AS(replica->step_fn(context, batch), doctest::Contains("update 1"),
+                         std::runtime_error);
+    if (kind.name == "d4pg") // its distribution ends at value_maximum
+      continue;
+    batch["reward"] = at::full({kBatch}, 1e38);
+    CHECK_THROWS_AS(
+        {
+          for (int i = 0; i < 50; ++i)
+            replica->step_fn(context, batch);
+        },
+        std::runtime_error);
+  }
+}
+
+TEST_CASE("what an agent cannot observe is refused") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const AgentPtr agent = small_agent(kind);
+    const auto pixels = pixel_spec(40, 1, 2).transition;
+    const AgentSetting setting{.picture = AgentSetting::Picture{.height = 40, .width = 40}};
+    google::protobuf::DynamicMessageFactory factory;
+    const auto& options = *factory.GetPrototype(kind.options);
+    CHECK(kind.check(options, {}).empty());
+    if (kind.pixels) {
+      CHECK(kind.check(options, setting).empty());
+      CHECK(agent->make_policy(pixels) != nullptr);
+    } else {
+      REQUIRE(kind.check(options, setting).size() == 1);
+      CHECK(kind.check(options, setting)[0].key == "environment.pixels");
+      CHECK_THROWS_WITH_AS(agent->make_policy(pixels), doctest::Contains("float32 [n]"),
+                           std::invalid_argument);
+      CHECK_THROWS_WITH_AS(agent->make_replica(pixels), doctest::Contains(kind.name.c_str()),
+                           std::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("exploration: Gaussian noise around the action, or samples of the agent's own") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const AgentPtr agent = small_agent(kind);
+    ReplicaContext context(nullptr, 1);
+    const auto replica = built(*agent, context);
+    const auto policy = published(*agent, *replica);
+    constexpr std::size_t kRows = 2000;
+    const at::Tensor row = uniform({1, 5}, 3);
+    const std::vector<const std::byte*> frames(kRows, bytes_of(row).data());
+    const Observations observations{frames, row.nbytes(), kRows};
+    ActingRandom random{std::mt19937_64(7)};
+    const std::vector<ActingRandom*> randoms(kRows, &random);
+    std::vector<float> mode(2 * kRows);
+    std::vector<float> still(2 * kRows);
+    std::vector<float> noisy(2 * kRows);
+    policy->act(observations, mode);
+    policy->explore(observations, {.noise = 0, .random = randoms}, still);
+    policy->explore(observations, {.noise = 0.1, .random = randoms}, noisy);
+    const auto deviation = [&](const std::vector<float>& actions) {
+      double square = 0;
+      for (std::size_t i = 0; i < actions.size(); ++i)
+        square += (actions[i] - mode[i]) * (actions[i] - mode[i]) / (2 * kRows);
+      return std::sqrt(square);
+    };
+    if (kind.name == "sac") { // near the start: a deviation of about 1 before tanh
+      CHECK(deviation(still) == doctest::Approx(0.63).epsilon(0.15));
+      CHECK(deviation(noisy) == doctest::Approx(deviation(still)).epsilon(0.1));
+    } else {
+      CHECK(deviation(still) == 0);
+      CHECK(deviation(noisy) == doctest::Approx(0.1).epsilon(0.1));
+    }
+  }
+}

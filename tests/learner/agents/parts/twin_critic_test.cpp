@@ -1,0 +1,78 @@
+#include "tests/doctest_torch.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "learner/agents/parts/twin_critic.hpp"
+#include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+using namespace troupe::tests;
+
+namespace {
+
+struct Fixture {
+  ReplicaContext context{nullptr, 1};
+  TwinCritic critic{4, 2, {8, 6}};
+  at::Tensor state = uniform({5, 4}, 1).to(at::kDouble);
+  at::Tensor action = uniform({5, 2}, 2).to(at::kDouble);
+  at::Tensor target = uniform({5}, 3).to(at::kDouble);
+  at::Tensor weight = uniform({5}, 4, 0.2, 2).to(at::kDouble);
+
+  Fixture() {
+    at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(7);
+    critic.build(context, at::TensorOptions(at::kDouble), generator, 1e-3, 0);
+  }
+};
+
+} // namespace
+
+TEST_CASE("the critics' gradient is that of their loss by finite differences") {
+  Fixture f;
+  const auto loss = [&] { return f.critic.backward(f.state, f.action, f.target, f.weight, 0.5); };
+  loss();
+  const at::Tensor gradient = f.critic.group().gradient().clone();
+  at::Tensor& flat = f.critic.group().flat();
+  constexpr double kStep = 1e-6;
+  for (std::int64_t i = 0; i < flat.numel(); i += 3) {
+    const double before = flat[i].item<double>();
+    flat[i] = before + kStep;
+    const double above = loss();
+    flat[i] = before - kStep;
+    const double below = loss();
+    flat[i] = before;
+    CHECK(gradient[i].item<double>()
+          == doctest::Approx((above - below) / (2 * kStep)).epsilon(1e-5).scale(1e-3));
+  }
+}
+
+TEST_CASE("the action's gradient is that of the mean value by finite differences") {
+  Fixture f;
+  for (const bool smaller : {false, true}) {
+    CAPTURE(smaller);
+    const at::Tensor gradient = f.critic.value(f.state, f.action, smaller).action_gradient.clone();
+    constexpr double kStep = 1e-6;
+    for (std::int64_t row = 0; row < 5; ++row)
+      for (std::int64_t k = 0; k < 2; ++k) {
+        const auto moved = [&](double by) {
+          at::Tensor action = f.action.clone();
+          action[row][k] += by;
+          return f.critic.value(f.state, action, smaller).mean;
+        };
+        CHECK(gradient[row][k].item<double>()
+              == doctest::Approx((moved(kStep) - moved(-kStep)) / (2 * kStep))
+                     .epsilon(1e-5)
+                     .scale(1e-3));
+      }
+  }
+}
+
+TEST_CASE("the target value is the smaller one, and the errors are both critics' mean") {
+  Fixture f;
+  f.critic.backward(f.state, f.action, f.target, f.weight, 1);
+  const at::Tensor errors = f.critic.errors().clone();
+  const at::Tensor target_value = f.critic.target_value(f.state, f.action);
+  CHECK(target_value.mean().item<double>()
+        == doctest::Approx(f.critic.value(f.state, f.action, true).mean)); // targets begin equal
+  CHECK((target_value - f.target).abs().le(2 * errors + 1e-12).all().item<bool>());
+}
