@@ -12,7 +12,9 @@ case ${1:-} in
 esac
 experiments/packaging/install_dependencies.sh
 mkdir -p build
-[ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF >build/configure.log || {
+cuda=OFF # a minute of compiling that only a GPU makes use of
+[ -e /dev/nvidiactl ] && cuda=AUTO
+[ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF -DTROUPE_CUDA=$cuda >build/configure.log || {
   tail -n 20 build/configure.log >&2
   exit 1
 }
