@@ -14,7 +14,7 @@ experiments/packaging/install_dependencies.sh
 mkdir -p build
 cuda=OFF # a minute of compiling that only a GPU makes use of
 [ -e /dev/nvidiactl ] && cuda=AUTO
-[ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF -DTROUPE_CUDA=$cuda >build/configure.log || {
+[ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF -DTROUPE_BATCH=30 -DTROUPE_CUDA=$cuda >build/configure.log || {
   tail -n 20 build/configure.log >&2
   exit 1
 }

@@ -17,7 +17,7 @@ dev | release | asan | tsan | cuda)
   ;;
 esac
 experiments/packaging/install_dependencies.sh --tests
-cmake --preset "$preset" -DBUILD_TESTING=ON -DTROUPE_CUDA=AUTO -DTROUPE_CUDA_ARCHITECTURES=80-virtual >build/configure-"$preset".log || {
+cmake --preset "$preset" -DBUILD_TESTING=ON -DTROUPE_BATCH=30 -DTROUPE_CUDA=AUTO -DTROUPE_CUDA_ARCHITECTURES=80-virtual >build/configure-"$preset".log || {
   tail -n 20 build/configure-"$preset".log >&2
   exit 1
 }

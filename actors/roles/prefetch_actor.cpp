@@ -12,7 +12,7 @@ const char* PrefetchState::name = "prefetch";
 namespace {
 
 /// How long it waits for a sample before it looks at its mailbox.
-constexpr std::chrono::milliseconds kSocketWait{10};
+constexpr std::chrono::milliseconds kSampleWait{10};
 
 using PrefetchSelf = PrefetchActor::stateful_pointer<PrefetchState>;
 
@@ -75,7 +75,7 @@ void receive(PrefetchSelf self) {
   std::string why = "the rate limiters allowed no sample";
   try {
     if (state.client->sample(state.options.rows, next.buffer->view, 0,
-                             replay::Deadline::clock::now() + kSocketWait)) {
+                             replay::Deadline::clock::now() + kSampleWait)) {
       next.missing = 0;
       if (state.options.weighted)
         weigh(state.options, *next.buffer);

@@ -2,6 +2,7 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "env/suite/model_editing.hpp"
 #include "env/suite/rewards.hpp"
 #include "env/suite/task.hpp"
 
@@ -11,16 +12,10 @@ namespace {
 
 constexpr int kFirstPole = 2; // bodies: world, cart, poles
 
-template <typename T>
-T* required(T* part, const char* what) {
-  if (part == nullptr)
-    throw std::runtime_error(std::string("cartpole.xml has no ") + what
-                             + ": it is not the control suite's");
-  return part;
-}
+constexpr const char* kCartpoleFile = "cartpole.xml";
 
 mjsElement* element(mjSpec& spec, mjtObj type, const char* name) {
-  return required(mjs_findElement(&spec, type, name), name);
+  return required_element(spec, type, name, kCartpoleFile);
 }
 
 void set_position(double (&position)[3], double x, double y, double z) {
@@ -31,8 +26,9 @@ void set_position(double (&position)[3], double x, double y, double z) {
 
 /// Hangs more poles below the first, lowers the floor and moves the cameras back.
 void add_poles(mjSpec& spec, int poles) {
-  const mjsDefault* pole = required(mjs_findDefault(&spec, "pole"), "default class 'pole'");
-  mjsBody* parent = required(mjs_findBody(&spec, "pole_1"), "body 'pole_1'");
+  const mjsDefault* pole =
+      required(mjs_findDefault(&spec, "pole"), kCartpoleFile, "default class 'pole'");
+  mjsBody* parent = required(mjs_findBody(&spec, "pole_1"), kCartpoleFile, "body 'pole_1'");
   for (int i = 2; i <= poles; ++i) {
     mjsBody* body = mjs_addBody(parent, pole);
     set_position(body->pos, 0, 0, 1);
