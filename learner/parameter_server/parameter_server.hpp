@@ -20,9 +20,9 @@ enum class Synchrony : std::uint8_t {
   synchronous,  // the mean of the first gradients of each version
 };
 
-/// What a gradient that is `staleness` versions old does to the learning rate.
+/// How the learning rate of a gradient that is `staleness` versions old is scaled.
 enum class StalenessRate : std::uint8_t {
-  constant,         // nothing
+  constant,         // not at all
   inverse,          // divided by max(1, staleness) (Zhang et al. 2016)
   inverse_plus_one, // divided by 1 + staleness
 };
@@ -31,26 +31,26 @@ enum class StalenessRate : std::uint8_t {
 struct ParameterServerOptions {
   Synchrony synchrony = Synchrony::asynchronous;
   int workers = 1;
-  /// Synchronous: a version is made of the first `workers - backup_workers` gradients on the
-  /// version before; later ones are dropped and counted (Chen et al. 2016). 0: of all.
+  /// Synchronous: the first `workers - backup_workers` gradients on the previous version make a new
+  /// one; later ones are dropped and counted (Chen et al. 2016). 0: all gradients are needed.
   int backup_workers = 0;
-  /// Asynchronous: a gradient on parameters that are more versions old is dropped and counted.
+  /// Asynchronous: a gradient on parameters that are older than this many versions is dropped and
+  /// counted.
   std::optional<std::int64_t> max_staleness{};
-  /// Asynchronous: a worker that has pushed so many more gradients than the slowest waits for it
-  /// before it gets parameters (stale synchronous parallel, Ho et al. 2013). The slowest never
-  /// waits.
+  /// Asynchronous: a worker that is this many gradients ahead of the slowest waits for it before it
+  /// gets parameters (stale synchronous parallel, Ho et al. 2013). The slowest never waits.
   std::optional<std::int64_t> max_lead{};
   StalenessRate staleness_rate = StalenessRate::constant;
-  /// A worker that was silent for this long is no longer waited for; it may come back.
+  /// No worker waits for one that has been silent for this long; it may come back.
   std::chrono::milliseconds worker_timeout{5'000};
-  std::chrono::milliseconds join_timeout{120'000}; // the same for one that has yet to come
+  std::chrono::milliseconds join_timeout{120'000}; // the same for one that has not joined yet
 };
 
-/// Variables in one place: synchronous, of all workers. Equals one worker on the whole batch.
+/// Synchronous, with the gradients of all workers. Equals one worker on the whole batch.
 ParameterServerOptions central_storage(int workers);
 ParameterServerOptions with_backup_workers(int workers, int backup_workers);
 
-/// Throws std::invalid_argument naming what is out of range or does not go together.
+/// Throws std::invalid_argument naming an option that is out of range, or options that conflict.
 void check(const ParameterServerOptions& options);
 
 /// The part of an optimizer and its parameters that a server holds.
@@ -72,8 +72,8 @@ struct Push {
 };
 
 enum class Outcome : std::uint8_t {
-  applied = 1, // a version was made of it
-  counted = 2, // it waits for others to make a version
+  applied = 1, // it is part of a new version
+  counted = 2, // a new version needs more gradients
   dropped = 3, // too stale, none at all, or a version was made without it
   rewound = 4, // asynchronous: on parameters newer than the server's, which has restarted; dropped
   unknown = 5, // the worker's session has not joined here (or not since a restart); dropped
@@ -89,7 +89,7 @@ struct PushAnswer {
 
 struct PullAnswer {
   bool ready = false;
-  std::string why = {}; // not ready: what each one waits for
+  std::string why = {}; // not ready: what the worker waits for
 };
 
 struct ParameterServerCounters {
@@ -98,9 +98,9 @@ struct ParameterServerCounters {
   std::int64_t duplicates = 0; // sent again, applied once
   std::int64_t refused = 0;
   std::int64_t rewound = 0;
-  std::int64_t forgotten = 0; // workers given up for their silence
+  std::int64_t forgotten = 0; // workers that were silent for too long
   std::int64_t staleness_sum = 0;
-  std::int64_t staleness_most = 0; // of an applied gradient
+  std::int64_t staleness_most = 0; // greatest of an applied gradient
   double rate_scale_sum = 0;       // of the applied gradients
 };
 
@@ -119,39 +119,40 @@ public:
   ParameterServer(const ParameterServer&) = delete;
   ParameterServer& operator=(const ParameterServer&) = delete;
 
-  /// Copies the initial parameters, of worker 0 or of any worker that had some from a lost server.
-  /// Throws std::invalid_argument if they do not fit the slice or are not finite.
+  /// Copies the initial parameters, from worker 0 or from a worker that got some from a lost
+  /// server. Throws std::invalid_argument if they do not fit the slice or are not finite.
   void begin(const ServedSlice& slice, const at::Tensor& parameters, std::int64_t version = 0);
   bool has_begun() const { return optimizer_ != nullptr; }
   /// Throws std::invalid_argument when a worker has another optimizer or other parameters.
   void check_same(const ServedSlice& slice) const;
 
-  /// "" or why not: no such worker, or a newer process has taken its place. Again: nothing.
-  /// `step`: that it is at; one above 0 was with a server before this.
+  /// Returns "", or why the worker is refused: there is no such worker, or a newer process has
+  /// taken its place. Joining twice has no effect. `step`: the worker's current step; above 0, it
+  /// had joined an earlier server.
   std::string join(int worker, std::uint64_t session, Time now, std::int64_t step = 0);
   /// The worker has left: others no longer wait for it, and synchronous versions need fewer
   /// gradients. A push makes it join again.
   void leave(int worker, std::uint64_t session);
-  /// The worker has made its steps up to this one and may push more later. A synchronous version
-  /// needs as many gradients as before; a worker that has pushed less than the suspended ones, with
-  /// too few others, makes none and does not wait.
+  /// The worker has made its steps up to `step` and may push more later. A synchronous version
+  /// still needs as many gradients; if too few workers are left to make one, those behind the
+  /// suspended ones do not wait for it.
   void suspend_participation(int worker, std::uint64_t session, std::int64_t step, Time now);
-  /// False: this session has not joined.
+  /// A sign of life. False: this session has not joined.
   bool heard(int worker, std::uint64_t session, Time now);
-  /// The worker has the parameters of this version, after this step of its. A synchronous version
-  /// that it has already, of a server before this one, is made without it.
+  /// The worker has the parameters of this version since its step `step`. If it already has the
+  /// next synchronous version, from an earlier server, that version does not need its gradient.
   void has(int worker, std::uint64_t session, std::int64_t step, std::int64_t version);
   /// The worker was sent the parameters.
   void given(int worker);
-  /// Gives up workers that were silent too long and returns their names. May make versions.
+  /// Drops workers that have been silent for too long and returns their names. May make versions.
   std::vector<std::string> forget(Time now);
   Time next_forgetting() const;
 
   PushAnswer push(const Push& push, Time now);
-  /// What became of the worker's step; nullopt: it has not been pushed here.
+  /// The answer to a step that the worker pushed before; nullopt: it has not been pushed here.
   std::optional<PushAnswer> answer_to(int worker, std::int64_t step) const;
-  /// Whether `worker` may have the parameters; it wants version `at_least` or a newer one. A server
-  /// that has restarted from older ones gives what it has.
+  /// Whether `worker`, which wants version `at_least` or a newer one, may get the parameters. A
+  /// server that has restarted from an older version gives that.
   PullAnswer pull(int worker, std::int64_t at_least) const;
 
   std::int64_t version() const { return version_; }
@@ -160,10 +161,9 @@ public:
   const ParameterServerCounters& counters() const { return counters_; }
   const ParameterServerOptions& options() const { return options_; }
 
-  /// Parameters, moments, version and the steps that count, as tensors that alias nothing; empty
-  /// before begin().
+  /// Parameters, moments, version and the workers' last steps, as copies; empty before begin().
   TensorMap snapshot() const;
-  /// In place of begin(). Throws std::invalid_argument on what no snapshot() gave.
+  /// Instead of begin(). Throws std::invalid_argument if it is not a snapshot.
   void restore(const TensorMap& snapshot);
 
 private:

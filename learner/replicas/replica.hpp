@@ -19,26 +19,25 @@ public:
   virtual Metrics step_fn(ReplicaContext& context, const TensorMap& batch) = 0;
 
   /// Parameters, optimizer moments, counters and random states by name: all that a resumed run
-  /// needs. Tensors may alias the live ones. Of the state what is named "random.…" is this
-  /// replica's own, not to be given to another.
+  /// needs. Tensors may alias the live ones. Entries named "random.…" belong to this replica and
+  /// must not be loaded into another.
   virtual TensorMap parameters() = 0;
   virtual TensorMap optimizer_state() = 0;
   virtual void load(const TensorMap& parameters, const TensorMap& optimizer_state) = 0;
 
-  /// What it has learnt, on data that it does not train on: "top1" -> 0.93. A collective of the
-  /// replicas in sync, between two steps; every row counts once. Empty when the workload measures
-  /// itself elsewhere.
+  /// Metrics on held-out data: "top1" -> 0.93. A collective of the replicas in sync, between two
+  /// steps; every row counts once. Empty if the workload is measured elsewhere.
   virtual Metrics evaluate(ReplicaContext&) { return {}; }
 
-  /// What can be looked at, of replica 0 after evaluate(): {name: uint8 [3, height, width]} on the
+  /// Pictures for people, from replica 0 after evaluate(): {name: uint8 [3, height, width]} on the
   /// CPU.
   virtual TensorMap pictures() { return {}; }
 
-  /// What each row of the last step_fn's batch is worth being sampled again: its error, float64
-  /// [batch] on the CPU, not negative. Empty when the workload has none.
+  /// Priorities of the rows of the last step_fn's batch: their errors, float64 [batch] on the CPU,
+  /// not negative. Undefined if the workload has none.
   virtual at::Tensor priorities() { return {}; }
 
-  /// The acting policy as one flat float32 tensor, for publication; empty when the workload has
+  /// The acting policy as one flat float32 tensor, for publication; undefined if the workload has
   /// none.
   virtual at::Tensor policy_parameters() { return {}; }
 };
