@@ -63,7 +63,7 @@ void write_file(const std::filesystem::path& path, const std::vector<std::string
   file.close();
   if (!file)
     throw std::runtime_error("timeline: cannot write " + path.string()
-                             + "; is there a folder of that name, with room in it?");
+                             + "; check that its folder exists and that the disk is not full");
 }
 
 at::Tensor bytes_of(const std::string& text) {

@@ -19,7 +19,7 @@ FOLDERS = ["README.md", "env", "replay", "collectives", "learner", "actors", "ex
 # What reads like a translation -> what to write. Each is a regular expression, matched without regard to case.
 PHRASES = {
     r"to the last bits?\b": "bit for bit",
-    r"\bhangs? on the\b": "depends on",
+    r"\bhangs? on\b": "depends on",
     r"\bwho waits\b": "the waiting request",
     r"\banew\b": "again; restarts",
     r"\b(is|are|was|were) told\b": "gets; is asked to",

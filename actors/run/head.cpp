@@ -98,9 +98,9 @@ void Head::grant_environments() {
                    std::uint64_t{0}, false);
 }
 
-/// Environment actors that have made their share stall the run when the others wait for samples
-/// that only new items would allow, or when steps were lost with a dead actor. Then each may make
-/// all remaining steps.
+/// An environment actor that has made its share of the steps makes no more. The run would stall if
+/// the others wait for samples that only new items allow, or if steps were lost with a dead actor.
+/// Each actor may then make all remaining steps.
 void Head::share_steps() {
   if (schedule_.training() && monitor_.still_seconds() >= kShareAfter && schedule_.share_steps())
     grant_environments();

@@ -166,7 +166,7 @@ CheckedBackend::Work CheckedBackend::allgather(std::vector<std::vector<at::Tenso
                                                const c10d::AllgatherOptions& options) {
   auto& input = only(inputs, Kind::all_gather);
   if (outputs.size() != 1 || outputs[0].size() != static_cast<std::size_t>(getSize()))
-    refuse(Kind::all_gather, "one list of as many outputs as ranks is taken");
+    refuse(Kind::all_gather, "it takes one list with an output per rank");
   return start(fingerprint_of(Kind::all_gather, input), outputs[0], {},
                [&] { return inner_->allgather(outputs, inputs, options); });
 }

@@ -82,7 +82,7 @@ FlatBackend::Work FlatBackend::allgather(std::vector<std::vector<at::Tensor>>& o
                                          const c10d::AllgatherOptions& options) {
   auto& input = only(inputs, Kind::all_gather);
   require(outputs.size() == 1 && outputs[0].size() == static_cast<std::size_t>(getSize()),
-          Kind::all_gather, "one list of as many outputs as ranks is taken");
+          Kind::all_gather, "it takes one list with an output per rank");
   for (const auto& output : outputs[0])
     require(output.sizes() == input.sizes() && output.scalar_type() == input.scalar_type(),
             Kind::all_gather, "every output must have the input's shape and type");
@@ -115,7 +115,7 @@ FlatBackend::Work FlatBackend::reduce_scatter(std::vector<at::Tensor>& outputs,
                                               const c10d::ReduceScatterOptions& options) {
   auto& output = only(outputs, Kind::reduce_scatter);
   require(inputs.size() == 1 && inputs[0].size() == static_cast<std::size_t>(getSize()),
-          Kind::reduce_scatter, "one list of as many inputs as ranks is taken");
+          Kind::reduce_scatter, "it takes one list with an input per rank");
   for (const auto& input : inputs[0])
     require(input.sizes() == output.sizes() && input.scalar_type() == output.scalar_type(),
             Kind::reduce_scatter, "every input must have the output's shape and type");
@@ -225,7 +225,7 @@ FlatBackend::Work FlatBackend::gather(std::vector<std::vector<at::Tensor>>& outp
   require_root(root, Kind::all_gather);
   const auto ranks = static_cast<std::size_t>(getSize());
   require(root == getRank() ? outputs.size() == 1 && outputs[0].size() == ranks : outputs.empty(),
-          Kind::all_gather, "one list of as many outputs as ranks is taken, at the root only");
+          Kind::all_gather, "it takes one list with an output per rank, at the root only");
   const auto flat = at::empty({getSize(), input.numel()}, input.options().requires_grad(false));
   call(fingerprint_of(Kind::all_gather, input, Fingerprint::kNoOp, root), input.contiguous(), flat);
   if (root != getRank())
@@ -244,7 +244,7 @@ FlatBackend::Work FlatBackend::scatter(std::vector<at::Tensor>& outputs,
   require_root(root, Kind::broadcast);
   const auto ranks = static_cast<std::size_t>(getSize());
   require(root == getRank() ? inputs.size() == 1 && inputs[0].size() == ranks : inputs.empty(),
-          Kind::broadcast, "one list of as many inputs as ranks is taken, at the root only");
+          Kind::broadcast, "it takes one list with an input per rank, at the root only");
   const at::NoGradGuard guard;
   auto sizes = output.sizes().vec();
   sizes.insert(sizes.begin(), getSize());

@@ -218,7 +218,7 @@ bool build_shape(const mjvGeom& geom, const CasterModel& shared, const MovingPar
   set_bounds(shape);
   shape.transparent = shape.rgba[3] < kOpaque;
   shape.distance = transparent_distance(geom, camera.eye);
-  constexpr float kThinPixels = .6F; // half of what may pass between the centres of pixels
+  constexpr float kThinPixels = .6F; // half the width of a shape that may fall between two pixels
   const float depth = camera.orthographic ? 1 : dot(shape.centre - camera.eye, camera.forward);
   const Float3& half = shape.half_size;
   const float thinnest = shape.kind == ShapeKind::capsule || shape.kind == ShapeKind::sphere

@@ -10,8 +10,8 @@
 
 namespace troupe::experiments {
 
-/// Complaints about what concerns several keys of a complete cluster, and about texts that could
-/// not stand in a command, a script or a manifest; rules of single numbers hold.
+/// Checks the rules that concern several keys of a complete cluster, and texts that would break a
+/// command, a script or a manifest. Returns the complaints. The rules of single keys must hold.
 std::vector<std::string> check_cluster(const Cluster& cluster, const Origins& origins,
                                        const std::string& source);
 

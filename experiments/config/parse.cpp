@@ -54,7 +54,7 @@ struct SourcePlace {
   std::string dotted() const { return blocks.empty() ? key : block() + "." + key; }
 };
 
-/// Follows the tokens to the position of the parser, whose messages seldom name the key.
+/// Finds the key at the position of the parser, whose messages seldom name it.
 SourcePlace find_place(const std::string& text, const Position& until) {
   enum class Expect { key, colon, value, list } expect = Expect::key;
   io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));

@@ -11,8 +11,8 @@ enum class ScheduleShape : std::uint8_t { constant, cosine, steps, polynomial, e
 /// that a resumed run continues from the number of its step.
 struct LearningRateSchedule {
   ScheduleShape shape = ScheduleShape::constant;
-  /// The peak is the optimizer's rate times the replicas: for a batch per replica that stays the
-  /// same when replicas are added (Goyal et al.).
+  /// The peak is the optimizer's rate times the number of replicas, for runs whose batch per
+  /// replica does not depend on that number (Goyal et al.).
   bool scale_by_replicas = false;
 
   std::int64_t warmup_steps = 0; // from warmup_from to the peak, in a line

@@ -109,7 +109,7 @@ public:
   /// it is sharded), the number of updates, what compression has left over. The same on all
   /// replicas; all call it. Throws std::runtime_error for an optimizer that cannot be saved.
   TensorMap state();
-  /// State that any number of replicas saved. Throws std::runtime_error naming what is missing.
+  /// Takes the state() of any number of replicas. Throws std::runtime_error naming what is missing.
   void load(const TensorMap& state);
 
   /// No other replica's gradients or parameters count: its step() is the optimizer's, with

@@ -28,7 +28,7 @@ public:
 
 /// Throws std::invalid_argument naming a model that is not known, or pictures too small for it.
 void check_model(const ClassifierConfig& config, const ClassifierSpec& spec);
-/// On the CPU in float32; the first weights hang on `seed` alone.
+/// On the CPU in float32; the initial weights depend only on `seed`.
 std::unique_ptr<ClassifierNetwork> make_network(const ClassifierConfig& config,
                                                 const ClassifierSpec& spec, std::uint64_t seed);
 

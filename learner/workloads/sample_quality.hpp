@@ -21,9 +21,9 @@ using SamplePictures = std::function<at::Tensor(const at::Tensor& labels, at::Ge
 FeatureStatistics statistics_of(ReplicaContext& context, const Dataset& dataset, std::int64_t most,
                                 const DescribePictures& describe);
 
-/// `count` samples, the classes in turn, against what is real: "frechet_distance", "class_score".
-/// The replicas in sync share them and all call it; the samples hang on `seed` alone, not on the
-/// number of replicas. Throws std::invalid_argument for less than two.
+/// Compares `count` samples, the classes in turn, with real pictures: "frechet_distance",
+/// "class_score". The replicas in sync share the samples and all call it; the samples depend only
+/// on `seed`, not on the number of replicas. Throws std::invalid_argument for less than two.
 Metrics measure_samples(ReplicaContext& context, const SamplePictures& sample,
                         const DescribePictures& describe, const FeatureStatistics& real,
                         std::int64_t count, std::int64_t classes, std::uint64_t seed);

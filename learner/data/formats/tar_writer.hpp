@@ -10,8 +10,8 @@ struct archive;
 
 namespace troupe::learner::data {
 
-/// Writes a tar archive (ustar, pax for long names) whose bytes hang on what is added alone: no
-/// times, owners or machine in it. Throws std::runtime_error naming the path and the reason.
+/// Writes a tar archive (ustar, pax for long names) whose bytes depend only on what is added: it
+/// holds no times, owners or machine. Throws std::runtime_error naming the path and the reason.
 class TarWriter {
 public:
   explicit TarWriter(std::filesystem::path path);
