@@ -20,7 +20,7 @@ replay { minimum_items: 300 samples_per_insert: 8 }
 d4pg { policy_layers: [32, 32] critic_layers: [32, 32] batch_size: 32 }
 learner { replicas: 2 }
 actors { environment: 3 random_steps: 300 restarts: 10 }
-supervision { snapshot_seconds: 1 heartbeat_seconds: 0.5 lost_seconds: 4 }
+supervision { snapshot_seconds: 1 heartbeat_seconds: 0.5 lost_seconds: 10 }
 evaluation { period: 0 final_episodes: 1 video: false }
 checkpoint { minutes: 0 }
 stop { environment_steps: 2000000000 }
