@@ -102,10 +102,11 @@ TEST_CASE("a timeline of one rank needs no communicator, and a folder that is no
   const auto path = folder / "timeline.json";
   write_timeline({&timeline}, nullptr, path);
   CHECK(read_trace(path).at("traceEvents").size() == 2);
-  CHECK_THROWS_WITH_AS(write_timeline({&timeline}, nullptr, "/no/such/folder/t.json"),
-                       "timeline: cannot write /no/such/folder/t.json; is there a folder of that "
-                       "name, with room in it?",
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      write_timeline({&timeline}, nullptr, "/no/such/folder/t.json"),
+      "timeline: cannot write /no/such/folder/t.json; check that its folder exists and "
+      "that the disk is not full",
+      std::runtime_error);
 }
 
 } // namespace troupe::collectives
