@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#define XXH_INLINE_ALL // nothing to link for those who use the installed library
+#define XXH_INLINE_ALL // users of the installed library need not link xxhash
 #include <xxhash.h>
 
 #include "collectives/mesh/fingerprint.hpp"

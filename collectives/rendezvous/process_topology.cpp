@@ -7,7 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#define XXH_INLINE_ALL // nothing to link for those who use the installed library
+#define XXH_INLINE_ALL // users of the installed library need not link xxhash
 #include <xxhash.h>
 
 #include "collectives/rendezvous/node_list.hpp"

@@ -36,8 +36,7 @@ public:
   /// each other; else the others' updates count too, and a dropped gradient may leave 0.
   virtual std::int64_t updates_applied() const { return 1; }
 
-  /// This replica has made its steps for now: others need not wait for it. It may call update()
-  /// again later.
+  /// Other replicas no longer wait for this one until it calls update() again.
   virtual void suspend_participation() {}
 
   /// A checkpoint was loaded into the parameters. Parameters held by others, such as servers, keep

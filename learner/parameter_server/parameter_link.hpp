@@ -40,8 +40,7 @@ public:
                                   const std::vector<double>& learning_rates,
                                   at::Tensor& parameters) = 0;
 
-  /// This worker makes no more steps for now: ParameterServer::suspend_participation(). The
-  /// destructor leaves.
+  /// Calls ParameterServer::suspend_participation() on every server. The destructor leaves.
   virtual void suspend_participation() = 0;
 };
 

@@ -155,7 +155,7 @@ std::string ParameterServer::problem_of(const Push& push) const {
 }
 
 PushAnswer ParameterServer::push(const Push& push, Time now) {
-  if (!has_begun() || !heard(push.worker, push.session, now))
+  if (!has_begun() || !heartbeat(push.worker, push.session, now))
     return {.outcome = Outcome::unknown,
             .why = "worker " + std::to_string(push.worker) + " has yet to join"};
   if (std::string why = problem_of(push); !why.empty()) {
@@ -221,7 +221,7 @@ PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
   // still has one gradient of each worker, and workers with several optimizers stay at the same
   // one.
   const std::int64_t staleness = std::max<std::int64_t>(0, version_ - push.version);
-  if ((staleness > 0 && !all_needed()) || in_vain(worker)) {
+  if ((staleness > 0 && !all_needed()) || cannot_count(worker)) {
     ++counters_.dropped;
     return {.outcome = Outcome::dropped,
             .staleness = staleness,
@@ -265,7 +265,7 @@ bool ParameterServer::all_needed() const {
 
 /// Whether it has the version that is being made, or one in its place, of a server before this one
 /// that did not come to tell the others: it makes no gradient for it any more.
-bool ParameterServer::passes(const Worker& worker) const {
+bool ParameterServer::may_proceed(const Worker& worker) const {
   if (worker.counted)
     return false;
   std::int64_t on = version_;
@@ -277,15 +277,15 @@ bool ParameterServer::passes(const Worker& worker) const {
 
 int ParameterServer::required() const {
   const auto here = std::count_if(workers_.begin(), workers_.end(), [this](const auto& worker) {
-    return worker->counted || (worker->presence != Worker::Presence::gone && !passes(*worker));
+    return worker->counted || (worker->presence != Worker::Presence::gone && !may_proceed(*worker));
   });
   return std::max(1, std::min(options_.workers - options_.backup_workers, static_cast<int>(here)));
 }
 
 /// Too many rest that have made this worker's step already: the version will not come about.
-bool ParameterServer::in_vain(const Worker& worker) const {
+bool ParameterServer::cannot_count(const Worker& worker) const {
   const auto possible = std::count_if(workers_.begin(), workers_.end(), [&](const auto& other) {
-    return (other->waited_for() && !passes(*other)) || other->counted
+    return (other->waited_for() && !may_proceed(*other)) || other->counted
            || (other->presence == Worker::Presence::resting && other->clock < worker.clock);
   });
   return static_cast<int>(possible) < required();
@@ -348,7 +348,7 @@ std::string ParameterServer::who_is_missing() const {
   std::string names;
   for (std::size_t i = 0; i < workers_.size(); ++i)
     if (workers_[i]->presence != Worker::Presence::gone && !workers_[i]->counted
-        && !passes(*workers_[i]))
+        && !may_proceed(*workers_[i]))
       names += (names.empty() ? "" : ", ") + std::to_string(i)
                + (workers_[i]->waited_for() ? "" : " (which rests)");
   return names;
@@ -359,7 +359,7 @@ PullAnswer ParameterServer::pull(int worker, std::int64_t at_least) const {
     return {.why = "the server has no parameters yet; worker 0 brings them"};
   // Versions are consecutive: a worker that requests a later one than the next got its version from
   // an earlier server.
-  if (version_ < at_least && at_least <= version_ + 1 && !in_vain(worker_of(worker)))
+  if (version_ < at_least && at_least <= version_ + 1 && !cannot_count(worker_of(worker)))
     return {.why = "worker " + std::to_string(worker) + " waits for version "
                    + std::to_string(at_least) + ": " + std::to_string(counted()) + " of "
                    + std::to_string(required()) + " gradients are here; those of workers "

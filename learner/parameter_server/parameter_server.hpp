@@ -98,7 +98,7 @@ struct ParameterServerCounters {
   std::int64_t duplicates = 0; // sent again, applied once
   std::int64_t refused = 0;
   std::int64_t rewound = 0;
-  std::int64_t forgotten = 0; // workers that were silent for too long
+  std::int64_t lost_workers = 0; // silent for too long
   std::int64_t staleness_sum = 0;
   std::int64_t staleness_most = 0; // greatest of an applied gradient
   double rate_scale_sum = 0;       // of the applied gradients
@@ -137,16 +137,17 @@ public:
   /// still needs as many gradients; if too few workers are left to make one, those behind the
   /// suspended ones do not wait for it.
   void suspend_participation(int worker, std::uint64_t session, std::int64_t step, Time now);
-  /// A sign of life. False: this session has not joined.
-  bool heard(int worker, std::uint64_t session, Time now);
+  /// The worker is alive. False: this session has not joined.
+  bool heartbeat(int worker, std::uint64_t session, Time now);
   /// The worker has the parameters of this version since its step `step`. If it already has the
   /// next synchronous version, from an earlier server, that version does not need its gradient.
-  void has(int worker, std::uint64_t session, std::int64_t step, std::int64_t version);
-  /// The worker was sent the parameters.
-  void given(int worker);
+  void set_worker_version(int worker, std::uint64_t session, std::int64_t step,
+                          std::int64_t version);
+  /// The current parameters were sent to the worker.
+  void parameters_sent(int worker);
   /// Drops workers that have been silent for too long and returns their names. May make versions.
-  std::vector<std::string> forget(Time now);
-  Time next_forgetting() const;
+  std::vector<std::string> drop_silent_workers(Time now);
+  Time next_silence_deadline() const;
 
   PushAnswer push(const Push& push, Time now);
   /// The answer to a step that the worker pushed before; nullopt: it has not been pushed here.
@@ -176,8 +177,8 @@ private:
   PushAnswer count(Worker& worker, const Push& push);
   int required() const;
   int counted() const;
-  bool in_vain(const Worker& worker) const;
-  bool passes(const Worker& worker) const;
+  bool cannot_count(const Worker& worker) const;
+  bool may_proceed(const Worker& worker) const;
   bool all_needed() const;
   void make_version_if_complete();
   void apply(const at::Tensor& gradient, const std::vector<bool>& present,

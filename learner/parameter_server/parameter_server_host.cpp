@@ -92,7 +92,7 @@ void ParameterServerHost::Impl::run(const std::stop_token& stop) {
     {
       const std::scoped_lock lock(mutex);
       for (const auto& [optimizer, one] : servers)
-        due = std::min(due, one->server.next_forgetting());
+        due = std::min(due, one->server.next_silence_deadline());
     }
     const env::wire::SharedCounters through = socket.shared_counters();
     shared = through.frames_sent + through.frames_received;
@@ -106,7 +106,7 @@ void ParameterServerHost::Impl::tick(Clock::time_point now) {
   {
     const std::scoped_lock lock(mutex);
     for (const auto& [optimizer, one] : servers) {
-      auto more = one->server.forget(now);
+      auto more = one->server.drop_silent_workers(now);
       if (!more.empty())
         serve_parked(*one);
       words.insert(words.end(), more.begin(), more.end());

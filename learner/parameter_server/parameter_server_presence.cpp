@@ -62,7 +62,7 @@ void ParameterServer::suspend_participation(int worker, std::uint64_t session, s
   state.presence = Worker::Presence::resting;
 }
 
-bool ParameterServer::heard(int worker, std::uint64_t session, Time now) {
+bool ParameterServer::heartbeat(int worker, std::uint64_t session, Time now) {
   if (worker < 0 || worker >= options_.workers || session == 0
       || worker_of(worker).session != session)
     return false;
@@ -77,8 +77,8 @@ bool ParameterServer::heard(int worker, std::uint64_t session, Time now) {
   return true;
 }
 
-void ParameterServer::has(int worker, std::uint64_t session, std::int64_t step,
-                          std::int64_t version) {
+void ParameterServer::set_worker_version(int worker, std::uint64_t session, std::int64_t step,
+                                         std::int64_t version) {
   if (worker < 0 || worker >= options_.workers || session == 0)
     return;
   Worker& state = worker_of(worker);
@@ -90,19 +90,20 @@ void ParameterServer::has(int worker, std::uint64_t session, std::int64_t step,
     make_version_if_complete();
 }
 
-void ParameterServer::given(int worker) {
+void ParameterServer::parameters_sent(int worker) {
   worker_of(worker).has_version = version_;
 }
 
-std::vector<std::string> ParameterServer::forget(Time now) {
+std::vector<std::string> ParameterServer::drop_silent_workers(Time now) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = *workers_[i];
     const bool came = worker.presence != Worker::Presence::expected;
-    if (worker.presence == Worker::Presence::gone || now < worker.given_up_at(options_, started_))
+    if (worker.presence == Worker::Presence::gone
+        || now < worker.silence_deadline(options_, started_))
       continue;
     worker.presence = Worker::Presence::gone;
-    ++counters_.forgotten;
+    ++counters_.lost_workers;
     const auto limit = came ? options_.worker_timeout : options_.join_timeout;
     words.push_back("worker " + std::to_string(i)
                     + (came ? " was silent for " : " has not come for ")
@@ -113,11 +114,11 @@ std::vector<std::string> ParameterServer::forget(Time now) {
   return words;
 }
 
-ParameterServer::Time ParameterServer::next_forgetting() const {
+ParameterServer::Time ParameterServer::next_silence_deadline() const {
   Time next = Time::max();
   for (const auto& worker : workers_)
     if (worker->presence != Worker::Presence::gone)
-      next = std::min(next, worker->given_up_at(options_, started_));
+      next = std::min(next, worker->silence_deadline(options_, started_));
   return next;
 }
 

@@ -103,7 +103,7 @@ void ParameterServerHost::Impl::on_join(Served& to, const wire::Envelope& head,
 void ParameterServerHost::Impl::on_exchange(Served& to, const wire::Envelope& head,
                                             const Message& message) {
   const int worker = static_cast<int>(head.worker());
-  if (!to.server.heard(worker, head.session(), Clock::now())) {
+  if (!to.server.heartbeat(worker, head.session(), Clock::now())) {
     need(head, message.peer, wire::Answer::JOIN, "worker has yet to join");
     return;
   }
@@ -136,9 +136,9 @@ void ParameterServerHost::Impl::on_exchange(Served& to, const wire::Envelope& he
 
 void ParameterServerHost::Impl::on_beat(Served& to, const wire::Envelope& head) {
   const int worker = static_cast<int>(head.worker());
-  to.server.heard(worker, head.session(), Clock::now());
+  to.server.heartbeat(worker, head.session(), Clock::now());
   if (head.step() > 0)
-    to.server.has(worker, head.session(), head.step(), head.version());
+    to.server.set_worker_version(worker, head.session(), head.step(), head.version());
   if (head.beat().resting())
     to.server.suspend_participation(worker, head.session(), head.step(), Clock::now());
 }
@@ -201,7 +201,7 @@ void ParameterServerHost::Impl::serve_parked(Served& to) {
     }
     answer.mutable_answer()->set_parameters(true);
     send(std::move(answer), parked.peer, frames_of(to.server.parameters(), socket, parked.peer));
-    to.server.given(worker);
+    to.server.parameters_sent(worker);
     at = to.parked.erase(at);
   }
 }

@@ -11,7 +11,7 @@ struct ParameterServer::Worker {
   enum class Presence : std::uint8_t { expected, here, resting, gone };
 
   bool waited_for() const { return presence == Presence::expected || presence == Presence::here; }
-  Time given_up_at(const ParameterServerOptions& options, Time started) const {
+  Time silence_deadline(const ParameterServerOptions& options, Time started) const {
     return presence == Presence::expected ? started + options.join_timeout
                                           : heard + options.worker_timeout;
   }

@@ -72,8 +72,7 @@ public:
   wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                  const WrappedOptimizerOptions& options);
 
-  /// This replica has made its steps for now and may continue later. Replicas that do not step
-  /// together do not wait for it meanwhile.
+  /// Until its next step, replicas that do not step together do not wait for this one.
   void suspend_participation();
 
   /// After Replica::load(): restores the values of parameters that servers hold.
