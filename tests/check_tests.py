@@ -7,6 +7,7 @@ Usage: check_tests.py [--root FOLDER]
   ports        nobody listens on a fixed port; bind port 0 and ask, or take one of tests/reserved_port.hpp
   environment  no variable or working folder is changed for good; tests/scoped_variable.hpp restores it
   sleeps       nobody sleeps; what gives no signal is polled with tests/eventually.hpp
+  names        no two cases of a room have one name: ctest would run both under it
 A statement that is expected to fail (CHECK_THROWS…) may name any port.
 """
 import argparse
@@ -61,7 +62,28 @@ def statements(text):
     yield number, text[start:]
 
 
+def doubled_names(root):
+    """Cases of one room, tests/<folder>/<room>, with the same name."""
+    first = {}
+    for folder, folders, files in os.walk(os.path.join(root, "tests")):
+        folders.sort()
+        for name in sorted(files):
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if not name.endswith("_test.cpp"):
+                continue
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as opened:
+                text = opened.read()
+            room = "/".join(os.path.dirname(path).split(os.sep)[:3])
+            for case in re.finditer(r"^TEST_CASE\w*\(\s*((\"(\\.|[^\"\\])*\"\s*)+)", text, re.M):
+                key = room, "".join(re.findall(r'"((?:\\.|[^"\\])*)"', case.group(1)))
+                number = text.count("\n", 0, case.start()) + 1
+                if key in first:
+                    yield f"names: {path}:{number}: {key[1][:60]}; {first[key]} has this name"
+                first.setdefault(key, path)
+
+
 def complaints(root):
+    yield from doubled_names(root)
     for folder, folders, files in os.walk(os.path.join(root, "tests")):
         folders.sort()
         for name in sorted(files):

@@ -3,12 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "env/environment.hpp"
 #include "env/state_bytes.hpp"
 
 namespace troupe::env {
+
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Episodes of five steps; reward k and discount .5 at step k; observes (k), (k, action 0). What it
 /// was given last lies in `last_action` of the object that the test holds.

@@ -91,7 +91,7 @@ struct ProcessTopology {
   }
 };
 
-TEST_CASE("a learner whose group is gone keeps its state for those who restart") {
+TEST_CASE("a learner whose group is gone keeps its state for the restart") {
   ProcessTopology place;
   const auto living = place.system.spawn<caf::detached>(learner_actor, [&] {
     auto options = place.options(5);

@@ -1,6 +1,5 @@
 #pragma once
 // LibTorch's Reducer over a backend of ours, against one big batch.
-// LibTorch's headers here use its LOG: include this header first.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <torch/nn.h>

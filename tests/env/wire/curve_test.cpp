@@ -5,6 +5,7 @@
 
 #include "env/wire/publication.hpp"
 #include "env/wire/socket.hpp"
+#include "tests/env/wire/receive.hpp"
 
 namespace troupe::env::wire {
 namespace {
@@ -30,13 +31,6 @@ void ask(Socket& client, const std::string& header, std::size_t bytes = 0) {
     std::memset(message.frames[0].bytes().data(), 5, bytes);
   }
   REQUIRE(client.send(std::move(message), Clock::now() + seconds(5)));
-}
-
-Message receive(Socket& socket) {
-  Message message;
-  while (socket.try_receive(message) != Socket::Received::message)
-    REQUIRE(socket.wait(Clock::now() + seconds(20)));
-  return message;
 }
 
 struct Told {

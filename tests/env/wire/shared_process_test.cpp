@@ -12,6 +12,7 @@
 
 #include "env/wire/socket.hpp"
 #include "tests/env/wire/named_mappings.hpp"
+#include "tests/env/wire/receive.hpp"
 
 namespace troupe::env::wire {
 namespace {
@@ -113,13 +114,6 @@ void keep_for_ever(const std::string& endpoint) {
         && socket.try_receive(message) == Socket::Received::message && kept.size() < 50)
       kept.push_back(std::move(message));
   }
-}
-
-Message receive(Socket& socket) {
-  Message message;
-  while (socket.try_receive(message) != Socket::Received::message)
-    REQUIRE(socket.wait(Clock::now() + seconds(20)));
-  return message;
 }
 
 /// Until the socket has learned that `links` peers are left.

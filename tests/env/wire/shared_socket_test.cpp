@@ -10,6 +10,7 @@
 
 #include "env/wire/socket.hpp"
 #include "tests/env/wire/named_mappings.hpp"
+#include "tests/env/wire/receive.hpp"
 
 namespace troupe::env::wire {
 namespace {
@@ -18,15 +19,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const SocketOptions kShared{.max_frame_bytes = std::size_t{128} << 20,
-                            .shared_memory = SharedMemory{}};
-
-Message receive(Socket& socket) {
-  Message message;
-  while (socket.try_receive(message) != Socket::Received::message)
-    REQUIRE(socket.wait(Clock::now() + seconds(20)));
-  return message;
-}
+const SocketOptions kWholeHeap{.max_frame_bytes = std::size_t{128} << 20,
+                               .shared_memory = SharedMemory{}};
 
 constexpr std::size_t kPiece = 4096; // bytes: sanitizers take their time over single ones
 
@@ -60,7 +54,7 @@ Frame filled(std::size_t size, std::size_t seed) {
   return frame;
 }
 
-void say(Socket& socket, const std::string& header, const std::string& peer = {}) {
+void send_header(Socket& socket, const std::string& header, const std::string& peer = {}) {
   Message message;
   message.peer = peer;
   message.header = header;
@@ -69,7 +63,7 @@ void say(Socket& socket, const std::string& header, const std::string& peer = {}
 
 /// Both sides have a turn until they share memory; gives the dealer's address at the router.
 std::string link(Socket& router, Socket& dealer) {
-  say(dealer, "who am I?");
+  send_header(dealer, "who am I?");
   const std::string peer = receive(router).peer;
   const auto linked = router.shared_counters().links;
   const auto end = Clock::now() + seconds(20);
@@ -85,8 +79,8 @@ TEST_CASE("frames of every size arrive whole both ways") {
   for (const char* transport : {"tcp://127.0.0.1:*", "ipc://*"}) {
     CAPTURE(transport);
     Context context;
-    Socket router(context, SocketType::router, kShared);
-    Socket dealer(context, SocketType::dealer, kShared);
+    Socket router(context, SocketType::router, kWholeHeap);
+    Socket dealer(context, SocketType::dealer, kWholeHeap);
     dealer.connect(router.bind(transport));
     const std::string peer = link(router, dealer);
     std::int64_t large = 0;
@@ -95,7 +89,7 @@ TEST_CASE("frames of every size arrive whole both ways") {
           std::size_t{1025}, std::size_t{100000}, std::size_t{1} << 20, (std::size_t{8} << 20) + 7,
           std::size_t{64} << 20}) {
       CAPTURE(size);
-      large += size >= kShared.shared_memory->least_frame_bytes ? 1 : 0;
+      large += size >= kWholeHeap.shared_memory->least_frame_bytes ? 1 : 0;
       Message there;
       there.frames.push_back(filled(size, size + 1));
       REQUIRE(dealer.send(std::move(there), Clock::now() + seconds(5)));
@@ -115,7 +109,7 @@ TEST_CASE("frames of every size arrive whole both ways") {
 }
 
 TEST_CASE("frames keep their order whichever way each of them goes") {
-  SocketOptions options = kShared;
+  SocketOptions options = kWholeHeap;
   options.shared_memory->bytes_per_peer = std::size_t{1} << 20; // full now and then
   Context context;
   Socket router(context, SocketType::router, options);
@@ -153,12 +147,12 @@ TEST_CASE("frames keep their order whichever way each of them goes") {
 TEST_CASE("each of many peers gets its own frames") {
   constexpr std::size_t kPeers = 24;
   Context context;
-  Socket router(context, SocketType::router, kShared);
+  Socket router(context, SocketType::router, kWholeHeap);
   const std::string endpoint = router.bind("tcp://127.0.0.1:*");
   std::vector<std::unique_ptr<Socket>> dealers;
   std::vector<std::string> peers;
   for (std::size_t i = 0; i < kPeers; ++i) {
-    dealers.push_back(std::make_unique<Socket>(context, SocketType::dealer, kShared));
+    dealers.push_back(std::make_unique<Socket>(context, SocketType::dealer, kWholeHeap));
     dealers.back()->connect(endpoint);
     peers.push_back(link(router, *dealers.back()));
   }
@@ -178,14 +172,14 @@ TEST_CASE("each of many peers gets its own frames") {
 
 TEST_CASE("peers that do not share get messages") {
   Context context;
-  Socket sharing_router(context, SocketType::router, kShared);
+  Socket sharing_router(context, SocketType::router, kWholeHeap);
   Socket plain_dealer(context, SocketType::dealer, {});
   plain_dealer.connect(sharing_router.bind("tcp://127.0.0.1:*"));
   Socket plain_router(context, SocketType::router, {});
-  Socket sharing_dealer(context, SocketType::dealer, kShared);
+  Socket sharing_dealer(context, SocketType::dealer, kWholeHeap);
   sharing_dealer.connect(plain_router.bind("tcp://127.0.0.1:*"));
-  Socket within_router(context, SocketType::router, kShared);
-  Socket within_dealer(context, SocketType::dealer, kShared);
+  Socket within_router(context, SocketType::router, kWholeHeap);
+  Socket within_dealer(context, SocketType::dealer, kWholeHeap);
   within_router.bind("inproc://within");
   within_dealer.connect("inproc://within");
   for (auto [dealer, router] : {std::pair{&plain_dealer, &sharing_router},
@@ -209,10 +203,10 @@ TEST_CASE("peers that do not share get messages") {
 
 TEST_CASE("a received frame goes on to another peer and back") {
   Context context;
-  Socket router(context, SocketType::router, kShared);
+  Socket router(context, SocketType::router, kWholeHeap);
   const std::string endpoint = router.bind("tcp://127.0.0.1:*");
-  Socket first(context, SocketType::dealer, kShared);
-  Socket second(context, SocketType::dealer, kShared);
+  Socket first(context, SocketType::dealer, kWholeHeap);
+  Socket second(context, SocketType::dealer, kWholeHeap);
   first.connect(endpoint);
   second.connect(endpoint);
   link(router, first);
@@ -232,8 +226,8 @@ TEST_CASE("a received frame goes on to another peer and back") {
 
 TEST_CASE("a header that looks like a control part arrives as it is") {
   Context context;
-  Socket router(context, SocketType::router, kShared);
-  Socket dealer(context, SocketType::dealer, kShared);
+  Socket router(context, SocketType::router, kWholeHeap);
+  Socket dealer(context, SocketType::dealer, kWholeHeap);
   dealer.connect(router.bind("tcp://127.0.0.1:*"));
   const std::string peer = link(router, dealer);
   const std::string header = std::string("\0Troupe\x01", 8) + "and more";
@@ -250,11 +244,11 @@ TEST_CASE("a header that looks like a control part arrives as it is") {
 
 TEST_CASE("limits hold for frames in shared memory too") {
   Context context;
-  SocketOptions options = kShared;
+  SocketOptions options = kWholeHeap;
   options.max_frame_bytes = 30000;
   options.max_frames = 3;
   Socket router(context, SocketType::router, options);
-  Socket dealer(context, SocketType::dealer, kShared);
+  Socket dealer(context, SocketType::dealer, kWholeHeap);
   dealer.connect(router.bind("tcp://127.0.0.1:*"));
   link(router, dealer);
   const auto send = [&](std::initializer_list<std::size_t> sizes) {
@@ -281,8 +275,8 @@ TEST_CASE("no file appears and no descriptor stays") {
   const std::size_t descriptors = entries("/proc/self/fd");
   {
     Context context;
-    Socket router(context, SocketType::router, kShared);
-    Socket dealer(context, SocketType::dealer, kShared);
+    Socket router(context, SocketType::router, kWholeHeap);
+    Socket dealer(context, SocketType::dealer, kWholeHeap);
     dealer.connect(router.bind("tcp://127.0.0.1:*"));
     link(router, dealer);
     Message message;
@@ -297,8 +291,8 @@ TEST_CASE("no file appears and no descriptor stays") {
 
 TEST_CASE("frames may be freed by another thread than the socket's") {
   Context context;
-  Socket router(context, SocketType::router, kShared);
-  Socket dealer(context, SocketType::dealer, kShared);
+  Socket router(context, SocketType::router, kWholeHeap);
+  Socket dealer(context, SocketType::dealer, kWholeHeap);
   dealer.connect(router.bind("tcp://127.0.0.1:*"));
   link(router, dealer);
   for (int turn = 0; turn < 50; ++turn) {

@@ -1,5 +1,6 @@
 #include "env/wire/socket.hpp"
 
+#include "tests/env/wire/receive.hpp"
 #include <doctest/doctest.h>
 
 namespace troupe::env::wire {
@@ -24,13 +25,6 @@ Message message_of(const std::string& header, const std::vector<std::string>& pa
 
 std::string text_of(const Frame& frame) {
   return {reinterpret_cast<const char*>(frame.bytes().data()), frame.size()};
-}
-
-Message receive(Socket& socket) {
-  Message message;
-  while (socket.try_receive(message) != Socket::Received::message)
-    REQUIRE(socket.wait(Clock::now() + seconds(20)));
-  return message;
 }
 
 // The worked example of env/wire/README.md.

@@ -13,7 +13,6 @@
 using namespace troupe::env;
 
 namespace {
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Any action bounds; keeps what it was given.

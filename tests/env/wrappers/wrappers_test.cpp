@@ -16,8 +16,6 @@ std::vector<float> floats(std::span<const std::byte> bytes) {
   return numbers<float>(bytes);
 }
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 } // namespace
 
 TEST_CASE("actions in [-1, 1] are mapped onto the bounds, clipped, and NaN is refused") {

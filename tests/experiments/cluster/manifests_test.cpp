@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kClusters = fs::path(TROUPE_SOURCE_DIR) / "experiments/clusters";
+const fs::path kClusterFiles = fs::path(TROUPE_SOURCE_DIR) / "experiments/clusters";
 
-Experiment experiment() {
+Experiment small_experiment() {
   return parse_experiment("environment { task: \"cartpole_balance\" }", "e.textproto");
 }
 
@@ -37,8 +37,8 @@ TEST_CASE("YAML keeps keys in order and quotes what YAML would read as something
 }
 
 TEST_CASE("Kubernetes gets a Job for each block, one for the head, and what belongs to them") {
-  const Cluster cluster = load_cluster(kClusters / "kubernetes.textproto");
-  const auto files = kubernetes_manifests(cluster, experiment());
+  const Cluster cluster = load_cluster(kClusterFiles / "kubernetes.textproto");
+  const auto files = kubernetes_manifests(cluster, small_experiment());
   std::vector<std::string> names;
   for (const auto& [name, text] : files)
     names.push_back(name);
@@ -61,10 +61,10 @@ TEST_CASE("Kubernetes gets a Job for each block, one for the head, and what belo
 
 TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest has") {
   for (const char* block : {"kubernetes.textproto"}) {
-    Cluster cluster = load_cluster(kClusters / block);
+    Cluster cluster = load_cluster(kClusterFiles / block);
     cluster.mutable_node()->DeleteSubrange(1, 1); // alike: an MPIJob, too
     cluster.mutable_role()->Clear();
-    const auto files = kubernetes_manifests(cluster, experiment());
+    const auto files = kubernetes_manifests(cluster, small_experiment());
     for (const char* folder : {"", "mpi/"}) {
       CAPTURE(folder);
       const std::string text = files.at(folder + std::string("cluster.textproto"));
@@ -87,14 +87,14 @@ TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest h
 TEST_CASE("A text of the cluster stays one word of a script and one string of a manifest") {
   CHECK(shell_word("a b") == "'a b'");
   CHECK(shell_word("it's; rm $(x)") == "'it'\\''s; rm $(x)'");
-  Cluster cluster = load_cluster(kClusters / "kubernetes.textproto");
+  Cluster cluster = load_cluster(kClusterFiles / "kubernetes.textproto");
   cluster.mutable_kubernetes()->set_image("x\": evil\n- y: 'z");
-  const auto files = kubernetes_manifests(cluster, experiment());
+  const auto files = kubernetes_manifests(cluster, small_experiment());
   CHECK(has(files.at("head.yaml"), "image: \"x\\\": evil\\n- y: 'z\"\n"));
 }
 
 TEST_CASE("A batch script asks Slurm for what the cluster has, and for a signal in time") {
-  const Cluster cluster = load_cluster(kClusters / "slurm.textproto");
+  const Cluster cluster = load_cluster(kClusterFiles / "slurm.textproto");
   const std::string script = slurm_script(
       cluster, {.cluster = "/d/c d.textproto", .experiment = "/d/e.textproto", .runs = "/r"});
   for (const char* line :

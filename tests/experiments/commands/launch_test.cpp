@@ -55,15 +55,15 @@ TEST_CASE("The same as JSON for scripts, with --set above the cluster's counts")
                  folder.path());
   CAPTURE(outcome.output);
   REQUIRE(outcome.exit_code == 0);
-  const auto json = nlohmann::json::parse(outcome.output);
-  CHECK(json["cluster"] == "two");
-  CHECK(json["launcher"] == "none");
-  CHECK(json["experiment"] == "quickstart");
-  CHECK(json["placement"].size() == 6);
-  CHECK(json["placement"][0]["role"] == "environment");
-  CHECK(json["placement"][0]["cores"].is_string());
-  CHECK(json["free"].size() == 2);
-  CHECK(json["free"][0]["memory_bytes"].get<std::int64_t>() > 0);
+  const auto answer = nlohmann::json::parse(outcome.output);
+  CHECK(answer["cluster"] == "two");
+  CHECK(answer["launcher"] == "none");
+  CHECK(answer["experiment"] == "quickstart");
+  CHECK(answer["placement"].size() == 6);
+  CHECK(answer["placement"][0]["role"] == "environment");
+  CHECK(answer["placement"][0]["cores"].is_string());
+  CHECK(answer["free"].size() == 2);
+  CHECK(answer["free"][0]["memory_bytes"].get<std::int64_t>() > 0);
 }
 
 TEST_CASE("What another system's variables describe is placed as a cluster") {

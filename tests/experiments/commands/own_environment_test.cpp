@@ -21,11 +21,6 @@ namespace {
 const fs::path kExamples = fs::path(TROUPE_SOURCE_DIR) / "experiments/examples";
 const std::string kPlugin = TROUPE_BINARY_DIR "/libown_environment.so";
 
-json last_json(const std::string& output) {
-  const std::size_t begin = output.rfind("\n{");
-  return json::parse(output.substr(begin == std::string::npos ? output.find('{') : begin));
-}
-
 double mean_return(const json& summary) {
   double sum = 0;
   for (const json& one : summary.at("returns"))

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/scoped_variable.hpp"
 
 namespace troupe::experiments {
@@ -114,6 +116,13 @@ inline Outcome run_troupe(std::vector<std::string> words,
   Program program(words, folder);
   const int exit_code = program.wait();
   return {exit_code, program.output(), program.last_line()};
+}
+
+/// The JSON object at the end of a program's output.
+inline nlohmann::json last_json(const std::string& output) {
+  const std::size_t begin = output.rfind("\n{");
+  return nlohmann::json::parse(
+      output.substr(begin == std::string::npos ? output.find('{') : begin));
 }
 
 } // namespace troupe::experiments

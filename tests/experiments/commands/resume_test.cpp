@@ -17,11 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-json last_json(const std::string& output) {
-  return json::parse(
-      output.substr(output.rfind("\n{") == std::string::npos ? 0 : output.rfind("\n{")));
-}
-
 std::size_t entries(const fs::path& folder) {
   return static_cast<std::size_t>(
       std::distance(fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator()));

@@ -15,15 +15,6 @@ using namespace troupe::experiments;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-namespace {
-
-json last_json(const std::string& output) {
-  return json::parse(
-      output.substr(output.rfind("\n{") == std::string::npos ? 0 : output.rfind("\n{")));
-}
-
-} // namespace
-
 TEST_CASE("A run leaves everything that was promised, and its policy can be played and filmed") {
   const SmallRun place;
   Program program(train_small({"--json"}), place.folder.path());

@@ -8,6 +8,7 @@
 #include <google/protobuf/dynamic_message.h>
 
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+#include "tests/learner/agents/fed_replica.hpp"
 #include "tests/learner/agents/small_agent.hpp"
 #include "tests/learner/replicas.hpp"
 
@@ -16,8 +17,6 @@ using namespace troupe::learner;
 using namespace troupe::tests;
 
 namespace {
-
-constexpr std::int64_t kBatch = 16;
 
 const D4pgSpec kSpec = state_spec(5, 2);
 
@@ -42,34 +41,6 @@ TensorMap bandit(std::uint64_t seed, double wanted) {
   batch["discount"] = at::zeros({64});
   return batch;
 }
-
-/// An agent whose input is its part of a fixed stream of batches.
-class Fed : public Replica {
-public:
-  explicit Fed(const AgentPtr& agent) : inner_(agent->make_replica(kSpec.transition)) {}
-  void build(ReplicaContext& context) override { inner_->build(context); }
-  Input input_fn(const InputContext& context) override {
-    const std::int64_t share = context.per_replica_batch_size(kBatch);
-    const std::int64_t first = share * context.input_pipeline_id;
-    return [share, first, step = std::uint64_t{0}]() mutable {
-      TensorMap batch = random_batch(kSpec, kBatch, 10 * step++);
-      for (auto& [name, tensor] : batch)
-        tensor = tensor.narrow(0, first, share).contiguous();
-      return batch;
-    };
-  }
-  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override {
-    return inner_->step_fn(context, batch);
-  }
-  TensorMap parameters() override { return inner_->parameters(); }
-  TensorMap optimizer_state() override { return inner_->optimizer_state(); }
-  void load(const TensorMap& parameters, const TensorMap& state) override {
-    inner_->load(parameters, state);
-  }
-
-private:
-  std::unique_ptr<Replica> inner_;
-};
 
 } // namespace
 
@@ -143,7 +114,11 @@ TEST_CASE("replicas stay equal to each other; without noise they equal one on th
                                                                   "target_noise: 0"
                                                                 : "precision: \"float64\"");
     const auto learn = [&](int replicas, int which) {
-      Replicas run([&] { return std::make_unique<Fed>(agent); }, replicas);
+      Replicas run(
+          [&] {
+            return std::make_unique<FedReplica>(agent->make_replica(kSpec.transition), kSpec);
+          },
+          replicas);
       run.run(40);
       return copied(run.replica(which).parameters());
     };

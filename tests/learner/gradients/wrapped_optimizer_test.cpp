@@ -1,4 +1,3 @@
-// LibTorch's headers here use its LOG, which doctest_torch.hpp takes away: they come first.
 #include <torch/nn.h>
 #include <torch/optim/sgd.h>
 

@@ -11,7 +11,7 @@
 namespace troupe::learner {
 namespace {
 
-const ParameterServer::Time kStart{};
+const ParameterServer::Time kBegin{};
 const std::vector<ParameterSize> kSizes{
     {.elements = 7}, {.elements = 40}, {.elements = 1}, {.elements = 12, .group = 1}};
 constexpr std::int64_t kElements = 60;
@@ -50,7 +50,7 @@ class Servers {
 public:
   explicit Servers(int shards) : plan_(plan_shards(kSizes, shards)) {
     for (const auto& segments : plan_) {
-      servers_.push_back(std::make_unique<ParameterServer>(ParameterServerOptions{}, kStart));
+      servers_.push_back(std::make_unique<ParameterServer>(ParameterServerOptions{}, kBegin));
       servers_.back()->begin({.recipe = adam_recipe(), .segments = segments},
                              slice_of(torch::arange(kElements, at::kFloat), segments));
     }
@@ -59,14 +59,14 @@ public:
   explicit Servers(const std::vector<TensorMap>& snapshots)
       : plan_(plan_shards(kSizes, static_cast<int>(snapshots.size()))) {
     for (const auto& snapshot : snapshots) {
-      servers_.push_back(std::make_unique<ParameterServer>(ParameterServerOptions{}, kStart));
+      servers_.push_back(std::make_unique<ParameterServer>(ParameterServerOptions{}, kBegin));
       servers_.back()->restore(snapshot);
     }
     join();
   }
   void join() {
     for (const auto& server : servers_)
-      CHECK(server->join(0, 9, kStart) == "");
+      CHECK(server->join(0, 9, kBegin) == "");
   }
   void step(int number) {
     ++pushed_;
@@ -81,7 +81,7 @@ public:
                                                .version = servers_[shard]->version(),
                                                .gradient = slice_of(whole, segments),
                                                .present = std::vector<bool>(segments.size(), true)},
-                                              kStart);
+                                              kBegin);
     CHECK(answer.outcome == Outcome::applied);
   }
   void push_to_first_alone(int number) {
@@ -207,9 +207,9 @@ TEST_CASE("snapshots of which bytes have changed are refused, or restored to ser
           static_cast<std::int64_t>(random() % 256);
     try {
       for (const auto& part : reshard(changed, 1 + i % 3)) {
-        ParameterServer server({}, kStart);
+        ParameterServer server({}, kBegin);
         server.restore(part);
-        CHECK(server.join(0, 3, kStart) == "");
+        CHECK(server.join(0, 3, kBegin) == "");
       }
     } catch (const std::invalid_argument&) {
       ++refused;

@@ -213,9 +213,9 @@ TEST_CASE("nobody waits for a worker that is silent or left, and it may come bac
   Fixture f(options);
   f.push(0, 0, 1, kStart + 50ms);
   f.push(1, 0, 1, kStart + 60ms);
-  CHECK(f.server.next_forgetting() == kStart + 100ms);
-  CHECK(f.server.forget(kStart + 99ms).empty());
-  const auto words = f.server.forget(kStart + 100ms);
+  CHECK(f.server.next_silence_deadline() == kStart + 100ms);
+  CHECK(f.server.drop_silent_workers(kStart + 99ms).empty());
+  const auto words = f.server.drop_silent_workers(kStart + 100ms);
   REQUIRE(words.size() == 1);
   CHECK(words[0].starts_with("worker 2 was silent for 100 ms"));
   CHECK(f.server.version() == 1); // of the two that were here
@@ -226,7 +226,7 @@ TEST_CASE("nobody waits for a worker that is silent or left, and it may come bac
   CHECK(f.server.version() == 2);
   f.server.suspend_participation(0, Fixture::session(0), f.steps[0],
                                  kStart); // who rests says so, too
-  CHECK(f.server.forget(kStart + 230ms).size() == 2);
+  CHECK(f.server.drop_silent_workers(kStart + 230ms).size() == 2);
 }
 
 TEST_CASE("the slow one that is left at the end of a run neither waits nor makes versions alone") {
@@ -241,7 +241,7 @@ TEST_CASE("the slow one that is left at the end of a run neither waits nor makes
         CHECK(f.push(2, version).outcome == Outcome::dropped); // late
     }
     f.server.suspend_participation(0, Fixture::session(0), f.steps[0], kStart);
-    CHECK(f.server.heard(0, Fixture::session(0), kStart)); // a late sign of life
+    CHECK(f.server.heartbeat(0, Fixture::session(0), kStart)); // a late sign of life
     if (run == 1) { // it is counted before the last of the others rests
       CHECK(f.push(2, version).outcome == Outcome::counted);
       CHECK_FALSE(f.server.pull(2, version + 1).ready);
@@ -267,8 +267,8 @@ TEST_CASE("who has yet to come is waited for until join_timeout") {
   ParameterServer server(options, kStart);
   server.begin(sgd_slice(), torch::zeros({2}));
   server.join(0, 1, kStart + 400ms);
-  CHECK(server.forget(kStart + 499ms).empty());
-  CHECK(server.forget(kStart + 500ms).size() == 1);
+  CHECK(server.drop_silent_workers(kStart + 499ms).empty());
+  CHECK(server.drop_silent_workers(kStart + 500ms).size() == 1);
 }
 
 TEST_CASE("a process that takes a worker's place is believed, the old one is refused") {
@@ -373,12 +373,12 @@ TEST_CASE("after a restart nobody waits for a worker that had its step answered 
   restored.restore(snapshot);
   // Version 2 had been made, worker 0 has it, and is busy with another optimizer.
   CHECK(restored.push(lost, kStart).outcome == Outcome::counted);
-  restored.has(0, Fixture::session(1), 2, 2); // somebody else
-  restored.has(0, Fixture::session(0), 1, 1); // it will come
-  restored.has(0, Fixture::session(0), 0, 2); // overtaken
-  restored.has(7, Fixture::session(0), 2, 2);
+  restored.set_worker_version(0, Fixture::session(1), 2, 2); // somebody else
+  restored.set_worker_version(0, Fixture::session(0), 1, 1); // it will come
+  restored.set_worker_version(0, Fixture::session(0), 0, 2); // overtaken
+  restored.set_worker_version(7, Fixture::session(0), 2, 2);
   CHECK_FALSE(restored.pull(1, 2).ready);
-  restored.has(0, Fixture::session(0), 2, 2);
+  restored.set_worker_version(0, Fixture::session(0), 2, 2);
   CHECK(restored.version() == 2);
   CHECK(restored.pull(1, 2).ready);
   // From here on both are waited for again.
@@ -393,7 +393,7 @@ TEST_CASE("a server that has restarted learns who rests, and who is behind them"
   server.begin(f.server.slice(), torch::zeros({2}), 400);
   for (const int worker : {0, 2}) {
     REQUIRE(server.join(worker, Fixture::session(worker), kStart, 409) == "");
-    server.has(worker, Fixture::session(worker), 408, 408);
+    server.set_worker_version(worker, Fixture::session(worker), 408, 408);
   }
   REQUIRE(server.join(1, Fixture::session(1), kStart, 382) == "");
   for (const int worker : {0, 2})
@@ -428,11 +428,11 @@ TEST_CASE("synchronous gradients on newer parameters than a restarted server's c
   };
   f.steps = {50, 50};
   CHECK(push(0, 50) == Outcome::counted);
-  restored.has(1, Fixture::session(1), 50, 50); // on its way
+  restored.set_worker_version(1, Fixture::session(1), 50, 50); // on its way
   CHECK(restored.version() == 0);
   CHECK(push(1, 50) == Outcome::applied);
-  restored.given(0);
-  restored.given(1);
+  restored.parameters_sent(0);
+  restored.parameters_sent(1);
   CHECK(push(1, 1) == Outcome::counted);
   CHECK(push(0, 1) == Outcome::applied);
   CHECK(restored.version() == 2);

@@ -188,7 +188,7 @@ TEST_CASE("a worker that falls silent is not waited for") {
   });
   CHECK(errors == Clean(2));
   CHECK(host.version() == 30);
-  CHECK(host.server_counters().forgotten == 1);
+  CHECK(host.server_counters().lost_workers == 1);
 }
 
 TEST_CASE("a server that is not there, or whose workers do not come, is named at the deadline") {

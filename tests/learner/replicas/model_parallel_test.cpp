@@ -20,8 +20,8 @@ at::Tensor weight_of(std::uint64_t seed) {
 }
 
 // [pipeline]
-/// Two layers, each on a logical device of its own: the rows go through in micro-batches, so that
-/// the first device works on the next while the second works on this one.
+/// Two layers, each on a logical device of its own: the fixed_rows go through in micro-batches, so
+/// that the first device works on the next while the second works on this one.
 class Pipeline {
 public:
   Pipeline(ReplicaContext& context, int micro_batches)
@@ -93,7 +93,7 @@ private:
   std::unique_ptr<WrappedOptimizer> optimizer_;
 };
 
-Input rows(const InputContext& context) {
+Input fixed_rows(const InputContext& context) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(4);
   const auto all = torch::randn({kRows, kWidth}, generator, at::kDouble);
   const auto mine =
@@ -114,7 +114,7 @@ std::shared_ptr<Model> trained(int replicas, int devices, const Make& make) {
       first = made;
     return made;
   });
-  const auto input = replicator.input(rows);
+  const auto input = replicator.input(fixed_rows);
   for (int step = 0; step < 20; ++step)
     replicator.step(*input, [&](ReplicaContext& context, const TensorMap& batch) {
       return models.of(context).step(batch);

@@ -12,7 +12,7 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kGlobalBatch = 24;
+constexpr std::int64_t kLineBatch = 24;
 constexpr int kSteps = 200;
 
 /// Fits y = 3 x0 - 2 x1 and knows nothing of strategies.
@@ -38,12 +38,12 @@ private:
   std::unique_ptr<WrappedOptimizer> optimizer_;
 };
 
-Input rows(const InputContext& context) {
-  const auto mine = context.per_replica_batch_size(kGlobalBatch);
-  const int parts = static_cast<int>(kGlobalBatch / mine);
+Input line_rows(const InputContext& context) {
+  const auto mine = context.per_replica_batch_size(kLineBatch);
+  const int parts = static_cast<int>(kLineBatch / mine);
   return [=, step = 0]() mutable {
-    const auto x = torch::sin(torch::arange(kGlobalBatch * 2, at::kDouble) * 1.7 + ++step)
-                       .view({kGlobalBatch, 2});
+    const auto x =
+        torch::sin(torch::arange(kLineBatch * 2, at::kDouble) * 1.7 + ++step).view({kLineBatch, 2});
     return part_of_batch({{"x", x}}, context.input_pipeline_id % parts, parts);
   };
 }
@@ -53,7 +53,7 @@ std::vector<at::Tensor> trained(const std::string& strategy) {
   Replicator replicator(make_strategy(parse_strategy(strategy)));
   const auto lines = replicator.build<Line>(
       [](ReplicaContext& context) { return std::make_shared<Line>(context); });
-  const auto input = replicator.input(rows);
+  const auto input = replicator.input(line_rows);
   replicator.call([&](ReplicaContext& context) {
     for (int step = 0; step < kSteps; ++step)
       lines.of(context).step(input->next(context));

@@ -82,7 +82,7 @@ std::string refusal(const ClassifierConfig& config, const ClassifierSpec& spec) 
 
 } // namespace
 
-TEST_CASE("2 and 3 replicas on their parts of the batch learn as one on the whole") {
+TEST_CASE("a classifier: 2 and 3 replicas on their parts of the batch learn as one on the whole") {
   for (const auto* optimizer : {"sgd", "rmsprop", "adamw"}) {
     auto config = config_of("resnet20");
     config.optimizer = optimizer;

@@ -17,8 +17,8 @@
 namespace troupe::learner {
 namespace {
 
-constexpr std::int64_t kBatch = 6; // global rows of one critic step
-constexpr std::int64_t kClasses = 2;
+constexpr std::int64_t kCriticRows = 6; // global rows of one critic step
+constexpr std::int64_t kShades = 2;
 
 SnganConfig small_config() {
   SnganConfig config;
@@ -26,31 +26,33 @@ SnganConfig small_config() {
   config.generator_channels = 4;
   config.critic_channels = 4;
   config.critic_steps = 2;
-  config.batch_size = kBatch;
+  config.batch_size = kCriticRows;
   config.decay_steps = 10;
   config.precision = "float64";
   return config;
 }
 
 SnganSpec small_spec() {
-  return {.classes = kClasses, .size = 32};
+  return {.classes = kShades, .size = 32};
 }
 
-/// Dark and bright pictures with some noise: the class says which.
-TensorMap pictures(std::int64_t rows, std::uint64_t seed) {
+/// Dark and bright shaded_pictures with some noise: the class says which.
+TensorMap shaded_pictures(std::int64_t rows, std::uint64_t seed) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  const auto label = torch::randint(0, kClasses, {rows}, generator, at::kLong);
+  const auto label = torch::randint(0, kShades, {rows}, generator, at::kLong);
   const auto noise = torch::randint(0, 40, {rows, 3, 32, 32}, generator, at::kLong);
   return {{"picture", (noise + 20 + label.view({rows, 1, 1, 1}) * 180).to(at::kByte)},
           {"label", label}};
 }
 
-struct Alone {
-  explicit Alone(const SnganConfig& config, std::uint64_t seed = 1)
+struct AloneGan {
+  explicit AloneGan(const SnganConfig& config, std::uint64_t seed = 1)
       : context(nullptr, seed), gan(make_sngan(config, small_spec())) {
     gan->build(context);
   }
-  Metrics step(std::uint64_t number) { return gan->step_fn(context, pictures(2 * kBatch, number)); }
+  Metrics step(std::uint64_t number) {
+    return gan->step_fn(context, shaded_pictures(2 * kCriticRows, number));
+  }
   ReplicaContext context;
   std::unique_ptr<Sngan> gan;
 };
@@ -184,7 +186,8 @@ TEST_CASE("tapered networks of 32 pixels have twice the channels at half the siz
 
 TEST_CASE("both optimizers go by the strategy's rule") {
   auto spec = small_spec();
-  spec.input = shared_batches([](std::uint64_t step) { return pictures(2 * kBatch, step); });
+  spec.input =
+      shared_batches([](std::uint64_t step) { return shaded_pictures(2 * kCriticRows, step); });
   for (const auto* strategy : {"central_storage replicas=2", "parameter_server replicas=2",
                                "backup_workers replicas=3", "local_sgd replicas=2 local_steps=2"}) {
     CAPTURE(strategy);
@@ -201,9 +204,10 @@ TEST_CASE("both optimizers go by the strategy's rule") {
   }
 }
 
-TEST_CASE("2 and 3 replicas on their parts of the batch learn as one on the whole") {
+TEST_CASE("a GAN: 2 and 3 replicas on their parts of the batch learn as one on the whole") {
   auto spec = small_spec();
-  spec.input = shared_batches([](std::uint64_t step) { return pictures(2 * kBatch, step); });
+  spec.input =
+      shared_batches([](std::uint64_t step) { return shaded_pictures(2 * kCriticRows, step); });
   const auto train = [&](int replicas) {
     Replicas run([&] { return make_sngan(small_config(), spec); }, replicas, {.seed = 13});
     const auto metrics = run.run(3)[0].last;
@@ -222,7 +226,7 @@ TEST_CASE("2 and 3 replicas on their parts of the batch learn as one on the whol
 TEST_CASE("a run saved and resumed goes on with the same bits") {
   auto config = small_config();
   config.precision = "float32";
-  Alone whole(config), first(config), second(config);
+  AloneGan whole(config), first(config), second(config);
   Metrics expected, resumed;
   for (std::uint64_t step = 0; step < 4; ++step)
     expected = whole.step(step);
@@ -238,8 +242,8 @@ TEST_CASE("a run saved and resumed goes on with the same bits") {
 }
 
 TEST_CASE("each step function changes its own network's weights alone") {
-  Alone alone(small_config());
-  const auto batch = pictures(kBatch, 1);
+  AloneGan alone(small_config());
+  const auto batch = shaded_pictures(kCriticRows, 1);
   auto before = copy_of(alone.gan->parameters());
   alone.gan->critic_step(alone.context, batch);
   const auto weights_of = [](const TensorMap& state, const std::string& prefix) {
@@ -257,7 +261,7 @@ TEST_CASE("each step function changes its own network's weights alone") {
   CHECK(unchanged("generator."));
   CHECK_FALSE(unchanged("critic."));
   before = copy_of(alone.gan->parameters());
-  alone.gan->generator_step(alone.context, kBatch);
+  alone.gan->generator_step(alone.context, kCriticRows);
   CHECK_FALSE(unchanged("generator."));
   CHECK(unchanged("critic."));
 }
@@ -270,10 +274,10 @@ TEST_CASE("it learns which class is dark and which is bright") {
   config.critic_steps = 1;
   config.decay_steps = 0;
   config.average_decay = 0.9;
-  Alone alone(config);
+  AloneGan alone(config);
   Metrics metrics;
   for (std::uint64_t step = 0; step < 60; ++step)
-    metrics = alone.gan->step_fn(alone.context, pictures(16, step));
+    metrics = alone.gan->step_fn(alone.context, shaded_pictures(16, step));
   for (const char* name : {"critic_loss", "critic_real", "critic_fake", "generator_loss"})
     CHECK(std::isfinite(metrics.at(name)));
   const auto draw = [&](std::uint64_t seed) {
@@ -290,11 +294,11 @@ TEST_CASE("it learns which class is dark and which is bright") {
   CHECK(bright.mean().item<double>() - dark.mean().item<double>() > 60);
 }
 
-TEST_CASE("samples are measured against real pictures, alike on any number of replicas") {
+TEST_CASE("samples are measured against real shaded_pictures, alike on any number of replicas") {
   auto config = small_config();
   config.evaluation_samples = 120; // three portions, the last of them smaller
   auto spec = small_spec();
-  spec.real = std::make_shared<TensorDataset>(pictures(31, 5));
+  spec.real = std::make_shared<TensorDataset>(shaded_pictures(31, 5));
   spec.describe = [](const at::Tensor& seen) -> TensorMap {
     const auto colours = seen.to(at::kDouble).mean({2, 3}) / 255;
     return {{"features", colours}, {"logits", colours * 9}};
@@ -321,7 +325,7 @@ TEST_CASE("samples are measured against real pictures, alike on any number of re
   for (const int replicas : {2, 3})
     for (const auto& [name, value] : evaluate(replicas))
       CHECK(value == doctest::Approx(expected.at(name)).epsilon(1e-6));
-  // The real pictures are at no distance from themselves.
+  // The real shaded_pictures are at no distance from themselves.
   ReplicaContext alone(nullptr);
   const auto real = statistics_of(alone, *spec.real, 7, spec.describe);
   CHECK(real.rows() == 31);
@@ -357,12 +361,12 @@ TEST_CASE("what cannot be meant is refused by field, value and rule") {
   CHECK(of([](auto&, auto& s) { s.size = 48; }) == "size 48 must be 32, 64 or 128 pixels");
   CHECK(of([](auto& c, auto&) { c.critic_steps = 0; }) == "critic_steps 0 must be at least 1");
   CHECK(of([](auto& c, auto&) { c.beta2 = 1; }) == "beta2 1 must lie in [0, 1)");
-  Alone alone(small_config());
+  AloneGan alone(small_config());
   CHECK_THROWS_WITH_AS(
-      alone.gan->step_fn(alone.context, pictures(5, 1)),
+      alone.gan->step_fn(alone.context, shaded_pictures(5, 1)),
       "the batch has 5 rows; it must be 2 (critic_steps) times as many as one critic step takes",
       std::invalid_argument);
-  auto rows = pictures(4, 1);
+  auto rows = shaded_pictures(4, 1);
   rows["picture"] = torch::full({4, 3, 32, 32}, NAN);
   CHECK_THROWS_WITH_AS(
       alone.gan->step_fn(alone.context, rows),

@@ -6,18 +6,15 @@
 #include "env/wire/socket.hpp"
 #include "replay/replay.pb.h"
 #include "replay/service/shard_host.hpp"
+#include "tests/replay/service/service_tests.hpp"
 
-// A client by replay/service/PROTOCOL.md alone: bytes and Protobuf messages, none of ours' code.
+// A client by replay/service/PROTOCOL.md alone: bytes and Protobuf messages, none of our code.
 namespace troupe::replay {
 namespace {
 
 using env::wire::Frame;
 using env::wire::Message;
 using env::wire::Socket;
-
-Deadline soon() {
-  return std::chrono::steady_clock::now() + std::chrono::seconds(20);
-}
 
 const Signature kStored{.columns = {{"pixels", env::ElementType::uint8, {2, 3}},
                                     {"reward", env::ElementType::float32, {}}},

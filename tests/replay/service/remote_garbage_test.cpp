@@ -14,6 +14,7 @@
 #include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
 #include "replay/service/wire_format.hpp"
+#include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
 namespace troupe::replay {
@@ -26,19 +27,15 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr TableConfig kFree{.max_items = 2000, .limiter = {.min_items = 1, .error_buffer = 1e9}};
+constexpr TableConfig kSmall{.max_items = 2000, .limiter = {.min_items = 1, .error_buffer = 1e9}};
 constexpr std::size_t kMostFrame = std::size_t{1} << 20;
-
-Deadline soon() {
-  return Clock::now() + seconds(60);
-}
 
 /// A port with two tables: strangers write to the one what they like, a client uses the other.
 struct Port {
   Port()
       : host(context,
-             {{.name = "good", .config = kFree, .signature = pixel_spec(3, 3), .seed = 1},
-              {.name = "other", .config = kFree, .signature = pixel_spec(2, 2), .seed = 2}},
+             {{.name = "good", .config = kSmall, .signature = pixel_spec(3, 3), .seed = 1},
+              {.name = "other", .config = kSmall, .signature = pixel_spec(2, 2), .seed = 2}},
              {.server = {.max_frame_bytes = kMostFrame}, .report_after = seconds(3600)}) {}
   env::wire::Context context;
   ShardHost host;

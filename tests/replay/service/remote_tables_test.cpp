@@ -6,6 +6,7 @@
 #include "replay/chunks/insertion_split.hpp"
 #include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
+#include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/windows.hpp"
 
 namespace troupe::replay {
@@ -15,12 +16,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Deadline soon() {
-  return Clock::now() + seconds(20);
-}
-
-constexpr TableConfig kFree{.max_items = 100000,
-                            .limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 1}};
+constexpr TableConfig kMinimumSize{
+    .max_items = 100000, .limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 1}};
 const Signature kOther{.columns = {{"state", env::ElementType::float32, {2}}}, .items = "steps"};
 
 /// Every row that the item shows holds what its number says.
@@ -59,7 +56,7 @@ TEST_CASE("sequences of any length come as columns, in one part or in many, shar
       CAPTURE(shared);
       CAPTURE(part_bytes);
       env::wire::Context context;
-      ShardHost host(context, kFree, kSignature, 4);
+      ShardHost host(context, kMinimumSize, kSignature, 4);
       ShardClientOptions options{.part_bytes = part_bytes};
       if (!shared)
         options.shared_memory.reset();
@@ -131,7 +128,8 @@ TEST_CASE("an owner that does not tell its configuration has a signature neverth
 
 TEST_CASE("several tables behind one port are told apart by name") {
   env::wire::Context context;
-  ShardHost host(context, {{"windows", kFree, kSignature, 1}, {"states", kFree, kOther, 2}});
+  ShardHost host(context,
+                 {{"windows", kMinimumSize, kSignature, 1}, {"states", kMinimumSize, kOther, 2}});
   CHECK_THROWS_WITH_AS(ShardClient::connect(context, host.endpoint(), soon()),
                        doctest::Contains("name one of \"windows\", \"states\""),
                        std::invalid_argument);
@@ -178,7 +176,8 @@ TEST_CASE("two tables share a writer's rows: sent once, and held once") {
   for (const bool lost : {false, true}) { // lost: the first table's insertion never arrives
     CAPTURE(lost);
     env::wire::Context context;
-    ShardHost host(context, {{"short", kFree, kSignature, 1}, {"long", kFree, kSignature, 2}});
+    ShardHost host(context,
+                   {{"short", kMinimumSize, kSignature, 1}, {"long", kMinimumSize, kSignature, 2}});
     ShardClient client(context, host.endpoint(), kSignature,
                        {.ping_interval = milliseconds(20), .table = "short"});
     WindowSource source(1, 16, 25, 3);
@@ -244,8 +243,9 @@ TEST_CASE("tables of one port need names of their own, and items a part") {
   env::wire::Context context;
   const auto serve = [&](std::vector<HostedTable> tables) { ShardHost(context, tables); };
   CHECK_THROWS_AS(serve({}), std::invalid_argument);
-  CHECK_THROWS_AS(serve({{"a", kFree, kOther, 1}, {"a", kFree, kOther, 1}}), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(serve({{"a", kFree, kOther, 1}, {"", kFree, kOther, 1}}),
+  CHECK_THROWS_AS(serve({{"a", kMinimumSize, kOther, 1}, {"a", kMinimumSize, kOther, 1}}),
+                  std::invalid_argument);
+  CHECK_THROWS_WITH_AS(serve({{"a", kMinimumSize, kOther, 1}, {"", kMinimumSize, kOther, 1}}),
                        doctest::Contains("needs a different name"), std::invalid_argument);
   WindowSource source(1, 16, 25, 3);
   const InsertionPtr all = whole_windows(source, 2);

@@ -7,6 +7,7 @@
 
 #include "env/wire/socket.hpp"
 #include "replay/service/shard_host.hpp"
+#include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
 namespace troupe::replay {
@@ -16,15 +17,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Deadline in(milliseconds time) {
-  return Clock::now() + time;
-}
-
 ShardHostOptions at(const std::string& endpoint) {
   return {.server = {.endpoint = endpoint}};
 }
-
-constexpr TableConfig kFree{.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}};
 
 TEST_CASE("what one process inserts another samples, bit for bit") {
   const TransitionSpec spec = pixel_spec(3, 3);

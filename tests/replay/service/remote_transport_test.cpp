@@ -3,6 +3,7 @@
 #include "env/wire/deployment_keys.hpp"
 #include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
+#include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
 namespace troupe::replay {
@@ -10,12 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
-
-Deadline soon() {
-  return Clock::now() + seconds(20);
-}
-
-constexpr TableConfig kFree{.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}};
 
 /// Writes and samples until `done`, checking every row; gives the number of batches.
 template <typename Done>

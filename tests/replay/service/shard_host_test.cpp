@@ -6,6 +6,7 @@
 
 #include "replay/service/shard_client.hpp"
 #include "replay/service/stall_watch.hpp"
+#include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
 namespace troupe::replay {
@@ -14,10 +15,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-Deadline soon() {
-  return Clock::now() + seconds(20);
-}
 
 TEST_CASE("a stall is told after so long without progress and again after as long") {
   const auto at = [](int ms) { return StallWatch::Time(milliseconds(ms)); };

@@ -9,6 +9,7 @@
 #include "replay/service/rendezvous.hpp"
 #include "replay/service/shard_host.hpp"
 #include "replay/table/importance.hpp"
+#include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/table/set_priority.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
@@ -19,14 +20,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr TableConfig kFree{.max_items = 100000, .limiter = {.min_items = 1, .error_buffer = 1e6}};
 const TableConfig kPrioritized{.max_items = 100000,
                                .sampler = {.kind = SelectorKind::prioritized, .exponent = 0.7},
                                .limiter = {.kind = RateLimiterKind::minimum_size}};
-
-Deadline in(milliseconds time) {
-  return Clock::now() + time;
-}
 
 /// Shards in this process, each with a context of its own: ending it frees the port, as the end of
 /// a process does.

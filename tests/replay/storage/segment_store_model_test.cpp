@@ -11,22 +11,12 @@
 #include "replay/storage/checkpoint_writer.hpp"
 #include "replay/storage/segment_store.hpp"
 #include "replay/storage/storage_error.hpp"
-#include "tests/replay/storage/storage_folder.hpp"
+#include "tests/replay/storage/stored_blobs.hpp"
 
 namespace troupe::replay {
 namespace {
 
 namespace fs = std::filesystem;
-using Bytes = std::vector<std::byte>;
-
-constexpr std::uint64_t kHead = SegmentFile::kHeadBytes;
-constexpr std::uint64_t kRecord = SegmentFile::kRecordBytes;
-
-Bytes read_all(const SegmentStore& store, const BlobRef& ref) {
-  Bytes bytes(ref.size());
-  store.read(ref, bytes);
-  return bytes;
-}
 
 /// Obviously right: everything in memory. Does the same to a store and compares.
 class Model {

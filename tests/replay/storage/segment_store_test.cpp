@@ -15,22 +15,12 @@
 #include <doctest/doctest.h>
 
 #include "replay/storage/storage_error.hpp"
-#include "tests/replay/storage/storage_folder.hpp"
+#include "tests/replay/storage/stored_blobs.hpp"
 
 namespace troupe::replay {
 namespace {
 
 namespace fs = std::filesystem;
-using Bytes = std::vector<std::byte>;
-
-constexpr std::uint64_t kHead = SegmentFile::kHeadBytes;
-constexpr std::uint64_t kRecord = SegmentFile::kRecordBytes;
-
-Bytes read_all(const SegmentStore& store, const BlobRef& ref) {
-  Bytes bytes(ref.size());
-  store.read(ref, bytes);
-  return bytes;
-}
 
 TEST_CASE("a folder of blobs shows no file and what is written is counted") {
   const StorageFolder folder;

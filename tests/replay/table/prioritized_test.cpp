@@ -14,12 +14,12 @@
 namespace troupe::replay {
 namespace {
 
-constexpr SelectorKind kAll[] = {SelectorKind::uniform,  SelectorKind::prioritized,
-                                 SelectorKind::fifo,     SelectorKind::lifo,
-                                 SelectorKind::min_heap, SelectorKind::max_heap};
+constexpr SelectorKind kKinds[] = {SelectorKind::uniform,  SelectorKind::prioritized,
+                                   SelectorKind::fifo,     SelectorKind::lifo,
+                                   SelectorKind::min_heap, SelectorKind::max_heap};
 
-struct Source {
-  explicit Source(const TransitionSpec& spec = pixel_spec(2, 2))
+struct PrioritySource {
+  explicit PrioritySource(const TransitionSpec& spec = pixel_spec(2, 2))
       : writer(transition_writer(spec, 1, 12)), player(spec, 5) {}
   Insertion next(std::int64_t least, std::mt19937_64& random) {
     while (writer.pending_items() < least)
@@ -34,7 +34,7 @@ struct Source {
 };
 
 /// A table in words: its items by key.
-struct Model {
+struct TableModel {
   struct Entry {
     double priority = 0;
     std::int64_t times = 0;
@@ -84,7 +84,7 @@ struct Model {
 };
 
 /// Compares which keys are there; forgets in the model what the remover may have taken.
-void follow_removals(const Table& table, Model& model, std::size_t removals) {
+void follow_removals(const Table& table, TableModel& model, std::size_t removals) {
   for (std::size_t i = 0; i < removals; ++i) {
     bool found = false;
     for (const auto& [key, probability] : model.choices(model.config.remover))
@@ -99,20 +99,20 @@ void follow_removals(const Table& table, Model& model, std::size_t removals) {
 
 TEST_CASE("every sampler with every remover does what the slow model allows") {
   std::mt19937_64 random(7);
-  for (const SelectorKind sampler : kAll)
-    for (const SelectorKind remover : kAll)
+  for (const SelectorKind sampler : kKinds)
+    for (const SelectorKind remover : kKinds)
       for (const std::int64_t times : {0, 3}) {
         CAPTURE(std::string(selector_name(sampler)));
         CAPTURE(std::string(selector_name(remover)));
         CAPTURE(times);
-        Source source;
+        PrioritySource source;
         const TableConfig config{.max_items = 40,
                                  .sampler = {.kind = sampler, .exponent = 0.8},
                                  .remover = {.kind = remover, .exponent = 1.5},
                                  .max_times_sampled = times,
                                  .limiter = {.kind = RateLimiterKind::minimum_size}};
         const bool counts = uses_priorities(sampler) || uses_priorities(remover);
-        Model model{.config = config, .items = {}};
+        TableModel model{.config = config, .items = {}};
         Table table(config, pixel_spec(2, 2), 3);
         std::uint64_t next_key = 0;
         std::vector<Item> items;
@@ -138,7 +138,7 @@ TEST_CASE("every sampler with every remover does what the slow model allows") {
             REQUIRE_EQ(items.size(), 1);
             const auto allowed = model.choices(config.sampler);
             REQUIRE(allowed.contains(items[0].key));
-            Model::Entry& entry = model.items.at(items[0].key);
+            TableModel::Entry& entry = model.items.at(items[0].key);
             ++entry.times;
             CHECK_EQ(items[0].probability, doctest::Approx(allowed.at(items[0].key)));
             CHECK_EQ(items[0].priority, entry.priority);
@@ -164,78 +164,13 @@ TEST_CASE("every sampler with every remover does what the slow model allows") {
 TEST_CASE("a loaded table with any selectors continues exactly and saves to the same bytes") {
   const TemporaryFolder folder;
   std::mt19937_64 random(7);
-  for (const SelectorKind sampler : kAll)
-    for (const SelectorKind remover : kAll)
-      for (const std::int64_t times : {0, 3}) {
-        CAPTURE(std::string(selector_name(sampler)));
-        CAPTURE(std::string(selector_name(remover)));
-        CAPTURE(times);
-        Source source;
-        const TableConfig config{.max_items = 40,
-                                 .sampler = {.kind = sampler, .exponent = 0.8},
-                                 .remover = {.kind = remover, .exponent = 1.5},
-                                 .max_times_sampled = times,
-                                 .limiter = {.kind = RateLimiterKind::minimum_size}};
-        const bool counts = uses_priorities(sampler) || uses_priorities(remover);
-        Model model{.config = config, .items = {}};
-        Table table(config, pixel_spec(2, 2), 3);
-        std::uint64_t next_key = 0;
-        std::vector<Item> items;
-        for (int step = 0; step < 400; ++step) {
-          const auto choice = random() % 4;
-          if (model.items.empty() || choice == 0) {
-            Insertion made = source.next(1, random);
-            made.items.resize(1);
-            const std::size_t removals = model.items.size() == 40 ? 1 : 0;
-            table.insert(made);
-            follow_removals(table, model, removals);
-            model.items[next_key++] = {counts ? made.items[0].priority : 1, 0};
-          } else if (choice == 1) {
-            auto at = model.items.begin();
-            std::advance(at, random() % model.items.size());
-            const std::uint64_t keys[] = {at->first, next_key + 5};
-            const double priorities[] = {static_cast<double>(random() % 4), 1};
-            table.update_priorities(keys, priorities);
-            if (counts)
-              at->second.priority = priorities[0];
-          } else {
-            table.sample(1, items);
-            REQUIRE_EQ(items.size(), 1);
-            const auto allowed = model.choices(config.sampler);
-            REQUIRE(allowed.contains(items[0].key));
-            Model::Entry& entry = model.items.at(items[0].key);
-            ++entry.times;
-            CHECK_EQ(items[0].probability, doctest::Approx(allowed.at(items[0].key)));
-            CHECK_EQ(items[0].priority, entry.priority);
-            CHECK_EQ(items[0].times_sampled, entry.times);
-            CHECK_EQ(items[0].table_items, model.items.size());
-            if (entry.times == times)
-              model.items.erase(items[0].key);
-          }
-          REQUIRE_EQ(table.stats().items, std::ssize(model.items));
-          for (const auto& [key, entry] : model.items)
-            REQUIRE(table.contains(key));
-        }
-        while (table.stats().items < 40)
-          table.insert(source.next(1, random));
-        table.sample(times == 0 ? 100 : 30, items);
-        Batch batch(pixel_spec(2, 2), std::ssize(items));
-        gather(pixel_spec(2, 2), items, batch.view(), 0);
-        for (std::size_t row = 0; row < batch.rows; ++row)
-          source.player.check_row(batch, row); // chunks are those of their items still
-      }
-}
-
-TEST_CASE("a loaded table with any selectors continues exactly and saves to the same bytes") {
-  const TemporaryFolder folder;
-  std::mt19937_64 random(7);
-  for (const SelectorKind sampler : kAll)
-    for (const SelectorKind remover : kAll)
+  for (const SelectorKind sampler : kKinds)
+    for (const SelectorKind remover : kKinds)
       for (const std::int64_t times : {0, 4}) {
         CAPTURE(std::string(selector_name(sampler)));
         CAPTURE(std::string(selector_name(remover)));
         CAPTURE(times);
-        Source source;
+        PrioritySource source;
         const TableConfig config{.max_items = 1500,
                                  .sampler = {.kind = sampler, .exponent = 0.8},
                                  .remover = {.kind = remover},
@@ -285,7 +220,7 @@ TEST_CASE(
   const TemporaryFolder folder;
   const std::string path = (folder / "table").string();
   std::mt19937_64 random(7);
-  Source source;
+  PrioritySource source;
   TableConfig config{.max_items = 500,
                      .sampler = {.kind = SelectorKind::prioritized, .exponent = 0.6},
                      .limiter = {.error_buffer = 1e9}};
@@ -326,7 +261,7 @@ TEST_CASE(
 
 TEST_CASE("new items enter with the greatest priority so far") {
   std::mt19937_64 random(7);
-  Source source;
+  PrioritySource source;
   Table table({.sampler = {.kind = SelectorKind::prioritized}, .insert_at_maximum = true},
               pixel_spec(2, 2), 3);
   table.insert(source.next(4, random));
@@ -341,7 +276,7 @@ TEST_CASE("new items enter with the greatest priority so far") {
 
 TEST_CASE("wrong priorities are refused whole, late ones are counted") {
   std::mt19937_64 random(7);
-  Source source;
+  PrioritySource source;
   Table table({.max_items = 10, .sampler = {.kind = SelectorKind::prioritized}}, pixel_spec(2, 2),
               3);
   table.insert(source.next(20, random));

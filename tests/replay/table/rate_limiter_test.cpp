@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "replay/table/shard.hpp"
-#include "tests/replay/writers/episodes.hpp"
+#include "tests/replay/table/transition_source.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -70,18 +70,6 @@ TEST_CASE("each kind decides by its definition, after any inserts and samples") 
     }
 }
 
-struct Source {
-  explicit Source(std::uint64_t id = 1) : writer(transition_writer(spec, id)), player(spec, 1) {}
-  InsertionPtr next() {
-    while (writer.pending_items() < 1)
-      player.step(writer);
-    return writer.take();
-  }
-  TransitionSpec spec = state_spec(1, 2);
-  Writer writer;
-  Player player;
-};
-
 TableConfig queue_of(std::int64_t items, bool stack = false) {
   const SelectorKind kind = stack ? SelectorKind::lifo : SelectorKind::fifo;
   return {.max_items = 1000,
@@ -95,7 +83,7 @@ TableConfig queue_of(std::int64_t items, bool stack = false) {
 TEST_CASE("a queue gives each item once and the oldest first, a stack the newest, and both wait") {
   for (const bool stack : {false, true}) {
     CAPTURE(stack);
-    Source source;
+    TransitionSource source;
     Shard shard(queue_of(3, stack), source.spec, 1);
     std::mt19937_64 random(2);
     std::vector<std::uint64_t> model; // keys held
@@ -131,7 +119,7 @@ TEST_CASE("a queue gives each item once and the oldest first, a stack the newest
 }
 
 TEST_CASE("a sample larger than the queue admits insertions until it is served") {
-  Source source;
+  TransitionSource source;
   Shard shard(queue_of(2), source.spec, 1);
   std::size_t got = 0;
   shard.sample(10, [&](const std::vector<Item>& items) { got = items.size(); });
@@ -144,8 +132,8 @@ TEST_CASE("a sample larger than the queue admits insertions until it is served")
 }
 
 TEST_CASE("a request past its deadline is refused with the other waiting requests") {
-  Source source;
-  Source other(7);
+  TransitionSource source;
+  TransitionSource other(state_spec(1, 2), 7);
   Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 2}},
               source.spec, 1);
   const Time start{};
@@ -182,7 +170,7 @@ TEST_CASE("a request past its deadline is refused with the other waiting request
 }
 
 TEST_CASE("a rate limiter replaced at run time serves the requests that it allows") {
-  Source source;
+  TransitionSource source;
   Shard shard({.max_items = 100, .limiter = {.min_items = 50}}, source.spec, 1);
   std::size_t got = 0;
   shard.sample(4, [&](const std::vector<Item>& items) { got = items.size(); });
@@ -203,7 +191,7 @@ TEST_CASE("the rate limiter never blocks both sides, whatever is removed meanwhi
   for (const std::int64_t times : {1, 2, 5})
     for (const SelectorKind remover : {SelectorKind::fifo, SelectorKind::lifo})
       for (const std::int64_t batch : {1, 7, 20}) {
-        Source source;
+        TransitionSource source;
         Shard shard({.max_items = 30,
                      .remover = {.kind = remover},
                      .max_times_sampled = times,
@@ -230,7 +218,7 @@ TEST_CASE("the rate limiter never blocks both sides, whatever is removed meanwhi
 
 TEST_CASE("items that expire by use never leave the table empty, and a bypassed limiter serves any "
           "sample") {
-  Source source;
+  TransitionSource source;
   Shard shard({.max_items = 100,
                .max_times_sampled = 2,
                .limiter = {.samples_per_insert = 2, .error_buffer = 1e6}},

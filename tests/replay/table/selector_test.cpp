@@ -15,12 +15,12 @@
 namespace troupe::replay {
 namespace {
 
-constexpr SelectorKind kAll[] = {SelectorKind::uniform,  SelectorKind::prioritized,
-                                 SelectorKind::fifo,     SelectorKind::lifo,
-                                 SelectorKind::min_heap, SelectorKind::max_heap};
+constexpr SelectorKind kSelectors[] = {SelectorKind::uniform,  SelectorKind::prioritized,
+                                       SelectorKind::fifo,     SelectorKind::lifo,
+                                       SelectorKind::min_heap, SelectorKind::max_heap};
 
 /// A selector as its header words it: a list in order of insertion, looked through from end to end.
-struct Model {
+struct SelectorModel {
   struct Entry {
     std::uint32_t place;
     double priority;
@@ -70,7 +70,7 @@ struct Model {
 };
 
 /// One random operation on both; priorities are often equal, and often 0.
-void operate(std::mt19937_64& random, Selector& selector, Model& model, std::size_t most) {
+void operate(std::mt19937_64& random, Selector& selector, SelectorModel& model, std::size_t most) {
   const double priority = static_cast<double>(random() % 5) * 0.5;
   const auto choice = random() % 4;
   if (model.entries.empty() || (choice < 2 && model.entries.size() < most)) {
@@ -93,11 +93,11 @@ void operate(std::mt19937_64& random, Selector& selector, Model& model, std::siz
 }
 
 TEST_CASE("each kind chooses as a list that is looked through, after any operations") {
-  for (const SelectorKind kind : kAll) {
+  for (const SelectorKind kind : kSelectors) {
     CAPTURE(selector_name(kind));
     std::mt19937_64 random(3);
     Random draws(5);
-    Model model{.config = {.kind = kind, .exponent = 0.6}, .entries = {}};
+    SelectorModel model{.config = {.kind = kind, .exponent = 0.6}, .entries = {}};
     const auto selector = make_selector(model.config);
     for (int step = 0; step < 20000; ++step) {
       operate(random, *selector, model, 1 + static_cast<std::size_t>(step) / 100);
@@ -108,7 +108,7 @@ TEST_CASE("each kind chooses as a list that is looked through, after any operati
       double total = static_cast<double>(model.entries.size());
       if (kind == SelectorKind::prioritized) {
         total = 0;
-        for (const Model::Entry& e : model.entries)
+        for (const SelectorModel::Entry& e : model.entries)
           total += model.weight(e);
         CHECK_GT(selector->total(), 0); // however little: there is something to choose from
       }
@@ -124,10 +124,10 @@ TEST_CASE("each kind chooses as a list that is looked through, after any operati
 }
 
 TEST_CASE("a selector built again from its order chooses the same from then on") {
-  for (const SelectorKind kind : kAll) {
+  for (const SelectorKind kind : kSelectors) {
     CAPTURE(selector_name(kind));
     std::mt19937_64 random(4);
-    Model model{.config = {.kind = kind, .exponent = 0.7}, .entries = {}};
+    SelectorModel model{.config = {.kind = kind, .exponent = 0.7}, .entries = {}};
     const auto selector = make_selector(model.config);
     for (int step = 0; step < 3000; ++step)
       operate(random, *selector, model, 200);
@@ -141,7 +141,7 @@ TEST_CASE("a selector built again from its order chooses the same from then on")
     Random same(5);
     for (int step = 0; step < 2000; ++step) {
       auto fork = random;
-      Model copy = model;
+      SelectorModel copy = model;
       operate(random, *selector, model, 200);
       operate(fork, *again, copy, 200);
       if (model.entries.empty())
@@ -155,9 +155,9 @@ TEST_CASE("a selector built again from its order chooses the same from then on")
 }
 
 TEST_CASE("many choices at once are those that would be made one by one") {
-  for (const SelectorKind kind : kAll) {
+  for (const SelectorKind kind : kSelectors) {
     std::mt19937_64 random(4);
-    Model model{.config = {.kind = kind, .exponent = 0.7}, .entries = {}};
+    SelectorModel model{.config = {.kind = kind, .exponent = 0.7}, .entries = {}};
     const auto selector = make_selector(model.config);
     for (int step = 0; step < 3000; ++step)
       operate(random, *selector, model, 700);
@@ -177,7 +177,7 @@ TEST_CASE("choices are as frequent as their probabilities say") {
       CAPTURE(exponent);
       constexpr std::uint32_t kItems = 300;
       constexpr int kDraws = 600'000;
-      Model model{.config = {.kind = kind, .exponent = exponent}, .entries = {}};
+      SelectorModel model{.config = {.kind = kind, .exponent = exponent}, .entries = {}};
       const auto selector = make_selector(model.config);
       for (std::uint32_t i = 0; i < kItems; ++i) {
         const double priority = 0.2 + static_cast<double>(i % 7);
@@ -266,7 +266,7 @@ TEST_CASE("after ten million operations the sum tree equals a linear scan, bit f
 
 TEST_CASE("invalid priorities are refused with the remedy") {
   const double bad[] = {std::nan(""), -1e-9, std::numeric_limits<double>::infinity(), 2e12};
-  for (const SelectorKind kind : kAll)
+  for (const SelectorKind kind : kSelectors)
     for (const double priority : bad) {
       const auto selector = make_selector({.kind = kind});
       CHECK_THROWS_WITH_AS(selector->insert(0, priority), doctest::Contains("must be 0 to 1e+12"),
@@ -280,7 +280,7 @@ TEST_CASE("invalid priorities are refused with the remedy") {
                        doctest::Contains("exponent is -1"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(selector_named("priorized"), doctest::Contains("uniform, prioritized, fifo"),
                        std::invalid_argument);
-  for (const SelectorKind kind : kAll)
+  for (const SelectorKind kind : kSelectors)
     CHECK_EQ(selector_named(selector_name(kind)), kind);
 }
 

@@ -2,27 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/replay/writers/episodes.hpp"
+#include "tests/replay/table/transition_source.hpp"
 
 namespace troupe::replay {
 namespace {
 
-struct Source {
-  explicit Source(const TransitionSpec& s)
-      : spec(s), writer(transition_writer(s, 1)), player(s, 1) {}
-  InsertionPtr next() {
-    while (writer.pending_items() < 1)
-      player.step(writer);
-    return writer.take();
-  }
-  TransitionSpec spec;
-  Writer writer;
-  Player player;
-};
-
 TEST_CASE(
     "a sample waits for min_items, an insertion for samples, and both come through in order") {
-  Source source(state_spec(1, 2));
+  TransitionSource source;
   Shard shard({.limiter = {.min_items = 4, .samples_per_insert = 1, .error_buffer = 30}},
               source.spec, 1);
   std::vector<int> answered;
@@ -55,7 +42,7 @@ TEST_CASE(
 }
 
 TEST_CASE("full queues refuse, and cancelling answers the waiting requests") {
-  Source source(state_spec(1, 2));
+  TransitionSource source;
   Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1, {.waiting_insertions = 2, .waiting_samples = 2});
   int empty = 0;
@@ -79,7 +66,7 @@ TEST_CASE("full queues refuse, and cancelling answers the waiting requests") {
 }
 
 TEST_CASE("a bypassed rate limiter accepts every insertion but no sample before min_items") {
-  Source source(state_spec(1, 2));
+  TransitionSource source;
   Shard shard({.limiter = {.min_items = 3, .samples_per_insert = 1, .error_buffer = 1}},
               source.spec, 1);
   int accepted = 0;

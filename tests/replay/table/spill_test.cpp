@@ -37,8 +37,8 @@ std::shared_ptr<SegmentStore> store_in(const TemporaryFolder& folder,
 }
 
 /// Two writers of random episodes, and what the rows of batches must be.
-struct Source {
-  Source() {
+struct TwoSources {
+  TwoSources() {
     for (std::uint64_t id = 0; id < 2; ++id) {
       writers.push_back(transition_writer(spec(), id, 8));
       players.emplace_back(spec(), id + 1, static_cast<std::int64_t>(id) * 1'000'000);
@@ -88,7 +88,7 @@ TEST_CASE("a table many times its memory gives the samples of one that has room"
       Table small(config, spec(), 7);
       const auto store = store_in(folder);
       small.spill_to(store);
-      Source source;
+      TwoSources source;
       std::mt19937_64 random(2);
       std::vector<Item> items;
       std::vector<Item> same;
@@ -133,7 +133,7 @@ TEST_CASE("on a full disk the oldest items leave, and all others stay right") {
   const TemporaryFolder folder;
   Table table({.max_items = 100'000, .max_bytes = kMemory}, spec(), 7);
   table.spill_to(store_in(folder, 400'000));
-  Source source;
+  TwoSources source;
   std::uint64_t most = 0;
   for (int i = 0; i < 3000; ++i) {
     table.insert(*source.next());
@@ -156,7 +156,7 @@ TEST_CASE("a table on disk is saved and restored: onto the disk as it lies, or i
   TableConfig config{.max_items = 4000, .max_bytes = kMemory};
   Table table(config, spec(), 7);
   table.spill_to(store_in(folder));
-  Source source;
+  TwoSources source;
   for (int i = 0; i < 1000; ++i)
     table.insert(*source.next());
   save(table, folder / "1");
@@ -198,7 +198,7 @@ TEST_CASE("batches are gathered from the disk beside a table that spills and com
                .compression = Compression::lz4},
               spec(), 7);
   table.spill_to(store_in(folder));
-  Source source;
+  TwoSources source;
   for (int i = 0; i < 500; ++i)
     table.insert(*source.next());
   std::mutex mutex;

@@ -62,7 +62,7 @@ void write_step(Writer& writer, std::int64_t episode, std::int64_t step, bool la
   writer.append_step(last);
 }
 
-void write_episode(Writer& writer, std::int64_t episode, std::int64_t rows) {
+void write_goals(Writer& writer, std::int64_t episode, std::int64_t rows) {
   for (std::int64_t step = 0; step < rows; ++step)
     write_step(writer, episode, step, step + 1 == rows);
 }
@@ -115,7 +115,7 @@ Read read(const HindsightLayout& layout, const Item& item, const Slice& relabell
   return made;
 }
 
-std::vector<HindsightOptions> settings() {
+std::vector<HindsightOptions> hindsight_settings() {
   std::vector<HindsightOptions> all;
   for (const EpisodeEnd end :
        {EpisodeEnd::pad, EpisodeEnd::shorten, EpisodeEnd::shift, EpisodeEnd::drop})
@@ -139,7 +139,7 @@ std::vector<HindsightOptions> settings() {
 }
 
 TEST_CASE("every relabelled item has one goal of its episode and the rewards that go with it") {
-  for (const HindsightOptions& options : settings()) {
+  for (const HindsightOptions& options : hindsight_settings()) {
     CAPTURE(options.items.length);
     CAPTURE(options.items.period);
     CAPTURE(static_cast<int>(options.items.end));
@@ -156,7 +156,7 @@ TEST_CASE("every relabelled item has one goal of its episode and the rewards tha
     std::int64_t named = 0;
     for (std::int64_t episode = 1; episode <= 20; ++episode) {
       lengths.push_back(1 + static_cast<std::int64_t>(random() % 30));
-      write_episode(writer, episode, lengths.back());
+      write_goals(writer, episode, lengths.back());
       rows += lengths.back();
       for (std::int64_t step = 0; step < lengths.back(); ++step) {
         put_number(plain.next(kAchieved), achieved(episode, step));
@@ -212,7 +212,7 @@ TEST_CASE("a future goal is any later row with the same probability") {
   std::vector<std::vector<double>> times(kRows, std::vector<double>(kRows));
   constexpr int kEpisodes = 400;
   for (int i = 0; i < kEpisodes; ++i) {
-    write_episode(writer, 1, kRows);
+    write_goals(writer, 1, kRows);
     const InsertionPtr made = writer.take();
     for (const Item& item : made->items)
       if (const Read one = read(layout, item, {}); one.lane >= 0)
@@ -298,7 +298,7 @@ TEST_CASE("relabelled items are sampled from a table as they were made; encoded 
     int relabelled = 0;
     int original = 0;
     for (std::int64_t episode = 1; episode < 60; ++episode) {
-      write_episode(writer, episode, 50);
+      write_goals(writer, episode, 50);
       table.insert(*writer.take());
       table.sample(20, items);
       for (const Item& item : items)
@@ -318,7 +318,7 @@ TEST_CASE("an item for which the function returns nothing is left out") {
                                        return {};
                                      return relabel(item);
                                    });
-  write_episode(writer, 1, 11);
+  write_goals(writer, 1, 11);
   CHECK_EQ(writer.pending_items(), 10 + 5 * 4);
 }
 
@@ -329,9 +329,9 @@ TEST_CASE("a relabelling writer continues from its saved state as if uninterrupt
         .columns = {"goal", "reward"},
         .max_rows = 12};
     Writer writer = hindsight_writer(kSteps, 3, options, relabel);
-    write_episode(writer, 1, 9);
+    write_goals(writer, 1, 9);
     writer.take();
-    write_episode(writer, 2, 7);
+    write_goals(writer, 2, 7);
     for (std::int64_t step = 0; step < open; ++step)
       write_step(writer, 3, step, false);
     std::vector<std::byte> state;

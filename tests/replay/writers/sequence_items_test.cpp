@@ -16,7 +16,7 @@ namespace {
 constexpr EpisodeEnd kEnds[] = {EpisodeEnd::pad, EpisodeEnd::shorten, EpisodeEnd::shift,
                                 EpisodeEnd::drop};
 
-std::vector<SequenceOptions> settings() {
+std::vector<SequenceOptions> sequence_settings() {
   std::vector<SequenceOptions> all;
   for (const EpisodeEnd end : kEnds)
     for (const int length : {1, 2, 5, 8})
@@ -63,9 +63,9 @@ std::vector<MarkedItem> expected_items(const SequenceOptions& options, std::int6
 }
 
 /// Plays episodes of random lengths and remembers how long they were.
-class Player {
+class EpisodePlayer {
 public:
-  explicit Player(std::uint64_t seed) : random_(seed) {}
+  explicit EpisodePlayer(std::uint64_t seed) : random_(seed) {}
 
   void step(Writer& writer) {
     if (left_ == 0) {
@@ -86,13 +86,13 @@ private:
 };
 
 TEST_CASE("sequences are those of the definition for all lengths and periods and ends") {
-  for (const SequenceOptions& options : settings()) {
+  for (const SequenceOptions& options : sequence_settings()) {
     CAPTURE(options.length);
     CAPTURE(options.period);
     CAPTURE(options.burn_in);
     CAPTURE(static_cast<int>(options.end));
     Writer writer = sequence_writer(marked_signature(), 3, options);
-    Player player(7);
+    EpisodePlayer player(7);
     std::vector<MarkedItem> got;
     for (int i = 0; i < 300 || !player.between_episodes(); ++i) {
       player.step(writer);
@@ -113,7 +113,7 @@ TEST_CASE("sequences are those of the definition for all lengths and periods and
 
 TEST_CASE(
     "with a period of at most length less burn_in every row but the first ones is trained on") {
-  for (const SequenceOptions& options : settings()) {
+  for (const SequenceOptions& options : sequence_settings()) {
     if (options.end == EpisodeEnd::drop || options.period > options.length - options.burn_in)
       continue;
     for (std::int64_t rows = 1; rows < 40; ++rows) {
@@ -160,7 +160,7 @@ TEST_CASE("each item has the priority that the priority function returns") {
     return static_cast<double>(greatest);
   };
   Writer writer = sequence_writer(marked_signature(), 3, options, priority);
-  Player player(5);
+  EpisodePlayer player(5);
   for (int i = 0; i < 200; ++i)
     player.step(writer);
   std::vector<MarkedItem> got;
@@ -188,7 +188,7 @@ TEST_CASE("a sequence writer continues from its saved state as if uninterrupted"
       const SequenceOptions options{
           .length = 6, .period = 4, .burn_in = 1, .end = end, .chunk_rows = 4};
       Writer writer = sequence_writer(marked_signature(), 3, options);
-      Player player(static_cast<std::uint64_t>(stop));
+      EpisodePlayer player(static_cast<std::uint64_t>(stop));
       for (int i = 0; i < stop; ++i) {
         player.step(writer);
         if (i % 9 == 8)
@@ -199,7 +199,7 @@ TEST_CASE("a sequence writer continues from its saved state as if uninterrupted"
       state.push_back(std::byte{9});
       Writer resumed = sequence_writer(marked_signature(), 8, options);
       REQUIRE_EQ(resumed.load_state(state).size(), 1);
-      Player same = player;
+      EpisodePlayer same = player;
       for (int i = 0; i < 60; ++i) {
         player.step(writer);
         same.step(resumed);

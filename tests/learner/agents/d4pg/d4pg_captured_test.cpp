@@ -13,7 +13,7 @@ using namespace troupe::tests;
 
 namespace {
 
-std::vector<Variant> variants() {
+std::vector<Variant> captured_variants() {
   D4pgConfig states = small_config();
   states.precision = "float64";
   D4pgConfig pixels = states;
@@ -45,7 +45,7 @@ void check_alike(const TensorMap& one, const TensorMap& other, double tolerance)
 } // namespace
 
 TEST_CASE("an update without a read in between is the update") {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : captured_variants()) {
     CAPTURE(v.name);
     const double tolerance = v.config.precision == "float64" ? 1e-6 : 1e-3;
     ReplicaContext context(nullptr, 3);
@@ -74,7 +74,7 @@ TEST_CASE("an update without a read in between is the update") {
 }
 
 TEST_CASE("it continues from a saved state as the usual one does") {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : captured_variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
     const auto first = built(v.config, v.spec, context, true);
@@ -93,7 +93,7 @@ TEST_CASE("it continues from a saved state as the usual one does") {
 }
 
 TEST_CASE("what is not finite changes no parameter and is named") {
-  for (const Variant& v : variants()) {
+  for (const Variant& v : captured_variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
     const auto whole = built(v.config, v.spec, context, true);

@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+#include "tests/learner/agents/fed_replica.hpp"
 #include "tests/learner/replicas.hpp"
 
 using namespace troupe;
@@ -11,40 +12,9 @@ using namespace troupe::tests;
 
 namespace {
 
-constexpr std::int64_t kBatch = 16;
-
-/// D4PG whose input is its part of a fixed stream of batches.
-class Fed : public Replica {
-public:
-  Fed(const D4pgConfig& config, const D4pgSpec& spec)
-      : spec_(spec), inner_(make_d4pg(config, spec)) {}
-  void build(ReplicaContext& context) override { inner_->build(context); }
-  Input input_fn(const InputContext& context) override {
-    const std::int64_t share = context.per_replica_batch_size(kBatch);
-    const std::int64_t first = share * context.input_pipeline_id;
-    return [this, share, first, step = std::uint64_t{0}]() mutable {
-      TensorMap batch = random_batch(spec_, kBatch, 10 * step++);
-      for (auto& [name, tensor] : batch)
-        tensor = tensor.narrow(0, first, share).contiguous();
-      return batch;
-    };
-  }
-  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override {
-    return inner_->step_fn(context, batch);
-  }
-  TensorMap parameters() override { return inner_->parameters(); }
-  TensorMap optimizer_state() override { return inner_->optimizer_state(); }
-  void load(const TensorMap& parameters, const TensorMap& state) override {
-    inner_->load(parameters, state);
-  }
-
-private:
-  D4pgSpec spec_;
-  std::unique_ptr<Replica> inner_;
-};
-
 TensorMap after_100_steps(const D4pgConfig& config, const D4pgSpec& spec, int replicas, int which) {
-  Replicas replicator([&] { return std::make_unique<Fed>(config, spec); }, replicas);
+  Replicas replicator([&] { return std::make_unique<FedReplica>(make_d4pg(config, spec), spec); },
+                      replicas);
   replicator.run(100);
   return copied(replicator.replica(which).parameters());
 }

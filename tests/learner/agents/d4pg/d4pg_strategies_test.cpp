@@ -6,7 +6,7 @@
 
 #include "learner/gradients/local_sgd_rule.hpp"
 #include "learner/parameter_server/parameter_server_rule.hpp"
-#include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+#include "tests/learner/agents/fed_replica.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
@@ -14,8 +14,6 @@ using namespace troupe::tests;
 using namespace std::chrono_literals;
 
 namespace {
-
-constexpr std::int64_t kBatch = 16;
 
 /// Parameters of each replica after `steps` steps on its part of the batch.
 std::vector<TensorMap> train(const D4pgConfig& config, int replicas, int steps,

@@ -1,0 +1,4 @@
+#pragma once
+// The precompiled header of tests that see tensors.
+#include "collectives/backends/torch_header.hpp"
+#include "tests/doctest_torch.hpp"
