@@ -22,4 +22,4 @@ cmake --preset "$preset" -DBUILD_TESTING=ON -DTROUPE_BATCH=30 -DTROUPE_CUDA=AUTO
   exit 1
 }
 ninja -C build/"$preset"
-exec ctest --test-dir build/"$preset" --output-on-failure -j "$((2 * $(nproc)))" "$@" # many tests wait for processes
+exec ctest --test-dir build/"$preset" --output-on-failure --schedule-random -j "$((2 * $(nproc)))" "$@" # many tests wait for processes

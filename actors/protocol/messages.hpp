@@ -264,7 +264,8 @@ using RendezvousPort =
 
 /// Starts the actors of a run here or in processes of their own, watches them and tells its
 /// listener
-///   (started_atom, role, index, actor) and (lost_atom, role, index, reason, may be restarted).
+///   (started_atom, role, index, actor), (lost_atom, role, index, reason, may be restarted)
+///   and (node_atom, name, what became of a node that is lost).
 /// A process says in every message which Life it is; what an earlier one says is refused.
 using SupervisorActor = caf::typed_actor<
     caf::reacts_to<spawn_atom, std::uint8_t, std::int32_t, std::uint64_t,

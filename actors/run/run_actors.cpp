@@ -166,6 +166,9 @@ void RunActors::take_messages(std::chrono::milliseconds at_most) {
                        bool may_restart) {
                      on_lost({static_cast<Role>(role), index}, reason, may_restart);
                    },
+                   [&](node_atom, const std::string& name, const std::string& why) {
+                     context_.log("warning", "node " + name + " " + why);
+                   },
                    [&](answer_atom, std::uint64_t question) {
                      const auto answered = answered_.extract(question);
                      if (const auto handler = answered ? answered.mapped().lock() : nullptr)

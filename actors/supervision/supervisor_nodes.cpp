@@ -12,6 +12,7 @@ void lose_node(Self self, const std::string& name, const std::string& why) {
   state.node_handles.erase(name);
   if (!state.nodes->remove(name))
     return;
+  caf::anon_send(state.options.listener, node_atom_v, name, why);
   std::vector<ProcessKey> lost;
   for (const auto& [key, process] : state.processes.all())
     if (process.node == name && process.phase != Phase::absent)

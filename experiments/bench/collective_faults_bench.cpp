@@ -34,7 +34,7 @@ using collectives::ReduceOp;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 3;
-constexpr std::int64_t kElements = 25 << 18;
+constexpr std::int64_t kFaultElements = 25 << 18;
 constexpr int kCallsBefore = 3;
 const collectives::CommunicatorOptions kOptions{.timeout = std::chrono::seconds(2)};
 
@@ -49,9 +49,9 @@ const std::string kNotFinite = "NaN in a gradient";
 
 /// What rank 1 does instead of the all_reduce of the others.
 void call_otherwise(Communicator& communicator, const std::string& fault) {
-  auto half = at::ones({kElements / 2}, at::kFloat);
-  auto wide = at::ones({kElements}, at::kDouble);
-  auto tensor = at::ones({kElements}, at::kFloat);
+  auto half = at::ones({kFaultElements / 2}, at::kFloat);
+  auto wide = at::ones({kFaultElements}, at::kDouble);
+  auto tensor = at::ones({kFaultElements}, at::kFloat);
   if (fault == "another collective")
     communicator.barrier();
   else if (fault == "another shape")
@@ -69,7 +69,7 @@ struct End {
 
 /// Sums until a rank fails.
 End sum_until_failure(Communicator& communicator) {
-  auto tensor = at::ones({kElements}, at::kFloat);
+  auto tensor = at::ones({kFaultElements}, at::kFloat);
   try {
     while (true)
       communicator.all_reduce(tensor, ReduceOp::mean);
@@ -79,7 +79,7 @@ End sum_until_failure(Communicator& communicator) {
 }
 
 void sum_before(Communicator& communicator) {
-  auto tensor = at::ones({kElements}, at::kFloat);
+  auto tensor = at::ones({kFaultElements}, at::kFloat);
   for (int call = 0; call < kCallsBefore; ++call)
     communicator.all_reduce(tensor, ReduceOp::mean);
 }
@@ -101,7 +101,7 @@ void say_running() {
 
 /// Trains until an update is refused: rank 1's gradient of one is not finite.
 End train_until_refused(Communicator& communicator) {
-  auto parameter = at::ones({kElements}, at::kFloat).requires_grad_();
+  auto parameter = at::ones({kFaultElements}, at::kFloat).requires_grad_();
   learner::WrappedOptimizer optimizer(
       std::make_unique<torch::optim::SGD>(std::vector<at::Tensor>{parameter},
                                           torch::optim::SGDOptions(0.1)),

@@ -25,7 +25,7 @@ constexpr int kPictures = 64;
 constexpr int kHeight = 256; // pixels
 constexpr int kWidth = 320;
 constexpr int kSize = 224; // of what comes out
-constexpr std::int64_t kBatch = 32;
+constexpr std::int64_t kLoaderBatch = 32;
 
 /// Slopes, edges and noise: as many bytes a pixel as a photograph has.
 data::Picture photograph(int number) {
@@ -77,7 +77,7 @@ void measure(const BenchOptions& options, const Report& report, const fs::path& 
   const auto dataset = data::open_dataset({.path = folder, .transform = transform});
   std::int64_t batch = 0;
   auto figure = measure_rate(options, "data", metric, "pictures/s", [&] {
-    const auto count = std::min(kBatch, dataset->size());
+    const auto count = std::min(kLoaderBatch, dataset->size());
     const auto first = batch * count % (dataset->size() - count + 1);
     dataset->rows(at::arange(first, first + count, at::kLong), batch++);
     return static_cast<double>(count);

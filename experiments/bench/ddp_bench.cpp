@@ -1,11 +1,11 @@
 // Data-parallel training of ResNet-50: pictures of 224x224, 8 per process and step, SGD with
 // momentum 0.9 and weight decay 1e-4, float32, one computing thread per process, random data that
-// lie ready. Images/s: those of all processes over the time of kSteps steps between two barriers,
-// after kWarmUp steps (the first learns in which order gradients become ready). Scaling efficiency:
-// images/s of 2 processes over twice that of 1, of the same repetition; beside it, over that of two
-// processes at once that exchange nothing: cores that share caches, memory and clock allow no more.
-// The processes are this program again, under torchrun's variables, with replicas over shared
-// memory; run under a launcher it measures the group that it is in.
+// lie ready. Images/s: those of all processes over the time of kTrainSteps steps between two
+// barriers, after kWarmUp steps (the first learns in which order gradients become ready). Scaling
+// efficiency: images/s of 2 processes over twice that of 1, of the same repetition; beside it, over
+// that of two processes at once that exchange nothing: cores that share caches, memory and clock
+// allow no more. The processes are this program again, under torchrun's variables, with replicas
+// over shared memory; run under a launcher it measures the group that it is in.
 #include <array>
 #include <chrono>
 #include <stdexcept>
@@ -41,9 +41,9 @@ using collectives::Communicator;
 using collectives::Timeline;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kBatch = 8; // per process
-constexpr std::int64_t kPixels = 224;
-constexpr int kSteps = 4;
+constexpr std::int64_t kReplicaBatch = 8; // per process
+constexpr std::int64_t kPictureSize = 224;
+constexpr int kTrainSteps = 4;
 constexpr int kWarmUp = 3;
 
 /// Activations come and go in hundreds of megabytes each step: freed memory is kept, not returned
@@ -65,9 +65,9 @@ struct Training {
         std::make_unique<learner::FusedSgd>(
             network->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(1e-4)),
         communicator, options);
-    pictures =
-        torch::randn({kBatch, 3, kPixels, kPixels}).contiguous(at::MemoryFormat::ChannelsLast);
-    labels = torch::randint(0, 1000, {kBatch}, at::kLong);
+    pictures = torch::randn({kReplicaBatch, 3, kPictureSize, kPictureSize})
+                   .contiguous(at::MemoryFormat::ChannelsLast);
+    labels = torch::randint(0, 1000, {kReplicaBatch}, at::kLong);
   }
 
   void step() {
@@ -96,7 +96,7 @@ Figure rate_figure(std::vector<double> values, int processes) {
   figure.metric = "ResNet-50 training";
   figure.unit = "images/s";
   figure.config = {{"processes", std::to_string(processes)},
-                   {"batch per process", std::to_string(kBatch)},
+                   {"batch per process", std::to_string(kReplicaBatch)},
                    {"threads per process", "1"},
                    {"type", "float32"},
                    {"backend", processes > 1 ? "shared_memory" : "none"}};
@@ -121,11 +121,11 @@ void train(const BenchOptions& options, const collectives::ProcessTopology& plac
     if (communicator)
       communicator->barrier();
     const auto begin = Clock::now();
-    for (int i = 0; i < kSteps; ++i)
+    for (int i = 0; i < kTrainSteps; ++i)
       training.step();
     if (communicator)
       communicator->barrier();
-    rates.push_back(static_cast<double>(place.size * kBatch * kSteps)
+    rates.push_back(static_cast<double>(place.size * kReplicaBatch * kTrainSteps)
                     / std::chrono::duration<double>(Clock::now() - begin).count());
   }
   if (!options.timeline.empty())

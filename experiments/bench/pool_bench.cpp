@@ -23,7 +23,7 @@ namespace {
 
 using Clock = env::EnvironmentPool::Clock;
 
-Clock::time_point patience() {
+Clock::time_point pool_deadline() {
   return Clock::now() + std::chrono::minutes(2);
 }
 
@@ -49,9 +49,9 @@ std::string mode(const Setting& setting) {
 }
 
 /// A pool and the loop of one who plays it with prepared actions.
-class Player {
+class PoolPlayer {
 public:
-  Player(const Setting& setting, const env::EnvironmentPool::Make& make)
+  PoolPlayer(const Setting& setting, const env::EnvironmentPool::Make& make)
       : pool_({.environments = setting.environments,
                .threads = setting.threads,
                .binding = setting.binding},
@@ -64,7 +64,7 @@ public:
     for (int i = 0; i < setting.environments; ++i)
       all.push_back(i);
     if (synchronous_)
-      pool_.reset(all, rows_.batch(), patience());
+      pool_.reset(all, rows_.batch(), pool_deadline());
     else
       pool_.send_reset(all);
   }
@@ -72,9 +72,9 @@ public:
   double play_batch() {
     const auto actions = std::span(actions_).subspan(turn_++ % kActions * size_, size_);
     if (synchronous_) {
-      pool_.step(actions, rows_.batch(), patience());
+      pool_.step(actions, rows_.batch(), pool_deadline());
     } else {
-      pool_.receive(rows_.batch(), patience());
+      pool_.receive(rows_.batch(), pool_deadline());
       pool_.send(rows_.environments, actions);
     }
     return static_cast<double>(rows_.rewards.size());
@@ -164,9 +164,9 @@ std::map<std::string, std::string> described(const std::string& task, const Sett
           {"playing", setting.binding == env::PoolThreads::bound ? "bound" : "shared"}};
 }
 
-void bench_task(const BenchOptions& options, const Report& report, const std::string& task) {
+void bench_pool_task(const BenchOptions& options, const Report& report, const std::string& task) {
   const env::EnvironmentConfig config{.task = task, .models = options.models};
-  constexpr int kChunk = 1000;
+  constexpr int kPoolChunk = 1000;
   for (const int threads : {1, 2}) {
     std::vector<std::unique_ptr<Floor>> floors;
     for (int t = 0; t < threads; ++t)
@@ -175,10 +175,10 @@ void bench_task(const BenchOptions& options, const Report& report, const std::st
                                 "control steps/s", [&] {
                                   std::vector<std::jthread> others;
                                   for (std::size_t t = 1; t < floors.size(); ++t)
-                                    others.emplace_back([&, t] { floors[t]->play(kChunk); });
-                                  floors[0]->play(kChunk);
+                                    others.emplace_back([&, t] { floors[t]->play(kPoolChunk); });
+                                  floors[0]->play(kPoolChunk);
                                   others.clear(); // joins
-                                  return static_cast<double>(kChunk * threads);
+                                  return static_cast<double>(kPoolChunk * threads);
                                 });
     plain.config = {{"task", task}, {"threads", std::to_string(threads)}};
     report(plain);
@@ -187,10 +187,10 @@ void bench_task(const BenchOptions& options, const Report& report, const std::st
        {Setting{1, 1, 1}, Setting{16, 16, 1}, Setting{16, 8, 1}, Setting{16, 16, 2},
         Setting{16, 8, 2}, Setting{16, 8, 2, env::PoolThreads::bound}, Setting{256, 128, 2},
         Setting{256, 128, 2, env::PoolThreads::bound}, Setting{256, 256, 2}}) {
-    Player player(setting, [&](int) { return env::make_environment(config); });
+    PoolPlayer player(setting, [&](int) { return env::make_environment(config); });
     Figure figure =
         measure_rate(options, "pool", task + ", states, control steps (resets included)",
-                     "control steps/s", [&] { return player.play(kChunk); });
+                     "control steps/s", [&] { return player.play(kPoolChunk); });
     figure.config = described(task, setting);
     report(figure);
   }
@@ -201,7 +201,7 @@ void bench_stall(const BenchOptions& options, const Report& report, const Settin
   const std::string task = "cheetah_run";
   std::vector<double> slowest;
   for (int repetition = 0; repetition < std::max(1, options.repetitions); ++repetition) {
-    Player player(setting, [&](int) {
+    PoolPlayer player(setting, [&](int) {
       return env::make_environment({.task = task, .models = options.models});
     });
     std::vector<double> seconds;
@@ -228,7 +228,7 @@ void bench_stall(const BenchOptions& options, const Report& report, const Settin
 void bench_pool(const BenchOptions& options, const Report& report) {
   for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{16, 8, 2},
                                  Setting{256, 128, 2}, Setting{256, 256, 2}}) {
-    Player player(setting, [](int) { return std::make_unique<NoEnvironment>(); });
+    PoolPlayer player(setting, [](int) { return std::make_unique<NoEnvironment>(); });
     Figure figure = measure_rate(options, "pool", "an environment that does nothing, steps",
                                  "steps/s", [&] { return player.play(10'000); });
     figure.config = described("nothing", setting);
@@ -236,7 +236,7 @@ void bench_pool(const BenchOptions& options, const Report& report) {
   }
   for (const char* task :
        {"cheetah_run", "walker_walk", "humanoid_run", "HalfCheetah-v5", "Ant-v5"})
-    bench_task(options, report, task);
+    bench_pool_task(options, report, task);
   for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{256, 256, 2}})
     bench_stall(options, report, setting);
 }

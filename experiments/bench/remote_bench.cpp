@@ -26,13 +26,13 @@ namespace troupe::experiments {
 namespace {
 
 constexpr std::size_t kObservation = 17; // float64, and 6 actions: HalfCheetah's
-constexpr int kTurns = 50;               // between two looks at the clock
+constexpr int kRemoteTurns = 50;         // between two looks at the clock
 constexpr int kPatienceMilliseconds = 20'000;
 
 /// Does nothing: what is measured is the protocol.
-class Idle : public env::Environment {
+class IdlePeer : public env::Environment {
 public:
-  Idle() {
+  IdlePeer() {
     spec_.name = "idle";
     spec_.observations = {{"observation", env::ElementType::float64, {kObservation}}};
     spec_.action = {.minimum = std::vector<double>(6, -1), .maximum = std::vector<double>(6, 1)};
@@ -126,9 +126,9 @@ void measure(const BenchOptions& options, const Report& report, const std::strin
   remote.play(resets, {}, results);
   const std::vector<double> actions(batch * remote.spec().action.size(), 0.5);
   Figure turns = measure_rate(options, "remote", "", "", [&] {
-    for (int i = 0; i < kTurns; ++i)
+    for (int i = 0; i < kRemoteTurns; ++i)
       remote.step(actions, results);
-    return static_cast<double>(kTurns);
+    return static_cast<double>(kRemoteTurns);
   });
   const auto tell = [&](const std::string& metric, double divisor) {
     Figure figure = turns;
@@ -156,7 +156,7 @@ void bench_remote(const BenchOptions& options, const Report& report) {
   for (const std::size_t batch : {std::size_t{1}, std::size_t{16}})
     for (const std::string& endpoint :
          {endpoint_of("c++-" + std::to_string(batch)), std::string("tcp://127.0.0.1:*")}) {
-      const env::EnvironmentServer server(nullptr, [] { return std::make_unique<Idle>(); },
+      const env::EnvironmentServer server(nullptr, [] { return std::make_unique<IdlePeer>(); },
                                           {.endpoint = endpoint, .environments = batch});
       measure(options, report, "served by C++", server.endpoint(), batch);
     }

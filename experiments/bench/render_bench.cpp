@@ -25,7 +25,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-struct Setting {
+struct RenderSetting {
   std::string task;
   int side = 84;
   bool effects = true;
@@ -41,7 +41,7 @@ struct Setting {
   }
 };
 
-void add_config(const Setting& setting, Figure& figure) {
+void add_config(const RenderSetting& setting, Figure& figure) {
   figure.config = {
       {"task", setting.task},
       {"size", setting.size()},
@@ -65,7 +65,7 @@ double processor_seconds() {
 /// One thread's simulation, its renderer and states along an episode.
 class Drawer {
 public:
-  Drawer(const Setting& setting, const std::string& models, std::uint64_t seed)
+  Drawer(const RenderSetting& setting, const std::string& models, std::uint64_t seed)
       : environment_(env::make_task(setting.task, models)), physics_(*environment_->physics()) {
     std::vector<std::byte> observation(environment_->spec().observation_bytes());
     environment_->reset(seed, observation);
@@ -114,7 +114,7 @@ private:
   std::size_t next_ = 0;
 };
 
-void bench_alone(const BenchOptions& options, const Report& report, const Setting& setting) {
+void bench_alone(const BenchOptions& options, const Report& report, const RenderSetting& setting) {
   std::vector<double> rates;
   for (int i = 0; i < options.repetitions; ++i) {
     std::vector<std::future<double>> threads;
@@ -136,7 +136,8 @@ void bench_alone(const BenchOptions& options, const Report& report, const Settin
   report(figure);
 }
 
-void bench_stepping(const BenchOptions& options, const Report& report, const Setting& setting) {
+void bench_stepping(const BenchOptions& options, const Report& report,
+                    const RenderSetting& setting) {
   const auto environment = env::make_environment(
       {.task = setting.task, .pixels = setting.pixels(), .models = options.models});
   std::vector<std::byte> observation(environment->spec().observation_bytes());
@@ -156,7 +157,8 @@ void bench_stepping(const BenchOptions& options, const Report& report, const Set
 }
 
 /// Pictures per second of batches on the first GPU; nothing without a GPU.
-void bench_batches(const BenchOptions& options, const Report& report, const Setting& setting) {
+void bench_batches(const BenchOptions& options, const Report& report,
+                   const RenderSetting& setting) {
   constexpr int kEnvironments = 64;
   if (!env::BatchCaster::unavailable().empty())
     return;

@@ -92,8 +92,8 @@ void bench_table(const BenchOptions& options, const Report& report, const Kind& 
     });
 }
 
-void bench_remote(const BenchOptions& options, const Report& report, const Kind& kind,
-                  const Sharing& sharing) {
+void bench_remote_table(const BenchOptions& options, const Report& report, const Kind& kind,
+                        const Sharing& sharing) {
   const auto rate = [&](const std::string& metric, const std::string& unit, auto&& chunk) {
     report_rate(options, report, kind, metric, unit,
                 sharing ? "shared memory, one client process"
@@ -176,7 +176,7 @@ struct Idle final : learner::Policy {
 /// Bytes that memcpy and memmove copy for each frame, from the renderer's buffer into the table,
 /// and for each frame of a sampled batch; frames are stacked in chunks, or by the environment.
 void bench_copies(const Report& report, Kind kind) {
-  constexpr int kSteps = 200;
+  constexpr int kCopySteps = 200;
   kind.spec.action_size = 1;
   for (const bool stacked : {false, true}) {
     learner::Collector collector(
@@ -191,7 +191,7 @@ void bench_copies(const Report& report, Kind kind) {
     collector.load_parameters(1, {});
     replay::Table table(config_of(kind), kind.spec, 1);
     const auto acting = copied_bytes([&] {
-      for (int i = 0; i < kSteps; ++i) {
+      for (int i = 0; i < kCopySteps; ++i) {
         collector.choose_actions();
         collector.step_environments();
         if (const auto insertion = collector.take(0))
@@ -202,7 +202,7 @@ void bench_copies(const Report& report, Kind kind) {
         {"frame_bytes", std::to_string(kind.spec.frame.bytes())},
         {"stacked", stacked ? "by the environment" : "in chunks"}};
     report_values(report, "replay", kind.name + " bytes copied per frame, renderer to table",
-                  "bytes", {static_cast<double>(acting) / kSteps}, config);
+                  "bytes", {static_cast<double>(acting) / kCopySteps}, config);
     if (stacked)
       continue;
     Batch batch(kind.spec);
@@ -223,8 +223,8 @@ void bench_replay(const BenchOptions& options, const Report& report) {
     bench_writing(options, report, kind);
     if (kind.spec.stack > 1)
       bench_copies(report, kind);
-    bench_remote(options, report, kind, std::nullopt);
-    bench_remote(options, report, kind, env::wire::SharedMemory{});
+    bench_remote_table(options, report, kind, std::nullopt);
+    bench_remote_table(options, report, kind, env::wire::SharedMemory{});
     bench_shards(options, report, kind);
   }
 }

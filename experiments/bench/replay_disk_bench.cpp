@@ -26,15 +26,15 @@ namespace {
 using namespace replay_setup;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kSteps = 25'000; // 530 MB of pictures
+constexpr std::int64_t kDiskSteps = 25'000; // 530 MB of pictures
 constexpr std::int64_t kMemory = std::int64_t{64} << 20;
 constexpr std::int64_t kRoom = std::int64_t{4} << 30;
 constexpr std::size_t kStorageBytes = std::size_t{512} << 20; // of each repetition
 
 /// Of each frame, 300 of 21,168 bytes change.
-class Player {
+class DiskPlayer {
 public:
-  explicit Player(const replay::TransitionSpec& spec)
+  explicit DiskPlayer(const replay::TransitionSpec& spec)
       : writer_(replay::transition_writer(spec, 1)), frame_(spec.frame.bytes()) {
     for (std::byte& byte : frame_)
       byte = static_cast<std::byte>(random_.bits());
@@ -72,7 +72,7 @@ public:
     const auto tell = [&](const char* metric, const char* unit, const std::vector<double>& values) {
       report_values(report, "replay_disk", metric, unit, values,
                     {{"frames", "84 x 84 x 3, 300 bytes of each change"},
-                     {"items", std::to_string(kSteps)},
+                     {"items", std::to_string(kDiskSteps)},
                      {"compression", replay::compression_name(compression_)}});
     };
     tell("insertion, all in memory", "items/s", inserted_[0]);
@@ -103,9 +103,9 @@ private:
       replay::Table table(config(on_disk), spec_, 1);
       if (on_disk)
         table.spill_to(store(folder));
-      Player player(spec_);
+      DiskPlayer player(spec_);
       double inserting = 0;
-      while (table.stats().inserted < kSteps) {
+      while (table.stats().inserted < kDiskSteps) {
         const replay::InsertionPtr made = player.next();
         inserting += seconds_of([&] { table.insert(*made); });
       }
@@ -125,11 +125,11 @@ private:
     }
   }
 
-  void checkpoints(const BenchFolder& folder, replay::Table& table, Player& player) {
+  void checkpoints(const BenchFolder& folder, replay::Table& table, DiskPlayer& player) {
     replay::TableSnapshot snapshot;
     snapshot_.push_back(1e3 * seconds_of([&] { snapshot = table.snapshot(); }));
     all_.push_back(1e3 * seconds_of([&] { write_checkpoint(snapshot, folder.path / "1"); }));
-    for (const std::int64_t end = table.stats().inserted + kSteps / 100;
+    for (const std::int64_t end = table.stats().inserted + kDiskSteps / 100;
          table.stats().inserted < end;)
       table.insert(*player.next());
     snapshot = table.snapshot();

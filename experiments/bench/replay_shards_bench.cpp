@@ -23,7 +23,7 @@ namespace {
 using namespace replay_setup;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kDeadline{60};
+constexpr std::chrono::seconds kShardDeadline{60};
 constexpr int kInsert = 16; // items per insertion
 
 struct Done { // by one client
@@ -96,16 +96,16 @@ private:
     Batch batch(kind.spec);
     const auto insert = [&](int each) {
       const auto insertion = stream.next(each);
-      if (!client.insert(insertion, Clock::now() + kDeadline))
+      if (!client.insert(insertion, Clock::now() + kShardDeadline))
         throw std::runtime_error("bench replay: an insertion was not accepted in time");
       return static_cast<double>(insertion->items.size());
     };
     const auto flush = [&] {
-      if (!client.flush(Clock::now() + kDeadline))
+      if (!client.flush(Clock::now() + kShardDeadline))
         throw std::runtime_error("bench replay: insertions were not accepted in time");
     };
     const auto sample = [&] {
-      if (!client.sample(kBatch, batch.view(), 0, Clock::now() + kDeadline))
+      if (!client.sample(kBatch, batch.view(), 0, Clock::now() + kShardDeadline))
         throw std::runtime_error("bench replay: no sample in time");
       return static_cast<double>(kBatch);
     };

@@ -40,7 +40,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr int kReplicas = 5;
 constexpr Seconds kCompute{0.020};
-constexpr int kSteps = 40;
+constexpr int kGroupSteps = 40;
 
 /// Waits without a core, and no longer than asked.
 void compute(Seconds time) {
@@ -65,7 +65,7 @@ double step_time(const std::function<UpdateRuleFactory(int replica)>& rules, dou
       const auto optimizer = context.wrap_optimizer(std::make_unique<torch::optim::SGD>(
           std::vector<at::Tensor>{parameter}, torch::optim::SGDOptions(0.1)));
       auto last = Clock::now();
-      for (int step = 0; id == 0 ? step < kSteps : !over; ++step) {
+      for (int step = 0; id == 0 ? step < kGroupSteps : !over; ++step) {
         compute(kCompute * (id == kReplicas - 1 ? slower : 1));
         parameter.mutable_grad() = torch::ones({200'000});
         optimizer->step();
@@ -124,7 +124,7 @@ void bench_slow_replica(const BenchOptions& options, const Report& report) {
 
 constexpr int kInputs = 20;
 constexpr int kUnits = 32;
-constexpr std::int64_t kElements = kInputs * kUnits + kUnits + kUnits;
+constexpr std::int64_t kGroupElements = kInputs * kUnits + kUnits + kUnits;
 constexpr int kUpdates = 1500;
 constexpr double kRate = 0.15;
 constexpr double kWorst = 10;
@@ -137,7 +137,7 @@ public:
         inner_(torch::randn({kInputs, 8}, generator_) / 3),
         outer_(torch::randn({8, 1}, generator_)),
         test_(torch::randn({2048, kInputs}, generator_)),
-        begin_(torch::randn({kElements}, generator_) * 0.15) {}
+        begin_(torch::randn({kGroupElements}, generator_) * 0.15) {}
 
   const at::Tensor& begin() const { return begin_; }
   /// On a separate batch.
@@ -173,7 +173,8 @@ std::unique_ptr<ParameterServer> server_of(const ParameterServerOptions& options
                                            const Regression& problem) {
   auto server = std::make_unique<ParameterServer>(options, Clock::time_point{});
   const torch::optim::SGD sgd({torch::zeros({1})}, torch::optim::SGDOptions(kRate));
-  server->begin({.recipe = describe(sgd), .segments = {{.count = kElements}}}, problem.begin());
+  server->begin({.recipe = describe(sgd), .segments = {{.count = kGroupElements}}},
+                problem.begin());
   for (int i = 0; i < options.workers; ++i)
     server->join(i, static_cast<std::uint64_t>(i) + 1, Clock::time_point{});
   return server;
@@ -234,12 +235,12 @@ GroupsResult run_groups(int groups, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::lognormal_distribution<double> ordinary(0, 0.2);
   const auto server = server_of({.workers = groups}, problem);
-  struct Group {
+  struct PushGroup {
     double ready = 0;
     int number = 0;
-    bool operator<(const Group& other) const { return ready > other.ready; }
+    bool operator<(const PushGroup& other) const { return ready > other.ready; }
   };
-  std::priority_queue<Group> queue;
+  std::priority_queue<PushGroup> queue;
   std::vector<at::Tensor> has(static_cast<std::size_t>(groups), problem.begin());
   std::vector<std::int64_t> version(has.size());
   std::vector<std::int64_t> steps(has.size());
@@ -253,7 +254,7 @@ GroupsResult run_groups(int groups, std::uint64_t seed) {
     start(group, 0);
   GroupsResult result;
   while (server->version() < kUpdates) {
-    const Group group = queue.top();
+    const PushGroup group = queue.top();
     queue.pop();
     const auto at = static_cast<std::size_t>(group.number);
     auto gradient = problem.gradient(has[at]);

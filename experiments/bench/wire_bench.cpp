@@ -26,8 +26,8 @@ using env::wire::Socket;
 
 constexpr std::chrono::seconds kPatience{20};
 constexpr std::size_t kInFlight = std::size_t{32} << 20; // bytes
-constexpr std::array<std::size_t, 7> kSizes{1 << 10,   4 << 10, 16 << 10, 64 << 10,
-                                            256 << 10, 1 << 20, 8 << 20};
+constexpr std::array<std::size_t, 7> kFrameSizes{1 << 10,   4 << 10, 16 << 10, 64 << 10,
+                                                 256 << 10, 1 << 20, 8 << 20};
 
 env::wire::SocketOptions options_of(bool shares) {
   env::wire::SocketOptions options;
@@ -73,7 +73,7 @@ private:
       env::wire::Context context;
       Socket socket(context, env::wire::SocketType::router, options_of(shares));
       const std::string bound = socket.bind(endpoint);
-      std::vector<std::byte> batch(kSizes.back());
+      std::vector<std::byte> batch(kFrameSizes.back());
       for (auto left = ::write(out, bound.data(), bound.size()); left > 0;) {
         socket.wait(Clock::now() + kPatience);
         Message message;
@@ -113,7 +113,7 @@ struct Transport {
 };
 
 /// Messages of one frame, each filled as a batch is gathered; gives messages per second.
-double rate(Transport& transport, const std::vector<std::byte>& source, double seconds) {
+double exchange_rate(Transport& transport, const std::vector<std::byte>& source, double seconds) {
   Socket& socket = transport.socket;
   const auto window = std::clamp<std::size_t>(kInFlight / source.size(), 4, 512);
   std::size_t sent = 0;
@@ -154,12 +154,12 @@ void bench_wire(const BenchOptions& options, const Report& report) {
   add("tcp loopback", "tcp://127.0.0.1:*", false);
   add("ipc", ipc, false);
   add("shared memory", "tcp://127.0.0.1:*", true);
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kFrameSizes) {
     const std::vector<std::byte> source(size, std::byte{7});
     std::vector<std::vector<double>> rates(transports.size());
     for (int repetition = 0; repetition < options.repetitions; ++repetition)
       for (std::size_t i = 0; i < transports.size(); ++i) // in turns
-        rates[i].push_back(rate(*transports[i], source, options.seconds));
+        rates[i].push_back(exchange_rate(*transports[i], source, options.seconds));
     for (std::size_t i = 0; i < transports.size(); ++i) {
       Figure figure = median_of(rates[i]);
       figure.bench = "wire";

@@ -35,7 +35,7 @@ until_true 'a snapshot of the learner' snapshot
 # The node that the learners are on: the worse loss.
 agent=$(ps -o ppid= -p "$(pgrep -f "role learner --index 0 .*$scratch/runs" | head -n 1)" | tr -d ' ')
 kill -9 "$agent" || fail 'no node'
-until_true 'the death of the node told' said 'its node n-[01] ' log.txt 1
+until_true 'the death of the node told' said 'warning node n-[01] ' log.txt 1
 until_true 'the learners back' said 'learner actor [01] is back' log.txt 2
 before=$(column updates)
 until_true 'updates after the death of the node' above "$before"

@@ -14,6 +14,7 @@
 #include "replay/service/shard_client.hpp"
 #include "replay/service/shard_host.hpp"
 #include "replay/service/wire_format.hpp"
+#include "tests/env/wire/receive.hpp"
 #include "tests/replay/service/service_tests.hpp"
 #include "tests/replay/writers/episodes.hpp"
 
@@ -120,7 +121,8 @@ void mutate(Message& message, std::mt19937_64& random) {
     frame.bytes()[random() % frame.size()] ^= static_cast<std::byte>(1U << random() % 8);
 }
 
-/// Sends so many messages, most of them damaged; reads the answers now and then.
+/// Sends so many messages, most of them damaged; reads the answers now and then. Returns when all
+/// are read: the last is a question, and its answer has come.
 void trouble(Port& port, std::uint64_t seed, int messages) {
   std::mt19937_64 random(seed);
   Source source(pixel_spec(2, 2), 1000 + seed);
@@ -137,6 +139,14 @@ void trouble(Port& port, std::uint64_t seed, int messages) {
       for (Message answer; socket.try_receive(answer) != Socket::Received::nothing;)
         continue;
   }
+  constexpr std::uint64_t kLast = 12345678;
+  Message last;
+  wire::Envelope head = head_for_other();
+  head.mutable_info()->set_request(kLast);
+  last.header = head.SerializeAsString();
+  socket.send(std::move(last), soon());
+  for (wire::Envelope answer; answer.info_reply().request() != kLast;)
+    CHECK(answer.ParseFromString(env::wire::receive(socket).header));
 }
 
 TEST_CASE("damaged messages of every kind and version do not touch those who send good ones") {
