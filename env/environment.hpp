@@ -37,7 +37,7 @@ public:
   virtual TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) = 0;
 
   /// One agent step. `action` has spec().action.size() finite values; values outside the bounds are
-  /// clipped.
+  /// clipped, a choice that is none of its whole numbers is refused.
   virtual TimeStep step(std::span<const double> action, std::span<std::byte> observation) = 0;
 
   /// Everything the future of the episode depends on, appended to `out`; load_state() reads it back

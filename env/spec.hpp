@@ -23,14 +23,27 @@ struct ArraySpec {
   bool operator==(const ArraySpec&) const = default;
 };
 
-/// Bounds of a continuous action, one entry per dimension.
+/// An action is a vector of numbers, each continuous within its bounds or a choice, one of the
+/// whole numbers 0 to n - 1.
 struct ActionSpec {
   std::vector<double> minimum;
   std::vector<double> maximum;
+  /// [size] n of a choice, whose bounds are 0 and n - 1; 0: continuous. Empty: all are.
+  std::vector<std::int64_t> choices = {};
 
   std::size_t size() const { return minimum.size(); }
+  /// n if this number is a choice, else 0.
+  std::int64_t choices_of(std::size_t i) const { return choices.empty() ? 0 : choices[i]; }
+  bool is_continuous() const; // no number is a choice
   bool operator==(const ActionSpec&) const = default;
 };
+
+/// One choice of n: an action of one number.
+ActionSpec one_of(std::int64_t n);
+
+/// What is wrong with the action, "" if nothing: sizes that differ, a minimum that is not below the
+/// maximum, a choice of fewer than 2 or with other bounds.
+std::string problem_of(const ActionSpec& action);
 
 /// What an environment promises. Its observation is one block of bytes that holds the arrays in
 /// this order, each at an offset that is a multiple of 8.

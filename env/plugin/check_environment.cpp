@@ -254,6 +254,12 @@ private:
     if (!refuses([&] { environment->step(action, long_buffer); }))
       error("mistakes", "step() into a buffer of another size is not refused" + kHow);
     environment->reset(options_.seed, observation);
+    if (spec_.action.choices_of(0) != 0) {
+      std::vector<double> between(action);
+      between[0] = 0.5;
+      if (!refuses([&] { environment->step(between, observation); }))
+        error("mistakes", "a choice of 0.5 is not refused" + kHow);
+    }
     std::vector<double> wrong(action);
     wrong.push_back(0);
     if (!refuses([&] { environment->step(wrong, observation); }))

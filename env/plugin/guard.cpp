@@ -133,21 +133,6 @@ std::string array_problem(const ArraySpec& array) {
   return "";
 }
 
-std::string action_problem(const ActionSpec& action) {
-  if (action.minimum.size() != action.maximum.size())
-    return "its action has " + std::to_string(action.minimum.size()) + " minima and "
-           + std::to_string(action.maximum.size()) + " maxima";
-  if (action.size() == 0 || action.size() > kMostActions)
-    return "its action has " + std::to_string(action.size())
-           + " dimensions; it must have from 1 to " + std::to_string(kMostActions);
-  for (std::size_t i = 0; i < action.size(); ++i)
-    if (!(action.minimum[i] < action.maximum[i]))
-      return "action[" + std::to_string(i) + "] has the bounds " + std::to_string(action.minimum[i])
-             + " and " + std::to_string(action.maximum[i])
-             + "; the minimum must be below the maximum";
-  return "";
-}
-
 } // namespace
 
 std::string spec_problem(const EnvironmentSpec& spec) {
@@ -165,7 +150,10 @@ std::string spec_problem(const EnvironmentSpec& spec) {
   if (spec.observation_bytes() > kLargestObservation)
     return "an observation has " + std::to_string(spec.observation_bytes())
            + " bytes; it must have at most 1 GiB";
-  if (const std::string problem = action_problem(spec.action); !problem.empty())
+  if (spec.action.size() == 0 || spec.action.size() > kMostActions)
+    return "its action has " + std::to_string(spec.action.size())
+           + " dimensions; it must have from 1 to " + std::to_string(kMostActions);
+  if (const std::string problem = problem_of(spec.action); !problem.empty())
     return problem;
   if (spec.episode_steps < 0)
     return "its episode_steps is " + std::to_string(spec.episode_steps)

@@ -69,7 +69,11 @@ std::vector<double> action_for(const EnvironmentSpec& spec, std::uint64_t seed, 
     const double high = spec.action.maximum[i];
     const bool bounded = std::isfinite(low) && std::isfinite(high);
     const double drawn = random.uniform();
-    if (acting == Acting::random)
+    if (const std::int64_t n = spec.action.choices_of(i); n != 0)
+      action[i] = acting == Acting::random    ? std::floor(drawn * static_cast<double>(n))
+                  : acting == Acting::minimum ? 0
+                                              : static_cast<double>(n - 1);
+    else if (acting == Acting::random)
       action[i] = bounded ? low + (high - low) * drawn : 2 * drawn - 1;
     else if (!bounded)
       action[i] = acting == Acting::minimum ? -1 : 1;

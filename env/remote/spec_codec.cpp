@@ -74,19 +74,6 @@ std::size_t checked_bytes(const ArraySpec& array, std::size_t max_bytes) {
   return bytes;
 }
 
-void check_action_bounds(const ActionSpec& action) {
-  require(action.minimum.size() == action.maximum.size(),
-          std::to_string(action.minimum.size()) + " action minima and "
-              + std::to_string(action.maximum.size()) + " maxima; they must be as many");
-  require(!action.minimum.empty() && action.size() <= kMaxActions,
-          std::to_string(action.size()) + " action dimensions; 1 to 4096 are allowed");
-  for (std::size_t i = 0; i < action.size(); ++i)
-    require(action.minimum[i] < action.maximum[i], // false for NaN
-            "action[" + std::to_string(i) + "] is bounded by " + std::to_string(action.minimum[i])
-                + " and " + std::to_string(action.maximum[i])
-                + "; the minimum must be below the maximum");
-}
-
 } // namespace
 
 std::size_t row_bytes(const EnvironmentSpec& spec) {
@@ -107,7 +94,9 @@ void check_spec(const EnvironmentSpec& spec, std::size_t max_bytes) {
     require(bytes <= max_bytes, "an observation has more than " + std::to_string(max_bytes)
                                     + " bytes; raise max_message_bytes if that is meant");
   }
-  check_action_bounds(spec.action);
+  require(problem_of(spec.action).empty(), problem_of(spec.action));
+  require(spec.action.size() >= 1 && spec.action.size() <= kMaxActions,
+          std::to_string(spec.action.size()) + " action dimensions; 1 to 4096 are allowed");
   require(spec.episode_steps >= 0,
           "episode_steps is " + std::to_string(spec.episode_steps) + "; it must be 0 or more");
   require(spec.action_repeat >= 1 && spec.action_repeat <= 1'000'000,
@@ -130,6 +119,7 @@ message::Spec encode_spec(const EnvironmentSpec& spec) {
   }
   out.mutable_action_minimum()->Assign(spec.action.minimum.begin(), spec.action.minimum.end());
   out.mutable_action_maximum()->Assign(spec.action.maximum.begin(), spec.action.maximum.end());
+  out.mutable_action_choices()->Assign(spec.action.choices.begin(), spec.action.choices.end());
   out.set_episode_steps(spec.episode_steps);
   out.set_action_repeat(spec.action_repeat);
   out.set_frame_stack(spec.frame_stack);
@@ -146,6 +136,7 @@ EnvironmentSpec decode_spec(const message::Spec& spec, std::size_t max_bytes) {
                                 .shape = {array.shape().begin(), array.shape().end()}});
   out.action.minimum.assign(spec.action_minimum().begin(), spec.action_minimum().end());
   out.action.maximum.assign(spec.action_maximum().begin(), spec.action_maximum().end());
+  out.action.choices.assign(spec.action_choices().begin(), spec.action_choices().end());
   out.episode_steps = spec.episode_steps();
   out.action_repeat = spec.action_repeat();
   if (spec.frame_stack() < 1 || spec.frame_stack() > std::numeric_limits<int>::max())
@@ -170,7 +161,7 @@ std::string difference(const EnvironmentSpec& before, const EnvironmentSpec& now
     if (!(before.observations[i] == now.observations[i]))
       return "observation '" + before.observations[i].name + "' has another name, type or shape";
   if (!(before.action == now.action))
-    return "the bounds of the action have changed";
+    return "the bounds or choices of the action have changed";
   if (before.episode_steps != now.episode_steps)
     return changed("episode_steps", before.episode_steps, now.episode_steps);
   if (before.action_repeat != now.action_repeat)

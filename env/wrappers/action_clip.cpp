@@ -10,6 +10,8 @@ namespace troupe::env {
 ActionClip::ActionClip(std::unique_ptr<Environment> wrapped, double minimum, double maximum)
     : Wrapper(std::move(wrapped)), clipped_(spec_.action.size()) {
   for (std::size_t i = 0; i < clipped_.size(); ++i) {
+    if (spec_.action.choices_of(i) != 0)
+      continue;
     double& low = spec_.action.minimum[i];
     double& high = spec_.action.maximum[i];
     const std::string bounds =

@@ -32,6 +32,10 @@ TimeStep ActionNoise::reset(std::uint64_t seed, std::span<std::byte> observation
 TimeStep ActionNoise::step(std::span<const double> action, std::span<std::byte> observation) {
   check_action(spec_, action);
   for (std::size_t i = 0; i < action.size(); ++i) {
+    if (spec_.action.choices_of(i) != 0) {
+      noisy_[i] = action[i];
+      continue;
+    }
     const double low = spec_.action.minimum[i];
     const double high = spec_.action.maximum[i];
     const double noise = deviation_ * (high - low) / 2 * random_.normal();

@@ -17,14 +17,21 @@ ActionScale::ActionScale(std::unique_ptr<Environment> wrapped, double minimum, d
     throw std::invalid_argument("actions cannot be scaled from [" + std::to_string(minimum) + ", "
                                 + std::to_string(maximum)
                                 + "]: give a finite minimum below a finite maximum");
-  spec_.action.minimum.assign(scaled_.size(), minimum);
-  spec_.action.maximum.assign(scaled_.size(), maximum);
+  for (std::size_t i = 0; i < scaled_.size(); ++i)
+    if (spec_.action.choices_of(i) == 0) {
+      spec_.action.minimum[i] = minimum;
+      spec_.action.maximum[i] = maximum;
+    }
 }
 
 TimeStep ActionScale::step(std::span<const double> action, std::span<std::byte> observation) {
   check_action(spec_, action);
   const ActionSpec& bounds = inner_spec().action;
   for (std::size_t i = 0; i < action.size(); ++i) {
+    if (bounds.choices_of(i) != 0) {
+      scaled_[i] = action[i];
+      continue;
+    }
     const double low = bounds.minimum[i];
     const double high = bounds.maximum[i];
     const double clipped = std::clamp(action[i], minimum_, maximum_);

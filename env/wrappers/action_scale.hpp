@@ -6,7 +6,8 @@ namespace troupe::env {
 
 /// Actions in [minimum, maximum], by default [-1, 1], mapped linearly onto the inner bounds; other
 /// values are clipped. An inner dimension without finite bounds is passed on as it is, in the
-/// task's own unit. Throws std::invalid_argument unless minimum < maximum, both finite.
+/// task's own unit, and so is a choice. Throws std::invalid_argument unless minimum < maximum, both
+/// finite.
 class ActionScale final : public Wrapper {
 public:
   explicit ActionScale(std::unique_ptr<Environment> inner, double minimum = -1, double maximum = 1);

@@ -10,11 +10,20 @@ void check_action(const EnvironmentSpec& spec, std::span<const double> action) {
     throw std::invalid_argument("environment " + spec.name + ": the action has "
                                 + std::to_string(action.size()) + " numbers; it needs "
                                 + std::to_string(spec.action.size()));
-  for (std::size_t i = 0; i < action.size(); ++i)
+  for (std::size_t i = 0; i < action.size(); ++i) {
+    if (const std::int64_t n = spec.action.choices_of(i);
+        n != 0
+        && !(action[i] >= 0 && action[i] < static_cast<double>(n)
+             && action[i] == std::floor(action[i])))
+      throw std::invalid_argument("environment " + spec.name + ": action[" + std::to_string(i)
+                                  + "] is " + std::to_string(action[i])
+                                  + "; it must be a whole number from 0 to "
+                                  + std::to_string(n - 1));
     if (!std::isfinite(action[i]))
       throw std::invalid_argument("environment " + spec.name + ": action[" + std::to_string(i)
                                   + "] is " + std::to_string(action[i])
                                   + "; actions must be finite (has the policy diverged?)");
+  }
 }
 
 void check_observation_buffer(const EnvironmentSpec& spec, std::span<const std::byte> observation) {

@@ -93,8 +93,11 @@ void print_details(const env::Description& environment) {
                 shape_text(array.shape).c_str());
   }
   for (std::size_t i = 0; i < spec.action.size(); ++i) {
-    std::printf("  action       %zu: %g to %g\n", i, spec.action.minimum[i],
-                spec.action.maximum[i]);
+    if (const std::int64_t n = spec.action.choices_of(i); n != 0)
+      std::printf("  action       %zu: one of %lld\n", i, static_cast<long long>(n));
+    else
+      std::printf("  action       %zu: %g to %g\n", i, spec.action.minimum[i],
+                  spec.action.maximum[i]);
   }
   std::printf("  step         %g s\n", spec.control_timestep_seconds);
   std::printf("  episode      %s\n", spec.episode_steps > 0

@@ -50,7 +50,7 @@ TEST_CASE("what is no plug-in, or one of another build, is refused by name with 
          "was built for version 2 of the interface and this program has version 1; build it again");
   refuse(sample("other_compiler"), "was built with another compiler and this program with C++ ABI");
   refuse(sample("other_sizes"), "build it again");
-  refuse(sample("bad_spec"), "action[0] has the bounds");
+  refuse(sample("bad_spec"), "action[0] is bounded by");
   CHECK_THROWS_WITH_AS(make("good", "simple"), doctest::Contains("nearest: 'sample'"),
                        std::invalid_argument);
 }
