@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "env/environment.hpp"
+#include "env/random.hpp"
+#include "env/state_bytes.hpp"
+#include "env/wrappers/checks.hpp"
+
+namespace troupe::env {
+
+/// What a step of a game gives.
+struct GameStep {
+  double reward = 0;
+  bool terminated = false;
+};
+
+// clang-format off
+/// An environment without a simulator: the rules are a `Game`, all that changes is a Game::State.
+///   struct State;                                  // trivially copyable; State{} before begin()
+///   EnvironmentSpec spec() const;
+///   void begin(State&, Random&) const;             // a new episode
+///   GameStep step(State&, std::span<const double> action, Random&) const;
+///   void observe(const State&, std::span<std::byte> observation) const;
+/// Actions are checked; the episode is cut off after spec().episode_steps. step() does not allocate.
+// clang-format on
+template <class Game>
+class GameEnvironment final : public Environment {
+public:
+  explicit GameEnvironment(Game game) : game_(std::move(game)), spec_(game_.spec()) {}
+
+  const EnvironmentSpec& spec() const override { return spec_; }
+
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override {
+    check_observation_buffer(spec_, observation);
+    random_ = Random(seed);
+    state_ = {};
+    steps_ = 0;
+    game_.begin(state_, random_);
+    game_.observe(state_, observation);
+    running_ = true;
+    return {};
+  }
+
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
+    check_observation_buffer(spec_, observation);
+    check_action(spec_, action);
+    if (!running_)
+      throw std::invalid_argument("environment " + spec_.name
+                                  + ": step() outside an episode; call reset() first");
+    const GameStep made = game_.step(state_, action, random_);
+    game_.observe(state_, observation);
+    const bool truncated = ++steps_ == spec_.episode_steps;
+    running_ = !made.terminated && !truncated;
+    return {.step_type = running_ ? StepType::mid : StepType::last,
+            .reward = made.reward,
+            .discount = made.terminated ? 0.0 : 1.0};
+  }
+
+  void save_state(std::vector<std::byte>& out) const override {
+    save_value(out, state_);
+    save_value(out, random_);
+    save_value(out, steps_);
+    save_value(out, static_cast<std::uint8_t>(running_));
+  }
+
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override {
+    State state{};
+    Random random;
+    std::int64_t steps = 0;
+    std::uint8_t running = 0;
+    load_value(in, state, "game");
+    load_value(in, random, "random numbers");
+    load_value(in, steps, "step counter");
+    load_value(in, running, "episode flag");
+    state_ = state;
+    random_ = random;
+    steps_ = steps;
+    running_ = running != 0;
+    return in;
+  }
+
+  /// Continues an episode from this state, for replaying recordings.
+  void set_state(const typename Game::State& state) {
+    state_ = state;
+    steps_ = 0;
+    running_ = true;
+  }
+  const typename Game::State& state() const { return state_; }
+
+private:
+  using State = typename Game::State;
+  static_assert(std::is_trivially_copyable_v<State>);
+
+  Game game_;
+  EnvironmentSpec spec_;
+  State state_{};
+  Random random_;
+  std::int64_t steps_ = 0;
+  bool running_ = false; // between a first and a last step
+};
+
+} // namespace troupe::env
