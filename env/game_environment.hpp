@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "env/checks.hpp"
 #include "env/environment.hpp"
 #include "env/random.hpp"
 #include "env/state_bytes.hpp"
-#include "env/wrappers/checks.hpp"
 
 namespace troupe::env {
 

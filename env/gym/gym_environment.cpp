@@ -6,9 +6,9 @@
 #include <limits>
 #include <stdexcept>
 
+#include "env/checks.hpp"
 #include "env/mujoco_errors.hpp"
 #include "env/state_bytes.hpp"
-#include "env/wrappers/checks.hpp"
 
 namespace troupe::env::gym {
 

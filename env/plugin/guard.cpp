@@ -3,9 +3,9 @@
 #include <cstring>
 #include <limits>
 
+#include "env/checks.hpp"
 #include "env/plugin/own_environments.hpp"
 #include "env/state_bytes.hpp"
-#include "env/wrappers/checks.hpp"
 #include "env/wrappers/narrow.hpp"
 #include "env/wrappers/wrapper.hpp"
 

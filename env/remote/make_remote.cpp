@@ -1,9 +1,9 @@
 #include <array>
 #include <stdexcept>
 
+#include "env/checks.hpp"
 #include "env/remote/remote_environment.hpp"
 #include "env/state_bytes.hpp"
-#include "env/wrappers/checks.hpp"
 
 namespace troupe::env {
 

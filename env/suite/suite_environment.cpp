@@ -5,8 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "env/checks.hpp"
 #include "env/state_bytes.hpp"
-#include "env/wrappers/checks.hpp"
 
 namespace troupe::env {
 

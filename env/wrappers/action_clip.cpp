@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "env/wrappers/checks.hpp"
+#include "env/checks.hpp"
 
 namespace troupe::env {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "env/checks.hpp"
 #include "env/state_bytes.hpp"
-#include "env/wrappers/checks.hpp"
 
 namespace troupe::env {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "env/wrappers/checks.hpp"
+#include "env/checks.hpp"
 
 namespace troupe::env {
 

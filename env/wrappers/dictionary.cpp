@@ -4,8 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "env/checks.hpp"
 #include "env/nearest_names.hpp"
-#include "env/wrappers/checks.hpp"
 #include "env/wrappers/narrow.hpp"
 #include "env/wrappers/pixels.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "env/wrappers/checks.hpp"
+#include "env/checks.hpp"
 
 namespace troupe::env {
 

@@ -1,4 +1,4 @@
-#include "env/wrappers/checks.hpp"
+#include "env/checks.hpp"
 
 #include <cmath>
 #include <stdexcept>
