@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -27,12 +29,15 @@ struct GameStep {
 ///   void begin(State&, Random&) const;             // a new episode
 ///   GameStep step(State&, std::span<const double> action, Random&) const;
 ///   void observe(const State&, std::span<std::byte> observation) const;
-/// Actions are checked; the episode is cut off after spec().episode_steps. step() does not allocate.
+///   bool is_valid(const State&) const;             // optional: whether a loaded state is one
+/// Actions are checked and clipped; the episode is cut off after spec().episode_steps. step() does
+/// not allocate.
 // clang-format on
 template <class Game>
 class GameEnvironment final : public Environment {
 public:
-  explicit GameEnvironment(Game game) : game_(std::move(game)), spec_(game_.spec()) {}
+  explicit GameEnvironment(Game game)
+      : game_(std::move(game)), spec_(game_.spec()), action_(spec_.action.size()) {}
 
   const EnvironmentSpec& spec() const override { return spec_; }
 
@@ -53,7 +58,9 @@ public:
     if (!running_)
       throw std::invalid_argument("environment " + spec_.name
                                   + ": step() outside an episode; call reset() first");
-    const GameStep made = game_.step(state_, action, random_);
+    for (std::size_t i = 0; i < action.size(); ++i)
+      action_[i] = std::clamp(action[i], spec_.action.minimum[i], spec_.action.maximum[i]);
+    const GameStep made = game_.step(state_, action_, random_);
     game_.observe(state_, observation);
     const bool truncated = ++steps_ == spec_.episode_steps;
     running_ = !made.terminated && !truncated;
@@ -78,6 +85,11 @@ public:
     load_value(in, random, "random numbers");
     load_value(in, steps, "step counter");
     load_value(in, running, "episode flag");
+    if constexpr (requires { game_.is_valid(state); })
+      if (!game_.is_valid(state))
+        throw std::invalid_argument("environment " + spec_.name
+                                    + ": what was loaded is no state of this game: it is damaged,"
+                                      " or was saved by another configuration");
     state_ = state;
     random_ = random;
     steps_ = steps;
@@ -85,7 +97,9 @@ public:
     return in;
   }
 
-  /// Continues an episode from this state, for replaying recordings.
+  const Game& game() const { return game_; }
+
+  /// Begins an episode in this state, for replaying recordings.
   void set_state(const typename Game::State& state) {
     state_ = state;
     steps_ = 0;
@@ -99,6 +113,7 @@ private:
 
   Game game_;
   EnvironmentSpec spec_;
+  std::vector<double> action_; // clipped
   State state_{};
   Random random_;
   std::int64_t steps_ = 0;
