@@ -58,7 +58,7 @@ std::vector<std::string> gym_names() {
 std::vector<GymOption> gym_options(const std::string& name) {
   std::vector<GymOption> options;
   for (const GymOptionRule& rule : find_gym_task(name).options)
-    options.push_back({rule.name, rule.default_value, rule_text(rule.kind), rule.help});
+    options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});
   return options;
 }
 

@@ -43,6 +43,8 @@ std::optional<double> parse_bounded(GymOptionKind kind, const std::string& text)
   switch (kind) {
   case GymOptionKind::scale:
     return *value >= 0 ? value : std::nullopt;
+  case GymOptionKind::probability:
+    return *value >= 0 && *value <= 1 ? value : std::nullopt;
   case GymOptionKind::count:
     return whole && *value >= 1 && *value <= 1000 ? value : std::nullopt;
   case GymOptionKind::episode_steps:
@@ -62,20 +64,39 @@ std::optional<bool> parse_flag(const std::string& padded) {
 }
 
 /// "0.2,inf", also as Python prints it: "(0.2, inf)".
-std::optional<GymRange> parse_range(const std::string& padded) {
+template <std::size_t kCount>
+std::optional<std::array<double, kCount>> parse_numbers(const std::string& padded) {
   std::string text = trimmed(padded);
   if (text.size() >= 2
       && ((text.front() == '(' && text.back() == ')')
           || (text.front() == '[' && text.back() == ']')))
     text = text.substr(1, text.size() - 2);
-  const std::size_t comma = text.find(',');
-  if (comma == std::string::npos)
+  if (static_cast<std::size_t>(std::ranges::count(text, ',')) + 1 != kCount)
     return {};
-  const auto low = parse_number(text.substr(0, comma));
-  const auto high = parse_number(text.substr(comma + 1));
-  if (!low || !high || *low > *high)
+  std::array<double, kCount> numbers{};
+  std::size_t begin = 0;
+  for (double& number : numbers) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::optional<double> value = parse_number(text.substr(begin, end - begin));
+    if (!value)
+      return {};
+    number = *value;
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+std::optional<GymRange> parse_range(const std::string& text) {
+  const auto ends = parse_numbers<2>(text);
+  if (!ends || (*ends)[0] > (*ends)[1])
     return {};
-  return GymRange{*low, *high};
+  return GymRange{(*ends)[0], (*ends)[1]};
+}
+
+std::optional<std::array<double, 3>> parse_triple(const std::string& text) {
+  const auto numbers = parse_numbers<3>(text);
+  const auto finite = [](double number) { return std::isfinite(number); };
+  return numbers && std::ranges::all_of(*numbers, finite) ? numbers : std::nullopt;
 }
 
 std::string shown(const std::string& value) {
@@ -99,12 +120,14 @@ std::string shown(const std::string& value) {
 
 } // namespace
 
-const char* rule_text(GymOptionKind kind) {
-  switch (kind) {
+std::string rule_text(const GymOptionRule& rule) {
+  switch (rule.kind) {
   case GymOptionKind::number:
     return "a finite number";
   case GymOptionKind::scale:
     return "a finite number, 0 or greater";
+  case GymOptionKind::probability:
+    return "a number from 0 to 1";
   case GymOptionKind::count:
     return "a whole number from 1 to 1000";
   case GymOptionKind::episode_steps:
@@ -113,6 +136,14 @@ const char* rule_text(GymOptionKind kind) {
     return "true or false";
   case GymOptionKind::range:
     return "two numbers '<low>,<high>' with low <= high; -inf and inf are allowed";
+  case GymOptionKind::triple:
+    return "three finite numbers '<a>,<b>,<c>'";
+  case GymOptionKind::choice: {
+    std::string names;
+    for (const std::string& choice : rule.choices)
+      names += (names.empty() ? "'" : " or '") + choice + "'";
+    return names;
+  }
   case GymOptionKind::text:
     return "text of 1 to 4096 characters";
   }
@@ -121,28 +152,38 @@ const char* rule_text(GymOptionKind kind) {
 
 GymOptionValues::GymOptionValues(const std::string& task, const std::vector<GymOptionRule>& rules,
                                  const std::map<std::string, std::string>& given) {
-  const auto parse = [](GymOptionKind kind, const std::string& text) -> std::optional<Value> {
+  const auto parse = [](const GymOptionRule& rule,
+                        const std::string& text) -> std::optional<Value> {
     if (text.size() > kLongestValue)
       return {};
-    if (kind == GymOptionKind::flag)
+    switch (rule.kind) {
+    case GymOptionKind::flag:
       return parse_flag(text);
-    if (kind == GymOptionKind::range)
+    case GymOptionKind::range:
       return parse_range(text);
-    if (kind == GymOptionKind::text)
+    case GymOptionKind::triple:
+      return parse_triple(text);
+    case GymOptionKind::choice:
+      return std::ranges::count(rule.choices, trimmed(text)) == 0
+                 ? std::nullopt
+                 : std::optional<Value>(trimmed(text));
+    case GymOptionKind::text:
       return trimmed(text).empty() ? std::nullopt : std::optional<Value>(trimmed(text));
-    return parse_bounded(kind, text);
+    default:
+      return parse_bounded(rule.kind, text);
+    }
   };
   for (const GymOptionRule& rule : rules)
-    values_[rule.name] = parse(rule.kind, rule.default_value).value();
+    values_[rule.name] = parse(rule, rule.default_value).value();
   for (const auto& [name, text] : given) {
     const auto rule = std::find_if(rules.begin(), rules.end(),
                                    [&key = name](const GymOptionRule& r) { return r.name == key; });
     if (rule == rules.end())
       refuse_name(task, rules, name);
-    const std::optional<Value> value = parse(rule->kind, text);
+    const std::optional<Value> value = parse(*rule, text);
     if (!value)
       throw std::invalid_argument(task + ": option " + name + " is '" + shown(text)
-                                  + "'; it must be " + rule_text(rule->kind) + " (left out, it is "
+                                  + "'; it must be " + rule_text(*rule) + " (left out, it is "
                                   + rule->default_value + ")");
     values_[name] = *value;
   }
@@ -159,6 +200,7 @@ const T& GymOptionValues::get(const std::string& name) const {
 template const double& GymOptionValues::get(const std::string&) const;
 template const bool& GymOptionValues::get(const std::string&) const;
 template const GymRange& GymOptionValues::get(const std::string&) const;
+template const std::array<double, 3>& GymOptionValues::get(const std::string&) const;
 template const std::string& GymOptionValues::get(const std::string&) const;
 
 } // namespace troupe::env::gym

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,14 +15,15 @@ namespace troupe::env::gym {
 enum class GymOptionKind : std::uint8_t {
   number,        // finite
   scale,         // finite, not negative
+  probability,   // 0 to 1
   count,         // 1 to 1000
   episode_steps, // 1 to 1e9, or -1 for no limit
   flag,          // true or false
   range,         // two numbers, the first not above the second; either may be infinite
+  triple,        // three finite numbers
+  choice,        // one of GymOptionRule::choices
   text           // a name or a file, at most 4096 characters
 };
-
-const char* rule_text(GymOptionKind kind); // "a finite number"
 
 /// A row of a task's table of options.
 struct GymOptionRule {
@@ -29,7 +31,10 @@ struct GymOptionRule {
   GymOptionKind kind;
   const char* default_value;
   const char* help;
+  std::vector<std::string> choices = {}; // of a choice
 };
+
+std::string rule_text(const GymOptionRule& rule); // "a finite number"
 
 struct GymRange {
   double low = 0;
@@ -48,10 +53,13 @@ public:
   int count(const std::string& name) const { return static_cast<int>(get<double>(name)); }
   bool flag(const std::string& name) const { return get<bool>(name); }
   GymRange range(const std::string& name) const { return get<GymRange>(name); }
+  const std::array<double, 3>& triple(const std::string& name) const { return get<Triple>(name); }
+  /// Of a text or a choice.
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
 
 private:
-  using Value = std::variant<double, bool, GymRange, std::string>;
+  using Triple = std::array<double, 3>;
+  using Value = std::variant<double, bool, GymRange, Triple, std::string>;
   template <typename T>
   const T& get(const std::string& name) const;
 
