@@ -1,15 +1,25 @@
 #include "env/make/describe.hpp"
 
+#include <algorithm>
+
+#include "env/classic/classic.hpp"
 #include "env/suite/tags.hpp"
 
 namespace troupe::env {
 
 namespace {
 
+std::vector<std::string> tags_of(const std::string& name) {
+  const std::vector<std::string> classic = classic_names();
+  if (std::ranges::count(classic, name) > 0)
+    return {"classic"};
+  return suite_tags(name);
+}
+
 /// Leaves the environment in `made`, so that the next one may share its model.
 Description describe(const std::string& name, const std::string& models,
                      std::unique_ptr<Environment>& made) {
-  Description description{name, suite_tags(name), {}, {}};
+  Description description{name, tags_of(name), {}, {}};
   try {
     made = make_bare({.task = name, .models = models});
     description.spec = made->spec();

@@ -28,8 +28,8 @@ std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config);
 /// The bare suite task: float64 observations by name in dm_control's order, the task's own bounds.
 std::unique_ptr<Environment> make_task(const std::string& task, const std::string& models = {});
 
-/// Sorted names of all tasks that need no plug-in: the suite's, Gym's and those linked into this
-/// program. ("remote", an environment at options endpoint=…, is not among them.)
+/// Sorted names of all tasks that need no plug-in: the suite's, Gym's, the classic ones and those
+/// linked into this program. ("remote", an environment at options endpoint=…, is not among them.)
 std::vector<std::string> environment_names();
 
 /// Whether `task` is such a name, "remote", or a suite task with another number in its name.

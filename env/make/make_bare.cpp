@@ -2,6 +2,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "env/classic/classic.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
 #include "env/nearest_names.hpp"
@@ -58,7 +59,7 @@ std::unique_ptr<Environment> make_task(const std::string& task, const std::strin
 
 std::vector<std::string> environment_names() {
   std::vector<std::string> names = task_names();
-  for (const auto& more : {gym_names(), linked_environments()})
+  for (const auto& more : {classic_names(), gym_names(), linked_environments()})
     names.insert(names.end(), more.begin(), more.end());
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -84,6 +85,8 @@ std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config) {
     return own;
   if (config.task == kRemoteTask)
     return make_remote_task(options);
+  if (contains(classic_names(), config.task))
+    return make_classic(config.task, {options.pairs().begin(), options.pairs().end()});
   if (contains(gym_names(), config.task)) {
     GymOptions gym{.models = config.models};
     gym.values.insert(options.pairs().begin(), options.pairs().end());

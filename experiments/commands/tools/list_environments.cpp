@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "env/classic/classic.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/describe.hpp"
 #include "experiments/commands/json.hpp"
@@ -23,11 +24,13 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 std::vector<env::GymOption> options_of(const std::string& name) {
-  const std::vector<std::string> gym = env::gym_names();
-  if (std::find(gym.begin(), gym.end(), name) == gym.end()) {
-    return {};
+  const auto is_one_of = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_one_of(env::classic_names())) {
+    return env::classic_options(name);
   }
-  return env::gym_options(name);
+  return is_one_of(env::gym_names()) ? env::gym_options(name) : std::vector<env::GymOption>{};
 }
 
 Json environment_json(const env::Description& environment) {
