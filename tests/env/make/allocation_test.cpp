@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "env/classic/classic.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
 #include "tests/allocation_counter.hpp"
@@ -52,14 +53,19 @@ TEST_CASE("steps with every wrapper that does not draw allocate nothing") {
         == 0);
 }
 
-TEST_CASE("steps of Gym's tasks allocate nothing") {
+TEST_CASE("steps of Gym's and classic tasks allocate nothing") {
   if (!counts_allocations())
     return;
-  for (const std::string& task : gym_names()) {
-    CAPTURE(task);
-    const auto environment = make_gym(task);
+  std::vector<std::unique_ptr<Environment>> environments;
+  for (const std::string& task : gym_names())
+    environments.push_back(make_gym(task));
+  for (const std::string& task : classic_names())
+    environments.push_back(make_classic(task));
+  for (const auto& environment : environments) {
+    CAPTURE(environment->spec().name);
     std::vector<std::byte> observation(environment->spec().observation_bytes());
-    const std::vector<double> action(environment->spec().action.size(), .3);
+    const double number = environment->spec().action.is_continuous() ? .3 : 1;
+    const std::vector<double> action(environment->spec().action.size(), number);
     environment->reset(1, observation);
     environment->step(action, observation);
     int allocations = 0;
