@@ -254,11 +254,15 @@ private:
     if (!refuses([&] { environment->step(action, long_buffer); }))
       error("mistakes", "step() into a buffer of another size is not refused" + kHow);
     environment->reset(options_.seed, observation);
-    if (spec_.action.choices_of(0) != 0) {
+    std::size_t choice = 0;
+    while (choice < action.size() && spec_.action.choices_of(choice) == 0)
+      ++choice;
+    if (choice < action.size()) {
       std::vector<double> between(action);
-      between[0] = 0.5;
+      between[choice] = 0.5;
       if (!refuses([&] { environment->step(between, observation); }))
         error("mistakes", "a choice of 0.5 is not refused" + kHow);
+      environment->reset(options_.seed, observation);
     }
     std::vector<double> wrong(action);
     wrong.push_back(0);

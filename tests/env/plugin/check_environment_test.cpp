@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "env/checks.hpp"
 #include "env/make/make.hpp"
 #include "env/random.hpp"
 #include "tests/env/fake_environment.hpp"
@@ -29,6 +30,7 @@ struct Faults {
   bool first_reward = false;
   bool zero_discount = false;
   bool throws_at_reset = false;
+  bool rounds_choices = false;
 };
 
 class Faulty final : public Environment {
@@ -98,6 +100,52 @@ std::vector<CheckFinding> check(Faults faults) {
   return check_environment([faults] { return std::make_unique<Faulty>(faults); });
 }
 
+/// Moves by its continuous number times its choice of 0, 1 or 2.
+class Chooser final : public Environment {
+public:
+  explicit Chooser(Faults faults) : faults_(faults) {
+    spec_.name = "chooser";
+    spec_.observations = {{"x", ElementType::float64, {1}}};
+    spec_.action = {.minimum = {-1, 0}, .maximum = {1, 2}, .choices = {0, 3}};
+    spec_.episode_steps = 60;
+  }
+  const EnvironmentSpec& spec() const override { return spec_; }
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> out) override {
+    check_observation_buffer(spec_, out);
+    state_ = {.x = Random(seed).uniform(), .steps = 0, .running = true};
+    std::memcpy(out.data(), &state_.x, sizeof state_.x);
+    return {};
+  }
+  TimeStep step(std::span<const double> action, std::span<std::byte> out) override {
+    check_observation_buffer(spec_, out);
+    std::vector<double> taken(action.begin(), action.end());
+    if (faults_.rounds_choices && taken.size() == 2 && std::isfinite(taken[1]))
+      taken[1] = std::clamp(std::round(taken[1]), 0., 2.);
+    check_action(spec_, taken);
+    if (!state_.running)
+      throw std::invalid_argument("refused");
+    state_.x += std::clamp(taken[0], -1., 1.) * taken[1];
+    state_.running = ++state_.steps < 60;
+    std::memcpy(out.data(), &state_.x, sizeof state_.x);
+    return {state_.running ? StepType::mid : StepType::last, state_.x, 1};
+  }
+  void save_state(std::vector<std::byte>& out) const override { save_value(out, state_); }
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override {
+    load_value(in, state_, "state");
+    return in;
+  }
+
+private:
+  struct State {
+    double x = 0;
+    std::int64_t steps = 0;
+    bool running = false;
+  };
+  Faults faults_;
+  EnvironmentSpec spec_;
+  State state_;
+};
+
 bool has(const std::vector<CheckFinding>& findings, bool error, const std::string& rule,
          const std::string& part) {
   return std::any_of(findings.begin(), findings.end(), [&](const CheckFinding& finding) {
@@ -135,6 +183,17 @@ TEST_CASE("every fault is found, under its rule, in one line") {
               throw std::runtime_error("no such thing");
             }),
             true, "spec", "no such thing"));
+}
+
+TEST_CASE("an environment with a choice must refuse 0.5, wherever in the action the choice is") {
+  const auto play = [](Faults faults) {
+    return check_environment([faults] { return std::make_unique<Chooser>(faults); });
+  };
+  for (const CheckFinding& finding : play({}))
+    FAIL_CHECK(finding.rule << ": " << finding.text);
+  const auto findings = play({.rounds_choices = true});
+  CHECK(findings.size() == 1);
+  CHECK(has(findings, true, "mistakes", "a choice of 0.5 is not refused"));
 }
 
 TEST_CASE("the wrappers keep every rule around a sound environment") {

@@ -51,6 +51,7 @@ TEST_CASE("what is no plug-in, or one of another build, is refused by name with 
   refuse(sample("other_compiler"), "was built with another compiler and this program with C++ ABI");
   refuse(sample("other_sizes"), "build it again");
   refuse(sample("bad_spec"), "action[0] is bounded by");
+  refuse(sample("bad_choices"), "action[0] has 3 choices and the bounds -1.000000 and 1.000000");
   CHECK_THROWS_WITH_AS(make("good", "simple"), doctest::Contains("nearest: 'sample'"),
                        std::invalid_argument);
 }
@@ -153,6 +154,13 @@ TEST_CASE("a spec that breaks a rule is named in one sentence") {
   CHECK(problem([](auto& s) { s.action.minimum.clear(); }) != "");
   CHECK(problem([](auto& s) { s.action = {}; }) != "");
   CHECK(problem([](auto& s) { s.action.minimum[0] = std::nan(""); }) != "");
+  CHECK(problem([](auto& s) { s.action.choices = {2}; }).find("1 numbers of choices") == 0);
+  CHECK(problem([](auto& s) { s.action.choices = {0, 1}; }).find("action[1] has 1 choices") == 0);
+  CHECK(problem([](auto& s) {
+          s.action.choices = {0, 3};
+        }).find("they must be 0 and 2")
+        != std::string::npos);
+  CHECK(problem([](auto& s) { s.action.choices = {0, 2}; }) == ""); // its bounds are 0 and 1
   CHECK(problem([](auto& s) { s.episode_steps = -1; }) != "");
   CHECK(problem([](auto& s) { s.frame_stack = 2; }) != "");
   CHECK(problem([](auto& s) { s.control_timestep_seconds = -1; }) != "");

@@ -22,6 +22,7 @@ enum Way {
   throws_a_number,
   throws_in_spec,
   bad_spec,
+  bad_choices,
   bad_reward,
   bad_discount,
   bad_observation,
@@ -37,6 +38,8 @@ public:
     spec_.name = "sample";
     spec_.observations = {{"count", ElementType::float64, {1}}};
     spec_.action = {.minimum = {-1}, .maximum = {kWay == bad_spec ? -1. : 1.}};
+    if (kWay == bad_choices)
+      spec_.action.choices = {3};
     spec_.episode_steps = 10;
   }
   const EnvironmentSpec& spec() const override {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "env/checks.hpp"
 #include "env/wrappers/action_clip.hpp"
 #include "env/wrappers/action_noise.hpp"
 #include "env/wrappers/action_scale.hpp"
@@ -28,6 +29,28 @@ public:
   TimeStep step(std::span<const double> action, std::span<std::byte> out) override {
     std::memcpy(out.data(), action.data(), out.size());
     return {StepType::mid, -3, 1};
+  }
+  void save_state(std::vector<std::byte>&) const override {}
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override { return in; }
+
+private:
+  EnvironmentSpec spec_;
+};
+
+/// A continuous number of the bounds -4 and 4 between a choice of 9 and one of 2; observes what it
+/// was given.
+class Choosing final : public Environment {
+public:
+  Choosing() {
+    spec_.name = "choosing";
+    spec_.observations = {{"action", ElementType::float64, {3}}};
+    spec_.action = {.minimum = {0, -4, 0}, .maximum = {8, 4, 1}, .choices = {9, 0, 2}};
+  }
+  const EnvironmentSpec& spec() const override { return spec_; }
+  TimeStep reset(std::uint64_t, std::span<std::byte>) override { return {}; }
+  TimeStep step(std::span<const double> action, std::span<std::byte> out) override {
+    std::memcpy(out.data(), action.data(), out.size());
+    return {StepType::mid, 0, 1};
   }
   void save_state(std::vector<std::byte>&) const override {}
   std::span<const std::byte> load_state(std::span<const std::byte> in) override { return in; }
@@ -110,6 +133,59 @@ TEST_CASE("action noise has the deviation it was given, stays within the bounds 
         ActionNoise(std::make_unique<ActionScale>(std::make_unique<Unbounded>()), bad),
         doctest::Contains("action_noise"), std::invalid_argument);
   }
+}
+
+TEST_CASE("a choice must be one of its whole numbers, a continuous number only finite") {
+  const EnvironmentSpec spec = Choosing().spec();
+  for (const double choice : {0., 1., 8.})
+    CHECK_NOTHROW(check_action(spec, std::vector<double>{choice, 99, 1}));
+  for (const double bad : {.5, -1., 9., 8.000001, 1e300, kInfinity, -kInfinity, kNan}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(check_action(spec, std::vector<double>{bad, 0, 0}),
+                         doctest::Contains("environment choosing: action[0] is"),
+                         std::invalid_argument);
+    CHECK_THROWS_WITH_AS(check_action(spec, std::vector<double>{0, 0, bad}),
+                         doctest::Contains("; it must be a whole number from 0 to 1"),
+                         std::invalid_argument);
+  }
+  CHECK_THROWS_WITH_AS(check_action(spec, std::vector<double>{0, kNan, 0}),
+                       doctest::Contains("actions must be finite"), std::invalid_argument);
+}
+
+TEST_CASE("wrappers that change actions leave choices as they are, and refuse bad ones") {
+  const auto wrapped = [](auto wrap) {
+    Played played(wrap(std::make_unique<Choosing>()));
+    const ActionSpec& action = played.environment->spec().action;
+    CHECK(action.choices == std::vector<std::int64_t>{9, 0, 2});
+    CHECK(problem_of(action).empty());
+    CHECK(action.maximum[0] == 8);
+    CHECK(action.maximum[2] == 1);
+    for (const double choice : {0., 3., 8.}) {
+      const double second = choice == 3 ? 1 : 0;
+      played.reset(7).step({choice, .25, second});
+      const auto seen = numbers<double>(played.observation);
+      CHECK(seen[0] == choice);
+      CHECK(seen[2] == second);
+    }
+    for (const double bad : {.5, -1., 9., kNan}) {
+      CAPTURE(bad);
+      CHECK_THROWS_AS(played.step({bad, 0, 0}), std::invalid_argument);
+    }
+    played.step({1, .25, 1});
+    return std::pair(action, numbers<double>(played.observation)[1]);
+  };
+  const auto scaled =
+      wrapped([](auto inner) { return std::make_unique<ActionScale>(std::move(inner)); });
+  CHECK(scaled.first.minimum == std::vector<double>{0, -1, 0});
+  CHECK(scaled.second == 1);
+  const auto clipped = wrapped([](auto inner) {
+    return std::make_unique<ActionClip>(std::move(inner), -.125, .125); // no choice is left in it
+  });
+  CHECK(clipped.first.minimum == std::vector<double>{0, -.125, 0});
+  CHECK(clipped.second == .125);
+  const auto noisy =
+      wrapped([](auto inner) { return std::make_unique<ActionNoise>(std::move(inner), .5); });
+  CHECK(noisy.second != .25);
 }
 
 TEST_CASE("rewards are scaled, shifted and clipped, discounts and step types stay") {
