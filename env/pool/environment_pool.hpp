@@ -91,8 +91,9 @@ public:
 /// place. The two modes must not mix while a request is in flight.
 ///
 /// Results depend only on the episodes' seeds and the actions, never on the number of threads or
-/// their order. An environment that throws, receives a non-finite action or returns a non-finite
-/// reward fails alone: its row reports the failure and the others continue.
+/// their order. An environment that throws, receives a non-finite action or a choice that is not
+/// one of its whole numbers, or returns a non-finite reward fails alone: its row reports the
+/// failure and the others continue.
 ///
 /// One thread calls, always the same one when environments are bound and the caller plays. No
 /// allocation and no lock per step. A reset delays only callers that wait for its environment, and

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "env/checks.hpp"
 #include "env/pool/cpu_list.hpp"
 #include "env/split_mix.hpp"
 
@@ -39,14 +40,6 @@ void check_alike(const EnvironmentSpec& first, const Environment* other, int num
     throw std::invalid_argument(name + " (" + other->spec().name
                                 + ") has other observations or actions than the first one ("
                                 + first.name + "); a pool needs environments that are alike");
-}
-
-void check_finite(std::span<const double> action) {
-  for (std::size_t i = 0; i < action.size(); ++i)
-    if (!std::isfinite(action[i]))
-      throw std::invalid_argument("action[" + std::to_string(i) + "] is "
-                                  + std::to_string(action[i])
-                                  + "; actions must be finite (has the policy diverged?)");
 }
 
 void check_result(const TimeStep& result) {
@@ -245,7 +238,7 @@ void PoolEngine::step(std::size_t worker, std::uint32_t environment) {
   ++slot.steps;
   try {
     const auto values = action(environment);
-    check_finite(values);
+    check_action(spec_, values);
     slot.result = slot.environment->step(values, observation(environment));
     check_result(slot.result);
     slot.episode_return += slot.result.reward;

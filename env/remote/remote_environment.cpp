@@ -1,10 +1,10 @@
 #include "env/remote/remote_environment.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 
+#include "env/checks.hpp"
 #include "env/remote/exchange.hpp"
 #include "env/remote/protocol.hpp"
 
@@ -137,12 +137,13 @@ void RemoteEnvironments::Impl::check_turns(std::span<const Turn> turns,
                                 + std::to_string(turns.size()) + ", " + std::to_string(size)
                                 + "] are needed");
   for (std::size_t i = 0; i < turns.size(); ++i)
-    for (std::size_t k = 0; turns[i].kind == Turn::Kind::step && k < size; ++k)
-      if (!std::isfinite(actions[i * size + k]))
-        throw std::invalid_argument("environment " + invitation->spec.name + ": action["
-                                    + std::to_string(k) + "] of environment " + std::to_string(i)
-                                    + " is " + std::to_string(actions[i * size + k])
-                                    + "; actions must be finite (has the policy diverged?)");
+    if (turns[i].kind == Turn::Kind::step)
+      try {
+        check_action(invitation->spec, actions.subspan(i * size, size));
+      } catch (const std::invalid_argument& mistake) {
+        throw std::invalid_argument("remote environment " + std::to_string(i) + " at "
+                                    + options.endpoint + ": " + mistake.what());
+      }
 }
 
 void RemoteEnvironments::Impl::send(std::span<const Turn> turns, std::span<const double> actions) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "env/checks.hpp"
+
 namespace troupe::env::remote {
 
 message::Envelope answer_to(const message::Envelope& question) {
@@ -95,10 +97,12 @@ std::string Served::play_one(Player& one, std::size_t row, ResultRow& result,
   one.playing = false;
   try {
     const std::size_t size = spec_.action.size();
+    const auto action = std::span<const double>(plays_.actions).subspan(row * size, size);
+    if (!plays_.resets[row])
+      check_action(spec_, action);
     const TimeStep step = plays_.resets[row]
                               ? one.environment->reset(plays_.seeds[row], observation)
-                              : one.environment->step(
-                                  std::span(plays_.actions).subspan(row * size, size), observation);
+                              : one.environment->step(action, observation);
     result = {.reward = step.reward,
               .discount = step.discount,
               .step_type = static_cast<std::int64_t>(step.step_type)};

@@ -28,8 +28,9 @@ void print(const RemoteEnvironments& remote, const std::vector<TimeStep>& steps,
 } // namespace
 
 /// play_remote ENDPOINT COUNT STEPS: plays environments of float64 with actions that the caller can
-/// compute, too: ((7 i + 3 t + 5 k) mod 17) / 8 - 1 of environment i, step t, dimension k. Prints a
-/// line per environment and step: type, reward, discount, observation, failure.
+/// compute, too: with x = 7 i + 3 t + 5 k of environment i, step t, dimension k, a choice of n is
+/// x mod n and a continuous number (x mod 17) / 8 - 1. Prints a line per environment and step:
+/// type, reward, discount, observation, failure.
 int main(int argc, char** argv) {
   if (argc != 4)
     return 2;
@@ -47,8 +48,12 @@ int main(int argc, char** argv) {
     std::vector<double> actions(remote.size() * size);
     for (std::size_t t = 0; t < std::stoul(argv[3]); ++t) {
       for (std::size_t i = 0; i < remote.size(); ++i)
-        for (std::size_t k = 0; k < size; ++k)
-          actions[i * size + k] = static_cast<double>((7 * i + 3 * t + 5 * k) % 17) / 8 - 1;
+        for (std::size_t k = 0; k < size; ++k) {
+          const std::size_t x = 7 * i + 3 * t + 5 * k;
+          const auto n = static_cast<std::size_t>(remote.spec().action.choices_of(k));
+          actions[i * size + k] =
+              n != 0 ? static_cast<double>(x % n) : static_cast<double>(x % 17) / 8 - 1;
+        }
       remote.step(actions, results);
       print(remote, steps, observations);
     }

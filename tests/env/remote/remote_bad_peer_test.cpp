@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -63,6 +64,31 @@ std::string says_of_welcome(const std::function<void(Envelope&, wire::Message&)>
   return text;
 }
 
+/// A client that checks nothing before it sends.
+class BareClient {
+public:
+  BareClient(wire::Context& context, const std::string& endpoint)
+      : socket_(context, wire::SocketType::dealer) {
+    socket_.connect(endpoint);
+  }
+
+  wire::Message ask(Envelope question, const std::vector<double>& actions) {
+    question.set_protocol(remote::kProtocol);
+    question.set_session(42);
+    auto message = remote::encode(question);
+    if (question.has_play())
+      message.frames.emplace_back(std::as_bytes(std::span(actions)));
+    socket_.send(std::move(message), Clock::now());
+    wire::Message answer;
+    REQUIRE(socket_.wait(Clock::now() + 5s));
+    REQUIRE(socket_.try_receive(answer) == wire::Socket::Received::message);
+    return answer;
+  }
+
+private:
+  wire::Socket socket_;
+};
+
 void set_row(wire::Message& message, std::size_t row, const remote::ResultRow& result) {
   std::memcpy(message.frames[0].bytes().data() + row * sizeof result, &result, sizeof result);
 }
@@ -110,6 +136,21 @@ TEST_CASE("A peer that lies about its spec is told so by name") {
         s.clear_action_maximum();
       }),
       "0 action dimensions");
+  // The fake's one action is bounded by -1 and 1.
+  const auto choices = [&](std::vector<std::int64_t> counts, double low, double high) {
+    return spec([=](auto& s) {
+      s.mutable_action_choices()->Assign(counts.begin(), counts.end());
+      s.set_action_minimum(0, low);
+      s.set_action_maximum(0, high);
+    });
+  };
+  has(choices({2, 2}, 0, 1), "2 numbers of choices for 1 action dimensions");
+  has(choices({1}, 0, 0), "action[0] has 1 choices; it must have 2 or more");
+  has(choices({-3}, 0, 2), "action[0] has -3 choices; it must have 2 or more");
+  has(choices({std::numeric_limits<std::int64_t>::min()}, 0, 1), "it must have 2 or more");
+  has(choices({3}, -1, 1), "action[0] has 3 choices and the bounds -1.000000 and 1.000000");
+  has(choices({3}, 0, 3), "they must be 0 and 2");
+  has(choices({3}, 0, NAN), "they must be 0 and 2");
   has(spec([](auto& s) { s.set_frame_stack(0); }), "frame_stack is 0");
   has(spec([](auto& s) { s.set_action_repeat(0); }), "action_repeat is 0");
   has(spec([](auto& s) { s.set_episode_steps(-1); }), "episode_steps is -1");
@@ -264,19 +305,9 @@ TEST_CASE("A lost message is asked for again and answered once") {
 TEST_CASE("A server answers the same question with the same answer, and plays it once") {
   auto context = std::make_shared<wire::Context>();
   const EnvironmentServer server(context, make_toy);
-  wire::Socket socket(*context, wire::SocketType::dealer);
-  socket.connect(server.endpoint());
-  const auto ask = [&](Envelope question, std::vector<double> actions) {
-    question.set_protocol(remote::kProtocol);
-    question.set_session(42);
-    auto message = remote::encode(question);
-    if (question.has_play())
-      message.frames.emplace_back(std::as_bytes(std::span(actions)));
-    socket.send(std::move(message), Clock::now());
-    wire::Message answer;
-    REQUIRE(socket.wait(Clock::now() + 5s));
-    REQUIRE(socket.try_receive(answer) == wire::Socket::Received::message);
-    return answer;
+  BareClient client(*context, server.endpoint());
+  const auto ask = [&](const Envelope& question, const std::vector<double>& actions) {
+    return client.ask(question, actions);
   };
   Envelope hello;
   hello.set_request(1);
@@ -302,4 +333,39 @@ TEST_CASE("A server answers the same question with the same answer, and plays it
   };
   CHECK(bytes(once) == bytes(twice));
   CHECK(server.counters().turns == 2);
+}
+
+TEST_CASE("A choice that a client must not send fails its environment, which never sees it") {
+  auto context = std::make_shared<wire::Context>();
+  const auto make = [] { return std::make_unique<Chooser>(mixed_action()); };
+  const EnvironmentServer server(context, make, {.environments = 2});
+  BareClient client(*context, server.endpoint());
+  Envelope question;
+  question.set_request(1);
+  question.mutable_hello()->set_environments(2);
+  client.ask(question, {});
+  std::uint64_t request = 1;
+  for (const double bad : {0.5, -1.0, 3.0, 1e9, std::nan(""), -HUGE_VAL}) {
+    CAPTURE(bad);
+    question.set_request(++request);
+    question.mutable_play()->set_resets("\1\1");
+    question.mutable_play()->add_seeds(3);
+    question.mutable_play()->add_seeds(4);
+    client.ask(question, std::vector<double>(6));
+    question.set_request(++request);
+    question.mutable_play()->Clear();
+    const auto message = client.ask(question, {bad, .5, 1, 2, -.5, 1});
+    Envelope answer;
+    answer.ParseFromString(message.header);
+    REQUIRE(answer.played().failures_size() == 1);
+    CHECK(answer.played().failures(0).row() == 0);
+    CHECK(answer.played().failures(0).message().find("; it must be a whole number from 0 to 2")
+          != std::string::npos);
+    std::array<double, 6> seen{};
+    REQUIRE(message.frames[1].bytes().size() == sizeof seen);
+    std::memcpy(seen.data(), message.frames[1].bytes().data(), sizeof seen);
+    CHECK(seen == std::array<double, 6>{0, 0, 0, 2, -.5, 1});
+  }
+  CHECK(server.counters().garbage == 0);
+  CHECK(server.counters().failures == 6);
 }

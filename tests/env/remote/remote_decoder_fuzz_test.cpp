@@ -88,16 +88,22 @@ wire::Message with_actions(const Envelope& envelope) {
 TEST_CASE("A mutated welcome is read whole or refused, and nothing else happens") {
   Envelope hello = question(1);
   hello.mutable_hello()->set_environments(2);
-  const auto original = *FakePeer::usual(hello);
+  const auto continuous = *FakePeer::usual(hello);
+  Envelope envelope = remote::decode_header(continuous);
+  *envelope.mutable_welcome()->mutable_spec() = remote::encode_spec(Chooser(mixed_action()).spec());
+  envelope.mutable_welcome()->set_row_bytes(24);
+  const auto choices = remote::encode(envelope);
+  REQUIRE(remote::decode_welcome(envelope, choices, 2, 1 << 20).spec.action == mixed_action());
   Mutator mutate(1);
   int refused = 0;
   int read = 0;
   for (int i = 0; i < 20'000; ++i) {
-    const auto message = mutate.message(original);
+    const auto message = mutate.message(i % 2 == 0 ? continuous : choices);
     try {
-      const Envelope envelope = remote::decode_header(message);
-      const auto invitation = remote::decode_welcome(envelope, message, 2, 1 << 20);
+      const auto invitation =
+          remote::decode_welcome(remote::decode_header(message), message, 2, 1 << 20);
       CHECK(invitation.spec.observation_bytes() <= (1U << 20));
+      CHECK(problem_of(invitation.spec.action).empty());
       ++read;
     } catch (const remote::ProtocolError&) {
       ++refused;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "env/make/make.hpp"
+#include "env/pool/environment_pool.hpp"
 #include "env/remote/environment_server.hpp"
 #include "env/remote/remote_environment.hpp"
 #include "tests/env/remote/toy.hpp"
@@ -144,6 +145,57 @@ TEST_CASE("A caller's mistakes are told and cost nothing") {
   CHECK_THROWS_AS(remote->step(std::vector<double>{0, 0}, small), std::invalid_argument);
   CHECK(remote->step(std::vector<double>{0, 0}, observation).step_type == StepType::mid);
   CHECK(server.counters().garbage == 0);
+}
+
+TEST_CASE("Choices arrive as they were sent, and one out of its range is the caller's mistake") {
+  const EnvironmentServer server(
+      context(), [] { return std::make_unique<Chooser>(mixed_action()); }, {.environments = 3});
+  const auto one = make_remote(options_for(server));
+  CHECK(one->spec().action == mixed_action());
+  RemoteEnvironments remote(options_for(server, 2));
+  REQUIRE(remote.spec().action == mixed_action());
+  Batch batch(remote);
+  reset_all(remote, batch, 1);
+  const auto seen = [&] {
+    std::vector<double> values(6);
+    std::memcpy(values.data(), batch.bytes.data(), batch.bytes.size());
+    return values;
+  };
+  CHECK(remote.step(std::vector<double>{2, .5, 1, 0, -9, 0}, batch.results()) == 0);
+  CHECK(seen() == std::vector<double>{2, .5, 1, 0, -1, 0}); // the continuous number is clipped
+  CHECK(batch.steps[0].reward == 3.5);
+  std::vector<std::byte> observation(one->spec().observation_bytes());
+  one->reset(1, observation);
+  for (const double bad : {.5, -1., 3., 1.9999999}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(remote.step(std::vector<double>{0, 0, 0, bad, 0, 0}, batch.results()),
+                         doctest::Contains("remote environment 1 at"), std::invalid_argument);
+    CHECK_THROWS_WITH_AS(one->step(std::vector<double>{bad, 0, 0}, observation),
+                         doctest::Contains("it must be a whole number from 0 to 2"),
+                         std::invalid_argument);
+  }
+  CHECK(remote.step(std::vector<double>{1, 0, 0, 1, 0, 0}, batch.results()) == 0);
+  CHECK(one->step(std::vector<double>{1, 0, 0}, observation).reward == 1);
+  CHECK(server.counters().failures == 0);
+}
+
+TEST_CASE("A pool of remote environments passes choices on, and a bad one fails its row alone") {
+  const EnvironmentServer server(
+      context(), [] { return std::make_unique<Chooser>(mixed_action()); }, {.environments = 2});
+  EnvironmentPool pool({.environments = 2, .spares = false},
+                       [&](int) { return make_remote(options_for(server)); });
+  CHECK(pool.spec().action == mixed_action());
+  PoolRows rows(pool.spec(), 2);
+  const auto late = std::chrono::steady_clock::now() + 60s;
+  REQUIRE(pool.reset(std::vector<std::int32_t>{0, 1}, rows.batch(), late));
+  REQUIRE(pool.step(std::vector<float>{2, .5F, 1, 1, -.5F, 0}, rows.batch(), late));
+  std::vector<double> seen(6);
+  std::memcpy(seen.data(), rows.observations.data(), rows.observations.size());
+  CHECK(seen == std::vector<double>{2, .5, 1, 1, -.5, 0});
+  REQUIRE(pool.step(std::vector<float>{2, .5F, 2, 1, -.5F, 0}, rows.batch(), late));
+  CHECK(rows.statuses == std::vector<RowStatus>{RowStatus::failed, RowStatus::ok});
+  CHECK(pool.error(0).find("action[2] is 2.000000; it must be a whole number from 0 to 1")
+        != std::string::npos);
 }
 
 TEST_CASE("States are saved where the server allows it, and refused in words where not") {

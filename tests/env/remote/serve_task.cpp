@@ -8,8 +8,27 @@
 #include "env/remote/environment_server.hpp"
 #include "tests/env/remote/toy.hpp"
 
-/// As `troupe serve TASK --endpoint E --count N --end-with-input`, for tests of env/ alone; task
-/// "toy" is the tests' own.
+using namespace troupe;
+
+namespace {
+
+/// The tests' own tasks, and those of env/.
+std::unique_ptr<env::Environment> make(const std::string& task) {
+  if (task == "toy")
+    return tests::make_toy();
+  if (task == "one_choice")
+    return std::make_unique<tests::Chooser>(env::one_of(3));
+  if (task == "two_choices")
+    return std::make_unique<tests::Chooser>(
+        env::ActionSpec{.minimum = {0, 0}, .maximum = {2, 4}, .choices = {3, 5}});
+  if (task == "mixed")
+    return std::make_unique<tests::Chooser>(tests::mixed_action());
+  return env::make_task(task);
+}
+
+} // namespace
+
+/// As `troupe serve TASK --endpoint E --count N --end-with-input`, for tests of env/ alone.
 int main(int argc, char** argv) {
   if (argc != 8) {
     std::fprintf(stderr, "serve_task: serve TASK --endpoint E --count N --end-with-input\n");
@@ -17,10 +36,8 @@ int main(int argc, char** argv) {
   }
   const std::string task = argv[2];
   try {
-    const troupe::env::EnvironmentServer server(
-        nullptr,
-        [&] { return task == "toy" ? troupe::tests::make_toy() : troupe::env::make_task(task); },
-        {.endpoint = argv[4], .environments = std::stoul(argv[6])});
+    const env::EnvironmentServer server(nullptr, [&] { return make(task); },
+                                        {.endpoint = argv[4], .environments = std::stoul(argv[6])});
     std::printf("serving %s of %s at %s\n", argv[6], task.c_str(), server.endpoint().c_str());
     std::fflush(stdout);
     char ignored[256];

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "env/remote/remote_environment.hpp"
@@ -69,6 +71,49 @@ private:
 
 inline std::unique_ptr<env::Environment> make_toy() {
   return std::make_unique<Toy>();
+}
+
+/// Observes the action it was given, float64 [size]; the reward is the sum. Ten steps an episode.
+/// Takes any number for a choice: whoever plays it must have checked.
+class Chooser : public env::Environment {
+public:
+  explicit Chooser(env::ActionSpec action) {
+    spec_.name = "chooser";
+    spec_.observations = {
+        {"action", env::ElementType::float64, {static_cast<std::int64_t>(action.size())}}};
+    spec_.action = std::move(action);
+    spec_.episode_steps = 10;
+  }
+
+  const env::EnvironmentSpec& spec() const override { return spec_; }
+
+  env::TimeStep reset(std::uint64_t, std::span<std::byte> observation) override {
+    count_ = 0;
+    std::memset(observation.data(), 0, observation.size());
+    return {};
+  }
+
+  env::TimeStep step(std::span<const double> action, std::span<std::byte> observation) override {
+    std::memcpy(observation.data(), action.data(), action.size_bytes());
+    return {.step_type = ++count_ == 10 ? env::StepType::last : env::StepType::mid,
+            .reward = std::accumulate(action.begin(), action.end(), 0.0),
+            .discount = 1};
+  }
+
+  void save_state(std::vector<std::byte>& out) const override { env::save_value(out, count_); }
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override {
+    env::load_value(in, count_, "chooser");
+    return in;
+  }
+
+private:
+  env::EnvironmentSpec spec_;
+  std::int64_t count_ = 0;
+};
+
+/// A continuous number between a choice of 3 and one of 2.
+inline env::ActionSpec mixed_action() {
+  return {.minimum = {0, -1, 0}, .maximum = {2, 1, 1}, .choices = {3, 0, 2}};
 }
 
 /// Memory for the results of a batch.
