@@ -4,6 +4,7 @@ Usage: python_checks.py <serve_task> <play_remote> <protoc> <remote.proto> [test
 """
 
 import contextlib
+import dataclasses
 import io
 import logging
 import os
@@ -24,12 +25,14 @@ import numpy as np
 import troupe_env
 import zmq
 from dm_control import suite
-from dm_env import test_utils
+from dm_env import specs, test_utils
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from troupe_env import messages
 from troupe_env.__main__ import main as command
-from troupe_env.spec import LAST
+from troupe_env.adapters import adapt
+from troupe_env.spec import LAST, ArraySpec, Spec, check_spec, decode_spec, encode_spec
 
 SERVE, PLAY, PROTOC, PROTO = (os.path.abspath(path) for path in sys.argv[1:5])
 PACKAGE = pathlib.Path(troupe_env.__file__).parents[1]
@@ -100,6 +103,124 @@ class Counting(gymnasium.Env):
         self.count += 1
         self.x = self.x + action
         return {"count": self.count, "x": self.x}, float(self.count), self.count == 3, self.count == 5, {}
+
+
+MIXED = spaces.Dict(
+    {
+        "gear": spaces.Discrete(3, start=-1),
+        "pedals": spaces.Box(-1, 1, (2,), np.float32),
+        "switches": spaces.MultiBinary(2),
+        "wheels": spaces.Tuple((spaces.MultiDiscrete([[2, 3], [4, 5]], start=[[0, 10], [0, 0]]), spaces.Discrete(2))),
+    }
+)
+
+
+class Choosing(gymnasium.Env):
+    """Observes its last action as one vector, float64, each number as the environment got it; the reward is their sum. Five steps."""
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+        self.observation_space = spaces.Box(-100, 100, (len(self._numbers(action_space.sample())),), np.float64)
+
+    @classmethod
+    def _numbers(cls, action):
+        parts = tuple(action.values()) if isinstance(action, dict) else action
+        return [x for part in parts for x in cls._numbers(part)] if isinstance(parts, tuple) else list(np.ravel(parts))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.zeros(self.observation_space.shape), {}
+
+    def step(self, action):
+        if not self.action_space.contains(action):
+            raise AssertionError(f"{action!r} is not in {self.action_space}")
+        self.steps += 1
+        seen = np.array(self._numbers(action), np.float64)
+        return seen, float(seen.sum()), False, self.steps == 5, {}
+
+
+class DmChoosing(dm_env.Environment):
+    """The same of dm_env: observes its last action."""
+
+    def __init__(self, action_spec):
+        self._action_spec = action_spec
+
+    def action_spec(self):
+        return self._action_spec
+
+    def observation_spec(self):
+        return specs.Array(self._action_spec.shape, np.float64, "action")
+
+    def reset(self):
+        return dm_env.restart(np.zeros(self._action_spec.shape))
+
+    def step(self, action):
+        self._action_spec.validate(action)
+        return dm_env.transition(float(np.sum(action)), np.asarray(action, np.float64))
+
+
+class Specs(unittest.TestCase):
+    """The rules of a spec are those of C++ (tests/env/spec_test.cpp), in the same words."""
+
+    def spec(self, low, high, choices=()):
+        return Spec("s", (ArraySpec("x", np.dtype("<f8"), ()),), tuple(low), tuple(high), action_choices=tuple(choices))
+
+    def test_choices_travel_with_the_spec(self):
+        for spec in [
+            self.spec([-1.0], [1.0]), self.spec([0.0], [5.0], [6]), self.spec([-1.0, 0.0, 0.0], [1.0, 3.0, 1.0], [0, 4, 2]),
+            self.spec([-1.0], [1.0], [0]),
+        ]:
+            self.assertEqual(decode_spec(messages.SpecMessage.decode(encode_spec(spec).encode()), 1 << 20), spec)
+        self.assertEqual(self.spec([-1.0, -1.0], [1.0, 1.0]).choices, (0, 0))
+
+    def test_what_is_wrong_with_an_action_is_said_in_one_sentence(self):
+        nan = float("nan")
+        for low, high, choices, problem in [
+            ([0.0, 0.0], [1.0], [], "2 action minima and 1 maxima; they must be as many"),
+            ([], [], [], "0 action dimensions; 1 to 4096 are allowed"),
+            ([0.0, 0.0], [1.0, 1.0], [2], "1 numbers of choices for 2 action dimensions; they must be as many, or none"),
+            ([0.0, 0.0], [1.0, 0.0], [0, 1], "action[1] has 1 choices; it must have 2 or more, or be continuous (0)"),
+            ([0.0], [1.0], [-2], "action[0] has -2 choices; it must have 2 or more, or be continuous (0)"),
+            ([0.0], [3.0], [3], "action[0] has 3 choices and the bounds 0.000000 and 3.000000; they must be 0 and 2"),
+            ([nan], [2.0], [3], "action[0] has 3 choices and the bounds nan and 2.000000; they must be 0 and 2"),
+            ([0.0, 1.0], [1.0, 1.0], [], "action[1] is bounded by 1.000000 and 1.000000; the minimum must be below the maximum"),
+            ([0.0], [nan], [], "action[0] is bounded by 0.000000 and nan; the minimum must be below the maximum"),
+        ]:
+            with self.assertRaises(messages.MessageError) as raised:
+                check_spec(self.spec(low, high, choices), 1 << 20)
+            self.assertEqual(str(raised.exception), f"its spec: {problem}")
+
+    def actions_of(self, space):
+        spec = adapt(Choosing(space)).spec
+        return spec.action_minimum, spec.action_maximum, spec.action_choices
+
+    def test_gymnasiums_spaces_become_choices_and_continuous_numbers(self):
+        self.assertEqual(self.actions_of(spaces.Discrete(4, start=7)), ((0.0,), (3.0,), (4,)))
+        self.assertEqual(self.actions_of(spaces.MultiDiscrete([2, 5])), ((0.0, 0.0), (1.0, 4.0), (2, 5)))
+        self.assertEqual(self.actions_of(spaces.MultiBinary((2, 1))), ((0.0, 0.0), (1.0, 1.0), (2, 2)))
+        self.assertEqual(self.actions_of(spaces.Box(-2, 2, (2,))), ((-2.0, -2.0), (2.0, 2.0), ()))
+        low, high, choices = self.actions_of(MIXED)
+        self.assertEqual(choices, (3, 0, 0, 2, 2, 2, 3, 4, 5, 2))
+        self.assertEqual((low[1], high[1], high[0], high[8]), (-1.0, 1.0, 2.0, 4.0))
+
+    def test_dm_envs_specs_become_choices_and_continuous_numbers(self):
+        for action, expected in [
+            (specs.DiscreteArray(3), ((0.0,), (2.0,), (3,))),
+            (specs.BoundedArray((2,), np.int32, [-1, 0], [1, 6]), ((0.0, 0.0), (2.0, 6.0), (3, 7))),
+            (specs.BoundedArray((2,), np.uint8, 250, 255), ((0.0, 0.0), (5.0, 5.0), (6, 6))),
+            (specs.BoundedArray((2,), np.float32, -1, 1), ((-1.0, -1.0), (1.0, 1.0), ())),
+        ]:
+            spec = adapt(DmChoosing(action)).spec
+            self.assertEqual((spec.action_minimum, spec.action_maximum, spec.action_choices), expected)
+
+    def test_what_is_no_choice_is_refused(self):
+        huge = specs.BoundedArray((), np.int64, -(1 << 63), (1 << 63) - 1)
+        for environment in [
+            Choosing(spaces.Discrete(1)), Choosing(spaces.MultiDiscrete([3, 1])), DmChoosing(specs.DiscreteArray(1)), DmChoosing(huge)
+        ]:
+            with self.assertRaisesRegex(TypeError, r"has a choice of \d+; a choice must be of 2 or more"):
+                adapt(environment)
 
 
 class Messages(Tests):
@@ -178,8 +299,10 @@ class Messages(Tests):
         self.assertLess(refused, 19000)
 
 
-def action_of(i, t, size):
-    return np.array([((7 * i + 3 * t + 5 * k) % 17) / 8 - 1 for k in range(size)])
+def action_of(i, t, size, choices=None):
+    """The actions of play_remote.cpp."""
+    xs = [(7 * i + 3 * t + 5 * k, n) for k, n in enumerate(choices or [0] * size)]
+    return np.array([x % n if n else x % 17 / 8 - 1 for x, n in xs])
 
 
 class Served(Tests):
@@ -217,6 +340,66 @@ class Served(Tests):
                 self.assertEqual((reward, discount), (step.reward or 0.0, 1.0 if t == 0 else step.discount))
                 self.assertEqual(observation, [*step.observation["position"], *step.observation["velocity"]])
 
+    def test_choices_reach_gymnasium_from_cpp_in_its_own_terms(self):
+        self.served(lambda: Choosing(MIXED), 2)
+        first = np.array([-1, 0, 0, 0, 0, 0, 10, 0, 0, 0])  # where each choice begins
+        for t, rows in enumerate(self.played_by_cpp(2, 5)):
+            for i, (kind, reward, _, observation, *_) in enumerate(rows):
+                self.assertEqual(kind, 0 if t == 0 else 2 if t == 5 else 1)
+                if t > 0:
+                    action = action_of(i, t - 1, 10, (3, 0, 0, 2, 2, 2, 3, 4, 5, 2))
+                    self.assertEqual(observation, list((action + first).astype(np.float32)))
+                    self.assertEqual(reward, sum(observation))
+
+    def test_choices_reach_dm_env_in_its_own_terms(self):
+        self.served(lambda: DmChoosing(specs.BoundedArray((2,), np.int32, [-1, 5], [1, 6])), 2)
+        client = self.client(2)
+        client.play(None, {0: 1, 1: 2})
+        results, arrays, failures = client.play([[0, 0], [2, 1]])
+        self.assertEqual(failures, {})
+        np.testing.assert_array_equal(arrays[0], [[-1, 5], [1, 6]])
+        np.testing.assert_array_equal(results["reward"], [4, 7])
+
+    def test_one_choice_reaches_dm_env_as_a_number(self):
+        self.served(lambda: DmChoosing(specs.DiscreteArray(3)))
+        client = self.client()
+        client.play(None, {0: 1})
+        self.assertEqual(client.play([[2]])[1][0], 2)
+
+    def test_a_choice_out_of_range_raises_here_and_fails_its_row_there(self):
+        self.served(lambda: Choosing(spaces.Tuple((spaces.Box(-1, 1, (1,)), spaces.Discrete(3)))), 2)
+        client = self.client(2)
+        client.play(None, {0: 1, 1: 2})
+        for bad, said in [(0.5, "0.5"), (-1, "-1"), (3, "3"), (np.nan, "nan")]:
+            with self.assertRaisesRegex(ValueError, rf"action\[1\] of row 1 is {said}; it must be a whole number from 0 to 2"):
+                client.play([[0, 0], [0, bad]])
+        with self.assertRaisesRegex(ValueError, r"action\[0\] of row 0 is inf; actions must be finite"):
+            client.play([[np.inf, 0], [0, 0]])
+        _, arrays, _ = client.play([[-9, 2], [9, 0]])  # continuous numbers are clipped
+        np.testing.assert_array_equal(arrays[0], [[-1, 2], [1, 0]])
+        client.spec = dataclasses.replace(client.spec, action_choices=(), action_maximum=(1.0, 9.0))  # a client that does not check
+        for bad in (0.5, 7):
+            client.play(None, {0: 1, 1: 2})
+            _, arrays, failures = client.play([[0, bad], [0, 2]])
+            self.assertEqual(failures, {0: f"ValueError: action[1] is {bad}; it must be a whole number from 0 to 2"})
+            np.testing.assert_array_equal(arrays[0], [[0, 0], [0, 2]])
+
+    def test_frozen_lake_has_the_numbers_it_has_here(self):
+        self.served(lambda: gymnasium.make("FrozenLake-v1"))
+        client = self.client()
+        self.assertEqual(client.spec.action_choices, (4,))
+        local = gymnasium.make("FrozenLake-v1")
+        for seed in range(5):
+            _, arrays, _ = client.play(None, {0: seed})
+            here, _ = local.reset(seed=seed)
+            for t in range(100):
+                self.assertEqual(arrays[0][0], here)
+                results, arrays, _ = client.play([[t % 4]])
+                here, reward, terminated, truncated, _ = local.step(t % 4)
+                self.assertEqual((results["reward"][0], results["step_type"][0] == LAST), (reward, terminated or truncated))
+                if terminated or truncated:
+                    break
+
     def test_choices_and_terminations_go_through(self):
         self.served(lambda: gymnasium.make("CartPole-v1"))
         client = self.client()
@@ -226,7 +409,7 @@ class Served(Tests):
         for t in range(500):
             np.testing.assert_array_equal(arrays[0][0], here)
             choice = t // 3 % 2
-            results, arrays, _ = client.play([[-0.5, 0.5] if choice else [0.5, -0.5]])
+            results, arrays, _ = client.play([[choice]])
             here, reward, terminated, _, _ = local.step(choice)
             self.assertEqual(results["reward"][0], reward)
             if terminated:
@@ -326,7 +509,7 @@ class Playing(Tests):
     """Troupe's environments as Gymnasium's and dm_env's, served by C++."""
 
     def test_gymnasiums_checker_is_content(self):
-        for task in ["cheetah_run", "toy"]:
+        for task in ["cheetah_run", "toy", "one_choice", "two_choices", "mixed"]:
             with contextlib.closing(troupe_env.GymnasiumEnv(task, program=SERVE)) as environment:
                 check_env(environment, skip_render_check=True)
 
@@ -342,6 +525,72 @@ class Playing(Tests):
             environment.reset(seed=7)
             with self.assertRaisesRegex(troupe_env.RemoteError, "toy exploded"):
                 environment.step(np.ones(2, np.float32))
+
+    def test_choices_have_gymnasiums_spaces(self):
+        box = spaces.Box(-1, 1, (1,), np.float32)
+        for task, space, action, numbers in [
+            ("one_choice", spaces.Discrete(3), 2, [2]),
+            ("two_choices", spaces.MultiDiscrete([3, 5]), np.array([1, 4]), [1, 4]),
+            ("mixed", spaces.Tuple((box, spaces.MultiDiscrete([3, 2]))), (np.array([0.5], np.float32), np.array([2, 1])), [2, 0.5, 1]),
+        ]:
+            with contextlib.closing(troupe_env.GymnasiumEnv(task, program=SERVE)) as environment:
+                self.assertEqual(environment.action_space, space)
+                self.assertTrue(space.contains(action))
+                environment.reset(seed=1)
+                observation, reward, *_ = environment.step(action)
+                self.assertEqual((list(observation), reward), (numbers, sum(numbers)))
+            with contextlib.closing(troupe_env.GymnasiumVectorEnv(task, 3, program=SERVE)) as vector:
+                self.assertEqual(vector.single_action_space, space)
+                vector.reset(seed=1)
+                vector.action_space.seed(5)
+                for _ in range(4):
+                    drawn = vector.action_space.sample()
+                    observations, *_ = vector.step(drawn)
+                    if task == "mixed":
+                        drawn = np.column_stack([drawn[1][:, 0], drawn[0][:, 0], drawn[1][:, 1]])
+                    np.testing.assert_array_equal(observations, np.reshape(drawn, (3, -1)))
+
+    def test_a_choice_outside_its_space_raises_and_costs_nothing(self):
+        with contextlib.closing(troupe_env.GymnasiumEnv("one_choice", program=SERVE)) as environment:
+            environment.reset(seed=1)
+            for bad in (-1, 3, 0.5):
+                with self.assertRaisesRegex(ValueError, "it must be a whole number from 0 to 2"):
+                    environment.step(bad)
+            self.assertEqual(environment.step(np.int64(1))[1], 1)
+        with contextlib.closing(troupe_env.GymnasiumEnv("mixed", program=SERVE)) as environment:
+            environment.reset(seed=1)
+            with self.assertRaisesRegex(ValueError, "has 2 parts; this one has 3"):
+                environment.step(np.zeros(3))
+
+    def test_a_served_cartpole_is_gymnasiums_again(self):
+        self.served(lambda: gymnasium.make("CartPole-v1"), 2)
+        local = gymnasium.make("CartPole-v1")
+        with contextlib.closing(troupe_env.GymnasiumEnv(endpoint=self.endpoint)) as environment:
+            self.assertEqual(environment.action_space, spaces.Discrete(2))
+            check_env(environment, skip_render_check=True)
+            there, _ = environment.reset(seed=3)
+            here, _ = local.reset(seed=3)
+            for t in range(8):
+                np.testing.assert_array_equal(there, here)
+                there, *results, _ = environment.step(t % 2)
+                here, *expected, _ = local.step(t % 2)
+                self.assertEqual(results, expected)
+
+    def test_choices_have_dm_envs_specs(self):
+        for task, shape, dtype, action, numbers in [
+            ("one_choice", (), np.int64, 2, [2]),
+            ("two_choices", (2,), np.int64, [1, 4], [1, 4]),
+            ("mixed", (3,), np.float64, [2, 0.5, 1], [2, 0.5, 1]),
+        ]:
+            with contextlib.closing(troupe_env.DmEnv(task, seed=1, program=SERVE)) as environment:
+                spec = environment.action_spec()
+                self.assertEqual((spec.shape, spec.dtype), (shape, dtype))
+                self.assertEqual(isinstance(spec, specs.DiscreteArray), task == "one_choice")
+                environment.reset()
+                self.assertEqual(list(environment.step(spec.validate(np.array(action, dtype))).observation["action"]), numbers)
+                with self.assertRaisesRegex(ValueError, r"action\[0\] of row 0 is 3; it must be a whole number from 0 to 2"):
+                    environment.step(np.array(action) * 0 + 3)
+                self.assertEqual(environment.action_choices, {"one_choice": (3,), "two_choices": (3, 5), "mixed": (3, 0, 2)}[task])
 
     def test_a_vector_plays_as_single_ones_and_resets_by_the_next_step(self):
         vector = troupe_env.GymnasiumVectorEnv("cartpole_balance", 3, program=SERVE)

@@ -14,7 +14,7 @@ class Adapter:
         raise NotImplementedError
 
     def step(self, action, views):
-        """`action` is float64 [spec.actions] within the bounds. Gives (reward, discount, whether the episode has ended)."""
+        """`action` is float64 [spec.actions]: finite numbers, and whole ones in range where they are choices. Gives (reward, discount, whether the episode has ended)."""
         raise NotImplementedError
 
     def close(self):
@@ -66,12 +66,20 @@ def write(view, value, name):
 class ActionPart:
     """Some numbers of the action vector and what they mean to the environment."""
 
-    def __init__(self, minimum, maximum, decode):
-        self.minimum, self.maximum, self.decode = list(minimum), list(maximum), decode
+    def __init__(self, minimum, maximum, choices, decode):
+        self.minimum, self.maximum, self.choices, self.decode = list(minimum), list(maximum), list(choices), decode
 
     @property
     def size(self):
         return len(self.minimum)
+
+    def of_spec(self):
+        """The fields of Spec that describe the action."""
+        return {
+            "action_minimum": tuple(self.minimum),
+            "action_maximum": tuple(self.maximum),
+            "action_choices": tuple(self.choices) if any(self.choices) else (),
+        }
 
 
 def box_part(minimum, maximum, shape, dtype):
@@ -85,9 +93,22 @@ def box_part(minimum, maximum, shape, dtype):
             vector = np.rint(vector)
         return vector.astype(dtype).reshape(shape)
 
-    return ActionPart(low, high, decode)
+    return ActionPart(low.tolist(), high.tolist(), [0] * low.size, decode)
 
 
-def choice_part(count, first=0):
-    """One of `count`: a number in [-1, 1] for each, and the greatest decides."""
-    return ActionPart([-1.0] * count, [1.0] * count, lambda vector: int(np.argmax(vector)) + first)
+def choices_part(counts, first, dtype):
+    """A choice for each element of `counts`: the environment gets an array of its shape, each choice counted from `first`."""
+    counts = np.asarray(counts)
+    first = np.broadcast_to(np.asarray(first, np.int64), counts.shape)
+    flat = [int(n) for n in counts.ravel()]
+    for n in flat:
+        if not 2 <= n <= 1 << 53:
+            raise TypeError(
+                f"an action has a choice of {n}; a choice must be of 2 or more (and at most 2^53): wrap the environment so that it fills in "
+                "what cannot be chosen"
+            )
+
+    def decode(vector):
+        return np.asarray(vector.astype(np.int64).reshape(counts.shape) + first, dtype)
+
+    return ActionPart([0.0] * len(flat), [n - 1.0 for n in flat], flat, decode)

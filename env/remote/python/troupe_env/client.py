@@ -9,7 +9,7 @@ import zmq
 
 from troupe_env.endpoints import check_endpoint, heartbeat_endpoint
 from troupe_env.messages import PROTOCOL, Bye, Envelope, Hello, MessageError, Ping, Play, printable
-from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, decode_spec
+from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, decode_spec
 
 _MAX_HEADER = 1 << 20
 
@@ -100,9 +100,11 @@ class Client:
 
     def play(self, actions, resets=(), rows=None):
         """One message: the environments `rows` (None: all) each step by their row of `actions` [len(rows), n], but those in `resets`,
-        a mapping from environment to seed, begin an episode. Gives (results, arrays, failures): a structured array of reward,
+        a mapping from environment to seed, begin an episode. Continuous numbers are clipped to their bounds; a choice (see
+        spec.choices) must be one of the whole numbers 0 to n - 1. Gives (results, arrays, failures): a structured array of reward,
         discount and step_type; the arrays of the observations [len(rows), ...] in the order of the spec, valid until the next call; and
-        the messages of rows that failed, by row."""
+        the messages of rows that failed, by row. A number that is not finite and a choice that is none of its whole numbers raise
+        ValueError before anything is sent."""
         if self._context is None:
             raise RemoteError(f"{self.endpoint}: the client is closed")
         which = self._all if rows is None else list(rows)
@@ -118,8 +120,7 @@ class Client:
         vectors = np.zeros((len(which), self.spec.actions), "<f8")
         if len(resets) < len(which):
             vectors[:] = np.asarray(actions, np.float64).reshape(vectors.shape)
-            if not np.isfinite(vectors).all():
-                raise ValueError("actions must be finite; one of these is not")
+            check_actions(self.spec, vectors)
             np.clip(vectors, self.spec.action_minimum, self.spec.action_maximum, out=vectors)
         try:
             self._ask(Envelope(play=play), vectors.tobytes())

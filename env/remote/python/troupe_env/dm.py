@@ -14,13 +14,18 @@ from troupe_env.spec import LAST
 class DmEnv(dm_env.Environment):
     """DmEnv("cheetah_run", seed=3) plays Troupe's task; DmEnv(endpoint="ipc:///tmp/x") what is served there. Observations are an
     OrderedDict by name. `seed` seeds the seeds of the episodes; `reset_to(n)` begins Troupe's episode n. `program` and `arguments` are of
-    troupe_env.Program, further options of troupe_env.Client."""
+    troupe_env.Program, further options of troupe_env.Client.
+
+    The action is a DiscreteArray where it is one choice, a BoundedArray of int64 where it is several and of float64 where it is continuous.
+    Where it has both, it is a BoundedArray of float64, in which each choice is a whole number from 0 to its maximum: `action_choices` has
+    their n, and 0 for a continuous number. Continuous numbers are clipped; a choice outside its range raises ValueError."""
 
     def __init__(self, task=None, *, seed=None, endpoint=None, program="troupe", arguments=(), **options):
         self._client, self._program = connect(task, endpoint, 1, program, arguments, options)
         self._seeds = np.random.default_rng(seed)
         self._ended = True
         self.task_name = self._client.spec.name
+        self.action_choices = self._client.spec.choices
 
     def reset(self):
         return self.reset_to(int(self._seeds.integers(1 << 63)))
@@ -51,7 +56,11 @@ class DmEnv(dm_env.Environment):
 
     def action_spec(self):
         spec = self._client.spec
-        return specs.BoundedArray((spec.actions,), np.float64, spec.action_minimum, spec.action_maximum, "action")
+        if spec.actions == 1 and self.action_choices[0] != 0:
+            return specs.DiscreteArray(self.action_choices[0], np.int64, "action")
+        dtype = np.int64 if all(self.action_choices) else np.float64
+        low, high = (np.array(bounds).astype(dtype) for bounds in (spec.action_minimum, spec.action_maximum))
+        return specs.BoundedArray((spec.actions,), dtype, low, high, "action")
 
     def control_timestep(self):
         """Seconds between two steps."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from troupe_env.adapters import ActionPart, Adapter, array_spec, box_part, choice_part, write
+from troupe_env.adapters import Adapter, array_spec, box_part, choices_part, write
 from troupe_env.spec import Spec
 
 
@@ -23,11 +23,12 @@ def _leaves(spec, name=""):
 
 
 def _action(spec):
-    if hasattr(spec, "num_values"):
-        part = choice_part(int(spec.num_values))
-        return ActionPart(part.minimum, part.maximum, lambda vector: np.asarray(part.decode(vector), spec.dtype))
+    """The action vector. Bounded integers (a DiscreteArray has them) are choices, counted from their minimum."""
     if not hasattr(spec, "dtype"):
         raise TypeError("the action is not one array; wrap the environment so that it is")
+    if hasattr(spec, "minimum") and np.dtype(spec.dtype).kind in "iu":
+        low, high = (np.broadcast_to(bound, spec.shape).astype(object) for bound in (spec.minimum, spec.maximum))
+        return choices_part(high - low + 1, low, spec.dtype)
     return box_part(getattr(spec, "minimum", -math.inf), getattr(spec, "maximum", math.inf), spec.shape, spec.dtype)
 
 
@@ -45,10 +46,9 @@ class DmAdapter(Adapter):
         self.spec = Spec(
             name=name or type(getattr(environment, "task", environment)).__name__,
             observations=tuple(spec for spec, _ in leaves),
-            action_minimum=tuple(self._action.minimum),
-            action_maximum=tuple(self._action.maximum),
             episode_steps=int(math.ceil(limit)) if math.isfinite(limit) else 0,
             control_timestep_seconds=float(timestep),
+            **self._action.of_spec(),
         )
         random = getattr(getattr(environment, "task", None), "random", None)
         if isinstance(random, np.random.RandomState):

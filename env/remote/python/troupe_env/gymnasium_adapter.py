@@ -3,7 +3,7 @@
 import numpy as np
 from gymnasium import spaces
 
-from troupe_env.adapters import ActionPart, Adapter, array_spec, box_part, choice_part, write
+from troupe_env.adapters import ActionPart, Adapter, array_spec, box_part, choices_part, write
 from troupe_env.spec import Spec
 
 
@@ -36,20 +36,16 @@ def _actions(space):
     if isinstance(space, spaces.Box):
         return box_part(space.low, space.high, space.shape, space.dtype)
     if isinstance(space, spaces.Discrete):
-        return choice_part(int(space.n), int(space.start))
+        one = choices_part(space.n, space.start, np.int64)
+        return ActionPart(one.minimum, one.maximum, one.choices, lambda vector: int(one.decode(vector)))
     if isinstance(space, spaces.MultiBinary):
-        n = int(np.prod(space.shape))
-        return ActionPart([-1.0] * n, [1.0] * n, lambda vector: (vector > 0).astype(space.dtype).reshape(space.shape))
+        return choices_part(np.full(space.shape, 2), 0, space.dtype)
     if isinstance(space, spaces.MultiDiscrete):
-        parts = [choice_part(int(n), int(start)) for n, start in zip(space.nvec.ravel(), space.start.ravel())]
-        whole = _joined(parts)
-        return ActionPart(
-            whole.minimum, whole.maximum, lambda vector: np.array(whole.decode(vector), space.dtype).reshape(space.shape)
-        )
+        return choices_part(space.nvec, space.start, space.dtype)
     if isinstance(space, spaces.Dict):
         keys = list(space.spaces)
         whole = _joined([_actions(space[key]) for key in keys])
-        return ActionPart(whole.minimum, whole.maximum, lambda vector: dict(zip(keys, whole.decode(vector))))
+        return ActionPart(whole.minimum, whole.maximum, whole.choices, lambda vector: dict(zip(keys, whole.decode(vector))))
     if isinstance(space, spaces.Tuple):
         return _joined([_actions(inner) for inner in space.spaces])
     raise TypeError(f"actions in a {type(space).__name__} cannot be made from a vector of numbers; wrap the environment")
@@ -61,12 +57,14 @@ def _joined(parts):
     def decode(vector):
         return tuple(part.decode(vector[end - part.size : end]) for part, end in zip(parts, ends))
 
-    return ActionPart([x for p in parts for x in p.minimum], [x for p in parts for x in p.maximum], decode)
+    minimum, maximum, choices = ([x for part in parts for x in getattr(part, name)] for name in ("minimum", "maximum", "choices"))
+    return ActionPart(minimum, maximum, choices, decode)
 
 
 class GymnasiumAdapter(Adapter):
-    """Termination becomes discount 0, truncation discount 1. Box actions are clipped to their bounds. A Discrete(n) action is n
-    numbers, of which the greatest decides; MultiBinary is decided by the sign."""
+    """Termination becomes discount 0, truncation discount 1. Box actions are clipped to their bounds. A Discrete(n) action is one choice
+    of n (`start` is added), a MultiDiscrete action one choice for each element, a MultiBinary action choices of 2. A Dict or Tuple of
+    these is their numbers in its order."""
 
     def __init__(self, environment, name=None):
         self._environment = environment
@@ -79,10 +77,9 @@ class GymnasiumAdapter(Adapter):
         self.spec = Spec(
             name=name or (registered.id if registered is not None else type(environment.unwrapped).__name__),
             observations=tuple(spec for spec, _ in leaves),
-            action_minimum=tuple(self._action.minimum),
-            action_maximum=tuple(self._action.maximum),
             episode_steps=int(limit or 0),
             control_timestep_seconds=float(timestep) if isinstance(timestep, (int, float)) else 0.0,
+            **self._action.of_spec(),
         )
 
     def _write(self, observation, views):

@@ -27,9 +27,31 @@ def _observation_space(spec):
     return spaces.Dict({array.name: _box(array) for array in spec.observations})
 
 
-def _action_space(spec):
-    low, high = np.array(spec.action_minimum), np.array(spec.action_maximum)
-    return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+class _Actions:
+    """The action space of a spec, and its actions as vectors: a Box of continuous numbers, a Discrete of one choice, a MultiDiscrete of
+    several; for both kinds a Tuple of the Box and a MultiDiscrete, each in the order of the spec."""
+
+    def __init__(self, spec):
+        counts = np.array(spec.choices)
+        self._size = spec.actions
+        self._columns = [columns for columns in (np.flatnonzero(counts == 0), np.flatnonzero(counts)) if len(columns)]
+        parts = []
+        if not counts.all():
+            low, high = (np.array(bounds)[counts == 0].astype(np.float32) for bounds in (spec.action_minimum, spec.action_maximum))
+            parts.append(spaces.Box(low, high, dtype=np.float32))
+        if counts.any():
+            parts.append(spaces.Discrete(counts[0]) if len(counts) == 1 else spaces.MultiDiscrete(counts[counts != 0]))
+        self.space = parts[0] if len(parts) == 1 else spaces.Tuple(parts)
+
+    def vectors(self, actions, count):
+        """float64 [count, actions] of `count` actions, batched as Gymnasium does."""
+        parts = actions if len(self._columns) > 1 else (actions,)
+        if len(parts) != len(self._columns):
+            raise ValueError(f"an action of {self.space} has {len(self._columns)} parts; this one has {len(parts)}")
+        out = np.empty((count, self._size))
+        for columns, part in zip(self._columns, parts):
+            out[:, columns] = np.asarray(part, np.float64).reshape(count, len(columns))
+        return out
 
 
 class _Arrays:
@@ -49,7 +71,11 @@ class GymnasiumEnv(gymnasium.Env):
 
     `reset(seed=n)` begins Troupe's episode n; without a seed one is drawn from `np_random`. The end by Troupe's time limit is a
     truncation, with discount 0 it is a termination; `info["discount"]` has the discount. An environment that fails raises RemoteError and
-    may be reset. `program` and `arguments` are of troupe_env.Program, further options of troupe_env.Client."""
+    may be reset.
+
+    The action space is a Box where the action is continuous, Discrete(n) where it is one choice, MultiDiscrete where it is several, and
+    Tuple((Box, MultiDiscrete)) where it has both: the continuous numbers in their order, and the choices in theirs. Continuous numbers are
+    clipped; a choice outside its range raises ValueError. `program` and `arguments` are of troupe_env.Program, further options of troupe_env.Client."""
 
     metadata = {"render_modes": []}
 
@@ -60,7 +86,8 @@ class GymnasiumEnv(gymnasium.Env):
         self._client, self._program = connect(task, endpoint, 1, program, arguments, options)
         remote = self._client.spec
         self.observation_space = _observation_space(remote)
-        self.action_space = _action_space(remote)
+        self._actions = _Actions(remote)
+        self.action_space = self._actions.space
         self.task = remote.name
         self._observation = _Arrays(remote)
 
@@ -77,7 +104,7 @@ class GymnasiumEnv(gymnasium.Env):
         return observation, {"discount": 1.0}
 
     def step(self, action):
-        result, observation = self._play(action, {})
+        result, observation = self._play(self._actions.vectors(action, 1), {})
         last, discount = result["step_type"] == LAST, float(result["discount"])
         terminated = bool(last and discount == 0)
         return observation, float(result["reward"]), terminated, bool(last and not terminated), {"discount": discount}
@@ -93,7 +120,8 @@ class GymnasiumEnv(gymnasium.Env):
 
 class GymnasiumVectorEnv(VectorEnv):
     """`num_envs` of Troupe's environments, stepped by one message. An environment whose episode has ended is reset by the next step
-    (AutoresetMode.NEXT_STEP); one that fails is truncated with `info["failure"]` and reset likewise. Rewards and discounts are float64."""
+    (AutoresetMode.NEXT_STEP); one that fails is truncated with `info["failure"]` and reset likewise. Rewards and discounts are float64.
+    Action spaces are those of GymnasiumEnv, batched."""
 
     def __init__(self, task=None, num_envs=1, *, endpoint=None, program="troupe", arguments=(), **options):
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -103,7 +131,8 @@ class GymnasiumVectorEnv(VectorEnv):
         remote = self._client.spec
         self.task = remote.name
         self.single_observation_space = _observation_space(remote)
-        self.single_action_space = _action_space(remote)
+        self._actions = _Actions(remote)
+        self.single_action_space = self._actions.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._observation = _Arrays(remote)
@@ -149,7 +178,7 @@ class GymnasiumVectorEnv(VectorEnv):
         if self._last is None:
             raise gymnasium.error.ResetNeeded("call reset() before the first step()")
         resets = {int(i): self._drawn() for i in np.flatnonzero(self._ended)}
-        results, arrays, failures = self._client.play(actions, resets)
+        results, arrays, failures = self._client.play(self._actions.vectors(actions, self.num_envs), resets)
         self._last = [array.copy() for array in arrays]
         last = results["step_type"] == LAST
         terminated = last & (results["discount"] == 0)

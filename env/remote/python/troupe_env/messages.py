@@ -215,6 +215,7 @@ class SpecMessage(Message):
         Field(6, "action_repeat", INT),
         Field(7, "frame_stack", INT),
         Field(8, "control_timestep_seconds", DOUBLE),
+        Field(9, "action_choices", INT, repeated=True),
     )
 
 

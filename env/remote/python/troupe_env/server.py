@@ -23,7 +23,7 @@ from troupe_env.messages import (
     answer_to,
     printable,
 )
-from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_spec, encode_spec
+from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, check_spec, encode_spec
 
 _MAX_HEADER = 1 << 20
 _NAP_MILLISECONDS = 1000
@@ -293,6 +293,7 @@ class Server:
                 session.results[row] = (0.0, 1.0, FIRST)
                 session.playing[environment] = True
             else:
+                check_actions(self.spec, action)
                 reward, discount, last = player.step(action, session.views[row])
                 session.results[row] = (reward, discount, LAST if last else MID)
                 session.playing[environment] = not last

@@ -28,7 +28,8 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class Spec:
-    """An observation is one block of bytes: the arrays in order, each at a multiple of 8."""
+    """An observation is one block of bytes: the arrays in order, each at a multiple of 8. An action is a vector of numbers, each continuous
+    within its bounds or a choice, one of the whole numbers 0 to n - 1."""
 
     name: str
     observations: tuple
@@ -38,6 +39,7 @@ class Spec:
     action_repeat: int = 1
     frame_stack: int = 1
     control_timestep_seconds: float = 0.0
+    action_choices: tuple = ()  # n of a choice, whose bounds are 0 and n - 1; 0: continuous. Empty: all are
     row_bytes: int = field(init=False)
 
     def __post_init__(self):
@@ -46,6 +48,11 @@ class Spec:
     @property
     def actions(self):
         return len(self.action_minimum)
+
+    @property
+    def choices(self):
+        """n of each number of the action that is a choice, 0 of one that is continuous."""
+        return self.action_choices or (0,) * self.actions
 
     def views(self, rows):
         """The arrays [rows, ...] that lie in `rows`, uint8 [rows, row_bytes], by position in the spec; no copies."""
@@ -66,6 +73,37 @@ def is_name(text):
     return 0 < len(text.encode("utf-8")) <= 200 and text.isprintable()
 
 
+def check_actions(spec, actions):
+    """Raises ValueError where a number of `actions`, float64 [actions] or [rows, actions], is not finite, or a choice is not one of its
+    whole numbers."""
+    good = np.isfinite(actions)
+    if spec.action_choices:
+        counts = np.array(spec.action_choices)
+        good &= (counts == 0) | ((actions >= 0) & (actions < counts) & (actions == np.floor(actions)))
+    if good.all():
+        return
+    *row, i = np.argwhere(~good)[0]
+    n = spec.choices[i]
+    rule = f"it must be a whole number from 0 to {n - 1}" if n else "actions must be finite"
+    raise ValueError(f"action[{i}]{f' of row {row[0]}' if row else ''} is {actions[(*row, i)]:g}; {rule}")
+
+
+def problem_of_action(minimum, maximum, choices):
+    """What is wrong with the action, "" if nothing: the rules and words of troupe::env::problem_of()."""
+    if len(minimum) != len(maximum):
+        return f"{len(minimum)} action minima and {len(maximum)} maxima; they must be as many"
+    if choices and len(choices) != len(minimum):
+        return f"{len(choices)} numbers of choices for {len(minimum)} action dimensions; they must be as many, or none"
+    for i, (low, high, n) in enumerate(zip(minimum, maximum, choices or (0,) * len(minimum))):
+        if n != 0 and n < 2:
+            return f"action[{i}] has {n} choices; it must have 2 or more, or be continuous (0)"
+        if n != 0 and (low != 0 or high != float(n - 1)):
+            return f"action[{i}] has {n} choices and the bounds {low:f} and {high:f}; they must be 0 and {n - 1}"
+        if not low < high:  # also NaN
+            return f"action[{i}] is bounded by {low:f} and {high:f}; the minimum must be below the maximum"
+    return ""
+
+
 def check_spec(spec, max_bytes):
     """Raises MessageError where the spec is not one that an environment can have: what Troupe's client checks, too."""
 
@@ -82,10 +120,9 @@ def check_spec(spec, max_bytes):
         require(len(array.shape) <= 8 and all(n >= 1 for n in array.shape), f"observation '{array.name}' has shape {array.shape}")
         require(array.nbytes <= max_bytes, f"observation '{array.name}' has more than {max_bytes} bytes")
     require(spec.row_bytes <= max_bytes, f"an observation has more than {max_bytes} bytes")
-    low, high = spec.action_minimum, spec.action_maximum
-    require(len(low) == len(high) and 1 <= len(low) <= 4096, f"{len(low)} action minima and {len(high)} maxima")
-    for i, (a, b) in enumerate(zip(low, high)):
-        require(a < b, f"action[{i}] is bounded by {a} and {b}; the minimum must be below the maximum")
+    problem = problem_of_action(spec.action_minimum, spec.action_maximum, spec.action_choices)
+    require(not problem, problem)
+    require(1 <= spec.actions <= 4096, f"{spec.actions} action dimensions; 1 to 4096 are allowed")
     require(spec.episode_steps >= 0, f"episode_steps is {spec.episode_steps}")
     require(1 <= spec.action_repeat <= 1000000, f"action_repeat is {spec.action_repeat}")
     require(1 <= spec.frame_stack <= 1024, f"frame_stack is {spec.frame_stack}")
@@ -103,6 +140,7 @@ def encode_spec(spec):
         action_repeat=spec.action_repeat,
         frame_stack=spec.frame_stack,
         control_timestep_seconds=spec.control_timestep_seconds,
+        action_choices=list(spec.action_choices),
     )
 
 
@@ -121,6 +159,7 @@ def decode_spec(message, max_bytes):
         action_repeat=message.action_repeat,
         frame_stack=message.frame_stack,
         control_timestep_seconds=message.control_timestep_seconds,
+        action_choices=tuple(message.action_choices),
     )
     check_spec(spec, max_bytes)
     return spec
