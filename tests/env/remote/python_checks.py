@@ -586,6 +586,8 @@ class Playing(Tests):
                 spec = environment.action_spec()
                 self.assertEqual((spec.shape, spec.dtype), (shape, dtype))
                 self.assertEqual(isinstance(spec, specs.DiscreteArray), task == "one_choice")
+                least, greatest = {"one_choice": (0, 2), "two_choices": ([0, 0], [2, 4]), "mixed": ([0, -1, 0], [2, 1, 1])}[task]
+                np.testing.assert_array_equal((spec.minimum, spec.maximum), (least, greatest))
                 environment.reset()
                 self.assertEqual(list(environment.step(spec.validate(np.array(action, dtype))).observation["action"]), numbers)
                 with self.assertRaisesRegex(ValueError, r"action\[0\] of row 0 is 3; it must be a whole number from 0 to 2"):
