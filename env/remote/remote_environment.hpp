@@ -64,9 +64,10 @@ public:
   std::size_t size() const;
   const std::string& endpoint() const;
 
-  /// Steps all. `actions` is [size(), spec().action.size()], finite, clipped to the bounds. Returns
-  /// the number of environments that failed; their rows hold StepType::last and discount 1, their
-  /// observations are untouched.
+  /// Steps all. `actions` is [size(), spec().action.size()], finite; continuous numbers are clipped
+  /// to the bounds, and a choice that is not one of its whole numbers throws std::invalid_argument.
+  /// Returns the number of environments that failed; their rows hold StepType::last and discount 1,
+  /// their observations are untouched.
   std::size_t step(std::span<const double> actions, const RemoteResults& results);
 
   /// Begins episodes of the environments `which`, `seeds[i]` for `which[i]`; other rows stay.

@@ -14,7 +14,8 @@ class Adapter:
         raise NotImplementedError
 
     def step(self, action, views):
-        """`action` is float64 [spec.actions]: finite numbers, and whole ones in range where they are choices. Gives (reward, discount, whether the episode has ended)."""
+        """`action` is float64 [spec.actions]: a choice is one of its whole numbers, a continuous number finite and, from clients that keep
+        the rules, within its bounds. Gives (reward, discount, whether the episode has ended)."""
         raise NotImplementedError
 
     def close(self):
@@ -104,8 +105,8 @@ def choices_part(counts, first, dtype):
     for n in flat:
         if not 2 <= n <= 1 << 53:
             raise TypeError(
-                f"an action has a choice of {n}; a choice must be of 2 or more (and at most 2^53): wrap the environment so that it fills in "
-                "what cannot be chosen"
+                f"an action has a choice of {n}; a choice must be of 2 or more (and at most 2^53): wrap the environment so that it "
+                "fills in what cannot be chosen"
             )
 
     def decode(vector):

@@ -103,7 +103,7 @@ class Client:
         a mapping from environment to seed, begin an episode. Continuous numbers are clipped to their bounds; a choice (see
         spec.choices) must be one of the whole numbers 0 to n - 1. Gives (results, arrays, failures): a structured array of reward,
         discount and step_type; the arrays of the observations [len(rows), ...] in the order of the spec, valid until the next call; and
-        the messages of rows that failed, by row. A number that is not finite and a choice that is none of its whole numbers raise
+        the messages of rows that failed, by row. A number that is not finite or a choice that is not one of its whole numbers raises
         ValueError before anything is sent."""
         if self._context is None:
             raise RemoteError(f"{self.endpoint}: the client is closed")

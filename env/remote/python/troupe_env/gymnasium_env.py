@@ -75,7 +75,9 @@ class GymnasiumEnv(gymnasium.Env):
 
     The action space is a Box where the action is continuous, Discrete(n) where it is one choice, MultiDiscrete where it is several, and
     Tuple((Box, MultiDiscrete)) where it has both: the continuous numbers in their order, and the choices in theirs. Continuous numbers are
-    clipped; a choice outside its range raises ValueError. `program` and `arguments` are of troupe_env.Program, further options of troupe_env.Client."""
+    clipped; a choice outside its range raises ValueError.
+
+    `program` and `arguments` are of troupe_env.Program, further options of troupe_env.Client."""
 
     metadata = {"render_modes": []}
 
