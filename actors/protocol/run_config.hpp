@@ -67,10 +67,7 @@ struct RunConfig {
     int environments_per_actor = 1;
     int threads_per_actor = 1;        // that step its environments
     std::int64_t random_steps = 1000; // agent steps, over all actors
-    double noise_start = 0.2;
-    double noise_end = 0.2;
-    std::int64_t noise_steps = 1; // agent steps
-    int restarts = 3;             // of each actor, within supervision.restart_minutes
+    int restarts = 3;                 // of each actor, within supervision.restart_minutes
   } actors;
 
   /// Of actors in processes of their own.

@@ -125,9 +125,6 @@ Members members(actors::RunConfig::Actors& config) {
           {"environments_per_actor", &config.environments_per_actor},
           {"threads_per_actor", &config.threads_per_actor},
           {"random_steps", &config.random_steps},
-          {"noise_start", &config.noise_start},
-          {"noise_end", &config.noise_end},
-          {"noise_steps", &config.noise_steps},
           {"restarts", &config.restarts}};
 }
 

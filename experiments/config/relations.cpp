@@ -230,11 +230,6 @@ void check_agent(const Experiment& experiment, Checker& checker) {
                      is(static_cast<double>(batch)) + "be a multiple of learner.replicas, "
                          + std::to_string(experiment.learner().replicas()));
   }
-  const auto& actors = experiment.actors();
-  if (actors.noise_end() > actors.noise_start()) {
-    checker.complain("actors.noise_end", is(actors.noise_end()) + "be at most actors.noise_start, "
-                                             + number_text(actors.noise_start()) + ": noise falls");
-  }
 }
 
 } // namespace

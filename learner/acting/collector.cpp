@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
@@ -94,7 +95,8 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
   if (spec.observations.size() != 1
       || (spec.observation_bytes() != frame_bytes
           && spec.observation_bytes() != transitions_.observation().bytes())
-      || static_cast<int>(spec.action.size()) != transitions_.action_size)
+      || static_cast<int>(spec.action.size()) != transitions_.action_size
+      || (!spec.action.is_continuous() && spec.action.choices != transitions_.action_choices))
     throw std::invalid_argument("environment " + spec.name
                                 + " does not fit the transitions it should be written as");
   const auto count = static_cast<std::size_t>(config_.environments);
@@ -143,13 +145,6 @@ void Collector::set_global_progress(std::int64_t run_steps, std::int64_t total_l
 
 bool Collector::needs_policy() const {
   return steps_of_run() >= config_.random_steps;
-}
-
-double Collector::noise() const {
-  const double done = static_cast<double>(steps_of_run() - config_.random_steps)
-                      / static_cast<double>(config_.noise_steps);
-  return config_.noise_start
-         + std::clamp(done, 0.0, 1.0) * (config_.noise_end - config_.noise_start);
 }
 
 void Collector::note_failure(std::size_t lane) {
@@ -216,7 +211,11 @@ void Collector::choose_actions() {
     }
     try {
       policy_->explore({frames_, transitions_.frame.bytes(), lanes()},
-                       {.noise = noise(), .random = randoms_}, actions_);
+                       {.steps = steps_of_run() - config_.random_steps,
+                        .first_lane = config_.first_lane,
+                        .total_lanes = config_.total_lanes,
+                        .random = randoms_},
+                       actions_);
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(std::string(error.what()) + "; rows are environments from "
                                + std::to_string(config_.first_lane) + " on, parameters "
@@ -224,8 +223,11 @@ void Collector::choose_actions() {
     }
   }
   const auto size = static_cast<std::size_t>(transitions_.action_size);
-  for (std::size_t i = 0; random && i < actions_.size(); ++i)
-    actions_[i] = static_cast<float>(2.0 * slots_[i / size].random.uniform() - 1.0);
+  for (std::size_t i = 0; random && i < actions_.size(); ++i) {
+    const double drawn = slots_[i / size].random.uniform();
+    const auto n = static_cast<double>(transitions_.choices_of(i % size));
+    actions_[i] = static_cast<float>(n > 0 ? std::floor(drawn * n) : 2.0 * drawn - 1.0);
+  }
 }
 
 void Collector::step_environments() {
@@ -321,6 +323,8 @@ replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_s
   made.stack = spec.frame_stack;
   made.frame.shape.at(0) /= spec.frame_stack;
   made.action_size = static_cast<int>(spec.action.size());
+  if (!spec.action.is_continuous())
+    made.action_choices = spec.action.choices;
   made.n_step = n_step;
   made.discount = discount;
   return made;

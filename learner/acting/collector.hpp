@@ -23,13 +23,9 @@ struct CollectorConfig {
   std::int64_t first_lane = 0;   // number of its first environment in the whole run
   std::int64_t total_lanes = 1;  // environments in the whole run
   std::int64_t steps_before = 0; // agent steps of earlier incarnations, per environment
-  std::int64_t random_steps = 0; // agent steps over all lanes with uniform random actions
-  double noise_start = 0.2; // standard deviation of the Gaussian exploration noise, in units of the
-                            // action range [-1, 1]
-  double noise_end = 0.2;
-  std::int64_t noise_steps = 1; // agent steps over all lanes, linear, after the random ones
-  int environments = 1;         // lanes of this collector
-  int threads = 1;              // that step them, including the caller; see env::PoolOptions
+  std::int64_t random_steps = 0; // agent steps over all lanes with uniformly random actions
+  int environments = 1;          // lanes of this collector
+  int threads = 1;               // that step them, including the caller; see env::PoolOptions
   std::optional<bool> spares{};
 };
 
@@ -38,8 +34,8 @@ struct EpisodeEnd {
   std::int64_t environment_steps = 0;
 };
 
-/// Plays a pool of environments with one policy inference per step of all of them, adds exploration
-/// noise and writes the transitions. Environments that do not stack frames write each frame
+/// Plays a pool of environments with one policy inference per step of all of them and writes the
+/// transitions. Environments that do not stack frames write each frame
 /// directly into its replay chunk, where inference reads it; otherwise the newest frame is copied
 /// there. Sends no message. Always on the same thread; what it writes does not depend on the number
 /// of threads. If an environment fails, its episode ends without a last step and the next one
@@ -71,12 +67,11 @@ public:
   std::vector<std::string> take_failures(); // of environments; the newest few
 
   /// The run now has `total_lanes` environments, which made `run_steps` agent steps in total;
-  /// random steps and noise depend on both.
+  /// random steps and exploration depend on both.
   void set_global_progress(std::int64_t run_steps, std::int64_t total_lanes);
 
   std::int64_t agent_steps() const { return agent_steps_; } // over this collector's lanes
   std::int64_t environment_steps() const { return environment_steps_; }
-  double noise() const; // current standard deviation
 
   void save_state(std::vector<std::byte>& out) const;
   std::span<const std::byte> load_state(std::span<const std::byte> in);

@@ -1,6 +1,5 @@
 #include "learner/acting/policy.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
@@ -18,20 +17,14 @@ double ActingRandom::normal() {
   return radius * std::cos(2.0 * std::numbers::pi * uniform());
 }
 
-void Policy::explore(const Observations& observations, const Exploration& exploration,
+void Policy::explore(const Observations& observations, const Exploration&,
                      std::span<float> actions) {
   act(observations, actions);
-  const auto batch = static_cast<std::size_t>(observations.batch);
-  const std::size_t size = actions.size() / batch;
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    double value = actions[i];
-    if (!std::isfinite(value))
+  const std::size_t size = actions.size() / static_cast<std::size_t>(observations.batch);
+  for (std::size_t i = 0; i < actions.size(); ++i)
+    if (!std::isfinite(actions[i]))
       throw std::runtime_error("the policy's action " + std::to_string(i % size) + " in row "
                                + std::to_string(i / size) + " is not finite");
-    if (exploration.noise > 0)
-      value += exploration.noise * exploration.random[i / size]->normal();
-    actions[i] = static_cast<float>(std::clamp(value, -1.0, 1.0));
-  }
 }
 
 } // namespace troupe::learner

@@ -24,8 +24,11 @@ struct ActingRandom {
   double normal();  // standard
 };
 
+/// What exploration may depend on besides the observations.
 struct Exploration {
-  double noise = 0; // standard deviation of Gaussian noise, in units of the range [-1, 1]
+  std::int64_t steps = 0;      // agent steps of the whole run, after its random ones
+  std::int64_t first_lane = 0; // number in the run of the first row's environment
+  std::int64_t total_lanes = 1;
   std::span<ActingRandom* const> random; // [batch]
 };
 
@@ -39,11 +42,11 @@ public:
   /// Copies `parameters`. Throws std::invalid_argument on a wrong count or a value that is not
   /// finite.
   virtual void load(std::span<const float> parameters) = 0;
-  /// actions: [batch, action_size] in [-1, 1], the mode without noise.
+  /// actions: [batch, action_size], without exploration: numbers in [-1, 1], choices as they are.
   virtual void act(const Observations& observations, std::span<float> actions) = 0;
 
-  /// Actions to learn from, in [-1, 1]. Unless the agent explores in its own way, act() with
-  /// Gaussian noise. Throws std::runtime_error naming the row of an action that is not finite.
+  /// Actions to learn from; those of act() unless the agent explores. Throws std::runtime_error
+  /// naming the row of an action that is not finite.
   virtual void explore(const Observations& observations, const Exploration& exploration,
                        std::span<float> actions);
 

@@ -51,12 +51,19 @@ struct OptionProblem {
   std::string text; // "is 3; it must be below value_maximum, 2"
 };
 
+/// Which actions an agent chooses.
+enum class ActionKind : std::uint8_t {
+  continuous, // any number of continuous ones
+  choice,     // one choice
+};
+
 /// An algorithm in the list of agents.
 struct AgentKind {
   std::string name; // of its room and its block in an experiment file: "d4pg"
   std::string help; // a line for `troupe list agents`
   bool states = true;
   bool pixels = false;
+  ActionKind actions = ActionKind::continuous;
   const google::protobuf::Descriptor* options = nullptr; // of its block
   std::map<std::string, std::string> defaults = {};      // of its keys, as in a file
   std::function<std::vector<OptionProblem>(const google::protobuf::Message& options,

@@ -93,4 +93,12 @@ void copy_by_name(const TensorMap& source, const TensorMap& target) {
     at::Tensor(tensor).copy_(source.at(name));
 }
 
+void replace_by_name(const TensorMap& parameters, const TensorMap& live_parameters,
+                     const TensorMap& state, const TensorMap& live_state) {
+  check_by_name("parameters", parameters, live_parameters);
+  check_by_name("optimizer state", state, live_state);
+  copy_by_name(parameters, live_parameters);
+  copy_by_name(state, live_state);
+}
+
 } // namespace troupe::learner

@@ -53,5 +53,9 @@ void orthogonal(at::Tensor stored, double gain, at::Generator& generator);
 void check_by_name(const std::string& what, const TensorMap& source, const TensorMap& target);
 /// Copies every tensor of `source` into the one of the same name; check_by_name first.
 void copy_by_name(const TensorMap& source, const TensorMap& target);
+/// Copies a checkpoint's parameters and optimizer state into the live ones. Throws as
+/// check_by_name(), and changes nothing then.
+void replace_by_name(const TensorMap& parameters, const TensorMap& live_parameters,
+                     const TensorMap& state, const TensorMap& live_state);
 
 } // namespace troupe::learner

@@ -30,6 +30,10 @@ void check(const TransitionSpec& spec) {
   check_range("stack", spec.stack, 1, kMaxWindow);
   check_range("n_step", spec.n_step, 1, kMaxWindow);
   check_range("action_size", spec.action_size, 1, 1 << 20);
+  if (!spec.action_choices.empty()
+      && spec.action_choices.size() != static_cast<std::size_t>(spec.action_size))
+    refuse("action_choices", std::to_string(spec.action_choices.size()) + " numbers",
+           "as many as action_size, or none");
   if (!(spec.discount >= 0 && spec.discount <= 1))
     refuse("discount", std::to_string(spec.discount), "0 to 1");
   check(Signature(spec));

@@ -35,6 +35,8 @@ TransitionSpec::operator Signature() const {
   std::ostringstream items;
   items.precision(17);
   items << "transitions of stack " << stack << ", n_step " << n_step << ", discount " << discount;
+  for (std::size_t i = 0; i < action_choices.size(); ++i)
+    items << (i == 0 ? ", choices " : " ") << action_choices[i];
   return {.columns = {frame,
                       {"action", env::ElementType::float32, {action_size}},
                       {"reward", env::ElementType::float32, {}},

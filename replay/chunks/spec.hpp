@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "env/spec.hpp"
 
 namespace troupe::replay {
@@ -18,9 +21,16 @@ struct TransitionSpec {
   env::ArraySpec frame; // one frame: uint8 [channels, height, width] or float32 [n]
   int stack = 1;
   int action_size = 0;
+  /// [action_size] n of a number that is one of the choices 0 to n - 1, 0: continuous. Empty: all
+  /// are continuous.
+  std::vector<std::int64_t> action_choices = {};
   int n_step = 1;
   double discount = 0.99;
 
+  /// n if the number is a choice, else 0.
+  std::int64_t choices_of(std::size_t i) const {
+    return action_choices.empty() ? 0 : action_choices[i];
+  }
   env::ArraySpec observation() const; // [stack*channels, height, width] or [stack*n]
   /// The columns of its time steps: the frame, and the action, reward and discount of the step that
   /// led to it (0, 0, 1 in the first row of an episode); see TransitionColumn.

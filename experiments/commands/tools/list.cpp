@@ -50,7 +50,11 @@ void list_agents(bool json) {
       observations.emplace_back("pixels");
     }
     if (json) {
-      all.push_back({{"name", kind.name}, {"help", kind.help}, {"observations", observations}});
+      const bool continuous = kind.actions == learner::ActionKind::continuous;
+      all.push_back({{"name", kind.name},
+                     {"help", kind.help},
+                     {"observations", observations},
+                     {"actions", continuous ? "continuous" : "one choice"}});
     } else {
       std::printf("%-8s %s; from %s\n", kind.name.c_str(), kind.help.c_str(),
                   joined(observations, " or ").c_str());

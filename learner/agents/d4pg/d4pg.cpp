@@ -198,11 +198,7 @@ TensorMap D4pg::optimizer_state() {
 void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
   at::NoGradGuard no_gradient;
   const TensorMap state = optimizer_state();
-  const TensorMap live = parameters();
-  check_by_name("parameters", parameters_in, live);
-  check_by_name("optimizer state", state_in, state);
-  copy_by_name(parameters_in, live);
-  copy_by_name(state_in, state);
+  replace_by_name(parameters_in, parameters(), state_in, state);
   const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
   updates_ = number("counters.updates");
   critic_.adam().set_steps(number("counters.critic_adam_steps"));

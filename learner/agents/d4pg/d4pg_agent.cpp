@@ -8,30 +8,32 @@ namespace troupe::learner {
 namespace {
 
 Members members(D4pgConfig& config) {
-  return {{"policy_layers", &config.policy_layers},
-          {"critic_layers", &config.critic_layers},
-          {"layer_norm", &config.layer_norm},
-          {"atoms", &config.atoms},
-          {"value_minimum", &config.value_minimum},
-          {"value_maximum", &config.value_maximum},
-          {"policy_learning_rate", &config.policy_learning_rate},
-          {"critic_learning_rate", &config.critic_learning_rate},
-          {"target_update", &config.target_update},
-          {"target_period", &config.target_period},
-          {"gradient_norm", &config.gradient_norm},
-          {"action_gradient_norm", &config.action_gradient_norm},
-          {"saturation_penalty", &config.saturation_penalty},
-          {"reward_scale", &config.reward_scale},
-          {"encoder", &config.encoder},
-          {"encoder_channels", &config.encoder_channels},
-          {"feature_size", &config.feature_size},
-          {"shift_pixels", &config.shift_pixels},
-          {"precision", &config.precision},
-          {"batch_size", &config.batch_size}};
+  Members all{{"policy_layers", &config.policy_layers},
+              {"critic_layers", &config.critic_layers},
+              {"layer_norm", &config.layer_norm},
+              {"atoms", &config.atoms},
+              {"value_minimum", &config.value_minimum},
+              {"value_maximum", &config.value_maximum},
+              {"policy_learning_rate", &config.policy_learning_rate},
+              {"critic_learning_rate", &config.critic_learning_rate},
+              {"target_update", &config.target_update},
+              {"target_period", &config.target_period},
+              {"gradient_norm", &config.gradient_norm},
+              {"action_gradient_norm", &config.action_gradient_norm},
+              {"saturation_penalty", &config.saturation_penalty},
+              {"reward_scale", &config.reward_scale},
+              {"encoder", &config.encoder},
+              {"encoder_channels", &config.encoder_channels},
+              {"feature_size", &config.feature_size},
+              {"shift_pixels", &config.shift_pixels},
+              {"precision", &config.precision},
+              {"batch_size", &config.batch_size}};
+  config.noise.add_members(all);
+  return all;
 }
 
 std::vector<OptionProblem> problems(const D4pgConfig& config, const AgentSetting& setting) {
-  std::vector<OptionProblem> found;
+  std::vector<OptionProblem> found = config.noise.problems("d4pg");
   const auto complain = [&](const std::string& key, double value, const std::string& rule) {
     found.push_back({key, "is " + number_text(value) + "; it must be " + rule});
   };

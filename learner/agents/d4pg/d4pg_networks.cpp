@@ -7,6 +7,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include "learner/agents/parts/choices.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -67,6 +69,7 @@ D4pgNetworks::D4pgNetworks(const D4pgConfig& config, const D4pgSpec& spec) {
   const env::ArraySpec observation = spec.transition.observation();
   pixels = observation.type == env::ElementType::uint8;
   action_size = spec.transition.action_size;
+  require_continuous(spec.transition, "d4pg");
   if (action_size < 1)
     throw std::invalid_argument("the action has " + std::to_string(action_size)
                                 + " dimensions; D4PG needs at least 1");

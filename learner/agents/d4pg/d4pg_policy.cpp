@@ -6,6 +6,7 @@
 
 #include "learner/agents/d4pg/d4pg_networks.hpp"
 #include "learner/agents/parts/acting_mlp.hpp"
+#include "learner/agents/parts/observation_tensor.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {
@@ -15,6 +16,7 @@ class D4pgPolicy : public Policy {
 public:
   D4pgPolicy(const D4pgConfig& config, const D4pgSpec& spec)
       : networks_(config, spec),
+        noise_(config.noise),
         parameters_(at::zeros({networks_.acting_count()}, at::kFloat)),
         mlp_(networks_.policy) {
     if (networks_.pixels) {
@@ -27,11 +29,17 @@ public:
   std::int64_t parameter_count() const override { return networks_.acting_count(); }
   void load(std::span<const float> parameters) override;
   void act(const Observations& observations, std::span<float> actions) override;
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    Policy::explore(observations, exploration, actions);
+    add_noise(noise_, exploration, actions);
+  }
 
 private:
   void pack();
 
   D4pgNetworks networks_;
+  Schedule noise_;
   at::Tensor parameters_; // encoder, policy
   std::unique_ptr<Encoder> encoder_;
   EncoderShape::Tensors encoder_tensors_;
@@ -41,14 +49,7 @@ private:
 };
 
 void D4pgPolicy::load(std::span<const float> parameters) {
-  if (static_cast<std::int64_t>(parameters.size()) != parameter_count())
-    throw std::invalid_argument(
-        "the policy has " + std::to_string(parameter_count()) + " parameters, not "
-        + std::to_string(parameters.size())
-        + "; learner and actors must be given the same d4pg settings and environment");
-  if (!kernel_table().all_finite(parameters.data(), parameter_count()))
-    throw std::invalid_argument("the policy's parameters hold NaN or infinity; they are refused");
-  std::memcpy(parameters_.mutable_data_ptr<float>(), parameters.data(), parameters.size_bytes());
+  load_parameters(parameters, parameters_, "d4pg");
   pack();
 }
 

@@ -6,6 +6,8 @@
 
 #include <torch/types.h>
 
+#include "learner/agents/parts/choices.hpp"
+#include "learner/agents/parts/observation_tensor.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {
@@ -30,6 +32,7 @@ std::int64_t state_size(const replay::TransitionSpec& transitions, const std::st
   const env::ArraySpec observation = transitions.observation();
   if (transitions.action_size < 1)
     throw std::invalid_argument("the action has no dimension; " + agent + " needs at least 1");
+  require_continuous(transitions, agent);
   if (observation.shape.size() != 1 || observation.type != env::ElementType::float32)
     throw std::invalid_argument("observation '" + observation.name + "' is "
                                 + env::element_name(observation.type) + " with "
@@ -52,14 +55,7 @@ StatePolicy::StatePolicy(std::string agent, const replay::TransitionSpec& transi
 }
 
 void StatePolicy::load(std::span<const float> parameters) {
-  if (static_cast<std::int64_t>(parameters.size()) != parameter_count())
-    throw std::invalid_argument("the policy has " + std::to_string(parameter_count())
-                                + " parameters, not " + std::to_string(parameters.size())
-                                + "; learner and actors must be given the same " + agent_
-                                + " settings and environment");
-  if (!kernel_table().all_finite(parameters.data(), parameter_count()))
-    throw std::invalid_argument("the policy's parameters hold NaN or infinity; they are refused");
-  std::memcpy(parameters_.mutable_data_ptr<float>(), parameters.data(), parameters.size_bytes());
+  load_parameters(parameters, parameters_, agent_);
   acting_.load(mlp_.bind(layout_, parameters_));
 }
 

@@ -16,13 +16,21 @@ namespace {
 class Td3Policy : public StatePolicy {
 public:
   Td3Policy(const Td3Config& config, const replay::TransitionSpec& transitions)
-      : StatePolicy("td3", transitions, config.policy_layers, 1) {}
+      : StatePolicy("td3", transitions, config.policy_layers, 1), noise_(config.noise) {}
 
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {
     const float* raw = outputs(observations, actions);
     kernel_table().tanh(raw, actions.data(), static_cast<std::int64_t>(actions.size()));
   }
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    Policy::explore(observations, exploration, actions);
+    add_noise(noise_, exploration, actions);
+  }
+
+private:
+  Schedule noise_;
 };
 
 class Td3 : public Replica {
@@ -159,11 +167,7 @@ TensorMap Td3::optimizer_state() {
 void Td3::load(const TensorMap& parameters_in, const TensorMap& state_in) {
   at::NoGradGuard no_gradient;
   const TensorMap state = optimizer_state();
-  const TensorMap live = parameters();
-  check_by_name("parameters", parameters_in, live);
-  check_by_name("optimizer state", state_in, state);
-  copy_by_name(parameters_in, live);
-  copy_by_name(state_in, state);
+  replace_by_name(parameters_in, parameters(), state_in, state);
   const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
   updates_ = number("counters.updates");
   steps_ = number("counters.steps");
@@ -173,17 +177,26 @@ void Td3::load(const TensorMap& parameters_in, const TensorMap& state_in) {
 }
 
 Members members(Td3Config& config) {
-  return {{"policy_layers", &config.policy_layers},
-          {"critic_layers", &config.critic_layers},
-          {"policy_learning_rate", &config.policy_learning_rate},
-          {"critic_learning_rate", &config.critic_learning_rate},
-          {"target_update", &config.target_update},
-          {"policy_period", &config.policy_period},
-          {"target_noise", &config.target_noise},
-          {"target_noise_clip", &config.target_noise_clip},
-          {"gradient_norm", &config.gradient_norm},
-          {"precision", &config.precision},
-          {"batch_size", &config.batch_size}};
+  Members all{{"policy_layers", &config.policy_layers},
+              {"critic_layers", &config.critic_layers},
+              {"policy_learning_rate", &config.policy_learning_rate},
+              {"critic_learning_rate", &config.critic_learning_rate},
+              {"target_update", &config.target_update},
+              {"policy_period", &config.policy_period},
+              {"target_noise", &config.target_noise},
+              {"target_noise_clip", &config.target_noise_clip},
+              {"gradient_norm", &config.gradient_norm},
+              {"precision", &config.precision},
+              {"batch_size", &config.batch_size}};
+  config.noise.add_members(all);
+  return all;
+}
+
+std::vector<OptionProblem> problems(const Td3Config& config, const AgentSetting& setting) {
+  auto found = refuse_pixels(config, setting);
+  for (OptionProblem& problem : config.noise.problems("td3"))
+    found.push_back(std::move(problem));
+  return found;
 }
 
 } // namespace
@@ -197,7 +210,7 @@ AgentKind td3_agent() {
       {.name = "td3",
        .help = "twin delayed DDPG (Fujimoto et al. 2018): continuous actions",
        .options = agents::Td3::descriptor()},
-      members, refuse_pixels<Td3Config>, make_td3_agent);
+      members, problems, make_td3_agent);
 }
 
 } // namespace troupe::learner

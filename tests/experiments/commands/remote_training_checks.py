@@ -16,7 +16,7 @@ CASES = [
 ]
 COMMON = {"replay.minimum_items": 500, "replay.samples_per_insert": 64, "replay.n_step": 3, "d4pg.policy_layers": "64,64",
           "d4pg.critic_layers": "128,128", "d4pg.batch_size": 128, "d4pg.policy_learning_rate": 1e-3, "d4pg.critic_learning_rate": 1e-3,
-          "actors.environment": 1, "actors.random_steps": 500, "actors.noise_start": 0.3, "evaluation.period": 2000,
+          "actors.environment": 1, "actors.random_steps": 500, "d4pg.noise_start": 0.3, "evaluation.period": 2000,
           "evaluation.episodes": 3, "evaluation.video": "false"}
 
 

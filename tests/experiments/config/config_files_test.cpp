@@ -53,9 +53,6 @@ TEST_CASE("A plan has every value of its experiment") {
   CHECK(plan.replay.discount == 0.97);
   CHECK(plan.learner.replicas == 2);
   CHECK(plan.learner.backend == "gloo");
-  CHECK(plan.actors.noise_start == 1.0);
-  CHECK(plan.actors.noise_end == 0.1);
-  CHECK(plan.actors.noise_steps == 7000);
   CHECK(plan.stop.minutes == 5);
   CHECK(plan.stop.evaluation_return == 900);
   CHECK_FALSE(plan.checkpoint.replay);

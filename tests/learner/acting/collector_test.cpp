@@ -172,25 +172,42 @@ TEST_CASE("an environment that fails in every episode ends the collector with it
   CHECK_THROWS_WITH_AS(play(*collector, 1), doctest::Contains("no such floor"), std::runtime_error);
 }
 
-TEST_CASE("scaling a run keeps its exploration noise") {
+/// Keeps what it was told for its exploration.
+class Explorer final : public Policy {
+public:
+  explicit Explorer(Exploration& told) : told_(told) {}
+  std::int64_t parameter_count() const override { return 0; }
+  void load(std::span<const float>) override {}
+  void act(const Observations&, std::span<float> actions) override {
+    std::ranges::fill(actions, 0.0F);
+  }
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    told_ = exploration;
+    act(observations, actions);
+  }
+
+private:
+  Exploration& told_;
+};
+
+TEST_CASE("scaling a run keeps the progress of its exploration") {
   const auto environment = [](int) {
     return std::make_unique<env::FlatState>(std::make_unique<env::CountingEnvironment>(20));
   };
-  Collector collector({.total_lanes = 10,
-                       .random_steps = 20,
-                       .noise_start = 1,
-                       .noise_end = 0,
-                       .noise_steps = 100,
-                       .environments = 2},
-                      environment, std::make_unique<FirstNumber>(),
+  Exploration told;
+  Collector collector({.first_lane = 4, .total_lanes = 10, .random_steps = 20, .environments = 2},
+                      environment, std::make_unique<Explorer>(told),
                       transition_spec(environment(0)->spec(), 3, .9));
   collector.load_parameters(1, {});
-  play(collector, 7); // of 10 lanes: 70 steps of the run
-  CHECK(collector.noise() == doctest::Approx(0.5));
+  play(collector, 7); // of 10 lanes: the seventh step begins after 60 steps of the run
+  CHECK(told.steps == 40);
+  CHECK(told.first_lane == 4);
+  CHECK(told.total_lanes == 10);
   collector.set_global_progress(70, 5);
-  CHECK(collector.noise() == doctest::Approx(0.5));
   play(collector, 4); // of 5 lanes
-  CHECK(collector.noise() == doctest::Approx(0.3));
+  CHECK(told.steps == 65);
+  CHECK(told.total_lanes == 5);
 }
 
 /// Keeps the addresses that it was given.

@@ -18,26 +18,30 @@ using namespace troupe::tests;
 
 namespace {
 
-const D4pgSpec kSpec = state_spec(5, 2);
+D4pgSpec spec_of(const AgentKind& kind) {
+  return {small_transitions(kind)};
+}
 
-std::unique_ptr<Replica> built(const Agent& agent, ReplicaContext& context) {
+std::unique_ptr<Replica> built(const AgentKind& kind, const Agent& agent, ReplicaContext& context) {
   at::set_num_threads(1); // tests run side by side
-  auto replica = agent.make_replica(kSpec.transition);
+  auto replica = agent.make_replica(small_transitions(kind));
   replica->build(context);
   return replica;
 }
 
-std::unique_ptr<Policy> published(const Agent& agent, Replica& replica) {
-  auto policy = agent.make_policy(kSpec.transition);
+std::unique_ptr<Policy> published(const AgentKind& kind, const Agent& agent, Replica& replica) {
+  auto policy = agent.make_policy(small_transitions(kind));
   const at::Tensor flat = replica.policy_parameters();
   policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   return policy;
 }
 
-/// One-step episodes: the reward is -(action - wanted)^2, the discount 0.
-TensorMap bandit(std::uint64_t seed, double wanted) {
-  TensorMap batch = random_batch(kSpec, 64, seed);
-  batch["reward"] = -(batch["action"] - wanted).square().sum(1);
+/// One-step episodes: the best action is 0.3, or choice 2.
+TensorMap bandit(const AgentKind& kind, std::uint64_t seed) {
+  TensorMap batch = random_batch(spec_of(kind), 64, seed);
+  const at::Tensor& action = batch["action"];
+  batch["reward"] = kind.actions == ActionKind::choice ? action.select(1, 0).eq(2).to(at::kFloat)
+                                                       : -(action - 0.3).square().sum(1);
   batch["discount"] = at::zeros({64});
   return batch;
 }
@@ -66,13 +70,16 @@ TEST_CASE("the parameters that a replica publishes are those that its policy tak
     const AgentPtr agent = small_agent(kind);
     CHECK(agent->batch_size() == 16);
     ReplicaContext context(nullptr, 1);
-    const auto replica = built(*agent, context);
-    const auto policy = published(*agent, *replica);
+    const auto replica = built(kind, *agent, context);
+    const auto policy = published(kind, *agent, *replica);
     const at::Tensor observation = uniform({7, 5}, 3);
-    std::vector<float> actions(14);
+    const bool chooses = kind.actions == ActionKind::choice;
+    std::vector<float> actions(chooses ? 7 : 14);
     policy->act(bytes_of(observation), 7, actions);
-    for (const float action : actions)
-      CHECK(std::abs(action) < 1);
+    for (const float action : actions) {
+      CHECK(std::abs(action) < (chooses ? 4 : 1));
+      CHECK((!chooses || action == std::floor(action)));
+    }
     std::vector<float> fewer(static_cast<std::size_t>(policy->parameter_count() - 1));
     CHECK_THROWS_WITH_AS(policy->load(fewer), doctest::Contains(kind.name.c_str()),
                          std::invalid_argument);
@@ -87,16 +94,17 @@ TEST_CASE("equal seeds and batches give equal parameters, also after a restart i
     const AgentPtr agent = small_agent(kind);
     const auto learn = [&](int restart_at) {
       ReplicaContext context(nullptr, 4);
-      auto replica = built(*agent, context);
+      auto replica = built(kind, *agent, context);
       for (int i = 0; i < 21; ++i) {
         if (i == restart_at) {
           const TensorMap parameters = copied(replica->parameters());
           const TensorMap state = copied(replica->optimizer_state());
           ReplicaContext other(nullptr, 99);
-          replica = built(*agent, other);
+          replica = built(kind, *agent, other);
           replica->load(parameters, state);
         }
-        replica->step_fn(context, random_batch(kSpec, kBatch, static_cast<std::uint64_t>(i)));
+        replica->step_fn(context,
+                         random_batch(spec_of(kind), kBatch, static_cast<std::uint64_t>(i)));
       }
       return copied(replica->parameters());
     };
@@ -116,7 +124,8 @@ TEST_CASE("replicas stay equal to each other; without noise they equal one on th
     const auto learn = [&](int replicas, int which) {
       Replicas run(
           [&] {
-            return std::make_unique<FedReplica>(agent->make_replica(kSpec.transition), kSpec);
+            return std::make_unique<FedReplica>(agent->make_replica(small_transitions(kind)),
+                                                spec_of(kind));
           },
           replicas);
       run.run(40);
@@ -134,25 +143,28 @@ TEST_CASE("replicas stay equal to each other; without noise they equal one on th
   }
 }
 
-TEST_CASE("a bandit with reward -|a - 0.3|^2 is learned within 600 updates") {
+TEST_CASE("the best action of a bandit is learned within 600 updates") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
+    const bool chooses = kind.actions == ActionKind::choice;
     const std::string rates =
-        "policy_learning_rate: 1e-3 critic_learning_rate: 3e-3 target_update: 0.05 ";
+        chooses ? "learning_rate: 1e-3 target_period: 10"
+                : "policy_learning_rate: 1e-3 critic_learning_rate: 3e-3 target_update: 0.05 ";
     const AgentPtr agent = small_agent(
         kind, rates
                   + (kind.name == "d4pg"  ? "value_minimum: -4 value_maximum: 1"
                      : kind.name == "sac" ? "temperature: 0.05 temperature_learning_rate: 0"
                                           : ""));
     ReplicaContext context(nullptr, 1);
-    const auto replica = built(*agent, context);
+    const auto replica = built(kind, *agent, context);
     for (std::uint64_t i = 0; i < 600; ++i)
-      replica->step_fn(context, bandit(1000 + 10 * i, 0.3));
-    std::vector<float> actions(40);
-    published(*agent, *replica)->act(bytes_of(uniform({20, 5}, 5)), 20, actions);
+      replica->step_fn(context, bandit(kind, 1000 + 10 * i));
+    std::vector<float> actions(chooses ? 20 : 40);
+    published(kind, *agent, *replica)->act(bytes_of(uniform({20, 5}, 5)), 20, actions);
+    const double best = chooses ? 2 : 0.3;
     double square = 0;
     for (const float action : actions)
-      square += (action - 0.3) * (action - 0.3) / 40;
+      square += (action - best) * (action - best) / static_cast<double>(actions.size());
     CHECK(std::sqrt(square) < 0.15);
   }
 }
@@ -162,8 +174,8 @@ TEST_CASE("rows with weights count by them, and get priorities") {
     CAPTURE(kind.name);
     const AgentPtr agent = small_agent(kind);
     ReplicaContext context(nullptr, 1);
-    const auto replica = built(*agent, context);
-    TensorMap batch = random_batch(kSpec, kBatch, 1);
+    const auto replica = built(kind, *agent, context);
+    TensorMap batch = random_batch(spec_of(kind), kBatch, 1);
     replica->step_fn(context, batch);
     CHECK_FALSE(replica->priorities().defined());
     batch["weight"] = at::zeros({kBatch});
@@ -180,8 +192,8 @@ TEST_CASE("a batch that does not fit is named with its tensor, a NaN with its up
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     ReplicaContext context(nullptr, 1);
-    const auto replica = built(*small_agent(kind), context);
-    TensorMap batch = random_batch(kSpec, kBatch, 1);
+    const auto replica = built(kind, *small_agent(kind), context);
+    TensorMap batch = random_batch(spec_of(kind), kBatch, 1);
     batch.erase("reward");
     CHECK_THROWS_WITH_AS(replica->step_fn(context, batch), doctest::Contains("'reward'"),
                          std::invalid_argument);
@@ -207,7 +219,8 @@ TEST_CASE("what an agent cannot observe is refused") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const AgentPtr agent = small_agent(kind);
-    const auto pixels = pixel_spec(40, 1, 2).transition;
+    replay::TransitionSpec pixels = small_transitions(kind);
+    pixels.frame = {"pixels", env::ElementType::uint8, {1, 40, 40}};
     const AgentSetting setting{.picture = AgentSetting::Picture{.height = 40, .width = 40}};
     google::protobuf::DynamicMessageFactory factory;
     const auto& options = *factory.GetPrototype(kind.options);
@@ -226,37 +239,72 @@ TEST_CASE("what an agent cannot observe is refused") {
   }
 }
 
-TEST_CASE("exploration: Gaussian noise around the action, or samples of the agent's own") {
+TEST_CASE("exploration: noise, samples of the policy or random choices, as scheduled") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
-    const AgentPtr agent = small_agent(kind);
+    const AgentPtr agent = small_agent(
+        kind, kind.name == "sac"   ? ""
+              : kind.name == "dqn" ? "epsilon_start: 1 epsilon_end: 0.1 epsilon_steps: 100"
+                                   : "noise_start: 0.1 noise_end: 0 noise_steps: 100");
     ReplicaContext context(nullptr, 1);
-    const auto replica = built(*agent, context);
-    const auto policy = published(*agent, *replica);
+    const auto replica = built(kind, *agent, context);
+    const auto policy = published(kind, *agent, *replica);
     constexpr std::size_t kRows = 2000;
+    const auto size = static_cast<std::size_t>(small_transitions(kind).action_size);
     const at::Tensor row = uniform({1, 5}, 3);
     const std::vector<const std::byte*> frames(kRows, bytes_of(row).data());
     const Observations observations{frames, row.nbytes(), kRows};
     ActingRandom random{std::mt19937_64(7)};
     const std::vector<ActingRandom*> randoms(kRows, &random);
-    std::vector<float> mode(2 * kRows);
-    std::vector<float> still(2 * kRows);
-    std::vector<float> noisy(2 * kRows);
+    std::vector<float> mode(size * kRows);
     policy->act(observations, mode);
-    policy->explore(observations, {.noise = 0, .random = randoms}, still);
-    policy->explore(observations, {.noise = 0.1, .random = randoms}, noisy);
-    const auto deviation = [&](const std::vector<float>& actions) {
+    const auto explored = [&](std::int64_t steps) {
+      std::vector<float> actions(size * kRows);
+      policy->explore(observations, {.steps = steps, .total_lanes = kRows, .random = randoms},
+                      actions);
+      return actions;
+    };
+    const auto deviation = [&](std::int64_t steps) {
+      const auto actions = explored(steps);
       double square = 0;
       for (std::size_t i = 0; i < actions.size(); ++i)
-        square += (actions[i] - mode[i]) * (actions[i] - mode[i]) / (2 * kRows);
+        square +=
+            (actions[i] - mode[i]) * (actions[i] - mode[i]) / static_cast<double>(actions.size());
       return std::sqrt(square);
     };
-    if (kind.name == "sac") { // near the start: a deviation of about 1 before tanh
-      CHECK(deviation(still) == doctest::Approx(0.63).epsilon(0.15));
-      CHECK(deviation(noisy) == doctest::Approx(deviation(still)).epsilon(0.1));
+    if (kind.actions == ActionKind::choice) {
+      const auto others = [&](std::int64_t steps) { // share of choices that are not the best
+        const auto actions = explored(steps);
+        double count = 0;
+        for (std::size_t i = 0; i < actions.size(); ++i)
+          count += actions[i] == mode[i] ? 0 : 1;
+        return count / kRows;
+      };
+      CHECK(others(0) == doctest::Approx(0.75).epsilon(0.1)); // of 4 choices, one is the best
+      CHECK(others(50) == doctest::Approx(0.55 * 0.75).epsilon(0.1));
+      CHECK(others(1000) == doctest::Approx(0.1 * 0.75).epsilon(0.3));
+    } else if (kind.name == "sac") { // near the start: a deviation of about 1 before tanh
+      CHECK(deviation(0) == doctest::Approx(0.63).epsilon(0.15));
+      CHECK(deviation(1000) == doctest::Approx(deviation(0)).epsilon(0.1));
     } else {
-      CHECK(deviation(still) == 0);
-      CHECK(deviation(noisy) == doctest::Approx(0.1).epsilon(0.1));
+      CHECK(deviation(0) == doctest::Approx(0.1).epsilon(0.1));
+      CHECK(deviation(50) == doctest::Approx(0.05).epsilon(0.1));
+      CHECK(deviation(1000) == 0);
+    }
+  }
+}
+
+TEST_CASE("an agent refuses actions that it does not choose, by name") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    replay::TransitionSpec other = small_transitions(kind);
+    other.action_choices = kind.actions == ActionKind::choice ? std::vector<std::int64_t>{}
+                                                              : std::vector<std::int64_t>{0, 3};
+    for (const auto& agent : {small_agent(kind)}) {
+      CHECK_THROWS_WITH_AS(agent->make_policy(other), doctest::Contains(kind.name.c_str()),
+                           std::invalid_argument);
+      CHECK_THROWS_WITH_AS(agent->make_replica(other), doctest::Contains(kind.name.c_str()),
+                           std::invalid_argument);
     }
   }
 }

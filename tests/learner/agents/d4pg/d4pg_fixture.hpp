@@ -52,6 +52,11 @@ inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64
     out[name] = pixels ? uniform(shape, seed, 0, 255.99).to(at::kByte) : uniform(shape, seed);
   }
   out["action"] = uniform({batch, spec.transition.action_size}, seed + 1);
+  for (int i = 0; i < spec.transition.action_size; ++i)
+    if (const std::int64_t n = spec.transition.choices_of(static_cast<std::size_t>(i)); n != 0) {
+      at::Tensor column = out["action"].select(1, i);
+      column.copy_(((column + 1) * (static_cast<double>(n) / 2)).floor_().clamp_(0, n - 1));
+    }
   out["reward"] = uniform({batch}, seed + 2, 0, 2);
   out["discount"] = uniform({batch}, seed + 3, 0, 1);
   return out;

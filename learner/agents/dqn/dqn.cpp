@@ -1,0 +1,323 @@
+#include "learner/agents/dqn/dqn.hpp"
+
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include "learner/agents/dqn/dqn.pb.h"
+#include "learner/agents/parts/choices.hpp"
+#include "learner/agents/parts/layers.hpp"
+#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/nn/categorical.hpp"
+
+namespace troupe::learner {
+namespace {
+
+/// Values of all choices, or the logits of their distributions.
+class QNetwork {
+public:
+  QNetwork(const DqnConfig& config, const replay::TransitionSpec& transitions)
+      : choices_(one_choice(transitions, "dqn")),
+        support_{config.atoms, config.value_minimum, config.value_maximum},
+        torso_(layout_, "dqn", transitions.observation(), config.encoder, config.layers),
+        advantage_(layout_, "advantage", torso_.features(), choices_ * support_.atoms,
+                   config.noisy) {
+    if (config.dueling)
+      value_ = Linear(layout_, "value", torso_.features(), support_.atoms, config.noisy);
+    dueling_ = config.dueling;
+  }
+
+  const ParameterLayout& layout() const { return layout_; }
+  std::int64_t choices() const { return choices_; }
+  const Support& support() const { return support_; }
+  bool is_distribution() const { return support_.atoms > 1; }
+
+  at::Tensor initial(at::Generator& generator, const at::TensorOptions& options) const {
+    const at::Tensor flat = at::zeros({layout_.count()}, options);
+    torso_.initialise(layout_, flat, generator);
+    advantage_.initialise(layout_, flat, generator);
+    if (dueling_)
+      value_.initialise(layout_, flat, generator);
+    return flat;
+  }
+
+  /// [batch, choices, atoms]
+  at::Tensor forward(const Leaves& leaves, const at::Tensor& observation, Random* noise) const {
+    const at::Tensor x = torso_.forward(leaves, observation);
+    const at::Tensor out =
+        advantage_.forward(leaves, x, noise).view({-1, choices_, support_.atoms});
+    if (!dueling_)
+      return out;
+    return out - out.mean(1, true) + value_.forward(leaves, x, noise).view({-1, 1, support_.atoms});
+  }
+
+  /// [batch, choices] of what forward() gave.
+  at::Tensor values(const at::Tensor& outputs) const {
+    if (!is_distribution())
+      return outputs.squeeze(2);
+    return at::matmul(at::softmax(outputs, 2), support_.values(outputs.options()));
+  }
+
+private:
+  ParameterLayout layout_;
+  std::int64_t choices_;
+  Support support_;
+  Torso torso_;
+  Linear advantage_;
+  Linear value_;
+  bool dueling_ = false;
+};
+
+class DqnPolicy : public Policy {
+public:
+  DqnPolicy(const DqnConfig& config, const replay::TransitionSpec& transitions)
+      : config_(config),
+        transitions_(transitions),
+        network_(config, transitions),
+        parameters_(at::zeros({network_.layout().count()}, at::kFloat)),
+        leaves_(leaves_of(network_.layout(), parameters_)) {}
+
+  std::int64_t parameter_count() const override { return network_.layout().count(); }
+  void load(std::span<const float> parameters) override {
+    load_parameters(parameters, parameters_, "dqn");
+  }
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    choose(observations, nullptr, actions);
+  }
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    Random noise(config_.noisy ? exploration.random[0]->generator() : 0);
+    choose(observations, config_.noisy ? &noise : nullptr, actions);
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      if (exploration.random[i]->uniform() < epsilon(exploration, i))
+        actions[i] = static_cast<float>(
+            std::floor(exploration.random[i]->uniform() * static_cast<double>(network_.choices())));
+  }
+
+private:
+  void choose(const Observations& observations, Random* noise, std::span<float> actions) {
+    at::NoGradGuard no_gradient;
+    const at::Tensor x = observation_tensor(observations, transitions_, actions);
+    const at::Tensor best =
+        network_.values(network_.forward(leaves_, x, noise)).argmax(1).to(at::kFloat);
+    std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
+  }
+
+  double epsilon(const Exploration& exploration, std::size_t row) const {
+    const double now = config_.epsilon.at(exploration.steps);
+    const auto others = static_cast<double>(exploration.total_lanes - 1);
+    if (config_.epsilon_ladder == 0 || others < 1)
+      return now;
+    const double lane = static_cast<double>(exploration.first_lane) + static_cast<double>(row);
+    return std::pow(now, 1 + config_.epsilon_ladder * lane / others);
+  }
+
+  DqnConfig config_;
+  replay::TransitionSpec transitions_;
+  QNetwork network_;
+  at::Tensor parameters_;
+  Leaves leaves_;
+};
+
+class Dqn : public Replica {
+public:
+  Dqn(const DqnConfig& config, const replay::TransitionSpec& transitions)
+      : config_(config), transitions_(transitions), network_(config, transitions) {
+    group_.declare(network_.layout());
+  }
+
+  void build(ReplicaContext& context) override;
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  TensorMap parameters() override;
+  TensorMap optimizer_state() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+  at::Tensor priorities() override { return priorities_; }
+  at::Tensor policy_parameters() override {
+    return group_.flat().detach().to(at::kCPU, at::kFloat, false, true);
+  }
+
+private:
+  at::Tensor target_of_choice(const at::Tensor& next);
+  double backward(const TensorMap& batch);
+
+  DqnConfig config_;
+  replay::TransitionSpec transitions_;
+  QNetwork network_;
+  ParameterGroup group_;
+  at::TensorOptions options_;
+  Leaves leaves_, targets_;
+  Random random_{0};
+  at::Tensor priorities_;
+  Workspace workspace_;
+  std::int64_t updates_ = 0; // that the parameters took
+  double q_mean_ = 0;
+};
+
+void Dqn::build(ReplicaContext& context) {
+  at::NoGradGuard no_gradient;
+  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
+                 .device(context.device());
+  at::Generator generator = at::detail::createCPUGenerator(context.seed());
+  group_.build(context, network_.initial(generator, options_.device(at::kCPU)).to(options_),
+               config_.learning_rate, config_.gradient_norm);
+  leaves_ = leaves_of(network_.layout(), group_.flat(), group_.gradient());
+  targets_ = leaves_of(network_.layout(), group_.target());
+  random_ = Random(context.seed());
+  updates_ = 0;
+}
+
+/// Of the best next choice: [batch, atoms].
+at::Tensor Dqn::target_of_choice(const at::Tensor& next) {
+  at::NoGradGuard no_gradient;
+  Random* noise = config_.noisy ? &random_ : nullptr;
+  const at::Tensor outputs = network_.forward(targets_, next, noise);
+  const at::Tensor best =
+      network_.values(config_.double_q ? network_.forward(leaves_, next, noise) : outputs)
+          .argmax(1, true);
+  return outputs.gather(1, best.unsqueeze(2).expand({-1, 1, outputs.size(2)})).squeeze(1);
+}
+
+/// The loss; its gradient is in the group.
+double Dqn::backward(const TensorMap& batch) {
+  const auto of = [&](const char* name) { return batch.at(name).to(options_); };
+  const bool picture = batch.at("observation").scalar_type() == at::kByte;
+  const auto seen = [&](const char* name) {
+    return picture ? batch.at(name).to(options_.device()) : of(name);
+  };
+  const at::Tensor weight = batch.contains("weight") ? of("weight") : at::Tensor();
+  const at::Tensor target = target_of_choice(seen("next_observation"));
+  const at::Tensor outputs =
+      network_.forward(leaves_, seen("observation"), config_.noisy ? &random_ : nullptr);
+  const at::Tensor taken = batch.at("action")
+                               .to(options_.device(), at::kLong)
+                               .unsqueeze(2)
+                               .expand({-1, 1, outputs.size(2)});
+  const at::Tensor chosen = outputs.gather(1, taken).squeeze(1);
+  group_.gradient().zero_();
+  if (!network_.is_distribution()) {
+    const at::Tensor wanted = (of("reward") + of("discount") * target.squeeze(1)).detach();
+    const at::Tensor value = chosen.squeeze(1);
+    const at::Tensor losses = at::huber_loss(value, wanted, at::Reduction::None);
+    const at::Tensor loss = (weight.defined() ? losses * weight : losses).mean();
+    loss.backward();
+    priorities_ = (value - wanted).detach().abs();
+    q_mean_ = value.mean().item<double>();
+    return loss.item<double>();
+  }
+  at::Tensor gradient = at::empty_like(chosen);
+  RowLosses rows{.weight = weight, .losses = at::empty({chosen.size(0)}, options_)};
+  const double loss = categorical_loss(network_.support(), target, of("reward"), of("discount"), 1,
+                                       chosen.detach(), gradient, workspace_, rows);
+  chosen.backward(gradient);
+  priorities_ = rows.losses;
+  q_mean_ = network_.values(chosen.detach().unsqueeze(1)).mean().item<double>();
+  return loss;
+}
+
+Metrics Dqn::step_fn(ReplicaContext&, const TensorMap& batch) {
+  const TensorMap used = checked_transitions(batch, transitions_, updates_ + 1);
+  check_choices(used.at("action"), network_.choices(), updates_ + 1);
+  double loss = 0;
+  {
+    at::AutoGradMode with_gradient(true);
+    loss = backward(used);
+  }
+  at::NoGradGuard no_gradient;
+  group_.step("critic_loss", loss, updates_ + 1);
+  const std::int64_t before = updates_ / config_.target_period;
+  updates_ += group_.optimizer().updates_applied();
+  if (updates_ / config_.target_period > before)
+    group_.average_target(1, 1);
+  priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
+  return {{"critic_loss", loss},
+          {"q_mean", q_mean_},
+          {"gradient_norm", group_.optimizer().gradient_norm()}};
+}
+
+TensorMap Dqn::parameters() {
+  TensorMap out;
+  group_.show_parameters(out);
+  return out;
+}
+
+TensorMap Dqn::optimizer_state() {
+  TensorMap out;
+  group_.show_moments(out);
+  out["counters.updates"] = counter(updates_);
+  out["counters.adam_steps"] = counter(group_.adam().steps());
+  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+  return out;
+}
+
+void Dqn::load(const TensorMap& parameters_in, const TensorMap& state_in) {
+  at::NoGradGuard no_gradient;
+  const TensorMap state = optimizer_state();
+  replace_by_name(parameters_in, parameters(), state_in, state);
+  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
+  updates_ = number("counters.updates");
+  group_.adam().set_steps(number("counters.adam_steps"));
+  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+}
+
+Members members(DqnConfig& config) {
+  return {{"layers", &config.layers},
+          {"encoder", &config.encoder},
+          {"double_q", &config.double_q},
+          {"dueling", &config.dueling},
+          {"noisy", &config.noisy},
+          {"atoms", &config.atoms},
+          {"value_minimum", &config.value_minimum},
+          {"value_maximum", &config.value_maximum},
+          {"learning_rate", &config.learning_rate},
+          {"target_period", &config.target_period},
+          {"gradient_norm", &config.gradient_norm},
+          {"epsilon_start", &config.epsilon.start},
+          {"epsilon_end", &config.epsilon.end},
+          {"epsilon_steps", &config.epsilon.steps},
+          {"epsilon_ladder", &config.epsilon_ladder},
+          {"precision", &config.precision},
+          {"batch_size", &config.batch_size}};
+}
+
+std::vector<OptionProblem> problems(const DqnConfig& config, const AgentSetting& setting) {
+  std::vector<OptionProblem> found;
+  if (config.atoms > 1 && config.value_minimum >= config.value_maximum)
+    found.push_back({"value_minimum", "is " + number_text(config.value_minimum)
+                                          + "; it must be below dqn.value_maximum, "
+                                          + number_text(config.value_maximum)});
+  if (!setting.picture)
+    return found;
+  const std::int64_t least = least_picture(config.encoder);
+  for (const auto& [key, size] : {std::pair{"environment.pixels.height", setting.picture->height},
+                                  {"environment.pixels.width", setting.picture->width}})
+    if (size < least)
+      found.push_back({key, "is " + std::to_string(size) + "; it must be at least "
+                                + std::to_string(least) + " for dqn.encoder \"" + config.encoder
+                                + "\""});
+  return found;
+}
+
+} // namespace
+
+AgentPtr make_dqn_agent(const DqnConfig& config) {
+  return std::make_shared<const ConfiguredAgent<DqnConfig, Dqn, DqnPolicy>>(config);
+}
+
+AgentKind dqn_agent() {
+  return agent_kind<DqnConfig>({.name = "dqn",
+                                .help = "deep Q-learning with Rainbow's parts (Mnih et al. 2015, "
+                                        "Hessel et al. 2018): one choice",
+                                .pixels = true,
+                                .actions = ActionKind::choice,
+                                .options = agents::Dqn::descriptor()},
+                               members, problems, make_dqn_agent);
+}
+
+} // namespace troupe::learner

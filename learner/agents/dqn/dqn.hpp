@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learner/agents/agent.hpp"
+#include "learner/agents/parts/exploration.hpp"
+
+namespace troupe::learner {
+
+/// Deep Q-learning (Mnih et al. 2015) with the parts of Rainbow (Hessel et al. 2018) as switches;
+/// n-step returns and priorities are the replay's. One choice per step, from states or pixels.
+struct DqnConfig {
+  std::vector<std::int64_t> layers = {256, 256};
+  std::string encoder = "minatar";
+  bool double_q = true;
+  bool dueling = false;
+  bool noisy = false;
+  int atoms = 1;
+  double value_minimum = 0;
+  double value_maximum = 100;
+  double learning_rate = 3e-4;
+  int target_period = 500;
+  double gradient_norm = 10;
+  Schedule epsilon{.start = 1, .end = 0.05, .steps = 10'000};
+  double epsilon_ladder = 0;
+  std::string precision = "float32"; // "float64": for tests
+  std::int64_t batch_size = 64;      // global, over all replicas
+};
+
+/// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:
+/// "critic_loss" (Huber, or cross entropy with atoms), "q_mean", "gradient_norm". Throws
+/// std::runtime_error naming the tensor and its origin on a NaN or infinity.
+AgentPtr make_dqn_agent(const DqnConfig& config);
+
+} // namespace troupe::learner

@@ -1,0 +1,37 @@
+#include "learner/agents/parts/choices.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <torch/types.h>
+
+namespace troupe::learner {
+
+std::int64_t one_choice(const replay::TransitionSpec& transitions, const std::string& agent) {
+  if (transitions.action_size != 1 || transitions.choices_of(0) == 0)
+    throw std::invalid_argument(
+        "the action has " + std::to_string(transitions.action_size) + " numbers, "
+        + (transitions.action_choices.empty() ? "all continuous" : "some of them choices") + "; "
+        + agent + " takes one choice: choose an agent for such actions (`troupe list agents`)");
+  return transitions.choices_of(0);
+}
+
+void require_continuous(const replay::TransitionSpec& transitions, const std::string& agent) {
+  for (int i = 0; i < transitions.action_size; ++i)
+    if (const std::int64_t n = transitions.choices_of(static_cast<std::size_t>(i)); n != 0)
+      throw std::invalid_argument(
+          "number " + std::to_string(i) + " of the action is a choice of " + std::to_string(n)
+          + "; " + agent
+          + " takes continuous actions: choose an agent for choices (`troupe list agents`)");
+}
+
+void check_choices(const at::Tensor& actions, std::int64_t n, std::int64_t update) {
+  const float* first = actions.const_data_ptr<float>();
+  for (std::int64_t i = 0; i < actions.numel(); ++i)
+    if (!(first[i] >= 0 && first[i] < static_cast<float>(n) && first[i] == std::floor(first[i])))
+      throw std::runtime_error("row " + std::to_string(i) + " of batch tensor 'action' is "
+                               + std::to_string(first[i]) + " at update " + std::to_string(update)
+                               + "; it must be a whole number from 0 to " + std::to_string(n - 1));
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "replay/chunks/spec.hpp"
+
+namespace troupe::learner {
+
+/// n of an action that is one choice. Throws std::invalid_argument naming `agent` if it is another
+/// action.
+std::int64_t one_choice(const replay::TransitionSpec& transitions, const std::string& agent);
+
+/// Throws std::invalid_argument naming `agent` if a number of the action is a choice.
+void require_continuous(const replay::TransitionSpec& transitions, const std::string& agent);
+
+/// Throws std::runtime_error naming `update` if a number of `actions` is none of 0 to n - 1.
+void check_choices(const at::Tensor& actions, std::int64_t n, std::int64_t update);
+
+} // namespace troupe::learner

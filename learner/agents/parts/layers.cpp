@@ -1,0 +1,154 @@
+#include "learner/agents/parts/layers.hpp"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <torch/types.h>
+
+#include "learner/nn/kernels/normal.hpp"
+
+namespace troupe::learner {
+namespace {
+
+constexpr double kInitialNoise = 0.5; // of noisy layers, over sqrt(inputs)
+
+struct ConvolutionSize {
+  std::int64_t kernel;
+  std::int64_t stride;
+  std::int64_t channels;
+};
+
+std::vector<ConvolutionSize> sizes_of(const std::string& encoder) {
+  if (encoder == "minatar")
+    return {{3, 1, 16}};
+  if (encoder == "nature")
+    return {{8, 4, 32}, {4, 2, 64}, {3, 1, 64}};
+  throw std::invalid_argument("encoder '" + encoder + "' is none; it must be minatar or nature");
+}
+
+/// Of factorised noise: sign(x) sqrt(|x|).
+at::Tensor factor(Random& random, std::int64_t size, const at::TensorOptions& options) {
+  const at::Tensor drawn = normal(random, {size}).to(options);
+  return drawn.sign() * drawn.abs().sqrt();
+}
+
+} // namespace
+
+Leaves leaves_of(const ParameterLayout& layout, const at::Tensor& flat,
+                 const at::Tensor& gradient) {
+  Leaves leaves;
+  for (std::size_t i = 0; i < layout.entries().size(); ++i) {
+    at::Tensor leaf = layout.stored_view(flat, i).detach();
+    if (gradient.defined()) {
+      leaf.set_requires_grad(true);
+      leaf.mutable_grad() = layout.stored_view(gradient, i);
+    }
+    leaves.push_back(std::move(leaf));
+  }
+  return leaves;
+}
+
+Linear::Linear(ParameterLayout& layout, const std::string& name, std::int64_t inputs,
+               std::int64_t outputs, bool noisy)
+    : inputs_(inputs), outputs_(outputs), noisy_(noisy) {
+  first_ = layout.add(name + ".weight", {inputs, outputs}, {1, 0});
+  layout.add(name + ".bias", {outputs});
+  if (noisy) {
+    layout.add(name + ".weight_noise", {inputs, outputs}, {1, 0});
+    layout.add(name + ".bias_noise", {outputs});
+  }
+}
+
+void Linear::initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                        at::Generator& generator) const {
+  const double bound = 1 / std::sqrt(static_cast<double>(inputs_));
+  for (std::size_t i = first_; i < first_ + 2; ++i)
+    layout.stored_view(flat, i).uniform_(-bound, bound, generator);
+  for (std::size_t i = first_ + 2; noisy_ && i < first_ + 4; ++i)
+    layout.stored_view(flat, i).fill_(kInitialNoise * bound);
+}
+
+at::Tensor Linear::forward(const Leaves& leaves, const at::Tensor& x, Random* noise) const {
+  const at::Tensor& weight = leaves[first_];
+  const at::Tensor& bias = leaves[first_ + 1];
+  if (!noisy_ || noise == nullptr)
+    return at::addmm(bias, x, weight);
+  const at::Tensor of_inputs = factor(*noise, inputs_, x.options());
+  const at::Tensor of_outputs = factor(*noise, outputs_, x.options());
+  return at::addmm(bias + leaves[first_ + 3] * of_outputs, x,
+                   weight + leaves[first_ + 2] * at::outer(of_inputs, of_outputs));
+}
+
+Torso::Torso(ParameterLayout& layout, const std::string& agent, const env::ArraySpec& observation,
+             const std::string& encoder, const std::vector<std::int64_t>& widths) {
+  const auto& shape = observation.shape;
+  const bool picture = observation.type == env::ElementType::uint8 && shape.size() == 3;
+  if (!picture && !(observation.type == env::ElementType::float32 && shape.size() == 1))
+    throw std::invalid_argument("observation '" + observation.name + "' is "
+                                + env::element_name(observation.type) + " with "
+                                + std::to_string(shape.size()) + " dimensions; " + agent
+                                + " takes uint8 [channels, height, width] or float32 [n]");
+  features_ = static_cast<std::int64_t>(observation.elements());
+  if (picture) {
+    std::int64_t channels = shape[0];
+    std::int64_t height = shape[1];
+    std::int64_t width = shape[2];
+    for (const ConvolutionSize& size : sizes_of(encoder)) {
+      const std::string name = "torso.conv" + std::to_string(convolutions_.size());
+      if (height < size.kernel || width < size.kernel)
+        throw std::invalid_argument(
+            "observation '" + observation.name + "' is " + std::to_string(shape[1]) + " x "
+            + std::to_string(shape[2]) + " pixels; " + agent + ".encoder \"" + encoder
+            + "\" takes at least " + std::to_string(least_picture(encoder)));
+      convolutions_.push_back(
+          {layout.add(name + ".weight", {size.channels, channels, size.kernel, size.kernel}),
+           size.stride});
+      layout.add(name + ".bias", {size.channels});
+      channels = size.channels;
+      height = (height - size.kernel) / size.stride + 1;
+      width = (width - size.kernel) / size.stride + 1;
+    }
+    features_ = channels * height * width;
+  }
+  for (const std::int64_t size : widths) {
+    layers_.emplace_back(layout, "torso.layer" + std::to_string(layers_.size()), features_, size);
+    features_ = size;
+  }
+}
+
+void Torso::initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                       at::Generator& generator) const {
+  for (const Convolution& convolution : convolutions_) {
+    const at::Tensor weight = layout.stored_view(flat, convolution.first);
+    const auto inputs = static_cast<double>(weight.numel() / weight.size(0));
+    for (const std::size_t i : {convolution.first, convolution.first + 1})
+      layout.stored_view(flat, i).uniform_(-1 / std::sqrt(inputs), 1 / std::sqrt(inputs),
+                                           generator);
+  }
+  for (const Linear& layer : layers_)
+    layer.initialise(layout, flat, generator);
+}
+
+at::Tensor Torso::forward(const Leaves& leaves, const at::Tensor& observation) const {
+  at::Tensor x = observation;
+  if (!convolutions_.empty()) {
+    x = x.to(leaves.front().scalar_type()) / 255;
+    for (const Convolution& convolution : convolutions_)
+      x = at::relu(at::conv2d(x, leaves[convolution.first], leaves[convolution.first + 1],
+                              convolution.stride));
+    x = x.flatten(1);
+  }
+  for (const Linear& layer : layers_)
+    x = at::relu(layer.forward(leaves, x));
+  return x;
+}
+
+std::int64_t least_picture(const std::string& encoder) {
+  std::int64_t least = 1;
+  const auto sizes = sizes_of(encoder);
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size)
+    least = (least - 1) * size->stride + size->kernel;
+  return least;
+}
+
+} // namespace troupe::learner

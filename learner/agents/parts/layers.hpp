@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "env/spec.hpp"
+#include "learner/nn/kernels/random_shift.hpp"
+#include "learner/nn/parameter_layout.hpp"
+
+namespace troupe::learner {
+
+/// The parameters of a layout as leaves of LibTorch's autograd, by entry. They are views of `flat`;
+/// backward() adds their gradients to `gradient`, which is as long. Without it they have none.
+using Leaves = std::vector<at::Tensor>;
+Leaves leaves_of(const ParameterLayout& layout, const at::Tensor& flat,
+                 const at::Tensor& gradient = {});
+
+/// A linear layer. A noisy one (Fortunato et al. 2018) has, beside each parameter, the size of its
+/// noise, which explores instead of random actions.
+class Linear {
+public:
+  Linear() = default;
+  Linear(ParameterLayout& layout, const std::string& name, std::int64_t inputs,
+         std::int64_t outputs, bool noisy = false);
+
+  /// Uniform in ±1/sqrt(inputs).
+  void initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                  at::Generator& generator) const;
+  /// `noise`: source of the noise of a noisy layer; null: none.
+  at::Tensor forward(const Leaves& leaves, const at::Tensor& x, Random* noise = nullptr) const;
+
+private:
+  std::size_t first_ = 0; // weight [inputs, outputs], bias, and their noise
+  std::int64_t inputs_ = 0;
+  std::int64_t outputs_ = 0;
+  bool noisy_ = false;
+};
+
+/// What several heads share: convolutions for a picture, uint8 [channels, height, width], then
+/// linear layers, all with ReLU.
+class Torso {
+public:
+  /// `encoder` of pictures: "minatar" (one 3x3 layer of 16 channels; Young and Tian 2019) or
+  /// "nature" (8x8/4, 4x4/2, 3x3 with 32, 64, 64; Mnih et al. 2015). Throws std::invalid_argument
+  /// naming `agent` if the observation is neither a picture that is large enough nor float32 [n].
+  Torso(ParameterLayout& layout, const std::string& agent, const env::ArraySpec& observation,
+        const std::string& encoder, const std::vector<std::int64_t>& widths);
+
+  void initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                  at::Generator& generator) const;
+  at::Tensor forward(const Leaves& leaves, const at::Tensor& observation) const;
+  std::int64_t features() const { return features_; }
+
+private:
+  struct Convolution {
+    std::size_t first = 0; // weight [outputs, inputs, kernel, kernel], bias
+    std::int64_t stride = 1;
+  };
+  std::vector<Convolution> convolutions_;
+  std::vector<Linear> layers_;
+  std::int64_t features_ = 0;
+};
+
+/// Height and width, in pixels, of the smallest picture that the encoder takes.
+std::int64_t least_picture(const std::string& encoder);
+
+} // namespace troupe::learner
