@@ -46,6 +46,8 @@ void bench_environment(const BenchOptions& options,
                        const Report& report); // control steps/s, resets/s
 void bench_pool(const BenchOptions& options,
                 const Report& report); // control steps/s of environment pools, slowest steps
+void bench_games(const BenchOptions& options,
+                 const Report& report); // steps/s of the tasks without MuJoCo, in pools
 void bench_remote(const BenchOptions& options,
                   const Report& report); // microseconds per turn and step, C++ and Python peers
 void bench_render(const BenchOptions& options, const Report& report); // frames/s

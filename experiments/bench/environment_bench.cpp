@@ -7,8 +7,8 @@
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
 #include "env/physics.hpp"
-#include "env/random.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/random_actions.hpp"
 
 namespace troupe::experiments {
 
@@ -29,12 +29,8 @@ class Player {
 public:
   Player(const std::string& task, const std::string& models, std::uint64_t seed)
       : environment_(make_player(task, models)),
-        observation_(environment_->spec().observation_bytes()) {
-    env::Random random(seed);
-    const env::ActionSpec& bounds = environment_->spec().action;
-    for (int i = 0; i < 512; ++i)
-      for (std::size_t k = 0; k < bounds.size(); ++k)
-        actions_.push_back(random.uniform(bounds.minimum[k], bounds.maximum[k]));
+        observation_(environment_->spec().observation_bytes()),
+        actions_(random_actions(environment_->spec().action, 512, seed)) {
     environment_->reset(seed_, observation_);
   }
 

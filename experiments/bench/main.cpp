@@ -21,6 +21,7 @@ struct Stage {
 constexpr Stage kStages[] = {
     {"environment", bench_environment},
     {"pool", bench_pool},
+    {"games", bench_games},
     {"remote", bench_remote},
     {"render", bench_render},
     {"wire", bench_wire},

@@ -7,10 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "env/classic/classic.hpp"
 #include "env/physics.hpp"
 #include "env/pool/environment_pool.hpp"
-#include "env/random.hpp"
 #include "experiments/bench/bench.hpp"
+#include "experiments/bench/random_actions.hpp"
 
 // Steps of N environments on T threads, the calling one among them. Every figure in control steps
 // counts resets as steps that take their time. "sync N": one step() for all. "async N/M": N are on
@@ -25,14 +26,6 @@ using Clock = env::EnvironmentPool::Clock;
 
 Clock::time_point pool_deadline() {
   return Clock::now() + std::chrono::minutes(2);
-}
-
-std::vector<double> random_actions(std::size_t numbers) {
-  env::Random random(1);
-  std::vector<double> actions(numbers);
-  for (double& action : actions)
-    action = random.uniform(-1, 1);
-  return actions;
 }
 
 struct Setting {
@@ -59,7 +52,7 @@ public:
         synchronous_(setting.batch == setting.environments),
         rows_(pool_.spec(), static_cast<std::size_t>(setting.batch)),
         size_(rows_.rewards.size() * pool_.spec().action.size()),
-        actions_(random_actions(kActions * size_)) {
+        actions_(random_actions(pool_.spec().action, kActions * rows_.rewards.size(), 1)) {
     std::vector<std::int32_t> all;
     for (int i = 0; i < setting.environments; ++i)
       all.push_back(i);
@@ -103,7 +96,7 @@ public:
   explicit Floor(const env::EnvironmentConfig& config)
       : environment_(env::make_environment(config)),
         observation_(environment_->spec().observation_bytes()),
-        actions_(random_actions(512 * environment_->spec().action.size())) {
+        actions_(random_actions(environment_->spec().action, 512, 1)) {
     environment_->reset(seed_, observation_);
   }
 
@@ -239,6 +232,18 @@ void bench_pool(const BenchOptions& options, const Report& report) {
     bench_pool_task(options, report, task);
   for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{256, 256, 2}})
     bench_stall(options, report, setting);
+}
+
+void bench_games(const BenchOptions& options, const Report& report) {
+  for (const std::string& task : env::classic_names())
+    for (const Setting& setting :
+         {Setting{16, 16, 1}, Setting{256, 256, 1}, Setting{256, 256, 2}}) {
+      PoolPlayer player(setting, [&](int) { return env::make_environment({.task = task}); });
+      Figure figure = measure_rate(options, "games", task + ", steps (resets included)", "steps/s",
+                                   [&] { return player.play(10'000); });
+      figure.config = described(task, setting);
+      report(figure);
+    }
 }
 
 } // namespace troupe::experiments

@@ -3,13 +3,15 @@
 
     experiments/bench/peers/rivals.py PROGRAM PEERS STAGE... [--rounds 3] [--seconds 1]
 
-PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, render, replay, learner, classifier, collectives, ddp, agent.
+PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, games, render, replay, learner, classifier, collectives, ddp, agent.
 Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
 Nothing else may run meanwhile. $PEERS_VENV: where the rivals' virtual environments are made."""
 import argparse, collections, json, os, statistics, subprocess, sys, tempfile
 
 RESNETS = [("eager", "float32", "contiguous"), ("eager", "float32", "channels_last"), ("compile", "float32", "channels_last"),
            ("eager", "bfloat16", "channels_last"), ("compile", "bfloat16", "channels_last")]
+GAMES = ["Acrobot-v1", "CartPole-v1", "FrozenLake-v1", "FrozenLake8x8-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Taxi-v4",
+         *(f"MinAtar/{game}-v{version}" for game in ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders") for version in (0, 1))]
 # stage -> (stage of `troupe bench`, rivals: names of run.sh, or a script beside this one with its arguments, [(what, ours: metric and config values, rival's metric)]); a metric ending in "latency" is a time.
 STAGES = {
     "environment": ("environment", ["dm_control"], [
@@ -27,6 +29,9 @@ STAGES = {
             ("HalfCheetah-v5", "Gym HalfCheetah-v4", ((2, "async 16/8", "async 16/8/2thr"),)),
             ("Ant-v5", "Gym Ant-v4", ((2, "async 16/8", "async 16/8/2thr"),)))
         for threads, mode, setting in settings]),
+    "games": ("games", [("games_rival.py", "--seconds", "0.5", "--repetitions", "1")], [
+        (f"{task}, {n} environments, 1 thread", (f"{task}, steps (resets included)", {"threads": "1", "mode": f"sync {n}"}), f"{task} {kind} {n}")
+        for task in GAMES for n, kind in ((16, "sync"), (16, "async"), (16, "numpy"), (256, "sync"), (256, "numpy"))]),
     "render": ("render", ["dm_control_pixels"], [
         (f"{task} {what}, 84x84, all effects, {renderer}", (f"{ours}, {metric}, 84x84, all effects", {"renderer": renderer, "threads": "1"}), f"{task} {theirs}")
         for task, ours in (("cheetah-run", "cheetah_run"), ("walker-walk", "walker_walk"), ("cartpole-swingup", "cartpole_swingup"))

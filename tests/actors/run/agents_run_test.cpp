@@ -12,6 +12,8 @@ RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_st
   RunConfig config = small(environment_steps);
   config.agent = learner::small_agent(kind);
   config.replay.n_step = 1;
+  if (kind.actions == learner::ActionKind::choice)
+    config.environment.task = "CartPole-v1";
   return config;
 }
 
