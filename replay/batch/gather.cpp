@@ -51,12 +51,21 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
                                 + std::to_string(count) + " of them: neither may be negative");
   const auto rows = static_cast<std::size_t>(first_row) + static_cast<std::size_t>(count);
   const std::size_t observation_bytes = spec.frame.bytes() * static_cast<std::size_t>(spec.stack);
-  need("observation", batch.observation.size(), rows * observation_bytes);
-  need("next_observation", batch.next_observation.size(), rows * observation_bytes);
-  need("action", batch.action.size(), rows * static_cast<std::size_t>(spec.action_size));
-  need("reward", batch.reward.size(), rows);
-  need("discount", batch.discount.size(), rows);
+  const bool sequences = spec.is_sequence();
+  const std::size_t steps = rows * (sequences ? static_cast<std::size_t>(spec.sequence_steps) : 1);
+  need("observation", batch.observation.size(),
+       (sequences ? steps + rows : rows) * observation_bytes);
+  if (!sequences)
+    need("next_observation", batch.next_observation.size(), rows * observation_bytes);
+  need("action", batch.action.size(), steps * static_cast<std::size_t>(spec.action_size));
+  need("reward", batch.reward.size(), steps);
+  need("discount", batch.discount.size(), steps);
   need("key", batch.key.size(), rows);
+  if (sequences)
+    need("first", batch.first.size(), steps + rows);
+  need("extras", batch.extras.size(), spec.extras.size());
+  for (std::size_t i = 0; i < spec.extras.size(); ++i)
+    need(spec.extras[i].name.c_str(), batch.extras[i].size(), steps * spec.extras[i].bytes());
   const auto if_given = [&](const char* name, std::size_t have) {
     if (have > 0)
       need(name, have, rows);
@@ -109,6 +118,9 @@ ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint
 
 bool is_transition(const TransitionSpec& spec, const Item& item) {
   const auto stack = static_cast<std::uint32_t>(spec.stack);
+  if (spec.is_sequence())
+    return item.history < stack && item.shape == nullptr
+           && std::int64_t{item.rows} == item.history + 1 + spec.sequence_steps;
   return item.history < stack && item.rows > item.history + 1
          && item.steps() <= static_cast<std::uint32_t>(spec.n_step);
 }
@@ -141,11 +153,18 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
     if (!is_transition(spec, item))
       throw std::invalid_argument(
           "item " + std::to_string(item.key) + " of " + std::to_string(item.rows) + " rows, "
-          + std::to_string(item.history) + " of them history, is no transition of stack "
-          + std::to_string(spec.stack) + " and n_step " + std::to_string(spec.n_step)
-          + "; sample it by columns");
+          + std::to_string(item.history) + " of them history, is none of the "
+          + Signature(spec).items + "; sample it by columns");
     const std::size_t row = static_cast<std::size_t>(first_row) + i;
     window.open(item);
+    batch.key[row] = item.key;
+    put_choice(batch, row, item);
+    if (spec.is_sequence()) {
+      put_sequence(spec, item.history, batch, row, [&](std::uint32_t k, std::size_t column) {
+        return window.row(k) + layout.columns[column].offset;
+      });
+      continue;
+    }
     stack_frames(window, item.history, spec.stack, frame_bytes,
                  batch.observation.data() + row * observation_bytes);
     std::memcpy(batch.action.data() + row * action_size,
@@ -157,8 +176,6 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
     const NStep sums = sum.sums();
     batch.reward[row] = sums.reward;
     batch.discount[row] = sums.discount;
-    batch.key[row] = item.key;
-    put_choice(batch, row, item);
     stack_frames(window, std::int64_t{item.rows} - 1, spec.stack, frame_bytes,
                  batch.next_observation.data() + row * observation_bytes);
   }

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "replay/batch/batch.hpp"
 #include "replay/chunks/insertion.hpp"
+#include "replay/chunks/signature.hpp"
 #include "replay/chunks/spec.hpp"
 #include "replay/chunks/window_reader.hpp"
 
@@ -31,13 +34,49 @@ ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint
 /// Writes the optional columns of BatchView (priority and the like) that have a buffer.
 void put_choice(const BatchView& batch, std::size_t row, const Item& item);
 
-/// True if a transition of this spec may have this window.
+/// True if an item of this spec, a transition or a sequence, may have this window.
 bool is_transition(const TransitionSpec& spec, const Item& item);
 
+/// Writes a sequence to row `row` of the batch. `at(k, column)`: a column of row k of the window,
+/// which begins with `history` rows that only lead up to it.
+template <class At>
+void put_sequence(const TransitionSpec& spec, std::uint32_t history, const BatchView& batch,
+                  std::size_t row, const At& at) {
+  const auto steps = static_cast<std::size_t>(spec.sequence_steps);
+  const auto stack = static_cast<std::int64_t>(spec.stack);
+  const std::size_t frame_bytes = spec.frame.bytes();
+  const std::size_t action_bytes = static_cast<std::size_t>(spec.action_size) * sizeof(float);
+  const auto copy = [&](std::byte* out, std::size_t step, std::size_t column, std::size_t bytes) {
+    std::memcpy(out + (row * steps + step) * bytes,
+                at(static_cast<std::uint32_t>(history + 1 + step), column), bytes);
+  };
+  std::byte* frames =
+      batch.observation.data() + row * (steps + 1) * frame_bytes * static_cast<std::size_t>(stack);
+  std::int64_t episode = 0; // its first row, or the window's
+  for (std::uint32_t k = 0; k < history + 1 + steps; ++k) {
+    const bool first = *at(k, kFirst) != std::byte{0};
+    if (first)
+      episode = k;
+    if (k < history)
+      continue;
+    batch.first[row * (steps + 1) + k - history] = first ? 1 : 0;
+    for (std::int64_t j = k + 1 - stack; j <= k; ++j, frames += frame_bytes)
+      std::memcpy(frames, at(static_cast<std::uint32_t>(std::max(episode, j)), kFrame),
+                  frame_bytes);
+  }
+  for (std::size_t step = 0; step < steps; ++step) {
+    copy(std::as_writable_bytes(batch.action).data(), step, kAction, action_bytes);
+    copy(std::as_writable_bytes(batch.reward).data(), step, kReward, sizeof(float));
+    copy(std::as_writable_bytes(batch.discount).data(), step, kDiscount, sizeof(float));
+    for (std::size_t i = 0; i < spec.extras.size(); ++i)
+      copy(batch.extras[i].data(), step, kExtras + i, spec.extras[i].bytes());
+  }
+}
+
 /// Writes `items` to rows [first_row, first_row + items.size()) of the batch: stacked observations,
-/// action, n-step reward and discount, key. Copies every frame once. Any thread; allocates only for
-/// encoded chunks, and with a reused `reader` not even then. Throws as check() does, and on an item
-/// that is no transition.
+/// action, n-step reward and discount, key, or what BatchView has of sequences. Copies every frame
+/// once. Any thread; allocates only for encoded chunks, and with a reused `reader` not even then.
+/// Throws as check() does, and on an item that is no transition.
 void gather(const TransitionSpec& spec, std::span<const Item> items, const BatchView& batch,
             std::int64_t first_row, WindowReader* reader = nullptr);
 

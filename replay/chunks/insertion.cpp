@@ -17,7 +17,7 @@ constexpr std::uint64_t kMaxRowsShown = std::uint64_t{1} << 30; // of all column
                               + rule);
 }
 
-void check_range(const char* field, int value, int least, int most) {
+void check_range(const char* field, std::int64_t value, int least, int most) {
   if (value < least || value > most)
     refuse(field, std::to_string(value), std::to_string(least) + " to " + std::to_string(most));
 }
@@ -36,6 +36,10 @@ void check(const TransitionSpec& spec) {
            "as many as action_size, or none");
   if (!(spec.discount >= 0 && spec.discount <= 1))
     refuse("discount", std::to_string(spec.discount), "0 to 1");
+  check_range("sequence_steps", spec.sequence_steps, 0, kMaxWindow);
+  check_range("sequence_period", spec.sequence_period, 1, kMaxWindow);
+  if (!spec.is_sequence() && !spec.extras.empty())
+    refuse("extras", std::to_string(spec.extras.size()) + " columns", "empty of transitions");
   check(Signature(spec));
 }
 

@@ -34,14 +34,23 @@ std::string describe(const env::ArraySpec& column) {
 TransitionSpec::operator Signature() const {
   std::ostringstream items;
   items.precision(17);
-  items << "transitions of stack " << stack << ", n_step " << n_step << ", discount " << discount;
+  if (is_sequence())
+    items << "sequences of stack " << stack << ", steps " << sequence_steps << ", period "
+          << sequence_period;
+  else
+    items << "transitions of stack " << stack << ", n_step " << n_step << ", discount " << discount;
   for (std::size_t i = 0; i < action_choices.size(); ++i)
     items << (i == 0 ? ", choices " : " ") << action_choices[i];
-  return {.columns = {frame,
-                      {"action", env::ElementType::float32, {action_size}},
-                      {"reward", env::ElementType::float32, {}},
-                      {"discount", env::ElementType::float32, {}}},
-          .items = items.str()};
+  Signature made{.columns = {frame,
+                             {"action", env::ElementType::float32, {action_size}},
+                             {"reward", env::ElementType::float32, {}},
+                             {"discount", env::ElementType::float32, {}}},
+                 .items = items.str()};
+  if (is_sequence()) {
+    made.columns.push_back({"first", env::ElementType::uint8, {}});
+    made.columns.insert(made.columns.end(), extras.begin(), extras.end());
+  }
+  return made;
 }
 
 void check(const Signature& signature) {

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxColumns = 256;
 constexpr std::size_t kMaxRowBytes = std::size_t{1} << 28;
 
 /// The columns of a TransitionSpec.
-enum TransitionColumn : std::size_t { kFrame, kAction, kReward, kDiscount };
+enum TransitionColumn : std::size_t { kFrame, kAction, kReward, kDiscount, kFirst, kExtras };
 
 /// Throws std::invalid_argument naming the column, its value and the rule.
 void check(const Signature& signature);

@@ -10,12 +10,14 @@ namespace troupe::replay {
 struct Signature;
 
 // clang-format off
-/// What a table stores and how its n-step transitions are made. Steps are stored once. An observation
-/// is the last `stack` frames of one episode (in a younger episode the first frame is repeated), and a
-/// transition starts at every step:
+/// What a table stores and how its items are made: n-step transitions, or sequences. Steps are stored
+/// once. An observation is the last `stack` frames of one episode (in a younger episode the first frame
+/// is repeated). A transition starts at every step, and its window never crosses episodes:
 ///   reward   = sum_{k<m} discount^k (prod_{j<k} d_j) r_k,   discount = prod_{k<m} discount * d_k,
 ///   m = min(n_step, steps left in the episode)
-/// with the environment's discounts d_k. Windows never cross episodes.
+/// with the environment's discounts d_k. A sequence is `sequence_steps` + 1 consecutive rows of one
+/// environment with whatever episodes they belong to; a row that is the first of its episode says so,
+/// and no step led to it.
 // clang-format on
 struct TransitionSpec {
   env::ArraySpec frame; // one frame: uint8 [channels, height, width] or float32 [n]
@@ -26,14 +28,21 @@ struct TransitionSpec {
   std::vector<std::int64_t> action_choices = {};
   int n_step = 1;
   double discount = 0.99;
+  std::int64_t sequence_steps = 0;  // of an item; 0: items are transitions
+  std::int64_t sequence_period = 1; // steps from a sequence's beginning to that of the next
+  /// Of sequences: what the policy adds to each step. A row has that of the step that led to it,
+  /// zeros in the first row of an episode.
+  std::vector<env::ArraySpec> extras = {};
 
+  bool is_sequence() const { return sequence_steps > 0; }
   /// n if the number is a choice, else 0.
   std::int64_t choices_of(std::size_t i) const {
     return action_choices.empty() ? 0 : action_choices[i];
   }
   env::ArraySpec observation() const; // [stack*channels, height, width] or [stack*n]
   /// The columns of its time steps: the frame, and the action, reward and discount of the step that
-  /// led to it (0, 0, 1 in the first row of an episode); see TransitionColumn.
+  /// led to it (0, 0, 1 in the first row of an episode); of sequences also whether the row is the
+  /// first of an episode, and the extras. See TransitionColumn.
   operator Signature() const;
   bool operator==(const TransitionSpec&) const = default;
 };

@@ -60,10 +60,41 @@ public:
   TransitionReader(const TransitionSpec& spec, std::span<const Frame> columns) : spec_(spec) {
     for (const Frame& column : columns)
       columns_.push_back(column.bytes());
+    if (spec.is_sequence())
+      for (const env::ArraySpec& column : Signature(spec).columns)
+        bytes_.push_back(column.bytes());
   }
 
-  /// False on records and columns that are not this spec's transitions.
+  /// False on records and columns that are not this spec's items.
   bool read(const SampleRecord& record, Shape* shape, const BatchView& batch, std::size_t row) {
+    return spec_.is_sequence() ? shape == nullptr && read_sequence(record, batch, row)
+                               : read_transition(record, shape, batch, row);
+  }
+
+  bool at_end() const {
+    return std::all_of(columns_.begin(), columns_.end(),
+                       [](auto column) { return column.empty(); });
+  }
+
+private:
+  bool read_sequence(const SampleRecord& record, const BatchView& batch, std::size_t row) {
+    if (record.history >= static_cast<std::uint32_t>(spec_.stack)
+        || std::int64_t{record.rows} != record.history + 1 + spec_.sequence_steps)
+      return false;
+    std::vector<const std::byte*> from;
+    for (std::size_t column = 0; column < columns_.size(); ++column) {
+      from.push_back(take(columns_[column], record.rows * bytes_[column]));
+      if (from.back() == nullptr)
+        return false;
+    }
+    put_sequence(spec_, record.history, batch, row, [&](std::uint32_t k, std::size_t column) {
+      return from[column] + k * bytes_[column];
+    });
+    return true;
+  }
+
+  bool read_transition(const SampleRecord& record, Shape* shape, const BatchView& batch,
+                       std::size_t row) {
     const auto stack = static_cast<std::uint32_t>(spec_.stack);
     const std::uint32_t steps = record.rows - record.history - 1;
     if (record.rows < 2 || record.rows > stack + static_cast<std::uint32_t>(spec_.n_step)
@@ -116,14 +147,9 @@ public:
     return shape.steps == steps && shape.history == history;
   }
 
-  bool at_end() const {
-    return std::all_of(columns_.begin(), columns_.end(),
-                       [](auto column) { return column.empty(); });
-  }
-
-private:
   const TransitionSpec& spec_;
   std::vector<std::span<const std::byte>> columns_;
+  std::vector<std::size_t> bytes_; // of sequences: of a row of each
 };
 
 } // namespace
@@ -207,9 +233,9 @@ Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uin
 
 bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
                    std::span<const Frame> frames, const BatchView& batch, std::int64_t first_row) {
-  constexpr std::size_t kColumns = 4;
+  const std::size_t columns = spec.is_sequence() ? kExtras + spec.extras.size() : kFirst;
   const auto count = static_cast<std::size_t>(header.count());
-  if (header.count() < 1 || frames.size() != 1 + kColumns
+  if (header.count() < 1 || frames.size() != 1 + columns
       || frames[0].size() / sizeof(SampleRecord) != count
       || frames[0].size() % sizeof(SampleRecord) != 0)
     return false;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "replay/batch/gather.hpp"
+#include "replay/writers/writer_state.hpp"
 
 namespace troupe::replay {
 
@@ -49,6 +50,42 @@ private:
   std::map<std::pair<std::uint32_t, std::uint32_t>, ShapePtr> shapes_; // by history and steps
 };
 
+/// Windows of the stream of rows, whichever episodes these belong to.
+class SequenceWindows final : public ItemPolicy {
+public:
+  explicit SequenceWindows(const TransitionSpec& spec)
+      : steps_(spec.sequence_steps), period_(spec.sequence_period), history_(spec.stack - 1) {}
+
+  void after_row(Writer& writer, std::int64_t, bool) override {
+    const std::int64_t begin = rows_++ - steps_;
+    if (begin < 0 || begin % period_ != 0)
+      return;
+    const std::int64_t history = std::min(begin, history_);
+    const std::int64_t count = history + steps_ + 1;
+    writer.add_item({writer.rows() - count, count, static_cast<std::uint32_t>(history)});
+  }
+
+  void save_state(std::vector<std::byte>& out) const override { put(out, rows_); }
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override {
+    const auto rows = take_value<std::int64_t>(in);
+    if (rows < 0)
+      refuse("is damaged: its counts make no sense");
+    rows_ = rows;
+    return in;
+  }
+
+private:
+  std::int64_t steps_;
+  std::int64_t period_;
+  std::int64_t history_;
+  std::int64_t rows_ = 0; // of all time, also before the writer was loaded
+};
+
+void write_first(Writer& writer, bool first) {
+  if (writer.layout().columns.size() > kFirst)
+    writer.next(kFirst)[0] = std::byte{first};
+}
+
 void write_number(Writer& writer, TransitionColumn column, float value) {
   std::memcpy(writer.next(column).data(), &value, sizeof value);
 }
@@ -58,11 +95,16 @@ void write_number(Writer& writer, TransitionColumn column, float value) {
 Writer transition_writer(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_rows,
                          const ItemPriority& priority) {
   check(spec);
-  return Writer(spec, writer_id,
-                {.chunk_rows = chunk_rows,
-                 .reach = std::int64_t{spec.stack} + spec.n_step,
-                 .priority = priority},
-                std::make_unique<NStepItems>(spec));
+  const std::int64_t steps = spec.is_sequence() ? spec.sequence_steps : spec.n_step;
+  std::unique_ptr<ItemPolicy> items;
+  if (spec.is_sequence())
+    items = std::make_unique<SequenceWindows>(spec);
+  else
+    items = std::make_unique<NStepItems>(spec);
+  return Writer(
+      spec, writer_id,
+      {.chunk_rows = chunk_rows, .reach = std::int64_t{spec.stack} + steps, .priority = priority},
+      std::move(items));
 }
 
 void begin_episode(Writer& writer) {
@@ -70,6 +112,9 @@ void begin_episode(Writer& writer) {
   std::ranges::fill(writer.next(kAction), std::byte{0});
   write_number(writer, kReward, 0);
   write_number(writer, kDiscount, 1);
+  write_first(writer, true);
+  for (std::size_t column = kExtras; column < writer.layout().columns.size(); ++column)
+    std::ranges::fill(writer.next(column), std::byte{0});
   writer.append_step(false);
 }
 
@@ -86,6 +131,7 @@ void append_step(Writer& writer, std::span<const float> action, float reward, fl
   std::memcpy(place.data(), action.data(), place.size());
   write_number(writer, kReward, reward);
   write_number(writer, kDiscount, discount);
+  write_first(writer, false);
   writer.append_step(last);
 }
 

@@ -9,9 +9,9 @@
 namespace troupe::replay {
 
 // clang-format off
-/// A writer of n-step transitions of one environment; a transition starts at every step (see
-/// TransitionSpec). `chunk_rows` as in WriterOptions. Throws std::invalid_argument if the spec or
-/// chunk_rows is out of range.
+/// A writer of the n-step transitions or sequences of one environment (see TransitionSpec). The
+/// caller writes the extras of a step into next(kExtras + i) before append_step(). `chunk_rows` as in
+/// WriterOptions. Throws std::invalid_argument if the spec or chunk_rows is out of range.
 ///
 ///   render(writer.next(kFrame)); begin_episode(writer);
 ///   for (;;) { …; render(writer.next(kFrame)); append_step(writer, action, reward, discount, last); }
