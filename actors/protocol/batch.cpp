@@ -1,7 +1,12 @@
 #include "actors/protocol/batch.hpp"
 
+#include <string>
+#include <utility>
+
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
+
+#include "learner/tensor_type.hpp"
 
 namespace troupe::actors {
 
@@ -12,29 +17,43 @@ std::span<T> whole(at::Tensor& tensor) {
   return {static_cast<T*>(tensor.data_ptr()), tensor.nbytes() / sizeof(T)};
 }
 
+std::vector<std::int64_t> joined(std::vector<std::int64_t> shape,
+                                 const std::vector<std::int64_t>& more) {
+  shape.insert(shape.end(), more.begin(), more.end());
+  return shape;
+}
+
 } // namespace
 
 BatchBuffer::BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows, bool weighted)
     : keys_(static_cast<std::size_t>(rows)) {
-  const env::ArraySpec observation = spec.observation();
-  std::vector<std::int64_t> shape{rows};
-  shape.insert(shape.end(), observation.shape.begin(), observation.shape.end());
   // A pinned batch is copied to a GPU while kernels run there.
   const auto kind = [](at::ScalarType type) {
     return at::TensorOptions().dtype(type).pinned_memory(at::hasCUDA());
   };
-  const auto type = observation.type == env::ElementType::uint8 ? at::kByte : at::kFloat;
-  tensors["observation"] = at::empty(shape, kind(type));
-  tensors["next_observation"] = at::empty(shape, kind(type));
-  tensors["action"] = at::empty({rows, spec.action_size}, kind(at::kFloat));
-  tensors["reward"] = at::empty({rows}, kind(at::kFloat));
-  tensors["discount"] = at::empty({rows}, kind(at::kFloat));
-  view = {.observation = whole<std::byte>(tensors["observation"]),
-          .next_observation = whole<std::byte>(tensors["next_observation"]),
-          .action = whole<float>(tensors["action"]),
-          .reward = whole<float>(tensors["reward"]),
-          .discount = whole<float>(tensors["discount"]),
-          .key = keys_};
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape,
+                       at::ScalarType type) -> at::Tensor& {
+    return tensors[name] = at::empty(shape, kind(type));
+  };
+  const std::vector<std::int64_t> steps =
+      spec.is_sequence() ? std::vector{rows, spec.sequence_steps} : std::vector{rows};
+  const env::ArraySpec observation = spec.observation();
+  const auto seen = spec.is_sequence() ? std::vector{rows, spec.sequence_steps + 1} : steps;
+  const auto observed = joined(seen, observation.shape);
+  view.observation =
+      whole<std::byte>(add("observation", observed, learner::tensor_type(observation.type)));
+  view.action = whole<float>(add("action", joined(steps, {spec.action_size}), at::kFloat));
+  view.reward = whole<float>(add("reward", steps, at::kFloat));
+  view.discount = whole<float>(add("discount", steps, at::kFloat));
+  view.key = keys_;
+  if (spec.is_sequence())
+    view.first = whole<std::uint8_t>(add("first", seen, at::kByte));
+  else
+    view.next_observation =
+        whole<std::byte>(add("next_observation", observed, learner::tensor_type(observation.type)));
+  for (const env::ArraySpec& extra : spec.extras)
+    view.extras.push_back(whole<std::byte>(
+        add(extra.name, joined(steps, extra.shape), learner::tensor_type(extra.type))));
   if (!weighted)
     return;
   probabilities_.resize(static_cast<std::size_t>(rows));

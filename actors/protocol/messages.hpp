@@ -241,7 +241,8 @@ using MetricsActor = caf::typed_actor<
     caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // role, index: an actor that need not
                                                            // report
     caf::replies_to<report_atom>::with<UpdatePtr>,         // after every actor has reported again
-    caf::reacts_to<tick_atom>>;
+    caf::reacts_to<tick_atom>,
+    caf::reacts_to<step_atom>>; // to itself: asks the shards
 
 /// Writes one checkpoint at a time: every actor its part, then the manifest, then the rename that
 /// makes it complete.

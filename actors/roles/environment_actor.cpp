@@ -6,6 +6,7 @@
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/files.hpp"
+#include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::actors {
 
@@ -208,6 +209,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
                                                   EnvironmentOptions options) {
   auto& state = self->state;
   state.options = std::move(options);
+  learner::prepare_compute_thread(1); // in inference, a team of threads would only wait
   try {
     state.collector = state.options.make();
     state.held.resize(static_cast<std::size_t>(state.collector->lanes()));

@@ -4,6 +4,7 @@
 #include "actors/protocol/system.hpp"
 #include "learner/acting/collector.hpp"
 #include "learner/acting/evaluation.hpp"
+#include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::actors {
 
@@ -42,6 +43,7 @@ void play_one(EvaluatorSelf self) {
 
 EvaluatorActor::behavior_type evaluator_actor(EvaluatorSelf self, EvaluatorOptions options) {
   self->state.options = std::move(options);
+  learner::prepare_compute_thread(1); // in inference, a team of threads would only wait
   try {
     self->state.environment = self->state.options.environment();
     self->state.policy = self->state.options.policy();

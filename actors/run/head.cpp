@@ -70,8 +70,11 @@ void Head::start() {
     checkpoints_.restore_servers();
   for (const Role role : {Role::learner, Role::environment, Role::evaluator})
     lifecycle_.start(role);
-  if (resumes)
+  if (resumes) {
     checkpoints_.restore(environments);
+    if (schedule_.on_policy())
+      refresh();
+  }
   begin_training();
   checkpoints_.restart_clock(); // only here: one that a death interrupted is repeated at once
   started_ = true;
@@ -153,6 +156,15 @@ void Head::persist(const Body& body) {
     }
 }
 
+void Head::restart_lost() {
+  lifecycle_.restart_lost();
+  if (!lifecycle_.learners_came_back() || !schedule_.on_policy())
+    return;
+  refresh();
+  schedule_.learners_came_back(progress_);
+  grant_learners();
+}
+
 /// Restarts what died, then ends a pause that was interrupted. Shards that were opened for it close
 /// first: surviving actors must not insert without limit meanwhile.
 void Head::recover() {
@@ -161,7 +173,7 @@ void Head::recover() {
       if (schedule_.paused())
         for (const auto& shard : actors_.all(Role::replay))
           caf::anon_send(shard, open_atom_v, false);
-      lifecycle_.restart_lost();
+      restart_lost();
       if (schedule_.paused() && actors_.lost().empty())
         unpause();
       if (actors_.lost().empty())
@@ -175,7 +187,7 @@ void Head::train_free() {
   while (!time_to_stop() && !reached)
     persist([&] {
       actors_.take_messages(kPoll);
-      lifecycle_.restart_lost();
+      restart_lost();
       if (!checkpoints_.writing())
         requests_.serve(progress_);
       if (const auto before = schedule_.updates();
@@ -194,7 +206,7 @@ void Head::train_free() {
 /// that are due.
 void Head::train_in_rounds() {
   while (!time_to_stop()) {
-    lifecycle_.restart_lost();
+    restart_lost();
     schedule_.begin_round();
     const auto version = static_cast<std::uint64_t>(schedule_.updates());
     const auto environments = actors_.all(Role::environment);
@@ -203,7 +215,9 @@ void Head::train_in_rounds() {
     for (const auto& environment : environments) // one after another: in the order of the actors
       actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                                 flush_atom_v);
-    schedule_.finish_round();
+    if (schedule_.on_policy())
+      refresh(); // how many items there are
+    schedule_.finish_round(progress_);
     grant_learners();
     wait_for_learners();
     refresh();
@@ -221,7 +235,7 @@ void Head::train_in_rounds() {
 void Head::train_on_data() {
   while (!time_to_stop())
     persist([&] {
-      lifecycle_.restart_lost();
+      restart_lost();
       if (!checkpoints_.writing())
         requests_.serve(progress_);
       if (const auto before = schedule_.updates(); schedule_.extend_updates(progress_) > before)

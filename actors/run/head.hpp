@@ -42,6 +42,7 @@ private:
   bool time_to_stop() const;
   template <class Body>
   void persist(const Body& body); // repeats it after every recovery
+  void restart_lost();
   void recover();
 
   void maybe_evaluate();

@@ -101,8 +101,11 @@ void Lifecycle::bring_up_to_date(const ActorKey& key) {
   if (role == Role::environment && schedule_.training())
     caf::anon_send(actors_.at(key), grant_atom_v, schedule_.steps(index, progress_),
                    std::uint64_t{0}, false);
-  if (role == Role::learner)
-    actors_.send(actors_.at(key), grant_atom_v, schedule_.updates());
+  if (role == Role::learner) {
+    learners_came_back_ = true;
+    if (!schedule_.on_policy()) // else the head grants what there are items for
+      actors_.send(actors_.at(key), grant_atom_v, schedule_.updates());
+  }
   context_.log("info", actor_name(key) + (actors_.incarnation(key) > 0 ? " is back" : " started"));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <set>
+#include <utility>
 
 #include "actors/run/run_actors.hpp"
 #include "actors/run/run_checkpoints.hpp"
@@ -26,6 +27,9 @@ public:
   void add(const ActorKey& key) { added_.insert(key); }
   /// Restarts what died and starts what was added. An actor that dies meanwhile is in lost() again.
   void restart_lost();
+  /// Learners have come back since the last call, with the state that the others have or an earlier
+  /// one.
+  bool learners_came_back() { return std::exchange(learners_came_back_, false); }
   /// Actors that were started again and are not yet back to where they were.
   const std::set<ActorKey>& returning() const { return returning_; }
 
@@ -41,6 +45,7 @@ private:
   const RunCheckpoints& checkpoints_;
   const Progress& progress_;
   std::set<ActorKey> added_, returning_;
+  bool learners_came_back_ = false;
 };
 
 } // namespace troupe::actors

@@ -13,8 +13,9 @@ namespace {
 
 using MetricsSelf = MetricsActor::stateful_pointer<MetricsState>;
 constexpr std::chrono::milliseconds kMetricsPeriod{100};
-constexpr std::size_t kMostAsked = 200;     // each time, of all
-constexpr std::chrono::seconds kSilence{5}; // that is worth a line
+constexpr std::chrono::milliseconds kItemsPeriod{5}; // where updates wait for items
+constexpr std::size_t kMostAsked = 200;              // each time, of all
+constexpr std::chrono::seconds kSilence{5};          // that is worth a line
 
 UpdatePtr make_update(MetricsState& state) {
   const auto now = std::chrono::steady_clock::now();
@@ -98,6 +99,8 @@ void answered(MetricsSelf self, const caf::actor& who, Answer answer, const Prot
     state.watched.erase(at);
   if (again)
     ask(self, who);
+  if (state.counts_items && answer == Answer::report && at->role == Role::replay)
+    caf::anon_send(state.listener, update_atom_v, make_update(state));
   if (std::none_of(state.watched.begin(), state.watched.end(),
                    [](const auto& w) { return w.asked; })
       && !state.waiting.empty()) {
@@ -119,6 +122,15 @@ void poll_anew(MetricsSelf self) {
   }
 }
 
+void poll_shards(MetricsSelf self) {
+  for (auto& watched : self->state.watched)
+    if (watched.role == Role::replay && !std::exchange(watched.asked, true)) {
+      watched.since = std::chrono::steady_clock::now();
+      ask(self, watched.who);
+    }
+  self->delayed_send(self, kItemsPeriod, step_atom_v);
+}
+
 /// Of very many actors, asks a few each time in turn, so that the cost stays bounded.
 void poll_some(MetricsSelf self) {
   auto& state = self->state;
@@ -134,11 +146,13 @@ void poll_some(MetricsSelf self) {
 
 } // namespace
 
-MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
-                                          ProtoBytes before) {
+MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener, ProtoBytes before,
+                                          bool counts_items) {
   self->state.listener = std::move(listener);
   self->state.sum = std::make_unique<MetricsSum>(decode<wire::RunState>(before));
   self->delayed_send(self, kMetricsPeriod, tick_atom_v);
+  if (self->state.counts_items = counts_items; counts_items)
+    self->send(self, step_atom_v);
   return {
       [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
         std::erase_if(self->state.watched, [&](const auto& w) {
@@ -167,6 +181,7 @@ MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
         poll_anew(self);
         return promise;
       },
+      [self](step_atom) { poll_shards(self); },
       [self](tick_atom) {
         poll_some(self);
         caf::anon_send(self->state.listener, update_atom_v, make_update(self->state));

@@ -94,9 +94,12 @@ struct MetricsState {
   std::uint64_t updates = 0;                                            // made
   std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
   bool training = false;
+  bool counts_items = false;
 };
 
+/// `counts_items`: tells of new items in replay at once, for updates that wait for them.
 MetricsActor::behavior_type metrics_actor(MetricsActor::stateful_pointer<MetricsState> self,
-                                          caf::actor listener, ProtoBytes before);
+                                          caf::actor listener, ProtoBytes before,
+                                          bool counts_items);
 
 } // namespace troupe::actors

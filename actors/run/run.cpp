@@ -29,8 +29,9 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
         "pictures by " + info.description
             + (info.slow ? " (draws in software: slow with environment.pixels.effects)" : ""));
   }
-  return learner::transition_spec(environment->spec(), config.replay.n_step,
-                                  config.replay.discount);
+  return learner::stored_by(
+      *config.agent,
+      learner::transition_spec(environment->spec(), config.replay.n_step, config.replay.discount));
 }
 
 /// Parameters and moments must be on servers exactly if they were when they were saved.
@@ -61,6 +62,33 @@ void check_rounds(const RunConfig& config, const wire::RunState& state) {
                state.environments_per_actor());
 }
 
+/// What the agent decides must not be asked for as well.
+void check_on_policy(const RunConfig& config) {
+  const RunConfig given;
+  const auto refuse = [](const char* key) {
+    throw std::invalid_argument(std::string(key)
+                                + " is given, but the agent uses each item once, in the order in "
+                                  "which they were made, from one shard; leave the key out");
+  };
+  const auto& r = config.replay;
+  const auto& d = given.replay;
+  for (const auto& [key, other] :
+       {std::pair{"replay.shards", r.shards != d.shards},
+        {"replay.capacity_items", r.capacity_items != d.capacity_items},
+        {"replay.minimum_items", r.minimum_items != d.minimum_items},
+        {"replay.samples_per_insert", r.samples_per_insert != d.samples_per_insert},
+        {"replay.error_buffer", r.error_buffer != d.error_buffer},
+        {"replay.sampler", r.sampler != d.sampler},
+        {"replay.remover", r.remover != d.remover},
+        {"replay.max_times_sampled", r.max_times_sampled != d.max_times_sampled},
+        {"replay.disk_bytes", r.disk_bytes != d.disk_bytes},
+        {"learner.prefetch", config.learner.prefetch != given.learner.prefetch},
+        {"actors.random_steps", config.actors.random_steps != given.actors.random_steps
+                                    && config.actors.random_steps != 0}})
+    if (other)
+      refuse(key);
+}
+
 } // namespace
 
 void check_run(const RunConfig& config, bool processes) {
@@ -73,6 +101,13 @@ void check_run(const RunConfig& config, bool processes) {
                                   + " must be at least 1, the length of a run on data");
     return;
   }
+  const learner::Storage storage = config.agent->storage();
+  if (storage.on_policy)
+    check_on_policy(config);
+  if (storage.sequence_steps > 0 && config.replay.n_step != RunConfig().replay.n_step)
+    throw std::invalid_argument("replay.n_step is given, but the agent learns from sequences of "
+                                + std::to_string(storage.sequence_steps)
+                                + " steps; leave the key out");
   const auto rows = rows_per_replica(config);
   if (config.replay.minimum_items > config.replay.capacity_items)
     throw std::invalid_argument(

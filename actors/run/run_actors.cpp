@@ -41,7 +41,9 @@ void RunActors::start_services(int environment_actors) {
   const RunConfig& config = context_.config;
   const Deployment& deployment = context_.deployment;
   const caf::actor me = self_;
-  metrics_ = context_.system.spawn(metrics_actor, me, encode(context_.before));
+  metrics_ = context_.system.spawn(metrics_actor, me, encode(context_.before),
+                                   !context_.config.workload
+                                       && context_.config.agent->storage().on_policy);
   checkpointer_ = context_.system.spawn(
       checkpointer_actor, CheckpointerOptions{.with_replay = config.checkpoint.replay,
                                               .keep = config.checkpoint.keep,

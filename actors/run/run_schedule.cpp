@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/supervision/roles.hpp"
+#include "actors/supervision/strategies.hpp"
 
 namespace troupe::actors {
 
@@ -41,9 +42,27 @@ void RunSchedule::begin_training(const Progress& now) {
   training_ = begun_ = true;
   paused_ = false;
   updates_ = std::max(updates_, now.updates);
+  samples_from_ = now.samples;
+  updates_from_ = updates_;
+}
+
+void RunSchedule::learners_came_back(const Progress& now) {
+  if (!on_policy())
+    return;
+  samples_from_ = now.samples;
+  updates_from_ = updates_ = now.updates;
 }
 
 std::int64_t RunSchedule::extend_updates(const Progress& now) {
+  if (on_policy()) {
+    if (now.inserts < std::exchange(inserts_seen_, now.inserts)) { // a shard came back
+      samples_from_ = now.samples;
+      updates_from_ = updates_;
+    }
+    const std::int64_t items = rows_per_replica(config_) * config_.learner.replicas;
+    const std::int64_t batches = (now.inserts - samples_from_) / items;
+    return updates_ = std::max(updates_, updates_from_ + batches);
+  }
   if (!config_.workload && now.inserts < config_.replay.minimum_items)
     return updates_;
   const auto ahead =
@@ -60,7 +79,9 @@ void RunSchedule::begin_round() {
   lane_steps_ += kInsertSteps;
 }
 
-std::int64_t RunSchedule::finish_round() {
+std::int64_t RunSchedule::finish_round(const Progress& now) {
+  if (on_policy())
+    return extend_updates(now);
   const std::int64_t behind = lanes() * config_.replay.n_step + config_.replay.minimum_items;
   const auto ready = static_cast<double>(std::max<std::int64_t>(0, lane_steps_ * lanes() - behind));
   const auto due = static_cast<std::int64_t>(ready * config_.replay.samples_per_insert

@@ -24,6 +24,8 @@ public:
 
   /// Environments and learner take turns.
   bool in_rounds() const { return config_.deterministic && !config_.workload; }
+  /// The agent uses each item once, in order.
+  bool on_policy() const { return !config_.workload && config_.agent->storage().on_policy; }
   /// The run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
 
@@ -39,14 +41,18 @@ public:
   /// Updates that learners may have made in total.
   std::int64_t updates() const { return updates_; }
   /// Grants updates a little ahead of those made; a run on data gets none beyond its next
-  /// evaluation. Never lowers updates().
+  /// evaluation, an agent that uses each item once as many as there are items for. Never lowers
+  /// updates().
   std::int64_t extend_updates(const Progress& now);
+  /// The learners have come back with an earlier state and stand still.
+  void learners_came_back(const Progress& now);
 
   /// Begins a round; each environment then may make round_steps() since the run (re)started.
   void begin_round();
   std::int64_t round_steps() const { return lane_steps_ - before_.lane_steps(); }
-  /// Grants the updates that are due at the end of a round.
-  std::int64_t finish_round();
+  /// Grants the updates that are due at the end of a round. `now`: counted since the round ended,
+  /// if on_policy().
+  std::int64_t finish_round(const Progress& now);
 
   /// Agent steps that each environment of an actor may make since the actor's start: those before
   /// the last pause and its share of the remaining ones.
@@ -73,6 +79,8 @@ private:
   int environments_; // actors
   bool training_ = false, paused_ = true, begun_ = false;
   std::int64_t updates_;
+  std::int64_t samples_from_ = 0, updates_from_ = 0; // when the learners last stood still
+  std::int64_t inserts_seen_ = 0;
   std::int64_t lane_steps_;      // granted to each environment, in rounds
   std::int64_t next_evaluation_; // environment steps, or updates on data
   bool shared_ = false;          // each actor may make all remaining steps

@@ -66,8 +66,9 @@ struct ParameterPort {
 };
 
 replay::TransitionSpec transitions_of(const RunConfig& config) {
-  return learner::transition_spec(env::make_environment(config.environment)->spec(),
-                                  config.replay.n_step, config.replay.discount);
+  return learner::stored_by(
+      *config.agent, learner::transition_spec(env::make_environment(config.environment)->spec(),
+                                              config.replay.n_step, config.replay.discount));
 }
 
 class RoleProcess {

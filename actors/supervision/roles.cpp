@@ -31,7 +31,7 @@ std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
       .total_lanes =
           (wiring.environments > 0 ? wiring.environments : config.actors.environment) * per_actor,
       .steps_before = wiring.steps_before,
-      .random_steps = config.actors.random_steps,
+      .random_steps = config.agent->storage().on_policy ? 0 : config.actors.random_steps,
       .environments = config.actors.environments_per_actor,
       .threads = config.actors.threads_per_actor,
       .spares = alone ? std::optional(false) : std::nullopt,
@@ -58,8 +58,12 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .own_data = static_cast<bool>(config.workload),
       .threads = config.learner.threads,
       .publish_period = config.learner.publish_period,
-      // One batch at a time where each depends on the priorities of the one before.
-      .prefetch = config.deterministic && takes_priorities(config) ? 0 : config.learner.prefetch,
+      // One batch at a time where each depends on the priorities of the one before, or has to be
+      // new.
+      .prefetch = (config.deterministic && takes_priorities(config))
+                          || (!config.workload && config.agent->storage().on_policy)
+                      ? 0
+                      : config.learner.prefetch,
       .gather_threads = config.learner.gather_threads,
       .rows = config.workload ? 0 : rows_per_replica(config),
       .feedback = !config.workload && takes_priorities(config),
@@ -128,6 +132,19 @@ std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::i
 
 replay::TableConfig shard_table(const RunConfig& config) {
   const auto& r = config.replay;
+  if (config.agent->storage().on_policy) {
+    // One batch waits while the learner uses another; a round of insertions may come on top.
+    const std::int64_t lanes =
+        std::int64_t{config.actors.environment} * config.actors.environments_per_actor;
+    const std::int64_t items = rows_per_replica(config) * config.learner.replicas;
+    const std::int64_t most = items + 2 * kInsertSteps * lanes;
+    return {.max_items = most,
+            .max_bytes = r.capacity_bytes,
+            .sampler = {.kind = replay::SelectorKind::fifo},
+            .max_times_sampled = 1,
+            .limiter = {.kind = replay::RateLimiterKind::queue,
+                        .queue_items = config.deterministic ? most : items}};
+  }
   const double lanes = config.actors.environment * config.actors.environments_per_actor;
   // Wide enough for everything in flight: two insertions of every environment, and the prefetched
   // batches.

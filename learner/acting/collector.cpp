@@ -194,9 +194,26 @@ void Collector::begin_episodes() {
   }
 }
 
+/// Writes each step's version; the policy writes the other extras, which a random step has not.
+void Collector::begin_extras(bool random) {
+  const std::size_t count = transitions_.extras.size();
+  extras_.clear();
+  for (std::size_t k = 0; k < count; ++k)
+    for (EnvironmentSlot& slot : slots_) {
+      const std::span<std::byte> place = slot.writer.next(replay::kExtras + k);
+      if (k == 0)
+        std::memcpy(place.data(), &version_, sizeof version_);
+      else if (random)
+        std::ranges::fill(place, std::byte{0});
+      if (k > 0)
+        extras_.push_back(place.data());
+    }
+}
+
 void Collector::choose_actions() {
   begin_episodes();
   const bool random = !needs_policy();
+  begin_extras(random);
   if (!random) {
     if (!loaded_)
       throw std::logic_error("the collector has no parameters yet");
@@ -214,7 +231,8 @@ void Collector::choose_actions() {
                        {.steps = steps_of_run() - config_.random_steps,
                         .first_lane = config_.first_lane,
                         .total_lanes = config_.total_lanes,
-                        .random = randoms_},
+                        .random = randoms_,
+                        .extras = extras_},
                        actions_);
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(std::string(error.what()) + "; rows are environments from "
@@ -231,9 +249,13 @@ void Collector::choose_actions() {
 }
 
 void Collector::step_environments() {
-  if (!pool_->step(actions_, rows_->batch(), step_deadline()))
-    throw_late("step");
   const auto size = static_cast<std::size_t>(transitions_.action_size);
+  played_.resize(actions_.size());
+  for (std::size_t i = 0; i < actions_.size(); ++i)
+    played_[i] =
+        transitions_.choices_of(i % size) > 0 ? actions_[i] : std::clamp(actions_[i], -1.0F, 1.0F);
+  if (!pool_->step(played_, rows_->batch(), step_deadline()))
+    throw_late("step");
   const std::int64_t repeat = pool_->spec().action_repeat;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     EnvironmentSlot& slot = slots_[i];

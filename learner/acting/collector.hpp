@@ -81,6 +81,7 @@ private:
   void begin_episodes();
   void begin_episode(std::size_t lane);
   void place_frame(std::size_t lane);
+  void begin_extras(bool random);
   void note_failure(std::size_t lane);
   std::int64_t steps_of_run() const;
 
@@ -93,8 +94,10 @@ private:
   std::unique_ptr<env::PoolRows> rows_;        // [lanes]
   std::vector<std::byte*> places_;             // [lanes] of the next frames
   std::vector<const std::byte*> frames_;       // [lanes, stack]
+  std::vector<std::byte*> extras_;             // [extras, lanes]
   std::vector<std::int32_t> beginning_;        // lanes without an episode
   std::vector<float> actions_;                 // [lanes, action size]
+  std::vector<float> played_;                  // the same, within [-1, 1]
   std::vector<EpisodeEnd> episodes_;
   std::vector<std::string> failures_;
   std::uint64_t version_ = 0;

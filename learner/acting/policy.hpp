@@ -30,6 +30,8 @@ struct Exploration {
   std::int64_t first_lane = 0; // number in the run of the first row's environment
   std::int64_t total_lanes = 1;
   std::span<ActingRandom* const> random; // [batch]
+  /// Where the extras of each step are written: [extras, batch], the version left out.
+  std::span<std::byte* const> extras = {};
 };
 
 /// The acting side of an agent: batched inference from a flat float32 parameter buffer. One thread
@@ -45,7 +47,8 @@ public:
   /// actions: [batch, action_size], without exploration: numbers in [-1, 1], choices as they are.
   virtual void act(const Observations& observations, std::span<float> actions) = 0;
 
-  /// Actions to learn from; those of act() unless the agent explores. Throws std::runtime_error
+  /// Actions to learn from; those of act() unless the agent explores. They are stored as they are;
+  /// the environment gets them clipped to [-1, 1]. Throws std::runtime_error
   /// naming the row of an action that is not finite.
   virtual void explore(const Observations& observations, const Exploration& exploration,
                        std::span<float> actions);

@@ -21,12 +21,24 @@ class Message;
 
 namespace troupe::learner {
 
-/// One algorithm with its options: how it acts and how it learns from n-step transitions. Any
-/// thread.
+/// What an agent stores, and how the items are used.
+struct Storage {
+  /// Items are sequences of so many steps (see TransitionSpec); 0: n-step transitions, as the
+  /// experiment says.
+  std::int64_t sequence_steps = 0;
+  std::int64_t sequence_period = 1;
+  std::vector<env::ArraySpec> extras = {}; // that the policy gives for each step
+  /// Each item is used once, in the order in which they were made, and environments wait while
+  /// there are items for an update: the rate rule is a queue.
+  bool on_policy = false;
+};
+
+/// One algorithm with its options: how it acts and how it learns. Any thread.
 class Agent {
 public:
   virtual ~Agent() = default;
 
+  virtual Storage storage() const { return {}; }
   /// Items of an update, over all replicas that share it.
   virtual std::int64_t batch_size() const = 0;
   /// Both throw std::invalid_argument naming the key if they do not fit the transitions.
@@ -35,6 +47,12 @@ public:
   make_replica(const replay::TransitionSpec& transitions) const = 0;
 };
 using AgentPtr = std::shared_ptr<const Agent>;
+
+/// The name of the first extra of sequences, int64: the parameter version that chose the action.
+inline constexpr const char* kVersionColumn = "version";
+
+/// What the agent stores of an environment that makes these transitions.
+replay::TransitionSpec stored_by(const Agent& agent, replay::TransitionSpec transitions);
 
 /// What is known of a run before its environments exist.
 struct AgentSetting {
@@ -55,7 +73,9 @@ struct OptionProblem {
 enum class ActionKind : std::uint8_t {
   continuous, // any number of continuous ones
   choice,     // one choice
+  either,     // of these
 };
+const char* action_text(ActionKind kind); // "continuous", "one choice", …
 
 /// An algorithm in the list of agents.
 struct AgentKind {
@@ -79,6 +99,11 @@ public:
   explicit ConfiguredAgent(Config config) : config_(std::move(config)) {}
 
   std::int64_t batch_size() const override { return config_.batch_size; }
+  Storage storage() const override {
+    if constexpr (requires { storage_of(config_); })
+      return storage_of(config_);
+    return {};
+  }
   std::unique_ptr<Policy> make_policy(const replay::TransitionSpec& transitions) const override {
     return std::make_unique<MadePolicy>(config_, transitions);
   }

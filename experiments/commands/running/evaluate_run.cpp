@@ -105,7 +105,9 @@ std::vector<double> evaluate_checkpoint(const Experiment& experiment,
   }
   const auto policy = load_policy(
       config,
-      learner::transition_spec(environment->spec(), config.replay.n_step, config.replay.discount),
+      learner::stored_by(*config.agent,
+                         learner::transition_spec(environment->spec(), config.replay.n_step,
+                                                  config.replay.discount)),
       checkpoint);
   const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
   // The seeds of a run's own evaluations: its first episode and this one are the same.

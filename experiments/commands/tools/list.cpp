@@ -50,11 +50,10 @@ void list_agents(bool json) {
       observations.emplace_back("pixels");
     }
     if (json) {
-      const bool continuous = kind.actions == learner::ActionKind::continuous;
       all.push_back({{"name", kind.name},
                      {"help", kind.help},
                      {"observations", observations},
-                     {"actions", continuous ? "continuous" : "one choice"}});
+                     {"actions", learner::action_text(kind.actions)}});
     } else {
       std::printf("%-8s %s; from %s\n", kind.name.c_str(), kind.help.c_str(),
                   joined(observations, " or ").c_str());

@@ -22,7 +22,8 @@ public:
   QNetwork(const DqnConfig& config, const replay::TransitionSpec& transitions)
       : choices_(one_choice(transitions, "dqn")),
         support_{config.atoms, config.value_minimum, config.value_maximum},
-        torso_(layout_, "dqn", transitions.observation(), config.encoder, config.layers),
+        torso_(layout_, "dqn", transitions.observation(),
+               {.encoder = config.encoder, .widths = config.layers}),
         advantage_(layout_, "advantage", torso_.features(), choices_ * support_.atoms,
                    config.noisy) {
     if (config.dueling)
@@ -287,20 +288,11 @@ Members members(DqnConfig& config) {
 }
 
 std::vector<OptionProblem> problems(const DqnConfig& config, const AgentSetting& setting) {
-  std::vector<OptionProblem> found;
+  std::vector<OptionProblem> found = small_pictures("dqn", config.encoder, setting);
   if (config.atoms > 1 && config.value_minimum >= config.value_maximum)
     found.push_back({"value_minimum", "is " + number_text(config.value_minimum)
                                           + "; it must be below dqn.value_maximum, "
                                           + number_text(config.value_maximum)});
-  if (!setting.picture)
-    return found;
-  const std::int64_t least = least_picture(config.encoder);
-  for (const auto& [key, size] : {std::pair{"environment.pixels.height", setting.picture->height},
-                                  {"environment.pixels.width", setting.picture->width}})
-    if (size < least)
-      found.push_back({key, "is " + std::to_string(size) + "; it must be at least "
-                                + std::to_string(least) + " for dqn.encoder \"" + config.encoder
-                                + "\""});
   return found;
 }
 

@@ -1,5 +1,6 @@
 #include "learner/agents/parts/layers.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -24,6 +25,15 @@ std::vector<ConvolutionSize> sizes_of(const std::string& encoder) {
   if (encoder == "nature")
     return {{8, 4, 32}, {4, 2, 64}, {3, 1, 64}};
   throw std::invalid_argument("encoder '" + encoder + "' is none; it must be minatar or nature");
+}
+
+void make_orthogonal(const at::Tensor& stored, at::Generator& generator, double gain) {
+  const at::Tensor weight = stored.flatten(1);
+  const std::int64_t most = std::max(weight.size(0), weight.size(1));
+  const std::int64_t least = std::min(weight.size(0), weight.size(1));
+  const auto [q, r] = at::linalg_qr(at::empty({most, least}, at::kDouble).normal_(0, 1, generator));
+  const at::Tensor columns = q * r.diagonal().sign(); // one of all with the same probability
+  stored.copy_(gain * (weight.size(0) == most ? columns : columns.t()).reshape(stored.sizes()));
 }
 
 /// Of factorised noise: sign(x) sqrt(|x|).
@@ -68,6 +78,12 @@ void Linear::initialise(const ParameterLayout& layout, const at::Tensor& flat,
     layout.stored_view(flat, i).fill_(kInitialNoise * bound);
 }
 
+void Linear::initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
+                                   at::Generator& generator, double gain) const {
+  make_orthogonal(layout.stored_view(flat, first_), generator, gain);
+  layout.stored_view(flat, first_ + 1).zero_();
+}
+
 at::Tensor Linear::forward(const Leaves& leaves, const at::Tensor& x, Random* noise) const {
   const at::Tensor& weight = leaves[first_];
   const at::Tensor& bias = leaves[first_ + 1];
@@ -80,7 +96,9 @@ at::Tensor Linear::forward(const Leaves& leaves, const at::Tensor& x, Random* no
 }
 
 Torso::Torso(ParameterLayout& layout, const std::string& agent, const env::ArraySpec& observation,
-             const std::string& encoder, const std::vector<std::int64_t>& widths) {
+             const TorsoOptions& options)
+    : tanh_(options.tanh) {
+  const std::string& encoder = options.encoder;
   const auto& shape = observation.shape;
   const bool picture = observation.type == env::ElementType::uint8 && shape.size() == 3;
   if (!picture && !(observation.type == env::ElementType::float32 && shape.size() == 1))
@@ -94,7 +112,7 @@ Torso::Torso(ParameterLayout& layout, const std::string& agent, const env::Array
     std::int64_t height = shape[1];
     std::int64_t width = shape[2];
     for (const ConvolutionSize& size : sizes_of(encoder)) {
-      const std::string name = "torso.conv" + std::to_string(convolutions_.size());
+      const std::string name = options.name + ".conv" + std::to_string(convolutions_.size());
       if (height < size.kernel || width < size.kernel)
         throw std::invalid_argument(
             "observation '" + observation.name + "' is " + std::to_string(shape[1]) + " x "
@@ -110,8 +128,9 @@ Torso::Torso(ParameterLayout& layout, const std::string& agent, const env::Array
     }
     features_ = channels * height * width;
   }
-  for (const std::int64_t size : widths) {
-    layers_.emplace_back(layout, "torso.layer" + std::to_string(layers_.size()), features_, size);
+  for (const std::int64_t size : options.widths) {
+    layers_.emplace_back(layout, options.name + ".layer" + std::to_string(layers_.size()),
+                         features_, size);
     features_ = size;
   }
 }
@@ -129,6 +148,17 @@ void Torso::initialise(const ParameterLayout& layout, const at::Tensor& flat,
     layer.initialise(layout, flat, generator);
 }
 
+void Torso::initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
+                                  at::Generator& generator) const {
+  const double gain = std::sqrt(2); // of half of the inputs, which ReLU leaves
+  for (const Convolution& convolution : convolutions_) {
+    make_orthogonal(layout.stored_view(flat, convolution.first), generator, gain);
+    layout.stored_view(flat, convolution.first + 1).zero_();
+  }
+  for (const Linear& layer : layers_)
+    layer.initialise_orthogonal(layout, flat, generator, gain);
+}
+
 at::Tensor Torso::forward(const Leaves& leaves, const at::Tensor& observation) const {
   at::Tensor x = observation;
   if (!convolutions_.empty()) {
@@ -138,8 +168,10 @@ at::Tensor Torso::forward(const Leaves& leaves, const at::Tensor& observation) c
                               convolution.stride));
     x = x.flatten(1);
   }
-  for (const Linear& layer : layers_)
-    x = at::relu(layer.forward(leaves, x));
+  for (const Linear& layer : layers_) {
+    x = layer.forward(leaves, x);
+    x = tanh_ ? at::tanh(x) : at::relu(x);
+  }
   return x;
 }
 
@@ -149,6 +181,21 @@ std::int64_t least_picture(const std::string& encoder) {
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size)
     least = (least - 1) * size->stride + size->kernel;
   return least;
+}
+
+std::vector<OptionProblem> small_pictures(const std::string& agent, const std::string& encoder,
+                                          const AgentSetting& setting) {
+  std::vector<OptionProblem> found;
+  if (!setting.picture)
+    return found;
+  const std::int64_t least = least_picture(encoder);
+  for (const auto& [key, size] : {std::pair{"environment.pixels.height", setting.picture->height},
+                                  {"environment.pixels.width", setting.picture->width}})
+    if (size < least)
+      found.push_back({key, "is " + std::to_string(size) + "; it must be at least "
+                                + std::to_string(least) + " for " + agent + ".encoder \"" + encoder
+                                + "\""});
+  return found;
 }
 
 } // namespace troupe::learner

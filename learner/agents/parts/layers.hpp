@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "env/spec.hpp"
+#include "learner/agents/agent.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/parameter_layout.hpp"
 
@@ -29,6 +30,9 @@ public:
   /// Uniform in ±1/sqrt(inputs).
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
+  /// Orthogonal rows or columns of length `gain`, no bias (Saxe et al. 2014).
+  void initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
+                             at::Generator& generator, double gain) const;
   /// `noise`: source of the noise of a noisy layer; null: none.
   at::Tensor forward(const Leaves& leaves, const at::Tensor& x, Random* noise = nullptr) const;
 
@@ -39,18 +43,29 @@ private:
   bool noisy_ = false;
 };
 
-/// What several heads share: convolutions for a picture, uint8 [channels, height, width], then
-/// linear layers, all with ReLU.
+struct TorsoOptions {
+  /// Of pictures: "minatar" (one 3x3 layer of 16 channels; Young and Tian 2019) or "nature" (8x8/4,
+  /// 4x4/2, 3x3 with 32, 64, 64; Mnih et al. 2015).
+  std::string encoder = "minatar";
+  std::vector<std::int64_t> widths;
+  std::string name = "torso"; // of its parameters
+  bool tanh = false;          // behind linear layers, instead of ReLU
+};
+
+/// What several heads share: convolutions for a picture, uint8 [channels, height, width], with
+/// ReLU, then linear layers.
 class Torso {
 public:
-  /// `encoder` of pictures: "minatar" (one 3x3 layer of 16 channels; Young and Tian 2019) or
-  /// "nature" (8x8/4, 4x4/2, 3x3 with 32, 64, 64; Mnih et al. 2015). Throws std::invalid_argument
-  /// naming `agent` if the observation is neither a picture that is large enough nor float32 [n].
+  /// Throws std::invalid_argument naming `agent` if the observation is neither a picture that is
+  /// large enough nor float32 [n].
   Torso(ParameterLayout& layout, const std::string& agent, const env::ArraySpec& observation,
-        const std::string& encoder, const std::vector<std::int64_t>& widths);
+        const TorsoOptions& options);
 
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
+  /// The same with orthogonal layers, which keep the size of what they are given.
+  void initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
+                             at::Generator& generator) const;
   at::Tensor forward(const Leaves& leaves, const at::Tensor& observation) const;
   std::int64_t features() const { return features_; }
 
@@ -62,9 +77,14 @@ private:
   std::vector<Convolution> convolutions_;
   std::vector<Linear> layers_;
   std::int64_t features_ = 0;
+  bool tanh_ = false;
 };
 
 /// Height and width, in pixels, of the smallest picture that the encoder takes.
 std::int64_t least_picture(const std::string& encoder);
+
+/// The problems of an agent's key `encoder` with the run's pictures.
+std::vector<OptionProblem> small_pictures(const std::string& agent, const std::string& encoder,
+                                          const AgentSetting& setting);
 
 } // namespace troupe::learner

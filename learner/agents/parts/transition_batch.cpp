@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "learner/nn/kernels/ops.hpp"
+#include "learner/tensor_type.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -41,7 +42,7 @@ const at::Tensor& checked(const TensorMap& batch, const char* name,
 TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSpec& transitions,
                               std::int64_t update) {
   const env::ArraySpec observation = transitions.observation();
-  const at::ScalarType type = observation.type == env::ElementType::uint8 ? at::kByte : at::kFloat;
+  const at::ScalarType type = tensor_type(observation.type);
   TensorMap used;
   const auto use = [&](const char* name, const std::vector<std::int64_t>& shape,
                        at::ScalarType wanted) {
@@ -54,6 +55,26 @@ TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSp
   use("discount", {}, at::kFloat);
   if (batch.contains("weight"))
     use("weight", {}, at::kFloat);
+  return used;
+}
+
+TensorMap checked_sequences(const TensorMap& batch, const replay::TransitionSpec& transitions,
+                            std::int64_t update) {
+  TensorMap used;
+  const auto use = [&](const env::ArraySpec& one, std::int64_t length) {
+    std::vector<std::int64_t> shape = one.shape;
+    shape.insert(shape.begin(), length);
+    used[one.name] = checked(batch, one.name.c_str(), shape, tensor_type(one.type), update);
+  };
+  const std::int64_t steps = transitions.sequence_steps;
+  const env::ArraySpec observation = transitions.observation();
+  use({"observation", observation.type, observation.shape}, steps + 1);
+  use({"first", env::ElementType::uint8, {}}, steps + 1);
+  use({"action", env::ElementType::float32, {transitions.action_size}}, steps);
+  use({"reward", env::ElementType::float32, {}}, steps);
+  use({"discount", env::ElementType::float32, {}}, steps);
+  for (const env::ArraySpec& extra : transitions.extras)
+    use(extra, steps);
   return used;
 }
 

@@ -14,4 +14,9 @@ namespace troupe::learner {
 TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSpec& transitions,
                               std::int64_t update);
 
+/// The same of a batch of sequences: "observation" [batch, steps + 1] + its shape, "first" [batch,
+/// steps + 1] uint8, "action", "reward" and "discount" [batch, steps, …], and the extras.
+TensorMap checked_sequences(const TensorMap& batch, const replay::TransitionSpec& transitions,
+                            std::int64_t update);
+
 } // namespace troupe::learner

@@ -11,7 +11,12 @@ namespace {
 RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_steps) {
   RunConfig config = small(environment_steps);
   config.agent = learner::small_agent(kind);
-  config.replay.n_step = 1;
+  if (config.agent->storage().on_policy) {
+    config.replay = {};
+    config.actors.random_steps = 0;
+  } else {
+    config.replay.n_step = 1;
+  }
   if (kind.actions == learner::ActionKind::choice)
     config.environment.task = "CartPole-v1";
   return config;
@@ -47,11 +52,49 @@ TEST_CASE("every agent: two replicas, priorities and a parameter server") {
       config.deterministic = false;
       config.learner.replicas = 2;
       config.learner.strategy = strategy;
-      config.replay.sampler = "prioritized";
+      const bool prioritized = !config.agent->storage().on_policy;
+      if (prioritized)
+        config.replay.sampler = "prioritized";
       const RunResult result = play(config, folder.path());
       REQUIRE(result.error == "");
-      CHECK(result.progress.updates > 10);
-      CHECK(result.progress.priorities > 0);
+      CHECK(result.progress.updates > (prioritized ? 10 : 5)); // servers: each a whole batch
+      CHECK((result.progress.priorities > 0) == prioritized);
     }
   }
+}
+
+TEST_CASE("each item is used once: a free run uses all, through evaluations and a resumption") {
+  const learner::AgentKind& kind = *learner::find_agent("ppo");
+  const TemporaryFolder folder;
+  RunConfig config = small_with(kind, 4000);
+  config.deterministic = false;
+  config.evaluation.period = 1000;
+  config.evaluation.episodes = 1;
+  const RunResult half = play(config, folder.path());
+  REQUIRE(half.error == "");
+  const auto used = [](const RunResult& result) {
+    CHECK(result.progress.samples == 16 * result.progress.updates);
+    CHECK(result.progress.inserts - result.progress.samples < 16);
+    return result.progress.updates;
+  };
+  const auto before = used(half);
+  CHECK(before > 20);
+  config.stop.environment_steps = 8000;
+  const RunResult whole = play(config, folder.path(), half.checkpoint);
+  REQUIRE(whole.error == "");
+  CHECK(used(whole) > before + 20);
+}
+
+TEST_CASE("keys that an agent decides are refused by name") {
+  const auto refused = [](const char* key, auto change) {
+    RunConfig config = small_with(*learner::find_agent("ppo"), 1000);
+    change(config);
+    CHECK_THROWS_WITH_AS(check_run(config, false), doctest::Contains(key), std::invalid_argument);
+  };
+  refused("replay.shards", [](RunConfig& c) { c.replay.shards = 2; });
+  refused("replay.samples_per_insert", [](RunConfig& c) { c.replay.samples_per_insert = 3; });
+  refused("replay.sampler", [](RunConfig& c) { c.replay.sampler = "lifo"; });
+  refused("replay.n_step", [](RunConfig& c) { c.replay.n_step = 3; });
+  refused("learner.prefetch", [](RunConfig& c) { c.learner.prefetch = 5; });
+  refused("actors.random_steps", [](RunConfig& c) { c.actors.random_steps = 10; });
 }

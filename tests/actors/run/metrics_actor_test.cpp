@@ -19,7 +19,8 @@ caf::behavior reports(caf::event_based_actor*, std::int32_t index, std::vector<i
 struct MetricsFixture : tests::ActorFixture {
   std::vector<int> asked;
   std::vector<caf::actor> actors;
-  MetricsActor metrics = system.spawn(metrics_actor, caf::actor(self), encode(wire::RunState()));
+  MetricsActor metrics =
+      system.spawn(metrics_actor, caf::actor(self), encode(wire::RunState()), false);
 
   explicit MetricsFixture(int count) : asked(static_cast<std::size_t>(count)) {
     for (std::int32_t i = 0; i < count; ++i) {

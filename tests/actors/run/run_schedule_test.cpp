@@ -120,7 +120,7 @@ TEST_CASE("rounds grant updates by the items that are complete") {
   std::vector<std::int64_t> updates;
   for (int round = 0; round < 4; ++round) {
     schedule.begin_round();
-    updates.push_back(schedule.finish_round());
+    updates.push_back(schedule.finish_round({}));
   }
   CHECK(schedule.round_steps() == 32);
   // 6 environments, 8 steps a round, 5 * 6 items incomplete, 100 before the first: 8/32 of the rest

@@ -13,6 +13,22 @@
 
 namespace troupe::learner {
 
+/// `more`: further keys of its block, as in an experiment file.
+inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "") {
+  google::protobuf::DynamicMessageFactory factory;
+  const std::unique_ptr<google::protobuf::Message> options(
+      factory.GetPrototype(kind.options)->New());
+  std::string keys = "batch_size: 16 ";
+  if (kind.options->FindFieldByName("rollout") != nullptr)
+    keys += "rollout: 2 ";
+  for (const char* layers : {"policy_layers", "critic_layers", "layers"})
+    if (kind.options->FindFieldByName(layers) != nullptr)
+      keys += std::string(layers) + ": [24, 20] ";
+  if (!google::protobuf::TextFormat::ParseFromString(keys + more, options.get()))
+    throw std::invalid_argument(kind.name + " has not the options " + more);
+  return kind.make(*options);
+}
+
 /// What it learns from: states of 5 numbers, and two continuous numbers or one choice of 4.
 inline replay::TransitionSpec small_transitions(const AgentKind& kind) {
   replay::TransitionSpec transitions{.frame = {"state", env::ElementType::float32, {5}},
@@ -21,21 +37,7 @@ inline replay::TransitionSpec small_transitions(const AgentKind& kind) {
     transitions.action_size = 1;
     transitions.action_choices = {4};
   }
-  return transitions;
-}
-
-/// `more`: further keys of its block, as in an experiment file.
-inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "") {
-  google::protobuf::DynamicMessageFactory factory;
-  const std::unique_ptr<google::protobuf::Message> options(
-      factory.GetPrototype(kind.options)->New());
-  std::string keys = "batch_size: 16 ";
-  for (const char* layers : {"policy_layers", "critic_layers", "layers"})
-    if (kind.options->FindFieldByName(layers) != nullptr)
-      keys += std::string(layers) + ": [24, 20] ";
-  if (!google::protobuf::TextFormat::ParseFromString(keys + more, options.get()))
-    throw std::invalid_argument(kind.name + " has not the options " + more);
-  return kind.make(*options);
+  return stored_by(*small_agent(kind), transitions);
 }
 
 } // namespace troupe::learner

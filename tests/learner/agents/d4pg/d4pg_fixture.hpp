@@ -41,8 +41,31 @@ inline at::Tensor uniform(at::IntArrayRef shape, std::uint64_t seed, double low 
   return at::rand(shape, generator, at::TensorOptions(at::kFloat)) * (high - low) + low;
 }
 
+/// Of sequences: one row in five is the first of an episode.
+inline learner::TensorMap random_sequences(const replay::TransitionSpec& spec, std::int64_t batch,
+                                           std::uint64_t seed) {
+  const std::int64_t steps = spec.sequence_steps;
+  std::vector<std::int64_t> shape = spec.observation().shape;
+  shape.insert(shape.begin(), {batch, steps + 1});
+  learner::TensorMap out;
+  out["observation"] = uniform(shape, seed);
+  out["first"] = uniform({batch, steps + 1}, seed + 1, 0, 1).lt(0.2).to(at::kByte);
+  out["action"] = uniform({batch, steps, spec.action_size}, seed + 2);
+  if (!spec.action_choices.empty())
+    out["action"] = ((out["action"] + 1) * (spec.choices_of(0) / 2.0)).floor();
+  out["reward"] = uniform({batch, steps}, seed + 3, 0, 2);
+  out["discount"] = uniform({batch, steps}, seed + 4).gt(0).to(at::kFloat);
+  for (const env::ArraySpec& extra : spec.extras)
+    out[extra.name] = extra.type == env::ElementType::int64
+                          ? at::zeros({batch, steps}, at::kLong)
+                          : uniform({batch, steps}, seed + 5, -2, 0);
+  return out;
+}
+
 inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64_t batch,
                                        std::uint64_t seed) {
+  if (spec.transition.is_sequence())
+    return random_sequences(spec.transition, batch, seed);
   std::vector<std::int64_t> shape = spec.transition.observation().shape;
   shape.insert(shape.begin(), batch);
   learner::TensorMap out;

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "learner/acting/policy.hpp"
+#include "learner/agents/agent.hpp"
+#include "learner/agents/parts/layers.hpp"
+
+namespace troupe::learner {
+
+/// The extra of a step, float32: the logarithm of the probability (or density) with which its
+/// action was chosen.
+inline constexpr const char* kLogProbability = "log_probability";
+
+/// A stochastic policy and a value: of one choice with a probability each, or of continuous actions
+/// with a mean and a deviation that does not depend on the state. From pixels both share the torso;
+/// from states each has its own.
+class ActorCritic {
+public:
+  /// Throws std::invalid_argument naming `agent` on observations and actions of another kind.
+  ActorCritic(const std::string& agent, const replay::TransitionSpec& transitions,
+              const std::string& encoder, const std::vector<std::int64_t>& layers);
+
+  const ParameterLayout& layout() const { return layout_; }
+  bool is_choice() const { return choice_; }
+  std::int64_t outputs() const { return outputs_; } // choices, or numbers of an action
+
+  /// Orthogonal layers, a policy that is nearly uniform or has mean 0; float32 on the CPU.
+  at::Tensor initial(at::Generator& generator) const;
+
+  struct Output {
+    at::Tensor head;  // [batch, outputs]: logits or means
+    at::Tensor value; // [batch]
+  };
+  Output forward(const Leaves& leaves, const at::Tensor& observation) const;
+  at::Tensor head(const Leaves& leaves, const at::Tensor& observation) const;
+
+  /// [batch] of actions [batch, action size].
+  at::Tensor log_probability(const Leaves& leaves, const at::Tensor& head,
+                             const at::Tensor& action) const;
+  at::Tensor entropy(const Leaves& leaves, const at::Tensor& head) const;
+  /// [outputs] of continuous actions, the logarithm.
+  const at::Tensor& deviation(const Leaves& leaves) const { return leaves[deviation_]; }
+
+private:
+  ParameterLayout layout_;
+  bool choice_;
+  std::int64_t outputs_;
+  Torso torso_;
+  std::optional<Torso> value_torso_;
+  Linear head_;
+  Linear value_;
+  std::size_t deviation_ = 0;
+};
+
+/// Samples actions and writes the extra kLogProbability; the mode where it does not explore.
+class ActorCriticPolicy : public Policy {
+public:
+  ActorCriticPolicy(std::string agent, ActorCritic network,
+                    const replay::TransitionSpec& transitions);
+
+  std::int64_t parameter_count() const override { return network_.layout().count(); }
+  void load(std::span<const float> parameters) override;
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override;
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override;
+
+private:
+  at::Tensor head_of(const Observations& observations, std::span<const float> actions);
+
+  std::string agent_;
+  ActorCritic network_;
+  replay::TransitionSpec transitions_;
+  at::Tensor parameters_;
+  Leaves leaves_;
+};
+
+} // namespace troupe::learner

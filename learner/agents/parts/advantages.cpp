@@ -1,0 +1,52 @@
+#include "learner/agents/parts/advantages.hpp"
+
+#include <algorithm>
+
+#include <torch/types.h>
+
+#include "learner/agents/agent.hpp"
+
+namespace troupe::learner {
+
+Advantages generalized_advantages(const TensorMap& batch, const at::Tensor& values, double discount,
+                                  double lambda) {
+  const at::Tensor reward = batch.at("reward").to(at::kDouble);
+  const at::Tensor ends = batch.at("discount").to(at::kDouble) * discount;
+  const std::int64_t rows = reward.size(0);
+  const std::int64_t steps = reward.size(1);
+  const at::Tensor dense = values.contiguous();
+  Advantages made{at::zeros({rows, steps}, at::kDouble), at::zeros({rows, steps}, at::kDouble)};
+  const auto r = reward.accessor<double, 2>();
+  const auto d = ends.accessor<double, 2>();
+  const auto v = dense.accessor<double, 2>();
+  const auto first = batch.at("first").accessor<std::uint8_t, 2>();
+  auto advantage = made.advantage.accessor<double, 2>();
+  auto value = made.value.accessor<double, 2>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    double after = 0;
+    for (std::int64_t t = steps - 1; t >= 0; --t) {
+      if (first[row][t + 1] != 0) {
+        after = 0;
+        value[row][t] = v[row][t];
+        continue;
+      }
+      after = r[row][t] + d[row][t] * v[row][t + 1] - v[row][t] + d[row][t] * lambda * after;
+      advantage[row][t] = after;
+      value[row][t] = after + v[row][t];
+    }
+  }
+  return made;
+}
+
+at::Tensor counting_steps(const TensorMap& batch) {
+  const at::Tensor& first = batch.at("first");
+  return 1 - first.narrow(1, 1, first.size(1) - 1).to(at::kFloat);
+}
+
+double parameter_lag(const TensorMap& batch, std::int64_t updates) {
+  const at::Tensor counts = counting_steps(batch).to(at::kDouble);
+  const at::Tensor lag = updates - batch.at(kVersionColumn).to(at::kDouble);
+  return (lag * counts).sum().item<double>() / std::max(1.0, counts.sum().item<double>());
+}
+
+} // namespace troupe::learner

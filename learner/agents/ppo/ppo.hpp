@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learner/agents/agent.hpp"
+
+namespace troupe::learner {
+
+/// Proximal policy optimisation (Schulman et al. 2017) with a clipped ratio and generalised
+/// advantages. Continuous actions or one choice, from states or pixels.
+struct PpoConfig {
+  std::vector<std::int64_t> layers = {64, 64};
+  std::string encoder = "minatar";
+  std::int64_t rollout = 128;             // steps of an item
+  std::int64_t batch_size = 8;            // items of an update, over all replicas
+  int epochs = 4;                         // over the steps of a batch
+  int minibatches = 4;                    // of each
+  double learning_rate = 2.5e-4;          // of the first update
+  double learning_rate_end = 0;           // after learning_rate_updates
+  std::int64_t learning_rate_updates = 0; // of its linear decay; 0: it stays
+  double clip = 0.2;
+  double lambda = 0.95;
+  double entropy = 0.01;
+  double value_weight = 0.5;
+  double gradient_norm = 0.5;
+  bool normalise_advantages = true;  // in each minibatch
+  std::string precision = "float32"; // "float64": for tests
+};
+
+/// Takes the batches of sequences that replay gives (learner/agents/parts/transition_batch.hpp).
+/// Metrics: "policy_loss", "value_loss", "entropy", "divergence" (of the policy that acted from the
+/// new one), "clipped" (share of ratios), "gradient_norm", "parameter_lag" (updates since the
+/// actions were chosen). Throws std::runtime_error naming the tensor and its origin on a NaN or
+/// infinity.
+AgentPtr make_ppo_agent(const PpoConfig& config);
+
+} // namespace troupe::learner
