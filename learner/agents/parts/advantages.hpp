@@ -21,9 +21,29 @@ struct Advantages {
 Advantages generalized_advantages(const TensorMap& batch, const at::Tensor& values, double discount,
                                   double lambda);
 
+struct VTraceOptions {
+  double discount = 0.99;
+  double lambda = 1;
+  double most_weight = 1;
+  double most_trace = 1;
+};
+
+// clang-format off
+/// V-trace (Espeholt et al. 2018) with the ratios [batch, steps] of the new policy's probabilities to those that
+/// acted, and weights rho_t = min(most_weight, ratio_t), c_t = lambda * min(most_trace, ratio_t):
+///   value_t     = V_t + rho_t * delta_t + discount * d_t * c_t * (value_{t+1} - V_{t+1})
+///   advantage_t = rho_t * (r_t + discount * d_t * value_{t+1} - V_t),   delta_t as above
+/// Where the episode or the sequence ends, value_{t+1} is V_{t+1}. `values` and `ratios`: float64 on the CPU.
+// clang-format on
+Advantages v_trace(const TensorMap& batch, const at::Tensor& values, const at::Tensor& ratios,
+                   const VTraceOptions& options);
+
 /// [batch, steps] float32: 1; 0 where the next row is the first of its episode, so that no step led
 /// to it.
 at::Tensor counting_steps(const TensorMap& batch);
+
+/// With mean 0 and deviation 1 over the steps that count.
+at::Tensor normalised(const at::Tensor& advantage, const at::Tensor& counts);
 
 /// The mean of updates - version over the steps that count: how old the parameters were that chose
 /// the actions.

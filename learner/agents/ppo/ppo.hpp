@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "learner/agents/agent.hpp"
+#include "learner/agents/parts/actor_critic_learner.hpp"
 
 namespace troupe::learner {
 
@@ -13,13 +14,11 @@ namespace troupe::learner {
 struct PpoConfig {
   std::vector<std::int64_t> layers = {64, 64};
   std::string encoder = "minatar";
-  std::int64_t rollout = 128;             // steps of an item
-  std::int64_t batch_size = 8;            // items of an update, over all replicas
-  int epochs = 4;                         // over the steps of a batch
-  int minibatches = 4;                    // of each
-  double learning_rate = 2.5e-4;          // of the first update
-  double learning_rate_end = 0;           // after learning_rate_updates
-  std::int64_t learning_rate_updates = 0; // of its linear decay; 0: it stays
+  std::int64_t rollout = 128;  // steps of an item
+  std::int64_t batch_size = 8; // items of an update, over all replicas
+  int epochs = 4;              // over the steps of a batch
+  int minibatches = 4;         // of each
+  RateConfig rate;
   double clip = 0.2;
   double lambda = 0.95;
   double entropy = 0.01;

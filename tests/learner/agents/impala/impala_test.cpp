@@ -1,0 +1,50 @@
+#include "learner/agents/impala/impala.hpp"
+
+#include "tests/learner/agents/parts/actor_critic_fixture.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+using namespace troupe::tests;
+
+namespace {
+
+ImpalaConfig small_impala() {
+  return {.layers = {24, 20},
+          .rollout = kRollout,
+          .batch_size = kLanes,
+          .rate = {.learning_rate = 3e-3},
+          .entropy = 0.001};
+}
+
+} // namespace
+
+TEST_CASE("IMPALA: a bandit's best action is learnt from the policy's own samples") {
+  for (const std::int64_t choices : {0, 4}) {
+    CAPTURE(choices);
+    CHECK(bandit_error(make_impala_agent(small_impala()), choices, 600) < 0.15);
+  }
+}
+
+TEST_CASE("IMPALA: what another policy would do often weighs no more than most_weight") {
+  Learning learning(make_impala_agent(small_impala()), 4);
+  TensorMap batch = learning.batch(1);
+  batch["first"].zero_();
+  batch[kLogProbability].fill_(-20); // nearly impossible for what acted
+  CHECK(learning.replica->step_fn(learning.context, batch).at("weight") == doctest::Approx(1));
+  batch[kLogProbability].fill_(0); // certain for what acted, one of four for what learns
+  const double weight = learning.replica->step_fn(learning.context, batch).at("weight");
+  CHECK(weight > 0.15);
+  CHECK(weight < 0.35);
+}
+
+TEST_CASE("IMPALA: steps that no action led to change nothing") {
+  Learning learning(make_impala_agent(small_impala()), 0);
+  Learning other(make_impala_agent(small_impala()), 0);
+  TensorMap batch = learning.batch(1);
+  learning.replica->step_fn(learning.context, batch);
+  const at::Tensor none = batch["first"].narrow(1, 1, kRollout).ne(0);
+  batch["reward"] = batch["reward"].masked_fill(none, 99);
+  batch["action"] = batch["action"].masked_fill(none.unsqueeze(2), 0.7);
+  other.replica->step_fn(other.context, batch);
+  CHECK(equal(copied(learning.replica->parameters()), copied(other.replica->parameters())));
+}
