@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "env/classic/classic.hpp"
+#include "env/minatar/minatar.hpp"
 #include "env/suite/tags.hpp"
 
 namespace troupe::env {
@@ -10,9 +11,10 @@ namespace troupe::env {
 namespace {
 
 std::vector<std::string> tags_of(const std::string& name) {
-  const std::vector<std::string> classic = classic_names();
-  if (std::ranges::count(classic, name) > 0)
+  if (std::ranges::count(classic_names(), name) > 0)
     return {"classic"};
+  if (std::ranges::count(minatar_names(), name) > 0)
+    return {"minatar"};
   return suite_tags(name);
 }
 

@@ -10,7 +10,7 @@ namespace troupe::env {
 /// What `troupe list environments` says of one environment without its wrappers.
 struct Description {
   std::string name;
-  std::vector<std::string> tags; // dm_control's; "classic" for a task of classic/
+  std::vector<std::string> tags; // dm_control's; "classic" or "minatar" for a task of that room
   EnvironmentSpec spec;          // arrays with shapes, action bounds, control step, episode length
   std::string problem;           // why there is no spec: a missing model, an option it needs; or ""
 };

@@ -16,8 +16,8 @@ namespace troupe::env {
 /// that are not configured are absent.
 ///
 /// One observation array: "pixels" uint8 [stack*cameras*channels, height, width] or "state" float32
-/// [stack*n]; several only when `observations` names them. A user's environment whose only array is
-/// a picture (uint8 [channels, height, width]) keeps it. Throws std::invalid_argument (unknown task
+/// [stack*n]; several only when `observations` names them. An environment whose only array is a
+/// picture (uint8 [channels, height, width]) keeps it. Throws std::invalid_argument (unknown task
 /// with the nearest names, sizes out of range, no such camera with the list of cameras) or
 /// std::runtime_error (missing model file, no OpenGL where it draws, an unreachable remote peer).
 std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
@@ -28,8 +28,9 @@ std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config);
 /// The bare suite task: float64 observations by name in dm_control's order, the task's own bounds.
 std::unique_ptr<Environment> make_task(const std::string& task, const std::string& models = {});
 
-/// Sorted names of all tasks that need no plug-in: the suite's, Gym's, the classic ones and those
-/// linked into this program. ("remote", an environment at options endpoint=…, is not among them.)
+/// Sorted names of all tasks that need no plug-in: the suite's, Gym's, the classic ones, MinAtar's
+/// and those linked into this program. ("remote", an environment at options endpoint=…, is not
+/// among them.)
 std::vector<std::string> environment_names();
 
 /// Whether `task` is such a name, "remote", or a suite task with another number in its name.

@@ -7,6 +7,7 @@
 #include "env/classic/classic.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/describe.hpp"
+#include "env/minatar/minatar.hpp"
 #include "experiments/commands/json.hpp"
 
 namespace troupe::experiments::commands {
@@ -29,6 +30,9 @@ std::vector<env::GymOption> options_of(const std::string& name) {
   };
   if (is_one_of(env::classic_names())) {
     return env::classic_options(name);
+  }
+  if (is_one_of(env::minatar_names())) {
+    return env::minatar_options(name);
   }
   return is_one_of(env::gym_names()) ? env::gym_options(name) : std::vector<env::GymOption>{};
 }

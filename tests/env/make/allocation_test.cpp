@@ -5,6 +5,7 @@
 #include "env/classic/classic.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
+#include "env/minatar/minatar.hpp"
 #include "tests/allocation_counter.hpp"
 
 using namespace troupe;
@@ -53,7 +54,7 @@ TEST_CASE("steps with every wrapper that does not draw allocate nothing") {
         == 0);
 }
 
-TEST_CASE("steps of Gym's and classic tasks allocate nothing") {
+TEST_CASE("steps of Gym's, classic and MinAtar's tasks allocate nothing") {
   if (!counts_allocations())
     return;
   std::vector<std::unique_ptr<Environment>> environments;
@@ -61,6 +62,8 @@ TEST_CASE("steps of Gym's and classic tasks allocate nothing") {
     environments.push_back(make_gym(task));
   for (const std::string& task : classic_names())
     environments.push_back(make_classic(task));
+  for (const std::string& task : minatar_names())
+    environments.push_back(make_minatar(task));
   for (const auto& environment : environments) {
     CAPTURE(environment->spec().name);
     std::vector<std::byte> observation(environment->spec().observation_bytes());

@@ -1,0 +1,70 @@
+#include "env/minatar/minatar.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "env/minatar/minatar_task.hpp"
+#include "env/nearest_names.hpp"
+
+namespace troupe::env {
+
+using namespace minatar;
+
+namespace {
+
+struct MinAtarTask {
+  std::string name; // "MinAtar/Breakout-v0"
+  MinAtarGameRow game;
+  std::vector<Action> actions;
+};
+
+const std::vector<MinAtarTask>& all_minatar_tasks() {
+  static const std::vector<MinAtarTask> table = [] {
+    std::vector<MinAtarTask> tasks;
+    for (const MinAtarGameRow& game :
+         {asterix(), breakout(), freeway(), seaquest(), space_invaders()}) {
+      using enum Action;
+      tasks.push_back({"MinAtar/" + game.name + "-v0", game, {none, left, up, right, down, fire}});
+      tasks.push_back({"MinAtar/" + game.name + "-v1", game, game.minimal_actions});
+    }
+    std::ranges::sort(tasks, {}, &MinAtarTask::name);
+    return tasks;
+  }();
+  return table;
+}
+
+const MinAtarTask& find_minatar_task(const std::string& name) {
+  for (const MinAtarTask& task : all_minatar_tasks())
+    if (task.name == name)
+      return task;
+  std::string message = "there is no MinAtar task '" + name.substr(0, 80) + "'; nearest:";
+  for (const std::string& near : nearest_names(name, minatar_names()))
+    message += " '" + near + "'";
+  throw std::invalid_argument(message);
+}
+
+} // namespace
+
+std::unique_ptr<Environment> make_minatar(const std::string& name,
+                                          const std::map<std::string, std::string>& options) {
+  const MinAtarTask& task = find_minatar_task(name);
+  return task.game.make(task.name, task.actions,
+                        gym::GymOptionValues(task.name, minatar_option_rules(), options));
+}
+
+std::vector<std::string> minatar_names() {
+  std::vector<std::string> names;
+  for (const MinAtarTask& task : all_minatar_tasks())
+    names.push_back(task.name);
+  return names;
+}
+
+std::vector<GymOption> minatar_options(const std::string& name) {
+  find_minatar_task(name); // throws when there is none
+  std::vector<GymOption> options;
+  for (const gym::GymOptionRule& rule : minatar_option_rules())
+    options.push_back({rule.name, rule.default_value, rule_text(rule), rule.help});
+  return options;
+}
+
+} // namespace troupe::env

@@ -1,0 +1,66 @@
+"""Compares our MinAtar games with the real package, in a virtual environment inside the build tree: the tasks that it registers, their
+actions, observations, options and defaults, and recordings of every game made on the spot with two seeds.
+
+Usage: real_minatar_test.py <minatar_golden_check> <folder for the virtual environment>; exit code 77: skipped.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# The package's other dependencies are for drawing.
+PACKAGES = ["gymnasium==1.4.0", "--no-deps", "minatar==1.0.15"]
+TASKS = """
+import inspect, sys
+import gymnasium
+import minatar.gym
+
+before = set(gymnasium.registry)
+minatar.gym.register_envs()
+gymnasium.logger.min_level = gymnasium.logger.ERROR
+theirs = set(gymnasium.registry) - before
+parameters = inspect.signature(minatar.Environment.__init__).parameters.values()
+options = {p.name: str(p.default).lower() for p in parameters if p.name not in ("self", "env_name")}
+for line in open(sys.argv[1]):
+    task, actions, channels, *ours = line.rstrip("\\n").split("\\t")
+    theirs.remove(task)
+    spec = gymnasium.spec(task)
+    environment = gymnasium.make(task, disable_env_checker=True)
+    expected = dict(options, max_episode_steps=str(spec.max_episode_steps or -1))
+    assert dict(zip(ours[::2], ours[1::2])) == expected, (task, ours, expected)
+    assert environment.action_space.n == int(actions), task
+    assert environment.observation_space.shape == (10, 10, int(channels)), task
+assert not theirs, theirs
+print("tasks, actions, observations and options are MinAtar's")
+"""
+
+
+def main():
+    program, venv = sys.argv[1], pathlib.Path(sys.argv[2])
+    python = venv / "bin" / "python"
+    ready = venv / "ready"
+    if not ready.exists():
+        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
+        for packages in (PACKAGES[:1], PACKAGES[1:]):
+            if made.returncode == 0:
+                made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *packages],
+                                      capture_output=True, text=True)
+        if made.returncode != 0:
+            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
+            return 77
+        ready.touch()
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = pathlib.Path(folder) / "tasks.txt"
+        with open(tasks, "w") as f:
+            subprocess.run([program, "--tasks"], check=True, stdout=f)
+        subprocess.run([python, "-c", TASKS, tasks], check=True)
+        for seed, steps in (("1", "500"), ("20261121", "3000")):
+            golden = pathlib.Path(folder) / seed
+            subprocess.run([python, pathlib.Path(__file__).parents[2] / "golden" / "make_minatar.py", "--out", golden, "--seed", seed,
+                            "--steps", steps, "--long", steps], check=True)
+            subprocess.run([program, golden], check=True)
+    return 0
+
+
+sys.exit(main())
