@@ -20,8 +20,8 @@ public:
   struct State {
     std::int32_t cannon = 5;     // its column
     std::int32_t direction = -1; // of the aliens; 1: right, -1: left
-    CellSet shots;               // the cannon's
-    CellSet bombs;               // the aliens'
+    CellSet shots{};             // the cannon's
+    CellSet bombs{};             // the aliens'
     CellSet aliens = kBlock;
     // Steps until something may happen again.
     std::int32_t shot_timer = 0;

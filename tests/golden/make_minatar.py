@@ -129,7 +129,7 @@ def survival(game, action, wish, random):
 
 def lasting_action(wish, game, random):
     looks_ahead = wish not in (wish_in_breakout, wish_in_freeway)
-    if random.rand() < (0.005 if looks_ahead else 0.03):
+    if random.rand() < {wish_in_breakout: 0.3, wish_in_freeway: 0.03}.get(wish, 0.005):
         return random.randint(6)
     wished = wish(game)
     if not looks_ahead:
@@ -173,7 +173,7 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     tasks = {}
     for game in GAMES:
-        long = max(args.long, 2520) if game == "Freeway" else args.long  # to the end of an episode
+        long = max(args.long, 2520) if game in ("Breakout", "Freeway") else args.long  # to the end of an episode; for bricks hit in succession
         for variant, version, steps in (("", 0, args.steps), ("", 1, args.steps), ("short", 0, args.steps), ("level", 0, args.long // 2),
                                         ("lasting", 0, long)):
             task, options = f"{game}-v{version}", OTHER_OPTIONS.get(variant, {})

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "env/minatar/asterix.hpp"
 #include "env/minatar/breakout.hpp"
