@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "env/classic/classic.hpp"
+#include "env/minatar/minatar.hpp"
 #include "env/physics.hpp"
 #include "env/pool/environment_pool.hpp"
 #include "experiments/bench/bench.hpp"
@@ -235,7 +237,9 @@ void bench_pool(const BenchOptions& options, const Report& report) {
 }
 
 void bench_games(const BenchOptions& options, const Report& report) {
-  for (const std::string& task : env::classic_names())
+  std::vector<std::string> tasks = env::classic_names();
+  std::ranges::copy(env::minatar_names(), std::back_inserter(tasks));
+  for (const std::string& task : tasks)
     for (const Setting& setting :
          {Setting{16, 16, 1}, Setting{256, 256, 1}, Setting{256, 256, 2}}) {
       PoolPlayer player(setting, [&](int) { return env::make_environment({.task = task}); });
