@@ -43,6 +43,7 @@ ALLOWED = {  # rule -> files or folders that may, and why
                     "tests/env/remote/python_checks.py": "goes to the folder of each case, where MuJoCo writes its log"},
     "sleeps": {
         "tests/eventually.hpp": "the fixture",
+        "tests/env/pool/doorbell_test.cpp": "Doorbell::sleep() is what it tests; a ring ends it",
         "tests/cluster/": "harness of whole programs: polls processes, hosts and schedulers, and times faults",
     },
     "ports": {},

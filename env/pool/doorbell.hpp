@@ -20,8 +20,11 @@ public:
   using Clock = std::chrono::steady_clock;
 
   std::uint32_t announce() {
+    // The number first: a ring that takes `sleeping_` back must change it, or sleep() would not
+    // notice that ring, and later rings would find no sleeper.
+    const std::uint32_t key = rings_.load(std::memory_order_seq_cst);
     sleeping_.store(true, std::memory_order_seq_cst);
-    return rings_.load(std::memory_order_seq_cst);
+    return key;
   }
   void retract() { sleeping_.store(false, std::memory_order_relaxed); }
   void sleep(std::uint32_t key, Clock::time_point deadline);
