@@ -5,32 +5,29 @@
 
 namespace troupe::experiments::commands {
 
-/// Where experiments are found by name: experiments/configs of the source tree, and
-/// share/troupe/configs beside an installed program.
-inline std::vector<std::filesystem::path> config_folders() {
-  std::vector<std::filesystem::path> folders = {TROUPE_CONFIG_DIR};
+/// Folders of files that are found by name: `experiments/<folder>` of the source tree, and
+/// `share/troupe/<folder>` beside an installed program.
+inline std::vector<std::filesystem::path> found_folders(const std::filesystem::path& folder) {
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  folders.push_back(program.parent_path().parent_path() / "share/troupe/configs");
+  return {std::filesystem::path(TROUPE_CONFIG_DIR).parent_path() / folder,
+          program.parent_path().parent_path() / "share/troupe" / folder};
+}
+
+/// Of experiments: those with MuJoCo or files, and those of games.
+inline std::vector<std::filesystem::path> config_folders() {
+  auto folders = found_folders("configs");
+  for (const auto& folder : found_folders("configs/games"))
+    folders.push_back(folder);
   return folders;
 }
 
-/// Where cluster files are found by name.
 inline std::vector<std::filesystem::path> cluster_folders() {
-  auto folders = config_folders();
-  for (auto& folder : folders) {
-    folder = folder.parent_path() / "clusters";
-  }
-  return folders;
+  return found_folders("clusters");
 }
 
-/// Where sweeps are found by name.
 inline std::vector<std::filesystem::path> sweep_folders() {
-  auto folders = config_folders();
-  for (auto& folder : folders) {
-    folder /= "sweeps";
-  }
-  return folders;
+  return found_folders("configs/sweeps");
 }
 
 } // namespace troupe::experiments::commands

@@ -18,7 +18,7 @@ struct ImpalaConfig {
   std::int64_t batch_size = 32; // items of an update, over all replicas
   RateConfig rate{.learning_rate = 6e-4};
   double most_weight = 1; // of importance weights, in the value and in the policy's gradient
-  double most_trace = 1;  // of those that carry errors back
+  double most_trace = 1;  // of the weights that carry errors back
   double lambda = 1;
   double entropy = 0.01;
   double value_weight = 0.5;

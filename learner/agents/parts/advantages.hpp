@@ -29,8 +29,8 @@ struct VTraceOptions {
 };
 
 // clang-format off
-/// V-trace (Espeholt et al. 2018) with the ratios [batch, steps] of the new policy's probabilities to those that
-/// acted, and weights rho_t = min(most_weight, ratio_t), c_t = lambda * min(most_trace, ratio_t):
+/// V-trace (Espeholt et al. 2018) with the ratios [batch, steps] of the new policy's probabilities to the old
+/// one's, and weights rho_t = min(most_weight, ratio_t), c_t = lambda * min(most_trace, ratio_t):
 ///   value_t     = V_t + rho_t * delta_t + discount * d_t * c_t * (value_{t+1} - V_{t+1})
 ///   advantage_t = rho_t * (r_t + discount * d_t * value_{t+1} - V_t),   delta_t as above
 /// Where the episode or the sequence ends, value_{t+1} is V_{t+1}. `values` and `ratios`: float64 on the CPU.

@@ -14,11 +14,12 @@ const fs::path kConfigs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
 }
 
 TEST_CASE("Every experiment that comes with the program is complete and keeps to every rule") {
-  const auto names = config_names({kConfigs});
+  const std::vector<fs::path> folders{kConfigs, kConfigs / "games"};
+  const auto names = config_names(folders);
   CHECK(names.size() >= 31);
   for (const std::string& name : names) {
     CAPTURE(name);
-    const fs::path file = find_config(name, {kConfigs});
+    const fs::path file = find_config(name, folders);
     const Experiment experiment = load_experiment(file);
     CHECK(experiment.name() == name);
     const std::string text = read_text(file);
