@@ -83,7 +83,7 @@ TEST_CASE("a sample of columns that is late is taken by the next call") {
   env::wire::Context context;
   ShardHost host(context, {.limiter = {.kind = RateLimiterKind::minimum_size, .min_items = 3}},
                  kSignature, 4);
-  ShardClient client(context, host.endpoint(), kSignature, {.ping_interval = milliseconds(20)});
+  ShardClient client(context, host.endpoint(), kSignature, {.ping_interval = seconds(20)});
   CHECK_FALSE(client.sample(4, Clock::now() + milliseconds(60)));
   WindowSource source(1, 16, 25, 3);
   REQUIRE(client.insert(whole_windows(source, 3), soon()));
@@ -96,7 +96,8 @@ TEST_CASE("a sample of columns that is late is taken by the next call") {
 TEST_CASE("a client that knows nothing learns what a port stores") {
   env::wire::Context context;
   ShardHost host(context, {.max_items = 77, .limiter = {.min_items = 5}}, kSignature, 4);
-  ShardClient client = ShardClient::connect(context, host.endpoint(), soon());
+  ShardClient client =
+      ShardClient::connect(context, host.endpoint(), soon(), {.ping_interval = seconds(20)});
   CHECK(client.signature() == kSignature);
   WindowSource source(1, 16, 25, 3);
   REQUIRE(client.insert(whole_windows(source, 4), soon()));

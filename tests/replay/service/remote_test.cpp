@@ -110,7 +110,7 @@ TEST_CASE("a client changes the limiter of a running shard, and is told what is 
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
-  ShardClient client(context, served.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardClient client(context, served.endpoint(), spec, {.ping_interval = seconds(20)});
   Source source(spec);
   REQUIRE(client.insert(source.next(5), in(seconds(20))));
   Batch batch(spec, 4);
@@ -125,7 +125,7 @@ TEST_CASE("a sample that the shard lets wait no longer is refused with who waits
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;
   ShardHost served(context, {.limiter = {.min_items = 1000}}, spec, 4);
-  ShardClient client(context, served.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardClient client(context, served.endpoint(), spec, {.ping_interval = seconds(20)});
   Batch batch(spec, 4);
   CHECK_THROWS_WITH_AS(client.sample(4, batch.view(), 0, in(seconds(20)), milliseconds(5)),
                        doctest::Contains("the deadline passed; 1 samples of 4 wait (a remote "
@@ -142,8 +142,7 @@ TEST_CASE("a full window holds insertions back") {
     kept.push_back(std::move(accepted));
   };
   ShardServer server(context, spec, handlers);
-  ShardClient client(context, server.endpoint(), spec,
-                     {.window = 3, .ping_interval = milliseconds(20)});
+  ShardClient client(context, server.endpoint(), spec, {.window = 3, .ping_interval = seconds(20)});
   Source source(spec);
   for (int i = 0; i < 3; ++i)
     REQUIRE(client.insert(source.next(1), in(seconds(20))));
@@ -152,7 +151,7 @@ TEST_CASE("a full window holds insertions back") {
   CHECK_EQ(client.in_flight(), 3);
 
   // A table drops what comes 64 sequences late as a duplicate, so nothing may come so late.
-  ShardClient wide(context, server.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardClient wide(context, server.endpoint(), spec, {.ping_interval = seconds(20)});
   Insertion made = *source.next(1);
   const auto insert = [&](std::uint64_t writer, std::uint64_t sequence) {
     made.writer_id = writer;

@@ -47,7 +47,7 @@ TEST_CASE("a host tells who waits for what when nothing moves") {
                     log.push_back(text);
                     told.notify_one();
                   }});
-  ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardClient client(context, host.endpoint(), spec, {.ping_interval = seconds(20)});
   Batch batch(spec, 4);
   CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now() + milliseconds(40)), std::nullopt);
   std::unique_lock lock(mutex);
@@ -64,11 +64,12 @@ TEST_CASE("a host's owner uses the table between requests and those it lets thro
   // Restored before the port opens: nobody ever sees the empty table.
   ShardHost host(context, {.limiter = {.min_items = 1000}}, spec, 4,
                  {.restore = [&](std::size_t, Table& table) { table.insert(*source.next(5)); }});
-  ShardClient client(context, host.endpoint(), spec, {.ping_interval = milliseconds(20)});
+  ShardClient client(context, host.endpoint(), spec, {.ping_interval = seconds(20)});
   CHECK_GE(client.stats(soon()).items, 5);
   CHECK_EQ(client.stats(soon()).sampling_weight, 0); // nothing may be sampled yet
   Batch batch(spec, 4);
   CHECK_EQ(client.sample(4, batch.view(), 0, Clock::now() + milliseconds(60)), std::nullopt);
+  client.stats(soon()); // answered after the request for a sample has arrived
   CHECK_NE(host.why_waiting().find("samples of 4 wait"), std::string::npos);
   host.with_table([](Table& table) { table.set_limiter({.min_items = 2}); });
   CHECK_EQ(host.why_waiting(), "");
