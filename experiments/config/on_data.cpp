@@ -63,7 +63,7 @@ void drop_unused(Experiment& experiment) {
 
 std::vector<std::string> metrics_columns(const Experiment& experiment) {
   if (!is_on_data(experiment)) {
-    return MetricsFile::columns();
+    return MetricsFile::columns(chosen_agent(experiment).kind->metrics);
   }
   std::vector<std::string> columns = {
       "kind", "updates", "samples", "training_seconds", "updates_per_second", "samples_per_second"};

@@ -25,8 +25,8 @@ public:
   struct Options {
     std::filesystem::path folder;
     actors::RunConfig::Stop stop = {};
-    std::vector<std::string> columns = MetricsFile::columns(); // of metrics.csv
-    std::FILE* screen = nullptr;                               // nullptr: silent
+    std::vector<std::string> columns; // of metrics.csv
+    std::FILE* screen = nullptr;      // nullptr: silent
     bool terminal = false;
     std::function<UtcTime()> now;
   };

@@ -89,38 +89,32 @@ std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   return records;
 }
 
-const std::vector<std::string>& MetricsFile::columns() {
-  static const std::vector<std::string> names = {"kind",
-                                                 "environment_steps",
-                                                 "agent_steps",
-                                                 "episodes",
-                                                 "updates",
-                                                 "inserts",
-                                                 "samples",
-                                                 "frames",
-                                                 "replay_items",
-                                                 "replay_bytes",
-                                                 "replay_failed_spills",
-                                                 "parameter_version",
-                                                 "parameter_lag",
-                                                 "training_seconds",
-                                                 "environment_steps_per_second",
-                                                 "updates_per_second",
-                                                 "frames_per_second",
-                                                 "episode_return",
-                                                 "evaluation_return",
-                                                 "evaluation_return_min",
-                                                 "evaluation_return_max",
-                                                 "evaluation_episodes",
-                                                 "critic_loss",
-                                                 "policy_loss",
-                                                 "q_mean",
-                                                 "saturation",
-                                                 "gradient_norm",
-                                                 "staleness_mean",
-                                                 "staleness_max",
-                                                 "dropped_gradients",
-                                                 "learning_rate_scale"};
+std::vector<std::string> MetricsFile::columns(const std::vector<std::string>& of_learner) {
+  std::vector<std::string> names = {"kind",
+                                    "environment_steps",
+                                    "agent_steps",
+                                    "episodes",
+                                    "updates",
+                                    "inserts",
+                                    "samples",
+                                    "frames",
+                                    "replay_items",
+                                    "replay_bytes",
+                                    "replay_failed_spills",
+                                    "parameter_version",
+                                    "parameter_lag",
+                                    "training_seconds",
+                                    "environment_steps_per_second",
+                                    "updates_per_second",
+                                    "frames_per_second",
+                                    "episode_return",
+                                    "evaluation_return",
+                                    "evaluation_return_min",
+                                    "evaluation_return_max",
+                                    "evaluation_episodes"};
+  names.insert(names.end(), of_learner.begin(), of_learner.end());
+  names.insert(names.end(),
+               {"staleness_mean", "staleness_max", "dropped_gradients", "learning_rate_scale"});
   return names;
 }
 

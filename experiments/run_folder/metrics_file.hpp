@@ -17,13 +17,13 @@ namespace troupe::experiments {
 class MetricsFile {
 public:
   /// Appends to an existing file; drops an incomplete last row.
-  explicit MetricsFile(const std::filesystem::path& path,
-                       std::vector<std::string> its_columns = columns());
+  MetricsFile(const std::filesystem::path& path, std::vector<std::string> its_columns);
 
   void progress(const actors::Progress& progress);
   void evaluation(const actors::Evaluated& evaluated);
 
-  static const std::vector<std::string>& columns(); // of a run in an environment
+  /// Of a run in an environment, and the ones that its agent's learner fills.
+  static std::vector<std::string> columns(const std::vector<std::string>& of_learner);
 
 private:
   void write(const std::map<std::string, std::string>& values);

@@ -84,6 +84,7 @@ struct AgentKind {
   bool states = true;
   bool pixels = false;
   ActionKind actions = ActionKind::continuous;
+  std::vector<std::string> metrics = {}; // of its replica's updates, in the order of the columns
   const google::protobuf::Descriptor* options = nullptr; // of its block
   std::map<std::string, std::string> defaults = {};      // of its keys, as in a file
   std::function<std::vector<OptionProblem>(const google::protobuf::Message& options,

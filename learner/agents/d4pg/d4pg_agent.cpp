@@ -84,6 +84,7 @@ AgentKind d4pg_agent() {
       {.name = "d4pg",
        .help = "distributed distributional DDPG (Barth-Maron et al. 2018): continuous actions",
        .pixels = true,
+       .metrics = {"critic_loss", "policy_loss", "q_mean", "saturation", "gradient_norm"},
        .options = agents::D4pg::descriptor()},
       members, problems, make_d4pg_agent);
 }

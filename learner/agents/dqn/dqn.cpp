@@ -308,6 +308,7 @@ AgentKind dqn_agent() {
                                         "Hessel et al. 2018): one choice",
                                 .pixels = true,
                                 .actions = ActionKind::choice,
+                                .metrics = {"critic_loss", "q_mean", "gradient_norm"},
                                 .options = agents::Dqn::descriptor()},
                                members, problems, make_dqn_agent);
 }

@@ -103,13 +103,15 @@ AgentPtr make_impala_agent(const ImpalaConfig& config) {
 }
 
 AgentKind impala_agent() {
-  return agent_kind<ImpalaConfig>({.name = "impala",
-                                   .help = "importance-weighted actor-learners (Espeholt et al. "
-                                           "2018): continuous actions or one choice",
-                                   .pixels = true,
-                                   .actions = ActionKind::either,
-                                   .options = agents::Impala::descriptor()},
-                                  members, problems, make_impala_agent);
+  return agent_kind<ImpalaConfig>(
+      {.name = "impala",
+       .help = "importance-weighted actor-learners (Espeholt et al. "
+               "2018): continuous actions or one choice",
+       .pixels = true,
+       .actions = ActionKind::either,
+       .metrics = {"policy_loss", "value_loss", "entropy", "weight", "gradient_norm", "sample_age"},
+       .options = agents::Impala::descriptor()},
+      members, problems, make_impala_agent);
 }
 
 } // namespace troupe::learner

@@ -29,7 +29,7 @@ struct ImpalaConfig {
 
 /// Takes the batches of sequences that replay gives (learner/agents/parts/transition_batch.hpp).
 /// Metrics: "policy_loss", "value_loss", "entropy", "weight" (mean importance weight, clipped),
-/// "gradient_norm", "parameter_lag". Throws std::runtime_error naming the tensor and its origin on
+/// "gradient_norm", "sample_age". Throws std::runtime_error naming the tensor and its origin on
 /// a NaN or infinity.
 AgentPtr make_impala_agent(const ImpalaConfig& config);
 

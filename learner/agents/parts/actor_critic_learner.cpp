@@ -46,7 +46,7 @@ Metrics ActorCriticLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
                                                          .at(updates_));
   Metrics metrics = update(used);
   metrics["gradient_norm"] = group_.optimizer().gradient_norm();
-  metrics["parameter_lag"] = parameter_lag(used, updates_);
+  metrics["sample_age"] = sample_age(used, updates_);
   ++updates_;
   return metrics;
 }

@@ -37,7 +37,7 @@ public:
   Input input_fn(const InputContext&) override {
     return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
   }
-  /// Adds the metrics "gradient_norm" and "parameter_lag" (updates since the actions were chosen).
+  /// Adds the metrics "gradient_norm" and "sample_age" (updates since the actions were chosen).
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) final;
   TensorMap parameters() override;
   TensorMap optimizer_state() override;

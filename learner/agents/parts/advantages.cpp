@@ -85,7 +85,7 @@ at::Tensor normalised(const at::Tensor& advantage, const at::Tensor& counts) {
   return (advantage - center) / (variance.sqrt() + 1e-8);
 }
 
-double parameter_lag(const TensorMap& batch, std::int64_t updates) {
+double sample_age(const TensorMap& batch, std::int64_t updates) {
   const at::Tensor counts = counting_steps(batch).to(at::kDouble);
   const at::Tensor lag = updates - batch.at(kVersionColumn).to(at::kDouble);
   return (lag * counts).sum().item<double>() / std::max(1.0, counts.sum().item<double>());

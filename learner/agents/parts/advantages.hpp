@@ -47,6 +47,6 @@ at::Tensor normalised(const at::Tensor& advantage, const at::Tensor& counts);
 
 /// The mean of updates - version over the steps that count: how old the parameters were that chose
 /// the actions.
-double parameter_lag(const TensorMap& batch, std::int64_t updates);
+double sample_age(const TensorMap& batch, std::int64_t updates);
 
 } // namespace troupe::learner

@@ -156,6 +156,8 @@ AgentKind ppo_agent() {
                                         "continuous actions or one choice",
                                 .pixels = true,
                                 .actions = ActionKind::either,
+                                .metrics = {"policy_loss", "value_loss", "entropy", "divergence",
+                                            "clipped", "gradient_norm", "sample_age"},
                                 .options = agents::Ppo::descriptor()},
                                members, problems, make_ppo_agent);
 }

@@ -30,7 +30,7 @@ struct PpoConfig {
 
 /// Takes the batches of sequences that replay gives (learner/agents/parts/transition_batch.hpp).
 /// Metrics: "policy_loss", "value_loss", "entropy", "divergence" (of the policy that acted from the
-/// new one), "clipped" (share of ratios), "gradient_norm", "parameter_lag" (updates since the
+/// new one), "clipped" (share of ratios), "gradient_norm", "sample_age" (updates since the
 /// actions were chosen). Throws std::runtime_error naming the tensor and its origin on a NaN or
 /// infinity.
 AgentPtr make_ppo_agent(const PpoConfig& config);

@@ -212,6 +212,8 @@ AgentKind sac_agent() {
   return agent_kind<SacConfig>({.name = "sac",
                                 .help = "soft actor-critic with automatic temperature (Haarnoja et "
                                         "al. 2018): continuous actions",
+                                .metrics = {"critic_loss", "policy_loss", "q_mean", "entropy",
+                                            "temperature", "gradient_norm"},
                                 .options = agents::Sac::descriptor()},
                                members, refuse_pixels<SacConfig>, make_sac_agent);
 }

@@ -21,6 +21,10 @@ namespace actors = troupe::actors;
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<std::string> columns() {
+  return MetricsFile::columns({"critic_loss", "gradient_norm"});
+}
 const UtcTime kNow = UtcTime(std::chrono::seconds(1'795'255'200));
 
 std::string cell(const std::vector<std::vector<std::string>>& records, std::size_t row,
@@ -78,7 +82,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   progress.training_seconds = 0.1;
   progress.learner = {{"critic_loss", 1.5}, {"unheard_of", 3}};
   {
-    MetricsFile file(path);
+    MetricsFile file(path, columns());
     file.progress(progress);
     file.evaluation(
         {.environment_steps = 800, .updates = 50, .training_seconds = 1, .returns = {10, 30}});
@@ -91,7 +95,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   const auto records = read_csv(read_text(path));
   REQUIRE(records.size() == 4);
   for (const auto& record : records) {
-    CHECK(record.size() == MetricsFile::columns().size());
+    CHECK(record.size() == columns().size());
   }
   CHECK(cell(records, 1, "kind") == "progress");
   CHECK(cell(records, 1, "environment_steps") == "800");
@@ -110,15 +114,15 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
 TEST_CASE("metrics.csv goes on after a kill in the middle of a row, and refuses other columns") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "metrics.csv";
-  { MetricsFile(path).progress({}); }
+  { MetricsFile(path, columns()).progress({}); }
   std::ofstream(path, std::ios::app | std::ios::binary) << "progress,12,3";
-  { MetricsFile(path).progress({}); }
+  { MetricsFile(path, columns()).progress({}); }
   const auto records = read_csv(read_text(path));
   REQUIRE(records.size() == 3);
-  CHECK(records[2].size() == MetricsFile::columns().size());
+  CHECK(records[2].size() == columns().size());
   std::ofstream(path) << "a,b\r\n";
-  CHECK_THROWS_AS(MetricsFile{path}, std::runtime_error);
-  CHECK_THROWS_WITH_AS(MetricsFile("/dev/full").progress({}),
+  CHECK_THROWS_AS(MetricsFile(path, columns()), std::runtime_error);
+  CHECK_THROWS_WITH_AS(MetricsFile("/dev/full", columns()).progress({}),
                        "/dev/full: cannot be written: No space left on device", std::runtime_error);
 }
 
@@ -157,9 +161,12 @@ TEST_CASE("A recorder passes everything on, to the files and in whole lines to t
   std::FILE* out = std::fopen(screen.c_str(), "w");
   std::atomic<bool> stop = false;
   {
-    Recorder recorder(
-        {.folder = folder.path(), .screen = out, .terminal = false, .now = [] { return kNow; }},
-        stop);
+    Recorder recorder({.folder = folder.path(),
+                       .columns = columns(),
+                       .screen = out,
+                       .terminal = false,
+                       .now = [] { return kNow; }},
+                      stop);
     const auto callbacks = recorder.callbacks();
     callbacks.progress({});
     callbacks.evaluated({.environment_steps = 100, .returns = {1, 3}});
@@ -186,7 +193,8 @@ TEST_CASE("A disk that fills up stops the run and says so once") {
   const TemporaryFolder folder;
   fs::create_symlink("/dev/full", folder.path() / "log.txt"); // a log may be lost, a run goes on
   std::atomic<bool> stop = false;
-  Recorder recorder({.folder = folder.path(), .now = [] { return kNow; }}, stop);
+  Recorder recorder({.folder = folder.path(), .columns = columns(), .now = [] { return kNow; }},
+                    stop);
   const auto callbacks = recorder.callbacks();
   callbacks.progress({});
   CHECK_FALSE(stop);

@@ -226,6 +226,18 @@ TEST_CASE("a batch that does not fit is named with its tensor, a NaN with its up
   }
 }
 
+TEST_CASE("an update tells the metrics that its agent's kind names") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    ReplicaContext context(nullptr, 1);
+    const auto replica = built(kind, *small_agent(kind), context);
+    const Metrics got = replica->step_fn(context, random_batch(spec_of(kind), kBatch, 1));
+    CHECK(got.size() == kind.metrics.size());
+    for (const std::string& name : kind.metrics)
+      CHECK(got.contains(name));
+  }
+}
+
 TEST_CASE("what an agent cannot observe is refused") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);

@@ -84,8 +84,8 @@ TEST_CASE("PPO: the age of the parameters that acted is told, choices out of ran
   Learning learning(make_ppo_agent(small_ppo()), 4);
   TensorMap batch = learning.batch(1);
   batch[kVersionColumn] = at::full({kLanes, kRollout}, -3, at::kLong);
-  CHECK(learning.replica->step_fn(learning.context, batch).at("parameter_lag") == 3);
-  CHECK(learning.replica->step_fn(learning.context, batch).at("parameter_lag") == 4);
+  CHECK(learning.replica->step_fn(learning.context, batch).at("sample_age") == 3);
+  CHECK(learning.replica->step_fn(learning.context, batch).at("sample_age") == 4);
   batch["action"].fill_(4);
   CHECK_THROWS_WITH_AS(learning.replica->step_fn(learning.context, batch),
                        doctest::Contains("from 0 to 3"), std::runtime_error);
