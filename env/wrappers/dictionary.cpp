@@ -1,6 +1,7 @@
 #include "env/wrappers/dictionary.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <stdexcept>
 
@@ -37,6 +38,8 @@ Dictionary::Dictionary(std::unique_ptr<Environment> wrapped, const std::vector<s
 
 Dictionary::Part Dictionary::make_part(const std::string& name, const PixelOptions& options,
                                        ArraySpec& array) {
+  if (const std::size_t bracket = name.find('['); bracket != std::string::npos)
+    return make_chosen(name, bracket, options, array);
   Part part;
   const auto& inner_arrays = inner_spec().observations;
   const auto own = std::find_if(inner_arrays.begin(), inner_arrays.end(),
@@ -83,6 +86,45 @@ Dictionary::Part Dictionary::make_part(const std::string& name, const PixelOptio
   return part;
 }
 
+/// "position[0,2]": numbers of an array.
+Dictionary::Part Dictionary::make_chosen(const std::string& name, std::size_t bracket,
+                                         const PixelOptions& options, ArraySpec& array) {
+  Part part = make_part(name.substr(0, bracket), options, array);
+  const std::size_t count = array.elements();
+  if (array.type != ElementType::float32 || !part.cameras.empty())
+    throw std::invalid_argument("observations: '" + name + "' chooses numbers of "
+                                + element_name(array.type)
+                                + "; only floating-point arrays have numbers to choose");
+  const char* at = name.data() + bracket;
+  const char* const end = name.data() + name.size();
+  do {
+    std::size_t number = count;
+    const auto [behind, error] = std::from_chars(at + 1, end, number);
+    if (error != std::errc() || number >= count || behind == end
+        || (*behind != ',' && (*behind != ']' || behind + 1 != end)))
+      throw std::invalid_argument("observations: '" + name + "' must end with numbers from 0 to "
+                                  + std::to_string(count - 1) + ", as in \"state[0,2]\"");
+    part.chosen.push_back(number);
+    at = behind;
+  } while (*at == ',');
+  whole_.resize(std::max(whole_.size(), count));
+  array = {name, ElementType::float32, {static_cast<std::int64_t>(part.chosen.size())}};
+  return part;
+}
+
+void Dictionary::write_arrays(const Part& part, std::byte* out) const {
+  for (const std::size_t i : part.arrays) {
+    const ArraySpec& array = inner_spec().observations[i];
+    const std::byte* in = inner_observation_.data() + inner_spec().observation_offset(i);
+    if (is_floating(array.type)) {
+      narrow_to_float32(spec_.name, array, in, out);
+      out += array.elements() * sizeof(float);
+    } else {
+      std::memcpy(out, in, array.bytes());
+    }
+  }
+}
+
 void Dictionary::write(std::span<std::byte> observation) {
   if (renderers_.empty())
     for (const Part& part : parts_)
@@ -91,14 +133,13 @@ void Dictionary::write(std::span<std::byte> observation) {
   std::size_t renderer = 0;
   for (const Part& part : parts_) {
     std::byte* out = observation.data() + part.offset;
-    for (const std::size_t i : part.arrays) {
-      const ArraySpec& array = inner_spec().observations[i];
-      const std::byte* in = inner_observation_.data() + inner_spec().observation_offset(i);
-      if (is_floating(array.type)) {
-        narrow_to_float32(spec_.name, array, in, out);
-        out += array.elements() * sizeof(float);
-      } else {
-        std::memcpy(out, in, array.bytes());
+    if (part.chosen.empty()) {
+      write_arrays(part, out);
+    } else {
+      write_arrays(part, reinterpret_cast<std::byte*>(whole_.data()));
+      for (const std::size_t number : part.chosen) {
+        std::memcpy(out, &whole_[number], sizeof(float));
+        out += sizeof(float);
       }
     }
     for (std::size_t i = 0; i < part.cameras.size(); ++i, ++renderer) {

@@ -12,6 +12,8 @@ namespace troupe::env {
 ///                      one after another), uint8 [channels, height, width]
 ///   "pixels/<camera>"  the picture of another camera
 ///   any other          the inner array of this name; float64 becomes float32, one number [1]
+///   "<name>[0,2]"      these numbers of "state" or of an inner array, float32 [n]: an agent that
+///                      does not see the others needs a memory
 /// A number that is not finite is a std::runtime_error naming its array. The constructor throws
 /// std::invalid_argument: no names, one twice, one that is none (with the nearest), pictures of an
 /// environment without physics. Agents take one array (learner::transition_spec says so): a
@@ -28,13 +30,18 @@ private:
   struct Part {
     std::vector<std::size_t> arrays;   // of the inner environment
     std::vector<PixelOptions> cameras; // of a picture
+    std::vector<std::size_t> chosen;   // numbers of the arrays; empty: all
     std::size_t offset = 0;            // in the observation
   };
+  Part make_chosen(const std::string& name, std::size_t bracket, const PixelOptions& options,
+                   ArraySpec& array);
+  void write_arrays(const Part& part, std::byte* out) const;
   Part make_part(const std::string& name, const PixelOptions& options, ArraySpec& array);
   void write(std::span<std::byte> observation);
 
   std::vector<Part> parts_;
   std::vector<std::byte> inner_observation_;
+  std::vector<float> whole_;                         // of a part, whose chosen numbers are shown
   std::vector<std::unique_ptr<Renderer>> renderers_; // made by the thread of the first reset()
 };
 

@@ -39,13 +39,26 @@ TEST_CASE("a dictionary has the arrays that were named, in that order, as float3
                                   {"state", ElementType::float32, {3}},
                                   {"count", ElementType::float32, {1}}});
   played.reset(7).step({.25, 0});
-  const auto at = [&](std::size_t i) {
-    return numbers<float>(std::span(played.observation)
-                              .subspan(spec.observation_offset(i), spec.observations[i].bytes()));
+  const auto at = [](const Played& from, std::size_t i) {
+    const EnvironmentSpec& its = from.environment->spec();
+    return numbers<float>(std::span(from.observation)
+                              .subspan(its.observation_offset(i), its.observations[i].bytes()));
   };
-  CHECK(at(0) == std::vector<float>{8, .25F});
-  CHECK(at(1) == std::vector<float>{8, 8, .25F});
-  CHECK(at(2) == std::vector<float>{8});
+  CHECK(at(played, 0) == std::vector<float>{8, .25F});
+  CHECK(at(played, 1) == std::vector<float>{8, 8, .25F});
+  CHECK(at(played, 2) == std::vector<float>{8});
+  Played chosen = make({"state[2,0]", "count", "pair[1]"});
+  chosen.reset(7).step({.25, 0});
+  CHECK(chosen.environment->spec().observations[0]
+        == ArraySpec{"state[2,0]", ElementType::float32, {2}});
+  CHECK(at(chosen, 0) == std::vector<float>{.25F, 8});
+  CHECK(at(chosen, 1) == std::vector<float>{8});
+  CHECK(at(chosen, 2) == std::vector<float>{.25F});
+  for (const char* bad : {"state[3]", "state[]", "state[1", "state[1,]", "state[1]x", "pair[-1]"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_WITH_AS(make({bad}), doctest::Contains("must end with numbers from 0 to"),
+                         std::invalid_argument);
+  }
   CHECK_THROWS_WITH_AS(make({}), doctest::Contains("at least one name"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make({"pair", "pair"}), doctest::Contains("twice"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make({"pear"}), doctest::Contains("nearest: 'pair'"), std::invalid_argument);
