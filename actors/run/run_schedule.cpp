@@ -82,10 +82,15 @@ void RunSchedule::begin_round() {
 std::int64_t RunSchedule::finish_round(const Progress& now) {
   if (on_policy())
     return extend_updates(now);
-  const std::int64_t behind = lanes() * config_.replay.n_step + config_.replay.minimum_items;
-  const auto ready = static_cast<double>(std::max<std::int64_t>(0, lane_steps_ * lanes() - behind));
-  const auto due = static_cast<std::int64_t>(ready * config_.replay.samples_per_insert
-                                             / static_cast<double>(config_.agent->batch_size()));
+  const learner::Storage storage = config_.agent->storage();
+  const bool sequences = storage.sequence_steps > 0;
+  const std::int64_t length = sequences ? storage.sequence_steps : config_.replay.n_step;
+  const std::int64_t period = sequences ? storage.sequence_period : 1;
+  const std::int64_t items = lanes() * (std::max<std::int64_t>(0, lane_steps_ - length) / period);
+  const auto ready = std::max<std::int64_t>(0, items - config_.replay.minimum_items);
+  const auto due =
+      static_cast<std::int64_t>(static_cast<double>(ready) * config_.replay.samples_per_insert
+                                / static_cast<double>(config_.agent->batch_size()));
   return updates_ = std::max(updates_, due);
 }
 

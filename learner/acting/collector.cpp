@@ -120,6 +120,7 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
   }
   frames_.resize(count * static_cast<std::size_t>(transitions_.stack));
   actions_.resize(count * static_cast<std::size_t>(transitions_.action_size));
+  states_.resize(count * static_cast<std::size_t>(policy_->state_size()));
 }
 
 Collector::~Collector() = default;
@@ -170,6 +171,8 @@ void Collector::begin_episode(std::size_t i) {
   EnvironmentSlot& slot = slots_[i];
   place_frame(i);
   replay::begin_episode(slot.writer);
+  const std::size_t size = states_.size() / slots_.size();
+  std::ranges::fill(std::span(states_).subspan(i * size, size), 0.0F);
   places_[i] = slot.writer.next(replay::kFrame).data();
   slot.running = true;
 }
@@ -227,7 +230,7 @@ void Collector::choose_actions() {
       }
     }
     try {
-      policy_->explore({frames_, transitions_.frame.bytes(), lanes()},
+      policy_->explore({frames_, transitions_.frame.bytes(), lanes(), states_},
                        {.steps = steps_of_run() - config_.random_steps,
                         .first_lane = config_.first_lane,
                         .total_lanes = config_.total_lanes,
@@ -305,6 +308,8 @@ void Collector::save_state(std::vector<std::byte>& out) const {
     put(out, static_cast<std::uint64_t>(part.size()));
     out.insert(out.end(), part.begin(), part.end());
   }
+  const auto states = std::as_bytes(std::span(states_));
+  out.insert(out.end(), states.begin(), states.end());
   std::vector<std::byte> pool;
   pool_->save_state(pool);
   put(out, static_cast<std::uint64_t>(pool.size()));
@@ -330,6 +335,8 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
     slot.writer.load_state(take_block(in));
     places_[i] = slot.writer.next(replay::kFrame).data();
   }
+  for (float& number : states_)
+    number = take_value<float>(in);
   pool_->load_state(take_block(in));
   return in;
 }

@@ -95,6 +95,7 @@ private:
   std::vector<std::byte*> places_;             // [lanes] of the next frames
   std::vector<const std::byte*> frames_;       // [lanes, stack]
   std::vector<std::byte*> extras_;             // [extras, lanes]
+  std::vector<float> states_;                  // [lanes, state size] of a recurrent policy
   std::vector<std::int32_t> beginning_;        // lanes without an episode
   std::vector<float> actions_;                 // [lanes, action size]
   std::vector<float> played_;                  // the same, within [-1, 1]

@@ -9,10 +9,11 @@ double play_episode(env::Environment& environment, Policy& policy, std::uint64_t
   std::vector<std::byte> observation(environment.spec().observation_bytes());
   std::vector<float> chosen(environment.spec().action.size());
   std::vector<double> action(chosen.size());
+  std::vector<float> state(static_cast<std::size_t>(policy.state_size()));
   double total = 0;
   env::TimeStep step = environment.reset(seed, observation);
   while (step.step_type != env::StepType::last && (!after_step || after_step())) {
-    policy.act(observation, 1, chosen);
+    policy.act(observation, 1, chosen, state);
     std::copy(chosen.begin(), chosen.end(), action.begin());
     step = environment.step(action, observation);
     total += step.reward;

@@ -14,6 +14,9 @@ struct Observations {
   std::span<const std::byte* const> frames;
   std::size_t frame_bytes = 0;
   std::int64_t batch = 0;
+  /// Of a recurrent policy: [batch, state_size()] of what it remembers of each episode, zeros at
+  /// its beginning. Acting replaces it.
+  std::span<float> state = {};
 };
 
 /// A source of random numbers whose state is one generator.
@@ -41,6 +44,8 @@ public:
   virtual ~Policy() = default;
 
   virtual std::int64_t parameter_count() const = 0;
+  /// Numbers that it remembers of an episode; 0: it acts on the observation alone.
+  virtual std::int64_t state_size() const { return 0; }
   /// Copies `parameters`. Throws std::invalid_argument on a wrong count or a value that is not
   /// finite.
   virtual void load(std::span<const float> parameters) = 0;
@@ -54,12 +59,13 @@ public:
                        std::span<float> actions);
 
   /// The same as act() for `batch` contiguous observations. Allocates.
-  void act(std::span<const std::byte> observations, std::int64_t batch, std::span<float> actions) {
+  void act(std::span<const std::byte> observations, std::int64_t batch, std::span<float> actions,
+           std::span<float> state = {}) {
     std::vector<const std::byte*> whole(batch > 0 ? static_cast<std::size_t>(batch) : 1);
     const std::size_t bytes = observations.size() / whole.size();
     for (std::size_t i = 0; i < whole.size(); ++i)
       whole[i] = observations.data() + i * bytes;
-    act({whole, bytes, batch}, actions);
+    act({whole, bytes, batch, state}, actions);
   }
 };
 

@@ -84,6 +84,7 @@ struct AgentKind {
   bool states = true;
   bool pixels = false;
   ActionKind actions = ActionKind::continuous;
+  bool recurrent = false;                // it has a memory, or a key gives it one
   std::vector<std::string> metrics = {}; // of its replica's updates, in the order of the columns
   const google::protobuf::Descriptor* options = nullptr; // of its block
   std::map<std::string, std::string> defaults = {};      // of its keys, as in a file

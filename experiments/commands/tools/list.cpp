@@ -53,10 +53,12 @@ void list_agents(bool json) {
       all.push_back({{"name", kind.name},
                      {"help", kind.help},
                      {"observations", observations},
-                     {"actions", learner::action_text(kind.actions)}});
+                     {"actions", learner::action_text(kind.actions)},
+                     {"recurrent", kind.recurrent}});
     } else {
-      std::printf("%-8s %s; from %s\n", kind.name.c_str(), kind.help.c_str(),
-                  joined(observations, " or ").c_str());
+      std::printf("%-8s %s; from %s%s\n", kind.name.c_str(), kind.help.c_str(),
+                  joined(observations, " or ").c_str(),
+                  kind.recurrent ? ", also partly hidden ones" : "");
     }
   }
   if (json) {

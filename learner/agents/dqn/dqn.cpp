@@ -1,15 +1,11 @@
 #include "learner/agents/dqn/dqn.hpp"
 
-#include <cmath>
-
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
 #include "learner/agents/dqn/dqn.pb.h"
 #include "learner/agents/parts/choices.hpp"
-#include "learner/agents/parts/layers.hpp"
+#include "learner/agents/parts/group_replica.hpp"
 #include "learner/agents/parts/observation_tensor.hpp"
-#include "learner/agents/parts/parameter_group.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/nn/categorical.hpp"
 
@@ -36,8 +32,8 @@ public:
   const Support& support() const { return support_; }
   bool is_distribution() const { return support_.atoms > 1; }
 
-  at::Tensor initial(at::Generator& generator, const at::TensorOptions& options) const {
-    const at::Tensor flat = at::zeros({layout_.count()}, options);
+  at::Tensor initial(at::Generator& generator) const {
+    const at::Tensor flat = at::zeros({layout_.count()}, at::kFloat);
     torso_.initialise(layout_, flat, generator);
     advantage_.initialise(layout_, flat, generator);
     if (dueling_)
@@ -93,10 +89,7 @@ public:
                std::span<float> actions) override {
     Random noise(config_.noisy ? exploration.random[0]->generator() : 0);
     choose(observations, config_.noisy ? &noise : nullptr, actions);
-    for (std::size_t i = 0; i < actions.size(); ++i)
-      if (exploration.random[i]->uniform() < epsilon(exploration, i))
-        actions[i] = static_cast<float>(
-            std::floor(exploration.random[i]->uniform() * static_cast<double>(network_.choices())));
+    config_.epsilon.apply(exploration, network_.choices(), actions);
   }
 
 private:
@@ -108,15 +101,6 @@ private:
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
   }
 
-  double epsilon(const Exploration& exploration, std::size_t row) const {
-    const double now = config_.epsilon.at(exploration.steps);
-    const auto others = static_cast<double>(exploration.total_lanes - 1);
-    if (config_.epsilon_ladder == 0 || others < 1)
-      return now;
-    const double lane = static_cast<double>(exploration.first_lane) + static_cast<double>(row);
-    return std::pow(now, 1 + config_.epsilon_ladder * lane / others);
-  }
-
   DqnConfig config_;
   replay::TransitionSpec transitions_;
   QNetwork network_;
@@ -124,84 +108,71 @@ private:
   Leaves leaves_;
 };
 
-class Dqn : public Replica {
+class Dqn : public GroupReplica {
 public:
   Dqn(const DqnConfig& config, const replay::TransitionSpec& transitions)
-      : config_(config), transitions_(transitions), network_(config, transitions) {
-    group_.declare(network_.layout());
-  }
+      : Dqn(config, transitions, QNetwork(config, transitions)) {}
 
-  void build(ReplicaContext& context) override;
-  Input input_fn(const InputContext&) override {
-    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  void build(ReplicaContext& context) override {
+    GroupReplica::build(context);
+    targets_ = leaves_of(network_.layout(), group().target());
   }
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  TensorMap parameters() override;
-  TensorMap optimizer_state() override;
-  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor priorities() override { return priorities_; }
-  at::Tensor policy_parameters() override {
-    return group_.flat().detach().to(at::kCPU, at::kFloat, false, true);
-  }
 
 private:
+  Dqn(const DqnConfig& config, const replay::TransitionSpec& transitions, QNetwork network)
+      : GroupReplica({.learning_rate = config.learning_rate,
+                      .gradient_norm = config.gradient_norm,
+                      .precision = config.precision,
+                      .target = true},
+                     network.layout()),
+        config_(config),
+        transitions_(transitions),
+        network_(std::move(network)) {}
+  at::Tensor initial(at::Generator& generator) const override {
+    return network_.initial(generator);
+  }
   at::Tensor target_of_choice(const at::Tensor& next);
   double backward(const TensorMap& batch);
 
   DqnConfig config_;
   replay::TransitionSpec transitions_;
   QNetwork network_;
-  ParameterGroup group_;
-  at::TensorOptions options_;
-  Leaves leaves_, targets_;
-  Random random_{0};
+  Leaves targets_;
   at::Tensor priorities_;
   Workspace workspace_;
-  std::int64_t updates_ = 0; // that the parameters took
   double q_mean_ = 0;
 };
-
-void Dqn::build(ReplicaContext& context) {
-  at::NoGradGuard no_gradient;
-  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
-                 .device(context.device());
-  at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  group_.build(context, network_.initial(generator, options_.device(at::kCPU)).to(options_),
-               config_.learning_rate, config_.gradient_norm);
-  leaves_ = leaves_of(network_.layout(), group_.flat(), group_.gradient());
-  targets_ = leaves_of(network_.layout(), group_.target());
-  random_ = Random(context.seed());
-  updates_ = 0;
-}
 
 /// Of the best next choice: [batch, atoms].
 at::Tensor Dqn::target_of_choice(const at::Tensor& next) {
   at::NoGradGuard no_gradient;
-  Random* noise = config_.noisy ? &random_ : nullptr;
+  Random* noise = config_.noisy ? &random() : nullptr;
   const at::Tensor outputs = network_.forward(targets_, next, noise);
   const at::Tensor best =
-      network_.values(config_.double_q ? network_.forward(leaves_, next, noise) : outputs)
+      network_.values(config_.double_q ? network_.forward(leaves(), next, noise) : outputs)
           .argmax(1, true);
   return outputs.gather(1, best.unsqueeze(2).expand({-1, 1, outputs.size(2)})).squeeze(1);
 }
 
 /// The loss; its gradient is in the group.
 double Dqn::backward(const TensorMap& batch) {
-  const auto of = [&](const char* name) { return batch.at(name).to(options_); };
+  const auto of = [&](const char* name) { return batch.at(name).to(options()); };
   const bool picture = batch.at("observation").scalar_type() == at::kByte;
   const auto seen = [&](const char* name) {
-    return picture ? batch.at(name).to(options_.device()) : of(name);
+    return picture ? batch.at(name).to(options().device()) : of(name);
   };
   const at::Tensor weight = batch.contains("weight") ? of("weight") : at::Tensor();
   const at::Tensor target = target_of_choice(seen("next_observation"));
   const at::Tensor outputs =
-      network_.forward(leaves_, seen("observation"), config_.noisy ? &random_ : nullptr);
+      network_.forward(leaves(), seen("observation"), config_.noisy ? &random() : nullptr);
   const at::Tensor taken = batch.at("action")
-                               .to(options_.device(), at::kLong)
+                               .to(options().device(), at::kLong)
                                .unsqueeze(2)
                                .expand({-1, 1, outputs.size(2)});
   const at::Tensor chosen = outputs.gather(1, taken).squeeze(1);
-  group_.gradient().zero_();
+  group().gradient().zero_();
   if (!network_.is_distribution()) {
     const at::Tensor wanted = (of("reward") + of("discount") * target.squeeze(1)).detach();
     const at::Tensor value = chosen.squeeze(1);
@@ -213,7 +184,7 @@ double Dqn::backward(const TensorMap& batch) {
     return loss.item<double>();
   }
   at::Tensor gradient = at::empty_like(chosen);
-  RowLosses rows{.weight = weight, .losses = at::empty({chosen.size(0)}, options_)};
+  RowLosses rows{.weight = weight, .losses = at::empty({chosen.size(0)}, options())};
   const double loss = categorical_loss(network_.support(), target, of("reward"), of("discount"), 1,
                                        chosen.detach(), gradient, workspace_, rows);
   chosen.backward(gradient);
@@ -223,68 +194,41 @@ double Dqn::backward(const TensorMap& batch) {
 }
 
 Metrics Dqn::step_fn(ReplicaContext&, const TensorMap& batch) {
-  const TensorMap used = checked_transitions(batch, transitions_, updates_ + 1);
-  check_choices(used.at("action"), network_.choices(), updates_ + 1);
+  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  check_choices(used.at("action"), network_.choices(), updates() + 1);
   double loss = 0;
   {
     at::AutoGradMode with_gradient(true);
     loss = backward(used);
   }
   at::NoGradGuard no_gradient;
-  group_.step("critic_loss", loss, updates_ + 1);
-  const std::int64_t before = updates_ / config_.target_period;
-  updates_ += group_.optimizer().updates_applied();
-  if (updates_ / config_.target_period > before)
-    group_.average_target(1, 1);
+  group().step("critic_loss", loss, updates() + 1);
+  const std::int64_t before = updates() / config_.target_period;
+  count_updates(group().optimizer().updates_applied());
+  if (updates() / config_.target_period > before)
+    group().average_target(1, 1);
   priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
   return {{"critic_loss", loss},
           {"q_mean", q_mean_},
-          {"gradient_norm", group_.optimizer().gradient_norm()}};
-}
-
-TensorMap Dqn::parameters() {
-  TensorMap out;
-  group_.show_parameters(out);
-  return out;
-}
-
-TensorMap Dqn::optimizer_state() {
-  TensorMap out;
-  group_.show_moments(out);
-  out["counters.updates"] = counter(updates_);
-  out["counters.adam_steps"] = counter(group_.adam().steps());
-  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
-  return out;
-}
-
-void Dqn::load(const TensorMap& parameters_in, const TensorMap& state_in) {
-  at::NoGradGuard no_gradient;
-  const TensorMap state = optimizer_state();
-  replace_by_name(parameters_in, parameters(), state_in, state);
-  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
-  updates_ = number("counters.updates");
-  group_.adam().set_steps(number("counters.adam_steps"));
-  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+          {"gradient_norm", group().optimizer().gradient_norm()}};
 }
 
 Members members(DqnConfig& config) {
-  return {{"layers", &config.layers},
-          {"encoder", &config.encoder},
-          {"double_q", &config.double_q},
-          {"dueling", &config.dueling},
-          {"noisy", &config.noisy},
-          {"atoms", &config.atoms},
-          {"value_minimum", &config.value_minimum},
-          {"value_maximum", &config.value_maximum},
-          {"learning_rate", &config.learning_rate},
-          {"target_period", &config.target_period},
-          {"gradient_norm", &config.gradient_norm},
-          {"epsilon_start", &config.epsilon.start},
-          {"epsilon_end", &config.epsilon.end},
-          {"epsilon_steps", &config.epsilon.steps},
-          {"epsilon_ladder", &config.epsilon_ladder},
-          {"precision", &config.precision},
-          {"batch_size", &config.batch_size}};
+  Members made{{"layers", &config.layers},
+               {"encoder", &config.encoder},
+               {"double_q", &config.double_q},
+               {"dueling", &config.dueling},
+               {"noisy", &config.noisy},
+               {"atoms", &config.atoms},
+               {"value_minimum", &config.value_minimum},
+               {"value_maximum", &config.value_maximum},
+               {"learning_rate", &config.learning_rate},
+               {"target_period", &config.target_period},
+               {"gradient_norm", &config.gradient_norm},
+               {"precision", &config.precision},
+               {"batch_size", &config.batch_size}};
+  config.epsilon.add_members(made);
+  return made;
 }
 
 std::vector<OptionProblem> problems(const DqnConfig& config, const AgentSetting& setting) {

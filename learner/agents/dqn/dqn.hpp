@@ -23,8 +23,7 @@ struct DqnConfig {
   double learning_rate = 3e-4;
   int target_period = 500;
   double gradient_norm = 10;
-  Schedule epsilon{.start = 1, .end = 0.05, .steps = 10'000};
-  double epsilon_ladder = 0;
+  EpsilonConfig epsilon{};
   std::string precision = "float32"; // "float64": for tests
   std::int64_t batch_size = 64;      // global, over all replicas
 };

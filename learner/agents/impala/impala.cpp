@@ -9,7 +9,7 @@ namespace troupe::learner {
 namespace {
 
 ActorCritic network_of(const ImpalaConfig& config, const replay::TransitionSpec& transitions) {
-  return ActorCritic("impala", transitions, config.encoder, config.layers);
+  return ActorCritic("impala", transitions, config.encoder, config.layers, config.lstm);
 }
 
 class ImpalaPolicy : public ActorCriticPolicy {
@@ -21,8 +21,7 @@ public:
 class Impala : public ActorCriticLearner {
 public:
   Impala(const ImpalaConfig& config, const replay::TransitionSpec& transitions)
-      : ActorCriticLearner({.agent = "impala",
-                            .rate = config.rate,
+      : ActorCriticLearner({.rate = config.rate,
                             .gradient_norm = config.gradient_norm,
                             .precision = config.precision},
                            network_of(config, transitions), transitions),
@@ -38,7 +37,7 @@ Metrics Impala::update(const TensorMap& batch) {
   const at::Tensor counts = flat(counting_steps(batch));
   const at::Tensor& first = batch.at("first"); // [batch, steps + 1]
   const std::int64_t steps = first.size(1) - 1;
-  const ActorCritic::Output out = network().forward(leaves(), observations(batch));
+  const ActorCritic::Output out = network().forward(leaves(), observations(batch), memory(batch));
   const auto without_last = [&](const at::Tensor& x) {
     return x.unflatten(0, first.sizes()).narrow(1, 0, steps).flatten(0, 1);
   };
@@ -70,6 +69,7 @@ Metrics Impala::update(const TensorMap& batch) {
 Members members(ImpalaConfig& config) {
   Members made{{"layers", &config.layers},
                {"encoder", &config.encoder},
+               {"lstm", &config.lstm},
                {"rollout", &config.rollout},
                {"batch_size", &config.batch_size},
                {"most_weight", &config.most_weight},
@@ -94,7 +94,7 @@ std::vector<OptionProblem> problems(const ImpalaConfig& config, const AgentSetti
 Storage storage_of(const ImpalaConfig& config) {
   return {.sequence_steps = config.rollout,
           .sequence_period = config.rollout,
-          .extras = {{kLogProbability, env::ElementType::float32, {}}},
+          .extras = rollout_extras(config.lstm),
           .on_policy = true};
 }
 
@@ -109,6 +109,7 @@ AgentKind impala_agent() {
                "2018): continuous actions or one choice",
        .pixels = true,
        .actions = ActionKind::either,
+       .recurrent = true,
        .metrics = {"policy_loss", "value_loss", "entropy", "weight", "gradient_norm", "sample_age"},
        .options = agents::Impala::descriptor()},
       members, problems, make_impala_agent);

@@ -14,6 +14,7 @@ namespace troupe::learner {
 struct ImpalaConfig {
   std::vector<std::int64_t> layers = {64, 64};
   std::string encoder = "minatar";
+  std::int64_t lstm = 0;        // cells of a memory; 0: none
   std::int64_t rollout = 20;    // steps of an item
   std::int64_t batch_size = 32; // items of an update, over all replicas
   RateConfig rate{.learning_rate = 6e-4};

@@ -27,17 +27,21 @@ TorsoOptions options(const std::string& encoder, const std::vector<std::int64_t>
 } // namespace
 
 ActorCritic::ActorCritic(const std::string& agent, const replay::TransitionSpec& transitions,
-                         const std::string& encoder, const std::vector<std::int64_t>& layers)
+                         const std::string& encoder, const std::vector<std::int64_t>& layers,
+                         std::int64_t lstm)
     : choice_(!transitions.action_choices.empty()),
       outputs_(choice_ ? one_choice(transitions, agent) : transitions.action_size),
       torso_(layout_, agent, transitions.observation(),
              options(encoder, layers, "torso", transitions.frame.type == env::ElementType::uint8)) {
   const bool picture = transitions.frame.type == env::ElementType::uint8;
-  if (!picture)
+  if (!picture && lstm == 0)
     value_torso_.emplace(layout_, agent, transitions.observation(),
                          options(encoder, layers, "value_torso", false));
-  head_ = Linear(layout_, "policy", torso_.features(), outputs_);
-  value_ = Linear(layout_, "value", torso_.features(), 1);
+  if (lstm > 0)
+    lstm_ = Lstm(layout_, "lstm", torso_.features(), lstm);
+  const std::int64_t features = lstm > 0 ? lstm : torso_.features();
+  head_ = Linear(layout_, "policy", features, outputs_);
+  value_ = Linear(layout_, "value", features, 1);
   if (!choice_)
     deviation_ = layout_.add("log_deviation", {outputs_});
 }
@@ -48,20 +52,32 @@ at::Tensor ActorCritic::initial(at::Generator& generator) const {
   torso_.initialise_orthogonal(layout_, flat, generator);
   if (value_torso_)
     value_torso_->initialise_orthogonal(layout_, flat, generator);
+  if (is_recurrent())
+    lstm_.initialise(layout_, flat, generator);
   head_.initialise_orthogonal(layout_, flat, generator, kHeadGain);
   value_.initialise_orthogonal(layout_, flat, generator, 1);
   return flat;
 }
 
-ActorCritic::Output ActorCritic::forward(const Leaves& leaves,
-                                         const at::Tensor& observation) const {
-  const at::Tensor x = torso_.forward(leaves, observation);
+ActorCritic::Output ActorCritic::forward(const Leaves& leaves, const at::Tensor& observation,
+                                         const Memory& memory) const {
+  at::Tensor x = torso_.forward(leaves, observation);
+  if (is_recurrent())
+    x = lstm_.forward(leaves, x.unflatten(0, memory.first.sizes()), memory.state, memory.first)
+            .hidden.flatten(0, 1);
   const at::Tensor y = value_torso_ ? value_torso_->forward(leaves, observation) : x;
   return {head_.forward(leaves, x), value_.forward(leaves, y).squeeze(1)};
 }
 
-at::Tensor ActorCritic::head(const Leaves& leaves, const at::Tensor& observation) const {
-  return head_.forward(leaves, torso_.forward(leaves, observation));
+at::Tensor ActorCritic::head(const Leaves& leaves, const at::Tensor& observation,
+                             at::Tensor& state) const {
+  at::Tensor x = torso_.forward(leaves, observation);
+  if (is_recurrent()) {
+    const Lstm::Output made = lstm_.forward(leaves, x.unsqueeze(1), state);
+    x = made.hidden.squeeze(1);
+    state.copy_(made.state);
+  }
+  return head_.forward(leaves, x);
 }
 
 at::Tensor ActorCritic::log_probability(const Leaves& leaves, const at::Tensor& head,
@@ -77,6 +93,13 @@ at::Tensor ActorCritic::entropy(const Leaves& leaves, const at::Tensor& head) co
     return (leaves[deviation_] + 0.5 + kLogRootTau).sum().expand({head.size(0)});
   const at::Tensor logarithms = at::log_softmax(head, 1);
   return -(logarithms.exp() * logarithms).sum(1);
+}
+
+std::vector<env::ArraySpec> rollout_extras(std::int64_t lstm) {
+  std::vector<env::ArraySpec> extras{{kLogProbability, env::ElementType::float32, {}}};
+  if (lstm > 0)
+    extras.push_back({kMemory, env::ElementType::float32, {2 * lstm}});
+  return extras;
 }
 
 ActorCriticPolicy::ActorCriticPolicy(std::string agent, ActorCritic network,
@@ -95,8 +118,9 @@ void ActorCriticPolicy::load(std::span<const float> parameters) {
 at::Tensor ActorCriticPolicy::head_of(const Observations& observations,
                                       std::span<const float> actions) {
   at::NoGradGuard no_gradient;
+  at::Tensor state = acting_state(observations, state_size());
   const at::Tensor out =
-      network_.head(leaves_, observation_tensor(observations, transitions_, actions));
+      network_.head(leaves_, observation_tensor(observations, transitions_, actions), state);
   if (!all_finite(out))
     for (std::int64_t row = 0; row < out.size(0); ++row)
       if (!all_finite(out[row]))
@@ -114,6 +138,7 @@ void ActorCriticPolicy::act(const Observations& observations, std::span<float> a
 
 void ActorCriticPolicy::explore(const Observations& observations, const Exploration& exploration,
                                 std::span<float> actions) {
+  store_state(observations, exploration, 1);
   const at::Tensor head = head_of(observations, actions).contiguous();
   const auto batch = static_cast<std::size_t>(observations.batch);
   const auto outputs = static_cast<std::size_t>(network_.outputs());

@@ -6,7 +6,7 @@
 
 #include "learner/acting/policy.hpp"
 #include "learner/agents/agent.hpp"
-#include "learner/agents/parts/layers.hpp"
+#include "learner/agents/parts/lstm.hpp"
 
 namespace troupe::learner {
 
@@ -15,27 +15,39 @@ namespace troupe::learner {
 inline constexpr const char* kLogProbability = "log_probability";
 
 /// A stochastic policy and a value: of one choice with a probability each, or of continuous actions
-/// with a mean and a deviation that does not depend on the state. From pixels both share the torso;
-/// from states each has its own.
+/// with a mean and a deviation that does not depend on the state. From pixels, and with a memory,
+/// both share the torso; from states alone each has its own.
 class ActorCritic {
 public:
-  /// Throws std::invalid_argument naming `agent` on observations and actions of another kind.
+  /// lstm: cells of the memory behind the torso; 0: none. Throws std::invalid_argument naming
+  /// `agent` on observations and actions of another kind.
   ActorCritic(const std::string& agent, const replay::TransitionSpec& transitions,
-              const std::string& encoder, const std::vector<std::int64_t>& layers);
+              const std::string& encoder, const std::vector<std::int64_t>& layers,
+              std::int64_t lstm);
 
   const ParameterLayout& layout() const { return layout_; }
   bool is_choice() const { return choice_; }
   std::int64_t outputs() const { return outputs_; } // choices, or numbers of an action
+  bool is_recurrent() const { return state_size() > 0; }
+  std::int64_t state_size() const { return lstm_.state_size(); }
 
   /// Orthogonal layers, a policy that is nearly uniform or has mean 0; float32 on the CPU.
   at::Tensor initial(at::Generator& generator) const;
 
-  struct Output {
-    at::Tensor head;  // [batch, outputs]: logits or means
-    at::Tensor value; // [batch]
+  /// Of a recurrent network: what it remembers before sequences [batch, steps] of observations.
+  struct Memory {
+    at::Tensor state; // [batch, state size]
+    at::Tensor first; // [batch, steps], as Lstm::forward() takes it
   };
-  Output forward(const Leaves& leaves, const at::Tensor& observation) const;
-  at::Tensor head(const Leaves& leaves, const at::Tensor& observation) const;
+  struct Output {
+    at::Tensor head;  // [rows, outputs]: logits or means
+    at::Tensor value; // [rows]
+  };
+  /// observation: [rows, …]; with a memory the rows are sequences, one behind the other.
+  Output forward(const Leaves& leaves, const at::Tensor& observation, const Memory& memory) const;
+  /// The head alone, of one step each; a recurrent network's `state` [rows, state size] is
+  /// replaced.
+  at::Tensor head(const Leaves& leaves, const at::Tensor& observation, at::Tensor& state) const;
 
   /// [batch] of actions [batch, action size].
   at::Tensor log_probability(const Leaves& leaves, const at::Tensor& head,
@@ -50,18 +62,24 @@ private:
   std::int64_t outputs_;
   Torso torso_;
   std::optional<Torso> value_torso_;
+  Lstm lstm_;
   Linear head_;
   Linear value_;
   std::size_t deviation_ = 0;
 };
 
-/// Samples actions and writes the extra kLogProbability; the mode where it does not explore.
+/// What rollouts for such an agent hold: what its policy writes.
+std::vector<env::ArraySpec> rollout_extras(std::int64_t lstm);
+
+/// Samples actions and writes the extra kLogProbability and, if it is recurrent, kMemory; the mode
+/// where it does not explore.
 class ActorCriticPolicy : public Policy {
 public:
   ActorCriticPolicy(std::string agent, ActorCritic network,
                     const replay::TransitionSpec& transitions);
 
   std::int64_t parameter_count() const override { return network_.layout().count(); }
+  std::int64_t state_size() const override { return network_.state_size(); }
   void load(std::span<const float> parameters) override;
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override;

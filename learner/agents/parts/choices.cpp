@@ -25,11 +25,13 @@ void require_continuous(const replay::TransitionSpec& transitions, const std::st
           + " takes continuous actions: choose an agent for choices (`troupe list agents`)");
 }
 
-void check_choices(const at::Tensor& actions, std::int64_t n, std::int64_t update) {
-  const float* first = actions.const_data_ptr<float>();
-  for (std::int64_t i = 0; i < actions.numel(); ++i)
+void check_choices(const at::Tensor& choices, std::int64_t n, std::int64_t update,
+                   const char* name) {
+  const at::Tensor dense = choices.contiguous();
+  const float* first = dense.const_data_ptr<float>();
+  for (std::int64_t i = 0; i < dense.numel(); ++i)
     if (!(first[i] >= 0 && first[i] < static_cast<float>(n) && first[i] == std::floor(first[i])))
-      throw std::runtime_error("row " + std::to_string(i) + " of batch tensor 'action' is "
+      throw std::runtime_error("row " + std::to_string(i) + " of batch tensor '" + name + "' is "
                                + std::to_string(first[i]) + " at update " + std::to_string(update)
                                + "; it must be a whole number from 0 to " + std::to_string(n - 1));
 }

@@ -1,6 +1,7 @@
 #include "learner/agents/parts/exploration.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe::learner {
 
@@ -20,6 +21,29 @@ std::vector<OptionProblem> NoiseConfig::problems(const std::string& agent) const
     return {};
   return {{"noise_end", "is " + number_text(end) + "; it must be at most " + agent
                             + ".noise_start, " + number_text(start) + ": noise falls"}};
+}
+
+void EpsilonConfig::add_members(Members& members) {
+  members.insert(members.end(), {{"epsilon_start", &probability.start},
+                                 {"epsilon_end", &probability.end},
+                                 {"epsilon_steps", &probability.steps},
+                                 {"epsilon_ladder", &ladder}});
+}
+
+double EpsilonConfig::at(const Exploration& exploration, std::size_t row) const {
+  const double now = probability.at(exploration.steps);
+  const auto others = static_cast<double>(exploration.total_lanes - 1);
+  if (ladder == 0 || others < 1)
+    return now;
+  const double lane = static_cast<double>(exploration.first_lane) + static_cast<double>(row);
+  return std::pow(now, 1 + ladder * lane / others);
+}
+
+void EpsilonConfig::apply(const Exploration& exploration, std::int64_t choices,
+                          std::span<float> actions) const {
+  for (std::size_t i = 0; i < actions.size(); ++i)
+    if (ActingRandom& random = *exploration.random[i]; random.uniform() < at(exploration, i))
+      actions[i] = static_cast<float>(std::floor(random.uniform() * static_cast<double>(choices)));
 }
 
 void add_noise(const Schedule& deviation, const Exploration& exploration,

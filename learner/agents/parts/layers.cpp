@@ -27,15 +27,6 @@ std::vector<ConvolutionSize> sizes_of(const std::string& encoder) {
   throw std::invalid_argument("encoder '" + encoder + "' is none; it must be minatar or nature");
 }
 
-void make_orthogonal(const at::Tensor& stored, at::Generator& generator, double gain) {
-  const at::Tensor weight = stored.flatten(1);
-  const std::int64_t most = std::max(weight.size(0), weight.size(1));
-  const std::int64_t least = std::min(weight.size(0), weight.size(1));
-  const auto [q, r] = at::linalg_qr(at::empty({most, least}, at::kDouble).normal_(0, 1, generator));
-  const at::Tensor columns = q * r.diagonal().sign(); // one of all with the same probability
-  stored.copy_(gain * (weight.size(0) == most ? columns : columns.t()).reshape(stored.sizes()));
-}
-
 /// Of factorised noise: sign(x) sqrt(|x|).
 at::Tensor factor(Random& random, std::int64_t size, const at::TensorOptions& options) {
   const at::Tensor drawn = normal(random, {size}).to(options);
@@ -80,7 +71,7 @@ void Linear::initialise(const ParameterLayout& layout, const at::Tensor& flat,
 
 void Linear::initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
                                    at::Generator& generator, double gain) const {
-  make_orthogonal(layout.stored_view(flat, first_), generator, gain);
+  orthogonal(layout.stored_view(flat, first_), gain, generator);
   layout.stored_view(flat, first_ + 1).zero_();
 }
 
@@ -152,7 +143,7 @@ void Torso::initialise_orthogonal(const ParameterLayout& layout, const at::Tenso
                                   at::Generator& generator) const {
   const double gain = std::sqrt(2); // of half of the inputs, which ReLU leaves
   for (const Convolution& convolution : convolutions_) {
-    make_orthogonal(layout.stored_view(flat, convolution.first), generator, gain);
+    orthogonal(layout.stored_view(flat, convolution.first).flatten(1), gain, generator);
     layout.stored_view(flat, convolution.first + 1).zero_();
   }
   for (const Linear& layer : layers_)

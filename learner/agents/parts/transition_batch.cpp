@@ -75,6 +75,8 @@ TensorMap checked_sequences(const TensorMap& batch, const replay::TransitionSpec
   use({"discount", env::ElementType::float32, {}}, steps);
   for (const env::ArraySpec& extra : transitions.extras)
     use(extra, steps);
+  if (batch.contains("weight"))
+    used["weight"] = checked(batch, "weight", {}, at::kFloat, update);
   return used;
 }
 

@@ -15,7 +15,8 @@ TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSp
                               std::int64_t update);
 
 /// The same of a batch of sequences: "observation" [batch, steps + 1] + its shape, "first" [batch,
-/// steps + 1] uint8, "action", "reward" and "discount" [batch, steps, …], and the extras.
+/// steps + 1] uint8, "action", "reward" and "discount" [batch, steps, …], the extras,
+/// and "weight" as above.
 TensorMap checked_sequences(const TensorMap& batch, const replay::TransitionSpec& transitions,
                             std::int64_t update);
 

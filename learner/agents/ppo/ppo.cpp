@@ -11,7 +11,7 @@ namespace troupe::learner {
 namespace {
 
 ActorCritic network_of(const PpoConfig& config, const replay::TransitionSpec& transitions) {
-  return ActorCritic("ppo", transitions, config.encoder, config.layers);
+  return ActorCritic("ppo", transitions, config.encoder, config.layers, config.lstm);
 }
 
 class PpoPolicy : public ActorCriticPolicy {
@@ -23,45 +23,61 @@ public:
 class Ppo : public ActorCriticLearner {
 public:
   Ppo(const PpoConfig& config, const replay::TransitionSpec& transitions)
-      : ActorCriticLearner({.agent = "ppo",
-                            .rate = config.rate,
+      : ActorCriticLearner({.rate = config.rate,
                             .gradient_norm = config.gradient_norm,
                             .precision = config.precision},
                            network_of(config, transitions), transitions),
         config_(config) {}
 
 private:
-  /// Steps of a batch, one after the other: [batch * steps, …].
-  struct Steps {
+  /// What minibatches are drawn from: steps [batch * steps, 1, …], or of a recurrent network
+  /// sequences [batch, steps, …].
+  struct Rows {
     at::Tensor observation, action, log_probability, advantage, wanted_value, counts;
+    ActorCritic::Memory memory = {};
 
-    Steps at(const at::Tensor& rows) const {
-      return {observation.index_select(0, rows),     action.index_select(0, rows),
-              log_probability.index_select(0, rows), advantage.index_select(0, rows),
-              wanted_value.index_select(0, rows),    counts.index_select(0, rows)};
+    /// One step after the other.
+    Rows at(const at::Tensor& rows) const {
+      const auto chosen = [&](const at::Tensor& x) {
+        return x.index_select(0, rows).flatten(0, 1);
+      };
+      Rows made{chosen(observation), chosen(action),       chosen(log_probability),
+                chosen(advantage),   chosen(wanted_value), chosen(counts)};
+      if (memory.state.defined())
+        made.memory = {memory.state.index_select(0, rows),
+                       memory.first.index_select(0, rows.to(at::kCPU))};
+      return made;
     }
   };
   Metrics update(const TensorMap& batch) override;
-  Steps steps_of(const TensorMap& batch) const;
+  Rows rows_of(const TensorMap& batch) const;
   at::Tensor shuffled(std::int64_t count);
-  at::Tensor loss_of(const Steps& steps, Metrics& sums) const;
+  at::Tensor loss_of(const Rows& steps, Metrics& sums) const;
 
   PpoConfig config_;
 };
 
-Ppo::Steps Ppo::steps_of(const TensorMap& batch) const {
+Ppo::Rows Ppo::rows_of(const TensorMap& batch) const {
   at::NoGradGuard no_gradient;
   const at::Tensor seen = observations(batch);
   const at::Tensor& first = batch.at("first"); // [batch, steps + 1]
-  const at::Tensor values = network().forward(leaves(), seen).value.view(first.sizes());
+  const std::int64_t steps = first.size(1) - 1;
+  const ActorCritic::Memory before = memory(batch);
+  const at::Tensor values = network().forward(leaves(), seen, before).value.view(first.sizes());
   const Advantages made =
       generalized_advantages(batch, values.to(at::kCPU, at::kDouble), discount(), config_.lambda);
-  return {seen.unflatten(0, first.sizes()).narrow(1, 0, first.size(1) - 1).flatten(0, 1),
-          flat(batch.at("action")),
-          flat(batch.at(kLogProbability)),
-          flat(made.advantage),
-          flat(made.value),
-          flat(counting_steps(batch))};
+  const auto rows = [&](const at::Tensor& x) { // [batch, steps, …]
+    return network().is_recurrent() ? x : x.flatten(0, 1).unsqueeze(1);
+  };
+  Rows out{rows(seen.unflatten(0, first.sizes()).narrow(1, 0, steps)),
+           rows(batch.at("action").to(options())),
+           rows(batch.at(kLogProbability).to(options())),
+           rows(made.advantage.to(options())),
+           rows(made.value.to(options())),
+           rows(counting_steps(batch).to(options()))};
+  if (network().is_recurrent())
+    out.memory = {before.state, first.narrow(1, 0, steps)};
+  return out;
 }
 
 /// A permutation of the numbers below `count`.
@@ -74,8 +90,8 @@ at::Tensor Ppo::shuffled(std::int64_t count) {
 }
 
 /// Of a minibatch. Steps that count 0 are no steps.
-at::Tensor Ppo::loss_of(const Steps& steps, Metrics& sums) const {
-  const ActorCritic::Output out = network().forward(leaves(), steps.observation);
+at::Tensor Ppo::loss_of(const Rows& steps, Metrics& sums) const {
+  const ActorCritic::Output out = network().forward(leaves(), steps.observation, steps.memory);
   const auto mean = [&](const at::Tensor& x) { return (x * steps.counts).mean(); };
   const at::Tensor advantage =
       config_.normalise_advantages ? normalised(steps.advantage, steps.counts) : steps.advantage;
@@ -99,8 +115,8 @@ at::Tensor Ppo::loss_of(const Steps& steps, Metrics& sums) const {
 }
 
 Metrics Ppo::update(const TensorMap& batch) {
-  const Steps steps = steps_of(batch);
-  const std::int64_t count = steps.action.size(0);
+  const Rows rows = rows_of(batch);
+  const std::int64_t count = rows.action.size(0);
   Metrics metrics;
   for (int epoch = 0; epoch < config_.epochs; ++epoch) {
     const at::Tensor order = shuffled(count);
@@ -108,7 +124,7 @@ Metrics Ppo::update(const TensorMap& batch) {
       const std::int64_t begin = count * part / config_.minibatches;
       const std::int64_t end = count * (part + 1) / config_.minibatches;
       if (begin < end)
-        descend(loss_of(steps.at(order.narrow(0, begin, end - begin)), metrics));
+        descend(loss_of(rows.at(order.narrow(0, begin, end - begin)), metrics));
     }
   }
   return metrics;
@@ -117,6 +133,7 @@ Metrics Ppo::update(const TensorMap& batch) {
 Members members(PpoConfig& config) {
   Members made{{"layers", &config.layers},
                {"encoder", &config.encoder},
+               {"lstm", &config.lstm},
                {"rollout", &config.rollout},
                {"batch_size", &config.batch_size},
                {"epochs", &config.epochs},
@@ -142,7 +159,7 @@ std::vector<OptionProblem> problems(const PpoConfig& config, const AgentSetting&
 Storage storage_of(const PpoConfig& config) {
   return {.sequence_steps = config.rollout,
           .sequence_period = config.rollout,
-          .extras = {{kLogProbability, env::ElementType::float32, {}}},
+          .extras = rollout_extras(config.lstm),
           .on_policy = true};
 }
 
@@ -156,6 +173,7 @@ AgentKind ppo_agent() {
                                         "continuous actions or one choice",
                                 .pixels = true,
                                 .actions = ActionKind::either,
+                                .recurrent = true,
                                 .metrics = {"policy_loss", "value_loss", "entropy", "divergence",
                                             "clipped", "gradient_norm", "sample_age"},
                                 .options = agents::Ppo::descriptor()},

@@ -15,7 +15,10 @@ RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_st
     config.replay = {};
     config.actors.random_steps = 0;
   } else {
-    config.replay.n_step = 1;
+    const bool sequences = config.agent->storage().sequence_steps > 0;
+    config.replay.n_step = sequences ? RunConfig().replay.n_step : 1;
+    if (sequences) // there are fewer
+      config.replay.minimum_items = 20;
   }
   if (kind.actions == learner::ActionKind::choice)
     config.environment.task = "CartPole-v1";

@@ -12,9 +12,11 @@
 namespace troupe::learner {
 namespace {
 
-/// Its action is a function of the observation alone, so that a mixed-up row is seen.
+/// Its action is a function of the observation alone, so that a mixed-up row is seen. It remembers
+/// how many steps it has made in each episode.
 class FirstNumber final : public Policy {
 public:
+  std::int64_t state_size() const override { return 1; }
   std::int64_t parameter_count() const override { return 0; }
   void load(std::span<const float>) override {}
   void act(const Observations& observations, std::span<float> actions) override {
@@ -25,6 +27,7 @@ public:
       std::memcpy(numbers, observations.frames[i * stack], sizeof numbers);
       actions[2 * i] = numbers[0] / 2e19F;
       actions[2 * i + 1] = numbers[1] / 100;
+      CHECK(observations.state[i]++ == numbers[1]);
     }
   }
 };

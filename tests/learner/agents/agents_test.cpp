@@ -36,6 +36,11 @@ std::unique_ptr<Policy> published(const AgentKind& kind, const Agent& agent, Rep
   return policy;
 }
 
+/// What a policy remembers at the beginning of so many episodes.
+std::vector<float> states_of(const Policy& policy, std::size_t rows) {
+  return std::vector<float>(rows * static_cast<std::size_t>(policy.state_size()));
+}
+
 /// It learns from transitions with a critic.
 bool has_critic(const AgentKind& kind) {
   return !small_transitions(kind).is_sequence();
@@ -80,7 +85,8 @@ TEST_CASE("the parameters that a replica publishes are those that its policy tak
     const at::Tensor observation = uniform({7, 5}, 3);
     const bool chooses = kind.actions == ActionKind::choice;
     std::vector<float> actions(chooses ? 7 : 14);
-    policy->act(bytes_of(observation), 7, actions);
+    std::vector<float> states = states_of(*policy, 7);
+    policy->act(bytes_of(observation), 7, actions, states);
     for (const float action : actions) {
       CHECK(std::abs(action) <= (chooses ? 3 : 1));
       CHECK((!chooses || action == std::floor(action)));

@@ -21,6 +21,8 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
   std::string keys = "batch_size: 16 ";
   if (kind.options->FindFieldByName("rollout") != nullptr)
     keys += "rollout: 2 ";
+  if (kind.name == "r2d2")
+    keys += "burn_in: 1 length: 2 period: 2 lstm: 8 ";
   for (const char* layers : {"policy_layers", "critic_layers", "layers"})
     if (kind.options->FindFieldByName(layers) != nullptr)
       keys += std::string(layers) + ": [24, 20] ";

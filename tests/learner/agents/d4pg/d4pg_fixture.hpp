@@ -55,10 +55,16 @@ inline learner::TensorMap random_sequences(const replay::TransitionSpec& spec, s
     out["action"] = ((out["action"] + 1) * (spec.choices_of(0) / 2.0)).floor();
   out["reward"] = uniform({batch, steps}, seed + 3, 0, 2);
   out["discount"] = uniform({batch, steps}, seed + 4).gt(0).to(at::kFloat);
-  for (const env::ArraySpec& extra : spec.extras)
-    out[extra.name] = extra.type == env::ElementType::int64
-                          ? at::zeros({batch, steps}, at::kLong)
-                          : uniform({batch, steps}, seed + 5, -2, 0);
+  for (const env::ArraySpec& extra : spec.extras) {
+    std::vector<std::int64_t> of_steps = extra.shape;
+    of_steps.insert(of_steps.begin(), {batch, steps});
+    if (extra.type == env::ElementType::int64)
+      out[extra.name] = at::zeros(of_steps, at::kLong);
+    else if (extra.shape.empty())
+      out[extra.name] = uniform(of_steps, seed + 5, -2, 0);
+    else // a state, whose last number may be a choice
+      out[extra.name] = uniform(of_steps, seed + 5).gt(0).to(at::kFloat);
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include "learner/agents/dqn/dqn.hpp"
 #include "learner/agents/parts/layers.hpp"
 #include "tests/learner/agents/fed_replica.hpp"
+#include "tests/learner/agents/finite_differences.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
@@ -101,52 +102,16 @@ TEST_CASE("the gradient of every variation is that of finite differences, in flo
     config.gradient_norm = 0;
     config.learning_rate = 1e-12; // the parameters stay
     const AgentPtr agent = make_dqn_agent(config);
-    ReplicaContext context(nullptr, 3);
-    const TensorMap batch = chain(5);
-    const auto fresh = [&] {
-      auto replica = agent->make_replica(chooser());
-      replica->build(context);
-      return replica;
-    };
-    const auto replica = fresh();
-    replica->step_fn(context, batch);
-    // Adam's first mean is a tenth of the gradient.
-    const TensorMap moments = replica->optimizer_state();
-    int compared = 0;
-    for (const auto& [name, moment] : moments) {
-      if (!name.starts_with("adam.exp_avg."))
-        continue;
-      const std::string parameter = name.substr(std::string("adam.exp_avg.").size());
-      for (const std::int64_t at : {std::int64_t{0}, moment.numel() - 1}) {
-        const auto loss = [&](double change) {
-          const auto other = fresh();
-          at::Tensor shown = other->parameters().at(parameter);
-          std::vector<std::int64_t> index;
-          std::int64_t left = at;
-          for (std::int64_t d = shown.dim() - 1; d >= 0; --d) {
-            index.insert(index.begin(), left % shown.size(d));
-            left /= shown.size(d);
-          }
-          for (const std::int64_t i : index)
-            shown = shown[i];
-          shown.add_(change);
-          return other->step_fn(context, batch).at("critic_loss");
-        };
-        const double expected = (loss(1e-6) - loss(-1e-6)) / 2e-6;
-        const double got = 10 * moment.contiguous().view({-1})[at].item<double>();
-        CAPTURE(parameter);
-        CHECK(got == doctest::Approx(expected).epsilon(1e-4));
-        ++compared;
-      }
-    }
+    const int compared =
+        check_gradient(*agent, chooser(), chain(5),
+                       [](Metrics& metrics, const std::string&) { return metrics["critic_loss"]; });
     CHECK(compared >= 8);
   }
 }
 
 TEST_CASE("environments of a ladder explore less and less") {
   DqnConfig config = small_dqn();
-  config.epsilon = {.start = 0.4, .end = 0.4};
-  config.epsilon_ladder = 7;
+  config.epsilon = {.probability = {.start = 0.4, .end = 0.4}, .ladder = 7};
   const auto policy = make_dqn_agent(config)->make_policy(chooser());
   constexpr std::size_t kLanes = 8;
   const at::Tensor state = at::zeros({1, 3});

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "learner/agents/impala/impala.hpp"
+#include "tests/learner/agents/finite_differences.hpp"
 #include "tests/learner/agents/parts/actor_critic_fixture.hpp"
 
 using namespace troupe;
@@ -107,4 +109,37 @@ TEST_CASE("PPO: steps that no action led to change nothing") {
   batch[kLogProbability] = batch[kLogProbability].masked_fill(none, -9);
   other.replica->step_fn(other.context, batch);
   CHECK(equal(copied(learning.replica->parameters()), copied(other.replica->parameters())));
+}
+
+TEST_CASE("PPO and IMPALA: the gradient is that of finite differences, in float64") {
+  PpoConfig ppo = small_ppo();
+  ppo.epochs = ppo.minibatches = 1;
+  ppo.normalise_advantages = false;
+  ppo.clip = 0.999;
+  ppo.rate.learning_rate = 1e-12; // the parameters stay
+  ppo.precision = "float64";
+  ImpalaConfig impala{.layers = {24, 20},
+                      .rollout = kRollout,
+                      .batch_size = kLanes,
+                      .rate = {.learning_rate = 1e-12},
+                      .gradient_norm = 0,
+                      .precision = "float64"};
+  for (const std::int64_t choices : {0, 4})
+    for (const bool is_ppo : {true, false}) {
+      CAPTURE(is_ppo);
+      const AgentPtr agent = is_ppo ? make_ppo_agent(ppo) : make_impala_agent(impala);
+      const replay::TransitionSpec spec = rollouts(*agent, choices);
+      TensorMap batch = random_batch({spec}, 8, 3);
+      // The values' targets and the weights, which are cut, depend on no parameter.
+      batch["discount"].zero_();
+      if (!is_ppo)
+        batch[kLogProbability].fill_(-20);
+      const int compared =
+          check_gradient(*agent, spec, batch, [](Metrics& metrics, const std::string& parameter) {
+            return parameter.starts_with("value") // from states, policy and value share none
+                       ? metrics["value_loss"] / 2
+                       : metrics["policy_loss"] - 0.01 * metrics["entropy"];
+          });
+      CHECK(compared >= 20);
+    }
 }

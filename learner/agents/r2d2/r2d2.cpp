@@ -1,0 +1,323 @@
+#include "learner/agents/r2d2/r2d2.hpp"
+
+#include <utility>
+
+#include <torch/types.h>
+
+#include "learner/agents/parts/advantages.hpp"
+#include "learner/agents/parts/choices.hpp"
+#include "learner/agents/parts/group_replica.hpp"
+#include "learner/agents/parts/lstm.hpp"
+#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/r2d2/r2d2.pb.h"
+
+namespace troupe::learner {
+namespace {
+
+constexpr double kSlope = 1e-3; // of rescaled values at infinity, which makes them invertible
+
+at::Tensor rescaled(const at::Tensor& x) {
+  return x.sign() * ((x.abs() + 1).sqrt() - 1) + kSlope * x;
+}
+
+at::Tensor original(const at::Tensor& x) {
+  const at::Tensor root = ((1 + 4 * kSlope * (x.abs() + 1 + kSlope)).sqrt() - 1) / (2 * kSlope);
+  return x.sign() * (root.square() - 1);
+}
+
+/// Values of all choices in each step, of the state's value and the choices' advantages. What it
+/// remembers is the memory's state and the number of the last choice plus 1, or 0.
+class RecurrentQ {
+public:
+  RecurrentQ(const R2d2Config& config, const replay::TransitionSpec& transitions)
+      : choices_(one_choice(transitions, "r2d2")),
+        torso_(layout_, "r2d2", transitions.observation(),
+               {.encoder = config.encoder, .widths = config.layers}),
+        lstm_(layout_, "lstm", torso_.features() + choices_ + 1, config.lstm),
+        advantage_(layout_, "advantage", config.lstm, choices_),
+        value_(layout_, "value", config.lstm, 1) {}
+
+  const ParameterLayout& layout() const { return layout_; }
+  std::int64_t choices() const { return choices_; }
+  std::int64_t state_size() const { return lstm_.state_size() + 1; }
+
+  at::Tensor initial(at::Generator& generator) const {
+    const at::Tensor flat = at::zeros({layout_.count()}, at::kFloat);
+    torso_.initialise(layout_, flat, generator);
+    lstm_.initialise(layout_, flat, generator);
+    advantage_.initialise(layout_, flat, generator);
+    value_.initialise(layout_, flat, generator);
+    return flat;
+  }
+
+  struct Output {
+    at::Tensor values; // [batch, steps, choices]
+    at::Tensor state;  // [batch, the memory's state size]
+  };
+  /// observation: [batch, steps, …]; last: [batch, steps] int64, the last choice plus 1, or 0;
+  /// state: [batch, the memory's state size]; first: [batch, steps] or undefined.
+  Output forward(const Leaves& leaves, const at::Tensor& observation, const at::Tensor& last,
+                 const at::Tensor& state, const at::Tensor& first = {}) const {
+    const at::Tensor features = torso_.forward(leaves, observation.flatten(0, 1));
+    const at::Tensor choice = at::one_hot(last.flatten(), choices_ + 1).to(features.options());
+    const at::Tensor x = at::cat({features, choice}, 1).unflatten(0, last.sizes());
+    const Lstm::Output made = lstm_.forward(leaves, x, state, first);
+    const at::Tensor hidden = made.hidden.flatten(0, 1);
+    const at::Tensor advantage = advantage_.forward(leaves, hidden);
+    const at::Tensor values = advantage - advantage.mean(1, true) + value_.forward(leaves, hidden);
+    return {values.unflatten(0, last.sizes()), made.state};
+  }
+
+private:
+  ParameterLayout layout_;
+  std::int64_t choices_;
+  Torso torso_;
+  Lstm lstm_;
+  Linear advantage_;
+  Linear value_;
+};
+
+class R2d2Policy : public Policy {
+public:
+  R2d2Policy(const R2d2Config& config, const replay::TransitionSpec& transitions)
+      : config_(config),
+        transitions_(transitions),
+        network_(config, transitions),
+        parameters_(at::zeros({network_.layout().count()}, at::kFloat)),
+        leaves_(leaves_of(network_.layout(), parameters_)) {}
+
+  std::int64_t parameter_count() const override { return network_.layout().count(); }
+  std::int64_t state_size() const override { return network_.state_size(); }
+  void load(std::span<const float> parameters) override {
+    load_parameters(parameters, parameters_, "r2d2");
+  }
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    choose(observations, actions);
+    remember(observations, actions);
+  }
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    store_state(observations, exploration, 0);
+    choose(observations, actions);
+    config_.epsilon.apply(exploration, network_.choices(), actions);
+    remember(observations, actions);
+  }
+
+private:
+  void choose(const Observations& observations, std::span<float> actions) {
+    at::NoGradGuard no_gradient;
+    const at::Tensor x = observation_tensor(observations, transitions_, actions);
+    const at::Tensor state = acting_state(observations, state_size());
+    const at::Tensor memory = state.narrow(1, 0, state_size() - 1);
+    const RecurrentQ::Output made = network_.forward(
+        leaves_, x.unsqueeze(1), state.narrow(1, state_size() - 1, 1).to(at::kLong), memory);
+    memory.copy_(made.state);
+    const at::Tensor best = made.values.squeeze(1).argmax(1).to(at::kFloat);
+    std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
+  }
+  void remember(const Observations& observations, std::span<const float> actions) const {
+    const auto size = static_cast<std::size_t>(state_size());
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      observations.state[(i + 1) * size - 1] = actions[i] + 1;
+  }
+
+  R2d2Config config_;
+  replay::TransitionSpec transitions_;
+  RecurrentQ network_;
+  at::Tensor parameters_;
+  Leaves leaves_;
+};
+
+class R2d2 : public GroupReplica {
+public:
+  R2d2(const R2d2Config& config, const replay::TransitionSpec& transitions)
+      : R2d2(config, transitions, RecurrentQ(config, transitions)) {}
+
+  void build(ReplicaContext& context) override {
+    GroupReplica::build(context);
+    targets_ = leaves_of(network_.layout(), group().target());
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  at::Tensor priorities() override { return priorities_; }
+
+private:
+  R2d2(const R2d2Config& config, const replay::TransitionSpec& transitions, RecurrentQ network)
+      : GroupReplica({.learning_rate = config.learning_rate,
+                      .gradient_norm = config.gradient_norm,
+                      .precision = config.precision,
+                      .target = true},
+                     network.layout()),
+        config_(config),
+        transitions_(transitions),
+        network_(std::move(network)) {}
+  at::Tensor initial(at::Generator& generator) const override {
+    return network_.initial(generator);
+  }
+  at::Tensor unrolled(const Leaves& leaves, const TensorMap& batch) const;
+  at::Tensor targets(const TensorMap& behind, const at::Tensor& values, const at::Tensor& next);
+  double backward(const TensorMap& batch);
+
+  R2d2Config config_;
+  replay::TransitionSpec transitions_;
+  RecurrentQ network_;
+  Leaves targets_;
+  at::Tensor priorities_;
+  double q_mean_ = 0;
+};
+
+/// The values [batch, length + 1, choices] behind the burn-in, which has no gradient.
+at::Tensor R2d2::unrolled(const Leaves& leaves, const TensorMap& batch) const {
+  const at::Tensor& first = batch.at("first");
+  const at::Tensor state = batch.at(kMemory).select(1, 0); // [batch, state size]
+  const at::Tensor begun = state.narrow(1, network_.state_size() - 1, 1).to(at::kLong);
+  const at::Tensor chosen = batch.at("action").squeeze(2).to(at::kLong) + 1;
+  const at::Tensor last =
+      (at::cat({begun, chosen}, 1) * (1 - first.to(at::kLong))).to(options().device());
+  const at::Tensor& stored = batch.at("observation");
+  const at::Tensor seen =
+      stored.scalar_type() == at::kByte ? stored.to(options().device()) : stored.to(options());
+  at::Tensor memory = state.narrow(1, 0, network_.state_size() - 1).to(options());
+  const std::int64_t burn_in = config_.burn_in;
+  const auto part = [&](std::int64_t begin, std::int64_t rows) {
+    return network_.forward(leaves, seen.narrow(1, begin, rows), last.narrow(1, begin, rows),
+                            memory, first.narrow(1, begin, rows));
+  };
+  if (burn_in > 0) {
+    at::NoGradGuard no_gradient;
+    memory = part(0, burn_in).state;
+  }
+  return part(burn_in, first.size(1) - burn_in).values;
+}
+
+/// [batch, length] of the values of both networks, [batch, length + 1, choices].
+at::Tensor R2d2::targets(const TensorMap& behind, const at::Tensor& values,
+                         const at::Tensor& next) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor best = next.gather(2, values.argmax(2, true)).squeeze(2);
+  const at::Tensor target = sequence_targets(behind, config_.rescale ? original(best) : best,
+                                             config_.n_step, transitions_.discount);
+  return config_.rescale ? rescaled(target) : target;
+}
+
+/// The loss; its gradient is in the group.
+double R2d2::backward(const TensorMap& batch) {
+  TensorMap behind; // the burn-in
+  for (const char* name : {"action", "reward", "discount", "first"}) {
+    const at::Tensor& whole = batch.at(name);
+    behind[name] = whole.narrow(1, config_.burn_in, whole.size(1) - config_.burn_in);
+  }
+  const at::Tensor next = [&] {
+    at::NoGradGuard no_gradient;
+    return unrolled(targets_, batch);
+  }();
+  const at::Tensor values = unrolled(leaves(), batch);
+  const at::Tensor target = targets(behind, values, next);
+  const at::Tensor action = behind.at("action").to(options().device(), at::kLong);
+  const at::Tensor value = values.narrow(1, 0, config_.length).gather(2, action).squeeze(2);
+  const at::Tensor counts = counting_steps(behind).to(options());
+  const at::Tensor error = (value - target) * counts;
+  const at::Tensor losses = error.square().mean(1) / 2;
+  const at::Tensor loss =
+      (batch.contains("weight") ? losses * batch.at("weight").to(options()) : losses).mean();
+  group().gradient().zero_();
+  loss.backward();
+  const at::Tensor size = error.detach().abs();
+  priorities_ = config_.largest_share * size.amax(1)
+                + (1 - config_.largest_share) * size.sum(1) / counts.sum(1).clamp_min(1);
+  q_mean_ = value.mean().item<double>();
+  return loss.item<double>();
+}
+
+Metrics R2d2::step_fn(ReplicaContext&, const TensorMap& batch) {
+  const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
+  check_choices(used.at("action"), network_.choices(), updates() + 1);
+  check_choices(used.at(kMemory).select(1, 0).select(1, network_.state_size() - 1),
+                network_.choices() + 1, updates() + 1, kMemory);
+  double loss = 0;
+  {
+    at::AutoGradMode with_gradient(true);
+    loss = backward(used);
+  }
+  at::NoGradGuard no_gradient;
+  group().step("critic_loss", loss, updates() + 1);
+  const std::int64_t before = updates() / config_.target_period;
+  count_updates(group().optimizer().updates_applied());
+  if (updates() / config_.target_period > before)
+    group().average_target(1, 1);
+  priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
+  return {{"critic_loss", loss},
+          {"q_mean", q_mean_},
+          {"gradient_norm", group().optimizer().gradient_norm()}};
+}
+
+Members members(R2d2Config& config) {
+  Members made{{"layers", &config.layers},
+               {"encoder", &config.encoder},
+               {"lstm", &config.lstm},
+               {"burn_in", &config.burn_in},
+               {"length", &config.length},
+               {"period", &config.period},
+               {"n_step", &config.n_step},
+               {"rescale", &config.rescale},
+               {"largest_share", &config.largest_share},
+               {"learning_rate", &config.learning_rate},
+               {"target_period", &config.target_period},
+               {"gradient_norm", &config.gradient_norm},
+               {"precision", &config.precision},
+               {"batch_size", &config.batch_size}};
+  config.epsilon.add_members(made);
+  return made;
+}
+
+std::vector<OptionProblem> problems(const R2d2Config& config, const AgentSetting& setting) {
+  std::vector<OptionProblem> found = small_pictures("r2d2", config.encoder, setting);
+  if (config.period > config.length)
+    found.push_back({"period", "is " + std::to_string(config.period)
+                                   + "; it must be at most r2d2.length, "
+                                   + std::to_string(config.length)
+                                   + ": the steps in between would never be learnt"});
+  return found;
+}
+
+} // namespace
+
+at::Tensor sequence_targets(const TensorMap& batch, const at::Tensor& values, int n_step,
+                            double discount) {
+  const std::int64_t steps = values.size(1) - 1;
+  const at::Tensor reward = batch.at("reward").to(values.options());
+  const at::Tensor kept = batch.at("discount").to(values.options()) * discount;
+  const at::Tensor ends = batch.at("first").narrow(1, 1, steps).to(values.device(), at::kBool);
+  const at::Tensor here = values.narrow(1, 0, steps);
+  const at::Tensor last = values.narrow(1, steps, 1);
+  at::Tensor sums = values;
+  for (int k = 0; k < n_step; ++k)
+    sums = at::cat({at::where(ends, here, reward + kept * sums.narrow(1, 1, steps)), last}, 1);
+  return sums.narrow(1, 0, steps);
+}
+
+/// What replay stores: overlapping sequences, with what was remembered.
+Storage storage_of(const R2d2Config& config) {
+  return {.sequence_steps = config.burn_in + config.length,
+          .sequence_period = config.period,
+          .extras = {{kMemory, env::ElementType::float32, {2 * config.lstm + 1}}}};
+}
+
+AgentPtr make_r2d2_agent(const R2d2Config& config) {
+  return std::make_shared<const ConfiguredAgent<R2d2Config, R2d2, R2d2Policy>>(config);
+}
+
+AgentKind r2d2_agent() {
+  return agent_kind<R2d2Config>({.name = "r2d2",
+                                 .help = "Q-learning with a memory, from sequences (Kapturowski et "
+                                         "al. 2019): one choice",
+                                 .pixels = true,
+                                 .actions = ActionKind::choice,
+                                 .recurrent = true,
+                                 .metrics = {"critic_loss", "q_mean", "gradient_norm"},
+                                 .options = agents::R2d2::descriptor()},
+                                members, problems, make_r2d2_agent);
+}
+
+} // namespace troupe::learner
