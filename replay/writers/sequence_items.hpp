@@ -17,7 +17,7 @@ enum class EpisodeEnd : std::uint8_t {
 };
 
 /// Sequences begin at rows 0, period, 2 * period, … of an episode and never cross into another one
-/// (R2D2, Kapturowski et al. 2019, uses length 80 and period 40). With period <= length - burn_in,
+/// (Kapturowski et al. 2019 use length 80 and period 40). With period <= length - burn_in,
 /// and an end that does not drop, every row but an episode's first burn_in is trained on.
 struct SequenceOptions {
   std::int64_t length = 80; // rows of an item, burn-in included
