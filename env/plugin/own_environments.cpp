@@ -1,11 +1,10 @@
 #include "env/plugin/own_environments.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <span>
 
 #include "env/nearest_names.hpp"
+#include "env/plugin/shared_library.hpp"
 
 /// Defined by TROUPE_ENVIRONMENTS in programs with their own environments; otherwise absent.
 extern "C" __attribute__((weak)) const troupe::env::PluginTable* troupe_environments();
@@ -14,52 +13,26 @@ namespace troupe::env {
 
 namespace {
 
-constexpr const char* kEntryPoint = "troupe_environments";
-constexpr const char* kBuildAgain =
-    "; build it again with the env/plugin/plugin.hpp and the compiler of this program";
+constexpr PluginWords kWords{.entry_point = "troupe_environments",
+                             .macro = "TROUPE_ENVIRONMENTS(...)",
+                             .header = "env/plugin/plugin.hpp",
+                             .things = "environments"};
 
 using PluginEntry = const PluginTable* (*)();
 using Environments = std::span<const PluginEnvironment>;
 
 Environments check_table(const PluginTable* table, const std::string& origin) {
-  if (table == nullptr || table->magic != kPluginMagic)
-    throw std::invalid_argument(origin + ": its entry point " + kEntryPoint
-                                + " gives no table of environments; define it by "
-                                  "TROUPE_ENVIRONMENTS(...)");
-  if (table->version != kPluginVersion)
-    throw std::invalid_argument(origin + " was built for version " + std::to_string(table->version)
-                                + " of the interface and this program has version "
-                                + std::to_string(kPluginVersion) + kBuildAgain);
-  if (std::string(table->fingerprint) != kPluginFingerprint)
-    throw std::invalid_argument(origin + " was built with " + table->fingerprint
-                                + " and this program with " + kPluginFingerprint + kBuildAgain);
-  if (table->interface_bytes != kInterfaceBytes)
-    throw std::invalid_argument(origin + " was built with other sizes of the interface's classes"
-                                + kBuildAgain);
+  PluginHead head;
+  if (table != nullptr)
+    head = {table->magic, table->version, table->interface_bytes, table->fingerprint};
+  check_plugin_head(head, {kPluginMagic, kPluginVersion, kInterfaceBytes, kPluginFingerprint},
+                    origin, kWords);
   return {table->environments, table->count};
 }
 
 Environments open_library(const std::filesystem::path& library) {
-  const std::filesystem::path path = std::filesystem::absolute(library);
-  const std::string origin = "plugin: " + library.string();
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
-    throw std::invalid_argument(origin + " is no file (" + path.string()
-                                + "); name the shared library that holds the environment");
-  ::dlerror();
-  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr) {
-    const char* reason = ::dlerror();
-    throw std::invalid_argument(origin + " cannot be loaded as a shared library: "
-                                + (reason == nullptr ? "no reason given" : reason)
-                                + "; build it with -shared -fPIC");
-  }
-  const auto entry = reinterpret_cast<PluginEntry>(::dlsym(handle, kEntryPoint));
-  if (entry == nullptr)
-    throw std::invalid_argument(origin + " has no entry point " + kEntryPoint
-                                + ", so it is no plug-in; end its source with "
-                                  "TROUPE_ENVIRONMENTS(...) of env/plugin/plugin.hpp");
-  return check_table(entry(), origin);
+  const auto entry = reinterpret_cast<PluginEntry>(plugin_entry_point(library, kWords));
+  return check_table(entry(), "plugin: " + library.string());
 }
 
 Environments linked() {

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include "learner/agents/own_agents.hpp"
+
 namespace troupe::experiments {
 namespace {
 
@@ -18,6 +20,9 @@ std::vector<std::string> agent_blocks(const Experiment& experiment) {
       names.push_back(kind.name);
     }
   }
+  if (experiment.has_agent()) {
+    names.emplace_back("agent");
+  }
   return names;
 }
 
@@ -26,8 +31,12 @@ AgentChoice chosen_agent(const Experiment& experiment) {
   if (blocks.empty()) {
     return {};
   }
+  if (blocks.front() == "agent") {
+    const auto& own = experiment.agent();
+    return {&learner::plugin_agent(own.plugin(), own.name()), "agent", &own};
+  }
   const learner::AgentKind& kind = *learner::find_agent(blocks.front());
-  return {&kind, &experiment.GetReflection()->GetMessage(experiment, block_of(kind))};
+  return {&kind, kind.name, &experiment.GetReflection()->GetMessage(experiment, block_of(kind))};
 }
 
 void settle_agent(Experiment& experiment) {

@@ -11,9 +11,11 @@ namespace troupe::experiments {
 /// The agent that an experiment trains: its kind and its block.
 struct AgentChoice {
   const learner::AgentKind* kind = nullptr;           // null: a run on data has none
+  std::string block = {};                             // its name; of a plug-in: "agent"
   const google::protobuf::Message* options = nullptr; // part of the experiment
 };
 
+/// Throws as learner::plugin_agent() if the agent is of a plug-in.
 AgentChoice chosen_agent(const Experiment& experiment);
 
 /// The names of the agents whose blocks the experiment has.

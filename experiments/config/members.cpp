@@ -46,6 +46,7 @@ Defaults all_defaults() {
   out[find_key("epochs", *Data::descriptor())] = number_text(learner::ClassifierConfig{}.epochs);
   for (const learner::AgentKind& kind : learner::agent_kinds())
     add(kind.defaults, *kind.options, out);
+  add({{"name", ""}, {"plugin", ""}, {"options", ""}}, *agents::OwnAgent::descriptor(), out);
   return out;
 }
 

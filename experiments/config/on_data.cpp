@@ -26,6 +26,12 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
     if (const auto agents = agent_blocks(experiment); agents.size() > 1) {
       complain(agents[1],
                "stands beside " + agents[0] + "; a run trains one agent, take one block out");
+    } else if (experiment.has_agent()) {
+      try {
+        chosen_agent(experiment);
+      } catch (const std::invalid_argument& problem) {
+        complain("agent", std::string("cannot be made: ") + problem.what());
+      }
     }
     return complaints;
   }

@@ -213,7 +213,7 @@ void check_data(const Experiment& experiment, Checker& checker) {
 }
 
 void check_agent(const Experiment& experiment, Checker& checker) {
-  const auto [kind, options] = chosen_agent(experiment);
+  const auto [kind, block, options] = chosen_agent(experiment);
   const auto& environment = experiment.environment();
   learner::AgentSetting setting;
   if (environment.has_pixels()) {
@@ -221,14 +221,17 @@ void check_agent(const Experiment& experiment, Checker& checker) {
   }
   for (const auto& [key, text] : kind->check(*options, setting)) {
     const bool other_block = key.find('.') != std::string::npos;
-    checker.complain(other_block ? key : kind->name + "." + key, text);
+    checker.complain(other_block ? key : block + "." + key, text);
+    if (block == "agent") {
+      return; // it cannot be made
+    }
   }
   const auto batch = kind->make(*options)->batch_size();
   if (experiment.learner().strategy() == "multi_worker" // the others share batches otherwise
       && batch % experiment.learner().replicas() != 0) {
-    checker.complain(kind->name + ".batch_size",
-                     is(static_cast<double>(batch)) + "be a multiple of learner.replicas, "
-                         + std::to_string(experiment.learner().replicas()));
+    checker.complain(block + ".batch_size", is(static_cast<double>(batch))
+                                                + "be a multiple of learner.replicas, "
+                                                + std::to_string(experiment.learner().replicas()));
   }
 }
 

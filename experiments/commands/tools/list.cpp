@@ -13,6 +13,7 @@
 #include "experiments/config/replay_tables.pb.h"
 #include "experiments/config/sweep.pb.h"
 #include "learner/agents/agent_kinds.hpp"
+#include "learner/agents/own_agents.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -39,9 +40,10 @@ void list_keys(const Schema& schema, bool json) {
   }
 }
 
-void list_agents(bool json) {
+void list_agents(const std::string& plugin, bool json) {
   Json all = Json::array();
-  for (const learner::AgentKind& kind : learner::agent_kinds()) {
+  for (const learner::AgentKind& kind :
+       plugin.empty() ? learner::agent_kinds() : learner::plugin_agents(plugin)) {
     std::vector<std::string> observations;
     if (kind.states) {
       observations.emplace_back("states");
@@ -114,15 +116,21 @@ void add_list(CLI::App& app) {
       ->check(CLI::IsMember({"environments", "agents", "keys", "table-keys", "experiments",
                              "sweeps", "sweep-keys", "clusters", "cluster-keys", "benches"}));
   command->add_option("name", *name, "an environment, to show its details and options");
+  auto plugin = std::make_shared<std::string>();
+  command->add_option("--plugin", *plugin, "shared library with agents, to list those");
   command->add_flag("--json", *json, "as JSON");
-  command->callback([what, name, json] {
+  command->callback([what, name, plugin, json] {
+    if (!plugin->empty() && *what != "agents") {
+      throw std::invalid_argument("list " + *what + ": takes no --plugin; " + *plugin
+                                  + " is given");
+    }
     if (!name->empty() && *what != "environments") {
       throw std::invalid_argument("list " + *what + ": takes no name; " + *name + " is given");
     }
     if (*what == "environments") {
       list_environments(*name, *json);
     } else if (*what == "agents") {
-      list_agents(*json);
+      list_agents(*plugin, *json);
     } else if (*what == "keys") {
       list_keys(*Experiment::descriptor(), *json);
     } else if (*what == "table-keys") {

@@ -1,0 +1,184 @@
+// An agent as a plug-in: twin delayed DDPG (Fujimoto, van Hoof and Meger 2018), on the
+// parts that the built-in agents share. own_agent.textproto trains it. It learns from states;
+// actions are continuous.
+#include <memory>
+#include <utility>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include "learner/agents/parts/exploration.hpp"
+#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/parts/twin_critic.hpp"
+#include "learner/agents/plugin.hpp"
+#include "learner/nn/kernels/normal.hpp"
+
+namespace own {
+
+using namespace troupe;
+using namespace troupe::learner;
+
+struct Config {
+  std::vector<std::int64_t> layers;
+  std::int64_t batch_size;
+  double learning_rate;
+  double tau;          // of the targets' exponential average
+  double noise;        // of exploration, in units of the action range [-1, 1]
+  double target_noise; // that smooths the target's action
+  std::int64_t period; // updates of the critics per update of the policy
+};
+
+/// How it acts: tanh of a network of the state, with Gaussian noise to learn from.
+class Acting : public StatePolicy {
+public:
+  Acting(const Config& config, const replay::TransitionSpec& transitions)
+      : StatePolicy("own_td3", transitions, config.layers, 1), noise_{config.noise, config.noise} {}
+
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    const float* raw = outputs(observations, actions);
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      actions[i] = std::tanh(raw[i]);
+  }
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    Policy::explore(observations, exploration, actions);
+    add_noise(noise_, exploration, actions);
+  }
+
+private:
+  Schedule noise_;
+};
+
+/// How it learns.
+class Learning : public Replica {
+public:
+  Learning(Config config, const replay::TransitionSpec& transitions)
+      : config_(std::move(config)),
+        transitions_(transitions),
+        critic_(state_size(transitions, "own_td3"), transitions.action_size, config_.layers),
+        network_(state_size(transitions, "own_td3"),
+                 relu_layers(config_.layers, transitions.action_size)) {
+    ParameterLayout layout;
+    network_.declare(layout, "policy");
+    policy_.declare(std::move(layout));
+  }
+
+  void build(ReplicaContext& context) override {
+    at::NoGradGuard no_gradient;
+    const auto options = at::TensorOptions(at::kFloat).device(context.device());
+    at::Generator generator = at::detail::createCPUGenerator(context.seed());
+    critic_.build(context, options, generator, config_.learning_rate, 0);
+    const at::Tensor first = at::zeros({policy_.layout().count()});
+    network_.initialise(policy_.layout(), first, Mlp::Weights::uniform, generator);
+    policy_.build(context, first.to(options), config_.learning_rate, 0);
+    parameters_ = network_.bind(policy_.layout(), policy_.flat());
+    gradients_ = network_.bind(policy_.layout(), policy_.gradient());
+    targets_ = network_.bind(policy_.layout(), policy_.target());
+    random_ = Random(context.seed());
+    updates_ = 0;
+  }
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+
+  Metrics step_fn(ReplicaContext& context, const TensorMap& given) override {
+    at::NoGradGuard no_gradient;
+    TensorMap batch = checked_transitions(given, transitions_, updates_ + 1);
+    for (auto& [name, tensor] : batch)
+      tensor = tensor.to(context.device());
+    const at::Tensor& next = batch["next_observation"];
+    at::Tensor action = network_.forward(targets_, next, {}, target_tape_, workspace_).tanh();
+    const at::Tensor noise = normal(random_, action.sizes()).to(action.options());
+    action.add_((noise * config_.target_noise).clamp_(-0.5, 0.5)).clamp_(-1, 1);
+    const at::Tensor target =
+        batch["reward"] + batch["discount"] * critic_.target_value(next, action);
+    const double loss =
+        critic_.learn(batch["observation"], batch["action"], target, {}, 1, ++updates_);
+    if (updates_ % config_.period == 0) {
+      learn_policy(batch["observation"]);
+      critic_.group().average_target(config_.tau, 1);
+      policy_.average_target(config_.tau, 1);
+    }
+    return {{"critic_loss", loss}, {"q_mean", q_mean_}};
+  }
+
+  TensorMap parameters() override {
+    TensorMap out;
+    critic_.group().show_parameters(out);
+    policy_.show_parameters(out);
+    return out;
+  }
+  TensorMap optimizer_state() override {
+    TensorMap out;
+    critic_.group().show_moments(out);
+    policy_.show_moments(out);
+    out["counters.updates"] = counter(updates_);
+    out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
+    out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
+    out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+    return out;
+  }
+  void load(const TensorMap& saved, const TensorMap& saved_state) override {
+    at::NoGradGuard no_gradient;
+    const TensorMap state = optimizer_state();
+    replace_by_name(saved, parameters(), saved_state, state);
+    const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
+    updates_ = number("counters.updates");
+    critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
+    policy_.adam().set_steps(number("counters.policy_adam_steps"));
+    random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+  }
+  at::Tensor policy_parameters() override {
+    return policy_.flat().detach().to(at::kCPU, at::kFloat, false, true);
+  }
+
+private:
+  void learn_policy(const at::Tensor& state) {
+    const at::Tensor action = network_.forward(parameters_, state, {}, tape_, workspace_).tanh();
+    const TwinCritic::Value value = critic_.value(state, action, false);
+    tape_.gradient().copy_((action * action - 1) * value.action_gradient); // of -value
+    network_.backward(parameters_, gradients_, tape_, false, workspace_);
+    policy_.step("policy_loss", -value.mean, updates_);
+    q_mean_ = value.mean;
+  }
+
+  Config config_;
+  replay::TransitionSpec transitions_;
+  TwinCritic critic_;
+  Mlp network_;
+  ParameterGroup policy_;
+  std::vector<LayerTensors> parameters_, gradients_, targets_;
+  Tape tape_, target_tape_;
+  Workspace workspace_;
+  Random random_{0};
+  std::int64_t updates_ = 0;
+  double q_mean_ = 0;
+};
+
+AgentPtr make(const env::Options& options) {
+  const auto at_least_1 = [&](const char* key, std::int64_t otherwise) {
+    const std::int64_t value = options.integer(key, otherwise);
+    if (value < 1)
+      throw std::invalid_argument("option " + std::string(key) + " is " + std::to_string(value)
+                                  + "; it must be at least 1");
+    return value;
+  };
+  const std::int64_t width = at_least_1("width", 256);
+  return std::make_shared<const ConfiguredAgent<Config, Learning, Acting>>(
+      Config{.layers = {width, width},
+             .batch_size = at_least_1("batch_size", 256),
+             .learning_rate = options.number("learning_rate", 3e-4),
+             .tau = options.number("tau", 0.005),
+             .noise = options.number("noise", 0.1),
+             .target_noise = options.number("target_noise", 0.2),
+             .period = at_least_1("period", 2)});
+}
+
+} // namespace own
+
+TROUPE_AGENTS({.name = "own_td3",
+               .help = "twin delayed DDPG, as an example of a plug-in",
+               .make = own::make,
+               .metrics = "critic_loss q_mean"});

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "learner/agents/agent.hpp"
+
+namespace troupe::learner {
+
+/// Agents of a shared library (plugin.hpp), by name. A library stays loaded until the process ends.
+/// Any thread. Throws std::invalid_argument naming the file: missing, no shared library, no entry
+/// point, built for another version or by another compiler.
+const std::vector<AgentKind>& plugin_agents(const std::filesystem::path& library);
+
+/// One of them; its block is agents::OwnAgent. Throws as above and on an unknown name, with the
+/// nearest ones.
+const AgentKind& plugin_agent(const std::filesystem::path& library, const std::string& name);
+
+} // namespace troupe::learner

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+
+#include <torch/version.h>
+
+#include "env/plugin/plugin.hpp"
+#include "learner/agents/agent.hpp"
+
+/// A user's agent: a class that derives from Agent, or a ConfiguredAgent, and one line that names
+/// it,
+///
+///     TROUPE_AGENTS({.name = "my_agent", .help = "one sentence", .make = make_mine})
+///
+/// in one source file. Compiled into a shared library (-shared -fPIC -I <this checkout>, nothing to
+/// link: what it uses of learner/, replay/ and LibTorch is the program's own) it is a plug-in:
+/// `agent { name: "my_agent" plugin: "libmine.so" options: "rate=0.001" }`. It must be built for
+/// the very version of the program that loads it. experiments/examples/own_agent.cpp is an example.
+namespace troupe::learner {
+
+/// One agent of a library.
+struct PluginAgent {
+  const char* name;
+  const char* help; // one sentence
+  /// Throws std::invalid_argument naming an option that breaks a rule. An option that no getter
+  /// asked for is refused.
+  AgentPtr (*make)(const env::Options& options);
+  const char* metrics = ""; // of its replica's updates: "critic_loss q_mean"
+  bool states = true;
+  bool pixels = false;
+  ActionKind actions = ActionKind::continuous;
+  bool recurrent = false;
+};
+
+/// Raised with every change of what a plug-in may use.
+inline constexpr std::uint32_t kAgentPluginVersion = 1;
+inline constexpr std::uint64_t kAgentPluginMagic = 0x74656761'78727472ULL;
+
+/// What the entry point returns. It begins as every plug-in's table
+/// (env/plugin/shared_library.hpp).
+struct AgentTable {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t interface_bytes;
+  const char* fingerprint;
+  const PluginAgent* agents;
+  std::uint64_t count;
+};
+
+#define TROUPE_AGENT_FINGERPRINT "LibTorch " TORCH_VERSION
+inline constexpr std::uint32_t kAgentInterfaceBytes =
+    sizeof(replay::TransitionSpec) + 100 * sizeof(Storage) + 1000 * sizeof(Observations)
+    + 100'000 * sizeof(Exploration) + 1'000'000 * sizeof(PluginAgent);
+
+} // namespace troupe::learner
+
+/// Defines the entry point; once per shared library.
+#define TROUPE_AGENTS(...)                                                                         \
+  extern "C" __attribute__((visibility("default"))) const ::troupe::learner::AgentTable*           \
+  troupe_agents() {                                                                                \
+    static constexpr ::troupe::learner::PluginAgent kAgents[] = {__VA_ARGS__};                     \
+    static constexpr ::troupe::learner::AgentTable kTable = {                                      \
+        ::troupe::learner::kAgentPluginMagic,                                                      \
+        ::troupe::learner::kAgentPluginVersion,                                                    \
+        ::troupe::learner::kAgentInterfaceBytes,                                                   \
+        TROUPE_AGENT_FINGERPRINT,                                                                  \
+        kAgents,                                                                                   \
+        sizeof kAgents / sizeof kAgents[0]};                                                       \
+    return &kTable;                                                                                \
+  }                                                                                                \
+  static_assert(true)
