@@ -25,6 +25,11 @@ struct RunConfig {
   /// environment, agent, replay nor actors matter. Empty: the agent learns in the environment.
   /// Called on each learner's thread, in its process.
   std::function<std::unique_ptr<learner::Replica>()> workload;
+  /// A folder of recorded episodes (replay/recordings) that fills replay at the beginning; such a
+  /// run has no environment actors, and actors.environment is 0. Empty: none.
+  std::filesystem::path recording;
+  /// Environment actors play; else stop.updates is the run's length.
+  bool plays() const { return !workload && recording.empty(); }
 
   struct Replay {
     int shards = 1;
@@ -80,14 +85,14 @@ struct RunConfig {
   } supervision;
 
   struct Evaluation {
-    std::int64_t period = 10'000; // environment steps, or updates on data; 0: only at the end
+    std::int64_t period = 10'000; // environment steps, or updates unless plays(); 0: at the end
     int episodes = 3;
     int final_episodes = 10;
   } evaluation;
 
   struct Stop {
     std::int64_t environment_steps = 1'000'000;
-    std::int64_t updates = 0;     // on data: the run's length
+    std::int64_t updates = 0;     // unless plays(): the run's length
     double minutes = 0;           // of training; 0: no limit
     double evaluation_return = 0; // 0: off
   } stop;

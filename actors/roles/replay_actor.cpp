@@ -7,8 +7,10 @@
 #include "actors/protocol/system.hpp"
 #include "actors/roles/checkpoint.hpp"
 #include "actors/roles/files.hpp"
+#include "replay/recordings/recording.hpp"
 #include "replay/storage/storage_error.hpp"
 #include "replay/table/table_config_wire.hpp"
+#include "replay/writers/n_step_items.hpp"
 
 namespace troupe::actors {
 
@@ -237,6 +239,34 @@ std::unique_ptr<replay::ShardServer> serve(const ReplayOptions& options,
   }
 }
 
+/// Inserts the shard's part of the recorded episodes.
+void fill(const ReplayOptions& options, replay::Table& table) {
+  const replay::Recording recording(options.recording);
+  const std::string name = options.recording.string();
+  check_fits(recording.spec(), options.transitions, options.recording);
+  auto writer =
+      replay::transition_writer(options.transitions, static_cast<std::uint64_t>(options.shard) + 1);
+  const auto step = static_cast<std::size_t>(options.shards);
+  for (auto i = static_cast<std::size_t>(options.shard); i < recording.episodes().size();
+       i += step) {
+    recording.read(i).write(writer);
+    if (const auto insertion = writer.take())
+      table.insert(*insertion);
+  }
+  const replay::TableStats stats = table.stats();
+  if (stats.items == 0)
+    throw std::invalid_argument("the recording " + name + " has no item for replay shard "
+                                + std::to_string(options.shard) + " of "
+                                + std::to_string(options.shards)
+                                + "; record more episodes, or lower replay.shards");
+  if (stats.items < stats.inserted)
+    throw std::invalid_argument(
+        "replay has room for " + std::to_string(stats.items) + " of the "
+        + std::to_string(stats.inserted) + " items that shard " + std::to_string(options.shard)
+        + " gets of the recording " + name
+        + "; raise replay.capacity_items or replay.capacity_bytes, or set replay.disk_bytes");
+}
+
 void start_table(ReplayState& state) {
   const ReplayOptions& options = state.options;
   state.shard = std::make_shared<replay::HostedShard>(replay::HostedTable{
@@ -246,6 +276,8 @@ void start_table(ReplayState& state) {
       .spill = {.folder = options.spill_folder, .max_disk_bytes = options.spill_bytes}});
   if (!options.snapshot_folder.empty())
     state.shard->with_table([&](replay::Table& table) { load_snapshot(state, table); });
+  if (!options.recording.empty())
+    state.shard->with_table([&](replay::Table& table) { fill(options, table); });
   if (!options.endpoint.empty())
     state.server = serve(options, state.shard);
 }

@@ -22,6 +22,7 @@ struct ReplayOptions {
   bool in_turn_updates = false; // and priorities after the samples of their number
   replay::TableConfig table;
   replay::TransitionSpec transitions;
+  std::filesystem::path recording = {}; // whose episodes it begins with; empty: none
   std::uint64_t seed = 1;
   std::filesystem::path spill_folder = {};    // of chunks that do not fit into memory; empty: none
   std::uint64_t spill_bytes = 0;              // at most, on disk

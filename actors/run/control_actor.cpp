@@ -32,7 +32,7 @@ void set_counters(const RunConfig& config, const Progress& progress, wire::RunCo
   told.set_parameter_lag(progress.parameter_lag);
   told.set_episode_return(progress.episode_return);
   told.set_training_seconds(progress.training_seconds);
-  told.set_target_steps(config.workload ? config.stop.updates : config.stop.environment_steps);
+  told.set_target_steps(config.plays() ? config.stop.environment_steps : config.stop.updates);
 }
 
 ProtoBytes status(const ControlState& state, const wire::SupervisorReport& supervisor) {
@@ -147,7 +147,7 @@ std::string why_not_scaled(const RunConfig& config, const std::string& role, std
            + ": each has a part of the parameters, so learner.parameter_servers does not change "
              "while a run goes on"
            + stop_first;
-  if (config.workload)
+  if (!config.plays())
     return "environment=" + std::to_string(count) + ": this run learns from data and has none";
   if (config.deterministic)
     return "environment=" + std::to_string(count)

@@ -89,19 +89,37 @@ void check_on_policy(const RunConfig& config) {
       refuse(key);
 }
 
+/// What a run that learns from recorded episodes needs.
+void check_recorded(const RunConfig& config, const learner::Storage& storage) {
+  if (storage.on_policy || !storage.extras.empty())
+    throw std::invalid_argument(
+        "the agent does not learn from recording.path: it needs "
+        + std::string(storage.on_policy ? "what its own newest policy does"
+                                        : "columns of its own policy, which no recording has")
+        + "; choose another agent, or leave the block recording out");
+  if (rows_per_replica(config) < config.replay.shards && config.deterministic)
+    throw std::invalid_argument("deterministic: true with replay.shards "
+                                + std::to_string(config.replay.shards) + " and a batch of "
+                                + std::to_string(rows_per_replica(config))
+                                + " per replica: each shard must give a row; use fewer shards");
+  check(shard_table(config));
+}
+
 } // namespace
 
 void check_run(const RunConfig& config, bool processes) {
   strategy_of(config, processes);
   if (!processes)
     device_of_learner(config, false, 0);
-  if (config.workload) {
-    if (config.stop.updates < 1)
-      throw std::invalid_argument("stop.updates " + std::to_string(config.stop.updates)
-                                  + " must be at least 1, the length of a run on data");
+  if (!config.plays() && config.stop.updates < 1)
+    throw std::invalid_argument(
+        "stop.updates " + std::to_string(config.stop.updates)
+        + " must be at least 1, the length of a run without environment actors");
+  if (config.workload)
     return;
-  }
   const learner::Storage storage = config.agent->storage();
+  if (!config.recording.empty())
+    return check_recorded(config, storage);
   if (storage.on_policy)
     check_on_policy(config);
   if (storage.sequence_steps > 0 && config.replay.n_step != RunConfig().replay.n_step)

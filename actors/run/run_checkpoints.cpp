@@ -155,7 +155,7 @@ void RunCheckpoints::restore(int environment_actors) {
   actors_.send(actors_.checkpointer(), load_atom_v, context_.resume_from.string());
   context_.log("info",
                "resumed at " + std::to_string(before.updates()) + " updates"
-                   + (context_.config.workload ? std::string()
+                   + (!context_.config.plays() ? std::string()
                                                : ", " + std::to_string(before.environment_steps())
                                                      + " environment steps"));
 }
@@ -166,6 +166,8 @@ void RunCheckpoints::restore_replay() {
     return;
   const std::size_t saved =
       std::filesystem::exists(replay) ? saved_shards(replay).size() : std::size_t{0};
+  if (saved == 0 && !context_.config.recording.empty())
+    return; // the shards have filled themselves
   if (saved == 0)
     return context_.log("warning", "the checkpoint has no items; replay starts empty");
   for (int i = 0; i < role_count(context_.config, Role::replay); ++i) {

@@ -8,6 +8,10 @@
 
 namespace troupe::actors {
 
+namespace {
+constexpr std::int64_t kRoundUpdates = 100; // without environment actors
+}
+
 RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before)
     : config_(config),
       before_(before),
@@ -20,7 +24,7 @@ RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before)
       && before.environments_configured() == config.actors.environment)
     environments_ = before.environments();
   const auto period = config.evaluation.period;
-  if (config.workload && period > 0 && next_evaluation_ <= before.updates()) // of another period
+  if (!config.plays() && period > 0 && next_evaluation_ <= before.updates()) // of another period
     next_evaluation_ = (before.updates() / period + 1) * period;
 }
 
@@ -33,8 +37,8 @@ std::int64_t RunSchedule::lanes() const {
 }
 
 bool RunSchedule::complete(const Progress& now) const {
-  const bool done = config_.workload ? now.updates >= config_.stop.updates
-                                     : now.environment_steps >= config_.stop.environment_steps;
+  const bool done = config_.plays() ? now.environment_steps >= config_.stop.environment_steps
+                                    : now.updates >= config_.stop.updates;
   return done || (config_.stop.minutes > 0 && now.training_seconds >= 60 * config_.stop.minutes);
 }
 
@@ -63,14 +67,17 @@ std::int64_t RunSchedule::extend_updates(const Progress& now) {
     const std::int64_t batches = (now.inserts - samples_from_) / items;
     return updates_ = std::max(updates_, updates_from_ + batches);
   }
-  if (!config_.workload && now.inserts < config_.replay.minimum_items)
+  if (config_.plays() && now.inserts < config_.replay.minimum_items)
     return updates_;
   const auto ahead =
       static_cast<std::int64_t>((config_.workload ? 2 : 32) + now.updates_per_second);
-  std::int64_t wanted = now.updates + std::min<std::int64_t>(ahead, 10'000);
-  if (config_.workload)
+  return grant(now.updates + std::min<std::int64_t>(ahead, 10'000));
+}
+
+std::int64_t RunSchedule::grant(std::int64_t wanted) {
+  if (!config_.plays())
     wanted = std::min(wanted, config_.stop.updates);
-  if (config_.workload && config_.evaluation.period > 0)
+  if ((config_.workload || in_rounds()) && !config_.plays() && config_.evaluation.period > 0)
     wanted = std::min(wanted, next_evaluation_);
   return updates_ = std::max(updates_, wanted);
 }
@@ -82,6 +89,8 @@ void RunSchedule::begin_round() {
 std::int64_t RunSchedule::finish_round(const Progress& now) {
   if (on_policy())
     return extend_updates(now);
+  if (!config_.plays())
+    return grant(now.updates + kRoundUpdates);
   const learner::Storage storage = config_.agent->storage();
   const bool sequences = storage.sequence_steps > 0;
   const std::int64_t length = sequences ? storage.sequence_steps : config_.replay.n_step;
@@ -91,7 +100,7 @@ std::int64_t RunSchedule::finish_round(const Progress& now) {
   const auto due =
       static_cast<std::int64_t>(static_cast<double>(ready) * config_.replay.samples_per_insert
                                 / static_cast<double>(config_.agent->batch_size()));
-  return updates_ = std::max(updates_, due);
+  return grant(due);
 }
 
 std::int64_t RunSchedule::steps(std::int32_t environment_actor, const Progress& now) const {
@@ -125,12 +134,12 @@ std::int64_t RunSchedule::steps_before(const Progress& now) const {
 }
 
 std::int64_t RunSchedule::evaluation_clock(const Progress& now) const {
-  return config_.workload ? now.updates : now.environment_steps;
+  return config_.plays() ? now.environment_steps : now.updates;
 }
 
 bool RunSchedule::evaluation_due(const Progress& now) const {
   return config_.evaluation.period > 0 && evaluation_clock(now) >= next_evaluation_
-         && !(config_.workload && now.updates >= config_.stop.updates);
+         && (config_.plays() || now.updates < config_.stop.updates);
 }
 
 void RunSchedule::evaluated(const Progress& now) {

@@ -40,8 +40,8 @@ public:
 
   /// Updates that learners may have made in total.
   std::int64_t updates() const { return updates_; }
-  /// Grants updates a little ahead of those made; a run on data gets none beyond its next
-  /// evaluation, an agent that uses each item once as many as there are items for. Never lowers
+  /// Grants updates a little ahead of those made; a workload gets none beyond its next evaluation,
+  /// an agent that uses each item once as many as there are items for. Never lowers
   /// updates().
   std::int64_t extend_updates(const Progress& now);
   /// The learners have come back with an earlier state and stand still.
@@ -73,6 +73,7 @@ public:
 
 private:
   std::int64_t evaluation_clock(const Progress& now) const;
+  std::int64_t grant(std::int64_t updates);
 
   const RunConfig& config_;
   wire::RunState before_;
@@ -82,7 +83,7 @@ private:
   std::int64_t samples_from_ = 0, updates_from_ = 0; // when the learners last stood still
   std::int64_t inserts_seen_ = 0;
   std::int64_t lane_steps_;      // granted to each environment, in rounds
-  std::int64_t next_evaluation_; // environment steps, or updates on data
+  std::int64_t next_evaluation_; // environment steps, or updates
   bool shared_ = false;          // each actor may make all remaining steps
   std::map<std::int32_t, std::int64_t>
       steps_made_; // per environment of an actor, at the last pause

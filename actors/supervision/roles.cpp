@@ -123,8 +123,8 @@ int role_count(const RunConfig& config, Role role) {
 }
 
 std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index) {
-  if (config.supervision.folder.empty())
-    return {};
+  if (config.supervision.folder.empty() || (role == Role::replay && !config.recording.empty()))
+    return {}; // a shard of a recording is filled again
   if (role == Role::replay)
     return config.supervision.folder / ("shard-" + std::to_string(index));
   return config.supervision.folder / "learner";
@@ -132,6 +132,13 @@ std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::i
 
 replay::TableConfig shard_table(const RunConfig& config) {
   const auto& r = config.replay;
+  if (!config.recording.empty())
+    return {.max_items = std::max<std::int64_t>(1, r.capacity_items / r.shards),
+            .max_bytes = std::max<std::int64_t>(1, r.capacity_bytes / r.shards),
+            .sampler = selector(r.sampler, r.priority_exponent),
+            .insert_at_maximum = takes_priorities(config),
+            .compression = replay::compression_named(r.compression),
+            .limiter = {.kind = replay::RateLimiterKind::minimum_size, .min_items = 1}};
   if (config.agent->storage().on_policy) {
     // One batch waits while the learner uses another; a round of insertions may come on top.
     const std::int64_t lanes =
@@ -180,6 +187,7 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .in_turn_updates = takes_priorities(config),
         .table = shard_table(config),
         .transitions = wiring.transitions,
+        .recording = config.recording,
         .seed = learner::split_seed(config.seed,
                                     {kShardSeed, static_cast<std::uint64_t>(wiring.index)}),
         .spill_folder = config.replay.disk_bytes > 0 ? config.replay.disk_folder : "",

@@ -163,7 +163,7 @@ std::map<std::string, int> role_counts(const Experiment& experiment) {
   const bool data = is_on_data(experiment);
   const bool servers =
       learner::has_servers(learner::parse_strategy(experiment.learner().strategy()).kind);
-  return {{"environment", data ? 0 : experiment.actors().environment()},
+  return {{"environment", plays(experiment) ? experiment.actors().environment() : 0},
           {"evaluator", data ? 0 : 1},
           {"learner", experiment.learner().replicas()},
           {"parameter_server", servers ? experiment.learner().parameter_servers() : 0},

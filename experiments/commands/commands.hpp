@@ -20,6 +20,7 @@ void add_train(CLI::App& app, int& exit_code);
 void add_resume(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);
 void add_evaluate(CLI::App& app);
+void add_record(CLI::App& app);
 void add_list(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_bench(CLI::App& app);

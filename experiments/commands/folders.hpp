@@ -14,11 +14,12 @@ inline std::vector<std::filesystem::path> found_folders(const std::filesystem::p
           program.parent_path().parent_path() / "share/troupe" / folder};
 }
 
-/// Of experiments: those with MuJoCo or files, and those of games.
+/// Of experiments: with the control suite or files, with games, with Gym's MuJoCo tasks.
 inline std::vector<std::filesystem::path> config_folders() {
   auto folders = found_folders("configs");
-  for (const auto& folder : found_folders("configs/games"))
-    folders.push_back(folder);
+  for (const char* more : {"configs/games", "configs/gym"})
+    for (const auto& folder : found_folders(more))
+      folders.push_back(folder);
   return folders;
 }
 

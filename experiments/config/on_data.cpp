@@ -9,6 +9,33 @@ bool is_on_data(const Experiment& experiment) {
   return experiment.has_classifier() || experiment.has_sngan();
 }
 
+bool plays(const Experiment& experiment) {
+  return !is_on_data(experiment) && !experiment.has_recording();
+}
+
+namespace {
+
+/// The given keys that say how environment actors play.
+std::vector<std::string> playing_keys(const Experiment& experiment) {
+  std::vector<std::string> keys;
+  const Replay& replay = experiment.replay();
+  for (const auto& [key, given] :
+       {std::pair{"actors", experiment.has_actors()},
+        {"replay.minimum_items", replay.has_minimum_items()},
+        {"replay.samples_per_insert", replay.has_samples_per_insert()},
+        {"replay.error_buffer", replay.has_error_buffer()},
+        {"replay.remover", replay.has_remover()},
+        {"replay.max_times_sampled", replay.has_max_times_sampled()},
+        {"stop.environment_steps", experiment.stop().has_environment_steps()}}) {
+    if (given) {
+      keys.emplace_back(key);
+    }
+  }
+  return keys;
+}
+
+} // namespace
+
 std::vector<std::string> check_blocks(const Experiment& experiment, const Origins& origins,
                                       const std::string& source) {
   std::vector<std::string> complaints;
@@ -26,7 +53,15 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
     if (const auto agents = agent_blocks(experiment); agents.size() > 1) {
       complain(agents[1],
                "stands beside " + agents[0] + "; a run trains one agent, take one block out");
-    } else if (experiment.has_agent()) {
+    }
+    if (experiment.has_recording()) {
+      for (const std::string& key : playing_keys(experiment)) {
+        complain(key,
+                 "is given, but with the block recording no environment actor plays: take it out "
+                 "(recording.updates is the run's length)");
+      }
+    }
+    if (experiment.has_agent()) {
       try {
         chosen_agent(experiment);
       } catch (const std::invalid_argument& problem) {
@@ -39,6 +74,7 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
   const std::string workload = experiment.has_classifier() ? "classifier" : "sngan";
   for (const auto& [block, given] : {std::pair{"environment", experiment.has_environment()},
                                      {"replay", experiment.has_replay()},
+                                     {"recording", experiment.has_recording()},
                                      {"actors", experiment.has_actors()}}) {
     if (given) {
       blocks.push_back(block);
@@ -52,6 +88,16 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
 }
 
 void drop_unused(Experiment& experiment) {
+  if (experiment.has_recording()) {
+    experiment.clear_actors();
+    Replay& replay = *experiment.mutable_replay();
+    replay.clear_minimum_items();
+    replay.clear_samples_per_insert();
+    replay.clear_error_buffer();
+    replay.clear_remover();
+    replay.clear_max_times_sampled();
+    experiment.mutable_stop()->clear_environment_steps();
+  }
   if (!is_on_data(experiment)) {
     return;
   }

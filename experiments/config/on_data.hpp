@@ -10,11 +10,14 @@ namespace troupe::experiments {
 /// Whether the experiment learns from files (a classifier, a GAN), not from an environment.
 bool is_on_data(const Experiment& experiment);
 
+/// Whether environment actors play; else its length is a number of updates.
+bool plays(const Experiment& experiment);
+
 /// Complaints about contradicting blocks, before defaults are filled in.
 std::vector<std::string> check_blocks(const Experiment& experiment, const Origins& origins,
                                       const std::string& source);
 
-/// Clears blocks that a run on data does not use, after defaults were filled in.
+/// Clears what a run without environment actors does not use, after defaults were filled in.
 void drop_unused(Experiment& experiment);
 
 /// Columns of the run's metrics.csv.

@@ -81,6 +81,12 @@ actors::RunConfig plan_run(const Experiment& in) {
   assign(in.evaluation(), members(out.evaluation));
   assign(in.stop(), members(out.stop));
   assign(in.checkpoint(), members(out.checkpoint));
+  if (in.has_recording()) {
+    out.recording = in.recording().path();
+    out.stop.updates = in.recording().updates();
+    out.actors.environment = 0;
+    out.checkpoint.replay = out.deterministic; // else the shards fill themselves again
+  }
   return out;
 }
 

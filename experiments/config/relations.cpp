@@ -212,10 +212,24 @@ void check_data(const Experiment& experiment, Checker& checker) {
   }
 }
 
+void check_recording(const Experiment& experiment, Checker& checker) {
+  if (experiment.recording().path().empty()) {
+    checker.complain("recording.path", "is missing; name a folder that `troupe record` or `troupe "
+                                       "dataset import` wrote");
+  }
+  const auto& replay = experiment.replay();
+  if (replay.sampler() != "uniform" && replay.sampler() != "prioritized") {
+    checker.complain("replay.sampler", "is \"" + replay.sampler()
+                                           + "\"; with the block recording it must be uniform or "
+                                             "prioritized, because its items stay");
+  }
+}
+
 void check_agent(const Experiment& experiment, Checker& checker) {
   const auto [kind, block, options] = chosen_agent(experiment);
   const auto& environment = experiment.environment();
   learner::AgentSetting setting;
+  setting.recorded = experiment.has_recording();
   if (environment.has_pixels()) {
     setting.picture = {environment.pixels().height(), environment.pixels().width()};
   }
@@ -247,8 +261,12 @@ std::vector<std::string> check_relations(const Experiment& experiment, const Ori
   check_task(experiment, checker);
   check_wrappers(experiment, checker);
   check_name(experiment, checker);
-  check_shards(experiment, checker);
-  check_replay(experiment, checker);
+  if (experiment.has_recording()) {
+    check_recording(experiment, checker);
+  } else {
+    check_shards(experiment, checker);
+    check_replay(experiment, checker);
+  }
   check_agent(experiment, checker);
   check_checkpoints(experiment, checker);
   return checker.take();

@@ -79,15 +79,15 @@ void Recorder::evaluated(const actors::Evaluated& e) {
   last_evaluation_ = mean;
   guarded([&] {
     metrics_.evaluation(e);
-    events_.scalars(options_.now(), e.environment_steps,
+    events_.scalars(options_.now(), options_.stop.updates > 0 ? e.updates : e.environment_steps,
                     {{e.final ? "evaluation/final_return" : "evaluation/return", mean}});
   });
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "%s: mean return %.1f over %zu episodes after %lld environment steps, %lld updates",
-                e.final ? "final evaluation" : "evaluation", mean, e.returns.size(),
-                static_cast<long long>(e.environment_steps), static_cast<long long>(e.updates));
-  log("info", text);
+  char text[96];
+  std::snprintf(text, sizeof text, "%s: mean return %.1f over %zu episodes after ",
+                e.final ? "final evaluation" : "evaluation", mean, e.returns.size());
+  const auto steps = std::to_string(e.environment_steps) + " environment steps, ";
+  log("info",
+      text + (options_.stop.updates > 0 ? "" : steps) + std::to_string(e.updates) + " updates");
 }
 
 void Recorder::measured(const actors::Evaluated& e) {

@@ -136,17 +136,24 @@ Summary summarise(const Experiment& experiment, const Finished& finished) {
                        + (experiment.environment().has_pixels() ? " from pixels" : " from states"));
   add_interruption(out, finished);
   out.emplace_back("return", return_text(finished.result.evaluation.returns));
-  out.emplace_back("steps", count_text(p.environment_steps) + " environment steps, "
-                                + count_text(p.agent_steps) + " agent steps, "
-                                + count_text(p.episodes) + " episodes");
+  const bool played = plays(experiment);
+  if (played) {
+    out.emplace_back("steps", count_text(p.environment_steps) + " environment steps, "
+                                  + count_text(p.agent_steps) + " agent steps, "
+                                  + count_text(p.episodes) + " episodes");
+  } else {
+    out.emplace_back("recording",
+                     experiment.recording().path() + ", " + count_text(p.inserts) + " items");
+  }
   out.emplace_back("updates", count_text(p.updates));
   out.emplace_back("time", duration_text(seconds) + " of training, "
                                + duration_text(finished.wall_seconds) + " in all");
-  out.emplace_back("rates", rate_text(p.environment_steps, seconds) + " environment steps/s, "
-                                + (p.frames > 0 ? rate_text(p.frames, seconds) + " frames/s, " : "")
-                                + rate_text(p.inserts, seconds) + " inserts/s, "
-                                + rate_text(p.samples, seconds) + " samples/s, "
-                                + rate_text(p.updates, seconds) + " updates/s");
+  out.emplace_back(
+      "rates", (played ? rate_text(p.environment_steps, seconds) + " environment steps/s, " : "")
+                   + (p.frames > 0 ? rate_text(p.frames, seconds) + " frames/s, " : "")
+                   + (played ? rate_text(p.inserts, seconds) + " inserts/s, " : "")
+                   + rate_text(p.samples, seconds) + " samples/s, " + rate_text(p.updates, seconds)
+                   + " updates/s");
   const std::string learners = count_text(experiment.learner().replicas());
   const std::string players = count_text(experiment.actors().environment());
   for (const auto& [kind, count, name] :

@@ -145,7 +145,7 @@ std::vector<CurvePoint> curve_of(const SweepRun& run, const RunState& state) {
   if (state.folder.empty() || !fs::is_regular_file(metrics, ignored)) {
     return {};
   }
-  const std::string along = is_on_data(run.experiment) ? "updates" : "environment_steps";
+  const std::string along = plays(run.experiment) ? "environment_steps" : "updates";
   return read_curve(metrics, headline(run.experiment), along);
 }
 
@@ -265,8 +265,8 @@ std::string sweep_page(const std::string& name, const std::vector<SweepRun>& run
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto curve = curve_of(runs[i], states[i]);
     if (!curve.empty()) {
-      const bool on_data = is_on_data(runs[i].experiment);
-      out += curve_svg(curve, runs[i].name, on_data ? "updates" : "environment steps");
+      out += curve_svg(curve, runs[i].name,
+                       plays(runs[i].experiment) ? "environment steps" : "updates");
     }
     if (!states[i].failure.empty()) {
       out += "<p>" + escaped(runs[i].name + ": " + states[i].failure) + "</p>\n";

@@ -10,8 +10,8 @@ const char* action_text(ActionKind kind) {
     return "continuous";
   case ActionKind::choice:
     return "one choice";
-  case ActionKind::either:
-    return "continuous or one choice";
+  case ActionKind::any:
+    return "continuous, choices";
   }
   throw std::logic_error("no such kind of actions");
 }

@@ -61,6 +61,7 @@ struct AgentSetting {
     int width = 0;
   };
   std::optional<Picture> picture; // none: states
+  bool recorded = false;          // it learns from recorded episodes
 };
 
 /// A value that breaks a rule of several keys, or of the run.
@@ -73,7 +74,7 @@ struct OptionProblem {
 enum class ActionKind : std::uint8_t {
   continuous, // any number of continuous ones
   choice,     // one choice
-  either,     // of these
+  any,        // any number of continuous ones and choices
 };
 const char* action_text(ActionKind kind); // "continuous", "one choice", …
 

@@ -19,23 +19,6 @@ namespace {
 
 constexpr double kVideoFramesPerSecond = 30;
 
-/// The acting policy of a checkpoint. The replica knows which of its tensors make it up.
-std::unique_ptr<learner::Policy> load_policy(const actors::RunConfig& config,
-                                             const replay::TransitionSpec& transitions,
-                                             const std::filesystem::path& checkpoint) {
-  const auto parameters = learner::read_safetensors(checkpoint / "learner.safetensors");
-  const auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
-  learner::prepare_compute_thread(1); // a team of threads would only wait for each other
-  learner::ReplicaContext context(nullptr, config.seed);
-  const auto replica = config.agent->make_replica(transitions);
-  replica->build(context);
-  replica->load(parameters.tensors, optimizer.tensors);
-  const at::Tensor flat = replica->policy_parameters().to(at::kCPU, at::kFloat).contiguous();
-  auto policy = config.agent->make_policy(transitions);
-  policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
-  return policy;
-}
-
 /// Keeps pictures of the first episode: all of them as a video, one as a PNG.
 class Film {
 public:
@@ -91,6 +74,21 @@ private:
 
 } // namespace
 
+/// The replica knows which of its tensors make up the policy.
+std::vector<float> policy_parameters(const actors::RunConfig& config,
+                                     const replay::TransitionSpec& transitions,
+                                     const std::filesystem::path& checkpoint) {
+  const auto parameters = learner::read_safetensors(checkpoint / "learner.safetensors");
+  const auto optimizer = learner::read_safetensors(checkpoint / "optimizer.safetensors");
+  learner::prepare_compute_thread(1); // a team of threads would only wait for each other
+  learner::ReplicaContext context(nullptr, config.seed);
+  const auto replica = config.agent->make_replica(transitions);
+  replica->build(context);
+  replica->load(parameters.tensors, optimizer.tensors);
+  const at::Tensor flat = replica->policy_parameters().to(at::kCPU, at::kFloat).contiguous();
+  return {flat.const_data_ptr<float>(), flat.const_data_ptr<float>() + flat.numel()};
+}
+
 std::vector<double> evaluate_checkpoint(const Experiment& experiment,
                                         const std::filesystem::path& checkpoint,
                                         const EvaluateOptions& options) {
@@ -103,12 +101,11 @@ std::vector<double> evaluate_checkpoint(const Experiment& experiment,
         std::make_unique<env::FrameSink>(std::move(environment), film->sink_options(),
                                          [&film](const env::Frame& frame) { film->add(frame); });
   }
-  const auto policy = load_policy(
-      config,
-      learner::stored_by(*config.agent,
-                         learner::transition_spec(environment->spec(), config.replay.n_step,
-                                                  config.replay.discount)),
-      checkpoint);
+  const auto transitions = learner::stored_by(
+      *config.agent,
+      learner::transition_spec(environment->spec(), config.replay.n_step, config.replay.discount));
+  const auto policy = config.agent->make_policy(transitions);
+  policy->load(policy_parameters(config, transitions, checkpoint));
   const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
   // The seeds of a run's own evaluations: its first episode and this one are the same.
   const std::uint64_t seed = learner::split_seed(config.seed, {5});

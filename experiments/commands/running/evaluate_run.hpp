@@ -5,7 +5,9 @@
 #include <functional>
 #include <vector>
 
+#include "actors/protocol/run_config.hpp"
 #include "experiments/config/experiment.pb.h"
+#include "replay/chunks/spec.hpp"
 
 namespace troupe::experiments {
 
@@ -25,5 +27,10 @@ struct EvaluateOptions {
 std::vector<double> evaluate_checkpoint(const Experiment& experiment,
                                         const std::filesystem::path& checkpoint,
                                         const EvaluateOptions& options);
+
+/// The acting parameters of a checkpoint. Throws as evaluate_checkpoint() does.
+std::vector<float> policy_parameters(const actors::RunConfig& config,
+                                     const replay::TransitionSpec& transitions,
+                                     const std::filesystem::path& checkpoint);
 
 } // namespace troupe::experiments

@@ -24,6 +24,7 @@
 #include "experiments/report/summary.hpp"
 #include "experiments/run_folder/head_file.hpp"
 #include "learner/acting/collector.hpp"
+#include "replay/recordings/recording.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -38,8 +39,9 @@ std::filesystem::path make_video(const Experiment& experiment, const RunFolder& 
       || result.checkpoint.empty() || stop) {
     return {};
   }
-  const auto path =
-      folder.path() / "videos" / (std::to_string(result.progress.environment_steps) + ".mp4");
+  const auto& progress = result.progress;
+  const auto number = plays(experiment) ? progress.environment_steps : progress.updates;
+  const auto path = folder.path() / "videos" / (std::to_string(number) + ".mp4");
   try {
     recorder.log("info", "drawing the video");
     evaluate_checkpoint(experiment, result.checkpoint,
@@ -53,12 +55,11 @@ std::filesystem::path make_video(const Experiment& experiment, const RunFolder& 
 
 void write_report(const Experiment& experiment, const RunFolder& folder, const Summary& summary,
                   const std::filesystem::path& video) {
-  const bool on_data = is_on_data(experiment);
-  const std::string along = on_data ? "updates" : "environment_steps";
+  const std::string along = plays(experiment) ? "environment_steps" : "updates";
   const auto points = read_curve(folder.path() / "metrics.csv", headline(experiment), along);
-  const auto curve = on_data
-                         ? curve_svg(points, experiment.name() + ": " + headline(experiment), along)
-                         : curve_svg(points, experiment.name());
+  const auto curve =
+      plays(experiment) ? curve_svg(points, experiment.name())
+                        : curve_svg(points, experiment.name() + ": " + headline(experiment), along);
   write_text(folder.path() / "curve.svg", curve);
   write_text(folder.path() / "report.html", report_html(experiment, summary, curve, video));
 }
@@ -111,8 +112,10 @@ actors::RunConfig prepare_run(const Experiment& experiment) {
     const auto environment = env::make_environment(config.environment);
     std::vector<std::byte> observation(environment->spec().observation_bytes());
     environment->reset(config.seed, observation);
-    learner::transition_spec(environment->spec(), config.replay.n_step,
-                             config.replay.discount); // refuses what no agent takes
+    const auto transitions =
+        learner::transition_spec(environment->spec(), config.replay.n_step, config.replay.discount);
+    if (!config.recording.empty())
+      replay::check_fits(replay::Recording(config.recording).spec(), transitions, config.recording);
   }
   return config;
 }

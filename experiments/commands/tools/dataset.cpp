@@ -7,8 +7,11 @@
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/tools/dataset_render.hpp"
+#include "experiments/commands/tools/recording_info.hpp"
+#include "learner/data/formats/minari.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/prefetcher.hpp"
+#include "replay/recordings/recording.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -42,6 +45,10 @@ Json json_of(const data::DatasetInfo& info) {
 }
 
 void show(const ReadOptions& options) {
+  if (replay::is_recording(options.dataset.path)) {
+    show_recording(options.dataset.path, options.json);
+    return;
+  }
   const auto info = data::open_dataset(options.dataset)->info();
   if (options.json) {
     print_json(json_of(info));
@@ -61,6 +68,10 @@ void show(const ReadOptions& options) {
 
 /// Reads every row; the number of bad ones.
 std::int64_t check_rows(const ReadOptions& options) {
+  if (replay::is_recording(options.dataset.path)) {
+    check_recording(options.dataset.path, options.json);
+    return 0;
+  }
   auto settings = options.dataset;
   settings.tolerate = 1;
   settings.transform = {.crop = data::Crop::centre, .size = 32, .resize = 32}; // of any size
@@ -129,21 +140,64 @@ void add_dataset_check(CLI::App& app, int& exit_code) {
       [options, &exit_code] { exit_code = check_rows(*options) > 0 ? kFailed : kDone; });
 }
 
+struct MinariFlags {
+  std::string from;
+  std::string out;
+  std::string name; // of the data set, or of the observation
+};
+
+void add_import(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "import", "Makes a recording of a Minari data set (HDF5), for `troupe train`");
+  command->footer("Example: troupe dataset import ~/.minari/datasets/mujoco/hopper/medium-v0 --out "
+                  "hopper");
+  auto flags = std::make_shared<MinariFlags>();
+  command->add_option("folder", flags->from, "of the data set; data/main_data.hdf5 is in it")
+      ->required();
+  command->add_option("--out", flags->out, "the recording, a new folder")->required();
+  command->add_option("--observation", flags->name, "one of a dictionary, \"a/b\" within another");
+  command->callback([flags] {
+    refuse_existing(flags->out);
+    data::import_minari(flags->from, flags->out, flags->name);
+    show_recording(flags->out, false);
+  });
+}
+
+void add_export(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("export", "Writes a recording as a Minari data set (HDF5)");
+  command->footer("Example: troupe dataset export hopper --name hopper/medium-v0 --out "
+                  "~/.minari/datasets/hopper/medium-v0");
+  auto flags = std::make_shared<MinariFlags>();
+  command->add_option("recording", flags->from, "a folder of `troupe record`")->required();
+  command->add_option("--out", flags->out, "a new folder")->required();
+  command->add_option("--name", flags->name, "of the data set, as in \"hopper/medium-v0\"")
+      ->required();
+  command->callback([flags] {
+    refuse_existing(flags->out);
+    data::export_minari(flags->from, flags->out, flags->name);
+  });
+}
+
 } // namespace
 
 void add_dataset(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("dataset", "Data sets: what they have, whether it is good, drawing some");
+  CLI::App* command = app.add_subcommand(
+      "dataset", "Data sets and recorded episodes: what they have, whether it is "
+                 "good, drawing some, Minari's");
   command->require_subcommand(1);
   command->footer(
       "Example: troupe dataset render scenes --rows 500 --size 64\n"
       "         troupe dataset info scenes\n"
       "         troupe dataset check scenes\n"
+      "         troupe dataset import ~/.minari/datasets/hopper/medium-v0 --out hopper\n"
       "Formats: image folders, tar shards (WebDataset), CIFAR-10 and -100, MNIST's idx, "
-      "CSV, npz, HDF5, NetCDF.");
+      "CSV, npz, HDF5, NetCDF; recordings of `troupe record`.");
   add_info(*command);
   add_dataset_check(*command, exit_code);
   add_dataset_render(*command);
+  add_import(*command);
+  add_export(*command);
 }
 
 } // namespace troupe::experiments::commands

@@ -106,9 +106,9 @@ AgentKind impala_agent() {
   return agent_kind<ImpalaConfig>(
       {.name = "impala",
        .help = "importance-weighted actor-learners (Espeholt et al. "
-               "2018): continuous actions or one choice",
+               "2018): continuous actions and choices",
        .pixels = true,
-       .actions = ActionKind::either,
+       .actions = ActionKind::any,
        .recurrent = true,
        .metrics = {"policy_loss", "value_loss", "entropy", "weight", "gradient_norm", "sample_age"},
        .options = agents::Impala::descriptor()},

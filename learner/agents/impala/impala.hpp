@@ -10,7 +10,7 @@
 namespace troupe::learner {
 
 /// IMPALA (Espeholt et al. 2018): many actors act with parameters that are some updates old, and
-/// V-trace corrects for it. Continuous actions or one choice, from states or pixels.
+/// V-trace corrects for it. Continuous actions and choices, from states or pixels.
 struct ImpalaConfig {
   std::vector<std::int64_t> layers = {64, 64};
   std::string encoder = "minatar";

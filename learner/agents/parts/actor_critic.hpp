@@ -6,6 +6,7 @@
 
 #include "learner/acting/policy.hpp"
 #include "learner/agents/agent.hpp"
+#include "learner/agents/parts/action_head.hpp"
 #include "learner/agents/parts/lstm.hpp"
 
 namespace troupe::learner {
@@ -14,9 +15,8 @@ namespace troupe::learner {
 /// action was chosen.
 inline constexpr const char* kLogProbability = "log_probability";
 
-/// A stochastic policy and a value: of one choice with a probability each, or of continuous actions
-/// with a mean and a deviation that does not depend on the state. From pixels, and with a memory,
-/// both share the torso; from states alone each has its own.
+/// A stochastic policy and a value. From pixels, and with a memory, both share the torso; from
+/// states alone each has its own.
 class ActorCritic {
 public:
   /// lstm: cells of the memory behind the torso; 0: none. Throws std::invalid_argument naming
@@ -26,8 +26,7 @@ public:
               std::int64_t lstm);
 
   const ParameterLayout& layout() const { return layout_; }
-  bool is_choice() const { return choice_; }
-  std::int64_t outputs() const { return outputs_; } // choices, or numbers of an action
+  const ActionHead& actions() const { return actions_; }
   bool is_recurrent() const { return state_size() > 0; }
   std::int64_t state_size() const { return lstm_.state_size(); }
 
@@ -40,7 +39,7 @@ public:
     at::Tensor first; // [batch, steps], as Lstm::forward() takes it
   };
   struct Output {
-    at::Tensor head;  // [rows, outputs]: logits or means
+    at::Tensor head;  // [rows, outputs] of actions()
     at::Tensor value; // [rows]
   };
   /// observation: [rows, …]; with a memory the rows are sequences, one behind the other.
@@ -53,13 +52,14 @@ public:
   at::Tensor log_probability(const Leaves& leaves, const at::Tensor& head,
                              const at::Tensor& action) const;
   at::Tensor entropy(const Leaves& leaves, const at::Tensor& head) const;
-  /// [outputs] of continuous actions, the logarithm.
-  const at::Tensor& deviation(const Leaves& leaves) const { return leaves[deviation_]; }
+  /// The logarithms, for actions(); undefined if no number is continuous.
+  at::Tensor deviations(const Leaves& leaves) const {
+    return actions_.continuous() > 0 ? leaves[deviation_] : at::Tensor();
+  }
 
 private:
   ParameterLayout layout_;
-  bool choice_;
-  std::int64_t outputs_;
+  ActionHead actions_;
   Torso torso_;
   std::optional<Torso> value_torso_;
   Lstm lstm_;

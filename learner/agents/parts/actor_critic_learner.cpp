@@ -5,7 +5,6 @@
 #include <torch/types.h>
 
 #include "learner/agents/parts/advantages.hpp"
-#include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 
 namespace troupe::learner {
@@ -28,8 +27,7 @@ ActorCriticLearner::ActorCriticLearner(const Setting& setting, ActorCritic netwo
 
 Metrics ActorCriticLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
-  if (network_.is_choice())
-    check_choices(used.at("action"), network_.outputs(), updates() + 1);
+  network_.actions().check(used.at("action"), updates() + 1);
   if (rate_.learning_rate_updates > 0)
     group().adam().param_groups()[0].options().set_lr(Schedule{.start = rate_.learning_rate,
                                                                .end = rate_.learning_rate_end,

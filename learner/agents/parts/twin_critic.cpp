@@ -72,7 +72,7 @@ TwinCritic::Value TwinCritic::value(const at::Tensor& state, const at::Tensor& a
   if (!smaller) {
     tapes_[0].gradient().fill_(share);
     networks_[0].backward_to_extra(parameters_[0], tapes_[0], workspace_);
-    return {values[0].mean().item<double>(), tapes_[0].extra_gradient};
+    return {values[0].mean().item<double>(), tapes_[0].extra_gradient, values[0]};
   }
   const at::Tensor first = (values[0] <= values[1]).to(values[0].scalar_type());
   const double mean = at::minimum(values[0], values[1]).mean().item<double>();
@@ -80,7 +80,7 @@ TwinCritic::Value TwinCritic::value(const at::Tensor& state, const at::Tensor& a
   tapes_[1].gradient().view({-1}).copy_((1 - first) * share);
   for (std::size_t i = 0; i < 2; ++i)
     networks_[i].backward_to_extra(parameters_[i], tapes_[i], workspace_);
-  return {mean, tapes_[0].extra_gradient + tapes_[1].extra_gradient};
+  return {mean, tapes_[0].extra_gradient + tapes_[1].extra_gradient, {}};
 }
 
 } // namespace troupe::learner

@@ -36,6 +36,7 @@ public:
   struct Value {
     double mean = 0;
     at::Tensor action_gradient; // of the mean, [batch, action size]
+    at::Tensor values;          // [batch], of the first network alone
   };
   /// The mean value of the actions: of the first network, or of the smaller one in each row.
   Value value(const at::Tensor& state, const at::Tensor& action, bool smaller);

@@ -170,9 +170,9 @@ AgentPtr make_ppo_agent(const PpoConfig& config) {
 AgentKind ppo_agent() {
   return agent_kind<PpoConfig>({.name = "ppo",
                                 .help = "proximal policy optimisation (Schulman et al. 2017): "
-                                        "continuous actions or one choice",
+                                        "continuous actions and choices",
                                 .pixels = true,
-                                .actions = ActionKind::either,
+                                .actions = ActionKind::any,
                                 .recurrent = true,
                                 .metrics = {"policy_loss", "value_loss", "entropy", "divergence",
                                             "clipped", "gradient_norm", "sample_age"},

@@ -10,7 +10,7 @@
 namespace troupe::learner {
 
 /// Proximal policy optimisation (Schulman et al. 2017) with a clipped ratio and generalised
-/// advantages. Continuous actions or one choice, from states or pixels.
+/// advantages. Continuous actions and choices, from states or pixels.
 struct PpoConfig {
   std::vector<std::int64_t> layers = {64, 64};
   std::string encoder = "minatar";

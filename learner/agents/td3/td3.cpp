@@ -1,5 +1,7 @@
 #include "learner/agents/td3/td3.hpp"
 
+#include <algorithm>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
@@ -61,7 +63,7 @@ public:
 
 private:
   at::Tensor next_action(const at::Tensor& next_state);
-  double learn_policy(const at::Tensor& state);
+  double learn_policy(const at::Tensor& state, const at::Tensor& taken);
 
   Td3Config config_;
   replay::TransitionSpec transitions_;
@@ -74,9 +76,9 @@ private:
   Workspace workspace_;
   Random random_{0};
   at::Tensor priorities_;
-  std::int64_t updates_ = 0; // that the parameters took
-  std::int64_t steps_ = 0;   // of this replica
-  double policy_loss_ = 0;
+  std::int64_t updates_ = 0;            // that the parameters took
+  std::int64_t steps_ = 0;              // of this replica
+  double policy_loss_ = 0, q_mean_ = 0; // of the last update of the policy
 };
 
 void Td3::build(ReplicaContext& context) {
@@ -109,13 +111,25 @@ at::Tensor Td3::next_action(const at::Tensor& next_state) {
       .clamp_(-1, 1);
 }
 
-double Td3::learn_policy(const at::Tensor& state) {
+/// Minimises the negative value of its actions; with imitation the values count in units of their
+/// size, and the squared distance to the actions of replay is added (TD3+BC).
+double Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
   const at::Tensor action = at::tanh(network_.forward(parameters_, state, {}, tape_, workspace_));
   const TwinCritic::Value value = critic_.value(state, action, false);
-  tape_.gradient().copy_((action * action - 1) * value.action_gradient); // of -value
+  at::Tensor gradient = -value.action_gradient;
+  double loss = -value.mean;
+  if (config_.imitation > 0) {
+    const double size = std::max(value.values.abs().mean().item<double>(), 1e-8);
+    const double scale = config_.imitation / size;
+    const at::Tensor distance = action - taken;
+    gradient = gradient * scale + distance * (2.0 / static_cast<double>(distance.numel()));
+    loss = loss * scale + distance.square().mean().item<double>();
+  }
+  tape_.gradient().copy_((1 - action * action) * gradient);
   network_.backward(parameters_, gradients_, tape_, false, workspace_);
-  policy_.step("policy_loss", -value.mean, updates_ + 1);
-  return -value.mean;
+  policy_.step("policy_loss", loss, updates_ + 1);
+  q_mean_ = value.mean;
+  return loss;
 }
 
 Metrics Td3::step_fn(ReplicaContext&, const TensorMap& batch) {
@@ -133,7 +147,7 @@ Metrics Td3::step_fn(ReplicaContext&, const TensorMap& batch) {
   const double gradient_norm = critic_.group().optimizer().gradient_norm();
   const std::int64_t applied = critic_.group().optimizer().updates_applied();
   if (++steps_ % config_.policy_period == 0)
-    policy_loss_ = learn_policy(state);
+    policy_loss_ = learn_policy(state, used.at("action").to(options_));
   const std::int64_t before = updates_ / config_.policy_period;
   updates_ += applied;
   const std::int64_t times = updates_ / config_.policy_period - before;
@@ -141,7 +155,7 @@ Metrics Td3::step_fn(ReplicaContext&, const TensorMap& batch) {
   policy_.average_target(config_.target_update, times);
   return {{"critic_loss", loss},
           {"policy_loss", policy_loss_},
-          {"q_mean", -policy_loss_},
+          {"q_mean", q_mean_},
           {"gradient_norm", gradient_norm}};
 }
 
@@ -185,6 +199,7 @@ Members members(Td3Config& config) {
               {"policy_period", &config.policy_period},
               {"target_noise", &config.target_noise},
               {"target_noise_clip", &config.target_noise_clip},
+              {"imitation", &config.imitation},
               {"gradient_norm", &config.gradient_norm},
               {"precision", &config.precision},
               {"batch_size", &config.batch_size}};

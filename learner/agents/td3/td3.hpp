@@ -21,6 +21,7 @@ struct Td3Config {
   int policy_period = 2;
   double target_noise = 0.2; // in units of the action range [-1, 1]
   double target_noise_clip = 0.5;
+  double imitation = 0; // TD3+BC's alpha; 0: off
   double gradient_norm = 0;
   std::string precision = "float32"; // "float64": for tests
   std::int64_t batch_size = 256;     // global, over all replicas

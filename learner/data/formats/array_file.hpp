@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "learner/data/formats/tables.hpp"
@@ -21,6 +22,10 @@ public:
   /// `count` rows of an array, as its type. Throws DataError.
   virtual void read(std::size_t array, std::int64_t first, std::int64_t count, void* to) const = 0;
 };
+
+/// Those of an HDF5 file, groups before their names ("a/b"). Locks hdf5_mutex() itself. Throws
+/// DataError.
+std::unique_ptr<const ArrayFile> open_hdf5_arrays(const std::string& path);
 
 /// Rows of a file, fetched as they are asked for; its label is read at once.
 std::unique_ptr<DescribedDataset> make_file_table(std::unique_ptr<const ArrayFile> file,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "learner/data/formats/array_file.hpp"
+#include "learner/data/formats/hdf5_writer.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/pictures/file.hpp"
 
@@ -21,6 +22,11 @@ public:
       close_(id_);
   }
   Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
@@ -67,6 +73,8 @@ std::optional<at::ScalarType> type_of(hid_t type) {
     return size == 4   ? std::optional(at::kFloat)
            : size == 8 ? std::optional(at::kDouble)
                        : std::nullopt;
+  if (H5Tget_class(type) == H5T_ENUM && size == 1) // NumPy's bool
+    return at::kChar;
   if (H5Tget_class(type) != H5T_INTEGER)
     return {};
   if (H5Tget_sign(type) == H5T_SGN_NONE)
@@ -164,17 +172,92 @@ private:
   std::vector<Handle> sets_;
 };
 
+/// A file that is written.
+class Hdf5Output final : public Hdf5Writer {
+public:
+  explicit Hdf5Output(std::string path)
+      : path_(std::move(path)),
+        file_(H5Fcreate(path_.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT), H5Fclose),
+        boolean_(H5Tenum_create(H5T_NATIVE_INT8), H5Tclose) {
+    const std::int8_t no = 0, yes = 1;
+    if (!file_.valid() || !boolean_.valid() || H5Tenum_insert(boolean_, "FALSE", &no) < 0
+        || H5Tenum_insert(boolean_, "TRUE", &yes) < 0)
+      fail(path_, "cannot be written");
+  }
+  ~Hdf5Output() override {
+    const std::lock_guard lock(hdf5_mutex());
+    file_ = Handle(-1, H5Fclose);
+    boolean_ = Handle(-1, H5Tclose);
+  }
+
+  void group(const std::string& name) override {
+    const std::lock_guard lock(hdf5_mutex());
+    const Quiet quiet;
+    const Handle made(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                      H5Gclose);
+    if (!made.valid())
+      fail(path_, "its group \"" + name + "\" cannot be written");
+  }
+
+  void add(const std::string& name, const at::Tensor& values) override {
+    const at::Tensor dense = values.contiguous();
+    const std::vector<hsize_t> shape(dense.sizes().begin(), dense.sizes().end());
+    const std::lock_guard lock(hdf5_mutex());
+    const Quiet quiet;
+    const hid_t type = dense.scalar_type() == at::kBool ? static_cast<hid_t>(boolean_)
+                                                        : memory_type(dense.scalar_type());
+    const Handle space(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr),
+                       H5Sclose);
+    const Handle set(
+        H5Dcreate2(file_, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+        H5Dclose);
+    if (!space.valid() || !set.valid()
+        || H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, dense.const_data_ptr()) < 0)
+      fail(path_, "\"" + name + "\" cannot be written");
+  }
+
+  void attribute(const std::string& group, const std::string& name, std::int64_t value) override {
+    const std::lock_guard lock(hdf5_mutex());
+    const Quiet quiet;
+    const Handle where(H5Gopen2(file_, group.c_str(), H5P_DEFAULT), H5Gclose);
+    const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    const Handle made(
+        H5Acreate2(where, name.c_str(), H5T_NATIVE_INT64, space, H5P_DEFAULT, H5P_DEFAULT),
+        H5Aclose);
+    if (!made.valid() || H5Awrite(made, H5T_NATIVE_INT64, &value) < 0)
+      fail(path_, "the attribute \"" + name + "\" of \"" + group + "\" cannot be written");
+  }
+
+  void flush() override {
+    const std::lock_guard lock(hdf5_mutex());
+    const Quiet quiet;
+    if (H5Fflush(file_, H5F_SCOPE_LOCAL) < 0)
+      fail(path_, "cannot be written");
+  }
+
+private:
+  std::string path_;
+  Handle file_;
+  Handle boolean_; // as h5py writes bool
+};
+
 } // namespace
+
+std::unique_ptr<Hdf5Writer> make_hdf5_writer(const std::filesystem::path& path) {
+  const std::lock_guard lock(hdf5_mutex());
+  const Quiet quiet;
+  return std::make_unique<Hdf5Output>(path.string());
+}
+
+std::unique_ptr<const ArrayFile> open_hdf5_arrays(const std::string& path) {
+  const std::lock_guard lock(hdf5_mutex());
+  const Quiet quiet;
+  return std::make_unique<Hdf5File>(path);
+}
 
 std::unique_ptr<DescribedDataset> open_hdf5(const DatasetOptions& options) {
   DatasetInfo info{.format = "hdf5", .bytes = File(options.path).size()};
-  std::unique_ptr<const ArrayFile> file;
-  {
-    const std::lock_guard lock(hdf5_mutex());
-    const Quiet quiet;
-    file = std::make_unique<Hdf5File>(options.path.string());
-  }
-  return make_file_table(std::move(file), std::move(info), options);
+  return make_file_table(open_hdf5_arrays(options.path.string()), std::move(info), options);
 }
 
 } // namespace troupe::learner::data

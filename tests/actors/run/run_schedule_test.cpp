@@ -65,6 +65,35 @@ TEST_CASE("on data no learner goes beyond the next evaluation or the end") {
   CHECK_FALSE(schedule.evaluation_due(now));
 }
 
+TEST_CASE("with recorded episodes updates are granted to the end; evaluations do not stop them") {
+  auto config = schedule_config();
+  config.recording = "episodes";
+  config.actors.environment = 0;
+  config.evaluation.period = 50;
+  config.stop.updates = 700;
+  for (const bool deterministic : {false, true}) {
+    CAPTURE(deterministic);
+    config.deterministic = deterministic;
+    RunSchedule schedule(config, {});
+    Progress now;
+    now.updates_per_second = 400;
+    if (deterministic) // in rounds, none of which goes beyond an evaluation
+      CHECK(schedule.finish_round(now) == 50);
+    else
+      CHECK(schedule.extend_updates(now) == 432);
+    now.updates = 50;
+    CHECK(schedule.evaluation_due(now));
+    schedule.evaluated(now);
+    CHECK_FALSE(schedule.evaluation_due(now));
+    now.updates = 690;
+    CHECK_FALSE(schedule.complete(now));
+    if (!deterministic)
+      CHECK(schedule.extend_updates(now) == 700);
+    now.updates = 700;
+    CHECK(schedule.complete(now));
+  }
+}
+
 TEST_CASE("a run on data that resumes with another period evaluates at its next multiple") {
   auto config = schedule_config();
   config.workload = [] { return nullptr; };

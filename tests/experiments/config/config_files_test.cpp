@@ -14,7 +14,7 @@ const fs::path kConfigs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
 }
 
 TEST_CASE("Every experiment that comes with the program is complete and keeps to every rule") {
-  const std::vector<fs::path> folders{kConfigs, kConfigs / "games"};
+  const std::vector<fs::path> folders{kConfigs, kConfigs / "games", kConfigs / "gym"};
   const auto names = config_names(folders);
   CHECK(names.size() >= 31);
   for (const std::string& name : names) {

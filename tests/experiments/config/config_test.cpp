@@ -8,6 +8,7 @@
 
 #include "env/make/make.hpp"
 #include "experiments/config/keys.hpp"
+#include "experiments/config/plan.hpp"
 #include "learner/agents/agent_kinds.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
@@ -175,14 +176,16 @@ TEST_CASE("--set reaches every key: its default is accepted and changes nothing"
   for (const Key& key : all_keys()) {
     const bool of_data = key.name.starts_with("data.") || key.name.starts_with("classifier.");
     const auto* agent = troupe::learner::find_agent(key.name.substr(0, key.name.find('.')));
+    const bool recorded = key.name.starts_with("bc.") || key.name.starts_with("recording.");
     const std::string text =
-        of_data                          ? classifier
+        recorded                         ? kGood + "bc { } recording { path: \"episodes\" }"
+        : of_data                        ? classifier
         : key.name.starts_with("sngan.") ? "data { path: \"scenes\" } sngan { }"
         : agent == nullptr               ? kPixels
                                          : (agent->pixels ? kPixels : kGood) + agent->name + " { }";
     const Experiment plain = parse_experiment(text, "x");
     if (key.name == "environment.task" || key.name == "name" || key.name == "data.path"
-        || key.name == "base" || key.name.starts_with("agent.")) {
+        || key.name == "recording.path" || key.name == "base" || key.name.starts_with("agent.")) {
       continue; // have no usable default
     }
     if (key.name == "environment.pixels.grey") {
@@ -204,6 +207,29 @@ TEST_CASE("The agent is the one whose block a file has, or the first of the list
       e, parse_experiment(resolved_text(e), "x")));
   CHECK(parse_experiment(kGood + "td3 { }", "x").td3().policy_period() == 2);
   CHECK(complaint_about(kGood + "agent { name: \"mine\" }", {}).find("plugin is empty")
+        != std::string::npos);
+}
+
+TEST_CASE("An experiment with recorded episodes has no keys of playing, and reads back as it was") {
+  const std::string text = kGood + "td3 { } recording { path: \"episodes\" updates: 70 }";
+  const Experiment e = parse_experiment(text, "x", {"replay.n_step=2"});
+  CHECK_FALSE(e.has_actors());
+  CHECK_FALSE(e.stop().has_environment_steps());
+  CHECK(google::protobuf::util::MessageDifferencer::Equals(
+      e, parse_experiment(resolved_text(e), "x")));
+  const auto plan = plan_run(e);
+  CHECK_FALSE(plan.plays());
+  CHECK(plan.stop.updates == 70);
+  CHECK(plan.actors.environment == 0);
+  for (const std::string key : {"actors { random_steps: 5 }", "replay { samples_per_insert: 8 }",
+                                "stop { environment_steps: 9 }"}) {
+    CAPTURE(key);
+    CHECK(complaint_about(text + key, {}).find("no environment actor plays") != std::string::npos);
+  }
+  CHECK(complaint_about(kGood + "bc { }", {}).find("recording.path") != std::string::npos);
+  CHECK(complaint_about(kGood + "td3 { } recording { }", {}).find("recording.path is missing")
+        != std::string::npos);
+  CHECK(complaint_about(text + "replay { sampler: \"fifo\" }", {}).find("replay.sampler")
         != std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 // What every agent keeps, whatever it learns.
 #include "tests/doctest_torch.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -43,7 +44,9 @@ std::vector<float> states_of(const Policy& policy, std::size_t rows) {
 
 /// It learns from transitions with a critic.
 bool has_critic(const AgentKind& kind) {
-  return !small_transitions(kind).is_sequence();
+  return !small_transitions(kind).is_sequence()
+         && std::find(kind.metrics.begin(), kind.metrics.end(), "critic_loss")
+                != kind.metrics.end();
 }
 
 /// One-step episodes: the best action is 0.3, or choice 2.
@@ -250,10 +253,11 @@ TEST_CASE("what an agent cannot observe is refused") {
     const AgentPtr agent = small_agent(kind);
     replay::TransitionSpec pixels = small_transitions(kind);
     pixels.frame = {"pixels", env::ElementType::uint8, {1, 40, 40}};
-    const AgentSetting setting{.picture = AgentSetting::Picture{.height = 40, .width = 40}};
+    const AgentSetting setting{.picture = AgentSetting::Picture{.height = 40, .width = 40},
+                               .recorded = true};
     google::protobuf::DynamicMessageFactory factory;
     const auto& options = *factory.GetPrototype(kind.options);
-    CHECK(kind.check(options, {}).empty());
+    CHECK(kind.check(options, {.picture = {}, .recorded = true}).empty());
     if (kind.pixels) {
       CHECK(kind.check(options, setting).empty());
       CHECK(agent->make_policy(pixels) != nullptr);
@@ -329,7 +333,7 @@ TEST_CASE("an agent refuses actions that it does not choose, by name") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     replay::TransitionSpec other = small_transitions(kind);
-    if (kind.actions == ActionKind::either)
+    if (kind.actions == ActionKind::any)
       continue;
     other.action_choices = kind.actions == ActionKind::choice ? std::vector<std::int64_t>{}
                                                               : std::vector<std::int64_t>{0, 3};

@@ -1,0 +1,139 @@
+#include "experiments/commands/running/record_episodes.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/roles/checkpoint.hpp"
+#include "env/make/make.hpp"
+#include "experiments/commands/running/evaluate_run.hpp"
+#include "experiments/config/agent_choice.hpp"
+#include "experiments/config/plan.hpp"
+#include "learner/acting/collector.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+/// Takes the best actions where another explores.
+class BestActions : public learner::Policy {
+public:
+  explicit BestActions(std::unique_ptr<learner::Policy> policy) : policy_(std::move(policy)) {}
+
+  std::int64_t parameter_count() const override { return policy_->parameter_count(); }
+  std::int64_t state_size() const override { return policy_->state_size(); }
+  void load(std::span<const float> parameters) override { policy_->load(parameters); }
+  void act(const learner::Observations& observations, std::span<float> actions) override {
+    policy_->act(observations, actions);
+  }
+
+private:
+  std::unique_ptr<learner::Policy> policy_;
+};
+
+/// Every row is an item at once, so that no row of an open episode is missing.
+replay::TransitionSpec row_by_row(replay::TransitionSpec transitions) {
+  transitions.n_step = 1;
+  if (transitions.is_sequence())
+    transitions.sequence_steps = transitions.sequence_period = 1;
+  return transitions;
+}
+
+/// The episodes of one environment, until it has played its share of them.
+struct Lane {
+  replay::EpisodeJoiner joiner;
+  std::int64_t left = 0; // episodes
+};
+
+std::int64_t share(std::int64_t all, int parts, int part) {
+  return all / parts + (part < all % parts ? 1 : 0);
+}
+
+} // namespace
+
+void record_episodes(const Experiment& experiment, const std::filesystem::path& folder,
+                     const RecordOptions& options) {
+  if (options.episodes < 1 && options.steps < 1)
+    throw std::invalid_argument("how much to record is missing; give --episodes or --steps");
+  actors::RunConfig config = plan_run(experiment);
+  config.seed = options.seed.value_or(config.seed);
+  const bool random = options.checkpoint.empty();
+  const int lanes = options.episodes > 0 && options.episodes < options.environments
+                        ? static_cast<int>(options.episodes)
+                        : options.environments;
+  config.environment.frame_stack = 1; // recorded once; the policy sees them stacked
+  const auto make = [&](int) { return env::make_environment(config.environment); };
+  auto plain = learner::transition_spec(make(0)->spec(), 1, config.replay.discount);
+  plain.stack = experiment.environment().frame_stack();
+  const auto transitions = row_by_row(learner::stored_by(*config.agent, plain));
+  auto policy = config.agent->make_policy(transitions);
+  if (!options.explore)
+    policy = std::make_unique<BestActions>(std::move(policy));
+  const std::int64_t trained =
+      random ? 0 : actors::read_manifest(options.checkpoint).state().agent_steps();
+  learner::Collector collector({.seed = config.seed,
+                                .total_lanes = lanes,
+                                .steps_before = trained / lanes,
+                                .random_steps = random ? std::int64_t{1} << 60 : 0,
+                                .environments = lanes},
+                               make, std::move(policy), transitions);
+  replay::RecordingSpec spec = replay::recording_of(plain);
+  const env::ActionSpec bare = env::make_bare(config.environment)->spec().action;
+  spec.action_minimum = bare.minimum;
+  spec.action_maximum = bare.maximum;
+  const std::string& task = experiment.environment().task();
+  spec.about = {{"task", task},
+                {"agent", chosen_agent(experiment).kind->name},
+                {"policy", random            ? "random"
+                           : options.explore ? "exploring"
+                                             : "best actions"},
+                {"seed", std::to_string(config.seed)},
+                {"action_repeat", std::to_string(experiment.environment().action_repeat())}};
+  if (!random) {
+    spec.about["checkpoint"] = options.checkpoint.string();
+    collector.load_parameters(0, policy_parameters(config, transitions, options.checkpoint));
+  }
+  replay::RecordingWriter writer(folder, spec);
+  std::int64_t steps = 0; // of the episodes that ended
+  const auto add = [&](Lane& lane, const replay::Episode& episode) {
+    if (lane.left-- <= 0)
+      return;
+    writer.add(episode);
+    steps += episode.steps();
+    if (options.on_episode)
+      options.on_episode(writer.episodes(), episode.total_reward());
+  };
+  std::vector<Lane> playing;
+  for (int i = 0; i < lanes; ++i)
+    playing.push_back(
+        {.joiner = replay::EpisodeJoiner(spec),
+         .left = options.episodes > 0 ? share(options.episodes, lanes, i) : std::int64_t{1} << 60});
+  const auto done = [&] {
+    std::int64_t all = steps;
+    bool wants = false;
+    for (const Lane& lane : playing) {
+      wants = wants || lane.left > 0;
+      all += lane.left > 0 ? lane.joiner.open().steps() : 0;
+    }
+    return !wants || (options.steps > 0 && all >= options.steps)
+           || (options.stop != nullptr && *options.stop);
+  };
+  while (!done()) {
+    collector.choose_actions();
+    collector.step_environments();
+    for (int i = 0; i < lanes; ++i)
+      if (const auto insertion = collector.take(i)) {
+        Lane& lane = playing[static_cast<std::size_t>(i)];
+        lane.joiner.add(*insertion, [&](const replay::Episode& episode) { add(lane, episode); });
+      }
+  }
+  for (Lane& lane : playing)
+    if (lane.joiner.open().steps() > 0)
+      add(lane, lane.joiner.open());
+  if (writer.episodes() == 0)
+    throw std::invalid_argument("stopped before the first step; nothing was recorded");
+  writer.commit();
+}
+
+} // namespace troupe::experiments

@@ -1,0 +1,113 @@
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/folders.hpp"
+#include "experiments/commands/running/record_episodes.hpp"
+#include "experiments/commands/running/signals.hpp"
+#include "experiments/commands/tools/recording_info.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/config/on_data.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct RecordFlags {
+  std::string source;
+  std::string out;
+  std::vector<std::string> overrides;
+  std::int64_t step = -1;
+  bool best = false;
+  bool random = false;
+  bool json = false;
+  RecordOptions record;
+};
+
+void record(RecordFlags options) {
+  std::error_code ignored;
+  refuse_existing(options.out);
+  if (!options.random) {
+    check_is_run(options.source);
+  }
+  const auto file = options.random && !std::filesystem::is_directory(options.source, ignored)
+                        ? find_config(options.source, config_folders())
+                        : std::filesystem::path(options.source) / "config.textproto";
+  const Experiment experiment = load_experiment(file, options.overrides);
+  if (is_on_data(experiment)) {
+    throw std::invalid_argument(options.source
+                                + " learns from data; episodes are recorded in an environment");
+  }
+  if (!options.random) {
+    options.record.checkpoint =
+        (options.best
+             ? find_best_checkpoint(options.source)
+             : find_checkpoint(options.source,
+                               options.step < 0 ? std::nullopt : std::optional(options.step)))
+            .path;
+  }
+  std::atomic<bool> stop = false;
+  const StopSignals signals(stop);
+  options.record.stop = &stop;
+  if (!options.json) {
+    options.record.on_episode = [](std::int64_t episode, double total_reward) {
+      std::printf("episode %lld: return %.1f\n", static_cast<long long>(episode), total_reward);
+      std::fflush(stdout);
+    };
+  }
+  record_episodes(experiment, options.out, options.record);
+  show_recording(options.out, options.json);
+}
+
+} // namespace
+
+void add_record(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "record", "Plays a run's policy, or random actions, and writes the episodes to a folder that "
+                "`troupe train` learns from (recording { path: … })");
+  command->footer(
+      "Example: troupe record runs/td3_hopper/2026-11-24T10-00-00 --explore --steps 100000 --out "
+      "hopper\n"
+      "         troupe record sac_half_cheetah --random --episodes 100 --out random\n"
+      "Ctrl-C ends the recording with what was played so far. `troupe dataset` shows, checks, "
+      "imports and exports recordings.");
+  auto options = std::make_shared<RecordFlags>();
+  command
+      ->add_option(
+          "run", options->source,
+          "the run's folder; with --random also an experiment, whose environment is played")
+      ->required();
+  command->add_option("--out", options->out, "the new folder")->required();
+  command->add_option("--episodes", options->record.episodes, "how many")
+      ->check(CLI::Range(1, 100'000'000));
+  command
+      ->add_option("--steps", options->record.steps,
+                   "agent steps in all; the last episodes are cut there")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50));
+  CLI::Option* step =
+      command->add_option("--step", options->step, "updates of the checkpoint; default: the latest")
+          ->check(CLI::NonNegativeNumber);
+  CLI::Option* best =
+      command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
+          ->excludes(step);
+  CLI::Option* explore = command->add_flag("--explore", options->record.explore,
+                                           "explores as in training, instead of the best actions");
+  command->add_flag("--random", options->random, "uniformly random actions")
+      ->excludes(step)
+      ->excludes(best)
+      ->excludes(explore);
+  command->add_option("--environments", options->record.environments, "played at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  command->add_option("--seed", options->record.seed, "default: the run's");
+  command
+      ->add_option("--set", options->overrides,
+                   "key=value that overrides the run's; may be repeated")
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "as JSON");
+  command->callback([options] { record(*options); });
+}
+
+} // namespace troupe::experiments::commands

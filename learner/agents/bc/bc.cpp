@@ -1,0 +1,157 @@
+#include "learner/agents/bc/bc.hpp"
+
+#include <torch/types.h>
+
+#include "learner/agents/bc/bc.pb.h"
+#include "learner/agents/parts/action_head.hpp"
+#include "learner/agents/parts/group_replica.hpp"
+#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+
+namespace troupe::learner {
+namespace {
+
+class BcNetwork {
+public:
+  BcNetwork(const BcConfig& config, const replay::TransitionSpec& transitions)
+      : actions_(transitions),
+        torso_(layout_, "bc", transitions.observation(),
+               {.encoder = config.encoder, .widths = config.layers}),
+        head_(layout_, "policy", torso_.features(), actions_.outputs()) {}
+
+  const ParameterLayout& layout() const { return layout_; }
+  const ActionHead& actions() const { return actions_; }
+
+  at::Tensor initial(at::Generator& generator) const {
+    const at::Tensor flat = at::zeros({layout_.count()}, at::kFloat);
+    torso_.initialise(layout_, flat, generator);
+    head_.initialise(layout_, flat, generator);
+    return flat;
+  }
+  at::Tensor forward(const Leaves& leaves, const at::Tensor& observation) const {
+    return head_.forward(leaves, torso_.forward(leaves, observation));
+  }
+
+private:
+  ParameterLayout layout_;
+  ActionHead actions_;
+  Torso torso_;
+  Linear head_;
+};
+
+class BcPolicy : public Policy {
+public:
+  BcPolicy(const BcConfig& config, const replay::TransitionSpec& transitions)
+      : transitions_(transitions),
+        network_(config, transitions),
+        parameters_(at::zeros({network_.layout().count()}, at::kFloat)),
+        leaves_(leaves_of(network_.layout(), parameters_)) {}
+
+  std::int64_t parameter_count() const override { return network_.layout().count(); }
+  void load(std::span<const float> parameters) override {
+    load_parameters(parameters, parameters_, "bc");
+  }
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    at::NoGradGuard no_gradient;
+    const at::Tensor outputs =
+        network_.forward(leaves_, observation_tensor(observations, transitions_, actions))
+            .contiguous();
+    const ActionHead& kinds = network_.actions();
+    for (std::int64_t i = 0; i < observations.batch; ++i)
+      kinds.best(outputs.const_data_ptr<float>() + i * kinds.outputs(), &actions[i * kinds.size()]);
+  }
+
+private:
+  replay::TransitionSpec transitions_;
+  BcNetwork network_;
+  at::Tensor parameters_;
+  Leaves leaves_;
+};
+
+class Bc : public GroupReplica {
+public:
+  Bc(const BcConfig& config, const replay::TransitionSpec& transitions)
+      : Bc(config, transitions, BcNetwork(config, transitions)) {}
+
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  at::Tensor priorities() override { return priorities_; }
+
+private:
+  Bc(const BcConfig& config, const replay::TransitionSpec& transitions, BcNetwork network)
+      : GroupReplica({.learning_rate = config.learning_rate,
+                      .gradient_norm = config.gradient_norm,
+                      .precision = config.precision},
+                     network.layout()),
+        transitions_(transitions),
+        network_(std::move(network)) {}
+  at::Tensor initial(at::Generator& generator) const override {
+    return network_.initial(generator);
+  }
+
+  replay::TransitionSpec transitions_;
+  BcNetwork network_;
+  at::Tensor priorities_;
+};
+
+Metrics Bc::step_fn(ReplicaContext&, const TensorMap& batch) {
+  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  network_.actions().check(used.at("action"), updates() + 1);
+  double value = 0;
+  {
+    at::AutoGradMode with_gradient(true);
+    const at::Tensor& seen = used.at("observation");
+    const at::Tensor outputs =
+        network_.forward(leaves(), seen.scalar_type() == at::kByte ? seen.to(options().device())
+                                                                   : seen.to(options()));
+    const at::Tensor deviations = at::zeros({network_.actions().continuous()}, options());
+    const at::Tensor losses =
+        -network_.actions().log_probability(outputs, deviations, used.at("action").to(options()));
+    const bool weighted = used.contains("weight");
+    const at::Tensor loss = (weighted ? losses * used.at("weight").to(options()) : losses).mean();
+    group().gradient().zero_();
+    loss.backward();
+    value = loss.item<double>();
+    priorities_ = weighted ? losses.detach().abs().to(at::kCPU, at::kDouble) : at::Tensor();
+  }
+  at::NoGradGuard no_gradient;
+  group().step("loss", value, updates() + 1);
+  count_updates(group().optimizer().updates_applied());
+  return {{"loss", value}, {"gradient_norm", group().optimizer().gradient_norm()}};
+}
+
+Members members(BcConfig& config) {
+  return {{"layers", &config.layers},
+          {"encoder", &config.encoder},
+          {"learning_rate", &config.learning_rate},
+          {"gradient_norm", &config.gradient_norm},
+          {"precision", &config.precision},
+          {"batch_size", &config.batch_size}};
+}
+
+std::vector<OptionProblem> problems(const BcConfig& config, const AgentSetting& setting) {
+  std::vector<OptionProblem> found = small_pictures("bc", config.encoder, setting);
+  if (!setting.recorded)
+    found.push_back({"recording.path", "is missing; bc imitates recorded episodes (`troupe record` "
+                                       "writes them): recording { path: \"…\" }"});
+  return found;
+}
+
+} // namespace
+
+AgentPtr make_bc_agent(const BcConfig& config) {
+  return std::make_shared<const ConfiguredAgent<BcConfig, Bc, BcPolicy>>(config);
+}
+
+AgentKind bc_agent() {
+  return agent_kind<BcConfig>(
+      {.name = "bc",
+       .help = "behaviour cloning of recorded episodes: continuous actions and choices",
+       .pixels = true,
+       .actions = ActionKind::any,
+       .metrics = {"loss", "gradient_norm"},
+       .options = agents::Bc::descriptor()},
+      members, problems, make_bc_agent);
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,113 @@
+#include "learner/agents/parts/action_head.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include <torch/types.h>
+
+#include "learner/agents/parts/choices.hpp"
+
+namespace troupe::learner {
+namespace {
+
+const double kLogRootTau = 0.5 * std::log(2 * std::numbers::pi);
+
+at::Tensor plus(const at::Tensor& sum, const at::Tensor& more) {
+  return sum.defined() ? sum + more : more;
+}
+
+} // namespace
+
+ActionHead::ActionHead(const replay::TransitionSpec& transitions) : size_(transitions.action_size) {
+  for (std::int64_t i = 0; i < size_; ++i) {
+    const std::int64_t n = transitions.choices_of(static_cast<std::size_t>(i));
+    const bool goes_on = n == 0 && !parts_.empty() && parts_.back().choices == 0;
+    if (goes_on)
+      ++parts_.back().count;
+    else
+      parts_.push_back({.number = i, .output = outputs_, .choices = n, .deviation = continuous_});
+    outputs_ += std::max<std::int64_t>(n, 1);
+    continuous_ += n == 0 ? 1 : 0;
+  }
+}
+
+at::Tensor ActionHead::log_probability(const at::Tensor& outputs, const at::Tensor& deviations,
+                                       const at::Tensor& action) const {
+  at::Tensor sum;
+  for (const Part& part : parts_) {
+    const at::Tensor taken = action.narrow(1, part.number, part.count);
+    if (part.choices > 0) {
+      const at::Tensor logits = outputs.narrow(1, part.output, part.choices);
+      sum = plus(sum, at::log_softmax(logits, 1).gather(1, taken.to(at::kLong)).squeeze(1));
+      continue;
+    }
+    const at::Tensor mean = outputs.narrow(1, part.output, part.count);
+    const at::Tensor deviation = deviations.narrow(0, part.deviation, part.count);
+    sum = plus(sum,
+               -(((taken - mean) / deviation.exp()).square() / 2 + deviation + kLogRootTau).sum(1));
+  }
+  return sum;
+}
+
+at::Tensor ActionHead::entropy(const at::Tensor& outputs, const at::Tensor& deviations) const {
+  at::Tensor sum;
+  for (const Part& part : parts_) {
+    if (part.choices > 0) {
+      const at::Tensor logarithms =
+          at::log_softmax(outputs.narrow(1, part.output, part.choices), 1);
+      sum = plus(sum, -(logarithms.exp() * logarithms).sum(1));
+      continue;
+    }
+    const at::Tensor deviation = deviations.narrow(0, part.deviation, part.count);
+    sum = plus(sum, (deviation + 0.5 + kLogRootTau).sum().expand({outputs.size(0)}));
+  }
+  return sum;
+}
+
+void ActionHead::best(const float* outputs, float* action) const {
+  for (const Part& part : parts_) {
+    const float* first = outputs + part.output;
+    if (part.choices > 0)
+      action[part.number] =
+          static_cast<float>(std::max_element(first, first + part.choices) - first);
+    for (std::int64_t k = 0; part.choices == 0 && k < part.count; ++k)
+      action[part.number + k] = std::clamp(first[k], -1.0F, 1.0F);
+  }
+}
+
+double ActionHead::sample(const float* outputs, const float* deviations, ActingRandom& random,
+                          float* action) const {
+  double logarithm = 0;
+  for (const Part& part : parts_) {
+    const float* first = outputs + part.output;
+    if (part.choices > 0) {
+      const double greatest = *std::max_element(first, first + part.choices);
+      double all = 0;
+      for (std::int64_t k = 0; k < part.choices; ++k)
+        all += std::exp(first[k] - greatest);
+      double left = random.uniform() * all;
+      std::int64_t choice = 0;
+      while (choice + 1 < part.choices && (left -= std::exp(first[choice] - greatest)) >= 0)
+        ++choice;
+      action[part.number] = static_cast<float>(choice);
+      logarithm += first[choice] - greatest - std::log(all);
+      continue;
+    }
+    for (std::int64_t k = 0; k < part.count; ++k) {
+      const double deviation = deviations[part.deviation + k];
+      const double drawn = random.normal();
+      action[part.number + k] = static_cast<float>(first[k] + std::exp(deviation) * drawn);
+      logarithm -= drawn * drawn / 2 + deviation + kLogRootTau;
+    }
+  }
+  return logarithm;
+}
+
+void ActionHead::check(const at::Tensor& action, std::int64_t update) const {
+  for (const Part& part : parts_)
+    if (part.choices > 0)
+      check_choices(action.select(-1, part.number), part.choices, update);
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,406 @@
+#include "learner/data/formats/minari.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <torch/types.h>
+
+#include "learner/data/formats/array_file.hpp"
+#include "learner/data/formats/hdf5_writer.hpp"
+#include "learner/data/pictures/data_error.hpp"
+#include "replay/recordings/recording.hpp"
+
+namespace troupe::learner::data {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* kMetadata = "metadata.json";
+constexpr const char* kArrays = "main_data.hdf5";
+
+Json read_json(const fs::path& path) {
+  std::ifstream in(path);
+  if (!in)
+    throw DataError(path.string()
+                    + " cannot be read; name a folder that the package minari wrote "
+                      "with data_format=\"hdf5\"");
+  try {
+    return Json::parse(in);
+  } catch (const Json::exception& error) {
+    throw DataError(path.string() + " is no JSON: " + error.what());
+  }
+}
+
+/// A space is JSON in a string, with Python's names of what is not finite; these become null.
+Json space_of(const Json& metadata, const char* name, const fs::path& source) {
+  if (!metadata.contains(name) || !metadata.at(name).is_string())
+    throw DataError(source.string() + " has no \"" + name
+                    + "\"; write the data set with minari 0.5 or newer");
+  static const std::regex infinite("-?(Infinity|NaN)");
+  try {
+    return Json::parse(std::regex_replace(metadata.at(name).get<std::string>(), infinite, "null"));
+  } catch (const Json::exception& error) {
+    throw DataError(source.string() + ": its \"" + name + "\" is no space: " + error.what());
+  }
+}
+
+std::vector<double> numbers(const Json& list) {
+  std::vector<double> out;
+  for (const Json& x : list.is_array() ? list : Json::array({list}))
+    out.push_back(x.is_null() ? INFINITY : x.get<double>());
+  return out;
+}
+
+/// How actions of a space become numbers that agents choose.
+struct Actions {
+  std::vector<std::int64_t> choices; // of each number; 0: continuous
+  std::vector<double> low, high;     // of continuous ones
+  std::vector<double> start;         // of choices
+
+  float stored(double value, std::size_t i) const {
+    if (choices[i] > 0)
+      return static_cast<float>(value - start[i]);
+    return static_cast<float>(2 * (value - low[i]) / (high[i] - low[i]) - 1);
+  }
+};
+
+Actions actions_of(const Json& space) {
+  const std::string type = space.at("type");
+  Actions out;
+  if (type == "Box") {
+    if (space.at("shape").size() != 1)
+      throw std::invalid_argument("the action space is a Box of shape " + space.at("shape").dump()
+                                  + "; agents take vectors, [n]");
+    out.low = numbers(space.at("low"));
+    out.high = numbers(space.at("high"));
+    out.choices.resize(out.low.size());
+    for (std::size_t i = 0; i < out.low.size(); ++i)
+      if (!(std::isfinite(out.low[i]) && std::isfinite(out.high.at(i)) && out.low[i] < out.high[i]))
+        throw std::invalid_argument("number " + std::to_string(i)
+                                    + " of the action space has no finite bounds; agents take "
+                                      "bounded actions");
+  } else if (type == "Discrete") {
+    out.choices = {space.at("n").get<std::int64_t>()};
+    out.start = {space.value("start", 0.0)};
+  } else if (type == "MultiDiscrete" && space.at("nvec").is_array()) {
+    out.choices = space.at("nvec").get<std::vector<std::int64_t>>();
+    out.start = space.contains("start") ? numbers(space.at("start"))
+                                        : std::vector<double>(out.choices.size());
+  } else {
+    throw std::invalid_argument("the action space is a " + type
+                                + "; agents take Box, Discrete and MultiDiscrete");
+  }
+  if (out.start.empty())
+    out.start.resize(out.choices.size());
+  return out;
+}
+
+/// The one observation that agents get.
+struct Seen {
+  std::string path; // behind "observations"
+  Json space;
+};
+
+Seen seen_of(Json space, const std::string& observation) {
+  Seen seen{.path = "observations", .space = std::move(space)};
+  std::istringstream names(observation);
+  for (std::string name; std::getline(names, name, '/');) {
+    const Json& inner = seen.space.value("subspaces", Json::object());
+    if (!inner.is_object() || !inner.contains(name))
+      throw std::invalid_argument("--observation " + observation + ": there is no \"" + name
+                                  + "\" in " + seen.path);
+    seen.path += "/" + name;
+    seen.space = Json(inner.at(name));
+  }
+  if (seen.space.at("type") == "Dict") {
+    std::string known;
+    for (const auto& [name, inner] : seen.space.at("subspaces").items())
+      known += (known.empty() ? "" : ", ") + name;
+    throw std::invalid_argument(seen.path + " is a dictionary of " + known
+                                + "; choose one with --observation");
+  }
+  return seen;
+}
+
+bool is_picture(const Json& space) {
+  return space.value("dtype", "") == "uint8" && space.at("shape").size() == 3;
+}
+
+env::ArraySpec frame_of(const Seen& seen, bool jpeg) {
+  const Json& space = seen.space;
+  const std::string type = space.at("type");
+  if (type == "Discrete")
+    return {"state", env::ElementType::float32, {1}};
+  if (type != "Box")
+    throw std::invalid_argument(seen.path + " is a " + type + "; agents take Box and Discrete");
+  const auto shape = space.at("shape").get<std::vector<std::int64_t>>();
+  if (is_picture(space)) {
+    if (jpeg)
+      throw std::invalid_argument(seen.path
+                                  + " holds pictures as JPEG, which are not what the "
+                                    "environment drew; write them with "
+                                    "jpeg_encoding=False");
+    return {"pixels", env::ElementType::uint8, {shape[2], shape[0], shape[1]}};
+  }
+  std::int64_t elements = 1;
+  for (const std::int64_t n : shape)
+    elements *= n;
+  return {"state", env::ElementType::float32, {elements}};
+}
+
+/// The arrays of the file by name.
+class Arrays {
+public:
+  explicit Arrays(const fs::path& path) : path_(path), file_(open_hdf5_arrays(path.string())) {
+    for (std::size_t i = 0; i < file_->arrays().size(); ++i)
+      places_[file_->arrays()[i].name] = i;
+  }
+
+  bool contains(const std::string& name) const { return places_.contains(name); }
+  at::Tensor read(const std::string& name) const {
+    const auto found = places_.find(name);
+    if (found == places_.end())
+      throw DataError(path_.string() + " has no array \"" + name + "\"");
+    const FoundArray& about = file_->arrays()[found->second];
+    at::Tensor out = at::empty(about.shape, about.type);
+    if (out.numel() > 0) {
+      const std::lock_guard lock(hdf5_mutex());
+      file_->read(found->second, 0, about.shape[0], out.mutable_data_ptr());
+    }
+    return out;
+  }
+
+private:
+  fs::path path_;
+  std::unique_ptr<const ArrayFile> file_;
+  std::map<std::string, std::size_t> places_;
+};
+
+/// Of `rows` rows, [rows, elements] of one type.
+at::Tensor column(const Arrays& arrays, const std::string& name, std::int64_t rows,
+                  std::int64_t elements, at::ScalarType type) {
+  const at::Tensor read = arrays.read(name);
+  if (read.size(0) != rows || read.numel() != rows * elements)
+    throw DataError("array \"" + name + "\" has " + std::to_string(read.size(0)) + " rows of "
+                    + std::to_string(read.size(0) == 0 ? 0 : read.numel() / read.size(0))
+                    + " numbers; it must have " + std::to_string(rows) + " of "
+                    + std::to_string(elements));
+  return read.to(type).view({rows, elements});
+}
+
+replay::Episode episode_of(const Arrays& arrays, const std::string& group, const Seen& seen,
+                           const Actions& actions, const replay::RecordingSpec& spec) {
+  const at::Tensor reward = arrays.read(group + "rewards").to(at::kFloat).flatten();
+  const std::int64_t steps = reward.size(0);
+  const auto size = static_cast<std::int64_t>(actions.choices.size());
+  const at::Tensor taken = column(arrays, group + "actions", steps, size, at::kDouble);
+  const at::Tensor ended = column(arrays, group + "terminations", steps, 1, at::kByte);
+  const bool picture = spec.frame.type == env::ElementType::uint8;
+  at::Tensor frames =
+      column(arrays, group + seen.path, steps + 1, static_cast<std::int64_t>(spec.frame.elements()),
+             picture ? at::kByte : at::kFloat);
+  if (picture) {
+    const auto& shape = spec.frame.shape;
+    frames = frames.view({steps + 1, shape[1], shape[2], shape[0]}).permute({0, 3, 1, 2});
+  }
+  frames = frames.contiguous();
+  const auto bytes = spec.frame.bytes();
+  const auto* first = static_cast<const std::byte*>(frames.const_data_ptr());
+  replay::Episode episode(spec);
+  episode.begin({first, bytes});
+  std::vector<float> action(actions.choices.size());
+  for (std::int64_t i = 0; i < steps; ++i) {
+    for (std::size_t k = 0; k < action.size(); ++k)
+      action[k] =
+          actions.stored(taken.const_data_ptr<double>()[i * size + static_cast<long>(k)], k);
+    episode.append(action, reward.const_data_ptr<float>()[i],
+                   ended.const_data_ptr<std::uint8_t>()[i] != 0 ? 0 : 1,
+                   {first + static_cast<std::size_t>(i + 1) * bytes, bytes});
+  }
+  return episode;
+}
+
+std::string environment_of(const Json& metadata) {
+  if (!metadata.contains("env_spec") || !metadata.at("env_spec").is_string())
+    return "";
+  const Json spec = Json::parse(metadata.at("env_spec").get<std::string>(), nullptr, false);
+  return spec.is_object() ? spec.value("id", "") : "";
+}
+
+/// As the package writes a Box, whose bounds may be infinite.
+std::string box(const std::string& type, const Json& shape, const std::string& low,
+                const std::string& high) {
+  return R"({"type": "Box", "dtype": ")" + type + R"(", "shape": )" + shape.dump() + R"(, "low": )"
+         + low + R"(, "high": )" + high + "}";
+}
+
+std::string repeated(const std::string& value, const std::vector<std::int64_t>& shape,
+                     std::size_t from = 0) {
+  if (from == shape.size())
+    return value;
+  std::string out;
+  for (std::int64_t i = 0; i < shape[from]; ++i)
+    out += (i == 0 ? "" : ", ") + repeated(value, shape, from + 1);
+  return "[" + out + "]";
+}
+
+} // namespace
+
+std::int64_t import_minari(const fs::path& folder, const fs::path& out,
+                           const std::string& observation) {
+  const fs::path data = fs::exists(folder / kMetadata) ? folder : folder / "data";
+  const Json metadata = read_json(data / kMetadata);
+  try {
+    if (metadata.value("data_format", "hdf5") != "hdf5")
+      throw DataError(data.string() + " is stored as " + metadata.at("data_format").dump()
+                      + "; write it with data_format=\"hdf5\"");
+    const Seen seen = seen_of(space_of(metadata, "observation_space", data), observation);
+    const Actions actions = actions_of(space_of(metadata, "action_space", data));
+    replay::RecordingSpec spec{
+        .frame = frame_of(seen, metadata.value("jpeg_encoding", true)),
+        .action_size = static_cast<int>(actions.choices.size()),
+        .action_minimum = actions.low,
+        .action_maximum = actions.high,
+        .about = {{"imported", metadata.value("dataset_id", folder.filename().string())},
+                  {"task", environment_of(metadata)},
+                  {"agent", metadata.value("algorithm_name", "")}}};
+    if (std::ranges::any_of(actions.choices, [](std::int64_t n) { return n > 0; }))
+      spec.action_choices = actions.choices;
+    const Arrays arrays(data / kArrays);
+    replay::RecordingWriter writer(out, spec);
+    for (std::int64_t i = 0; arrays.contains("episode_" + std::to_string(i) + "/rewards"); ++i) {
+      const replay::Episode episode =
+          episode_of(arrays, "episode_" + std::to_string(i) + "/", seen, actions, spec);
+      if (episode.steps() > 0)
+        writer.add(episode);
+    }
+    if (writer.episodes() == 0)
+      throw DataError((data / kArrays).string() + " has no episode with a step");
+    writer.commit();
+    return writer.episodes();
+  } catch (const Json::exception& error) {
+    throw DataError((data / kMetadata).string() + " is not as minari writes it: " + error.what());
+  } catch (const c10::Error& error) {
+    throw DataError((data / kArrays).string() + ": " + error.what_without_backtrace());
+  }
+}
+
+void export_minari(const fs::path& recording, const fs::path& folder, const std::string& name) {
+  static const std::regex rule(R"(([-_\w]+/)*[-_\w]+?-v\d+)");
+  if (!std::regex_match(name, rule))
+    throw std::invalid_argument("--name " + name
+                                + ": a Minari data set is called like \"half_cheetah/medium-v0\"");
+  const replay::Recording from(recording);
+  const replay::RecordingSpec& spec = from.spec();
+  const bool picture = spec.frame.type == env::ElementType::uint8 && spec.frame.shape.size() == 3;
+  const bool chooses = !spec.action_choices.empty();
+  if (chooses && std::ranges::any_of(spec.action_choices, [](std::int64_t n) { return n == 0; }))
+    throw std::invalid_argument(recording.string()
+                                + " has actions of numbers and choices, for which Minari has no "
+                                  "array; export one with either");
+  const std::vector<std::int64_t> numbers_of_action{spec.action_size};
+  const bool bounded = !spec.action_minimum.empty() && !chooses;
+  const auto low = [&](std::int64_t k) {
+    return bounded ? spec.action_minimum[static_cast<std::size_t>(k)] : -1.0;
+  };
+  const auto high = [&](std::int64_t k) {
+    return bounded ? spec.action_maximum[static_cast<std::size_t>(k)] : 1.0;
+  };
+  std::string action_space;
+  if (!chooses) {
+    Json lows = Json::array(), highs = Json::array();
+    for (int k = 0; k < spec.action_size; ++k) {
+      lows.push_back(low(k));
+      highs.push_back(high(k));
+    }
+    action_space = box("float32", numbers_of_action, lows.dump(), highs.dump());
+  } else if (spec.action_size == 1) {
+    action_space =
+        Json{{"type", "Discrete"}, {"dtype", "int64"}, {"start", 0}, {"n", spec.action_choices[0]}}
+            .dump();
+  } else {
+    action_space = Json{{"type", "MultiDiscrete"},
+                        {"dtype", "int64"},
+                        {"nvec", spec.action_choices},
+                        {"start", std::vector<int>(spec.action_choices.size())}}
+                       .dump();
+  }
+  std::vector<std::int64_t> shape = spec.frame.shape;
+  if (picture)
+    shape = {shape[1], shape[2], shape[0]};
+  const std::string observation_space =
+      picture ? box("uint8", shape, repeated("0", shape), repeated("255", shape))
+              : box("float32", shape, repeated("-Infinity", shape), repeated("Infinity", shape));
+  fs::create_directories(folder);
+  if (fs::exists(folder / "data"))
+    throw std::invalid_argument((folder / "data").string() + " exists; name a new folder");
+  fs::create_directory(folder / "data");
+  const auto file = make_hdf5_writer(folder / "data" / kArrays);
+  const auto column_of = [&](const replay::Episode& episode, replay::TransitionColumn column,
+                             std::int64_t begin, at::ScalarType type) {
+    const auto bytes = episode.column(0, column).size();
+    at::Tensor out = at::empty(
+        {episode.rows() - begin, static_cast<std::int64_t>(bytes / c10::elementSize(type))}, type);
+    auto* to = static_cast<std::byte*>(out.mutable_data_ptr());
+    for (std::int64_t row = begin; row < episode.rows(); ++row, to += bytes)
+      std::ranges::copy(episode.column(row, column), to);
+    return out;
+  };
+  for (std::size_t i = 0; i < from.episodes().size(); ++i) {
+    const replay::Episode episode = from.read(i);
+    const std::string group = "episode_" + std::to_string(i);
+    file->group(group);
+    file->attribute(group, "id", static_cast<std::int64_t>(i));
+    file->attribute(group, "total_steps", episode.steps());
+    at::Tensor frames = column_of(episode, replay::kFrame, 0, picture ? at::kByte : at::kFloat);
+    if (picture)
+      frames = frames.view({episode.rows(), shape[2], shape[0], shape[1]}).permute({0, 2, 3, 1});
+    file->add(group + "/observations", frames);
+    at::Tensor action = column_of(episode, replay::kAction, 1, at::kFloat);
+    if (chooses) {
+      action = action.to(at::kLong);
+      action = spec.action_size == 1 ? action.flatten() : action;
+    }
+    for (std::int64_t k = 0; !chooses && k < spec.action_size; ++k)
+      action.select(1, k).clamp_(-1, 1).add_(1).mul_((high(k) - low(k)) / 2).add_(low(k));
+    file->add(group + "/actions", action);
+    file->add(group + "/rewards",
+              column_of(episode, replay::kReward, 1, at::kFloat).flatten().to(at::kDouble));
+    at::Tensor terminations = at::zeros({episode.steps()}, at::kBool);
+    at::Tensor truncations = at::zeros({episode.steps()}, at::kBool);
+    (episode.terminated() ? terminations : truncations)[episode.steps() - 1] = true;
+    file->add(group + "/terminations", terminations);
+    file->add(group + "/truncations", truncations);
+  }
+  file->flush();
+  const auto about = [&](const char* key) {
+    const auto found = spec.about.find(key);
+    return found == spec.about.end() ? std::string() : found->second;
+  };
+  const Json metadata{
+      {"total_episodes", from.episodes().size()},
+      {"total_steps", from.steps()},
+      {"data_format", "hdf5"},
+      {"jpeg_encoding", false},
+      {"observation_space", observation_space},
+      {"action_space", action_space},
+      {"dataset_id", name},
+      {"algorithm_name", about("agent")},
+      {"description", "recorded by troupe: task " + about("task") + ", policy " + about("policy")},
+      {"minari_version", "0.5.4"}};
+  std::ofstream to(folder / "data" / kMetadata);
+  to << metadata.dump() << '\n';
+  if (!to.flush())
+    throw DataError((folder / "data" / kMetadata).string() + " cannot be written");
+}
+
+} // namespace troupe::learner::data

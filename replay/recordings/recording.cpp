@@ -1,0 +1,351 @@
+#include "replay/recordings/recording.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "replay/replay.pb.h"
+#include "replay/storage/checkpoint_names.hpp"
+#include "replay/storage/storage_error.hpp"
+#include "replay/table/table_config_wire.hpp"
+#include "replay/writers/n_step_items.hpp"
+
+namespace troupe::replay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr char kMagic[8] = {'T', 'R', 'P', 'R', 'E', 'C', 'R', 'D'}; // in front of the header
+constexpr std::uint32_t kVersion = 1;
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 24; // of an episode
+
+TransitionSpec transitions_of(const RecordingSpec& spec) {
+  return {.frame = spec.frame,
+          .stack = spec.stack,
+          .action_size = spec.action_size,
+          .action_choices = spec.action_choices};
+}
+
+std::shared_ptr<const RowLayout> layout_of(const RecordingSpec& spec) {
+  const TransitionSpec transitions = transitions_of(spec);
+  check(transitions);
+  return std::make_shared<const RowLayout>(transitions);
+}
+
+std::vector<std::byte> header_of(const RecordingSpec& spec,
+                                 std::span<const EpisodeSummary> episodes) {
+  wire::SavedRecording saved;
+  saved.set_version(kVersion);
+  wire::Signature frame;
+  put(Signature{.columns = {spec.frame}, .items = {}}, frame);
+  *saved.mutable_frame() = frame.columns(0);
+  saved.set_stack(spec.stack);
+  saved.set_action_size(spec.action_size);
+  saved.mutable_action_choices()->Assign(spec.action_choices.begin(), spec.action_choices.end());
+  saved.mutable_action_minimum()->Assign(spec.action_minimum.begin(), spec.action_minimum.end());
+  saved.mutable_action_maximum()->Assign(spec.action_maximum.begin(), spec.action_maximum.end());
+  for (const auto& [key, value] : spec.about) {
+    saved.add_about(key);
+    saved.add_about(value);
+  }
+  for (const EpisodeSummary& episode : episodes) {
+    saved.add_steps(episode.steps);
+    saved.add_total_rewards(episode.total_reward);
+    saved.mutable_terminated()->push_back(episode.terminated ? '\1' : '\0');
+  }
+  std::vector<std::byte> out(sizeof kMagic + saved.ByteSizeLong());
+  std::memcpy(out.data(), kMagic, sizeof kMagic);
+  saved.SerializeToArray(out.data() + sizeof kMagic, static_cast<int>(out.size() - sizeof kMagic));
+  return out;
+}
+
+BlobKey key_of(std::size_t episode, std::int64_t rows) {
+  return {episode, 0, static_cast<std::uint64_t>(rows)};
+}
+
+bool has_magic(std::span<const std::byte> header) {
+  return header.size() >= sizeof kMagic && std::memcmp(header.data(), kMagic, sizeof kMagic) == 0;
+}
+
+} // namespace
+
+RecordingSpec recording_of(const TransitionSpec& transitions) {
+  return {.frame = transitions.frame,
+          .stack = transitions.stack,
+          .action_size = transitions.action_size,
+          .action_choices = transitions.action_choices};
+}
+
+void check_fits(const RecordingSpec& recording, const TransitionSpec& transitions,
+                const fs::path& folder) {
+  RecordingSpec wanted = recording_of(transitions);
+  wanted.stack = recording.stack; // single frames are stored, so another one fits as well
+  const auto why =
+      difference(Signature(transitions_of(wanted)), Signature(transitions_of(recording)));
+  if (!why.empty())
+    throw std::invalid_argument("the recording " + folder.string()
+                                + " does not fit the experiment's environment: " + why
+                                + "; use the environment block with which it was recorded");
+}
+
+Episode::Episode(const RecordingSpec& spec) : layout_(layout_of(spec)) {}
+
+std::byte* Episode::add_row() {
+  bytes_.resize(static_cast<std::size_t>(rows_ + 1) * layout_->row_bytes);
+  return bytes_.data() + static_cast<std::size_t>(rows_++) * layout_->row_bytes;
+}
+
+void Episode::begin(std::span<const std::byte> frame) {
+  rows_ = 0;
+  bytes_.clear();
+  const std::vector<float> none(layout_->columns[kAction].bytes / sizeof(float));
+  append(none, 0, 1, frame);
+}
+
+void Episode::append(std::span<const float> action, float reward, float discount,
+                     std::span<const std::byte> frame) {
+  const auto& columns = layout_->columns;
+  if (action.size_bytes() != columns[kAction].bytes || frame.size() != columns[kFrame].bytes)
+    throw std::invalid_argument("an episode's step has " + std::to_string(action.size())
+                                + " numbers of an action and " + std::to_string(frame.size())
+                                + " bytes of a frame; it takes "
+                                + std::to_string(columns[kAction].bytes / sizeof(float)) + " and "
+                                + std::to_string(columns[kFrame].bytes));
+  const bool finite = std::isfinite(reward) && std::isfinite(discount)
+                      && std::ranges::all_of(action, [](float x) { return std::isfinite(x); });
+  if (!finite)
+    throw std::invalid_argument("step " + std::to_string(rows_)
+                                + " of an episode has a NaN or infinity in its action, reward or "
+                                  "discount; record finite numbers");
+  if (rows_ > kMostSteps)
+    throw std::invalid_argument("an episode has more than " + std::to_string(kMostSteps)
+                                + " steps; give its environment a time limit");
+  std::byte* row = add_row();
+  std::memcpy(row + columns[kFrame].offset, frame.data(), frame.size());
+  std::memcpy(row + columns[kAction].offset, action.data(), action.size_bytes());
+  std::memcpy(row + columns[kReward].offset, &reward, sizeof reward);
+  std::memcpy(row + columns[kDiscount].offset, &discount, sizeof discount);
+}
+
+std::span<const std::byte> Episode::column(std::int64_t row, TransitionColumn column) const {
+  if (row < 0 || row >= rows_)
+    throw std::out_of_range("row " + std::to_string(row) + " of an episode of "
+                            + std::to_string(rows_));
+  const RowLayout::Column& place = layout_->columns[column];
+  return std::span(bytes_).subspan(
+      static_cast<std::size_t>(row) * layout_->row_bytes + place.offset, place.bytes);
+}
+
+std::vector<float> Episode::action(std::int64_t row) const {
+  const auto bytes = column(row, kAction);
+  std::vector<float> out(bytes.size() / sizeof(float));
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
+float Episode::number(std::int64_t row, TransitionColumn which) const {
+  float value = 0;
+  std::memcpy(&value, column(row, which).data(), sizeof value);
+  return value;
+}
+
+double Episode::total_reward() const {
+  double sum = 0;
+  for (std::int64_t row = 1; row < rows_; ++row)
+    sum += reward(row);
+  return sum;
+}
+
+void Episode::write(Writer& writer) const {
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    std::ranges::copy(frame(row), writer.next(kFrame).begin());
+    if (row == 0) {
+      begin_episode(writer);
+      continue;
+    }
+    for (std::size_t column = kExtras; column < writer.layout().columns.size(); ++column)
+      std::ranges::fill(writer.next(column), std::byte{0});
+    append_step(writer, action(row), reward(row), discount(row), row + 1 == rows_);
+  }
+}
+
+void EpisodeJoiner::add(const Insertion& insertion,
+                        const std::function<void(const Episode&)>& ended) {
+  for (const ChunkRows& rows : insertion.rows)
+    for (std::uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
+      const auto place = [&](TransitionColumn column) {
+        const RowLayout::Column& at = rows.chunk->layout().columns[column];
+        return std::span(rows.chunk->row(i) + at.offset, at.bytes);
+      };
+      const std::uint8_t flags = rows.chunk->flags(i);
+      if ((flags & Chunk::kFirst) != 0) {
+        if (open_.steps() > 0)
+          ended(open_);
+        open_.begin(place(kFrame));
+        continue;
+      }
+      std::vector<float> action(place(kAction).size() / sizeof(float));
+      float reward = 0;
+      float discount = 0;
+      std::memcpy(action.data(), place(kAction).data(), place(kAction).size());
+      std::memcpy(&reward, place(kReward).data(), sizeof reward);
+      std::memcpy(&discount, place(kDiscount).data(), sizeof discount);
+      open_.append(action, reward, discount, place(kFrame));
+      if ((flags & Chunk::kLast) != 0) {
+        ended(open_);
+        open_.clear();
+      }
+    }
+}
+
+RecordingWriter::RecordingWriter(fs::path folder, RecordingSpec spec)
+    : spec_(std::move(spec)), writer_(std::move(folder), {}) {
+  layout_of(spec_);
+}
+
+void RecordingWriter::add(const Episode& episode) {
+  if (episode.steps() < 1)
+    throw std::invalid_argument("a recording takes episodes of at least one step");
+  const auto rows = static_cast<std::uint32_t>(episode.rows());
+  Chunk raw(episode.layout_, summaries_.size(), rows);
+  std::memcpy(raw.row(0), episode.bytes_.data(), episode.bytes_.size());
+  raw.flags()[0] = Chunk::kFirst;
+  raw.flags()[rows - 1] = Chunk::kLast;
+  writer_.add(key_of(summaries_.size(), rows), encoder_.encode(raw, 0, rows)->packed());
+  summaries_.push_back({.steps = episode.steps(),
+                        .total_reward = episode.total_reward(),
+                        .terminated = episode.terminated()});
+}
+
+void RecordingWriter::commit() {
+  writer_.commit(header_of(spec_, summaries_));
+}
+
+std::pair<RecordingSpec, std::vector<EpisodeSummary>>
+parse_recording_header(std::span<const std::byte> header, const std::string& source) {
+  const auto fail = [&](StorageError::Kind kind, const std::string& why) {
+    throw StorageError(kind, source + " " + why);
+  };
+  if (!has_magic(header))
+    fail(StorageError::Kind::foreign,
+         "is no recording; name a folder that `troupe record` or `troupe dataset import` wrote");
+  wire::SavedRecording saved;
+  const auto rest = header.subspan(sizeof kMagic);
+  if (!saved.ParseFromArray(rest.data(), static_cast<int>(rest.size())))
+    fail(StorageError::Kind::damaged, "is damaged: its header cannot be read; record it again");
+  if (saved.version() != kVersion)
+    fail(StorageError::Kind::foreign, "is a recording of version " + std::to_string(saved.version())
+                                          + "; this program reads " + std::to_string(kVersion));
+  wire::Signature frame;
+  *frame.add_columns() = saved.frame();
+  RecordingSpec spec{
+      .frame = signature_of(frame).columns.at(0),
+      .stack = saved.stack(),
+      .action_size = saved.action_size(),
+      .action_choices = {saved.action_choices().begin(), saved.action_choices().end()},
+      .action_minimum = {saved.action_minimum().begin(), saved.action_minimum().end()},
+      .action_maximum = {saved.action_maximum().begin(), saved.action_maximum().end()}};
+  const auto bounds = static_cast<int>(spec.action_minimum.size());
+  if (spec.action_maximum.size() != spec.action_minimum.size()
+      || (bounds != 0 && bounds != spec.action_size))
+    fail(StorageError::Kind::damaged, "is damaged: its action has other bounds than numbers");
+  try {
+    layout_of(spec);
+  } catch (const std::invalid_argument& error) {
+    fail(StorageError::Kind::damaged, std::string("is damaged: ") + error.what());
+  }
+  for (int i = 0; i + 1 < saved.about_size(); i += 2)
+    spec.about[saved.about(i)] = saved.about(i + 1);
+  const int count = saved.steps_size();
+  if (saved.total_rewards_size() != count
+      || saved.terminated().size() != static_cast<std::size_t>(count))
+    fail(StorageError::Kind::damaged, "is damaged: its list of episodes contradicts itself");
+  std::vector<EpisodeSummary> episodes;
+  for (int i = 0; i < count; ++i) {
+    if (saved.steps(i) < 1 || saved.steps(i) > kMostSteps)
+      fail(StorageError::Kind::damaged, "is damaged: episode " + std::to_string(i) + " has "
+                                            + std::to_string(saved.steps(i)) + " steps");
+    episodes.push_back({.steps = saved.steps(i),
+                        .total_reward = saved.total_rewards(i),
+                        .terminated = saved.terminated()[static_cast<std::size_t>(i)] != 0});
+  }
+  return {std::move(spec), std::move(episodes)};
+}
+
+namespace {
+
+/// Throws std::invalid_argument if there is no folder of this kind.
+const fs::path& checked(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder / kManifestName, ignored))
+    throw std::invalid_argument(folder.string()
+                                + " is no recording: it has no file 'manifest'; name a folder that "
+                                  "`troupe record` or `troupe dataset import` wrote");
+  return folder;
+}
+
+} // namespace
+
+Recording::Recording(const fs::path& folder) : folder_(folder), reader_(checked(folder)) {
+  std::tie(spec_, summaries_) = parse_recording_header(reader_.header(), folder.string());
+  for (std::size_t i = 0; i < summaries_.size(); ++i) {
+    steps_ += summaries_[i].steps;
+    if (reader_.find(key_of(i, summaries_[i].steps + 1)) == nullptr)
+      throw StorageError(StorageError::Kind::damaged,
+                         folder.string() + " is damaged: it lacks episode " + std::to_string(i));
+  }
+}
+
+std::int64_t Recording::items(const TransitionSpec& transitions, const EpisodeSummary& episode) {
+  return transitions.is_sequence() ? (episode.steps + 1) / transitions.sequence_period
+                                   : episode.steps;
+}
+
+Episode Recording::read(std::size_t i) const {
+  const auto rows = static_cast<std::uint32_t>(summaries_.at(i).steps + 1);
+  const CheckpointBlob& blob = *reader_.find(key_of(i, rows));
+  Episode episode(spec_);
+  std::vector<std::byte> packed(blob.place.size);
+  reader_.read(blob, packed);
+  episode.rows_ = rows;
+  episode.bytes_.resize(std::size_t{rows} * episode.layout_->row_bytes);
+  try {
+    CodecScratch scratch;
+    Chunk({.layout = episode.layout_, .id = i, .capacity = rows, .low = 0, .high = rows}, packed)
+        .decode(0, rows, episode.bytes_.data(), scratch);
+  } catch (const StorageError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw StorageError(StorageError::Kind::damaged, folder_.string() + " is damaged: episode "
+                                                        + std::to_string(i) + ": " + error.what());
+  }
+  return episode;
+}
+
+void Recording::verify() const {
+  reader_.verify();
+  for (std::size_t i = 0; i < summaries_.size(); ++i) {
+    const Episode episode = read(i);
+    const EpisodeSummary found{.steps = episode.steps(),
+                               .total_reward = episode.total_reward(),
+                               .terminated = episode.terminated()};
+    if (found != summaries_[i])
+      throw StorageError(StorageError::Kind::damaged, folder_.string() + " is damaged: episode "
+                                                          + std::to_string(i)
+                                                          + " is not the one that its list names");
+  }
+}
+
+bool is_recording(const fs::path& folder) {
+  try {
+    return has_magic(CheckpointReader(folder).header());
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,113 @@
+// Recording episodes and learning from them, as a user does it.
+#include "tests/experiments/commands/program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "replay/recordings/recording.hpp"
+#include "tests/experiments/commands/small_run.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+TEST_CASE("Episodes of random actions are recorded, shown, checked and learnt from") {
+  const SmallRun place;
+  const fs::path out = place.folder / "random";
+  const Outcome recorded =
+      run_troupe({"record", "small.textproto", "--random", "--episodes", "3", "--environments", "2",
+                  "--out", out.string(), "--json", "--set", "environment.time_limit=100"},
+                 place.folder.path());
+  CAPTURE(recorded.output);
+  REQUIRE(recorded.exit_code == 0);
+  const json made = last_json(recorded.output);
+  CHECK(made.at("episodes") == 3);
+  CHECK(made.at("steps") == 300);
+  CHECK(made.at("about").at("policy") == "random");
+  CHECK(made.at("about").at("task") == "pendulum_swingup");
+  const Outcome info = run_troupe({"dataset", "info", out.string(), "--json"});
+  CHECK(last_json(info.output) == made);
+  CHECK(has(run_troupe({"dataset", "check", out.string()}).output, "all are good"));
+
+  const Outcome again = run_troupe(
+      {"record", "small.textproto", "--random", "--episodes", "1", "--out", out.string()},
+      place.folder.path());
+  CHECK(again.exit_code == 2);
+  CHECK(has(again.last_line, "exists"));
+
+  std::ofstream(place.folder / "clone.textproto") << R"(
+environment { task: "pendulum_swingup" }
+bc { layers: [16] batch_size: 16 }
+evaluation { period: 0 final_episodes: 1 video: false }
+recording { path: "random" updates: 200 }
+)";
+  const Outcome trained =
+      run_troupe({"train", "clone.textproto", "--json", "--quiet"}, place.folder.path());
+  CAPTURE(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  const json summary = last_json(trained.output);
+  CHECK(summary.at("updates") == 200);
+  CHECK(summary.at("returns").size() == 1);
+  CHECK(has(read_text(fs::path(summary.at("run").get<std::string>()) / "metrics.csv"), "loss"));
+}
+
+TEST_CASE("A run's policy is recorded: its returns are those of the run, and steps are exact") {
+  const SmallRun place;
+  Program program(train_small({"--json"}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  const fs::path run = place.only_run();
+  const fs::path out = place.folder / "played";
+  const Outcome recorded = run_troupe(
+      {"record", run.string(), "--steps", "1500", "--explore", "--out", out.string(), "--json"});
+  CAPTURE(recorded.output);
+  REQUIRE(recorded.exit_code == 0);
+  const replay::Recording recording(out);
+  CHECK(recording.steps() == 1500); // the second episode of 1000 is cut
+  REQUIRE(recording.episodes().size() == 2);
+  CHECK_FALSE(recording.episodes()[1].terminated);
+  CHECK(recording.spec().about.at("policy") == "exploring");
+  const auto other = place.folder / "seeded";
+  REQUIRE(
+      run_troupe({"record", run.string(), "--steps", "10", "--seed", "9", "--out", other.string()})
+          .exit_code
+      == 0);
+  CHECK(replay::Recording(other).spec().about.at("policy") == "best actions");
+  CHECK(replay::Recording(other).spec().about.at("seed") == "9");
+}
+
+TEST_CASE("A signal ends a recording with what was played") {
+  const SmallRun place;
+  const fs::path out = place.folder / "random";
+  Program program({TROUPE_BINARY_DIR "/troupe", "record", "small.textproto", "--random", "--steps",
+                   "100000000000", "--out", out.string()},
+                  place.folder.path());
+  REQUIRE(program.read_until([](const std::string& text) { return has(text, "episode 2"); }));
+  program.send(SIGINT);
+  CHECK(program.wait() == 0);
+  CHECK(replay::Recording(out).episodes().size() >= 2);
+  CHECK_FALSE(fs::exists(out.string() + ".partial"));
+}
+
+TEST_CASE("What cannot be recorded or learnt from is refused, and leaves nothing behind") {
+  const SmallRun place;
+  const auto refused = [&](std::vector<std::string> words) {
+    const Outcome outcome = run_troupe(std::move(words), place.folder.path());
+    CHECK(outcome.exit_code == 2);
+    return outcome.last_line;
+  };
+  CHECK(has(refused({"record", "small.textproto", "--out", "x", "--episodes", "1"}),
+            "config.textproto"));
+  CHECK(has(refused({"record", "small.textproto", "--random", "--out", "x"}), "--episodes"));
+  CHECK(
+      refused({"record", "small.textproto", "--random", "--explore", "--out", "x", "--steps", "1"})
+      != "");
+  CHECK_FALSE(fs::exists(place.folder / "x"));
+  CHECK(has(refused({"train", "td3_recorded_half_cheetah", "--set", "recording.path=none"}),
+            "is no recording"));
+  CHECK(has(refused({"train", "small.textproto", "--set", "recording.path=none"}),
+            "no environment actor plays: take it out"));
+  CHECK_FALSE(fs::exists(place.folder / "runs"));
+}

@@ -1,0 +1,232 @@
+// Episodes on disk: what was written is read, what is damaged is refused.
+#include "replay/recordings/recording.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "replay/storage/storage_error.hpp"
+#include "replay/writers/n_step_items.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
+
+namespace troupe::replay {
+namespace {
+
+namespace fs = std::filesystem;
+
+RecordingSpec states() {
+  return {.frame = {"state", env::ElementType::float32, {3}},
+          .action_size = 2,
+          .action_choices = {0, 4},
+          .about = {{"task", "Taxi"}, {"seed", "3"}}};
+}
+
+RecordingSpec pixels() {
+  return {.frame = {"pixels", env::ElementType::uint8, {3, 40, 40}}, .stack = 3, .action_size = 1};
+}
+
+std::vector<std::byte> frame_of(const RecordingSpec& spec, std::mt19937& random) {
+  std::vector<std::byte> frame(spec.frame.bytes());
+  for (std::byte& byte : frame)
+    byte = static_cast<std::byte>(random() % 4);
+  return frame;
+}
+
+Episode episode_of(const RecordingSpec& spec, int steps, unsigned seed, bool terminated = true) {
+  std::mt19937 random(seed);
+  Episode episode(spec);
+  episode.begin(frame_of(spec, random));
+  for (int i = 1; i <= steps; ++i) {
+    std::vector<float> action;
+    for (int k = 0; k < spec.action_size; ++k)
+      action.push_back(static_cast<float>(random() % 4));
+    episode.append(action, static_cast<float>(i) / 8, terminated && i == steps ? 0 : 1,
+                   frame_of(spec, random));
+  }
+  return episode;
+}
+
+bool same(const Episode& a, const Episode& b) {
+  if (a.rows() != b.rows())
+    return false;
+  for (std::int64_t row = 0; row < a.rows(); ++row)
+    for (const TransitionColumn column : {kFrame, kAction, kReward, kDiscount})
+      if (!std::ranges::equal(a.column(row, column), b.column(row, column)))
+        return false;
+  return true;
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void put_bytes(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+/// Why the recording cannot be used; "": it can.
+std::string damage(const fs::path& folder) {
+  try {
+    Recording(folder).verify();
+    return "";
+  } catch (const StorageError& error) {
+    return error.what();
+  }
+}
+
+struct Small {
+  Small() {
+    RecordingWriter writer(path, states());
+    writer.add(episode_of(states(), 4, 1));
+    writer.add(episode_of(states(), 2, 2, false));
+    writer.commit();
+  }
+  TemporaryFolder folder;
+  fs::path path = folder / "small";
+};
+
+TEST_CASE("episodes of states and of pixels are read as they were written") {
+  for (const RecordingSpec& spec : {states(), pixels()}) {
+    CAPTURE(spec.frame.name);
+    const TemporaryFolder folder;
+    RecordingWriter writer(folder / "made", spec);
+    std::vector<Episode> written;
+    for (unsigned i = 0; i < 5; ++i) {
+      written.push_back(episode_of(spec, 1 + 30 * static_cast<int>(i), i, i % 2 == 0));
+      writer.add(written.back());
+    }
+    CHECK_FALSE(is_recording(folder / "made"));
+    writer.commit();
+    CHECK(is_recording(folder / "made"));
+    const Recording recording(folder / "made");
+    CHECK(recording.spec() == spec);
+    REQUIRE(recording.episodes().size() == written.size());
+    CHECK(recording.steps() == 1 + 31 + 61 + 91 + 121);
+    for (std::size_t i = written.size(); i-- > 0;) {
+      CHECK(same(recording.read(i), written[i]));
+      CHECK(recording.episodes()[i].terminated == (i % 2 == 0));
+      CHECK(recording.episodes()[i].total_reward == written[i].total_reward());
+    }
+    recording.verify();
+  }
+}
+
+TEST_CASE("what a writer of transitions inserts is joined to episodes, and gives them again") {
+  for (const std::int64_t sequence : {0, 4}) {
+    CAPTURE(sequence);
+    const TransitionSpec transitions{.frame = states().frame,
+                                     .action_size = 2,
+                                     .action_choices = {0, 4},
+                                     .n_step = sequence == 0 ? 3 : 1,
+                                     .sequence_steps = sequence};
+    Writer writer = transition_writer(transitions, 7, 5); // chunks of five rows
+    const std::vector<Episode> played{episode_of(states(), 9, 1), episode_of(states(), 1, 2),
+                                      episode_of(states(), 23, 3), episode_of(states(), 6, 4)};
+    EpisodeJoiner joiner(states());
+    std::vector<Episode> joined;
+    const auto take = [&] {
+      if (const auto insertion = writer.take())
+        joiner.add(*insertion, [&](const Episode& episode) { joined.push_back(episode); });
+    };
+    for (const Episode& episode : played) {
+      episode.write(writer);
+      take();
+    }
+    writer.abandon(); // an environment failed: what follows is another episode
+    episode_of(states(), 5, 5).write(writer);
+    take();
+    REQUIRE(joined.size() >= played.size()); // of sequences the last rows are still to come
+    for (std::size_t i = 0; i < played.size(); ++i)
+      CHECK(same(joined[i], played[i]));
+  }
+}
+
+TEST_CASE("an episode that its environment broke off ends with its last step") {
+  const TransitionSpec transitions{
+      .frame = states().frame, .action_size = 2, .action_choices = {0, 4}};
+  Writer writer = transition_writer(transitions, 1);
+  const Episode whole = episode_of(states(), 6, 1);
+  EpisodeJoiner joiner(states());
+  std::vector<Episode> joined;
+  for (std::int64_t row = 0; row < 4; ++row) { // three steps of it
+    std::ranges::copy(whole.frame(row), writer.next(kFrame).begin());
+    if (row == 0)
+      begin_episode(writer);
+    else
+      append_step(writer, whole.action(row), whole.reward(row), whole.discount(row), false);
+  }
+  whole.write(writer);
+  joiner.add(*writer.take(), [&](const Episode& episode) { joined.push_back(episode); });
+  REQUIRE(joined.size() == 2);
+  CHECK(joined[0].steps() == 3);
+  CHECK_FALSE(joined[0].terminated());
+  CHECK(same(joined[1], whole));
+  CHECK(joiner.open().rows() == 0);
+}
+
+TEST_CASE("every bit that flips and every cut of a recording is refused by the file's name") {
+  const Small small;
+  REQUIRE(damage(small.path) == "");
+  for (const auto& entry : fs::directory_iterator(small.path)) {
+    const std::string bytes = bytes_of(entry.path());
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      std::string other = bytes;
+      other[i] = static_cast<char>(other[i] ^ (1 << (i % 8)));
+      put_bytes(entry.path(), other);
+      REQUIRE(has(damage(small.path), small.path.string()));
+      put_bytes(entry.path(), bytes.substr(0, i));
+      REQUIRE(has(damage(small.path), small.path.string()));
+    }
+    put_bytes(entry.path(), bytes);
+  }
+  CHECK(damage(small.path) == "");
+}
+
+TEST_CASE("what is no recording is told apart, and steps that do not fit are named") {
+  const Small small;
+  CHECK_THROWS_WITH_AS(Recording(small.folder / "none"), doctest::Contains("is no recording"),
+                       std::invalid_argument);
+  CheckpointWriter other(small.folder / "table", {});
+  other.commit({});
+  CHECK_FALSE(is_recording(small.folder / "table"));
+  CHECK_THROWS_WITH_AS(Recording(small.folder / "table"), doctest::Contains("troupe record"),
+                       StorageError);
+  TransitionSpec transitions{.frame = states().frame, .action_size = 2, .action_choices = {0, 4}};
+  check_fits(states(), transitions, "r");
+  transitions.stack = 3; // single frames are stored
+  check_fits(states(), transitions, "r");
+  transitions.action_choices = {0, 5};
+  CHECK_THROWS_WITH_AS(check_fits(states(), transitions, "the_folder"),
+                       doctest::Contains("the_folder"), std::invalid_argument);
+  transitions.action_choices = {};
+  transitions.frame.shape = {4};
+  CHECK_THROWS_WITH_AS(check_fits(states(), transitions, "r"), doctest::Contains("float32 [4]"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("steps that no agent could learn from are not recorded") {
+  Episode episode(states());
+  const std::vector<std::byte> frame(12);
+  const std::vector<float> action{0, 1};
+  episode.begin(frame);
+  CHECK_THROWS_WITH_AS(episode.append(action, NAN, 1, frame), doctest::Contains("step 1"),
+                       std::invalid_argument);
+  CHECK_THROWS_AS(episode.append(std::vector<float>{INFINITY, 0}, 0, 1, frame),
+                  std::invalid_argument);
+  CHECK_THROWS_WITH_AS(episode.append(std::vector<float>{1}, 0, 1, frame),
+                       doctest::Contains("1 numbers"), std::invalid_argument);
+  CHECK(episode.steps() == 0);
+  const TemporaryFolder folder;
+  RecordingWriter writer(folder / "made", states());
+  CHECK_THROWS_AS(writer.add(episode), std::invalid_argument);
+}
+
+} // namespace
+} // namespace troupe::replay
