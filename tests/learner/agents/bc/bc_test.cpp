@@ -12,7 +12,7 @@ using namespace troupe::tests;
 
 namespace {
 
-constexpr std::int64_t kRows = 64;
+constexpr std::int64_t kShown = 64;
 
 /// Two continuous numbers around a choice of three.
 replay::TransitionSpec mixed() {
@@ -23,7 +23,7 @@ replay::TransitionSpec mixed() {
 
 /// The action follows from the state.
 TensorMap expert(std::uint64_t seed) {
-  TensorMap batch = random_batch({mixed()}, kRows, seed);
+  TensorMap batch = random_batch({mixed()}, kShown, seed);
   const at::Tensor& x = batch["observation"];
   const at::Tensor choice = x.narrow(1, 0, 3).argmax(1).to(at::kFloat);
   batch["action"] =
@@ -45,9 +45,9 @@ TEST_CASE("a policy of continuous numbers and choices does what it was shown") {
   const at::Tensor flat = replica->policy_parameters();
   policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   const TensorMap shown = expert(5);
-  std::vector<float> actions(3 * kRows);
-  policy->act(bytes_of(shown.at("observation")), kRows, actions);
-  const at::Tensor done = at::from_blob(actions.data(), {kRows, 3}, at::kFloat);
+  std::vector<float> actions(3 * kShown);
+  policy->act(bytes_of(shown.at("observation")), kShown, actions);
+  const at::Tensor done = at::from_blob(actions.data(), {kShown, 3}, at::kFloat);
   const at::Tensor difference = (done - shown.at("action")).abs();
   CHECK(difference.select(1, 0).mean().item<double>() < 0.05);
   CHECK(difference.select(1, 2).mean().item<double>() < 0.05);
@@ -86,7 +86,7 @@ TEST_CASE(
                    .precision = "float64"};
   // With imitation the unit of the values follows from the values, and is no part of the gradient.
   CHECK(check_gradient(
-            *make_td3_agent(config), spec, random_batch({spec}, kRows, 5),
+            *make_td3_agent(config), spec, random_batch({spec}, kShown, 5),
             [](Metrics& metrics, const std::string& parameter) {
               return metrics[parameter.starts_with("critic") ? "critic_loss" : "policy_loss"];
             })
@@ -101,18 +101,18 @@ TEST_CASE(
     replica->build(context);
     TensorMap batch;
     for (std::uint64_t i = 0; i < 300; ++i) { // the greatest reward lies beyond the data
-      batch = random_batch({spec}, kRows, 1000 + 10 * i);
+      batch = random_batch({spec}, kShown, 1000 + 10 * i);
       batch["action"] = batch["observation"].narrow(1, 0, 2).clamp(-1, 1) * 0.5;
       batch["reward"] = batch["action"].sum(1) + 1;
-      batch["discount"] = at::zeros({kRows});
+      batch["discount"] = at::zeros({kShown});
       replica->step_fn(context, batch);
     }
     const auto policy = agent->make_policy(spec);
     const at::Tensor flat = replica->policy_parameters();
     policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
-    std::vector<float> actions(2 * kRows);
-    policy->act(bytes_of(batch.at("observation")), kRows, actions);
-    const at::Tensor done = at::from_blob(actions.data(), {kRows, 2}, at::kFloat);
+    std::vector<float> actions(2 * kShown);
+    policy->act(bytes_of(batch.at("observation")), kShown, actions);
+    const at::Tensor done = at::from_blob(actions.data(), {kShown, 2}, at::kFloat);
     return (done - batch.at("action")).square().mean().item<double>();
   };
   const double free = distance_after(0);
