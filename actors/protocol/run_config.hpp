@@ -30,6 +30,10 @@ struct RunConfig {
   std::filesystem::path recording;
   /// Environment actors play; else stop.updates is the run's length.
   bool plays() const { return !workload && recording.empty(); }
+  /// Environments and learner take turns.
+  bool in_rounds() const { return deterministic && !workload; }
+  /// The agent uses each item once, in order.
+  bool on_policy() const { return !workload && agent->storage().on_policy; }
 
   struct Replay {
     int shards = 1;

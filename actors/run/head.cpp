@@ -72,7 +72,7 @@ void Head::start() {
     lifecycle_.start(role);
   if (resumes) {
     checkpoints_.restore(environments);
-    if (schedule_.on_policy())
+    if (config_.on_policy())
       refresh();
   }
   begin_training();
@@ -158,7 +158,7 @@ void Head::persist(const Body& body) {
 
 void Head::restart_lost() {
   lifecycle_.restart_lost();
-  if (!lifecycle_.learners_came_back() || !schedule_.on_policy())
+  if (!lifecycle_.learners_came_back() || !config_.on_policy())
     return;
   refresh();
   schedule_.learners_came_back(progress_);
@@ -215,7 +215,7 @@ void Head::train_in_rounds() {
     for (const auto& environment : environments) // one after another: in the order of the actors
       actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                                 flush_atom_v);
-    if (schedule_.on_policy())
+    if (config_.on_policy())
       refresh(); // how many items there are
     schedule_.finish_round(progress_);
     grant_learners();
@@ -276,7 +276,7 @@ bool Head::reached_goal() {
   }
   if (!hopeful)
     return false;
-  if (schedule_.in_rounds())
+  if (config_.in_rounds())
     refresh();
   else
     pause();
@@ -284,7 +284,7 @@ bool Head::reached_goal() {
       evaluations_.evaluate(config_.evaluation.final_episodes,
                             static_cast<std::uint64_t>(schedule_.updates()), progress_, false);
   if (mean(sure.returns) >= goal) {
-    if (schedule_.in_rounds())
+    if (config_.in_rounds())
       end_training();
     context_.log("info", "goal reached: the mean return of " + std::to_string(sure.returns.size())
                              + " episodes is at least stop.evaluation_return");
@@ -292,7 +292,7 @@ bool Head::reached_goal() {
   }
   if (context_.callbacks.evaluated)
     context_.callbacks.evaluated(sure);
-  if (!schedule_.in_rounds())
+  if (!config_.in_rounds())
     unpause();
   return false;
 }
@@ -300,10 +300,10 @@ bool Head::reached_goal() {
 void Head::maybe_checkpoint() {
   if (!checkpoints_.due())
     return;
-  if (!schedule_.in_rounds())
+  if (!config_.in_rounds())
     pause();
   checkpoints_.begin(state_now());
-  if (!schedule_.in_rounds())
+  if (!config_.in_rounds())
     unpause();
 }
 
@@ -318,7 +318,7 @@ void Head::finish(RunResult& result) {
   ending_ = true;
   result.interrupted = actors_.stopping();
   const auto pause_training = [this] {
-    if (!schedule_.paused() && !schedule_.in_rounds())
+    if (!schedule_.paused() && !config_.in_rounds())
       pause();
   };
   while (checkpoints_.writing()) // the last one that the run did not wait for

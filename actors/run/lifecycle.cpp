@@ -103,7 +103,7 @@ void Lifecycle::bring_up_to_date(const ActorKey& key) {
                    std::uint64_t{0}, false);
   if (role == Role::learner) {
     learners_came_back_ = true;
-    if (!schedule_.on_policy()) // else the head grants what there are items for
+    if (!context_.config.on_policy()) // else the head grants what there are items for
       actors_.send(actors_.at(key), grant_atom_v, schedule_.updates());
   }
   context_.log("info", actor_name(key) + (actors_.incarnation(key) > 0 ? " is back" : " started"));

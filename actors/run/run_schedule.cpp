@@ -51,14 +51,14 @@ void RunSchedule::begin_training(const Progress& now) {
 }
 
 void RunSchedule::learners_came_back(const Progress& now) {
-  if (!on_policy())
+  if (!config_.on_policy())
     return;
   samples_from_ = now.samples;
   updates_from_ = updates_ = now.updates;
 }
 
 std::int64_t RunSchedule::extend_updates(const Progress& now) {
-  if (on_policy()) {
+  if (config_.on_policy()) {
     if (now.inserts < std::exchange(inserts_seen_, now.inserts)) { // a shard came back
       samples_from_ = now.samples;
       updates_from_ = updates_;
@@ -77,7 +77,8 @@ std::int64_t RunSchedule::extend_updates(const Progress& now) {
 std::int64_t RunSchedule::grant(std::int64_t wanted) {
   if (!config_.plays())
     wanted = std::min(wanted, config_.stop.updates);
-  if ((config_.workload || in_rounds()) && !config_.plays() && config_.evaluation.period > 0)
+  if ((config_.workload || config_.in_rounds()) && !config_.plays()
+      && config_.evaluation.period > 0)
     wanted = std::min(wanted, next_evaluation_);
   return updates_ = std::max(updates_, wanted);
 }
@@ -87,7 +88,7 @@ void RunSchedule::begin_round() {
 }
 
 std::int64_t RunSchedule::finish_round(const Progress& now) {
-  if (on_policy())
+  if (config_.on_policy())
     return extend_updates(now);
   if (!config_.plays())
     return grant(now.updates + kRoundUpdates);
@@ -148,7 +149,7 @@ void RunSchedule::evaluated(const Progress& now) {
 }
 
 void RunSchedule::write(wire::RunState& state) const {
-  if (in_rounds())
+  if (config_.in_rounds())
     state.set_updates(updates_);
   state.set_next_evaluation(next_evaluation_);
   state.set_lane_steps(lane_steps_);

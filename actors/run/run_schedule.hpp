@@ -22,10 +22,6 @@ public:
   /// Environments over all environment actors.
   std::int64_t lanes() const;
 
-  /// Environments and learner take turns.
-  bool in_rounds() const { return config_.deterministic && !config_.workload; }
-  /// The agent uses each item once, in order.
-  bool on_policy() const { return !config_.workload && config_.agent->storage().on_policy; }
   /// The run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
 
@@ -51,7 +47,7 @@ public:
   void begin_round();
   std::int64_t round_steps() const { return lane_steps_ - before_.lane_steps(); }
   /// Grants the updates that are due at the end of a round. `now`: counted since the round ended,
-  /// if on_policy().
+  /// if the agent uses each item once.
   std::int64_t finish_round(const Progress& now);
 
   /// Agent steps that each environment of an actor may make since the actor's start: those before

@@ -26,7 +26,8 @@ def lines_of(folder):
 
 
 def mentions(name):
-    found = subprocess.run(["git", "-C", str(ROOT), "grep", "-lwiE", name, "--", "env", "replay", "learner", "actors", "experiments", "collectives",
+    # Text files alone. A name behind a "+" is part of another name: TD3+BC is no mention of bc.
+    found = subprocess.run(["git", "-C", str(ROOT), "grep", "-I", "-lwiP", rf"(?<!\+){name}", "--", "env", "replay", "learner", "actors", "experiments", "collectives",
                             "CMakeLists.txt"], capture_output=True, text=True).stdout.split()
     return [f for f in found if not f.startswith(f"learner/agents/{name}/") and not f.startswith(("experiments/configs/", "experiments/bench/"))
             and not f.endswith(".md")]

@@ -7,28 +7,13 @@ namespace troupe::experiments::commands {
 
 /// Folders of files that are found by name: `experiments/<folder>` of the source tree, and
 /// `share/troupe/<folder>` beside an installed program.
-inline std::vector<std::filesystem::path> found_folders(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return {std::filesystem::path(TROUPE_CONFIG_DIR).parent_path() / folder,
-          program.parent_path().parent_path() / "share/troupe" / folder};
-}
+std::vector<std::filesystem::path> found_folders(const std::filesystem::path& folder);
 
 /// Of experiments: with the control suite or files, with games, with Gym's MuJoCo tasks.
-inline std::vector<std::filesystem::path> config_folders() {
-  auto folders = found_folders("configs");
-  for (const char* more : {"configs/games", "configs/gym"})
-    for (const auto& folder : found_folders(more))
-      folders.push_back(folder);
-  return folders;
-}
+std::vector<std::filesystem::path> config_folders();
 
-inline std::vector<std::filesystem::path> cluster_folders() {
-  return found_folders("clusters");
-}
+std::vector<std::filesystem::path> cluster_folders();
 
-inline std::vector<std::filesystem::path> sweep_folders() {
-  return found_folders("configs/sweeps");
-}
+std::vector<std::filesystem::path> sweep_folders();
 
 } // namespace troupe::experiments::commands

@@ -5,6 +5,7 @@
 #include "collectives/groups/make_communicator.hpp"
 #include "tests/collectives/backends/mpirun.hpp"
 #include "tests/collectives/ranks.hpp"
+#include "tests/folders.hpp"
 #include "tests/reserved_port.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -12,7 +13,7 @@ namespace troupe::collectives {
 namespace {
 
 std::string folder() {
-  return std::string(TROUPE_BINARY_DIR) + "/tests/collectives/";
+  return in_build("tests/collectives/");
 }
 
 /// Starts `topology_process name` with each list of variables at once; how many ended well.

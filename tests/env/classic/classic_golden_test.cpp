@@ -8,6 +8,7 @@
 
 #include "env/classic/classic.hpp"
 #include "tests/env/classic/golden_replay.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -15,7 +16,7 @@ using namespace troupe::env;
 
 namespace {
 
-const std::string kClassicRecordings = TROUPE_SOURCE_DIR "/tests/golden/classic";
+const std::string kClassicRecordings = in_source("tests/golden/classic");
 
 /// A recording replayed with other options than it was made with.
 ClassicReplay replay_as(const std::string& recording, const std::string& options) {

@@ -7,6 +7,7 @@
 
 #include "env/golden/gym_golden.hpp"
 #include "env/gym/gym.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -14,7 +15,7 @@ using namespace troupe::env;
 
 namespace {
 
-const std::filesystem::path kRecordings = TROUPE_SOURCE_DIR "/tests/golden/gym";
+const std::filesystem::path kRecordings = in_source("tests/golden/gym");
 
 /// A folder with the recording `file` under another name, and an index with these options.
 GoldenReport check_as(const std::string& file, const std::string& name,

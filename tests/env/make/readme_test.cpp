@@ -7,6 +7,7 @@
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
 #include "env/wrappers/randomize.hpp"
+#include "tests/folders.hpp"
 
 namespace {
 
@@ -86,10 +87,10 @@ TEST_CASE("the README's example runs") {
 
 TEST_CASE("the README's example is this one, line by line") {
   std::set<std::string> ours;
-  std::ifstream source(TROUPE_SOURCE_DIR "/tests/env/make/readme_test.cpp");
+  std::ifstream source(troupe::in_source("tests/env/make/readme_test.cpp"));
   for (std::string line; std::getline(source, line);)
     ours.insert(trimmed(line));
-  std::ifstream readme(TROUPE_SOURCE_DIR "/env/README.md");
+  std::ifstream readme(troupe::in_source("env/README.md"));
   bool inside = false;
   int lines = 0;
   for (std::string line; std::getline(readme, line);) {

@@ -8,6 +8,7 @@
 
 #include "env/minatar/minatar.hpp"
 #include "tests/env/minatar/golden_replay.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -15,7 +16,7 @@ using namespace troupe::env;
 
 namespace {
 
-const std::string kMinAtarRecordings = TROUPE_SOURCE_DIR "/tests/golden/minatar";
+const std::string kMinAtarRecordings = in_source("tests/golden/minatar");
 
 /// A recording replayed with other options than it was made with, or as another task's.
 MinAtarReplay replay_as(const std::string& recording, const std::string& options,
@@ -73,8 +74,7 @@ TEST_CASE("a MinAtar recording with damaged arrays is refused") {
   const TemporaryFolder folder;
   std::ofstream(folder / "index.json") << R"({"tasks": {"Breakout-v0": {"options": {}}}})";
   CHECK_THROWS_AS(replay_minatar(folder.path().string(), "Breakout-v0"), std::runtime_error);
-  std::filesystem::copy_file(std::string(TROUPE_SOURCE_DIR)
-                                 + "/tests/golden/classic/CartPole-v1.npz",
+  std::filesystem::copy_file(in_source("tests/golden/classic/CartPole-v1.npz"),
                              folder / "Breakout-v0.npz");
   CHECK_THROWS_WITH_AS(replay_minatar(folder.path().string(), "Breakout-v0"),
                        doctest::Contains("has no array 'board'"), std::runtime_error);

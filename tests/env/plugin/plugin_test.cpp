@@ -6,13 +6,14 @@
 #include "env/plugin/check_environment.hpp"
 #include "env/plugin/own_environments.hpp"
 #include "tests/env/fake_environment.hpp"
+#include "tests/folders.hpp"
 
 using namespace troupe::env;
 
 namespace {
 
 std::string sample(const std::string& way) {
-  return TROUPE_PLUGIN_FOLDER "/libsample_" + way + ".so";
+  return troupe::in_build("tests/env/plugin/libsample_") + way + ".so";
 }
 
 std::unique_ptr<Environment> make(const std::string& way, const std::string& name = "sample") {
@@ -42,9 +43,10 @@ TEST_CASE("what is no plug-in, or one of another build, is refused by name with 
                          std::invalid_argument);
   };
   refuse("nowhere/libnone.so", "nowhere/libnone.so is no file");
-  refuse(TROUPE_SOURCE_DIR, "is no file");
-  refuse(TROUPE_SOURCE_DIR "/README.md", "cannot be loaded as a shared library");
-  refuse(TROUPE_PLUGIN_FOLDER "/libsample_no_entry.so", "no entry point troupe_environments");
+  refuse(troupe::in_source(), "is no file");
+  refuse(troupe::in_source("README.md"), "cannot be loaded as a shared library");
+  refuse(troupe::in_build("tests/env/plugin/libsample_no_entry.so"),
+         "no entry point troupe_environments");
   refuse(sample("no_magic"), "TROUPE_ENVIRONMENTS");
   refuse(sample("other_version"),
          "was built for version 2 of the interface and this program has version 1; build it again");

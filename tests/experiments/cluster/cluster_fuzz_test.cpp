@@ -8,6 +8,7 @@
 #include "experiments/cluster/cluster.hpp"
 #include "experiments/config/config.hpp"
 #include "tests/experiments/mutated.hpp"
+#include "tests/folders.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
@@ -22,9 +23,7 @@ TEST_CASE("A mutated cluster file is read completely or refused in one line, and
   int refused = 0, read = 0, placed = 0;
   for (const char* name : {"kubernetes", "laptop", "mpi", "slurm", "ssh"}) {
     std::ostringstream original;
-    original << std::ifstream(std::string(TROUPE_SOURCE_DIR "/experiments/clusters/") + name
-                              + ".textproto")
-                    .rdbuf();
+    original << std::ifstream(in_source("experiments/clusters/") + name + ".textproto").rdbuf();
     REQUIRE(original.str().size() > 50);
     for (int i = 0; i < 800; ++i) {
       const std::string text = mutated(original.str(), random);

@@ -7,6 +7,7 @@
 #include "env/random.hpp"
 #include "experiments/cluster/placement_table.hpp"
 #include "experiments/config/config.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kClusters = fs::path(TROUPE_SOURCE_DIR) / "experiments/clusters";
+const fs::path kClusters = in_source("experiments/clusters");
 
 /// All complaints, a line each.
 std::string complaints(const std::string& text) {

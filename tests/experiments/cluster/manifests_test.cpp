@@ -8,6 +8,7 @@
 #include "experiments/cluster/slurm_script.hpp"
 #include "experiments/cluster/yaml.hpp"
 #include "experiments/config/config.hpp"
+#include "tests/folders.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe::experiments;
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kClusterFiles = fs::path(TROUPE_SOURCE_DIR) / "experiments/clusters";
+const fs::path kClusterFiles = in_source("experiments/clusters");
 
 Experiment small_experiment() {
   return parse_experiment("environment { task: \"cartpole_balance\" }", "e.textproto");

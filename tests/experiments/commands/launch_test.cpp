@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/experiments/commands/program.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -145,7 +146,7 @@ TEST_CASE("The clusters that come with the program and their keys are listed") {
 }
 
 TEST_CASE("The image is made of files that are there") {
-  const fs::path top = TROUPE_SOURCE_DIR;
+  const fs::path top = in_source();
   std::ifstream in(top / "experiments/packaging/Dockerfile");
   int count = 0;
   for (std::string line; std::getline(in, line);) {

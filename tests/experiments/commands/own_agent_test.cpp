@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -17,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kAgentPlugin = TROUPE_BINARY_DIR "/libown_agent.so";
+const std::string kAgentPlugin = in_build("libown_agent.so");
 
 /// The example's experiment in a folder, with the plug-in that was built.
 struct Example {
@@ -25,12 +26,11 @@ struct Example {
 
   Example() {
     std::ofstream(folder.path() / "own.textproto")
-        << read_text(fs::path(TROUPE_SOURCE_DIR) / "experiments/examples/own_agent.textproto");
+        << read_text(in_source("experiments/examples/own_agent.textproto"));
   }
   std::vector<std::string> train(const std::vector<std::string>& more) const {
-    std::vector<std::string> words{
-        TROUPE_BINARY_DIR "/troupe",   "train", "own.textproto", "--json", "--set",
-        "agent.plugin=" + kAgentPlugin};
+    std::vector<std::string> words{in_build("troupe"), "train", "own.textproto",
+                                   "--json",           "--set", "agent.plugin=" + kAgentPlugin};
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
@@ -49,8 +49,7 @@ TEST_CASE("The agents of a plug-in are listed") {
   const Outcome none = run_troupe({"list", "agents", "--plugin", "libnone.so"});
   CHECK(none.exit_code == 2);
   CHECK(has(none.last_line, "libnone.so is no file"));
-  CHECK(has(run_troupe({"list", "agents", "--plugin", TROUPE_BINARY_DIR "/libown_environment.so"})
-                .last_line,
+  CHECK(has(run_troupe({"list", "agents", "--plugin", in_build("libown_environment.so")}).last_line,
             "has no entry point troupe_agents, so it is no plug-in of agents"));
   CHECK(run_troupe({"list", "keys", "--plugin", kAgentPlugin}).exit_code == 2);
 }
@@ -69,7 +68,7 @@ TEST_CASE("An agent from a plug-in trains in processes, writes its metrics, and 
   const fs::path run = summary.at("run").get<std::string>();
   const std::string metrics = read_text(run / "metrics.csv");
   CHECK(has(metrics.substr(0, metrics.find('\n')), "q_mean"));
-  Program resumed({TROUPE_BINARY_DIR "/troupe", "resume", run.string(), "--json", "--set",
+  Program resumed({in_build("troupe"), "resume", run.string(), "--json", "--set",
                    "stop.environment_steps=2500"});
   REQUIRE(resumed.wait() == 0);
   CHECK(last_json(resumed.output()).at("updates").get<int>() > summary.at("updates").get<int>());

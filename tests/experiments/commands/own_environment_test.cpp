@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -18,8 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kExamples = fs::path(TROUPE_SOURCE_DIR) / "experiments/examples";
-const std::string kPlugin = TROUPE_BINARY_DIR "/libown_environment.so";
+const fs::path kExamples = in_source("experiments/examples");
+const std::string kPlugin = in_build("libown_environment.so");
 
 double mean_return(const json& summary) {
   double sum = 0;
@@ -57,11 +58,11 @@ TEST_CASE("The example passes the check of environments, as a plug-in and linked
   CHECK(report.at("passed") == true);
   CHECK(report.at("findings").empty());
 
-  Program own({TROUPE_BINARY_DIR "/experiments/own_program", "check", "environment",
-               "push_to_middle", "--set", "environment.options=friction=1"});
+  Program own({in_build("experiments/own_program"), "check", "environment", "push_to_middle",
+               "--set", "environment.options=friction=1"});
   CHECK(own.wait() == 0);
   CHECK(has(own.output(), "1 of 1 environments passed"));
-  Program list({TROUPE_BINARY_DIR "/experiments/own_program", "list", "environments"});
+  Program list({in_build("experiments/own_program"), "list", "environments"});
   CHECK(list.wait() == 0);
   CHECK(has(list.output(), "push_to_middle"));
   CHECK_FALSE(has(run_troupe({"list", "environments"}).output, "push_to_middle"));
@@ -125,7 +126,7 @@ TEST_CASE("The example learns from a plug-in as from a task that is built in") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "own.textproto")
       << read_text(kExamples / "own_environment.textproto");
-  Program training({TROUPE_BINARY_DIR "/troupe", "train", "own.textproto", "--json", "--set",
+  Program training({in_build("troupe"), "train", "own.textproto", "--json", "--set",
                     "environment.plugin=" + kPlugin, "--set", "environment.episode_log=episodes"},
                    folder.path());
   const int exit_code = training.wait();
@@ -141,8 +142,8 @@ TEST_CASE("A program with the environment linked in trains it in processes of it
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "own.textproto")
       << read_text(kExamples / "own_environment.textproto");
-  Program training({TROUPE_BINARY_DIR "/experiments/own_program", "train", "own.textproto",
-                    "--processes", "--json", "--set", "environment.plugin=", "--set",
+  Program training({in_build("experiments/own_program"), "train", "own.textproto", "--processes",
+                    "--json", "--set", "environment.plugin=", "--set",
                     "stop.environment_steps=1500", "--set", "evaluation.final_episodes=1"},
                    folder.path());
   const int exit_code = training.wait();

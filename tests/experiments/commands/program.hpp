@@ -16,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/folders.hpp"
 #include "tests/scoped_variable.hpp"
 
 namespace troupe::experiments {
@@ -40,7 +41,7 @@ public:
       arguments.push_back(nullptr);
       ::dup2(out[1], STDOUT_FILENO);
       ::dup2(out[1], STDERR_FILENO);
-      const ScopedVariable path("PATH", TROUPE_BINARY_DIR ":" + std::string(std::getenv("PATH")));
+      const ScopedVariable path("PATH", in_build() + ":" + std::string(std::getenv("PATH")));
       if (::chdir(folder.c_str()) == 0) {
         ::execvp(arguments[0], arguments.data());
       }
@@ -112,7 +113,7 @@ struct Outcome {
 
 inline Outcome run_troupe(std::vector<std::string> words,
                           const std::filesystem::path& folder = ".") {
-  words.insert(words.begin(), TROUPE_BINARY_DIR "/troupe");
+  words.insert(words.begin(), in_build("troupe"));
   Program program(words, folder);
   const int exit_code = program.wait();
   return {exit_code, program.output(), program.last_line()};

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -33,8 +34,7 @@ std::vector<std::string> shell_blocks(const std::string& text) {
 
 TEST_CASE("Every command in the README does what it says") {
   const TemporaryFolder folder;
-  const auto blocks =
-      shell_blocks(read_text(std::filesystem::path(TROUPE_SOURCE_DIR) / "experiments/README.md"));
+  const auto blocks = shell_blocks(read_text(in_source("experiments/README.md")));
   REQUIRE(blocks.size() >= 3);
   for (const std::string& block : blocks) {
     CAPTURE(block);

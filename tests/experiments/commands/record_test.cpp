@@ -7,6 +7,7 @@
 
 #include "replay/recordings/recording.hpp"
 #include "tests/experiments/commands/small_run.hpp"
+#include "tests/folders.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
@@ -81,7 +82,7 @@ TEST_CASE("A run's policy is recorded: its returns are those of the run, and ste
 TEST_CASE("A signal ends a recording with what was played") {
   const SmallRun place;
   const fs::path out = place.folder / "random";
-  Program program({TROUPE_BINARY_DIR "/troupe", "record", "small.textproto", "--random", "--steps",
+  Program program({in_build("troupe"), "record", "small.textproto", "--random", "--steps",
                    "100000000000", "--out", out.string()},
                   place.folder.path());
   REQUIRE(program.read_until([](const std::string& text) { return has(text, "episode 2"); }));

@@ -12,6 +12,7 @@
 #include "experiments/config/replay_tables.hpp"
 #include "replay/service/shard_client.hpp"
 #include "replay/writers/writer.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -49,7 +50,7 @@ struct Served {
     endpoint = json::parse(program.output().substr(0, program.output().find('\n')))["endpoint"];
   }
   static std::vector<std::string> words(std::vector<std::string> flags) {
-    std::vector<std::string> made{TROUPE_BINARY_DIR "/troupe", "replay", "serve", "--json"};
+    std::vector<std::string> made{in_build("troupe"), "replay", "serve", "--json"};
     made.insert(made.end(), flags.begin(), flags.end());
     return made;
   }

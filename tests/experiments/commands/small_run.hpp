@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::experiments {
@@ -37,7 +38,7 @@ stop { environment_steps: 2500 }
 };
 
 inline std::vector<std::string> train_small(const std::vector<std::string>& more = {}) {
-  std::vector<std::string> words = {TROUPE_BINARY_DIR "/troupe", "train", "small.textproto"};
+  std::vector<std::string> words = {in_build("troupe"), "train", "small.textproto"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -7,6 +7,7 @@
 #include "experiments/config/plan.hpp"
 #include "experiments/sweeps/sweep.hpp"
 #include "tests/experiments/commands/small_run.hpp"
+#include "tests/folders.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
@@ -23,7 +24,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 std::vector<std::string> sweep_small(const std::vector<std::string>& more) {
-  std::vector<std::string> words = {TROUPE_BINARY_DIR "/troupe", "sweep", "small.textproto"};
+  std::vector<std::string> words = {in_build("troupe"), "sweep", "small.textproto"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -109,7 +110,7 @@ TEST_CASE("A run that fails is told by its own last words, and the others are tr
 }
 
 TEST_CASE("The sweeps that come with the program name runs whose keys go together") {
-  const fs::path configs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
+  const fs::path configs = in_source("experiments/configs");
   for (const auto& entry : fs::directory_iterator(configs / "sweeps")) {
     const std::string source = entry.path().string();
     for (const SweepRun& one :
@@ -128,7 +129,7 @@ TEST_CASE("A dry run names its runs as commands, and a sweep of experiments need
   CHECK(has(dry.output, "small_seed=5: troupe train small.textproto --set seed=5\n"));
   CHECK(has(dry.output, "walker_walk_seed=5: troupe train "));
   CHECK_FALSE(fs::exists(place.folder / "runs"));
-  const Outcome nine = run(place, {TROUPE_BINARY_DIR "/troupe", "sweep", "d4pg_nine", "--dry-run"});
+  const Outcome nine = run(place, {in_build("troupe"), "sweep", "d4pg_nine", "--dry-run"});
   CHECK(count(nine.output, "troupe train ") == 18);
 }
 

@@ -8,6 +8,7 @@
 #include "experiments/report/video.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "tests/experiments/commands/small_run.hpp"
+#include "tests/folders.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
@@ -59,7 +60,7 @@ TEST_CASE("A first signal stops a run with a checkpoint and exit code 0, and res
   const auto before = find_checkpoint(run).updates;
   CHECK(before > 0);
 
-  Program resumed({TROUPE_BINARY_DIR "/troupe", "resume", run.string(), "--json"});
+  Program resumed({in_build("troupe"), "resume", run.string(), "--json"});
   // The first evaluation may have been due when the run was stopped; updates come before a second.
   REQUIRE(resumed.read_until([](const std::string& text) {
     return text.find("evaluation: ", text.find("evaluation: ") + 1) != std::string::npos;

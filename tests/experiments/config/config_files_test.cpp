@@ -3,6 +3,7 @@
 #include "experiments/config/config.hpp"
 #include "experiments/config/plan.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -10,7 +11,7 @@ using namespace troupe::experiments;
 namespace fs = std::filesystem;
 
 namespace {
-const fs::path kConfigs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
+const fs::path kConfigs = in_source("experiments/configs");
 }
 
 TEST_CASE("Every experiment that comes with the program is complete and keeps to every rule") {

@@ -5,6 +5,7 @@
 #include "env/random.hpp"
 #include "experiments/config/config.hpp"
 #include "tests/experiments/mutated.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -12,8 +13,7 @@ using namespace troupe::experiments;
 
 TEST_CASE(
     "A mutated experiment is read completely or refused in one line, and nothing else happens") {
-  const std::string original = read_text(std::filesystem::path(TROUPE_SOURCE_DIR)
-                                         / "experiments/configs/quickstart.textproto");
+  const std::string original = read_text(in_source("experiments/configs/quickstart.textproto"));
   REQUIRE(original.size() > 100);
   troupe::env::Random random(11);
   int refused = 0;

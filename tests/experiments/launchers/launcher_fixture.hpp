@@ -12,6 +12,7 @@
 
 #include "experiments/launchers/launcher.hpp"
 #include "tests/eventually.hpp"
+#include "tests/folders.hpp"
 
 namespace troupe::experiments::launchers {
 
@@ -20,8 +21,8 @@ class Watched {
 public:
   static constexpr std::chrono::seconds kDeadline{60};
 
-  LaunchSettings settings(const std::string& program = TROUPE_BINARY_DIR
-                          "/tests/experiments/launchers/stand_in_node") {
+  LaunchSettings
+  settings(const std::string& program = in_build("tests/experiments/launchers/stand_in_node")) {
     return {.program = program, .output = [this](const std::string& node, std::string_view line) {
               const std::lock_guard lock(mutex_);
               text_ += node + ": " + std::string(line) + "\n";
@@ -94,7 +95,7 @@ inline bool comes_to(const std::string& command, const std::string& expected) {
 }
 
 inline std::string on_hosts(const std::string& command) {
-  return "set -e; source " TROUPE_SOURCE_DIR "/tests/cluster/host_tools.sh; " + command;
+  return "set -e; source " + in_source("tests/cluster/host_tools.sh; ") + command;
 }
 
 } // namespace troupe::experiments::launchers

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "experiments/config/config.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kConfigs = fs::path(TROUPE_SOURCE_DIR) / "experiments/configs";
+const fs::path kConfigs = in_source("experiments/configs");
 
 std::string complaint(const std::string& text) {
   return error_of(

@@ -6,14 +6,15 @@
 #include "learner/data/pictures/data_error.hpp"
 #include "learner/data/pictures/transform.hpp"
 #include "learner/device/safetensors.hpp"
+#include "tests/folders.hpp"
 #include "tests/learner/data/data_fixture.hpp"
 
 namespace troupe::learner::data {
 namespace {
 
 const TensorMap& golden() {
-  static const auto file = read_safetensors(std::string(TROUPE_SOURCE_DIR)
-                                            + "/tests/learner/data/data_golden.safetensors");
+  static const auto file =
+      read_safetensors(in_source("tests/learner/data/data_golden.safetensors"));
   return file.tensors;
 }
 

@@ -10,6 +10,7 @@
 #include "learner/data/formats/tar_index.hpp"
 #include "learner/data/formats/tar_writer.hpp"
 #include "learner/data/pictures/data_error.hpp"
+#include "tests/folders.hpp"
 #include "tests/learner/data/data_fixture.hpp"
 
 namespace troupe::learner::data {
@@ -225,8 +226,8 @@ TEST_CASE("what no format can be told of is refused with their names") {
 
 TEST_CASE("files that the Python packages wrote have the values that they wrote") {
   const TemporaryFolder folder;
-  const std::string command = std::string("sh ") + TROUPE_SOURCE_DIR
-                              + "/tests/learner/data/data_python.sh " + TROUPE_BINARY_DIR + " "
+  const std::string command = std::string("sh ") + in_source()
+                              + "/tests/learner/data/data_python.sh " + in_build() + " "
                               + folder.path().string();
   const int status = std::system(command.c_str());
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {

@@ -13,6 +13,7 @@
 
 #include "learner/device/safetensors.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
+#include "tests/folders.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -188,8 +189,8 @@ TEST_CASE("the official Python package reads our file, and we read its") {
                      {"transposed", values.t()},
                      {"u8", at::arange(256, at::kInt).to(at::kByte)}},
                     {{"made_by", "troupe"}});
-  const std::string command = std::string("sh ") + TROUPE_SOURCE_DIR
-                              + "/tests/learner/device/safetensors_python.sh " + TROUPE_BINARY_DIR
+  const std::string command = std::string("sh ") + troupe::in_source()
+                              + "/tests/learner/device/safetensors_python.sh " + troupe::in_build()
                               + " " + ours.string() + " " + theirs.string();
   const int status = std::system(command.c_str());
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {

@@ -13,6 +13,7 @@
 #include "learner/gradients/not_finite.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/kernels/fused_torch_adam.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::learner {
@@ -58,7 +59,7 @@ TEST_CASE("a checkpoint has the moments by the parameters' names, and Python rea
   step(*optimizer, 2);
   const auto file = folder / "optimizer.safetensors";
   write_safetensors(file, optimizer->state());
-  const std::string source = TROUPE_SOURCE_DIR, build = TROUPE_BINARY_DIR;
+  const std::string source = in_source(), build = in_build();
   const auto command = "sh " + source + "/tests/learner/gradients/saved_optimizer_python.sh "
                        + build + " " + file.string();
   const int status = std::system(command.c_str());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "env/child_process.hpp"
+#include "tests/folders.hpp"
 
 namespace troupe::learner {
 
@@ -19,7 +20,7 @@ public:
   using Clock = std::chrono::steady_clock;
 
   explicit StrategyProcess(std::vector<std::string> arguments)
-      : process_(TROUPE_BINARY_DIR "/tests/learner/strategy_process", std::move(arguments)),
+      : process_(in_build("tests/learner/strategy_process"), std::move(arguments)),
         reader_([this] { read(); }) {}
   ~StrategyProcess() { signal(SIGKILL); }
   StrategyProcess(const StrategyProcess&) = delete;

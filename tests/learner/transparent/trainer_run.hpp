@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/experiments/commands/program.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::learner::transparent {
@@ -21,7 +22,7 @@ using experiments::Program;
 
 /// The path of one of the programs that know nothing of Troupe.
 inline std::string style(const std::string& name) {
-  return std::string(TROUPE_STYLES) + "/" + name;
+  return in_build("tests/learner/transparent/" + name);
 }
 
 inline bool has(const std::string& text, const std::string& part) {

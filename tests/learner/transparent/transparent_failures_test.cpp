@@ -1,3 +1,4 @@
+#include "tests/folders.hpp"
 #include "tests/learner/transparent/trainer_run.hpp"
 
 #include <doctest/doctest.h>
@@ -28,8 +29,7 @@ struct LongRun {
   }
 
   static std::vector<std::string> words(const std::vector<std::string>& flags) {
-    std::vector<std::string> all{
-        std::string(TROUPE_BINARY_DIR) + "/troupe", "transparent", "-n", "2", "--output", "all"};
+    std::vector<std::string> all{in_build("troupe"), "transparent", "-n", "2", "--output", "all"};
     all.insert(all.end(), flags.begin(), flags.end());
     for (const std::string& word : {std::string("--"), style("small_style"), std::string("sgd"),
                                     std::string("16"), std::string("2000000000")})

@@ -1,3 +1,4 @@
+#include "tests/folders.hpp"
 #include "tests/learner/transparent/trainer_run.hpp"
 
 #include <doctest/doctest.h>
@@ -136,9 +137,8 @@ TEST_CASE("Processes that mpirun started train together") {
   const ScopedVariable allowed("OMPI_ALLOW_RUN_AS_ROOT", "1");
   const ScopedVariable confirmed("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   const auto alone = run_alone({style("small_style"), "sgd", "32", "20"}, folder);
-  const auto both = run_alone({"mpirun", "--oversubscribe", "-np", "2",
-                               std::string(TROUPE_BINARY_DIR) + "/troupe", "transparent", "--",
-                               style("small_style"), "sgd", "16", "20"},
+  const auto both = run_alone({"mpirun", "--oversubscribe", "-np", "2", in_build("troupe"),
+                               "transparent", "--", style("small_style"), "sgd", "16", "20"},
                               folder);
   CAPTURE(both.output);
   CHECK(both.exit_code == 0);
@@ -154,7 +154,7 @@ TEST_CASE("Processes that mpirun started train together") {
 TEST_CASE("Without a launcher the library does nothing, and says so") {
   const TemporaryFolder folder;
   const std::string library =
-      std::string("LD_PRELOAD=") + TROUPE_BINARY_DIR + "/libtroupe_transparent.so ";
+      std::string("LD_PRELOAD=") + in_build() + "/libtroupe_transparent.so ";
   const auto plain = run_alone({style("small_style"), "sgd", "16", "5"}, folder);
   const auto loaded = run_alone({"sh", "-c", library + style("small_style") + " sgd 16 5"}, folder);
   CHECK(loaded.exit_code == 0);

@@ -12,6 +12,7 @@
 #include "learner/nn/parameter_layout.hpp"
 #include "learner/workloads/inception.hpp"
 #include "learner/workloads/resnet.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::learner {
@@ -25,7 +26,7 @@ std::optional<std::filesystem::path> fixture(const TemporaryFolder& folder) {
   const char* python = std::getenv("TROUPE_TORCHVISION_PYTHON");
   if (!python)
     return {};
-  const std::string command = std::string(python) + " " TROUPE_SOURCE_DIR
+  const std::string command = std::string(python) + " " + in_source()
                               + "/experiments/packaging/torchvision_weights.py "
                               + folder.path().string();
   REQUIRE(std::system(command.c_str()) == 0);

@@ -12,6 +12,7 @@
 #include "replay/chunks/spec.hpp"
 #include "replay/table/table.hpp"
 #include "replay/writers/n_step_items.hpp"
+#include "tests/folders.hpp"
 
 namespace troupe::replay {
 
@@ -39,7 +40,7 @@ inline void fill_large(Writer& writer, float number) {
 
 struct Process : ChildProcess {
   explicit Process(std::vector<std::string> arguments)
-      : ChildProcess(TROUPE_BINARY_DIR "/tests/replay/replay_process", std::move(arguments)) {}
+      : ChildProcess(in_build("tests/replay/replay_process"), std::move(arguments)) {}
 };
 
 } // namespace troupe::replay

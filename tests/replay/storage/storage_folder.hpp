@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "env/random.hpp"
+#include "tests/folders.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
 
 /// An empty folder on the disk of the build tree, removed with the object.
 struct StorageFolder {
-  TemporaryFolder folder{TROUPE_BINARY_DIR};
+  TemporaryFolder folder{in_build()};
   std::filesystem::path path = folder.path();
 };
 

@@ -4,7 +4,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "learner/gradients/local_sgd_rule.hpp"
 #include "learner/parameter_server/parameter_server_rule.hpp"
 #include "tests/learner/agents/fed_replica.hpp"
 
@@ -58,33 +57,4 @@ TEST_CASE("D4PG through central storage equals one replica on the whole batch, i
     const double scale = tensor.abs().max().item<double>();
     CHECK((tensor - halves[0].at(name)).abs().max().item<double>() < 1e-5 * scale);
   }
-}
-
-TEST_CASE("D4PG runs on float32 under asynchronous servers, backup workers and local SGD") {
-  const D4pgConfig config = small_config();
-  const auto finite = [](const std::vector<TensorMap>& results) {
-    for (const auto& parameters : results)
-      for (const auto& [name, tensor] : parameters)
-        if (!tensor.isfinite().all().item<bool>())
-          return false;
-    return true;
-  };
-  for (const auto& options :
-       {ParameterServerOptions{.workers = 2, .max_lead = 1}, with_backup_workers(2, 1)}) {
-    LocalParameterServer server(options, 20s);
-    CHECK(finite(train(config, 2, 30, [&](int id) {
-      return ReplicaAssignment{.replica_id = id,
-                               .num_replicas = 2,
-                               .update_rule = local_parameter_server_rules(server, id)};
-    })));
-    CHECK(server.version(0) >= 30);
-  }
-  const auto communicators = collectives::make_thread_communicators(2, {.timeout = 20s});
-  CHECK(finite(train(config, 2, 30, [&](int id) {
-    auto* communicator = communicators[static_cast<std::size_t>(id)].get();
-    return ReplicaAssignment{.replica_id = id,
-                             .num_replicas = 2,
-                             .communicator = communicator,
-                             .update_rule = local_sgd_rules(communicator, {.period = 5})};
-  })));
 }
