@@ -9,13 +9,18 @@ import time
 def serve(port):
     datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     datagrams.bind(("", port))
+    datagrams.setblocking(False)
     seen = set()
+    counting = threading.Lock()
 
-    def count():
-        while True:
-            seen.add(datagrams.recv(64))
+    def count():  # what came before the question, however late this process runs
+        with counting:
+            while True:
+                try:
+                    seen.add(datagrams.recv(64))
+                except BlockingIOError:
+                    return len(seen)
 
-    threading.Thread(target=count, daemon=True).start()
     server = socket.create_server(("", port))
     print("ready", flush=True)
 
@@ -23,7 +28,7 @@ def serve(port):
         with peer:
             while data := peer.recv(1 << 16):
                 if data == b"count":
-                    peer.sendall(str(len(seen)).encode())
+                    peer.sendall(str(count()).encode())
                 else:
                     peer.sendall(data if len(data) < 64 else b"." * (len(data) // 1024))
 
