@@ -29,7 +29,7 @@ FOLDERS = {  # folder -> what it may include beside itself
 MOST_FILES = 40
 
 OWNERS = {  # library -> (its headers, the rooms that may include them; a folder stands for all its rooms)
-    "MuJoCo": (r"mujoco/", ["env"]),
+    "MuJoCo": (r"mujoco/", ["env", "experiments/examples"]),
     "EGL, OSMesa and OpenGL": (r"(EGL|GL|GLES\d*)/", ["env/render"]),
     "Highway": (r"hwy/", ["env/caster/kernels", "env/render"]),
     "ZeroMQ": (r"zmq", ["env/wire"]),

@@ -2,19 +2,20 @@
 # Looks along CMAKE_PREFIX_PATH for a Python wheel's site-packages (torch/lib/libtorch_cpu.so beside nvidia/) or an unpacked
 # LibTorch archive (lib/libtorch_cpu.so). The wheel's own find_package(Torch) demands a CUDA toolkit and fails under C++20.
 include(FindPackageHandleStandardArgs)
-find_library(LibTorch_CPU_LIBRARY libtorch_cpu.so PATH_SUFFIXES torch/lib lib)
+# LibTorch_BUILT_WITH: a folder to look in after all others.
+find_library(LibTorch_CPU_LIBRARY libtorch_cpu.so PATHS ${LibTorch_BUILT_WITH} PATH_SUFFIXES torch/lib lib)
 if(LibTorch_CPU_LIBRARY)
   get_filename_component(_lib "${LibTorch_CPU_LIBRARY}" DIRECTORY)
   get_filename_component(LibTorch_ROOT "${_lib}" DIRECTORY)
   get_filename_component(_site "${LibTorch_ROOT}" DIRECTORY)
-  if(EXISTS "${LibTorch_ROOT}/include/torch/version.h")
-    file(STRINGS "${LibTorch_ROOT}/include/torch/version.h" _line REGEX "define TORCH_VERSION \"")
-    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LibTorch_VERSION "${_line}")
-    if(NOT LibTorch_VERSION)
-      file(STRINGS "${LibTorch_ROOT}/include/torch/headeronly/version.h" _line REGEX "define TORCH_VERSION \"")
-      string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" LibTorch_VERSION "${_line}")
+  set(LibTorch_VERSION)
+  foreach(_header IN ITEMS torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(NOT LibTorch_VERSION AND EXISTS "${LibTorch_ROOT}/include/${_header}")
+      file(STRINGS "${LibTorch_ROOT}/include/${_header}" _lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]+")
+      string(REGEX REPLACE "[^0-9;]" "" _numbers "${_lines}")
+      list(JOIN _numbers "." LibTorch_VERSION)
     endif()
-  endif()
+  endforeach()
 endif()
 find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_ROOT VERSION_VAR LibTorch_VERSION
   REASON_FAILURE_MESSAGE "run experiments/packaging/install_dependencies.sh, or name a LibTorch 2.11 with -DCMAKE_PREFIX_PATH=<site-packages or libtorch folder>")

@@ -6,9 +6,8 @@ namespace troupe::experiments::commands {
 
 std::vector<std::filesystem::path> found_folders(const std::filesystem::path& folder) {
   std::error_code ignored;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return {std::filesystem::path(TROUPE_CONFIG_DIR).parent_path() / folder,
-          program.parent_path().parent_path() / "share/troupe" / folder};
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  return {program.parent_path() / "share/troupe" / folder, program / "share/troupe" / folder};
 }
 
 std::vector<std::filesystem::path> config_folders() {

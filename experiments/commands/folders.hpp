@@ -5,8 +5,8 @@
 
 namespace troupe::experiments::commands {
 
-/// Folders of files that are found by name: `experiments/<folder>` of the source tree, and
-/// `share/troupe/<folder>` beside an installed program.
+/// Folders of files that are found by name: `share/troupe/<folder>` beside the program's folder, as
+/// it is installed, or in it, where a build has links to experiments/.
 std::vector<std::filesystem::path> found_folders(const std::filesystem::path& folder);
 
 /// Of experiments: with the control suite or files, with games, with Gym's MuJoCo tasks.

@@ -15,7 +15,7 @@
 /// in one source file. Compiled into a shared library (-shared -fPIC -I <this checkout>, nothing to
 /// link: what it uses of learner/, replay/ and LibTorch is the program's own) it is a plug-in:
 /// `agent { name: "my_agent" plugin: "libmine.so" options: "rate=0.001" }`. It must be built for
-/// the very version of the program that loads it. experiments/examples/own_agent.cpp is an example.
+/// the very version of the program that loads it. experiments/examples/own_agent is an example.
 namespace troupe::learner {
 
 /// One agent of a library.

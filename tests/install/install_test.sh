@@ -1,47 +1,152 @@
 #!/usr/bin/env bash
-# Installs the libraries into an empty folder, builds a user's project on them alone, and runs it: as threads and as two processes.
+# Installs Troupe into an empty folder, moves it, and uses it as a project of its own does: its components, headers and pkg-config files, each example of
+# experiments/examples/ as a project of its own, and modules that are loaded on demand.
 # Usage: install_test.sh BUILD_FOLDER SOURCE_FOLDER DEPENDENCIES
+#   DEPENDENCIES: the folder with LibTorch and MuJoCo, which may lie in the source's
 set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
 build=$1 source=$2 dependencies=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-cmake --install "$build" --prefix "$folder/troupe" --component libraries > "$folder/log" || { cat "$folder/log"; exit 1; }
-if grep -rlE "$source|$build" "$folder/troupe/lib/cmake"; then
-  echo "the installed package names the folders that it was built in" >&2
+troupe=$folder/troupe
+export OMP_NUM_THREADS=1 CCACHE_BASEDIR=$folder CCACHE_NOHASHDIR=1
+command -v ccache > /dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fail() {
+  echo "$1" >&2
   exit 1
-fi
-cmake -S "$source/tests/install" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-  "-DCMAKE_PREFIX_PATH=$folder/troupe;$dependencies" > "$folder/log" || { cat "$folder/log"; exit 1; }
-cmake --build "$folder/build" > "$folder/log" || { cat "$folder/log"; exit 1; }
-export LD_LIBRARY_PATH=$dependencies/torch/lib OMP_NUM_THREADS=1
-cd "$folder/build"
+}
+quiet() { "$@" > "$folder/log" 2>&1 || { cat "$folder/log"; return 1; } }
+since=$SECONDS
+report() { echo "$1 ($((SECONDS - since)) s)"; since=$SECONDS; }
+
+for component in libraries program; do
+  quiet cmake --install "$build" --prefix "$folder/installed" --component $component
+done
+mv "$folder/installed" "$troupe"
+cd "$folder"
+
+# No file names where it was built or installed; what is below the dependencies is where it was found.
+named=$(grep -rn "$folder/installed\|$build\|$source" "$troupe"/{include,lib/cmake,lib/pkgconfig,share} | sed "s#$dependencies##g" \
+  | grep "$folder/installed\|$build\|$source" | head -n 5 || true)
+[ -z "$named" ] || fail "the installed package names folders of the build: $named"
+for program in "$troupe"/bin/troupe "$troupe"/lib/*.so; do
+  if readelf -d "$program" | grep -E 'RPATH|RUNPATH' | sed "s#$dependencies##g" | grep "$build\|$source"; then
+    fail "the run path of $program names folders of the build"
+  fi
+done
+"$troupe/bin/troupe" --version > /dev/null
+"$troupe/bin/troupe" list experiments | grep -q quickstart || fail 'the installed program finds no experiments'
+report 'installed and moved'
+
+# What a component needs is looked for, and nothing else.
+cp -r "$here" tests
+configure() { # COMPONENT WITHOUT…
+  local words=(-DCOMPONENT="$1") package
+  for package in "${@:2}"; do words+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
+  rm -f components/CMakeCache.txt
+  cmake -S tests/components -B components -G Ninja "-DCMAKE_PREFIX_PATH=$troupe" "${words[@]}" > log 2>&1
+}
+refused() { # MESSAGE COMPONENT WITHOUT…
+  if configure "${@:2}"; then fail "component $2 was found"; fi
+  tr -s ' \n' ' ' < log | grep -qF "$1" || { cat log; fail "no message '$1'"; }
+}
+refused "there is no component 'replai'; there are caster, env, replay" replai
+refused "its component 'caster' needs MuJoCo 3.17.0 EXACT, which was not found" env MuJoCo
+refused "its component 'collectives' needs LibTorch" agents LibTorch
+refused "compatible with requested version \"0.2\"" env:0.2
+configure caster LibTorch CAF Protobuf || { cat log; exit 1; }
+configure env LibTorch CAF || { cat log; exit 1; }
+configure replay LibTorch MuJoCo CAF || { cat log; exit 1; }
+configure learner MuJoCo CAF || { cat log; exit 1; }
+configure 'agents;data;workloads' CAF CLI11 || { cat log; exit 1; }
+report 'components'
+
+# The examples, two at a time. Each knows the installed package alone; the tests that it declares run it.
+example() { # NAME
+  local name=$1 log=$folder/$1.log code=0
+  cp -r "$source/experiments/examples/$name" "$folder/examples/$name"
+  {
+    cmake -S "$folder/examples/$name" -B "$folder/build/$name" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$troupe" \
+      && cmake --build "$folder/build/$name" \
+      && ctest --test-dir "$folder/build/$name" --output-on-failure --timeout 120
+  } > "$log" 2>&1 || code=$?
+  if [ $code = 0 ] && ninja -C "$folder/build/$name" -t deps | sed "s#$dependencies##g" | grep "$build\|$source" >> "$log"; then
+    echo "example $name was compiled with files of the source or the build" >> "$log"
+    code=1
+  fi
+  if [ $code != 0 ]; then
+    echo "example $name:" >&2
+    tail -n 60 "$log" >&2
+  fi
+  return $code
+}
+export -f example
+export folder source build dependencies troupe
+mkdir examples build
+find "$source/experiments/examples" -mindepth 2 -maxdepth 2 -name CMakeLists.txt -printf '%h\n' | xargs -n1 basename | sort > names
+[ "$(wc -l < names)" -ge 6 ] || fail 'examples are missing'
+xargs -n1 -P2 bash -c 'example "$1"' example < names
+report "examples: $(tr '\n' ' ' < names)"
+
+# By pkg-config and a compiler: no CMake.
+export PKG_CONFIG_PATH=$troupe/lib/pkgconfig:${PKG_CONFIG_PATH:-}
+flags() { pkg-config --cflags --libs "$@"; }
+# shellcheck disable=SC2046
+c++ -O1 examples/environment_pool/environment_pool.cpp -o pool $(flags troupe-env)
+timeout 60 ./pool CartPole-v1 4 2 100 > /dev/null
+# shellcheck disable=SC2046
+c++ -O1 tests/mean_of_ranks.cpp -o mean_of_ranks $(flags troupe-collectives)
 timeout 60 ./mean_of_ranks
-timeout 60 ./data_parallel
+report 'pkg-config'
+
+# Headers include what is installed, and compile together with what their component needs.
+quiet "$here/check_headers.py" "$troupe/include/troupe"
+headers() { # COMPONENT FOLDER…
+  local name=$1
+  (cd "$troupe/include/troupe" && find "${@:2}" -name '*.hpp' | sort | sed 's/.*/#include "&"/') > "headers_$name.cpp"
+  # shellcheck disable=SC2046
+  c++ -fsyntax-only $(pkg-config --cflags "troupe-$name") "headers_$name.cpp" > "headers_$name.log" 2>&1 || {
+    cat "headers_$name.log" >&2
+    fail "the headers of component $name do not compile"
+  }
+}
+(
+  headers env env
+  headers replay replay env/wire
+  headers data collectives learner
+) &
+others=$!
+headers experiments actors experiments
+wait $others
+report 'headers'
+
+# Replicas as two processes.
+parallel=$folder/build/data_parallel/data_parallel
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port
-RANK=0 LOCAL_RANK=0 timeout 60 ./data_parallel "multi_worker backend=shared_memory" &
-RANK=1 LOCAL_RANK=1 timeout 60 ./data_parallel "multi_worker backend=shared_memory"
+RANK=0 LOCAL_RANK=0 timeout 60 "$parallel" "multi_worker backend=shared_memory" &
+RANK=1 LOCAL_RANK=1 timeout 60 "$parallel" "multi_worker backend=shared_memory"
 wait $!
 
 # A module is loaded from the installed package, then from beside the program, and where it is nowhere that is said.
 unset WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
-if [ ! -e "$folder/troupe/lib/libtroupe_mpi.so" ] || ! command -v mpirun > /dev/null; then
+if [ ! -e "$troupe/lib/libtroupe_mpi.so" ] || ! command -v mpirun > /dev/null; then
   echo "MPI: not tried, there is no mpirun, or no MPI in this build"
   exit 0
 fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none MPIEXEC_TIMEOUT=60
 over_mpi() { # PROGRAM FOLDER: runs it, and demands that the module came from there
-  LD_DEBUG=files mpirun -n 2 "$1" "multi_worker backend=mpi" > "$folder/log" 2>&1 || { grep -v "^ *[0-9]*:" "$folder/log"; return 1; }
-  grep -q "calling init: $2/libtroupe_mpi.so" "$folder/log" || { echo "the module was not loaded from $2" >&2; return 1; }
+  LD_DEBUG=files mpirun -n 2 "$1" "multi_worker backend=mpi" > log 2>&1 || { grep -v "^ *[0-9]*:" log; return 1; }
+  grep -q "calling init: $2/libtroupe_mpi.so" log || fail "the module was not loaded from $2"
 }
-over_mpi ./data_parallel "$folder/troupe/lib"
-mkdir -p "$folder/elsewhere/bin" "$folder/elsewhere/lib"
-cp data_parallel "$folder/elsewhere/bin"
-mv "$folder/troupe/lib/libtroupe_mpi.so" "$folder/elsewhere/lib"
+over_mpi "$parallel" "$troupe/lib"
+mkdir -p elsewhere/bin elsewhere/lib
+cp "$parallel" elsewhere/bin
+mv "$troupe/lib/libtroupe_mpi.so" elsewhere/lib
 over_mpi "$folder/elsewhere/bin/data_parallel" "$folder/elsewhere/lib"
-if mpirun -n 2 ./data_parallel "multi_worker backend=mpi" > "$folder/log" 2>&1; then
-  echo "a module that is nowhere was found" >&2
-  exit 1
+if mpirun -n 2 "$parallel" "multi_worker backend=mpi" > log 2>&1; then
+  fail "a module that is nowhere was found"
 fi
-grep -q "libtroupe_mpi.so was not found in $folder/build, .*$folder/troupe/lib" "$folder/log" || { cat "$folder/log"; exit 1; }
+grep -q "libtroupe_mpi.so was not found in $folder/build/data_parallel, .*$troupe/lib" log || { cat log; exit 1; }
+report 'MPI'

@@ -129,8 +129,7 @@ fs::path find_preload_library() {
   std::error_code ignored;
   const auto folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   std::string tried;
-  for (const fs::path& path : {folder / kName, folder.parent_path() / "lib" / kName,
-                               fs::path(TROUPE_TRANSPARENT_LIBRARY)}) {
+  for (const fs::path& path : {folder / kName, folder.parent_path() / "lib" / kName}) {
     if (fs::exists(path, ignored))
       return path;
     tried += (tried.empty() ? "" : ", ") + path.string();

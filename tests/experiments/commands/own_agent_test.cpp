@@ -26,7 +26,7 @@ struct Example {
 
   Example() {
     std::ofstream(folder.path() / "own.textproto")
-        << read_text(in_source("experiments/examples/own_agent.textproto"));
+        << read_text(in_source("experiments/examples/own_agent/own_agent.textproto"));
   }
   std::vector<std::string> train(const std::vector<std::string>& more) const {
     std::vector<std::string> words{in_build("troupe"), "train", "own.textproto",

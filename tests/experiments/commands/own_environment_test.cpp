@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kExamples = in_source("experiments/examples");
+const fs::path kExamples = in_source("experiments/examples/own_environment");
 const std::string kPlugin = in_build("libown_environment.so");
 
 double mean_return(const json& summary) {

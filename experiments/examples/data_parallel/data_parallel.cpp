@@ -1,4 +1,4 @@
-// Data-parallel training for somebody who knows LibTorch. What is not LibTorch's is marked.
+// Data-parallel training for readers who know LibTorch. What is not LibTorch's is marked.
 //   data_parallel                                          two replicas as threads of this process
 //   RANK=0 WORLD_SIZE=2 … data_parallel "multi_worker"     one replica per process, and so under
 //   mpirun, …
