@@ -54,7 +54,7 @@ done
 for host in 1 2 3 4; do
   grep -q "host-$((host - 1)): node: joined" runs/hosts/*/nodes.log || fail "host-$((host - 1)) did not join"
 done
-on_host host0 "$troupe" node --head 10.77.0.254:4242 --name stranger --join-seconds 3 >stranger 2>&1
+on_host 0 "$troupe" node --head 10.77.0.254:4242 --name stranger --join-seconds 3 >stranger 2>&1
 [ $? -ne 0 ] || fail 'a node without keys was let in'
 grep -q 'stranger' runs/hosts/*/nodes.log && fail 'a node without keys joined'
 before=$(updates)

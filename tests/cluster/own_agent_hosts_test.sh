@@ -21,10 +21,10 @@ if [ -z "${TROUPE_SSH_CONFIG:-}" ]; then
   for path in "$source"/{.git,actors,collectives,env,experiments,learner,replay,tests} "$build"; do
     case $dependencies/ in "$path"/*) ;; *) [ ! -d "$path" ] || hidden+=(--hide "$path") ;; esac
   done
-  bash "$here/hosts.sh" -N 2 --sshd "${hidden[@]}" bash "$folder/$(basename "$0")" "$folder"
+  bash "$here/hosts.sh" -N 2 --sshd "${hidden[@]}" bash "$folder/$(basename "$0")" "$folder" "$source"
   exit
 fi
-folder=$1 troupe=$1/troupe/bin/troupe
+folder=$1 source=$2 troupe=$1/troupe/bin/troupe
 . "$folder/host_tools.sh"
 cd "$folder"
 fail() {
@@ -32,7 +32,8 @@ fail() {
   tail -n 30 out runs/own_agent/*/{log.txt,nodes.log}
   exit 1
 }
-on_host host0 test -e "$troupe" || fail 'the hosts do not see the program'
+on_host 0 test -e "$troupe" || fail 'the hosts do not see the program'
+on_host 0 test ! -e "$source/experiments/examples" || fail 'the hosts see the source'
 "$troupe" keys cluster keys >/dev/null
 cat >cluster.textproto <<T
 node { name: "host" count: 2 address: "10.77.0.[1-2]" cores: 2 }
