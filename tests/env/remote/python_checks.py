@@ -19,6 +19,7 @@ import threading
 import time
 import unittest
 
+import ale_py
 import dm_env
 import gymnasium
 import numpy as np
@@ -37,6 +38,7 @@ from troupe_env.spec import LAST, ArraySpec, Spec, check_spec, decode_spec, enco
 SERVE, PLAY, PROTOC, PROTO = (os.path.abspath(path) for path in sys.argv[1:5])
 PACKAGE = pathlib.Path(troupe_env.__file__).parents[1]
 logging.getLogger("absl").setLevel(logging.ERROR)
+ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # importing it has registered its games
 
 
 class Tests(unittest.TestCase):
@@ -103,6 +105,33 @@ class Counting(gymnasium.Env):
         self.count += 1
         self.x = self.x + action
         return {"count": self.count, "x": self.x}, float(self.count), self.count == 3, self.count == 5, {}
+
+
+class Seeing(gymnasium.Env):
+    """Shows a picture of 4 x 5 pixels in colour and one in grey levels, whose numbers say row, column and channel, and its steps."""
+
+    observation_space = gymnasium.spaces.Dict(
+        {
+            "camera": gymnasium.spaces.Box(0, 255, (4, 5, 3), np.uint8),
+            "depth": gymnasium.spaces.Box(0, 255, (4, 5), np.uint8),
+            "steps": gymnasium.spaces.Box(0, np.inf, (1,), np.float32),
+        }
+    )
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def seen(self):
+        row, column, channel = np.indices((4, 5, 3), np.uint8)
+        picture = 100 * channel + 10 * row + column + np.uint8(self.steps)
+        return {"camera": picture, "depth": picture[:, :, 0], "steps": np.array([self.steps], np.float32)}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self.seen(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.seen(), 0.0, False, self.steps == 5, {}
 
 
 MIXED = spaces.Dict(
@@ -436,6 +465,37 @@ class Served(Tests):
         self.assertEqual((results["step_type"][0], results["discount"][0]), (LAST, 0.0))
         self.assertEqual(server.garbage, 0)
 
+    def test_pictures_travel_with_their_channels_first(self):
+        self.served(Seeing)
+        client = self.client()
+        shapes = {array.name: array.shape for array in client.spec.observations}
+        self.assertEqual(shapes, {"camera": (3, 4, 5), "depth": (1, 4, 5), "steps": (1,)})
+        for turn in ((None, {0: 5}), (np.zeros((1, 1)),)):
+            _, arrays, failures = client.play(*turn)
+            self.assertEqual(failures, {})
+            camera, depth, steps = (array[0] for array in arrays)
+            self.assertEqual(camera[2, 3, 4], 234 + steps[0])
+            self.assertEqual(depth[0, 3, 4], 34 + steps[0])
+            np.testing.assert_array_equal(camera[0], depth[0])
+
+    def test_a_wrapper_and_what_its_steps_count_as_are_arguments(self):
+        self.command("gymnasium", "ALE/Breakout-v5", "--make", "frameskip=1", "--wrap", "AtariPreprocessing,noop_max=0",
+                     "--action-repeat", "4", "--count", "2")
+        client = self.client(2)
+        self.assertEqual([a.shape for a in client.spec.observations], [(1, 84, 84)])
+        self.assertEqual((client.spec.action_repeat, client.spec.action_choices), (4, (4,)))
+        local = gymnasium.wrappers.AtariPreprocessing(gymnasium.make("ALE/Breakout-v5", frameskip=1), noop_max=0)
+        local.reset(seed=8)
+        _, arrays, _ = client.play(None, {0: 7, 1: 8})
+        lit = 0
+        for t in range(60):  # action 1 serves
+            results, arrays, failures = client.play(np.full((2, 1), 1 + t % 3))
+            here, reward, *_ = local.step(1 + t % 3)
+            self.assertEqual((failures, results["reward"][1]), ({}, reward))
+            np.testing.assert_array_equal(arrays[0][1, 0], here)
+            lit += int((arrays[0][0] != arrays[0][1]).any())
+        self.assertGreater(lit, 0)  # another seed, another game
+
     def test_strangers_and_liars_leave_the_server_as_it_was(self):
         server = self.served(Counting, 2)
         client = self.client(1)
@@ -493,6 +553,8 @@ class Served(Tests):
             (["gymnasium", "CartPole-v1", "--endpoint", "tcp://0.0.0.0:5555"], "loopback"),
             (["dm_control", "cheetah"], "a domain and a task"),
             (["python", "nonsense"], "<module>:<function>"),
+            (["gymnasium", "CartPole-v1", "--wrap", "Atari"], "'Atari' is none of gymnasium.wrappers"),
+            (["gymnasium", "CartPole-v1", "--action-repeat", "0"], "action_repeat is 0"),
         ]:
             said = io.StringIO()
             with contextlib.redirect_stderr(said):

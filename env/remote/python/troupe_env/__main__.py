@@ -11,6 +11,8 @@ import threading
 _EPILOG = """examples:
   python -m troupe_env serve gymnasium HalfCheetah-v5 --endpoint ipc:///tmp/cheetah --count 16
   python -m troupe_env serve gymnasium Pendulum-v1 --make g=9.0 --endpoint tcp://127.0.0.1:5555
+  python -m troupe_env serve gymnasium ALE/Breakout-v5 --make frameskip=1 --wrap AtariPreprocessing,noop_max=0 --action-repeat 4 \\
+    --endpoint ipc:///tmp/breakout --count 9
   python -m troupe_env serve dm_control cheetah run --endpoint ipc:///tmp/run
   python -m troupe_env serve python my_package.my_module:make_environment --endpoint ipc:///tmp/mine
 """
@@ -23,16 +25,48 @@ def _value(text):
         return text
 
 
+def _options(pairs):
+    options = dict(pair.partition("=")[::2] for pair in pairs)
+    return {key: _value(text) for key, text in options.items()}
+
+
+def _wrapper(text):
+    """A function that wraps an environment: "AtariPreprocessing,noop_max=0", or "my_package.my_module:Wrapper"."""
+    name, *pairs = text.split(",")
+    module, colon, function = name.rpartition(":")
+    try:
+        wrap = getattr(importlib.import_module(module if colon else "gymnasium.wrappers"), function)
+    except AttributeError:
+        where = f"module {module}" if colon else "gymnasium.wrappers"
+        raise ValueError(f"--wrap: '{function}' is none of {where}; name one of its classes, or <module>:<class>") from None
+    options = _options(pairs)
+    return lambda environment: wrap(environment, **options)
+
+
 def _factory(arguments):
     """(a function that makes one environment, its name for Troupe)."""
-    options = dict(pair.partition("=")[::2] for pair in arguments.make)
-    options = {key: _value(text) for key, text in options.items()}
+    make, name = _bare_factory(arguments)
+    wrappers = [_wrapper(text) for text in arguments.wrap]
+
+    def wrapped():
+        environment = make()
+        for wrap in wrappers:
+            environment = wrap(environment)
+        return environment
+
+    return wrapped, name
+
+
+def _bare_factory(arguments):
+    options = _options(arguments.make)
     if arguments.library == "gymnasium":
         import gymnasium
 
         [task] = arguments.what if len(arguments.what) == 1 else [None]
         if task is None:
             raise ValueError("gymnasium takes one id, for example HalfCheetah-v5")
+        if task.startswith("ALE/"):
+            importlib.import_module("ale_py")  # registers its games
         return lambda: gymnasium.make(task, **options), task
     if arguments.library == "dm_control":
         from dm_control import suite
@@ -54,7 +88,8 @@ def _serve(arguments):
     make, name = _factory(arguments)
     log = (lambda text: None) if arguments.quiet else lambda text: print(text, file=sys.stderr, flush=True)
     with Server(
-        make, arguments.endpoint, arguments.count, arguments.name or name, arguments.allow_other_hosts, arguments.silence, log=log
+        make, arguments.endpoint, arguments.count, arguments.name or name, arguments.allow_other_hosts, arguments.silence, log=log,
+        action_repeat=arguments.action_repeat,
     ) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
@@ -83,6 +118,10 @@ def main(argv=None):
     serve.add_argument("--count", type=int, default=1, help="environments for all clients together, 1 to 4096")
     serve.add_argument("--name", help="what Troupe calls the environment")
     serve.add_argument("--make", action="append", default=[], metavar="KEY=VALUE", help="an argument of the environment's maker")
+    serve.add_argument("--wrap", action="append", default=[], metavar="WRAPPER[,KEY=VALUE...]",
+                       help="a wrapper around the environment: a class of gymnasium.wrappers, or <module>:<class>; the first is the innermost")
+    serve.add_argument("--action-repeat", type=int, default=1, metavar="N",
+                       help="environment steps that Troupe counts for one step, where the environment repeats actions (Atari: 4)")
     serve.add_argument("--silence", type=float, default=10.0, help="seconds without heartbeats, until a client's are free again")
     serve.add_argument("--allow-other-hosts", action="store_true", help="let tcp:// bind more than loopback; nothing is encrypted")
     serve.add_argument("--end-with-input", action="store_true", help="end when standard input ends")

@@ -1,5 +1,7 @@
 """Environments of Python as the server plays them: seeds, vectors of numbers and views of memory."""
 
+import dataclasses
+
 import numpy as np
 
 from troupe_env.spec import ArraySpec
@@ -22,8 +24,15 @@ class Adapter:
         pass
 
 
-def adapt(environment, name=None):
-    """The adapter of a Gymnasium or dm_env environment; an Adapter is its own."""
+def adapt(environment, name=None, action_repeat=1):
+    """The adapter of a Gymnasium or dm_env environment; an Adapter is its own. `action_repeat`: what one of its steps counts as."""
+    adapter = _adapter(environment, name)
+    if action_repeat != 1:
+        adapter.spec = dataclasses.replace(adapter.spec, action_repeat=action_repeat)
+    return adapter
+
+
+def _adapter(environment, name):
     if isinstance(environment, Adapter):
         return environment
     if hasattr(environment, "observation_space") and hasattr(environment, "action_space"):
@@ -54,6 +63,26 @@ def array_spec(name, dtype, shape):
     else:
         raise TypeError(f"observation '{name}' has elements of type {dtype}, which cannot be sent; wrap the environment to convert them")
     return ArraySpec(name, sent, tuple(int(n) for n in shape))
+
+
+class Picture:
+    """A picture of Python's, uint8 [height, width] or [height, width, 1, 3 or 4], which travels as Troupe's: [channels, height, width]."""
+
+    def __init__(self, shape):
+        self.shape = tuple(int(n) for n in shape)
+        height, width, channels = (*self.shape, 1)[:3]
+        self.sent_shape = (channels, height, width)
+
+    @staticmethod
+    def is_one(dtype, shape, flat=False):
+        """`flat`: whether [height, width] is one, too."""
+        return np.dtype(dtype) == np.dtype("u1") and (
+            (len(shape) == 3 and shape[2] in (1, 3, 4)) or (flat and len(shape) == 2)
+        )
+
+    def view(self, sent):
+        """The memory of the array that is sent, in the environment's order."""
+        return sent[0] if len(self.shape) == 2 else sent.transpose(1, 2, 0)
 
 
 def write(view, value, name):

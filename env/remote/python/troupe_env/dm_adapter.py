@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from troupe_env.adapters import Adapter, array_spec, box_part, choices_part, write
+from troupe_env.adapters import Adapter, Picture, array_spec, box_part, choices_part, write
 from troupe_env.spec import Spec
 
 
@@ -14,11 +14,13 @@ def _leaves(spec, name=""):
     elif isinstance(spec, (list, tuple)):
         children = enumerate(spec)
     else:
-        return [(array_spec(name or spec.name or "observation", spec.dtype, spec.shape), ())]
+        picture = Picture(spec.shape) if Picture.is_one(spec.dtype, spec.shape) else None
+        shape = picture.sent_shape if picture else spec.shape
+        return [(array_spec(name or spec.name or "observation", spec.dtype, shape), (), picture)]
     out = []
     for key, inner in children:
-        for found, path in _leaves(inner, f"{name}/{key}" if name else str(key)):
-            out.append((found, (key, *path)))
+        for found, path, picture in _leaves(inner, f"{name}/{key}" if name else str(key)):
+            out.append((found, (key, *path), picture))
     return out
 
 
@@ -39,13 +41,14 @@ class DmAdapter(Adapter):
     def __init__(self, environment, name=None):
         self._environment = environment
         leaves = _leaves(environment.observation_spec())
-        self._paths = [path for _, path in leaves]
+        self._paths = [path for _, path, _ in leaves]
+        self._pictures = [picture for _, _, picture in leaves]
         self._action = _action(environment.action_spec())
         limit = getattr(environment, "_step_limit", math.inf)
         timestep = environment.control_timestep() if hasattr(environment, "control_timestep") else 0.0
         self.spec = Spec(
             name=name or type(getattr(environment, "task", environment)).__name__,
-            observations=tuple(spec for spec, _ in leaves),
+            observations=tuple(spec for spec, _, _ in leaves),
             episode_steps=int(math.ceil(limit)) if math.isfinite(limit) else 0,
             control_timestep_seconds=float(timestep),
             **self._action.of_spec(),
@@ -58,11 +61,11 @@ class DmAdapter(Adapter):
         self.seeded = callable(self._seed)
 
     def _write(self, observation, views):
-        for path, view, spec in zip(self._paths, views, self.spec.observations):
+        for path, view, spec, picture in zip(self._paths, views, self.spec.observations, self._pictures):
             value = observation
             for key in path:
                 value = value[key]
-            write(view, value, spec.name)
+            write(view if picture is None else picture.view(view), value, spec.name)
 
     def reset(self, seed, views):
         if self.seeded:

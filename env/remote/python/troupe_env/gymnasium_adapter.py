@@ -3,19 +3,23 @@
 import numpy as np
 from gymnasium import spaces
 
-from troupe_env.adapters import ActionPart, Adapter, array_spec, box_part, choices_part, write
+from troupe_env.adapters import ActionPart, Adapter, Picture, array_spec, box_part, choices_part, write
 from troupe_env.spec import Spec
 
 
 def _leaves(space, name=""):
-    """The arrays in a space of observations: (spec, how to find it in an observation)."""
+    """The arrays in a space of observations: (spec, how to find it in an observation, the Picture that it is or None)."""
     if isinstance(space, spaces.Dict):
         children = [(key, inner) for key, inner in space.spaces.items()]
     elif isinstance(space, spaces.Tuple):
         children = list(enumerate(space.spaces))
     else:
+        picture = None
         if isinstance(space, spaces.Discrete):
             found = array_spec(name or "observation", np.int64, ())
+        elif isinstance(space, spaces.Box) and Picture.is_one(space.dtype, space.shape, flat=_has_grey_levels(space)):
+            picture = Picture(space.shape)
+            found = array_spec(name or "observation", space.dtype, picture.sent_shape)
         elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
             found = array_spec(name or "observation", space.dtype, space.shape)
         else:
@@ -23,12 +27,16 @@ def _leaves(space, name=""):
                 f"observations in a {type(space).__name__} have no fixed shape; wrap the environment in one of Gymnasium's "
                 "wrappers that make them a Box or a Dict of Boxes"
             )
-        return [(found, ())]
+        return [(found, (), picture)]
     out = []
     for key, inner in children:
-        for spec, path in _leaves(inner, f"{name}/{key}" if name else str(key)):
-            out.append((spec, (key, *path)))
+        for spec, path, picture in _leaves(inner, f"{name}/{key}" if name else str(key)):
+            out.append((spec, (key, *path), picture))
     return out
+
+
+def _has_grey_levels(space):
+    return bool((space.low == 0).all() and (space.high == 255).all())
 
 
 def _actions(space):
@@ -69,25 +77,26 @@ class GymnasiumAdapter(Adapter):
     def __init__(self, environment, name=None):
         self._environment = environment
         leaves = _leaves(environment.observation_space)
-        self._paths = [path for _, path in leaves]
+        self._paths = [path for _, path, _ in leaves]
+        self._pictures = [picture for _, _, picture in leaves]
         self._action = _actions(environment.action_space)
         registered = environment.spec
         limit = registered.max_episode_steps if registered is not None else None
         timestep = getattr(environment.unwrapped, "dt", 0.0)
         self.spec = Spec(
             name=name or (registered.id if registered is not None else type(environment.unwrapped).__name__),
-            observations=tuple(spec for spec, _ in leaves),
+            observations=tuple(spec for spec, _, _ in leaves),
             episode_steps=int(limit or 0),
             control_timestep_seconds=float(timestep) if isinstance(timestep, (int, float)) else 0.0,
             **self._action.of_spec(),
         )
 
     def _write(self, observation, views):
-        for path, view, spec in zip(self._paths, views, self.spec.observations):
+        for path, view, spec, picture in zip(self._paths, views, self.spec.observations, self._pictures):
             value = observation
             for key in path:
                 value = value[key]
-            write(view, value, spec.name)
+            write(view if picture is None else picture.view(view), value, spec.name)
 
     def reset(self, seed, views):
         observation, _ = self._environment.reset(seed=seed)

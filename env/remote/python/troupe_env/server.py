@@ -50,11 +50,12 @@ class Server:
     """Serves `count` environments, made by calling `make` (which gives a Gymnasium or dm_env environment, or an Adapter). One thread
     plays, the one that calls serve(); another answers heartbeats. Use it as a context, or close() it.
 
-    An environment that raises fails alone: the client gets the reason and must reset it. Strangers' bytes are dropped and counted."""
+    An environment that raises fails alone: the client gets the reason and must reset it. Strangers' bytes are dropped and counted.
+    `action_repeat`: how many environment steps Troupe counts for one step, where the environment repeats an action."""
 
     def __init__(
         self, make, endpoint="tcp://127.0.0.1:*", count=1, name=None, allow_other_hosts=False, silence_seconds=10.0,
-        max_message_bytes=64 << 20, log=lambda text: None,
+        max_message_bytes=64 << 20, log=lambda text: None, action_repeat=1,
     ):
         check_endpoint(endpoint, allow_other_hosts, any_port=True)
         if not 1 <= count <= MAX_ENVIRONMENTS:
@@ -71,7 +72,7 @@ class Server:
         self.garbage = 0
         try:
             for _ in range(count):
-                self._players.append(adapt(make(), name))
+                self._players.append(adapt(make(), name, action_repeat))
             self.spec = self._players[0].spec
             if any(player.spec != self.spec for player in self._players):
                 raise ValueError("environments of one server must have the same spec; these differ")
