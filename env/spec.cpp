@@ -79,6 +79,11 @@ std::size_t EnvironmentSpec::observation_offset(std::size_t index) const {
   return offset;
 }
 
+bool EnvironmentSpec::stacks(std::size_t index) const {
+  return observations[index].is_picture()
+         || std::ranges::none_of(observations, &ArraySpec::is_picture);
+}
+
 std::size_t EnvironmentSpec::observation_bytes() const {
   return observations.empty()
              ? 0

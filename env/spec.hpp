@@ -20,6 +20,8 @@ struct ArraySpec {
 
   std::size_t elements() const;
   std::size_t bytes() const { return elements() * element_bytes(type); }
+  /// uint8 [channels, height, width].
+  bool is_picture() const { return type == ElementType::uint8 && shape.size() == 3; }
   bool operator==(const ArraySpec&) const = default;
 };
 
@@ -53,12 +55,14 @@ struct EnvironmentSpec {
   ActionSpec action;
   std::int64_t episode_steps = 0; // steps of this environment until truncation; 0: no limit
   std::int64_t action_repeat = 1; // environment steps of the simulator's control loop per step()
-  int frame_stack = 1;            // frames in the (single) observation, oldest first
+  int frame_stack = 1;            // frames in an array that stacks(), oldest first
   double control_timestep_seconds = 0;
   bool saves_state = true; // false: save_state() throws; a resumed run begins a new episode
 
   std::size_t observation_bytes() const;
   std::size_t observation_offset(std::size_t index) const;
+  /// Whether frame_stack is about this array: where there are pictures, about them alone.
+  bool stacks(std::size_t index) const;
 };
 
 } // namespace troupe::env

@@ -51,6 +51,15 @@ BatchBuffer::BatchBuffer(const replay::TransitionSpec& spec, std::int64_t rows, 
   else
     view.next_observation =
         whole<std::byte>(add("next_observation", observed, learner::tensor_type(observation.type)));
+  for (const env::ArraySpec& vector : spec.vectors) {
+    const auto add_vector = [&](const char* name) {
+      return whole<std::byte>(
+          add(replay::vector_name(name, vector), joined(seen, vector.shape), at::kFloat));
+    };
+    view.vectors.push_back(add_vector("observation"));
+    if (!spec.is_sequence())
+      view.next_vectors.push_back(add_vector("next_observation"));
+  }
   for (const env::ArraySpec& extra : spec.extras)
     view.extras.push_back(whole<std::byte>(
         add(extra.name, joined(steps, extra.shape), learner::tensor_type(extra.type))));

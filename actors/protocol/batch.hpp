@@ -25,7 +25,8 @@ struct BatchBuffer {
   std::int64_t number = 0; // the update that it is for, from 0
   replay::BatchView view;
   /// "observation", "next_observation", "action", "reward", "discount"; of sequences also "first"
-  /// and the extras by name, and no "next_observation". The shapes are BatchView's.
+  /// and the extras by name, and no "next_observation"; the vectors of an observation by
+  /// replay::vector_name(). The shapes are BatchView's.
   learner::TensorMap tensors;
   std::vector<BatchPart> parts;
   std::vector<double> priorities; // [rows] from the learner on the way back; empty: none

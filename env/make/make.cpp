@@ -22,8 +22,7 @@ namespace {
 
 /// Whether the only array is a picture.
 bool shows_pixels(const EnvironmentSpec& spec) {
-  return spec.observations.size() == 1 && spec.observations[0].type == ElementType::uint8
-         && spec.observations[0].shape.size() == 3;
+  return spec.observations.size() == 1 && spec.observations[0].is_picture();
 }
 
 std::vector<Randomization> changes_of(const RandomizationConfig& config) {
@@ -99,6 +98,8 @@ Made wrap_observations(Made made, const EnvironmentConfig& config) {
     made = std::make_unique<FlatState>(std::move(made));
   if (config.normalization.mode != "off")
     made = normalize(std::move(made), config.normalization);
+  if (config.frame_stack == 1) // an actor's, whose pictures are drawn into replay's rows
+    return made;
   return std::make_unique<FrameStack>(std::move(made), config.frame_stack);
 }
 

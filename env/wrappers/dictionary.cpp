@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 
 #include "env/checks.hpp"
@@ -31,7 +32,17 @@ Dictionary::Dictionary(std::unique_ptr<Environment> wrapped, const std::vector<s
     parts_.push_back(make_part(name, options, array));
     arrays.push_back(std::move(array));
   }
-  spec_.observations = std::move(arrays);
+  std::vector<std::size_t> order(parts_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_partition(order.begin(), order.end(),
+                        [&](std::size_t i) { return arrays[i].is_picture(); });
+  std::vector<Part> parts;
+  spec_.observations.clear();
+  for (const std::size_t i : order) {
+    parts.push_back(std::move(parts_[i]));
+    spec_.observations.push_back(std::move(arrays[i]));
+  }
+  parts_ = std::move(parts);
   for (std::size_t i = 0; i < parts_.size(); ++i)
     parts_[i].offset = spec_.observation_offset(i);
 }

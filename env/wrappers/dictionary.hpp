@@ -5,8 +5,8 @@
 
 namespace troupe::env {
 
-/// Several named arrays in one observation, any mix of states and pictures, in the order of
-/// `names`:
+/// Several named arrays in one observation, any mix of states and pictures: the pictures first,
+/// each kind in the order of `names`:
 ///   "state"            all floating-point arrays of the inner environment as one float32 [n]
 ///   "pixels"           the picture of options.camera (or of all options.cameras, their channels
 ///                      one after another), uint8 [channels, height, width]
@@ -16,8 +16,7 @@ namespace troupe::env {
 ///                      does not see the others needs a memory
 /// A number that is not finite is a std::runtime_error naming its array. The constructor throws
 /// std::invalid_argument: no names, one twice, one that is none (with the nearest), pictures of an
-/// environment without physics. Agents take one array (learner::transition_spec says so): a
-/// dictionary is for programs that step environments themselves, or for one name.
+/// environment without physics. What agents take of it: learner::transition_spec().
 class Dictionary final : public Wrapper {
 public:
   Dictionary(std::unique_ptr<Environment> inner, const std::vector<std::string>& names,

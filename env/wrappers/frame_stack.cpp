@@ -13,7 +13,10 @@ FrameStack::FrameStack(std::unique_ptr<Environment> wrapped, int count)
   if (count < 1 || count > 64)
     throw std::invalid_argument("frame_stack: " + std::to_string(count)
                                 + " is out of range; it must be from 1 to 64");
-  for (ArraySpec& array : spec_.observations) {
+  for (std::size_t a = 0; a < spec_.observations.size(); ++a) {
+    ArraySpec& array = spec_.observations[a];
+    if (!spec_.stacks(a))
+      continue;
     if (array.shape.empty())
       throw std::invalid_argument("environment " + spec_.name + ": observation '" + array.name
                                   + "' is one number without an axis to stack frames along;"
@@ -23,14 +26,14 @@ FrameStack::FrameStack(std::unique_ptr<Environment> wrapped, int count)
   spec_.frame_stack *= count;
   for (std::size_t a = 0; a < spec_.observations.size(); ++a)
     parts_.push_back({inner_spec().observations[a].bytes(), inner_spec().observation_offset(a),
-                      spec_.observation_offset(a)});
+                      spec_.observation_offset(a), spec_.stacks(a) ? count_ : 1});
   frame_.resize(inner_spec().observation_bytes());
   stack_.resize(spec_.observation_bytes());
 }
 
 void FrameStack::keep_newest() {
   for (const Part& part : parts_)
-    std::memcpy(stack_.data() + part.to + (count_ - 1) * part.bytes, frame_.data() + part.from,
+    std::memcpy(stack_.data() + part.to + (part.frames - 1) * part.bytes, frame_.data() + part.from,
                 part.bytes);
 }
 
@@ -39,7 +42,7 @@ TimeStep FrameStack::reset(std::uint64_t seed, std::span<std::byte> observation)
   const TimeStep result = inner().reset(seed, frame_);
   keep_newest();
   for (const Part& part : parts_)
-    for (std::size_t k = 0; k + 1 < count_; ++k)
+    for (std::size_t k = 0; k + 1 < part.frames; ++k)
       std::memcpy(stack_.data() + part.to + k * part.bytes, frame_.data() + part.from, part.bytes);
   std::memcpy(observation.data(), stack_.data(), stack_.size());
   return result;
@@ -50,7 +53,7 @@ TimeStep FrameStack::step(std::span<const double> action, std::span<std::byte> o
   const TimeStep result = inner().step(action, frame_);
   for (const Part& part : parts_)
     std::memmove(stack_.data() + part.to, stack_.data() + part.to + part.bytes,
-                 (count_ - 1) * part.bytes);
+                 (part.frames - 1) * part.bytes);
   keep_newest();
   std::memcpy(observation.data(), stack_.data(), stack_.size());
   return result;

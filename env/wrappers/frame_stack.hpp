@@ -5,8 +5,9 @@
 namespace troupe::env {
 
 /// The last `count` frames of every observation array, oldest first along its first axis; at the
-/// start of an episode the first frame fills them all. 1 <= count <= 64 and arrays with at least
-/// one axis, else std::invalid_argument. step() copies frames and does not allocate.
+/// start of an episode the first frame fills them all. Where there are pictures, they alone are
+/// stacked: states beside them have velocities of their own. 1 <= count <= 64 and arrays with at
+/// least one axis, else std::invalid_argument. step() copies frames and does not allocate.
 class FrameStack final : public Wrapper {
 public:
   FrameStack(std::unique_ptr<Environment> inner, int count);
@@ -21,6 +22,7 @@ private:
     std::size_t bytes;
     std::size_t from;
     std::size_t to;
+    std::size_t frames; // 1: not stacked
   };
   void keep_newest();
 

@@ -91,10 +91,11 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
   };
   pool_ = std::make_unique<env::EnvironmentPool>(options, make);
   const auto& spec = pool_->spec();
-  const std::size_t frame_bytes = transitions_.frame.bytes();
-  if (spec.observations.size() != 1
-      || (spec.observation_bytes() != frame_bytes
-          && spec.observation_bytes() != transitions_.observation().bytes())
+  replay::TransitionSpec single = transitions_;
+  single.stack = 1;
+  const bool single_frames = spec.observation_bytes() == single.observation_bytes();
+  if (spec.observations.size() != 1 + transitions_.vectors.size()
+      || (!single_frames && spec.observation_bytes() != transitions_.observation_bytes())
       || static_cast<int>(spec.action.size()) != transitions_.action_size
       || (!spec.action.is_continuous() && spec.action.choices != transitions_.action_choices))
     throw std::invalid_argument("environment " + spec.name
@@ -113,12 +114,17 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
   rows_ = std::make_unique<env::PoolRows>(spec, count);
   places_.resize(count);
   for (std::size_t i = 0; i < count; ++i)
-    places_[i] = slots_[i].writer.next(replay::kFrame).data();
-  if (spec.observation_bytes() == frame_bytes) {
+    places_[i] = next_place(i);
+  const replay::RowLayout& row = slots_[0].writer.layout();
+  bool as_in_a_row = single_frames;
+  for (std::size_t i = 0; i < transitions_.vectors.size(); ++i)
+    as_in_a_row &= row.columns[replay::kVectors + i].offset == single.vector_offset(i);
+  if (as_in_a_row) {
     pool_->observe_in(places_);
     rows_->observations = {};
   }
   frames_.resize(count * static_cast<std::size_t>(transitions_.stack));
+  vectors_.resize(count * transitions_.vectors.size());
   actions_.resize(count * static_cast<std::size_t>(transitions_.action_size));
   states_.resize(count * static_cast<std::size_t>(policy_->state_size()));
 }
@@ -158,22 +164,32 @@ void Collector::note_failure(std::size_t lane) {
   failures_.push_back(words);
 }
 
-/// The newest frame, if it is not already in its row.
-void Collector::place_frame(std::size_t i) {
+std::byte* Collector::next_place(std::size_t i) {
+  return slots_[i].writer.next(replay::kFrame).data();
+}
+
+/// The newest frame and the vectors, if they are not already in their row.
+void Collector::place_observation(std::size_t i) {
   if (rows_->observations.empty())
     return;
+  const env::EnvironmentSpec& spec = pool_->spec();
+  const auto observed = rows_->observation(i);
   const std::size_t bytes = transitions_.frame.bytes();
-  std::memcpy(places_[i], rows_->observation(i).last(bytes).data(), bytes);
+  std::memcpy(places_[i], observed.first(spec.observations[0].bytes()).last(bytes).data(), bytes);
+  for (std::size_t k = 0; k < transitions_.vectors.size(); ++k)
+    std::ranges::copy(
+        observed.subspan(spec.observation_offset(1 + k), transitions_.vectors[k].bytes()),
+        slots_[i].writer.next(replay::kVectors + k).begin());
 }
 
 /// The pool has reset the lane's environment.
 void Collector::begin_episode(std::size_t i) {
   EnvironmentSlot& slot = slots_[i];
-  place_frame(i);
+  place_observation(i);
   replay::begin_episode(slot.writer);
   const std::size_t size = states_.size() / slots_.size();
   std::ranges::fill(std::span(states_).subspan(i * size, size), 0.0F);
-  places_[i] = slot.writer.next(replay::kFrame).data();
+  places_[i] = next_place(i);
   slot.running = true;
 }
 
@@ -203,7 +219,8 @@ void Collector::begin_extras(bool random) {
   extras_.clear();
   for (std::size_t k = 0; k < count; ++k)
     for (EnvironmentSlot& slot : slots_) {
-      const std::span<std::byte> place = slot.writer.next(replay::kExtras + k);
+      const std::span<std::byte> place =
+          slot.writer.next(slot.writer.layout().place(replay::kExtras) + k);
       if (k == 0)
         std::memcpy(place.data(), &version_, sizeof version_);
       else if (random)
@@ -228,9 +245,16 @@ void Collector::choose_actions() {
         const std::int64_t row = writer.rows() - transitions_.stack + static_cast<std::int64_t>(k);
         frames_[i * stack + k] = writer.at(std::max(first, row), replay::kFrame).data();
       }
+      const std::size_t vectors = transitions_.vectors.size();
+      for (std::size_t k = 0; k < vectors; ++k)
+        vectors_[i * vectors + k] = writer.at(writer.rows() - 1, replay::kVectors + k).data();
     }
     try {
-      policy_->explore({frames_, transitions_.frame.bytes(), lanes(), states_},
+      policy_->explore({.frames = frames_,
+                        .frame_bytes = transitions_.frame.bytes(),
+                        .batch = lanes(),
+                        .vectors = vectors_,
+                        .state = states_},
                        {.steps = steps_of_run() - config_.random_steps,
                         .first_lane = config_.first_lane,
                         .total_lanes = config_.total_lanes,
@@ -269,11 +293,11 @@ void Collector::step_environments() {
       continue;
     }
     const bool last = rows_->step_types[i] == env::StepType::last;
-    place_frame(i);
+    place_observation(i);
     replay::append_step(slot.writer, std::span<const float>(actions_).subspan(i * size, size),
                         static_cast<float>(rows_->rewards[i]),
                         static_cast<float>(rows_->discounts[i]), last);
-    places_[i] = slot.writer.next(replay::kFrame).data();
+    places_[i] = next_place(i);
     if (last) {
       episodes_.push_back({rows_->episode_returns[i], rows_->episode_steps[i] * repeat});
       slot.running = false;
@@ -333,7 +357,7 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
     text >> slot.random.generator;
     slot.running = take_value<std::uint8_t>(in) != 0;
     slot.writer.load_state(take_block(in));
-    places_[i] = slot.writer.next(replay::kFrame).data();
+    places_[i] = next_place(i);
   }
   for (float& number : states_)
     number = take_value<float>(in);
@@ -343,12 +367,19 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
 
 replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_step,
                                        double discount) {
-  if (spec.observations.size() != 1)
-    throw std::invalid_argument("environment " + spec.name + " has "
-                                + std::to_string(spec.observations.size())
-                                + " observations where the agent takes one");
+  if (spec.observations.empty())
+    throw std::invalid_argument("environment " + spec.name + " has no observations");
   replay::TransitionSpec made;
   made.frame = spec.observations[0];
+  made.vectors.assign(spec.observations.begin() + 1, spec.observations.end());
+  for (const env::ArraySpec& vector : made.vectors)
+    if (!made.frame.is_picture() || vector.type != env::ElementType::float32)
+      throw std::invalid_argument(
+          "environment.observations: beside '" + made.frame.name + "', "
+          + env::element_name(made.frame.type) + ", environment " + spec.name + " shows '"
+          + vector.name + "', " + env::element_name(vector.type)
+          + "; agents take one array, or one picture and arrays of float32: name \"state\" for all "
+            "numbers, or give several cameras as environment.pixels.cameras");
   made.stack = spec.frame_stack;
   made.frame.shape.at(0) /= spec.frame_stack;
   made.action_size = static_cast<int>(spec.action.size());

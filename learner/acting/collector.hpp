@@ -35,11 +35,11 @@ struct EpisodeEnd {
 };
 
 /// Plays a pool of environments with one policy inference per step of all of them and writes the
-/// transitions. Environments that do not stack frames write each frame
-/// directly into its replay chunk, where inference reads it; otherwise the newest frame is copied
-/// there. Sends no message. Always on the same thread; what it writes does not depend on the number
-/// of threads. If an environment fails, its episode ends without a last step and the next one
-/// begins.
+/// transitions. Environments that do not stack frames write each observation directly into its
+/// replay chunk, where inference reads it, if their arrays lie there as in a row (a frame of a
+/// multiple of 8 bytes, and one vector at most); otherwise the newest frame is copied there. Sends
+/// no message. Always on the same thread; what it writes does not depend on the number of threads.
+/// If an environment fails, its episode ends without a last step and the next one begins.
 class Collector {
 public:
   /// Throws std::invalid_argument if the environments differ or do not fit the transitions.
@@ -80,7 +80,8 @@ private:
   struct EnvironmentSlot;
   void begin_episodes();
   void begin_episode(std::size_t lane);
-  void place_frame(std::size_t lane);
+  void place_observation(std::size_t lane);
+  std::byte* next_place(std::size_t lane);
   void begin_extras(bool random);
   void note_failure(std::size_t lane);
   std::int64_t steps_of_run() const;
@@ -94,6 +95,7 @@ private:
   std::unique_ptr<env::PoolRows> rows_;        // [lanes]
   std::vector<std::byte*> places_;             // [lanes] of the next frames
   std::vector<const std::byte*> frames_;       // [lanes, stack]
+  std::vector<const std::byte*> vectors_;      // [lanes, vectors]
   std::vector<std::byte*> extras_;             // [extras, lanes]
   std::vector<float> states_;                  // [lanes, state size] of a recurrent policy
   std::vector<std::int32_t> beginning_;        // lanes without an episode
@@ -107,7 +109,8 @@ private:
   std::int64_t environment_steps_ = 0;
 };
 
-/// The transitions that an environment with this spec makes.
+/// The transitions that an environment with this spec makes. It has one array, or a picture and
+/// then float32 arrays; throws std::invalid_argument naming the others.
 replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_step,
                                        double discount);
 

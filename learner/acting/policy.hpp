@@ -14,6 +14,9 @@ struct Observations {
   std::span<const std::byte* const> frames;
   std::size_t frame_bytes = 0;
   std::int64_t batch = 0;
+  /// [batch, vectors] what is observed beside the frames (see TransitionSpec). Empty where there
+  /// are none, or where frame_bytes covers whole observations as an environment writes them.
+  std::span<const std::byte* const> vectors = {};
   /// Of a recurrent policy: [batch, state_size()] of what it remembers of each episode, zeros at
   /// its beginning. Acting replaces it.
   std::span<float> state = {};
@@ -65,7 +68,7 @@ public:
     const std::size_t bytes = observations.size() / whole.size();
     for (std::size_t i = 0; i < whole.size(); ++i)
       whole[i] = observations.data() + i * bytes;
-    act({whole, bytes, batch, state}, actions);
+    act({.frames = whole, .frame_bytes = bytes, .batch = batch, .state = state}, actions);
   }
 };
 

@@ -84,6 +84,7 @@ struct AgentKind {
   std::string help; // a line for `troupe list agents`
   bool states = true;
   bool pixels = false;
+  bool both = false; // pixels and states together
   ActionKind actions = ActionKind::continuous;
   bool recurrent = false;                // it has a memory, or a key gives it one
   std::vector<std::string> metrics = {}; // of its replica's updates, in the order of the columns

@@ -45,6 +45,7 @@ AgentKind kind_of(const PluginAgent& agent) {
                  .help = agent.help,
                  .states = agent.states,
                  .pixels = agent.pixels,
+                 .both = agent.both,
                  .actions = agent.actions,
                  .recurrent = agent.recurrent,
                  .options = agents::OwnAgent::descriptor()};

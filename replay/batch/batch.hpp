@@ -22,6 +22,9 @@ struct BatchView {
   // Of sequences:
   std::span<std::uint8_t> first = {};            // [batch, steps + 1] 1: of an episode
   std::vector<std::span<std::byte>> extras = {}; // of each: [batch, steps, its shape]
+  // Of each of the spec's vectors: [batch, its shape]; of sequences [batch, steps + 1, its shape]
+  std::vector<std::span<std::byte>> vectors = {};
+  std::vector<std::span<std::byte>> next_vectors = {}; // of transitions only
   // [batch], or empty to leave them out:
   std::span<double> priority = {};
   std::span<double> probability = {};          // of the choice within its shard

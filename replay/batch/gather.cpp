@@ -63,6 +63,15 @@ void check(const TransitionSpec& spec, const BatchView& batch, std::int64_t firs
   need("key", batch.key.size(), rows);
   if (sequences)
     need("first", batch.first.size(), steps + rows);
+  need("vectors", batch.vectors.size(), spec.vectors.size());
+  need("next_vectors", batch.next_vectors.size(), sequences ? 0 : spec.vectors.size());
+  for (std::size_t i = 0; i < spec.vectors.size(); ++i) {
+    const std::size_t bytes = spec.vectors[i].bytes();
+    need(spec.vectors[i].name.c_str(), batch.vectors[i].size(),
+         (sequences ? steps + rows : rows) * bytes);
+    if (!sequences)
+      need(spec.vectors[i].name.c_str(), batch.next_vectors[i].size(), rows * bytes);
+  }
   need("extras", batch.extras.size(), spec.extras.size());
   for (std::size_t i = 0; i < spec.extras.size(); ++i)
     need(spec.extras[i].name.c_str(), batch.extras[i].size(), steps * spec.extras[i].bytes());
@@ -108,12 +117,13 @@ NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* r
   return sum.sums();
 }
 
-ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack) {
+ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
+                           std::size_t vectors) {
   const Slice after{history + 1, steps};
-  return {{{{0, history + 1}, {history + 1 + steps - stack, stack}},
-           {{history + 1, 1}},
-           {after},
-           {after}}};
+  ItemShape shape{{{{0, history + 1}, {history + 1 + steps - stack, stack}}}};
+  shape.columns.insert(shape.columns.end(), vectors, {{history, 1}, {history + steps, 1}});
+  shape.columns.insert(shape.columns.end(), {{{history + 1, 1}}, {after}, {after}});
+  return shape;
 }
 
 bool is_transition(const TransitionSpec& spec, const Item& item) {
@@ -141,7 +151,17 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
   WindowReader& window = reader != nullptr ? *reader : own;
   const RowLayout& layout = items[0].chunks[0]->layout();
   const std::size_t frame_bytes = layout.columns[kFrame].bytes;
-  const RowLayout::Column action = layout.columns[kAction];
+  const RowLayout::Column action = layout.of(kAction);
+  const RowLayout::Column reward = layout.of(kReward);
+  const RowLayout::Column discount = layout.of(kDiscount);
+  const auto put_vectors = [&](const std::vector<std::span<std::byte>>& to, std::size_t row,
+                               std::uint32_t newest) {
+    for (std::size_t v = 0; v < to.size(); ++v) {
+      const RowLayout::Column& column = layout.columns[kVectors + v];
+      std::memcpy(to[v].data() + row * column.bytes, window.row(newest) + column.offset,
+                  column.bytes);
+    }
+  };
   const auto action_size = static_cast<std::size_t>(spec.action_size);
   const std::size_t observation_bytes = frame_bytes * static_cast<std::size_t>(spec.stack);
   const std::size_t prefetched = std::min(
@@ -171,13 +191,16 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
                 window.row(item.history + 1) + action.offset, action.bytes);
     Return sum(spec.discount);
     for (std::uint32_t k = item.history + 1; k < item.rows; ++k)
-      sum.add(window.row(k) + layout.columns[kReward].offset,
-              window.row(k) + layout.columns[kDiscount].offset);
+      sum.add(window.row(k) + reward.offset, window.row(k) + discount.offset);
     const NStep sums = sum.sums();
     batch.reward[row] = sums.reward;
     batch.discount[row] = sums.discount;
     stack_frames(window, std::int64_t{item.rows} - 1, spec.stack, frame_bytes,
                  batch.next_observation.data() + row * observation_bytes);
+    if (!spec.vectors.empty()) {
+      put_vectors(batch.vectors, row, item.history);
+      put_vectors(batch.next_vectors, row, item.rows - 1);
+    }
   }
 }
 

@@ -28,8 +28,10 @@ NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* r
              const std::byte* discount);
 
 /// The shape of a transition of more steps than `stack`: the frames of both observations, one
-/// action, and the steps' rewards and discounts.
-ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack);
+/// action, the steps' rewards and discounts, and `vectors` columns of the observations' newest
+/// rows.
+ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
+                           std::size_t vectors);
 
 /// Writes the optional columns of BatchView (priority and the like) that have a buffer.
 void put_choice(const BatchView& batch, std::size_t row, const Item& item);
@@ -44,6 +46,7 @@ void put_sequence(const TransitionSpec& spec, std::uint32_t history, const Batch
                   std::size_t row, const At& at) {
   const auto steps = static_cast<std::size_t>(spec.sequence_steps);
   const auto stack = static_cast<std::int64_t>(spec.stack);
+  const std::size_t vectors = spec.vectors.size();
   const std::size_t frame_bytes = spec.frame.bytes();
   const std::size_t action_bytes = static_cast<std::size_t>(spec.action_size) * sizeof(float);
   const auto copy = [&](std::byte* out, std::size_t step, std::size_t column, std::size_t bytes) {
@@ -54,7 +57,7 @@ void put_sequence(const TransitionSpec& spec, std::uint32_t history, const Batch
       batch.observation.data() + row * (steps + 1) * frame_bytes * static_cast<std::size_t>(stack);
   std::int64_t episode = 0; // its first row, or the window's
   for (std::uint32_t k = 0; k < history + 1 + steps; ++k) {
-    const bool first = *at(k, kFirst) != std::byte{0};
+    const bool first = *at(k, kFirst + vectors) != std::byte{0};
     if (first)
       episode = k;
     if (k < history)
@@ -63,13 +66,18 @@ void put_sequence(const TransitionSpec& spec, std::uint32_t history, const Batch
     for (std::int64_t j = k + 1 - stack; j <= k; ++j, frames += frame_bytes)
       std::memcpy(frames, at(static_cast<std::uint32_t>(std::max(episode, j)), kFrame),
                   frame_bytes);
+    for (std::size_t i = 0; i < vectors; ++i) {
+      const std::size_t bytes = spec.vectors[i].bytes();
+      std::memcpy(batch.vectors[i].data() + (row * (steps + 1) + k - history) * bytes,
+                  at(k, kVectors + i), bytes);
+    }
   }
   for (std::size_t step = 0; step < steps; ++step) {
-    copy(std::as_writable_bytes(batch.action).data(), step, kAction, action_bytes);
-    copy(std::as_writable_bytes(batch.reward).data(), step, kReward, sizeof(float));
-    copy(std::as_writable_bytes(batch.discount).data(), step, kDiscount, sizeof(float));
+    copy(std::as_writable_bytes(batch.action).data(), step, kAction + vectors, action_bytes);
+    copy(std::as_writable_bytes(batch.reward).data(), step, kReward + vectors, sizeof(float));
+    copy(std::as_writable_bytes(batch.discount).data(), step, kDiscount + vectors, sizeof(float));
     for (std::size_t i = 0; i < spec.extras.size(); ++i)
-      copy(batch.extras[i].data(), step, kExtras + i, spec.extras[i].bytes());
+      copy(batch.extras[i].data(), step, kExtras + vectors + i, spec.extras[i].bytes());
   }
 }
 

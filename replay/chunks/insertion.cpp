@@ -27,6 +27,9 @@ void check_range(const char* field, std::int64_t value, int least, int most) {
 void check(const TransitionSpec& spec) {
   if (spec.frame.shape.empty() || spec.frame.shape.size() > 8)
     refuse("frame.shape", "of rank " + std::to_string(spec.frame.shape.size()), "of rank 1 to 8");
+  for (const env::ArraySpec& vector : spec.vectors)
+    if (vector.type != env::ElementType::float32)
+      refuse("vectors '" + vector.name + "'", env::element_name(vector.type), "float32");
   check_range("stack", spec.stack, 1, kMaxWindow);
   check_range("n_step", spec.n_step, 1, kMaxWindow);
   check_range("action_size", spec.action_size, 1, 1 << 20);

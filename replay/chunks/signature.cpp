@@ -41,11 +41,11 @@ TransitionSpec::operator Signature() const {
     items << "transitions of stack " << stack << ", n_step " << n_step << ", discount " << discount;
   for (std::size_t i = 0; i < action_choices.size(); ++i)
     items << (i == 0 ? ", choices " : " ") << action_choices[i];
-  Signature made{.columns = {frame,
-                             {"action", env::ElementType::float32, {action_size}},
-                             {"reward", env::ElementType::float32, {}},
-                             {"discount", env::ElementType::float32, {}}},
-                 .items = items.str()};
+  Signature made{.columns = {frame}, .items = items.str()};
+  made.columns.insert(made.columns.end(), vectors.begin(), vectors.end());
+  made.columns.insert(made.columns.end(), {{"action", env::ElementType::float32, {action_size}},
+                                           {"reward", env::ElementType::float32, {}},
+                                           {"discount", env::ElementType::float32, {}}});
   if (is_sequence()) {
     made.columns.push_back({"first", env::ElementType::uint8, {}});
     made.columns.insert(made.columns.end(), extras.begin(), extras.end());
@@ -124,6 +124,9 @@ RowLayout::RowLayout(const Signature& of) : signature((check(of), of)) {
   }
   skip_to(round_up(at, 16));
   row_bytes = at;
+  for (std::size_t i = 1; i < of.columns.size(); ++i)
+    if (of.columns[i].name == "action")
+      vectors = i - 1;
 }
 
 } // namespace troupe::replay

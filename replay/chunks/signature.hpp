@@ -22,8 +22,10 @@ struct Signature {
 constexpr std::size_t kMaxColumns = 256;
 constexpr std::size_t kMaxRowBytes = std::size_t{1} << 28;
 
-/// The columns of a TransitionSpec.
+/// The columns of a TransitionSpec without vectors. With vectors these are from position kVectors
+/// on, and the columns behind the frame follow them; RowLayout::place() has their positions.
 enum TransitionColumn : std::size_t { kFrame, kAction, kReward, kDiscount, kFirst, kExtras };
+constexpr std::size_t kVectors = 1;
 
 /// Throws std::invalid_argument naming the column, its value and the rule.
 void check(const Signature& signature);
@@ -47,9 +49,16 @@ struct RowLayout {
   /// Throws as check() does.
   explicit RowLayout(const Signature& signature);
 
+  /// The position of a column of a TransitionSpec.
+  std::size_t place(TransitionColumn column) const {
+    return column == kFrame ? 0 : column + vectors;
+  }
+  const Column& of(TransitionColumn column) const { return columns[place(column)]; }
+
   Signature signature;
   std::vector<Column> columns;
   std::vector<Column> gaps;  // unused bytes between the columns and behind the last
+  std::size_t vectors = 0;   // of a TransitionSpec: columns between "frame" and "action"
   std::size_t row_bytes = 0; // distance of two rows, a multiple of 16
 };
 

@@ -9,4 +9,29 @@ env::ArraySpec TransitionSpec::observation() const {
   return whole;
 }
 
+std::size_t TransitionSpec::vector_offset(std::size_t index) const {
+  const auto rounded = [](std::size_t bytes) { return (bytes + 7) / 8 * 8; };
+  std::size_t at = rounded(observation().bytes());
+  for (std::size_t i = 0; i < index; ++i)
+    at += rounded(vectors[i].bytes());
+  return at;
+}
+
+std::size_t TransitionSpec::observation_bytes() const {
+  if (vectors.empty())
+    return observation().bytes();
+  return vector_offset(vectors.size() - 1) + vectors.back().bytes();
+}
+
+std::size_t TransitionSpec::vector_elements() const {
+  std::size_t count = 0;
+  for (const env::ArraySpec& vector : vectors)
+    count += vector.elements();
+  return count;
+}
+
+std::string vector_name(const std::string& observation, const env::ArraySpec& vector) {
+  return observation + "/" + vector.name;
+}
+
 } // namespace troupe::replay

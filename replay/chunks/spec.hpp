@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "env/spec.hpp"
@@ -21,6 +22,8 @@ struct Signature;
 // clang-format on
 struct TransitionSpec {
   env::ArraySpec frame; // one frame: uint8 [channels, height, width] or float32 [n]
+  /// What an observation has beside its frames, of its newest row alone: float32 arrays.
+  std::vector<env::ArraySpec> vectors = {};
   int stack = 1;
   int action_size = 0;
   /// [action_size] n of a number that is one of the choices 0 to n - 1, 0: continuous. Empty: all
@@ -40,11 +43,18 @@ struct TransitionSpec {
     return action_choices.empty() ? 0 : action_choices[i];
   }
   env::ArraySpec observation() const; // [stack*channels, height, width] or [stack*n]
-  /// The columns of its time steps: the frame, and the action, reward and discount of the step that
-  /// led to it (0, 0, 1 in the first row of an episode); of sequences also whether the row is the
-  /// first of an episode, and the extras. See TransitionColumn.
+  /// Bytes of the frames and the vectors as an environment writes them: each at a multiple of 8.
+  std::size_t observation_bytes() const;
+  std::size_t vector_offset(std::size_t index) const; // in these bytes
+  std::size_t vector_elements() const;                // of all vectors
+  /// The columns of its time steps: the frame and the vectors, and the action, reward and discount
+  /// of the step that led to it (0, 0, 1 in the first row of an episode); of sequences also whether
+  /// the row is the first of an episode, and the extras. See TransitionColumn.
   operator Signature() const;
   bool operator==(const TransitionSpec&) const = default;
 };
+
+/// The name of a vector in a batch, beside the frames called `observation`.
+std::string vector_name(const std::string& observation, const env::ArraySpec& vector);
 
 } // namespace troupe::replay

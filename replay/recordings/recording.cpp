@@ -25,6 +25,7 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 24; // of an episode
 
 TransitionSpec transitions_of(const RecordingSpec& spec) {
   return {.frame = spec.frame,
+          .vectors = spec.vectors,
           .stack = spec.stack,
           .action_size = spec.action_size,
           .action_choices = spec.action_choices};
@@ -43,6 +44,11 @@ std::vector<std::byte> header_of(const RecordingSpec& spec,
   wire::Signature frame;
   put(Signature{.columns = {spec.frame}, .items = {}}, frame);
   *saved.mutable_frame() = frame.columns(0);
+  if (!spec.vectors.empty()) {
+    wire::Signature vectors;
+    put(Signature{.columns = spec.vectors, .items = {}}, vectors);
+    *saved.mutable_vectors() = vectors.columns();
+  }
   saved.set_stack(spec.stack);
   saved.set_action_size(spec.action_size);
   saved.mutable_action_choices()->Assign(spec.action_choices.begin(), spec.action_choices.end());
@@ -75,6 +81,7 @@ bool has_magic(std::span<const std::byte> header) {
 
 RecordingSpec recording_of(const TransitionSpec& transitions) {
   return {.frame = transitions.frame,
+          .vectors = transitions.vectors,
           .stack = transitions.stack,
           .action_size = transitions.action_size,
           .action_choices = transitions.action_choices};
@@ -99,22 +106,29 @@ std::byte* Episode::add_row() {
   return bytes_.data() + static_cast<std::size_t>(rows_++) * layout_->row_bytes;
 }
 
-void Episode::begin(std::span<const std::byte> frame) {
+void Episode::begin(std::span<const std::byte> frame, Vectors vectors) {
   rows_ = 0;
   bytes_.clear();
-  const std::vector<float> none(layout_->columns[kAction].bytes / sizeof(float));
-  append(none, 0, 1, frame);
+  const std::vector<float> none(layout_->of(kAction).bytes / sizeof(float));
+  append(none, 0, 1, frame, vectors);
 }
 
 void Episode::append(std::span<const float> action, float reward, float discount,
-                     std::span<const std::byte> frame) {
-  const auto& columns = layout_->columns;
-  if (action.size_bytes() != columns[kAction].bytes || frame.size() != columns[kFrame].bytes)
-    throw std::invalid_argument("an episode's step has " + std::to_string(action.size())
-                                + " numbers of an action and " + std::to_string(frame.size())
-                                + " bytes of a frame; it takes "
-                                + std::to_string(columns[kAction].bytes / sizeof(float)) + " and "
-                                + std::to_string(columns[kFrame].bytes));
+                     std::span<const std::byte> frame, Vectors vectors) {
+  const std::size_t action_bytes = layout_->of(kAction).bytes;
+  const std::size_t frame_bytes = layout_->of(kFrame).bytes;
+  if (action.size_bytes() != action_bytes || frame.size() != frame_bytes)
+    throw std::invalid_argument(
+        "an episode's step has " + std::to_string(action.size()) + " numbers of an action and "
+        + std::to_string(frame.size()) + " bytes of a frame; it takes "
+        + std::to_string(action_bytes / sizeof(float)) + " and " + std::to_string(frame_bytes));
+  bool fits = vectors.size() == layout_->vectors;
+  for (std::size_t i = 0; fits && i < vectors.size(); ++i)
+    fits = vectors[i].size() == layout_->columns[kVectors + i].bytes;
+  if (!fits)
+    throw std::invalid_argument("an episode's step has " + std::to_string(vectors.size())
+                                + " vectors beside its frame; it takes "
+                                + std::to_string(layout_->vectors) + " of the sizes in its spec");
   const bool finite = std::isfinite(reward) && std::isfinite(discount)
                       && std::ranges::all_of(action, [](float x) { return std::isfinite(x); });
   if (!finite)
@@ -125,17 +139,23 @@ void Episode::append(std::span<const float> action, float reward, float discount
     throw std::invalid_argument("an episode has more than " + std::to_string(kMostSteps)
                                 + " steps; give its environment a time limit");
   std::byte* row = add_row();
-  std::memcpy(row + columns[kFrame].offset, frame.data(), frame.size());
-  std::memcpy(row + columns[kAction].offset, action.data(), action.size_bytes());
-  std::memcpy(row + columns[kReward].offset, &reward, sizeof reward);
-  std::memcpy(row + columns[kDiscount].offset, &discount, sizeof discount);
+  std::memcpy(row + layout_->of(kFrame).offset, frame.data(), frame.size());
+  for (std::size_t i = 0; i < vectors.size(); ++i)
+    std::memcpy(row + layout_->columns[kVectors + i].offset, vectors[i].data(), vectors[i].size());
+  std::memcpy(row + layout_->of(kAction).offset, action.data(), action.size_bytes());
+  std::memcpy(row + layout_->of(kReward).offset, &reward, sizeof reward);
+  std::memcpy(row + layout_->of(kDiscount).offset, &discount, sizeof discount);
 }
 
 std::span<const std::byte> Episode::column(std::int64_t row, TransitionColumn column) const {
+  return at(row, layout_->place(column));
+}
+
+std::span<const std::byte> Episode::at(std::int64_t row, std::size_t position) const {
   if (row < 0 || row >= rows_)
     throw std::out_of_range("row " + std::to_string(row) + " of an episode of "
                             + std::to_string(rows_));
-  const RowLayout::Column& place = layout_->columns[column];
+  const RowLayout::Column& place = layout_->columns[position];
   return std::span(bytes_).subspan(
       static_cast<std::size_t>(row) * layout_->row_bytes + place.offset, place.bytes);
 }
@@ -163,12 +183,13 @@ double Episode::total_reward() const {
 void Episode::write(Writer& writer) const {
   for (std::int64_t row = 0; row < rows_; ++row) {
     std::ranges::copy(frame(row), writer.next(kFrame).begin());
+    for (std::size_t i = 0; i < vectors(); ++i)
+      std::ranges::copy(vector(row, i), writer.next(kVectors + i).begin());
     if (row == 0) {
       begin_episode(writer);
       continue;
     }
-    for (std::size_t column = kExtras; column < writer.layout().columns.size(); ++column)
-      std::ranges::fill(writer.next(column), std::byte{0});
+    clear_extras(writer);
     append_step(writer, action(row), reward(row), discount(row), row + 1 == rows_);
   }
 }
@@ -177,15 +198,20 @@ void EpisodeJoiner::add(const Insertion& insertion,
                         const std::function<void(const Episode&)>& ended) {
   for (const ChunkRows& rows : insertion.rows)
     for (std::uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
-      const auto place = [&](TransitionColumn column) {
-        const RowLayout::Column& at = rows.chunk->layout().columns[column];
-        return std::span(rows.chunk->row(i) + at.offset, at.bytes);
+      const RowLayout& layout = rows.chunk->layout();
+      const auto at = [&](std::size_t column) {
+        const RowLayout::Column& where = layout.columns[column];
+        return std::span(rows.chunk->row(i) + where.offset, where.bytes);
       };
+      const auto place = [&](TransitionColumn column) { return at(layout.place(column)); };
+      std::vector<std::span<const std::byte>> vectors;
+      for (std::size_t k = 0; k < layout.vectors; ++k)
+        vectors.emplace_back(at(kVectors + k));
       const std::uint8_t flags = rows.chunk->flags(i);
       if ((flags & Chunk::kFirst) != 0) {
         if (open_.steps() > 0)
           ended(open_);
-        open_.begin(place(kFrame));
+        open_.begin(place(kFrame), vectors);
         continue;
       }
       std::vector<float> action(place(kAction).size() / sizeof(float));
@@ -194,7 +220,7 @@ void EpisodeJoiner::add(const Insertion& insertion,
       std::memcpy(action.data(), place(kAction).data(), place(kAction).size());
       std::memcpy(&reward, place(kReward).data(), sizeof reward);
       std::memcpy(&discount, place(kDiscount).data(), sizeof discount);
-      open_.append(action, reward, discount, place(kFrame));
+      open_.append(action, reward, discount, place(kFrame), vectors);
       if ((flags & Chunk::kLast) != 0) {
         ended(open_);
         open_.clear();
@@ -242,8 +268,11 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
                                           + "; this program reads " + std::to_string(kVersion));
   wire::Signature frame;
   *frame.add_columns() = saved.frame();
+  wire::Signature vectors;
+  *vectors.mutable_columns() = saved.vectors();
   RecordingSpec spec{
       .frame = signature_of(frame).columns.at(0),
+      .vectors = signature_of(vectors).columns,
       .stack = saved.stack(),
       .action_size = saved.action_size(),
       .action_choices = {saved.action_choices().begin(), saved.action_choices().end()},

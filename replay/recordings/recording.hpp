@@ -20,8 +20,9 @@ namespace troupe::replay {
 
 /// What the episodes of a recording consist of.
 struct RecordingSpec {
-  env::ArraySpec frame; // one frame, as in TransitionSpec
-  int stack = 1;        // frames that the recorded policy saw
+  env::ArraySpec frame;                     // one frame, as in TransitionSpec
+  std::vector<env::ArraySpec> vectors = {}; // as in TransitionSpec
+  int stack = 1;                            // frames that the recorded policy saw
   int action_size = 0;
   std::vector<std::int64_t> action_choices = {}; // as in TransitionSpec
   /// [action_size] bounds that the environment gives its continuous numbers, which are stored as
@@ -39,18 +40,20 @@ RecordingSpec recording_of(const TransitionSpec& transitions);
 void check_fits(const RecordingSpec& recording, const TransitionSpec& transitions,
                 const std::filesystem::path& folder);
 
-/// The time steps of an episode, the first one included: rows of frame, action, reward and discount
-/// of the step that led to the frame.
+/// The time steps of an episode, the first one included: rows of frame and vectors, and action,
+/// reward and discount of the step that led to them.
 class Episode {
 public:
   /// Throws std::invalid_argument as check(TransitionSpec) does.
   explicit Episode(const RecordingSpec& spec);
 
+  /// The vectors of an observation, each of the spec's size.
+  using Vectors = std::span<const std::span<const std::byte>>;
   /// The first time step; removes what was there.
-  void begin(std::span<const std::byte> frame);
+  void begin(std::span<const std::byte> frame, Vectors vectors = {});
   /// Throws std::invalid_argument on spans of other sizes and numbers that are not finite.
   void append(std::span<const float> action, float reward, float discount,
-              std::span<const std::byte> frame);
+              std::span<const std::byte> frame, Vectors vectors = {});
 
   void clear() { rows_ = 0; }
 
@@ -58,6 +61,10 @@ public:
   std::int64_t steps() const { return rows_ == 0 ? 0 : rows_ - 1; }
   std::span<const std::byte> column(std::int64_t row, TransitionColumn column) const;
   std::span<const std::byte> frame(std::int64_t row) const { return column(row, kFrame); }
+  std::size_t vectors() const { return layout_->vectors; }
+  std::span<const std::byte> vector(std::int64_t row, std::size_t index) const {
+    return at(row, kVectors + index);
+  }
   /// Of the step that led to row `row`, which is not the first.
   std::vector<float> action(std::int64_t row) const;
   float reward(std::int64_t row) const { return number(row, kReward); }
@@ -73,6 +80,7 @@ private:
   friend class RecordingWriter;
   friend class Recording;
   float number(std::int64_t row, TransitionColumn column) const;
+  std::span<const std::byte> at(std::int64_t row, std::size_t place) const;
   std::byte* add_row();
 
   std::shared_ptr<const RowLayout> layout_;

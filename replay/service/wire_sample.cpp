@@ -113,10 +113,23 @@ private:
     const std::size_t frame_bytes = spec_.frame.bytes();
     const std::size_t action_bytes = static_cast<std::size_t>(spec_.action_size) * sizeof(float);
     const std::size_t actions = shape != nullptr ? 1 : record.rows;
+    const std::size_t vectors = spec_.vectors.size();
     rows.frames = take(columns_[kFrame], (record.rows - rows.skip) * frame_bytes);
-    const std::byte* action = take(columns_[kAction], actions * action_bytes);
-    const std::byte* reward = take(columns_[kReward], (after + steps) * sizeof(float));
-    const std::byte* discount = take(columns_[kDiscount], (after + steps) * sizeof(float));
+    for (std::size_t i = 0; i < vectors; ++i) {
+      const std::size_t bytes = spec_.vectors[i].bytes();
+      const std::byte* from =
+          take(columns_[kVectors + i], (shape != nullptr ? 2 : record.rows) * bytes);
+      if (from == nullptr)
+        return false;
+      std::memcpy(batch.vectors[i].data() + row * bytes,
+                  from + (shape != nullptr ? 0 : record.history * bytes), bytes);
+      std::memcpy(batch.next_vectors[i].data() + row * bytes,
+                  from + (shape != nullptr ? 1 : record.rows - 1) * bytes, bytes);
+    }
+    const std::byte* action = take(columns_[kAction + vectors], actions * action_bytes);
+    const std::byte* reward = take(columns_[kReward + vectors], (after + steps) * sizeof(float));
+    const std::byte* discount =
+        take(columns_[kDiscount + vectors], (after + steps) * sizeof(float));
     if (rows.frames == nullptr || action == nullptr || reward == nullptr || discount == nullptr)
       return false;
     const auto expand = [&](std::uint32_t newest, std::byte* out) {
@@ -140,7 +153,7 @@ private:
   bool fits(Shape& shape, std::uint32_t history, std::uint32_t steps) const {
     const auto stack = static_cast<std::uint32_t>(spec_.stack);
     if (shape.steps == 0 && steps > stack
-        && *shape.shape == transition_shape(history, steps, stack)) {
+        && *shape.shape == transition_shape(history, steps, stack, spec_.vectors.size())) {
       shape.history = history;
       shape.steps = steps;
     }
@@ -233,7 +246,8 @@ Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uin
 
 bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
                    std::span<const Frame> frames, const BatchView& batch, std::int64_t first_row) {
-  const std::size_t columns = spec.is_sequence() ? kExtras + spec.extras.size() : kFirst;
+  const std::size_t columns =
+      spec.vectors.size() + (spec.is_sequence() ? kExtras + spec.extras.size() : kFirst);
   const auto count = static_cast<std::size_t>(header.count());
   if (header.count() < 1 || frames.size() != 1 + columns
       || frames[0].size() / sizeof(SampleRecord) != count

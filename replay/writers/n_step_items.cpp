@@ -16,7 +16,8 @@ namespace {
 
 class NStepItems final : public ItemPolicy {
 public:
-  explicit NStepItems(const TransitionSpec& spec) : stack_(spec.stack), n_step_(spec.n_step) {}
+  explicit NStepItems(const TransitionSpec& spec)
+      : stack_(spec.stack), n_step_(spec.n_step), vectors_(spec.vectors.size()) {}
 
   void after_row(Writer& writer, std::int64_t rows, bool last) override {
     const std::int64_t step = rows - 1; // of the newest row
@@ -41,12 +42,13 @@ private:
       return nullptr;
     ShapePtr& made = shapes_[{history, steps}];
     if (!made)
-      made = std::make_shared<const ItemShape>(transition_shape(history, steps, stack));
+      made = std::make_shared<const ItemShape>(transition_shape(history, steps, stack, vectors_));
     return made;
   }
 
   std::int64_t stack_;
   std::int64_t n_step_;
+  std::size_t vectors_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, ShapePtr> shapes_; // by history and steps
 };
 
@@ -82,12 +84,13 @@ private:
 };
 
 void write_first(Writer& writer, bool first) {
-  if (writer.layout().columns.size() > kFirst)
-    writer.next(kFirst)[0] = std::byte{first};
+  const std::size_t place = writer.layout().place(kFirst);
+  if (writer.layout().columns.size() > place)
+    writer.next(place)[0] = std::byte{first};
 }
 
 void write_number(Writer& writer, TransitionColumn column, float value) {
-  std::memcpy(writer.next(column).data(), &value, sizeof value);
+  std::memcpy(writer.next(writer.layout().place(column)).data(), &value, sizeof value);
 }
 
 } // namespace
@@ -107,14 +110,19 @@ Writer transition_writer(const TransitionSpec& spec, std::uint64_t writer_id, in
       std::move(items));
 }
 
+void clear_extras(Writer& writer) {
+  const RowLayout& layout = writer.layout();
+  for (std::size_t column = layout.place(kExtras); column < layout.columns.size(); ++column)
+    std::ranges::fill(writer.next(column), std::byte{0});
+}
+
 void begin_episode(Writer& writer) {
   writer.abandon();
-  std::ranges::fill(writer.next(kAction), std::byte{0});
+  std::ranges::fill(writer.next(writer.layout().place(kAction)), std::byte{0});
   write_number(writer, kReward, 0);
   write_number(writer, kDiscount, 1);
   write_first(writer, true);
-  for (std::size_t column = kExtras; column < writer.layout().columns.size(); ++column)
-    std::ranges::fill(writer.next(column), std::byte{0});
+  clear_extras(writer);
   writer.append_step(false);
 }
 
@@ -123,7 +131,7 @@ void append_step(Writer& writer, std::span<const float> action, float reward, fl
   if (writer.episode_rows() == 0)
     throw std::logic_error("replay transitions: append_step() outside an episode; call "
                            "begin_episode() first");
-  const std::span<std::byte> place = writer.next(kAction);
+  const std::span<std::byte> place = writer.next(writer.layout().place(kAction));
   if (action.size_bytes() != place.size())
     throw std::invalid_argument("replay transitions: the action has "
                                 + std::to_string(action.size()) + " floats, the spec "

@@ -10,7 +10,8 @@ namespace troupe::replay {
 
 // clang-format off
 /// A writer of the n-step transitions or sequences of one environment (see TransitionSpec). The
-/// caller writes the extras of a step into next(kExtras + i) before append_step(). `chunk_rows` as in
+/// caller writes the extras of a step into next(layout().place(kExtras) + i) before append_step(), and
+/// vectors beside the frame into next(kVectors + i). `chunk_rows` as in
 /// WriterOptions. Throws std::invalid_argument if the spec or chunk_rows is out of range.
 ///
 ///   render(writer.next(kFrame)); begin_episode(writer);
@@ -18,6 +19,9 @@ namespace troupe::replay {
 // clang-format on
 Writer transition_writer(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_rows = 0,
                          const ItemPriority& priority = {});
+
+/// Writes zeros as the extras of the next row.
+void clear_extras(Writer& writer);
 
 /// writer.next(kFrame) contains the first frame of an episode. An open episode ends without items
 /// for its last n_step - 1 steps.

@@ -51,6 +51,9 @@ void list_agents(const std::string& plugin, bool json) {
     if (kind.pixels) {
       observations.emplace_back("pixels");
     }
+    if (kind.both) {
+      observations.emplace_back("both together");
+    }
     if (json) {
       all.push_back({{"name", kind.name},
                      {"help", kind.help},

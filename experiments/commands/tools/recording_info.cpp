@@ -59,6 +59,10 @@ void show_recording(const std::filesystem::path& folder, bool json) {
     terminated += episode.terminated ? 1 : 0;
   }
   if (json) {
+    Json vectors = Json::array();
+    for (const env::ArraySpec& vector : spec.vectors) {
+      vectors.push_back({{"name", vector.name}, {"shape", vector.shape}});
+    }
     print_json({{"recording", folder.string()},
                 {"episodes", recording.episodes().size()},
                 {"steps", recording.steps()},
@@ -70,6 +74,7 @@ void show_recording(const std::filesystem::path& folder, bool json) {
                  {{"name", spec.frame.name},
                   {"type", env::element_name(spec.frame.type)},
                   {"shape", spec.frame.shape}}},
+                {"vectors", vectors},
                 {"stack", spec.stack},
                 {"action_size", spec.action_size},
                 {"action_choices", spec.action_choices},
@@ -83,6 +88,10 @@ void show_recording(const std::filesystem::path& folder, bool json) {
   }
   std::printf("  %-14s %s, %s %s\n", "frame", spec.frame.name.c_str(),
               env::element_name(spec.frame.type), numbers_text(spec.frame.shape).c_str());
+  for (const env::ArraySpec& vector : spec.vectors) {
+    std::printf("  %-14s %s, %s %s\n", "beside it", vector.name.c_str(),
+                env::element_name(vector.type), numbers_text(vector.shape).c_str());
+  }
   std::printf("  %-14s %d numbers%s\n", "action", spec.action_size,
               spec.action_choices.empty()
                   ? ""

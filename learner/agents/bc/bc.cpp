@@ -5,7 +5,7 @@
 #include "learner/agents/bc/bc.pb.h"
 #include "learner/agents/parts/action_head.hpp"
 #include "learner/agents/parts/group_replica.hpp"
-#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 
 namespace troupe::learner {
@@ -15,8 +15,7 @@ class BcNetwork {
 public:
   BcNetwork(const BcConfig& config, const replay::TransitionSpec& transitions)
       : actions_(transitions),
-        torso_(layout_, "bc", transitions.observation(),
-               {.encoder = config.encoder, .widths = config.layers}),
+        torso_(layout_, "bc", transitions, {.encoder = config.encoder, .widths = config.layers}),
         head_(layout_, "policy", torso_.features(), actions_.outputs()) {}
 
   const ParameterLayout& layout() const { return layout_; }
@@ -28,7 +27,7 @@ public:
     head_.initialise(layout_, flat, generator);
     return flat;
   }
-  at::Tensor forward(const Leaves& leaves, const at::Tensor& observation) const {
+  at::Tensor forward(const Leaves& leaves, const Observed& observation) const {
     return head_.forward(leaves, torso_.forward(leaves, observation));
   }
 
@@ -55,8 +54,7 @@ public:
   void act(const Observations& observations, std::span<float> actions) override {
     at::NoGradGuard no_gradient;
     const at::Tensor outputs =
-        network_.forward(leaves_, observation_tensor(observations, transitions_, actions))
-            .contiguous();
+        network_.forward(leaves_, observed(observations, transitions_, actions)).contiguous();
     const ActionHead& kinds = network_.actions();
     for (std::int64_t i = 0; i < observations.batch; ++i)
       kinds.best(outputs.const_data_ptr<float>() + i * kinds.outputs(), &actions[i * kinds.size()]);
@@ -100,10 +98,8 @@ Metrics Bc::step_fn(ReplicaContext&, const TensorMap& batch) {
   double value = 0;
   {
     at::AutoGradMode with_gradient(true);
-    const at::Tensor& seen = used.at("observation");
     const at::Tensor outputs =
-        network_.forward(leaves(), seen.scalar_type() == at::kByte ? seen.to(options().device())
-                                                                   : seen.to(options()));
+        network_.forward(leaves(), observed(used, "observation", transitions_, options()));
     const at::Tensor deviations = at::zeros({network_.actions().continuous()}, options());
     const at::Tensor losses =
         -network_.actions().log_probability(outputs, deviations, used.at("action").to(options()));
@@ -148,6 +144,7 @@ AgentKind bc_agent() {
       {.name = "bc",
        .help = "behaviour cloning of recorded episodes: continuous actions and choices",
        .pixels = true,
+       .both = true,
        .actions = ActionKind::any,
        .metrics = {"loss", "gradient_norm"},
        .options = agents::Bc::descriptor()},

@@ -70,6 +70,7 @@ D4pgNetworks::D4pgNetworks(const D4pgConfig& config, const D4pgSpec& spec) {
   pixels = observation.type == env::ElementType::uint8;
   action_size = spec.transition.action_size;
   require_continuous(spec.transition, "d4pg");
+  require_one_array(spec.transition, "d4pg");
   if (action_size < 1)
     throw std::invalid_argument("the action has " + std::to_string(action_size)
                                 + " dimensions; D4PG needs at least 1");

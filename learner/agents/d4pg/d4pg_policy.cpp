@@ -6,7 +6,7 @@
 
 #include "learner/agents/d4pg/d4pg_networks.hpp"
 #include "learner/agents/parts/acting_mlp.hpp"
-#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {

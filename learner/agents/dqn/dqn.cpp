@@ -5,7 +5,7 @@
 #include "learner/agents/dqn/dqn.pb.h"
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/group_replica.hpp"
-#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/nn/categorical.hpp"
 
@@ -18,8 +18,7 @@ public:
   QNetwork(const DqnConfig& config, const replay::TransitionSpec& transitions)
       : choices_(one_choice(transitions, "dqn")),
         support_{config.atoms, config.value_minimum, config.value_maximum},
-        torso_(layout_, "dqn", transitions.observation(),
-               {.encoder = config.encoder, .widths = config.layers}),
+        torso_(layout_, "dqn", transitions, {.encoder = config.encoder, .widths = config.layers}),
         advantage_(layout_, "advantage", torso_.features(), choices_ * support_.atoms,
                    config.noisy) {
     if (config.dueling)
@@ -42,7 +41,7 @@ public:
   }
 
   /// [batch, choices, atoms]
-  at::Tensor forward(const Leaves& leaves, const at::Tensor& observation, Random* noise) const {
+  at::Tensor forward(const Leaves& leaves, const Observed& observation, Random* noise) const {
     const at::Tensor x = torso_.forward(leaves, observation);
     const at::Tensor out =
         advantage_.forward(leaves, x, noise).view({-1, choices_, support_.atoms});
@@ -95,7 +94,7 @@ public:
 private:
   void choose(const Observations& observations, Random* noise, std::span<float> actions) {
     at::NoGradGuard no_gradient;
-    const at::Tensor x = observation_tensor(observations, transitions_, actions);
+    const Observed x = observed(observations, transitions_, actions);
     const at::Tensor best =
         network_.values(network_.forward(leaves_, x, noise)).argmax(1).to(at::kFloat);
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
@@ -133,7 +132,7 @@ private:
   at::Tensor initial(at::Generator& generator) const override {
     return network_.initial(generator);
   }
-  at::Tensor target_of_choice(const at::Tensor& next);
+  at::Tensor target_of_choice(const Observed& next);
   double backward(const TensorMap& batch);
 
   DqnConfig config_;
@@ -146,7 +145,7 @@ private:
 };
 
 /// Of the best next choice: [batch, atoms].
-at::Tensor Dqn::target_of_choice(const at::Tensor& next) {
+at::Tensor Dqn::target_of_choice(const Observed& next) {
   at::NoGradGuard no_gradient;
   Random* noise = config_.noisy ? &random() : nullptr;
   const at::Tensor outputs = network_.forward(targets_, next, noise);
@@ -159,9 +158,8 @@ at::Tensor Dqn::target_of_choice(const at::Tensor& next) {
 /// The loss; its gradient is in the group.
 double Dqn::backward(const TensorMap& batch) {
   const auto of = [&](const char* name) { return batch.at(name).to(options()); };
-  const bool picture = batch.at("observation").scalar_type() == at::kByte;
   const auto seen = [&](const char* name) {
-    return picture ? batch.at(name).to(options().device()) : of(name);
+    return observed(batch, name, transitions_, options());
   };
   const at::Tensor weight = batch.contains("weight") ? of("weight") : at::Tensor();
   const at::Tensor target = target_of_choice(seen("next_observation"));
@@ -251,6 +249,7 @@ AgentKind dqn_agent() {
                                 .help = "deep Q-learning with Rainbow's parts (Mnih et al. 2015, "
                                         "Hessel et al. 2018): one choice",
                                 .pixels = true,
+                                .both = true,
                                 .actions = ActionKind::choice,
                                 .metrics = {"critic_loss", "q_mean", "gradient_norm"},
                                 .options = agents::Dqn::descriptor()},

@@ -108,6 +108,7 @@ AgentKind impala_agent() {
        .help = "importance-weighted actor-learners (Espeholt et al. "
                "2018): continuous actions and choices",
        .pixels = true,
+       .both = true,
        .actions = ActionKind::any,
        .recurrent = true,
        .metrics = {"policy_loss", "value_loss", "entropy", "weight", "gradient_norm", "sample_age"},

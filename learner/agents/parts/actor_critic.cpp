@@ -6,7 +6,7 @@
 
 #include <torch/types.h>
 
-#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
@@ -25,11 +25,11 @@ ActorCritic::ActorCritic(const std::string& agent, const replay::TransitionSpec&
                          const std::string& encoder, const std::vector<std::int64_t>& layers,
                          std::int64_t lstm)
     : actions_(transitions),
-      torso_(layout_, agent, transitions.observation(),
+      torso_(layout_, agent, transitions,
              options(encoder, layers, "torso", transitions.frame.type == env::ElementType::uint8)) {
   const bool picture = transitions.frame.type == env::ElementType::uint8;
   if (!picture && lstm == 0)
-    value_torso_.emplace(layout_, agent, transitions.observation(),
+    value_torso_.emplace(layout_, agent, transitions,
                          options(encoder, layers, "value_torso", false));
   if (lstm > 0)
     lstm_ = Lstm(layout_, "lstm", torso_.features(), lstm);
@@ -53,7 +53,7 @@ at::Tensor ActorCritic::initial(at::Generator& generator) const {
   return flat;
 }
 
-ActorCritic::Output ActorCritic::forward(const Leaves& leaves, const at::Tensor& observation,
+ActorCritic::Output ActorCritic::forward(const Leaves& leaves, const Observed& observation,
                                          const Memory& memory) const {
   at::Tensor x = torso_.forward(leaves, observation);
   if (is_recurrent())
@@ -63,7 +63,7 @@ ActorCritic::Output ActorCritic::forward(const Leaves& leaves, const at::Tensor&
   return {head_.forward(leaves, x), value_.forward(leaves, y).squeeze(1)};
 }
 
-at::Tensor ActorCritic::head(const Leaves& leaves, const at::Tensor& observation,
+at::Tensor ActorCritic::head(const Leaves& leaves, const Observed& observation,
                              at::Tensor& state) const {
   at::Tensor x = torso_.forward(leaves, observation);
   if (is_recurrent()) {
@@ -108,7 +108,7 @@ at::Tensor ActorCriticPolicy::head_of(const Observations& observations,
   at::NoGradGuard no_gradient;
   at::Tensor state = acting_state(observations, state_size());
   const at::Tensor out =
-      network_.head(leaves_, observation_tensor(observations, transitions_, actions), state);
+      network_.head(leaves_, observed(observations, transitions_, actions), state);
   if (!all_finite(out))
     for (std::int64_t row = 0; row < out.size(0); ++row)
       if (!all_finite(out[row]))

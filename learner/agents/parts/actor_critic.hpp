@@ -43,10 +43,10 @@ public:
     at::Tensor value; // [rows]
   };
   /// observation: [rows, …]; with a memory the rows are sequences, one behind the other.
-  Output forward(const Leaves& leaves, const at::Tensor& observation, const Memory& memory) const;
+  Output forward(const Leaves& leaves, const Observed& observation, const Memory& memory) const;
   /// The head alone, of one step each; a recurrent network's `state` [rows, state size] is
   /// replaced.
-  at::Tensor head(const Leaves& leaves, const at::Tensor& observation, at::Tensor& state) const;
+  at::Tensor head(const Leaves& leaves, const Observed& observation, at::Tensor& state) const;
 
   /// [batch] of actions [batch, action size].
   at::Tensor log_probability(const Leaves& leaves, const at::Tensor& head,

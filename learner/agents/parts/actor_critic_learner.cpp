@@ -40,9 +40,10 @@ Metrics ActorCriticLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
   return metrics;
 }
 
-at::Tensor ActorCriticLearner::observations(const TensorMap& batch) const {
-  const at::Tensor& seen = batch.at("observation"); // [batch, steps + 1, …]
-  return seen.scalar_type() == at::kByte ? seen.flatten(0, 1).to(options().device()) : flat(seen);
+Observed ActorCriticLearner::observations(const TensorMap& batch) const {
+  return observed(batch, "observation", transitions_, options()).map([](const at::Tensor& x) {
+    return x.flatten(0, 1);
+  });
 }
 
 ActorCritic::Memory ActorCriticLearner::memory(const TensorMap& batch) const {

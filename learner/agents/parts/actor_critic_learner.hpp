@@ -39,7 +39,7 @@ protected:
   virtual Metrics update(const TensorMap& batch) = 0;
 
   /// The batch's observations [batch * (steps + 1), …], as the network takes them.
-  at::Tensor observations(const TensorMap& batch) const;
+  Observed observations(const TensorMap& batch) const;
   /// What a recurrent network remembered when the batch's sequences began.
   ActorCritic::Memory memory(const TensorMap& batch) const;
   /// A tensor [batch, steps, …] as [batch * steps, …], as the network takes it.

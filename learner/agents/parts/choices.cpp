@@ -25,6 +25,14 @@ void require_continuous(const replay::TransitionSpec& transitions, const std::st
           + " takes continuous actions: choose an agent for choices (`troupe list agents`)");
 }
 
+void require_one_array(const replay::TransitionSpec& transitions, const std::string& agent) {
+  if (!transitions.vectors.empty())
+    throw std::invalid_argument("environment.observations shows '" + transitions.frame.name
+                                + "' and '" + transitions.vectors[0].name + "'; " + agent
+                                + " takes one array: name one of them, or choose an agent for "
+                                  "pixels and states together (`troupe list agents`)");
+}
+
 void check_choices(const at::Tensor& choices, std::int64_t n, std::int64_t update,
                    const char* name) {
   const at::Tensor dense = choices.contiguous();

@@ -16,6 +16,9 @@ std::int64_t one_choice(const replay::TransitionSpec& transitions, const std::st
 /// Throws std::invalid_argument naming `agent` if a number of the action is a choice.
 void require_continuous(const replay::TransitionSpec& transitions, const std::string& agent);
 
+/// Throws std::invalid_argument naming `agent` if an observation has vectors beside its frames.
+void require_one_array(const replay::TransitionSpec& transitions, const std::string& agent);
+
 /// Throws std::runtime_error naming `update` and the batch's tensor if a number of `choices` is
 /// none of 0 to n - 1.
 void check_choices(const at::Tensor& choices, std::int64_t n, std::int64_t update,

@@ -86,10 +86,11 @@ at::Tensor Linear::forward(const Leaves& leaves, const at::Tensor& x, Random* no
                    weight + leaves[first_ + 2] * at::outer(of_inputs, of_outputs));
 }
 
-Torso::Torso(ParameterLayout& layout, const std::string& agent, const env::ArraySpec& observation,
-             const TorsoOptions& options)
+Torso::Torso(ParameterLayout& layout, const std::string& agent,
+             const replay::TransitionSpec& transitions, const TorsoOptions& options)
     : tanh_(options.tanh) {
   const std::string& encoder = options.encoder;
+  const env::ArraySpec observation = transitions.observation();
   const auto& shape = observation.shape;
   const bool picture = observation.type == env::ElementType::uint8 && shape.size() == 3;
   if (!picture && !(observation.type == env::ElementType::float32 && shape.size() == 1))
@@ -119,6 +120,7 @@ Torso::Torso(ParameterLayout& layout, const std::string& agent, const env::Array
     }
     features_ = channels * height * width;
   }
+  features_ += static_cast<std::int64_t>(transitions.vector_elements());
   for (const std::int64_t size : options.widths) {
     layers_.emplace_back(layout, options.name + ".layer" + std::to_string(layers_.size()),
                          features_, size);
@@ -150,8 +152,8 @@ void Torso::initialise_orthogonal(const ParameterLayout& layout, const at::Tenso
     layer.initialise_orthogonal(layout, flat, generator, gain);
 }
 
-at::Tensor Torso::forward(const Leaves& leaves, const at::Tensor& observation) const {
-  at::Tensor x = observation;
+at::Tensor Torso::forward(const Leaves& leaves, const Observed& observation) const {
+  at::Tensor x = observation.frames;
   if (!convolutions_.empty()) {
     x = x.to(leaves.front().scalar_type()) / 255;
     for (const Convolution& convolution : convolutions_)
@@ -159,6 +161,8 @@ at::Tensor Torso::forward(const Leaves& leaves, const at::Tensor& observation) c
                               convolution.stride));
     x = x.flatten(1);
   }
+  if (observation.vectors.defined())
+    x = at::cat({x, observation.vectors.to(x.scalar_type())}, 1);
   for (const Linear& layer : layers_) {
     x = layer.forward(leaves, x);
     x = tanh_ ? at::tanh(x) : at::relu(x);

@@ -8,6 +8,7 @@
 
 #include "env/spec.hpp"
 #include "learner/agents/agent.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/parameter_layout.hpp"
 
@@ -53,20 +54,20 @@ struct TorsoOptions {
 };
 
 /// What several heads share: convolutions for a picture, uint8 [channels, height, width], with
-/// ReLU, then linear layers.
+/// ReLU, then linear layers of what these give and of the vectors beside the picture.
 class Torso {
 public:
-  /// Throws std::invalid_argument naming `agent` if the observation is neither a picture that is
-  /// large enough nor float32 [n].
-  Torso(ParameterLayout& layout, const std::string& agent, const env::ArraySpec& observation,
-        const TorsoOptions& options);
+  /// Throws std::invalid_argument naming `agent` if the frames are neither a picture that is large
+  /// enough nor float32 [n].
+  Torso(ParameterLayout& layout, const std::string& agent,
+        const replay::TransitionSpec& transitions, const TorsoOptions& options);
 
   void initialise(const ParameterLayout& layout, const at::Tensor& flat,
                   at::Generator& generator) const;
   /// The same with orthogonal layers, which keep the size of what they are given.
   void initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
                              at::Generator& generator) const;
-  at::Tensor forward(const Leaves& leaves, const at::Tensor& observation) const;
+  at::Tensor forward(const Leaves& leaves, const Observed& observation) const;
   std::int64_t features() const { return features_; }
 
 private:

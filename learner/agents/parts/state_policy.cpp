@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/parts/choices.hpp"
-#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {
@@ -33,6 +33,7 @@ std::int64_t state_size(const replay::TransitionSpec& transitions, const std::st
   if (transitions.action_size < 1)
     throw std::invalid_argument("the action has no dimension; " + agent + " needs at least 1");
   require_continuous(transitions, agent);
+  require_one_array(transitions, agent);
   if (observation.shape.size() != 1 || observation.type != env::ElementType::float32)
     throw std::invalid_argument("observation '" + observation.name + "' is "
                                 + env::element_name(observation.type) + " with "

@@ -13,12 +13,12 @@
 namespace troupe::learner {
 namespace {
 
-const at::Tensor& checked(const TensorMap& batch, const char* name,
+const at::Tensor& checked(const TensorMap& batch, const std::string& name,
                           const std::vector<std::int64_t>& shape, at::ScalarType type,
                           std::int64_t update) {
   const auto found = batch.find(name);
   if (found == batch.end())
-    throw std::invalid_argument(std::string("the batch has no tensor '") + name + "'");
+    throw std::invalid_argument("the batch has no tensor '" + name + "'");
   const at::Tensor& tensor = found->second;
   const bool fits = tensor.dim() == static_cast<std::int64_t>(shape.size()) + 1
                     && tensor.sizes().slice(1) == at::IntArrayRef(shape);
@@ -31,9 +31,8 @@ const at::Tensor& checked(const TensorMap& batch, const char* name,
     throw std::invalid_argument(text.str());
   }
   if (!all_finite(tensor))
-    throw std::runtime_error(std::string("NaN or infinity in batch tensor '") + name
-                             + "' at update " + std::to_string(update)
-                             + ": the environment or replay gave it");
+    throw std::runtime_error("NaN or infinity in batch tensor '" + name + "' at update "
+                             + std::to_string(update) + ": the environment or replay gave it");
   return tensor;
 }
 
@@ -44,12 +43,15 @@ TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSp
   const env::ArraySpec observation = transitions.observation();
   const at::ScalarType type = tensor_type(observation.type);
   TensorMap used;
-  const auto use = [&](const char* name, const std::vector<std::int64_t>& shape,
+  const auto use = [&](const std::string& name, const std::vector<std::int64_t>& shape,
                        at::ScalarType wanted) {
     used[name] = checked(batch, name, shape, wanted, update);
   };
   use("observation", observation.shape, type);
   use("next_observation", observation.shape, type);
+  for (const env::ArraySpec& vector : transitions.vectors)
+    for (const char* name : {"observation", "next_observation"})
+      use(replay::vector_name(name, vector), vector.shape, at::kFloat);
   use("action", {transitions.action_size}, at::kFloat);
   use("reward", {}, at::kFloat);
   use("discount", {}, at::kFloat);
@@ -64,11 +66,13 @@ TensorMap checked_sequences(const TensorMap& batch, const replay::TransitionSpec
   const auto use = [&](const env::ArraySpec& one, std::int64_t length) {
     std::vector<std::int64_t> shape = one.shape;
     shape.insert(shape.begin(), length);
-    used[one.name] = checked(batch, one.name.c_str(), shape, tensor_type(one.type), update);
+    used[one.name] = checked(batch, one.name, shape, tensor_type(one.type), update);
   };
   const std::int64_t steps = transitions.sequence_steps;
   const env::ArraySpec observation = transitions.observation();
   use({"observation", observation.type, observation.shape}, steps + 1);
+  for (const env::ArraySpec& vector : transitions.vectors)
+    use({replay::vector_name("observation", vector), vector.type, vector.shape}, steps + 1);
   use({"first", env::ElementType::uint8, {}}, steps + 1);
   use({"action", env::ElementType::float32, {transitions.action_size}}, steps);
   use({"reward", env::ElementType::float32, {}}, steps);

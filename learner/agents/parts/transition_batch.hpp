@@ -8,9 +8,10 @@
 namespace troupe::learner {
 
 /// The tensors of a batch of transitions, checked: "observation" and "next_observation" [batch] +
-/// the observation's shape, "action" [batch, action size] float32, "reward" and "discount" [batch]
-/// float32, and "weight" [batch] float32 where there is one. Throws std::invalid_argument naming a
-/// tensor of another shape or type, std::runtime_error naming one that is not finite and `update`.
+/// the observation's shape, its vectors by replay::vector_name(), "action" [batch, action size]
+/// float32, "reward" and "discount" [batch] float32, and "weight" [batch] float32 where there is
+/// one. Throws std::invalid_argument naming a tensor of another shape or type, std::runtime_error
+/// naming one that is not finite and `update`.
 TensorMap checked_transitions(const TensorMap& batch, const replay::TransitionSpec& transitions,
                               std::int64_t update);
 

@@ -33,7 +33,8 @@ private:
   /// What minibatches are drawn from: steps [batch * steps, 1, …], or of a recurrent network
   /// sequences [batch, steps, …].
   struct Rows {
-    at::Tensor observation, action, log_probability, advantage, wanted_value, counts;
+    Observed observation;
+    at::Tensor action, log_probability, advantage, wanted_value, counts;
     ActorCritic::Memory memory = {};
 
     /// One step after the other.
@@ -41,8 +42,8 @@ private:
       const auto chosen = [&](const at::Tensor& x) {
         return x.index_select(0, rows).flatten(0, 1);
       };
-      Rows made{chosen(observation), chosen(action),       chosen(log_probability),
-                chosen(advantage),   chosen(wanted_value), chosen(counts)};
+      Rows made{observation.map(chosen), chosen(action),       chosen(log_probability),
+                chosen(advantage),       chosen(wanted_value), chosen(counts)};
       if (memory.state.defined())
         made.memory = {memory.state.index_select(0, rows),
                        memory.first.index_select(0, rows.to(at::kCPU))};
@@ -59,7 +60,7 @@ private:
 
 Ppo::Rows Ppo::rows_of(const TensorMap& batch) const {
   at::NoGradGuard no_gradient;
-  const at::Tensor seen = observations(batch);
+  const Observed seen = observations(batch);
   const at::Tensor& first = batch.at("first"); // [batch, steps + 1]
   const std::int64_t steps = first.size(1) - 1;
   const ActorCritic::Memory before = memory(batch);
@@ -69,7 +70,9 @@ Ppo::Rows Ppo::rows_of(const TensorMap& batch) const {
   const auto rows = [&](const at::Tensor& x) { // [batch, steps, …]
     return network().is_recurrent() ? x : x.flatten(0, 1).unsqueeze(1);
   };
-  Rows out{rows(seen.unflatten(0, first.sizes()).narrow(1, 0, steps)),
+  Rows out{seen.map([&](const at::Tensor& x) {
+             return rows(x.unflatten(0, first.sizes()).narrow(1, 0, steps));
+           }),
            rows(batch.at("action").to(options())),
            rows(batch.at(kLogProbability).to(options())),
            rows(made.advantage.to(options())),
@@ -172,6 +175,7 @@ AgentKind ppo_agent() {
                                 .help = "proximal policy optimisation (Schulman et al. 2017): "
                                         "continuous actions and choices",
                                 .pixels = true,
+                                .both = true,
                                 .actions = ActionKind::any,
                                 .recurrent = true,
                                 .metrics = {"policy_loss", "value_loss", "entropy", "divergence",

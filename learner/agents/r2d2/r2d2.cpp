@@ -8,7 +8,7 @@
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/group_replica.hpp"
 #include "learner/agents/parts/lstm.hpp"
-#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/r2d2/r2d2.pb.h"
 
@@ -32,8 +32,7 @@ class RecurrentQ {
 public:
   RecurrentQ(const R2d2Config& config, const replay::TransitionSpec& transitions)
       : choices_(one_choice(transitions, "r2d2")),
-        torso_(layout_, "r2d2", transitions.observation(),
-               {.encoder = config.encoder, .widths = config.layers}),
+        torso_(layout_, "r2d2", transitions, {.encoder = config.encoder, .widths = config.layers}),
         lstm_(layout_, "lstm", torso_.features() + choices_ + 1, config.lstm),
         advantage_(layout_, "advantage", config.lstm, choices_),
         value_(layout_, "value", config.lstm, 1) {}
@@ -57,9 +56,10 @@ public:
   };
   /// observation: [batch, steps, …]; last: [batch, steps] int64, the last choice plus 1, or 0;
   /// state: [batch, the memory's state size]; first: [batch, steps] or undefined.
-  Output forward(const Leaves& leaves, const at::Tensor& observation, const at::Tensor& last,
+  Output forward(const Leaves& leaves, const Observed& observation, const at::Tensor& last,
                  const at::Tensor& state, const at::Tensor& first = {}) const {
-    const at::Tensor features = torso_.forward(leaves, observation.flatten(0, 1));
+    const at::Tensor features = torso_.forward(
+        leaves, observation.map([](const at::Tensor& x) { return x.flatten(0, 1); }));
     const at::Tensor choice = at::one_hot(last.flatten(), choices_ + 1).to(features.options());
     const at::Tensor x = at::cat({features, choice}, 1).unflatten(0, last.sizes());
     const Lstm::Output made = lstm_.forward(leaves, x, state, first);
@@ -108,11 +108,13 @@ public:
 private:
   void choose(const Observations& observations, std::span<float> actions) {
     at::NoGradGuard no_gradient;
-    const at::Tensor x = observation_tensor(observations, transitions_, actions);
+    const Observed x = observed(observations, transitions_, actions).map([](const at::Tensor& one) {
+      return one.unsqueeze(1);
+    });
     const at::Tensor state = acting_state(observations, state_size());
     const at::Tensor memory = state.narrow(1, 0, state_size() - 1);
-    const RecurrentQ::Output made = network_.forward(
-        leaves_, x.unsqueeze(1), state.narrow(1, state_size() - 1, 1).to(at::kLong), memory);
+    const RecurrentQ::Output made =
+        network_.forward(leaves_, x, state.narrow(1, state_size() - 1, 1).to(at::kLong), memory);
     memory.copy_(made.state);
     const at::Tensor best = made.values.squeeze(1).argmax(1).to(at::kFloat);
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
@@ -175,14 +177,13 @@ at::Tensor R2d2::unrolled(const Leaves& leaves, const TensorMap& batch) const {
   const at::Tensor chosen = batch.at("action").squeeze(2).to(at::kLong) + 1;
   const at::Tensor last =
       (at::cat({begun, chosen}, 1) * (1 - first.to(at::kLong))).to(options().device());
-  const at::Tensor& stored = batch.at("observation");
-  const at::Tensor seen =
-      stored.scalar_type() == at::kByte ? stored.to(options().device()) : stored.to(options());
+  const Observed seen = observed(batch, "observation", transitions_, options());
   at::Tensor memory = state.narrow(1, 0, network_.state_size() - 1).to(options());
   const std::int64_t burn_in = config_.burn_in;
   const auto part = [&](std::int64_t begin, std::int64_t rows) {
-    return network_.forward(leaves, seen.narrow(1, begin, rows), last.narrow(1, begin, rows),
-                            memory, first.narrow(1, begin, rows));
+    const auto of = [&](const at::Tensor& x) { return x.narrow(1, begin, rows); };
+    return network_.forward(leaves, seen.map(of), last.narrow(1, begin, rows), memory,
+                            first.narrow(1, begin, rows));
   };
   if (burn_in > 0) {
     at::NoGradGuard no_gradient;
@@ -313,6 +314,7 @@ AgentKind r2d2_agent() {
                                  .help = "Q-learning with a memory, from sequences (Kapturowski et "
                                          "al. 2019): one choice",
                                  .pixels = true,
+                                 .both = true,
                                  .actions = ActionKind::choice,
                                  .recurrent = true,
                                  .metrics = {"critic_loss", "q_mean", "gradient_norm"},

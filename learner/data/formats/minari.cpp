@@ -301,7 +301,12 @@ void export_minari(const fs::path& recording, const fs::path& folder, const std:
                                 + ": a Minari data set is called like \"half_cheetah/medium-v0\"");
   const replay::Recording from(recording);
   const replay::RecordingSpec& spec = from.spec();
-  const bool picture = spec.frame.type == env::ElementType::uint8 && spec.frame.shape.size() == 3;
+  if (!spec.vectors.empty())
+    throw std::invalid_argument(recording.string() + " has '" + spec.vectors[0].name + "' beside '"
+                                + spec.frame.name
+                                + "', which is not exported; record one array (environment."
+                                  "observations), or train from the recording itself");
+  const bool picture = spec.frame.is_picture();
   const bool chooses = !spec.action_choices.empty();
   if (chooses && std::ranges::any_of(spec.action_choices, [](std::int64_t n) { return n == 0; }))
     throw std::invalid_argument(recording.string()

@@ -45,6 +45,34 @@ TEST_CASE("every agent: a deterministic run that was resumed equals one that was
   }
 }
 
+TEST_CASE(
+    "pixels and states together: a deterministic run that was resumed equals one that was not") {
+  const learner::AgentKind& kind = *learner::find_agent("ppo");
+  const auto both = [&](std::int64_t steps) {
+    RunConfig config = small_with(kind, steps);
+    config.environment.observations = {"velocity", "pixels"};
+    config.environment.pixels = env::PixelOptions{.height = 12, .width = 12, .grey = true};
+    config.environment.frame_stack = 2;
+    return config;
+  };
+  const TemporaryFolder whole, parts;
+  const RunResult a = play(both(2400), whole.path());
+  REQUIRE(a.error == "");
+  const RunResult half = play(both(1600), parts.path());
+  REQUIRE(half.error == "");
+  CHECK(half.progress.updates > 5);
+  const RunResult b = play(both(2400), parts.path(), half.checkpoint);
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates == b.progress.updates);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+  RunConfig refused = both(1600);
+  refused.agent = learner::small_agent(*learner::find_agent("td3"));
+  refused.replay = small(1).replay;
+  CHECK_THROWS_WITH_AS(play(refused, parts.path()), doctest::Contains("environment.observations"),
+                       std::invalid_argument);
+}
+
 TEST_CASE("every agent: two replicas, priorities and a parameter server") {
   for (const learner::AgentKind& kind : learner::agent_kinds()) {
     CAPTURE(kind.name);

@@ -160,6 +160,7 @@ TEST_CASE("A dictionary is refused before a run exists, in words that say what a
   const Outcome refused = run_troupe({"train", "two.textproto"}, folder.path());
   CAPTURE(refused.output);
   CHECK(refused.exit_code == 2);
-  CHECK(has(refused.last_line, "2 observations where the agent takes one"));
+  CHECK(has(refused.last_line, "environment.observations"));
+  CHECK(has(refused.last_line, "agents take one array, or one picture and arrays of float32"));
   CHECK_FALSE(fs::exists(folder.path() / "runs"));
 }

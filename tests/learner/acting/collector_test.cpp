@@ -296,5 +296,117 @@ TEST_CASE("an environment that stacks its frames writes the same rows as one tha
   CHECK(equal);
 }
 
+/// Paints a picture and, beside it, the number of the step; keeps where.
+class PaintedBoth final : public env::Environment {
+public:
+  explicit PaintedBoth(std::int64_t size) {
+    spec_.name = "painted";
+    spec_.observations = {{"pixels", env::ElementType::uint8, {1, size, size}},
+                          {"state", env::ElementType::float32, {2}}};
+    spec_.action = {{-1}, {1}};
+    spec_.saves_state = false;
+  }
+  const env::EnvironmentSpec& spec() const override { return spec_; }
+  env::TimeStep reset(std::uint64_t, std::span<std::byte> observation) override {
+    step_ = 0;
+    paint(observation);
+    return {};
+  }
+  env::TimeStep step(std::span<const double>, std::span<std::byte> observation) override {
+    ++step_;
+    paint(observation);
+    return {.step_type = step_ == 9 ? env::StepType::last : env::StepType::mid};
+  }
+  void save_state(std::vector<std::byte>&) const override {}
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override { return in; }
+
+private:
+  void paint(std::span<std::byte> observation) {
+    const auto picture = spec_.observations[0].bytes();
+    std::memset(observation.data(), static_cast<int>(step_), picture);
+    const float state[2] = {static_cast<float>(step_), -static_cast<float>(step_)};
+    std::memcpy(observation.data() + spec_.observation_offset(1), state, sizeof state);
+  }
+  env::EnvironmentSpec spec_;
+  std::int64_t step_ = 0;
+};
+
+/// Checks that the state belongs to the newest frame.
+class BothReader final : public Policy {
+public:
+  std::int64_t parameter_count() const override { return 0; }
+  void load(std::span<const float>) override {}
+  void act(const Observations& observations, std::span<float> actions) override {
+    std::ranges::fill(actions, 0.25F);
+    float state[2];
+    std::memcpy(state, observations.vectors[0], sizeof state);
+    const std::byte newest = *observations.frames[observations.frames.size() - 1];
+    CHECK(std::to_integer<int>(newest) == static_cast<int>(state[0]));
+    CHECK(state[1] == -state[0]);
+    ++calls;
+  }
+  int calls = 0;
+};
+
+// Pictures of 8 x 8 lie in a row as the environment writes them, those of 3 x 3 do not.
+TEST_CASE("a state is stored once beside its picture, which alone is stacked, and not copied") {
+  for (const std::int64_t size : {8, 3})
+    for (const bool stacks : {false, true}) {
+      CAPTURE(size);
+      CAPTURE(stacks);
+      auto policy = std::make_unique<BothReader>();
+      const BothReader& reader = *policy;
+      const env::FrameStack stacked(std::make_unique<PaintedBoth>(size), 3);
+      const replay::TransitionSpec spec = transition_spec(stacked.spec(), 2, 0.9);
+      CHECK(spec.frame.shape == std::vector<std::int64_t>{1, size, size});
+      CHECK(spec.stack == 3);
+      REQUIRE(spec.vectors.size() == 1);
+      CHECK(spec.vectors[0].shape == std::vector<std::int64_t>{2});
+      Collector collector(
+          {},
+          [&](int) -> std::unique_ptr<env::Environment> {
+            auto made = std::make_unique<PaintedBoth>(size);
+            if (!stacks)
+              return made;
+            return std::make_unique<env::FrameStack>(std::move(made), 3);
+          },
+          std::move(policy), spec);
+      collector.load_parameters(1, {});
+      replay::Table table({.max_items = 1000}, spec, 1);
+      const auto copied = experiments::copied_bytes([&] {
+        play(collector, 30);
+        if (const auto made = collector.take(0))
+          table.insert(*made);
+      });
+      if (size == 8 && !stacks)
+        CHECK(copied == 0);
+      CHECK(reader.calls == 30);
+      constexpr std::size_t kItems = 16;
+      std::vector<replay::Item> items;
+      table.sample(kItems, items);
+      const std::size_t bytes = spec.observation().bytes();
+      std::vector<std::byte> observation(kItems * bytes), next_observation(kItems * bytes);
+      std::vector<float> action(kItems), reward(kItems), discount(kItems);
+      std::vector<float> state(2 * kItems), next_state(2 * kItems);
+      std::vector<std::uint64_t> key(kItems);
+      replay::gather(spec, items,
+                     {.observation = observation,
+                      .next_observation = next_observation,
+                      .action = action,
+                      .reward = reward,
+                      .discount = discount,
+                      .key = key,
+                      .vectors = {std::as_writable_bytes(std::span(state))},
+                      .next_vectors = {std::as_writable_bytes(std::span(next_state))}},
+                     0);
+      for (std::size_t i = 0; i < kItems; ++i) {
+        CHECK(std::to_integer<float>(observation[(i + 1) * bytes - 1]) == state[2 * i]);
+        CHECK(std::to_integer<float>(next_observation[(i + 1) * bytes - 1]) == next_state[2 * i]);
+        CHECK(next_state[2 * i + 1] == -next_state[2 * i]);
+        CHECK(next_state[2 * i] > state[2 * i]);
+      }
+    }
+}
+
 } // namespace
 } // namespace troupe::learner

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include <google/protobuf/descriptor.h>
@@ -269,6 +270,83 @@ TEST_CASE("what an agent cannot observe is refused") {
       CHECK_THROWS_WITH_AS(agent->make_replica(pixels), doctest::Contains(kind.name.c_str()),
                            std::invalid_argument);
     }
+  }
+}
+
+/// A picture with a vector beside it.
+replay::TransitionSpec both(const AgentKind& kind) {
+  replay::TransitionSpec transitions = small_transitions(kind);
+  transitions.frame = {"pixels", env::ElementType::uint8, {1, 40, 40}};
+  transitions.stack = 2;
+  transitions.vectors = {{"state", env::ElementType::float32, {3}}};
+  return transitions;
+}
+
+TEST_CASE("agents learn from pixels and states together, or refuse them by name") {
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const AgentPtr agent = small_agent(kind);
+    const replay::TransitionSpec spec = both(kind);
+    if (!kind.both) {
+      for (const char* part : {"environment.observations", "'state'", kind.name.c_str()}) {
+        CHECK_THROWS_WITH_AS(agent->make_policy(spec), doctest::Contains(part),
+                             std::invalid_argument);
+        CHECK_THROWS_WITH_AS(agent->make_replica(spec), doctest::Contains(part),
+                             std::invalid_argument);
+      }
+      continue;
+    }
+    at::set_num_threads(1);
+    ReplicaContext context(nullptr, 1);
+    const auto replica = agent->make_replica(spec);
+    replica->build(context);
+    const TensorMap batch = random_batch({spec}, kBatch, 1);
+    replica->step_fn(context, batch);
+    TensorMap bad = batch;
+    bad["observation/state"] = at::full_like(batch.at("observation/state"), NAN);
+    CHECK_THROWS_WITH_AS(replica->step_fn(context, bad), doctest::Contains("observation/state"),
+                         std::runtime_error);
+    bad.erase("observation/state");
+    CHECK_THROWS_WITH_AS(replica->step_fn(context, bad), doctest::Contains("observation/state"),
+                         std::invalid_argument);
+
+    // Frames and vectors from rows, or whole observations: the same actions, which depend on both.
+    const auto policy = agent->make_policy(spec);
+    std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()));
+    const at::Tensor drawn = uniform({policy->parameter_count()}, 5);
+    std::copy_n(drawn.const_data_ptr<float>(), parameters.size(), parameters.data());
+    policy->load(parameters);
+    std::vector<std::byte> observation(spec.observation_bytes());
+    const auto act = [&] {
+      std::vector<float> whole(static_cast<std::size_t>(spec.action_size)), split(whole);
+      auto state = states_of(*policy, 1);
+      policy->act(observation, 1, whole, state);
+      state = states_of(*policy, 1);
+      const std::byte* frames[] = {observation.data(), observation.data() + spec.frame.bytes()};
+      const std::byte* vectors[] = {observation.data() + spec.vector_offset(0)};
+      policy->act({.frames = frames,
+                   .frame_bytes = spec.frame.bytes(),
+                   .batch = 1,
+                   .vectors = vectors,
+                   .state = state},
+                  split);
+      CHECK(whole == split);
+      return whole;
+    };
+    std::set<std::vector<float>> seen{act()};
+    for (int i = 0; i < 60; ++i) {
+      const float state[3] = {std::sin(static_cast<float>(i)) * 3e3F, static_cast<float>(i) * 1e2F,
+                              std::cos(static_cast<float>(i)) * 3e3F};
+      std::memcpy(observation.data() + spec.vector_offset(0), state, sizeof state);
+      seen.insert(act());
+    }
+    CHECK(seen.size() > 1);
+    const float infinite = INFINITY;
+    std::memcpy(observation.data() + spec.vector_offset(0), &infinite, sizeof infinite);
+    std::vector<float> actions(static_cast<std::size_t>(spec.action_size));
+    auto state = states_of(*policy, 1);
+    CHECK_THROWS_WITH_AS(policy->act(observation, 1, actions, state),
+                         doctest::Contains("NaN or infinity"), std::runtime_error);
   }
 }
 

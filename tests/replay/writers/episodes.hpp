@@ -24,14 +24,27 @@ struct Batch {
         action(rows * static_cast<std::size_t>(spec.action_size)),
         reward(rows),
         discount(rows),
-        key(rows) {}
-  BatchView view() { return {observation, next_observation, action, reward, discount, key}; }
+        key(rows) {
+    for (const env::ArraySpec& vector : spec.vectors) {
+      vectors.emplace_back(rows * vector.elements());
+      next_vectors.emplace_back(rows * vector.elements());
+    }
+  }
+  BatchView view() {
+    BatchView made{observation, next_observation, action, reward, discount, key};
+    for (std::size_t i = 0; i < vectors.size(); ++i) {
+      made.vectors.push_back(std::as_writable_bytes(std::span(vectors[i])));
+      made.next_vectors.push_back(std::as_writable_bytes(std::span(next_vectors[i])));
+    }
+    return made;
+  }
   bool operator==(const Batch&) const = default;
 
   std::size_t rows;
   std::vector<std::byte> observation, next_observation;
   std::vector<float> action, reward, discount;
   std::vector<std::uint64_t> key;
+  std::vector<std::vector<float>> vectors, next_vectors;
 };
 
 inline TransitionSpec pixel_spec(int stack, int n_step) {

@@ -48,7 +48,11 @@ inline learner::TensorMap random_sequences(const replay::TransitionSpec& spec, s
   std::vector<std::int64_t> shape = spec.observation().shape;
   shape.insert(shape.begin(), {batch, steps + 1});
   learner::TensorMap out;
-  out["observation"] = uniform(shape, seed);
+  out["observation"] = spec.frame.is_picture() ? uniform(shape, seed, 0, 255.99).to(at::kByte)
+                                               : uniform(shape, seed);
+  for (const env::ArraySpec& vector : spec.vectors)
+    out[replay::vector_name("observation", vector)] =
+        uniform({batch, steps + 1, vector.shape.at(0)}, seed + 7);
   out["first"] = uniform({batch, steps + 1}, seed + 1, 0, 1).lt(0.2).to(at::kByte);
   out["action"] = uniform({batch, steps, spec.action_size}, seed + 2);
   if (!spec.action_choices.empty())
@@ -79,6 +83,8 @@ inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64
     ++seed;
     const bool pixels = spec.transition.frame.type == env::ElementType::uint8;
     out[name] = pixels ? uniform(shape, seed, 0, 255.99).to(at::kByte) : uniform(shape, seed);
+    for (const env::ArraySpec& vector : spec.transition.vectors)
+      out[replay::vector_name(name, vector)] = uniform({batch, vector.shape.at(0)}, seed + 7);
   }
   out["action"] = uniform({batch, spec.transition.action_size}, seed + 1);
   for (int i = 0; i < spec.transition.action_size; ++i)
