@@ -88,7 +88,7 @@ public:
       episodes.emplace_back();
       ++episode_;
       raw.frame = frame(0);
-      fill(writer, raw.frame);
+      fill(writer, raw.frame, 0);
       begin_episode(writer);
       episodes.back().push_back(raw);
       return;
@@ -102,7 +102,7 @@ public:
     raw.discount =
         last && random_() % 2 == 0 ? 0.0F : 1.0F - 0.1F * static_cast<float>(random_() % 2);
     raw.frame = frame(t);
-    fill(writer, raw.frame);
+    fill(writer, raw.frame, t);
     append_step(writer, raw.action, raw.reward, raw.discount, last);
     episodes.back().push_back(raw);
   }
@@ -135,12 +135,31 @@ public:
                          + static_cast<std::ptrdiff_t>(row * episode[start + 1].action.size())));
     CHECK(same_stack(episode, start, &batch.observation[row * observation]));
     CHECK(same_stack(episode, start + m, &batch.next_observation[row * observation]));
+    CHECK(same_vectors(batch.vectors, row, place[0], start));
+    CHECK(same_vectors(batch.next_vectors, row, place[0], start + m));
     return {place[0], start};
+  }
+
+  /// Vector `i` beside the frame of that episode and step.
+  std::vector<float> vector_of(std::size_t i, std::uint32_t episode, std::uint32_t t) const {
+    std::vector<float> numbers(spec_.vectors[i].elements());
+    for (std::size_t k = 0; k < numbers.size(); ++k)
+      numbers[k] = static_cast<float>(episode * 100 + t) + static_cast<float>(10 * i + k) / 64;
+    return numbers;
   }
 
   std::vector<RawEpisode> episodes;
 
 private:
+  bool same_vectors(const std::vector<std::vector<float>>& got, std::size_t row,
+                    std::uint32_t episode, std::size_t t) const {
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const auto wanted = vector_of(i, episode, static_cast<std::uint32_t>(t));
+      if (!std::equal(wanted.begin(), wanted.end(), &got[i][row * wanted.size()]))
+        return false;
+    }
+    return true;
+  }
   bool same_stack(const RawEpisode& episode, std::size_t newest, const std::byte* got) const {
     for (int j = 0; j < spec_.stack; ++j, got += spec_.frame.bytes()) {
       const std::ptrdiff_t t = static_cast<std::ptrdiff_t>(newest) - (spec_.stack - 1) + j;
@@ -158,8 +177,12 @@ private:
     std::memcpy(made.data(), place, sizeof place);
     return made;
   }
-  static void fill(Writer& writer, const std::vector<std::byte>& frame) {
+  void fill(Writer& writer, const std::vector<std::byte>& frame, std::uint32_t t) const {
     std::copy(frame.begin(), frame.end(), writer.next(kFrame).begin());
+    for (std::size_t i = 0; i < spec_.vectors.size(); ++i) {
+      const auto numbers = vector_of(i, static_cast<std::uint32_t>(episode_), t);
+      std::memcpy(writer.next(kVectors + i).data(), numbers.data(), numbers.size() * sizeof(float));
+    }
   }
   float uniform() { return static_cast<float>(random_() >> 40U) * 0x1p-24F - 0.5F; }
 
