@@ -400,8 +400,10 @@ TEST_CASE("a state is stored once beside its picture, which alone is stacked, an
                       .next_vectors = {std::as_writable_bytes(std::span(next_state))}},
                      0);
       for (std::size_t i = 0; i < kItems; ++i) {
-        CHECK(std::to_integer<float>(observation[(i + 1) * bytes - 1]) == state[2 * i]);
-        CHECK(std::to_integer<float>(next_observation[(i + 1) * bytes - 1]) == next_state[2 * i]);
+        CHECK(static_cast<float>(std::to_integer<int>(observation[(i + 1) * bytes - 1]))
+              == state[2 * i]);
+        CHECK(static_cast<float>(std::to_integer<int>(next_observation[(i + 1) * bytes - 1]))
+              == next_state[2 * i]);
         CHECK(next_state[2 * i + 1] == -next_state[2 * i]);
         CHECK(next_state[2 * i] > state[2 * i]);
       }
