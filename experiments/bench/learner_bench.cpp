@@ -1,5 +1,6 @@
-// D4PG updates per second on batches that lie ready: prepare, both losses and their gradients, both
-// optimizers, target networks. No replay, no environment. And the acting policy's latency.
+// Updates per second of D4PG and DrQ-v2 on batches that lie ready: prepare, both losses and their
+// gradients, both optimizers, target networks. No replay, no environment. And the acting policy's
+// latency.
 #include <algorithm>
 #include <stdexcept>
 #include <vector>
@@ -10,6 +11,7 @@
 
 #include "experiments/bench/bench.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
+#include "learner/agents/drqv2/drqv2.hpp"
 #include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::experiments {
@@ -24,7 +26,16 @@ struct Problem {
   D4pgConfig config;
   D4pgSpec spec;
   std::int64_t batch = 256;
+  learner::AgentPtr other = nullptr; // in place of D4PG
 };
+
+learner::AgentPtr agent_of(const Problem& problem) {
+  return problem.other ? problem.other : learner::make_d4pg_agent(problem.config);
+}
+
+std::string metric(const Problem& problem) {
+  return problem.other ? "DrQ-v2 updates" : "D4PG updates";
+}
 
 D4pgSpec states(std::int64_t observation, int action) {
   return {{.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action}};
@@ -50,7 +61,15 @@ std::vector<Problem> problems() {
   drq.spec.transition.frame.shape = {3, 84, 84};
   drq.spec.transition.action_size = 6;
   drq.batch = 64;
-  return {peer, cheetah, deep, pixels, drq};
+  Problem drqv2 = drq;
+  drqv2.name = "84x84 colour pixels, stack 3, DrQ-v2 as in the paper";
+  drqv2.batch = 256;
+  drqv2.other = learner::make_drqv2_agent({});
+  Problem small = pixels;
+  small.name = "64x64 grey pixels, stack 3, DrQ-v2 with encoder stride4, 256-256";
+  small.other = learner::make_drqv2_agent(
+      {.policy_layers = {256, 256}, .critic_layers = {256, 256}, .encoder = "stride4"});
+  return {peer, cheetah, deep, pixels, drq, drqv2, small};
 }
 
 /// The entries whose name contains one of options.tasks; all if options.tasks is empty.
@@ -92,7 +111,7 @@ std::vector<TensorMap> batches(const Problem& problem) {
 std::map<std::string, std::string> described(const Problem& problem, int threads) {
   return {{"networks", problem.name},
           {"batch", std::to_string(problem.batch)},
-          {"atoms", std::to_string(problem.config.atoms)},
+          {"atoms", problem.other ? "none" : std::to_string(problem.config.atoms)},
           {"threads", std::to_string(threads)}};
 }
 
@@ -100,11 +119,11 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
                    int threads) {
   learner::prepare_compute_thread(threads); // as a learner's does
   learner::ReplicaContext context(nullptr, 1);
-  const auto replica = learner::make_d4pg(problem.config, problem.spec);
+  const auto replica = agent_of(problem)->make_replica(problem.spec.transition);
   replica->build(context);
   const std::vector<TensorMap> ready = batches(problem);
   std::size_t next = 0;
-  Figure figure = measure_rate(options, "learner", "D4PG updates", "updates/s", [&] {
+  Figure figure = measure_rate(options, "learner", metric(problem), "updates/s", [&] {
     for (int i = 0; i < 4; ++i)
       replica->step_fn(context, ready[next++ % ready.size()]);
     return 4.0;
@@ -116,7 +135,7 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
 void bench_acting(const BenchOptions& options, const Report& report, const Problem& problem,
                   std::int64_t batch) {
   at::set_num_threads(1);
-  const auto policy = learner::make_d4pg_policy(problem.config, problem.spec);
+  const auto policy = agent_of(problem)->make_policy(problem.spec.transition);
   const std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()), 0.01f);
   policy->load(parameters);
   const std::vector<std::byte> observations(static_cast<std::size_t>(batch)

@@ -128,6 +128,14 @@ std::vector<OptionProblem> refuse_pixels(const Config&, const AgentSetting& sett
                                  "out, or choose an agent for pixels (`troupe list agents`)"}};
 }
 
+/// The problems of an agent that learns from pixels alone, with a run from states.
+inline std::vector<OptionProblem> refuse_states(const AgentSetting& setting) {
+  if (setting.picture)
+    return {};
+  return {{"environment.pixels", "is not given, but this agent learns from pixels; give the block, "
+                                 "or choose an agent for states (`troupe list agents`)"}};
+}
+
 /// Fills in what follows from a plain configuration and functions of it.
 template <class Config>
 AgentKind agent_kind(AgentKind kind, Members (*members)(Config&),

@@ -30,8 +30,10 @@ struct Convolution {
 class EncoderShape {
 public:
   EncoderShape() = default;
-  /// kind: "stride4" or "drq". Throws std::invalid_argument when the image is too small.
-  EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels);
+  /// kind: "stride4" (4x4/4, then two 3x3/2) or "drq" (3x3/2, then three 3x3/1). Throws
+  /// std::invalid_argument naming `key` for another kind or an image that is too small.
+  EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels,
+               const std::string& key = "encoder");
 
   void declare(ParameterLayout& layout, const std::string& prefix);
   struct Tensors {
@@ -43,11 +45,16 @@ public:
   const std::vector<Convolution>& layers() const { return layers_; }
   const ImageShape& image() const { return layers_.front().in; }
   std::int64_t features() const { return layers_.back().out.size(); }
+  const std::string& kind() const { return kind_; }
 
 private:
+  std::string kind_;
   std::vector<Convolution> layers_;
   std::size_t first_entry_ = 0;
 };
+
+/// Height and width of the smallest image that an encoder of this kind takes.
+std::int64_t least_image(const std::string& kind);
 
 /// What an encoder keeps of a forward pass for its backward pass.
 struct EncoderTape {
@@ -81,5 +88,9 @@ public:
 std::unique_ptr<Encoder> make_patch_encoder(const EncoderShape& shape);
 /// LibTorch's convolutions, channels-last, in `type`; any device.
 std::unique_ptr<Encoder> make_torch_encoder(const EncoderShape& shape, at::ScalarType type);
+/// The faster of the two for "float32", "bfloat16", "float64" or "auto" (bfloat16 on GPUs, and for
+/// "drq" on processors that multiply it).
+std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::string& precision,
+                                      at::Device device);
 
 } // namespace troupe::learner

@@ -1,34 +1,65 @@
 #include <stdexcept>
 
 #include "learner/nn/encoder.hpp"
+#include "learner/nn/kernels/precision.hpp"
 
 namespace troupe::learner {
+namespace {
 
-EncoderShape::EncoderShape(const std::string& kind, const ImageShape& image,
-                           std::int64_t channels) {
-  struct Kernel {
-    std::int64_t size;
-    std::int64_t stride;
-  };
-  std::vector<Kernel> kernels;
+struct Kernel {
+  std::int64_t size;
+  std::int64_t stride;
+};
+
+/// Empty: there is no such kind.
+std::vector<Kernel> kernels_of(const std::string& kind) {
   if (kind == "stride4")
-    kernels = {{4, 4}, {3, 2}, {3, 2}};
-  else if (kind == "drq")
-    kernels = {{3, 2}, {3, 1}, {3, 1}, {3, 1}};
-  else
-    throw std::invalid_argument("d4pg.encoder is '" + kind + "'; it must be 'stride4' or 'drq'");
+    return {{4, 4}, {3, 2}, {3, 2}};
+  if (kind == "drq")
+    return {{3, 2}, {3, 1}, {3, 1}, {3, 1}};
+  return {};
+}
+
+} // namespace
+
+EncoderShape::EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels,
+                           const std::string& key)
+    : kind_(kind) {
+  const std::vector<Kernel> kernels = kernels_of(kind);
+  if (kernels.empty())
+    throw std::invalid_argument(key + " is '" + kind + "'; it must be 'stride4' or 'drq'");
   ImageShape in = image;
   for (const Kernel& kernel : kernels) {
     if (in.height < kernel.size || in.width < kernel.size)
-      throw std::invalid_argument(
-          "d4pg.encoder '" + kind + "' cannot take images of " + std::to_string(image.height) + "x"
-          + std::to_string(image.width)
-          + " pixels: nothing is left behind its convolutions; use larger images");
+      throw std::invalid_argument(key + " '" + kind + "' cannot take images of "
+                                  + std::to_string(image.height) + "x" + std::to_string(image.width)
+                                  + " pixels; they must have at least "
+                                  + std::to_string(least_image(kind)) + " rows and columns");
     const ImageShape out = {channels, (in.height - kernel.size) / kernel.stride + 1,
                             (in.width - kernel.size) / kernel.stride + 1};
     layers_.push_back({kernel.size, kernel.stride, in, out});
     in = out;
   }
+}
+
+std::int64_t least_image(const std::string& kind) {
+  const std::vector<Kernel> kernels = kernels_of(kind);
+  std::int64_t least = 1;
+  for (auto kernel = kernels.rbegin(); kernel != kernels.rend(); ++kernel)
+    least = (least - 1) * kernel->stride + kernel->size;
+  return least;
+}
+
+std::unique_ptr<Encoder> make_encoder(const EncoderShape& shape, const std::string& precision,
+                                      at::Device device) {
+  if (precision == "float64")
+    return make_torch_encoder(shape, at::kDouble);
+  // A rule instead of a measurement, so that a repeated run gives the same bits; learner/README.md
+  // has the measurements behind it.
+  const bool gains = !device.is_cpu() || (shape.kind() == "drq" && multiplies_bfloat16(device));
+  if (precision == "bfloat16" || (precision == "auto" && gains))
+    return make_torch_encoder(shape, at::kBFloat16);
+  return device.is_cpu() ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
 }
 
 void EncoderShape::declare(ParameterLayout& layout, const std::string& prefix) {

@@ -4,25 +4,8 @@
 
 #include "learner/agents/d4pg/d4pg_learner.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
-#include "learner/nn/kernels/precision.hpp"
 
 namespace troupe::learner {
-
-std::unique_ptr<Encoder> D4pg::choose_encoder() const {
-  const EncoderShape& shape = networks_.encoder;
-  if (config_.precision == "float64")
-    return make_torch_encoder(shape, at::kDouble);
-  const bool on_cpu = options_.device().is_cpu();
-  // A rule instead of a measurement, so that a repeated run gives the same bits; learner/README.md
-  // has the measurements behind it.
-  const bool wants_bfloat16 =
-      config_.precision == "bfloat16"
-      || (config_.precision == "auto"
-          && (!on_cpu || (config_.encoder == "drq" && multiplies_bfloat16(options_.device()))));
-  if (wants_bfloat16)
-    return make_torch_encoder(shape, at::kBFloat16);
-  return on_cpu ? make_patch_encoder(shape) : make_torch_encoder(shape, at::kFloat);
-}
 
 void D4pg::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
@@ -46,7 +29,7 @@ void D4pg::build(ReplicaContext& context) {
     encoder_parameters_ = networks_.encoder.bind(layout, critic_.flat());
     encoder_gradients_ = networks_.encoder.bind(layout, critic_.gradient());
     encoder_target_ = networks_.encoder.bind(layout, critic_.target());
-    encoder_ = choose_encoder();
+    encoder_ = make_encoder(networks_.encoder, config_.precision, options_.device());
   }
   random_ = Random(context.seed());
   updates_ = 0;

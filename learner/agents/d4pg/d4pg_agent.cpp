@@ -1,8 +1,7 @@
-#include <algorithm>
-
 #include "learner/agents/agent.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
 #include "learner/agents/d4pg/d4pg.pb.h"
+#include "learner/agents/parts/deterministic_policy.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -42,18 +41,9 @@ std::vector<OptionProblem> problems(const D4pgConfig& config, const AgentSetting
              "below d4pg.value_maximum, " + number_text(config.value_maximum));
   if (!setting.picture)
     return found;
-  // The smallest picture that leaves one pixel after the last convolution.
-  const int least = config.encoder == "stride4" ? 28 : 15;
-  for (const auto& [key, size] : {std::pair{"environment.pixels.height", setting.picture->height},
-                                  {"environment.pixels.width", setting.picture->width}})
-    if (size < least)
-      complain(key, size,
-               "at least " + std::to_string(least) + " for d4pg.encoder \"" + config.encoder
-                   + "\"");
-  if (config.shift_pixels >= std::min(setting.picture->height, setting.picture->width))
-    complain("shift_pixels", config.shift_pixels,
-             "smaller than the picture, " + std::to_string(setting.picture->height) + " x "
-                 + std::to_string(setting.picture->width));
+  for (OptionProblem& problem :
+       encoder_problems("d4pg", config.encoder, config.shift_pixels, *setting.picture))
+    found.push_back(std::move(problem));
   return found;
 }
 

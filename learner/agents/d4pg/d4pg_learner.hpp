@@ -41,7 +41,6 @@ private:
     at::Tensor weight;           // undefined: each row counts once
   };
 
-  std::unique_ptr<Encoder> choose_encoder() const;
   Inputs prepare(const TensorMap& batch);
   const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
                            const at::Tensor& images);

@@ -86,7 +86,7 @@ D4pgNetworks::D4pgNetworks(const D4pgConfig& config, const D4pgSpec& spec) {
   if (pixels) {
     encoder = EncoderShape(config.encoder,
                            {observation.shape[0], observation.shape[1], observation.shape[2]},
-                           config.encoder_channels);
+                           config.encoder_channels, "d4pg.encoder");
     encoder.declare(critic_layout, "encoder");
     encoder_count = critic_layout.count();
     inputs = encoder.features();

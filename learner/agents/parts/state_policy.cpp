@@ -1,6 +1,5 @@
 #include "learner/agents/parts/state_policy.hpp"
 
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -8,7 +7,6 @@
 
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/observed.hpp"
-#include "learner/nn/kernels/kernel_table.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -46,40 +44,18 @@ std::int64_t state_size(const replay::TransitionSpec& transitions, const std::st
 StatePolicy::StatePolicy(std::string agent, const replay::TransitionSpec& transitions,
                          const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action)
     : agent_(std::move(agent)),
-      state_size_(learner::state_size(transitions, agent_)),
       action_size_(transitions.action_size),
-      mlp_(declared(Mlp(state_size_, relu_layers(widths, action_size_ * outputs_per_action)),
+      mlp_(declared(Mlp(learner::state_size(transitions, agent_),
+                        relu_layers(widths, action_size_ * outputs_per_action)),
                     layout_)),
       parameters_(at::zeros({layout_.count()}, at::kFloat)),
-      acting_(mlp_) {
+      acting_(transitions, mlp_) {
   acting_.load(mlp_.bind(layout_, parameters_));
 }
 
 void StatePolicy::load(std::span<const float> parameters) {
   load_parameters(parameters, parameters_, agent_);
   acting_.load(mlp_.bind(layout_, parameters_));
-}
-
-const float* StatePolicy::outputs(const Observations& observations, std::span<float> actions) {
-  const std::int64_t batch = observations.batch;
-  const std::size_t bytes = observations.frames.size() * observations.frame_bytes;
-  const auto wanted = static_cast<std::size_t>(batch * state_size_) * sizeof(float);
-  if (batch < 1 || bytes != wanted
-      || static_cast<std::int64_t>(actions.size()) != batch * action_size_)
-    throw std::invalid_argument(
-        "the policy got " + std::to_string(bytes) + " bytes of observations and "
-        + std::to_string(actions.size()) + " actions for a batch of " + std::to_string(batch)
-        + "; one observation has " + std::to_string(state_size_ * std::int64_t{sizeof(float)})
-        + " bytes, one action " + std::to_string(action_size_) + " values");
-  states_.resize(static_cast<std::size_t>(batch * state_size_));
-  auto* to = reinterpret_cast<std::byte*>(states_.data());
-  for (const std::byte* frame : observations.frames) {
-    std::memcpy(to, frame, observations.frame_bytes);
-    to += observations.frame_bytes;
-  }
-  if (!kernel_table().all_finite(states_.data(), batch * state_size_))
-    throw std::runtime_error("NaN or infinity in an observation given to the policy");
-  return acting_.forward(states_.data(), batch);
 }
 
 } // namespace troupe::learner

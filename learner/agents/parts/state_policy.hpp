@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "learner/acting/policy.hpp"
-#include "learner/agents/parts/acting_mlp.hpp"
+#include "learner/agents/parts/acting_network.hpp"
 #include "learner/nn/parameter_layout.hpp"
 #include "replay/chunks/spec.hpp"
 
@@ -34,17 +34,17 @@ protected:
   std::int64_t action_size() const { return action_size_; }
   /// [batch, outputs], valid until the next call. Throws std::invalid_argument on spans of other
   /// sizes, std::runtime_error on an observation that is not finite.
-  const float* outputs(const Observations& observations, std::span<float> actions);
+  const float* outputs(const Observations& observations, std::span<float> actions) {
+    return acting_.outputs(observations, actions);
+  }
 
 private:
   std::string agent_;
-  std::int64_t state_size_;
   std::int64_t action_size_;
   ParameterLayout layout_;
   Mlp mlp_;
   at::Tensor parameters_;
-  ActingMlp acting_;
-  std::vector<float> states_;
+  ActingNetwork acting_;
 };
 
 } // namespace troupe::learner

@@ -1,5 +1,7 @@
 #include "learner/agents/parts/twin_critic.hpp"
 
+#include <utility>
+
 #include <torch/types.h>
 
 #include "learner/agents/parts/state_policy.hpp"
@@ -7,8 +9,8 @@
 namespace troupe::learner {
 
 TwinCritic::TwinCritic(std::int64_t state_size, std::int64_t action_size,
-                       const std::vector<std::int64_t>& widths) {
-  ParameterLayout layout;
+                       const std::vector<std::int64_t>& widths, ParameterLayout front) {
+  ParameterLayout layout = std::move(front);
   for (std::size_t i = 0; i < 2; ++i) {
     networks_[i] = Mlp(state_size, relu_layers(widths, 1), 0, action_size);
     networks_[i].declare(layout, "critic" + std::to_string(i + 1));
@@ -18,10 +20,21 @@ TwinCritic::TwinCritic(std::int64_t state_size, std::int64_t action_size,
 
 void TwinCritic::build(ReplicaContext& context, const at::TensorOptions& options,
                        at::Generator& generator, double learning_rate, double max_gradient_norm) {
-  const at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
+  build(context, initial(options, Mlp::Weights::uniform, generator).to(options.device()),
+        learning_rate, max_gradient_norm);
+}
+
+at::Tensor TwinCritic::initial(const at::TensorOptions& options, Mlp::Weights weights,
+                               at::Generator& generator) const {
+  at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
   for (const Mlp& network : networks_)
-    network.initialise(group_.layout(), flat, Mlp::Weights::uniform, generator);
-  group_.build(context, flat.to(options.device()), learning_rate, max_gradient_norm);
+    network.initialise(group_.layout(), flat, weights, generator);
+  return flat;
+}
+
+void TwinCritic::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
+                       double max_gradient_norm) {
+  group_.build(context, initial, learning_rate, max_gradient_norm);
   for (std::size_t i = 0; i < 2; ++i) {
     parameters_[i] = networks_[i].bind(group_.layout(), group_.flat());
     gradients_[i] = networks_[i].bind(group_.layout(), group_.gradient());
@@ -38,7 +51,8 @@ at::Tensor TwinCritic::target_value(const at::Tensor& state, const at::Tensor& a
 }
 
 double TwinCritic::backward(const at::Tensor& state, const at::Tensor& action,
-                            const at::Tensor& target, const at::Tensor& weight, double scale) {
+                            const at::Tensor& target, const at::Tensor& weight, double scale,
+                            at::Tensor* state_gradient) {
   const auto rows = static_cast<double>(target.size(0));
   double loss = 0;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -48,9 +62,12 @@ double TwinCritic::backward(const at::Tensor& state, const at::Tensor& action,
     const at::Tensor weighted = weight.defined() ? error * weight : error;
     loss += scale * (weighted * error).mean().item<double>();
     tapes_[i].gradient().view({-1}).copy_(weighted * (2 * scale / rows));
-    networks_[i].backward(parameters_[i], gradients_[i], tapes_[i], false, workspace_);
+    networks_[i].backward(parameters_[i], gradients_[i], tapes_[i], state_gradient != nullptr,
+                          workspace_);
     errors_ = i == 0 ? error.abs() : (errors_ + error.abs()) / 2;
   }
+  if (state_gradient != nullptr)
+    at::add_out(*state_gradient, tapes_[0].input_gradient, tapes_[1].input_gradient);
   return loss;
 }
 

@@ -13,11 +13,18 @@ namespace troupe::learner {
 /// estimate is less often too high (Fujimoto et al. 2018). The thread of its replica.
 class TwinCritic {
 public:
+  /// `front`: parameters of what makes the state, which the same optimizer steps; they come first.
   TwinCritic(std::int64_t state_size, std::int64_t action_size,
-             const std::vector<std::int64_t>& widths);
+             const std::vector<std::int64_t>& widths, ParameterLayout front = {});
 
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
              double learning_rate, double max_gradient_norm);
+  /// Fresh parameters on the CPU; those of the front are 0.
+  at::Tensor initial(const at::TensorOptions& options, Mlp::Weights weights,
+                     at::Generator& generator) const;
+  /// `initial`: on their device.
+  void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
+             double max_gradient_norm);
   ParameterGroup& group() { return group_; }
 
   /// The smaller value of the target networks, [batch].
@@ -27,9 +34,10 @@ public:
   /// be undefined. Returns the loss.
   double learn(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
                const at::Tensor& weight, double scale, std::int64_t update);
-  /// The loss and its gradient in group().gradient(), without a step.
+  /// The loss and its gradient in group().gradient(), without a step and without the front's.
+  /// `state_gradient`, [batch, state size]: takes the gradient of the state.
   double backward(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
-                  const at::Tensor& weight, double scale);
+                  const at::Tensor& weight, double scale, at::Tensor* state_gradient = nullptr);
   /// Of the last rows: the mean of both absolute errors, [batch].
   const at::Tensor& errors() const { return errors_; }
 

@@ -43,6 +43,14 @@ std::vector<float> states_of(const Policy& policy, std::size_t rows) {
   return std::vector<float>(rows * static_cast<std::size_t>(policy.state_size()));
 }
 
+/// [rows] + an observation's shape.
+at::Tensor observations(const AgentKind& kind, std::int64_t rows, std::uint64_t seed) {
+  const env::ArraySpec observation = small_transitions(kind).observation();
+  std::vector<std::int64_t> shape = observation.shape;
+  shape.insert(shape.begin(), rows);
+  return kind.states ? uniform(shape, seed) : uniform(shape, seed, 0, 255.99).to(at::kByte);
+}
+
 /// It learns from transitions with a critic.
 bool has_critic(const AgentKind& kind) {
   return !small_transitions(kind).is_sequence()
@@ -86,7 +94,7 @@ TEST_CASE("the parameters that a replica publishes are those that its policy tak
     ReplicaContext context(nullptr, 1);
     const auto replica = built(kind, *agent, context);
     const auto policy = published(kind, *agent, *replica);
-    const at::Tensor observation = uniform({7, 5}, 3);
+    const at::Tensor observation = observations(kind, 7, 3);
     const bool chooses = kind.actions == ActionKind::choice;
     std::vector<float> actions(chooses ? 7 : 14);
     std::vector<float> states = states_of(*policy, 7);
@@ -134,6 +142,7 @@ TEST_CASE("replicas stay equal to each other; without noise they equal one on th
     CAPTURE(kind.name);
     const bool draws = kind.name == "sac"; // samples of its own at every update
     const std::string quiet = kind.name == "td3"   ? "target_noise: 0"
+                              : !kind.states       ? "noise_start: 0 noise_end: 0 shift_pixels: 0"
                               : kind.name == "ppo" ? "minibatches: 1 normalise_advantages: false"
                                                    : "";
     const AgentPtr agent = small_agent(kind, "precision: \"float64\" " + quiet);
@@ -178,7 +187,7 @@ TEST_CASE("the best action of a bandit is learned within 600 updates") {
     for (std::uint64_t i = 0; i < 600; ++i)
       replica->step_fn(context, bandit(kind, 1000 + 10 * i));
     std::vector<float> actions(chooses ? 20 : 40);
-    published(kind, *agent, *replica)->act(bytes_of(uniform({20, 5}, 5)), 20, actions);
+    published(kind, *agent, *replica)->act(bytes_of(observations(kind, 20, 5)), 20, actions);
     const double best = chooses ? 2 : 0.3;
     double square = 0;
     for (const float action : actions)
@@ -258,7 +267,18 @@ TEST_CASE("what an agent cannot observe is refused") {
                                .recorded = true};
     google::protobuf::DynamicMessageFactory factory;
     const auto& options = *factory.GetPrototype(kind.options);
-    CHECK(kind.check(options, {.picture = {}, .recorded = true}).empty());
+    if (kind.states) {
+      CHECK(kind.check(options, {.picture = {}, .recorded = true}).empty());
+    } else {
+      REQUIRE(kind.check(options, {.picture = {}, .recorded = true}).size() == 1);
+      CHECK(kind.check(options, {.picture = {}, .recorded = true})[0].key == "environment.pixels");
+      replay::TransitionSpec states = small_transitions(kind);
+      states.frame = {"state", env::ElementType::float32, {5}};
+      CHECK_THROWS_WITH_AS(agent->make_policy(states), doctest::Contains("uint8 [channels"),
+                           std::invalid_argument);
+      CHECK_THROWS_WITH_AS(agent->make_replica(states), doctest::Contains(kind.name.c_str()),
+                           std::invalid_argument);
+    }
     if (kind.pixels) {
       CHECK(kind.check(options, setting).empty());
       CHECK(agent->make_policy(pixels) != nullptr);
@@ -364,7 +384,7 @@ TEST_CASE("exploration: noise, samples of the policy or random choices, as sched
     const auto policy = published(kind, *agent, *replica);
     constexpr std::size_t kRows = 2000;
     const auto size = static_cast<std::size_t>(small_transitions(kind).action_size);
-    const at::Tensor row = uniform({1, 5}, 3);
+    const at::Tensor row = observations(kind, 1, 3);
     const std::vector<const std::byte*> frames(kRows, bytes_of(row).data());
     const Observations observations{frames, row.nbytes(), kRows};
     ActingRandom random{std::mt19937_64(7)};

@@ -23,6 +23,8 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
     keys += "rollout: 2 ";
   if (kind.name == "r2d2")
     keys += "burn_in: 1 length: 2 period: 2 lstm: 8 ";
+  if (!kind.states)
+    keys += "encoder_channels: 4 feature_size: 10 ";
   for (const char* layers : {"policy_layers", "critic_layers", "layers"})
     if (kind.options->FindFieldByName(layers) != nullptr)
       keys += std::string(layers) + ": [24, 20] ";
@@ -31,10 +33,13 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
   return kind.make(*options);
 }
 
-/// What it learns from: states of 5 numbers, and two continuous numbers or one choice of 4.
+/// What it learns from: states of 5 numbers or, if it takes none, pictures of 17 x 17 pixels; and
+/// two continuous numbers or one choice of 4.
 inline replay::TransitionSpec small_transitions(const AgentKind& kind) {
   replay::TransitionSpec transitions{.frame = {"state", env::ElementType::float32, {5}},
                                      .action_size = 2};
+  if (!kind.states)
+    transitions.frame = {"pixels", env::ElementType::uint8, {1, 17, 17}};
   if (kind.actions == ActionKind::choice) {
     transitions.action_size = 1;
     transitions.action_choices = {4};

@@ -1,0 +1,298 @@
+#include "learner/agents/drqv2/drqv2.hpp"
+
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include "learner/agents/drqv2/drqv2.pb.h"
+#include "learner/agents/parts/choices.hpp"
+#include "learner/agents/parts/deterministic_policy.hpp"
+#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/parts/twin_critic.hpp"
+#include "learner/nn/kernels/normal.hpp"
+
+namespace troupe::learner {
+namespace {
+
+struct Networks {
+  Networks(const Drqv2Config& config, const replay::TransitionSpec& transitions)
+      : encoder(config.encoder, picture_shape(transitions, "drqv2"), config.encoder_channels,
+                "drqv2.encoder") {
+    require_continuous(transitions, "drqv2");
+    const LayerSpec to_features{"trunk", config.feature_size, Activation::norm_tanh};
+    trunk = Mlp(encoder.features(), {to_features});
+    auto layers = relu_layers(config.policy_layers, transitions.action_size);
+    layers.insert(layers.begin(), to_features);
+    policy = Mlp(encoder.features(), std::move(layers));
+    encoder.declare(front, "encoder");
+    encoder_count = front.count();
+    trunk.declare(front, "critic");
+    policy.declare(policy_layout, "policy");
+  }
+
+  EncoderShape encoder;
+  Mlp trunk;             // of both critics
+  Mlp policy;            // its own trunk first
+  ParameterLayout front; // encoder, trunk: one optimizer with the critics
+  ParameterLayout policy_layout;
+  std::int64_t encoder_count = 0; // parameters
+};
+
+class Drqv2Policy : public DeterministicPolicy {
+public:
+  Drqv2Policy(const Drqv2Config& config, const replay::TransitionSpec& transitions)
+      : Drqv2Policy(config, transitions, Networks(config, transitions)) {}
+
+private:
+  Drqv2Policy(const Drqv2Config& config, const replay::TransitionSpec& transitions,
+              const Networks& networks)
+      : DeterministicPolicy("drqv2", transitions, networks.policy, &networks.encoder,
+                            config.noise) {}
+};
+
+class Drqv2 : public Replica {
+public:
+  Drqv2(const Drqv2Config& config, const replay::TransitionSpec& transitions)
+      : config_(config),
+        transitions_(transitions),
+        networks_(config, transitions),
+        critic_(config.feature_size, transitions.action_size, config.critic_layers,
+                networks_.front) {
+    policy_.declare(networks_.policy_layout);
+  }
+
+  void build(ReplicaContext& context) override;
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  TensorMap parameters() override;
+  TensorMap optimizer_state() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+  at::Tensor priorities() override { return priorities_; }
+  at::Tensor policy_parameters() override;
+
+private:
+  const at::Tensor& encode(const at::Tensor& images);
+  at::Tensor mean_action(const at::Tensor& features);
+  at::Tensor with_noise(const at::Tensor& action);
+  at::Tensor target_value(const at::Tensor& next_observation);
+  double learn_critic(const at::Tensor& features, const at::Tensor& action,
+                      const at::Tensor& target, const at::Tensor& weight);
+  double learn_policy(const at::Tensor& features);
+
+  Drqv2Config config_;
+  replay::TransitionSpec transitions_;
+  Networks networks_;
+  TwinCritic critic_;
+  ParameterGroup policy_;
+  at::TensorOptions options_;
+  std::unique_ptr<Encoder> encoder_;
+  EncoderShape::Tensors encoder_parameters_, encoder_gradients_;
+  std::vector<LayerTensors> trunk_parameters_, trunk_gradients_, trunk_target_;
+  std::vector<LayerTensors> policy_parameters_, policy_gradients_;
+  EncoderTape encoder_tape_; // one each: the next observation is done with when the first begins
+  Tape trunk_tape_, policy_tape_;
+  Workspace workspace_;
+  Random random_{0};
+  at::Tensor priorities_;
+  std::int64_t updates_ = 0; // that the parameters took
+};
+
+void Drqv2::build(ReplicaContext& context) {
+  at::NoGradGuard no_gradient;
+  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
+                 .device(context.device());
+  at::Generator generator = at::detail::createCPUGenerator(context.seed());
+  const auto orthogonally = Mlp::Weights::orthogonal;
+  const ParameterLayout& layout = critic_.group().layout();
+  const at::Tensor flat = critic_.initial(options_, orthogonally, generator);
+  const EncoderShape::Tensors convolutions = networks_.encoder.bind(layout, flat);
+  for (const at::Tensor& weight : convolutions.weight)
+    orthogonal(weight, std::sqrt(2.0), generator); // ReLU's gain
+  networks_.trunk.initialise(layout, flat, orthogonally, generator);
+  critic_.build(context, flat.to(options_.device()), config_.critic_learning_rate,
+                config_.gradient_norm);
+  const at::Tensor of_policy = at::zeros({policy_.layout().count()}, options_.device(at::kCPU));
+  networks_.policy.initialise(policy_.layout(), of_policy, orthogonally, generator);
+  policy_.build(context, of_policy.to(options_.device()), config_.policy_learning_rate,
+                config_.gradient_norm);
+  encoder_ = make_encoder(networks_.encoder, config_.precision, options_.device());
+  encoder_parameters_ = networks_.encoder.bind(layout, critic_.group().flat());
+  encoder_gradients_ = networks_.encoder.bind(layout, critic_.group().gradient());
+  trunk_parameters_ = networks_.trunk.bind(layout, critic_.group().flat());
+  trunk_gradients_ = networks_.trunk.bind(layout, critic_.group().gradient());
+  trunk_target_ = networks_.trunk.bind(layout, critic_.group().target());
+  policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat());
+  policy_gradients_ = networks_.policy.bind(policy_.layout(), policy_.gradient());
+  random_ = Random(context.seed());
+  updates_ = 0;
+}
+
+/// Features of the shifted images, valid until the next call.
+const at::Tensor& Drqv2::encode(const at::Tensor& images) {
+  encoder_tape_.images = images.to(options_.device());
+  encoder_tape_.shifts.resize(static_cast<std::size_t>(images.size(0)));
+  draw_shifts(random_, config_.shift_pixels, encoder_tape_.shifts);
+  encoder_->forward(encoder_parameters_, encoder_tape_);
+  return encoder_tape_.features;
+}
+
+at::Tensor Drqv2::mean_action(const at::Tensor& features) {
+  return at::tanh(
+      networks_.policy.forward(policy_parameters_, features, {}, policy_tape_, workspace_));
+}
+
+/// The schedule's noise, clipped. Gradients pass it as if it were not there.
+at::Tensor Drqv2::with_noise(const at::Tensor& action) {
+  const double deviation = config_.noise.at(
+      static_cast<std::int64_t>(static_cast<double>(updates_) * config_.steps_per_update));
+  if (deviation == 0)
+    return action;
+  const at::Tensor noise = normal(random_, action.sizes()).to(options_);
+  return (noise * deviation)
+      .clamp_(-config_.noise_clip, config_.noise_clip)
+      .add_(action)
+      .clamp_(-1, 1);
+}
+
+/// The target critics' of the policy's noisy actions; there is no target encoder or policy.
+at::Tensor Drqv2::target_value(const at::Tensor& next_observation) {
+  const at::Tensor& features = encode(next_observation);
+  const at::Tensor action = with_noise(mean_action(features));
+  const at::Tensor& state =
+      networks_.trunk.forward(trunk_target_, features, {}, trunk_tape_, workspace_);
+  return critic_.target_value(state, action);
+}
+
+double Drqv2::learn_critic(const at::Tensor& features, const at::Tensor& action,
+                           const at::Tensor& target, const at::Tensor& weight) {
+  const at::Tensor& state =
+      networks_.trunk.forward(trunk_parameters_, features, {}, trunk_tape_, workspace_);
+  const double loss = critic_.backward(state, action, target, weight, 1, &trunk_tape_.gradient());
+  networks_.trunk.backward(trunk_parameters_, trunk_gradients_, trunk_tape_, true, workspace_);
+  encoder_->backward(encoder_parameters_, encoder_gradients_, encoder_tape_,
+                     trunk_tape_.input_gradient);
+  critic_.group().step("critic_loss", loss, updates_ + 1);
+  return loss;
+}
+
+/// Returns the mean of the smaller values of its actions, which it maximises.
+double Drqv2::learn_policy(const at::Tensor& features) {
+  const at::Tensor mean = mean_action(features);
+  const at::Tensor& state =
+      networks_.trunk.forward(trunk_parameters_, features, {}, trunk_tape_, workspace_);
+  const TwinCritic::Value value = critic_.value(state, with_noise(mean), true);
+  policy_tape_.gradient().copy_((mean * mean - 1) * value.action_gradient);
+  networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
+  policy_.step("policy_loss", -value.mean, updates_ + 1);
+  return value.mean;
+}
+
+Metrics Drqv2::step_fn(ReplicaContext&, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const TensorMap used = checked_transitions(batch, transitions_, updates_ + 1);
+  const auto of = [&](const char* name) { return used.at(name).to(options_); };
+  const at::Tensor weight = used.contains("weight") ? of("weight") : at::Tensor();
+  const at::Tensor target =
+      of("reward") + of("discount") * target_value(used.at("next_observation"));
+  const at::Tensor& features = encode(used.at("observation"));
+  const double loss = learn_critic(features, of("action"), target, weight);
+  priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
+  const double gradient_norm = critic_.group().optimizer().gradient_norm();
+  const std::int64_t applied = critic_.group().optimizer().updates_applied();
+  const double value = learn_policy(features);
+  updates_ += applied;
+  critic_.group().average_target(config_.target_update, applied);
+  return {{"critic_loss", loss},
+          {"policy_loss", -value},
+          {"q_mean", value},
+          {"gradient_norm", gradient_norm}};
+}
+
+TensorMap Drqv2::parameters() {
+  TensorMap out;
+  critic_.group().show_parameters(out);
+  policy_.show_parameters(out, false);
+  std::erase_if(out, [](const auto& named) { return named.first.starts_with("target.encoder."); });
+  return out;
+}
+
+TensorMap Drqv2::optimizer_state() {
+  TensorMap out;
+  critic_.group().show_moments(out);
+  policy_.show_moments(out);
+  out["counters.updates"] = counter(updates_);
+  out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
+  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
+  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+  return out;
+}
+
+void Drqv2::load(const TensorMap& parameters_in, const TensorMap& state_in) {
+  at::NoGradGuard no_gradient;
+  const TensorMap state = optimizer_state();
+  replace_by_name(parameters_in, parameters(), state_in, state);
+  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
+  updates_ = number("counters.updates");
+  critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
+  policy_.adam().set_steps(number("counters.policy_adam_steps"));
+  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+}
+
+at::Tensor Drqv2::policy_parameters() {
+  at::NoGradGuard no_gradient;
+  return at::cat({critic_.group().flat().narrow(0, 0, networks_.encoder_count), policy_.flat()})
+      .to(at::kCPU, at::kFloat);
+}
+
+Members members(Drqv2Config& config) {
+  Members all{{"policy_layers", &config.policy_layers},
+              {"critic_layers", &config.critic_layers},
+              {"encoder", &config.encoder},
+              {"encoder_channels", &config.encoder_channels},
+              {"feature_size", &config.feature_size},
+              {"shift_pixels", &config.shift_pixels},
+              {"policy_learning_rate", &config.policy_learning_rate},
+              {"critic_learning_rate", &config.critic_learning_rate},
+              {"target_update", &config.target_update},
+              {"noise_clip", &config.noise_clip},
+              {"steps_per_update", &config.steps_per_update},
+              {"gradient_norm", &config.gradient_norm},
+              {"precision", &config.precision},
+              {"batch_size", &config.batch_size}};
+  config.noise.add_members(all);
+  return all;
+}
+
+std::vector<OptionProblem> problems(const Drqv2Config& config, const AgentSetting& setting) {
+  auto found = refuse_states(setting);
+  for (OptionProblem& problem : config.noise.problems("drqv2"))
+    found.push_back(std::move(problem));
+  if (setting.picture)
+    for (OptionProblem& problem :
+         encoder_problems("drqv2", config.encoder, config.shift_pixels, *setting.picture))
+      found.push_back(std::move(problem));
+  return found;
+}
+
+} // namespace
+
+AgentPtr make_drqv2_agent(const Drqv2Config& config) {
+  return std::make_shared<const ConfiguredAgent<Drqv2Config, Drqv2, Drqv2Policy>>(config);
+}
+
+AgentKind drqv2_agent() {
+  return agent_kind<Drqv2Config>(
+      {.name = "drqv2",
+       .help = "DrQ-v2, DDPG from shifted pixels (Yarats et al. 2021): continuous actions",
+       .states = false,
+       .pixels = true,
+       .metrics = {"critic_loss", "policy_loss", "q_mean", "gradient_norm"},
+       .options = agents::Drqv2::descriptor()},
+      members, problems, make_drqv2_agent);
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,83 @@
+#include "learner/agents/parts/deterministic_policy.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <torch/types.h>
+
+#include "learner/agents/parts/choices.hpp"
+#include "learner/agents/parts/observed.hpp"
+#include "learner/nn/kernels/kernel_table.hpp"
+
+namespace troupe::learner {
+
+DeterministicPolicy::DeterministicPolicy(std::string agent,
+                                         const replay::TransitionSpec& transitions, Mlp layers,
+                                         const EncoderShape* encoder, const Schedule& noise)
+    : agent_(std::move(agent)),
+      layers_(std::move(layers)),
+      encoder_(encoder != nullptr ? *encoder : EncoderShape()),
+      pixels_(encoder != nullptr),
+      network_(transitions, layers_, encoder),
+      noise_(noise) {
+  if (pixels_)
+    encoder_.declare(layout_, "encoder");
+  layers_.declare(layout_, "policy");
+  parameters_ = at::zeros({layout_.count()}, at::kFloat);
+  pack();
+}
+
+void DeterministicPolicy::load(std::span<const float> parameters) {
+  load_parameters(parameters, parameters_, agent_);
+  pack();
+}
+
+void DeterministicPolicy::pack() {
+  network_.load(layers_.bind(layout_, parameters_),
+                pixels_ ? encoder_.bind(layout_, parameters_) : EncoderShape::Tensors());
+}
+
+void DeterministicPolicy::act(const Observations& observations, std::span<float> actions) {
+  const float* raw = network_.outputs(observations, actions);
+  kernel_table().tanh(raw, actions.data(), static_cast<std::int64_t>(actions.size()));
+}
+
+void DeterministicPolicy::explore(const Observations& observations, const Exploration& exploration,
+                                  std::span<float> actions) {
+  Policy::explore(observations, exploration, actions);
+  add_noise(noise_, exploration, actions);
+}
+
+ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent) {
+  const env::ArraySpec observation = transitions.observation();
+  if (observation.type != env::ElementType::uint8 || observation.shape.size() != 3)
+    throw std::invalid_argument(
+        "observation '" + observation.name + "' is " + env::element_name(observation.type)
+        + " with " + std::to_string(observation.shape.size()) + " dimensions; " + agent
+        + " takes uint8 [channels, height, width]: give the block environment.pixels, or choose "
+          "an agent that learns from states (`troupe list agents`)");
+  require_one_array(transitions, agent);
+  return {observation.shape[0], observation.shape[1], observation.shape[2]};
+}
+
+std::vector<OptionProblem> encoder_problems(const std::string& agent, const std::string& encoder,
+                                            int shift_pixels,
+                                            const AgentSetting::Picture& picture) {
+  std::vector<OptionProblem> found;
+  const std::int64_t least = least_image(encoder);
+  for (const auto& [key, size] : {std::pair{"environment.pixels.height", picture.height},
+                                  {"environment.pixels.width", picture.width}})
+    if (size < least)
+      found.push_back({key, "is " + std::to_string(size) + "; it must be at least "
+                                + std::to_string(least) + " for " + agent + ".encoder \"" + encoder
+                                + "\""});
+  if (shift_pixels >= std::min(picture.height, picture.width))
+    found.push_back({"shift_pixels", "is " + std::to_string(shift_pixels)
+                                         + "; it must be smaller than the picture, "
+                                         + std::to_string(picture.height) + " x "
+                                         + std::to_string(picture.width)});
+  return found;
+}
+
+} // namespace troupe::learner

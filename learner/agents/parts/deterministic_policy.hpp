@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "learner/agents/parts/acting_network.hpp"
+#include "learner/agents/parts/exploration.hpp"
+
+namespace troupe::learner {
+
+/// A policy whose actions are tanh of a network's outputs, from states or pixels, and which
+/// explores by Gaussian noise. Its parameters are the encoder's, then the layers'.
+class DeterministicPolicy : public Policy {
+public:
+  /// `encoder`: of pixels; null: states.
+  DeterministicPolicy(std::string agent, const replay::TransitionSpec& transitions, Mlp layers,
+                      const EncoderShape* encoder, const Schedule& noise);
+
+  std::int64_t parameter_count() const override { return layout_.count(); }
+  void load(std::span<const float> parameters) override;
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override;
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override;
+
+private:
+  void pack();
+
+  std::string agent_;
+  Mlp layers_;
+  EncoderShape encoder_;
+  bool pixels_;
+  ActingNetwork network_;
+  Schedule noise_;
+  ParameterLayout layout_;
+  at::Tensor parameters_;
+};
+
+/// Channels, height and width of observations that are pictures. Throws std::invalid_argument
+/// naming the observation and `agent` if they are something else.
+ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent);
+
+/// What an agent's keys `encoder` and `shift_pixels` have against pictures of this size.
+std::vector<OptionProblem> encoder_problems(const std::string& agent, const std::string& encoder,
+                                            int shift_pixels, const AgentSetting::Picture& picture);
+
+} // namespace troupe::learner
