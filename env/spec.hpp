@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,23 @@ ActionSpec one_of(std::int64_t n);
 /// maximum, a choice of fewer than 2 or with other bounds.
 std::string problem_of(const ActionSpec& action);
 
+/// What comes of a step of a task with goals.
+struct GoalOutcome {
+  double reward = 0;
+  bool terminated = false;
+};
+
+/// A task whose reward and termination depend on a goal. The observation contains both what was
+/// achieved and what is desired: `size` numbers each, at these places among all its numbers.
+struct GoalSpec {
+  std::int64_t achieved = 0;
+  std::int64_t desired = 0;
+  std::int64_t size = 0; // 0: the task has no goals
+  /// Of a step that led to `achieved` when `desired` was the goal. Any thread.
+  std::function<GoalOutcome(std::span<const float> achieved, std::span<const float> desired)>
+      outcome = {};
+};
+
 /// What an environment promises. Its observation is one block of bytes that holds the arrays in
 /// this order, each at an offset that is a multiple of 8.
 struct EnvironmentSpec {
@@ -58,6 +77,7 @@ struct EnvironmentSpec {
   int frame_stack = 1;            // frames in an array that stacks(), oldest first
   double control_timestep_seconds = 0;
   bool saves_state = true; // false: save_state() throws; a resumed run begins a new episode
+  GoalSpec goal = {};      // of the observations and rewards as they are
 
   std::size_t observation_bytes() const;
   std::size_t observation_offset(std::size_t index) const;

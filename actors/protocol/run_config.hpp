@@ -49,6 +49,11 @@ struct RunConfig {
     double importance_exponent = 0.4;          // of the weights at first; it grows to 1
     std::int64_t importance_updates = 100'000; // while it grows; 0: it stays
     std::int64_t max_times_sampled = 0;
+    /// Goals of an environment that says what reaching them is worth (replay::Hindsight).
+    struct Hindsight {
+      int goals = 0;                   // relabelled transitions for each; 0: none
+      std::string strategy = "future"; // replay::GoalStrategy by name
+    } hindsight;
     std::string compression = "none";  // replay::Compression by name
     std::int64_t disk_bytes = 0;       // of chunks above capacity_bytes; 0: none
     std::filesystem::path disk_folder; // for them; required unless disk_bytes is 0

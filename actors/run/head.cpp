@@ -215,7 +215,7 @@ void Head::train_in_rounds() {
     for (const auto& environment : environments) // one after another: in the order of the actors
       actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                                 flush_atom_v);
-    if (config_.on_policy())
+    if (schedule_.counts_items())
       refresh(); // how many items there are
     schedule_.finish_round(progress_);
     grant_learners();

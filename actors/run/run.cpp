@@ -29,9 +29,7 @@ replay::TransitionSpec try_environment(const RunConfig& config, const RunCallbac
         "pictures by " + info.description
             + (info.slow ? " (draws in software: slow with environment.pixels.effects)" : ""));
   }
-  return learner::stored_by(
-      *config.agent,
-      learner::transition_spec(environment->spec(), config.replay.n_step, config.replay.discount));
+  return stored_transitions(config, environment->spec());
 }
 
 /// Parameters and moments must be on servers exactly if they were when they were saved.
@@ -105,6 +103,29 @@ void check_recorded(const RunConfig& config, const learner::Storage& storage) {
   check(shard_table(config));
 }
 
+/// Hindsight makes transitions of the episodes that environment actors play.
+void check_hindsight(const RunConfig& config, const learner::Storage& storage) {
+  const auto& hindsight = config.replay.hindsight;
+  if (hindsight.goals == 0 && hindsight.strategy != RunConfig().replay.hindsight.strategy)
+    throw std::invalid_argument("replay.hindsight.strategy is \"" + hindsight.strategy
+                                + "\", but replay.hindsight.goals is 0; set how many goals each "
+                                  "transition gets, e.g. 4, or leave the key out");
+  if (hindsight.goals == 0)
+    return;
+  const std::string is = "replay.hindsight.goals is " + std::to_string(hindsight.goals) + ", but ";
+  if (!config.recording.empty())
+    throw std::invalid_argument(is
+                                + "recording.path is given, and a recording does not say what "
+                                  "reaching a goal is worth; leave one of the two out");
+  if (storage.sequence_steps > 0)
+    throw std::invalid_argument(is
+                                + "the agent learns from sequences; choose one that learns from "
+                                  "transitions, or leave the block out");
+  if (config.replay.n_step != 1)
+    throw std::invalid_argument(is + "replay.n_step is " + std::to_string(config.replay.n_step)
+                                + "; it must be 1 with hindsight");
+}
+
 } // namespace
 
 void check_run(const RunConfig& config, bool processes) {
@@ -118,6 +139,7 @@ void check_run(const RunConfig& config, bool processes) {
   if (config.workload)
     return;
   const learner::Storage storage = config.agent->storage();
+  check_hindsight(config, storage);
   if (!config.recording.empty())
     return check_recorded(config, storage);
   if (storage.on_policy)

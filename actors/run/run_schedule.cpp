@@ -92,16 +92,19 @@ std::int64_t RunSchedule::finish_round(const Progress& now) {
     return extend_updates(now);
   if (!config_.plays())
     return grant(now.updates + kRoundUpdates);
+  const auto grant_for = [&](std::int64_t items) {
+    const auto ready = std::max<std::int64_t>(0, items - config_.replay.minimum_items);
+    return grant(
+        static_cast<std::int64_t>(static_cast<double>(ready) * config_.replay.samples_per_insert
+                                  / static_cast<double>(config_.agent->batch_size())));
+  };
+  if (counts_items())
+    return grant_for(now.inserts);
   const learner::Storage storage = config_.agent->storage();
   const bool sequences = storage.sequence_steps > 0;
   const std::int64_t length = sequences ? storage.sequence_steps : config_.replay.n_step;
   const std::int64_t period = sequences ? storage.sequence_period : 1;
-  const std::int64_t items = lanes() * (std::max<std::int64_t>(0, lane_steps_ - length) / period);
-  const auto ready = std::max<std::int64_t>(0, items - config_.replay.minimum_items);
-  const auto due =
-      static_cast<std::int64_t>(static_cast<double>(ready) * config_.replay.samples_per_insert
-                                / static_cast<double>(config_.agent->batch_size()));
-  return grant(due);
+  return grant_for(lanes() * (std::max<std::int64_t>(0, lane_steps_ - length) / period));
 }
 
 std::int64_t RunSchedule::steps(std::int32_t environment_actor, const Progress& now) const {

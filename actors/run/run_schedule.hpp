@@ -22,6 +22,9 @@ public:
   /// Environments over all environment actors.
   std::int64_t lanes() const;
 
+  /// The head must know how many items there are at the end of a round: their number does not
+  /// follow from the steps.
+  bool counts_items() const { return config_.on_policy() || config_.replay.hindsight.goals > 0; }
   /// The run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
 
@@ -47,7 +50,7 @@ public:
   void begin_round();
   std::int64_t round_steps() const { return lane_steps_ - before_.lane_steps(); }
   /// Grants the updates that are due at the end of a round. `now`: counted since the round ended,
-  /// if the agent uses each item once.
+  /// if counts_items().
   std::int64_t finish_round(const Progress& now);
 
   /// Agent steps that each environment of an actor may make since the actor's start: those before

@@ -66,9 +66,7 @@ struct ParameterPort {
 };
 
 replay::TransitionSpec transitions_of(const RunConfig& config) {
-  return learner::stored_by(
-      *config.agent, learner::transition_spec(env::make_environment(config.environment)->spec(),
-                                              config.replay.n_step, config.replay.discount));
+  return stored_transitions(config, env::make_environment(config.environment)->spec());
 }
 
 class RoleProcess {

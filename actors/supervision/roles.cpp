@@ -130,6 +130,36 @@ std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::i
   return config.supervision.folder / "learner";
 }
 
+replay::TransitionSpec stored_transitions(const RunConfig& config,
+                                          const env::EnvironmentSpec& environment) {
+  auto stored =
+      learner::stored_by(*config.agent, learner::transition_spec(environment, config.replay.n_step,
+                                                                 config.replay.discount));
+  const auto& hindsight = config.replay.hindsight;
+  if (hindsight.goals == 0)
+    return stored;
+  const env::GoalSpec& goal = environment.goal;
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument("replay.hindsight.goals is " + std::to_string(hindsight.goals)
+                                + ", but " + why + ", or leave the block replay.hindsight out");
+  };
+  if (!goal.outcome)
+    refuse("environment " + environment.name
+           + " does not say what reaching a goal is worth; choose a task with goals (tag goals in "
+             "`troupe list environments --json`), without pixels, observations, normalization, "
+             "frame_stack, action_repeat, reward_scale and reward_clip");
+  if (environment.episode_steps == 0)
+    refuse("the episodes of environment " + environment.name
+           + " may last for ever, and they are stored whole; set environment.time_limit");
+  stored.hindsight = {.goals = hindsight.goals,
+                      .strategy = replay::goal_strategy_named(hindsight.strategy),
+                      .achieved = goal.achieved,
+                      .desired = goal.desired,
+                      .size = goal.size,
+                      .episode_steps = environment.episode_steps};
+  return stored;
+}
+
 replay::TableConfig shard_table(const RunConfig& config) {
   const auto& r = config.replay;
   if (!config.recording.empty())

@@ -45,6 +45,11 @@ int role_count(const RunConfig& config, Role role);
 /// folder.
 std::filesystem::path snapshot_folder(const RunConfig& config, Role role, std::int32_t index);
 
+/// What the run's agent stores of its environment. Throws std::invalid_argument naming the key if
+/// the environment does not fit.
+replay::TransitionSpec stored_transitions(const RunConfig& config,
+                                          const env::EnvironmentSpec& environment);
+
 /// A shard's part of the run's replay settings.
 replay::TableConfig shard_table(const RunConfig& config);
 

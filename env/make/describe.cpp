@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "env/classic/classic.hpp"
+#include "env/goals/goals.hpp"
 #include "env/minatar/minatar.hpp"
 #include "env/suite/tags.hpp"
 
@@ -13,6 +14,8 @@ namespace {
 std::vector<std::string> tags_of(const std::string& name) {
   if (std::ranges::count(classic_names(), name) > 0)
     return {"classic"};
+  if (std::ranges::count(goal_task_names(), name) > 0)
+    return {"goals"};
   if (std::ranges::count(minatar_names(), name) > 0)
     return {"minatar"};
   return suite_tags(name);

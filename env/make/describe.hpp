@@ -10,9 +10,10 @@ namespace troupe::env {
 /// What `troupe list environments` says of one environment without its wrappers.
 struct Description {
   std::string name;
-  std::vector<std::string> tags; // dm_control's; "classic" or "minatar" for a task of that room
-  EnvironmentSpec spec;          // arrays with shapes, action bounds, control step, episode length
-  std::string problem;           // why there is no spec: a missing model, an option it needs; or ""
+  std::vector<std::string>
+      tags;             // dm_control's; "classic", "goals" or "minatar" for a task of that room
+  EnvironmentSpec spec; // arrays with shapes, action bounds, control step, episode length
+  std::string problem;  // why there is no spec: a missing model, an option it needs; or ""
 };
 
 /// Compiles the model and reads the spec; no episode is begun and nothing drawn. Throws

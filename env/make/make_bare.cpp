@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "env/classic/classic.hpp"
+#include "env/goals/goals.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
 #include "env/minatar/minatar.hpp"
@@ -60,7 +61,8 @@ std::unique_ptr<Environment> make_task(const std::string& task, const std::strin
 
 std::vector<std::string> environment_names() {
   std::vector<std::string> names = task_names();
-  for (const auto& more : {classic_names(), gym_names(), minatar_names(), linked_environments()})
+  for (const auto& more :
+       {classic_names(), goal_task_names(), gym_names(), minatar_names(), linked_environments()})
     names.insert(names.end(), more.begin(), more.end());
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -88,6 +90,8 @@ std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config) {
     return make_remote_task(options);
   if (contains(classic_names(), config.task))
     return make_classic(config.task, {options.pairs().begin(), options.pairs().end()});
+  if (contains(goal_task_names(), config.task))
+    return make_goal_task(config.task, {options.pairs().begin(), options.pairs().end()});
   if (contains(minatar_names(), config.task))
     return make_minatar(config.task, {options.pairs().begin(), options.pairs().end()});
   if (contains(gym_names(), config.task)) {

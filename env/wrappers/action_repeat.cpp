@@ -9,6 +9,8 @@ ActionRepeat::ActionRepeat(std::unique_ptr<Environment> wrapped, int count)
   if (count < 1 || count > 1000)
     throw std::invalid_argument("action_repeat: " + std::to_string(count)
                                 + " is out of range; it must be from 1 to 1000");
+  if (count > 1)
+    spec_.goal = {};
   spec_.action_repeat *= count;
   spec_.episode_steps = (spec_.episode_steps + count - 1) / count;
 }

@@ -32,6 +32,7 @@ Dictionary::Dictionary(std::unique_ptr<Environment> wrapped, const std::vector<s
     parts_.push_back(make_part(name, options, array));
     arrays.push_back(std::move(array));
   }
+  spec_.goal = {};
   std::vector<std::size_t> order(parts_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_partition(order.begin(), order.end(),

@@ -23,6 +23,8 @@ FrameStack::FrameStack(std::unique_ptr<Environment> wrapped, int count)
                                     " flatten the states, or keep frame_stack at 1");
     array.shape[0] *= count;
   }
+  if (count > 1)
+    spec_.goal = {};
   spec_.frame_stack *= count;
   for (std::size_t a = 0; a < spec_.observations.size(); ++a)
     parts_.push_back({inner_spec().observations[a].bytes(), inner_spec().observation_offset(a),

@@ -40,6 +40,7 @@ Normalize::Normalize(std::unique_ptr<Environment> wrapped, NormalizeOptions opti
       clip_(options.clip),
       update_(options.update),
       statistics_(empty_statistics(spec_)) {
+  spec_.goal = {};
   if (!(clip_ > 0))
     throw std::invalid_argument("normalization.clip: " + std::to_string(clip_)
                                 + " is out of range; it must be above 0");

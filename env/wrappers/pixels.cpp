@@ -42,6 +42,7 @@ Pixels::Pixels(std::unique_ptr<Environment> wrapped, const PixelOptions& options
   for (const PixelOptions& one : options_)
     check_can_be_drawn(*this, one);
   const auto channels = static_cast<std::int64_t>(options_.size()) * (options.grey ? 1 : 3);
+  spec_.goal = {};
   spec_.observations = {{"pixels", ElementType::uint8, {channels, options.height, options.width}}};
 }
 

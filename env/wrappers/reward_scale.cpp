@@ -13,6 +13,7 @@ RewardScale::RewardScale(std::unique_ptr<Environment> wrapped, double scale, dou
                                 + std::to_string(shift)
                                 + " keeps nothing of the rewards; give a finite scale that is not "
                                   "0 and a finite shift");
+  spec_.goal = {};
 }
 
 TimeStep RewardScale::step(std::span<const double> action, std::span<std::byte> observation) {
@@ -27,6 +28,7 @@ RewardClip::RewardClip(std::unique_ptr<Environment> wrapped, double minimum, dou
     throw std::invalid_argument("reward_clip: [" + std::to_string(minimum) + ", "
                                 + std::to_string(maximum)
                                 + "] is no range; the minimum must be below the maximum");
+  spec_.goal = {};
 }
 
 TimeStep RewardClip::step(std::span<const double> action, std::span<std::byte> observation) {

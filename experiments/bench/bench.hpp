@@ -67,7 +67,8 @@ void bench_ddp(const BenchOptions& options,
                const Report& report); // ResNet-50 images/s of 1 and 2 processes, scaling
 void bench_data(const BenchOptions& options,
                 const Report& report); // pictures/s from JPEGs to batches, one thread
-void bench_learner(const BenchOptions& options, const Report& report); // updates/s of D4PG and DrQ-v2
+void bench_learner(const BenchOptions& options,
+                   const Report& report); // updates/s of D4PG and DrQ-v2
 void bench_classifier(const BenchOptions& options,
                       const Report& report); // ResNet-50 images/s, optimizer steps/s
 void bench_strategies(const BenchOptions& options,

@@ -105,6 +105,8 @@ Members members(actors::RunConfig::Replay& config) {
           {"importance_exponent", &config.importance_exponent},
           {"importance_updates", &config.importance_updates},
           {"max_times_sampled", &config.max_times_sampled},
+          {"hindsight.goals", &config.hindsight.goals},
+          {"hindsight.strategy", &config.hindsight.strategy},
           {"compression", &config.compression},
           {"disk_bytes", &config.disk_bytes},
           {"disk_folder", &config.disk_folder}};

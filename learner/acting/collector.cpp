@@ -103,9 +103,12 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
   const auto count = static_cast<std::size_t>(config_.environments);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t lane = first + i;
+    const std::uint64_t writer = (config_.incarnation << 32U) | (lane + 1);
     slots_.push_back(EnvironmentSlot{
-        .writer =
-            replay::transition_writer(transitions_, (config_.incarnation << 32U) | (lane + 1)),
+        .writer = transitions_.has_hindsight() ? replay::hindsight_transition_writer(
+                      transitions_, writer,
+                      split_seed(config_.seed, {7, lane, config_.incarnation}), spec.goal)
+                                               : replay::transition_writer(transitions_, writer),
         .random = {std::mt19937_64(split_seed(config_.seed, {1, lane, config_.incarnation}))},
         .index = lane});
   }
@@ -126,6 +129,7 @@ Collector::Collector(const CollectorConfig& config, const env::EnvironmentPool::
   frames_.resize(count * static_cast<std::size_t>(transitions_.stack));
   vectors_.resize(count * transitions_.vectors.size());
   actions_.resize(count * static_cast<std::size_t>(transitions_.action_size));
+  first_.resize(count);
   states_.resize(count * static_cast<std::size_t>(policy_->state_size()));
 }
 
@@ -241,6 +245,7 @@ void Collector::choose_actions() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       const replay::Writer& writer = slots_[i].writer;
       const std::int64_t first = writer.rows() - writer.episode_rows();
+      first_[i] = writer.episode_rows() == 1 ? 1 : 0;
       for (std::size_t k = 0; k < stack; ++k) { // the first frame is repeated in young episodes
         const std::int64_t row = writer.rows() - transitions_.stack + static_cast<std::int64_t>(k);
         frames_[i * stack + k] = writer.at(std::max(first, row), replay::kFrame).data();
@@ -259,6 +264,7 @@ void Collector::choose_actions() {
                         .first_lane = config_.first_lane,
                         .total_lanes = config_.total_lanes,
                         .random = randoms_,
+                        .first = first_,
                         .extras = extras_},
                        actions_);
     } catch (const std::runtime_error& error) {
@@ -334,6 +340,7 @@ void Collector::save_state(std::vector<std::byte>& out) const {
   }
   const auto states = std::as_bytes(std::span(states_));
   out.insert(out.end(), states.begin(), states.end());
+  policy_->save_exploration(out);
   std::vector<std::byte> pool;
   pool_->save_state(pool);
   put(out, static_cast<std::uint64_t>(pool.size()));
@@ -361,6 +368,7 @@ std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) 
   }
   for (float& number : states_)
     number = take_value<float>(in);
+  in = policy_->load_exploration(in);
   pool_->load_state(take_block(in));
   return in;
 }

@@ -9,7 +9,7 @@
 
 #include "env/pool/environment_pool.hpp"
 #include "learner/acting/policy.hpp"
-#include "replay/writers/n_step_items.hpp"
+#include "replay/writers/hindsight_transitions.hpp"
 
 namespace troupe::learner {
 
@@ -91,6 +91,7 @@ private:
   replay::TransitionSpec transitions_;
   std::vector<EnvironmentSlot> slots_;
   std::vector<ActingRandom*> randoms_;         // [lanes]
+  std::vector<std::uint8_t> first_;            // [lanes] 1: the next step is an episode's first
   std::unique_ptr<env::EnvironmentPool> pool_; // environment i plays lane i
   std::unique_ptr<env::PoolRows> rows_;        // [lanes]
   std::vector<std::byte*> places_;             // [lanes] of the next frames

@@ -35,9 +35,12 @@ struct Exploration {
   std::int64_t steps = 0;      // agent steps of the whole run, after its random ones
   std::int64_t first_lane = 0; // number in the run of the first row's environment
   std::int64_t total_lanes = 1;
-  std::span<ActingRandom* const> random; // [batch]
+  std::span<ActingRandom* const> random;    // [batch]
+  std::span<const std::uint8_t> first = {}; // [batch] 1: of its episode; empty: none
   /// Where the extras of each step are written: [extras, batch], the version left out.
   std::span<std::byte* const> extras = {};
+
+  bool begins(std::size_t row) const { return !first.empty() && first[row] != 0; }
 };
 
 /// The acting side of an agent: batched inference from a flat float32 parameter buffer. One thread
@@ -60,6 +63,12 @@ public:
   /// naming the row of an action that is not finite.
   virtual void explore(const Observations& observations, const Exploration& exploration,
                        std::span<float> actions);
+
+  /// What explore() remembers of the rows' environments, appended to `out`; a policy that remembers
+  /// nothing appends nothing. load_exploration() restores it and returns the rest of `in`; throws
+  /// std::invalid_argument on bytes that are not such a state.
+  virtual void save_exploration(std::vector<std::byte>& /*out*/) const {}
+  virtual std::span<const std::byte> load_exploration(std::span<const std::byte> in) { return in; }
 
   /// The same as act() for `batch` contiguous observations. Allocates.
   void act(std::span<const std::byte> observations, std::int64_t batch, std::span<float> actions,

@@ -126,11 +126,42 @@ ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint
   return shape;
 }
 
+std::optional<int> hindsight_lane(const TransitionSpec& spec, const ItemShape* shape) {
+  const auto lanes = static_cast<std::size_t>(spec.hindsight.goals);
+  if (shape == nullptr || shape->columns.size() != kGoal + 1 + 3 * lanes)
+    return {};
+  int lane = -1;
+  for (int i = 0; lane < 0 && i < spec.hindsight.goals; ++i)
+    if (!shape->columns[hindsight_columns(i).goal].empty())
+      lane = i;
+  const HindsightColumns own = hindsight_columns(lane);
+  for (std::size_t column = 0; column < shape->columns.size(); ++column) {
+    const bool is_own = column == own.goal || column == own.reward || column == own.discount;
+    const std::vector<Slice>& slices = shape->columns[column];
+    const bool whole = column <= kAction || (is_own && lane < 0);
+    if (!whole && !is_own ? !slices.empty()
+                          : slices.size() != 1 || slices[0] != (whole ? Slice{0, 2} : Slice{1, 1}))
+      return {};
+  }
+  return lane;
+}
+
+void put_goal(const TransitionSpec& spec, const BatchView& batch, std::size_t row,
+              const std::byte* goal) {
+  const std::size_t place =
+      row * spec.frame.bytes() + static_cast<std::size_t>(spec.hindsight.desired) * sizeof(float);
+  const std::size_t bytes = static_cast<std::size_t>(spec.hindsight.size) * sizeof(float);
+  std::memcpy(batch.observation.data() + place, goal, bytes);
+  std::memcpy(batch.next_observation.data() + place, goal, bytes);
+}
+
 bool is_transition(const TransitionSpec& spec, const Item& item) {
   const auto stack = static_cast<std::uint32_t>(spec.stack);
   if (spec.is_sequence())
     return item.history < stack && item.shape == nullptr
            && std::int64_t{item.rows} == item.history + 1 + spec.sequence_steps;
+  if (spec.has_hindsight())
+    return item.history == 0 && item.rows == 2 && hindsight_lane(spec, item.shape.get());
   return item.history < stack && item.rows > item.history + 1
          && item.steps() <= static_cast<std::uint32_t>(spec.n_step);
 }
@@ -152,8 +183,6 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
   const RowLayout& layout = items[0].chunks[0]->layout();
   const std::size_t frame_bytes = layout.columns[kFrame].bytes;
   const RowLayout::Column action = layout.of(kAction);
-  const RowLayout::Column reward = layout.of(kReward);
-  const RowLayout::Column discount = layout.of(kDiscount);
   const auto put_vectors = [&](const std::vector<std::span<std::byte>>& to, std::size_t row,
                                std::uint32_t newest) {
     for (std::size_t v = 0; v < to.size(); ++v) {
@@ -189,9 +218,12 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
                  batch.observation.data() + row * observation_bytes);
     std::memcpy(batch.action.data() + row * action_size,
                 window.row(item.history + 1) + action.offset, action.bytes);
+    const HindsightColumns columns =
+        hindsight_columns(spec.has_hindsight() ? *hindsight_lane(spec, item.shape.get()) : -1);
     Return sum(spec.discount);
     for (std::uint32_t k = item.history + 1; k < item.rows; ++k)
-      sum.add(window.row(k) + reward.offset, window.row(k) + discount.offset);
+      sum.add(window.row(k) + layout.columns[columns.reward + spec.vectors.size()].offset,
+              window.row(k) + layout.columns[columns.discount + spec.vectors.size()].offset);
     const NStep sums = sum.sums();
     batch.reward[row] = sums.reward;
     batch.discount[row] = sums.discount;
@@ -201,6 +233,8 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
       put_vectors(batch.vectors, row, item.history);
       put_vectors(batch.next_vectors, row, item.rows - 1);
     }
+    if (spec.has_hindsight())
+      put_goal(spec, batch, row, window.row(1) + layout.columns[columns.goal].offset);
   }
 }
 

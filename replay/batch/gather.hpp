@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "replay/batch/batch.hpp"
@@ -32,6 +33,14 @@ NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* r
 /// rows.
 ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
                            std::size_t vectors);
+
+/// The lane of a transition with hindsight, -1 for one as it was; nothing if an item of this shape
+/// is neither.
+std::optional<int> hindsight_lane(const TransitionSpec& spec, const ItemShape* shape);
+
+/// Replaces the desired goal in both observations of row `row` of the batch.
+void put_goal(const TransitionSpec& spec, const BatchView& batch, std::size_t row,
+              const std::byte* goal);
 
 /// Writes the optional columns of BatchView (priority and the like) that have a buffer.
 void put_choice(const BatchView& batch, std::size_t row, const Item& item);

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace troupe::replay {
 
@@ -20,6 +21,35 @@ constexpr std::uint64_t kMaxRowsShown = std::uint64_t{1} << 30; // of all column
 void check_range(const char* field, std::int64_t value, int least, int most) {
   if (value < least || value > most)
     refuse(field, std::to_string(value), std::to_string(least) + " to " + std::to_string(most));
+}
+
+void check_hindsight(const TransitionSpec& spec) {
+  const Hindsight& hindsight = spec.hindsight;
+  check_range("hindsight.goals", hindsight.goals, 0, 64);
+  if (!spec.has_hindsight())
+    return;
+  const auto refuse_with = [](const std::string& field, std::int64_t value,
+                              const std::string& rule) {
+    refuse(field, std::to_string(value), rule + " with hindsight");
+  };
+  if (spec.is_sequence())
+    refuse_with("sequence_steps", spec.sequence_steps, "0");
+  if (!spec.vectors.empty())
+    refuse_with("vectors", static_cast<std::int64_t>(spec.vectors.size()), "none");
+  if (spec.n_step != 1)
+    refuse_with("n_step", spec.n_step, "1");
+  if (spec.stack != 1)
+    refuse_with("stack", spec.stack, "1");
+  if (spec.frame.shape.size() != 1 || spec.frame.type != env::ElementType::float32)
+    refuse("frame", env::element_name(spec.frame.type), "float32 [n] with hindsight");
+  const std::int64_t most = spec.frame.shape[0] - hindsight.size;
+  if (hindsight.size < 1 || most < 0)
+    refuse_with("hindsight.size", hindsight.size,
+                "1 to " + std::to_string(spec.frame.shape[0]) + ", the numbers of a frame,");
+  for (const auto& [field, place] : {std::pair{"hindsight.achieved", hindsight.achieved},
+                                     {"hindsight.desired", hindsight.desired}})
+    check_range(field, place, 0, static_cast<int>(most));
+  check_range("hindsight.episode_steps", hindsight.episode_steps, 1, 1'000'000);
 }
 
 } // namespace
@@ -43,6 +73,7 @@ void check(const TransitionSpec& spec) {
   check_range("sequence_period", spec.sequence_period, 1, kMaxWindow);
   if (!spec.is_sequence() && !spec.extras.empty())
     refuse("extras", std::to_string(spec.extras.size()) + " columns", "empty of transitions");
+  check_hindsight(spec);
   check(Signature(spec));
 }
 

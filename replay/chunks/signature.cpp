@@ -41,6 +41,9 @@ TransitionSpec::operator Signature() const {
     items << "transitions of stack " << stack << ", n_step " << n_step << ", discount " << discount;
   for (std::size_t i = 0; i < action_choices.size(); ++i)
     items << (i == 0 ? ", choices " : " ") << action_choices[i];
+  if (has_hindsight())
+    items << ", hindsight " << hindsight.goals << ' ' << goal_strategy_name(hindsight.strategy)
+          << " at " << hindsight.achieved << ' ' << hindsight.desired;
   Signature made{.columns = {frame}, .items = items.str()};
   made.columns.insert(made.columns.end(), vectors.begin(), vectors.end());
   made.columns.insert(made.columns.end(), {{"action", env::ElementType::float32, {action_size}},
@@ -49,6 +52,14 @@ TransitionSpec::operator Signature() const {
   if (is_sequence()) {
     made.columns.push_back({"first", env::ElementType::uint8, {}});
     made.columns.insert(made.columns.end(), extras.begin(), extras.end());
+  }
+  if (has_hindsight())
+    made.columns.push_back({"goal", env::ElementType::float32, {hindsight.size}});
+  for (int lane = 0; lane < hindsight.goals; ++lane) {
+    const std::string number = "#" + std::to_string(lane);
+    made.columns.push_back({"goal" + number, env::ElementType::float32, {hindsight.size}});
+    made.columns.push_back({"reward" + number, env::ElementType::float32, {}});
+    made.columns.push_back({"discount" + number, env::ElementType::float32, {}});
   }
   return made;
 }

@@ -26,6 +26,22 @@ constexpr std::size_t kMaxRowBytes = std::size_t{1} << 28;
 /// on, and the columns behind the frame follow them; RowLayout::place() has their positions.
 enum TransitionColumn : std::size_t { kFrame, kAction, kReward, kDiscount, kFirst, kExtras };
 constexpr std::size_t kVectors = 1;
+/// Of transitions with hindsight: the goal, in place of kFirst.
+inline constexpr std::size_t kGoal = kFirst;
+
+/// The columns of a transition's goal, reward and discount; lane -1: as it was, otherwise of the
+/// relabelled transitions of this lane.
+struct HindsightColumns {
+  std::size_t goal = 0;
+  std::size_t reward = 0;
+  std::size_t discount = 0;
+};
+constexpr HindsightColumns hindsight_columns(int lane) {
+  if (lane < 0)
+    return {kGoal, kReward, kDiscount};
+  const std::size_t first = kGoal + 1 + 3 * static_cast<std::size_t>(lane);
+  return {first, first + 1, first + 2};
+}
 
 /// Throws std::invalid_argument naming the column, its value and the rule.
 void check(const Signature& signature);

@@ -1,6 +1,29 @@
 #include "replay/chunks/spec.hpp"
 
+#include <stdexcept>
+
 namespace troupe::replay {
+
+GoalStrategy goal_strategy_named(const std::string& name) {
+  for (const GoalStrategy strategy :
+       {GoalStrategy::final, GoalStrategy::future, GoalStrategy::episode})
+    if (name == goal_strategy_name(strategy))
+      return strategy;
+  throw std::invalid_argument("hindsight strategy '" + name + "' must be final, future or episode");
+}
+
+const char* goal_strategy_name(GoalStrategy strategy) {
+  switch (strategy) {
+  case GoalStrategy::final:
+    return "final";
+  case GoalStrategy::future:
+    return "future";
+  case GoalStrategy::episode:
+    return "episode";
+  }
+  throw std::invalid_argument("hindsight strategy " + std::to_string(static_cast<int>(strategy))
+                              + " is none of ours");
+}
 
 env::ArraySpec TransitionSpec::observation() const {
   env::ArraySpec whole = frame;

@@ -10,6 +10,28 @@ namespace troupe::replay {
 
 struct Signature;
 
+/// Which row of the episode gives a relabelled item its goal (hindsight experience replay,
+/// Andrychowicz et al. 2017), uniformly chosen. `final`: the last row, so one goal is enough.
+/// `future`: any row after the item's first one (without its history); the last if there is none.
+/// `episode`: any row.
+enum class GoalStrategy : std::uint8_t { final, future, episode };
+
+/// "final", "future" or "episode". Throws std::invalid_argument on another name.
+GoalStrategy goal_strategy_named(const std::string& name);
+const char* goal_strategy_name(GoalStrategy strategy);
+
+/// Beside each transition, `goals` more as if a goal had been desired that the episode reached.
+/// They are made at the end of the episode. Transitions are then of one step and of single frames.
+struct Hindsight {
+  int goals = 0; // for each transition; 0: none
+  GoalStrategy strategy = GoalStrategy::future;
+  std::int64_t achieved = 0; // places of `size` numbers in a frame, as in env::GoalSpec
+  std::int64_t desired = 0;
+  std::int64_t size = 0;
+  std::int64_t episode_steps = 0; // of the longest episode
+  bool operator==(const Hindsight&) const = default;
+};
+
 // clang-format off
 /// What a table stores and how its items are made: n-step transitions, or sequences. Steps are stored
 /// once. An observation is the last `stack` frames of one episode (in a younger episode the first frame
@@ -37,6 +59,9 @@ struct TransitionSpec {
   /// zeros in the first row of an episode.
   std::vector<env::ArraySpec> extras = {};
 
+  Hindsight hindsight = {}; // of transitions
+
+  bool has_hindsight() const { return hindsight.goals > 0; }
   bool is_sequence() const { return sequence_steps > 0; }
   /// n if the number is a choice, else 0.
   std::int64_t choices_of(std::size_t i) const {
@@ -49,7 +74,9 @@ struct TransitionSpec {
   std::size_t vector_elements() const;                // of all vectors
   /// The columns of its time steps: the frame and the vectors, and the action, reward and discount
   /// of the step that led to it (0, 0, 1 in the first row of an episode); of sequences also whether
-  /// the row is the first of an episode, and the extras. See TransitionColumn.
+  /// the row is the first of an episode, and the extras; with hindsight, which goes without vectors,
+  /// also the goal, and the columns of relabelled transitions (hindsight_columns). See
+  /// TransitionColumn.
   operator Signature() const;
   bool operator==(const TransitionSpec&) const = default;
 };

@@ -60,15 +60,17 @@ public:
   TransitionReader(const TransitionSpec& spec, std::span<const Frame> columns) : spec_(spec) {
     for (const Frame& column : columns)
       columns_.push_back(column.bytes());
-    if (spec.is_sequence())
+    if (spec.is_sequence() || spec.has_hindsight())
       for (const env::ArraySpec& column : Signature(spec).columns)
         bytes_.push_back(column.bytes());
   }
 
   /// False on records and columns that are not this spec's items.
   bool read(const SampleRecord& record, Shape* shape, const BatchView& batch, std::size_t row) {
-    return spec_.is_sequence() ? shape == nullptr && read_sequence(record, batch, row)
-                               : read_transition(record, shape, batch, row);
+    if (spec_.is_sequence())
+      return shape == nullptr && read_sequence(record, batch, row);
+    return spec_.has_hindsight() ? read_hindsight(record, shape, batch, row)
+                                 : read_transition(record, shape, batch, row);
   }
 
   bool at_end() const {
@@ -90,6 +92,37 @@ private:
     put_sequence(spec_, record.history, batch, row, [&](std::uint32_t k, std::size_t column) {
       return from[column] + k * bytes_[column];
     });
+    return true;
+  }
+
+  bool read_hindsight(const SampleRecord& record, const Shape* shape, const BatchView& batch,
+                      std::size_t row) {
+    const auto lane = hindsight_lane(spec_, shape != nullptr ? shape->shape.get() : nullptr);
+    if (!lane || record.rows != 2 || record.history != 0)
+      return false;
+    const HindsightColumns own = hindsight_columns(*lane);
+    const std::uint32_t before = *lane < 0 ? 1 : 0; // rows of goal, reward and discount
+    const auto last = [&](std::size_t column, std::uint32_t skipped) {
+      const std::byte* taken = take(columns_[column], (skipped + 1) * bytes_[column]);
+      return taken == nullptr ? nullptr : taken + skipped * bytes_[column];
+    };
+    const std::byte* frames = take(columns_[kFrame], 2 * bytes_[kFrame]);
+    const std::byte* action = last(kAction, 1);
+    const std::byte* goal = last(own.goal, before);
+    const std::byte* reward = last(own.reward, before);
+    const std::byte* discount = last(own.discount, before);
+    if (frames == nullptr || action == nullptr || goal == nullptr || reward == nullptr
+        || discount == nullptr)
+      return false;
+    const std::size_t place = row * bytes_[kFrame];
+    std::memcpy(batch.observation.data() + place, frames, bytes_[kFrame]);
+    std::memcpy(batch.next_observation.data() + place, frames + bytes_[kFrame], bytes_[kFrame]);
+    put_goal(spec_, batch, row, goal);
+    std::memcpy(batch.action.data() + row * static_cast<std::size_t>(spec_.action_size), action,
+                bytes_[kAction]);
+    const NStep sums = n_step(spec_, 1, reward, discount);
+    batch.reward[row] = sums.reward;
+    batch.discount[row] = sums.discount;
     return true;
   }
 
@@ -162,7 +195,7 @@ private:
 
   const TransitionSpec& spec_;
   std::vector<std::span<const std::byte>> columns_;
-  std::vector<std::size_t> bytes_; // of sequences: of a row of each
+  std::vector<std::size_t> bytes_; // of sequences and hindsight: of a row of each
 };
 
 } // namespace
@@ -246,8 +279,7 @@ Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uin
 
 bool decode_sample(const TransitionSpec& spec, const wire::SamplePart& header,
                    std::span<const Frame> frames, const BatchView& batch, std::int64_t first_row) {
-  const std::size_t columns =
-      spec.vectors.size() + (spec.is_sequence() ? kExtras + spec.extras.size() : kFirst);
+  const std::size_t columns = Signature(spec).columns.size();
   const auto count = static_cast<std::size_t>(header.count());
   if (header.count() < 1 || frames.size() != 1 + columns
       || frames[0].size() / sizeof(SampleRecord) != count

@@ -151,6 +151,8 @@ public:
       throw std::length_error("replay hindsight: the episode has more rows than max_rows = "
                               + std::to_string(options_.max_rows)
                               + "; raise it or end the episode earlier");
+    if (options_.complete)
+      options_.complete(writer);
     for (std::size_t i = layout_.first_lane_column(); i < layout_.signature().columns.size(); ++i)
       std::ranges::fill(writer.next(i), std::byte{0});
   }

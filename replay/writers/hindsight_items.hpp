@@ -14,12 +14,6 @@
 
 namespace troupe::replay {
 
-/// Which row of the episode gives a relabelled item its goal (hindsight experience replay,
-/// Andrychowicz et al. 2017), uniformly chosen. `final`: the last row, so one goal is enough.
-/// `future`: any row after the item's first one (without its history); the last if there is none.
-/// `episode`: any row.
-enum class GoalStrategy : std::uint8_t { final, future, episode };
-
 struct HindsightOptions {
   /// The items; length 2 and period 1 are transitions.
   SequenceOptions items{.length = 2, .period = 1, .end = EpisodeEnd::drop};
@@ -29,6 +23,8 @@ struct HindsightOptions {
   GoalStrategy strategy = GoalStrategy::future;
   std::int64_t max_rows = 1001; // of an episode
   std::uint64_t seed = 1;       // of the choice of goals
+  /// Called before each row is appended, to write columns that follow from its others.
+  std::function<void(Writer&)> complete = {};
 };
 
 /// The layout of relabelled values: additional columns beside those of `steps`. Each of

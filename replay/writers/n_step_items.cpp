@@ -84,8 +84,9 @@ private:
 };
 
 void write_first(Writer& writer, bool first) {
-  const std::size_t place = writer.layout().place(kFirst);
-  if (writer.layout().columns.size() > place)
+  const RowLayout& layout = writer.layout();
+  const std::size_t place = layout.place(kFirst);
+  if (layout.columns.size() > place && layout.signature.columns[place].name == "first")
     writer.next(place)[0] = std::byte{first};
 }
 
@@ -98,6 +99,10 @@ void write_number(Writer& writer, TransitionColumn column, float value) {
 Writer transition_writer(const TransitionSpec& spec, std::uint64_t writer_id, int chunk_rows,
                          const ItemPriority& priority) {
   check(spec);
+  if (spec.has_hindsight())
+    throw std::invalid_argument("replay transitions: the spec has hindsight of "
+                                + std::to_string(spec.hindsight.goals)
+                                + " goals; use hindsight_transition_writer()");
   const std::int64_t steps = spec.is_sequence() ? spec.sequence_steps : spec.n_step;
   std::unique_ptr<ItemPolicy> items;
   if (spec.is_sequence())

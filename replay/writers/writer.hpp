@@ -53,7 +53,7 @@ struct WriterOptions {
 
 // clang-format off
 /// Stores the time steps of one environment row by row, each written in place, and makes items of
-/// windows of the newest rows: by a policy (n_step_items.hpp, sequence_items.hpp, episode_items.hpp,
+/// windows of the newest rows: by a policy (n_step_items.hpp, sequence_items.hpp,
 /// hindsight_items.hpp), or by the caller. One thread; other threads may read the items given out.
 ///
 ///   Writer writer = sequence_writer(signature, 7, {.length = 80, .period = 40});

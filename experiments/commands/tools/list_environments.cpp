@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "env/classic/classic.hpp"
+#include "env/goals/goals.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/describe.hpp"
 #include "env/minatar/minatar.hpp"
@@ -30,6 +31,9 @@ std::vector<env::GymOption> options_of(const std::string& name) {
   };
   if (is_one_of(env::classic_names())) {
     return env::classic_options(name);
+  }
+  if (is_one_of(env::goal_task_names())) {
+    return env::goal_task_options(name);
   }
   if (is_one_of(env::minatar_names())) {
     return env::minatar_options(name);

@@ -49,7 +49,7 @@ private:
   Drqv2Policy(const Drqv2Config& config, const replay::TransitionSpec& transitions,
               const Networks& networks)
       : DeterministicPolicy("drqv2", transitions, networks.policy, &networks.encoder,
-                            config.noise) {}
+                            ActionNoiseConfig{.scale = config.noise}) {}
 };
 
 class Drqv2 : public Replica {

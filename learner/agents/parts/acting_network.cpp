@@ -39,7 +39,8 @@ const float* ActingNetwork::outputs(const Observations& observations,
     tape_.frames = observations.frames;
     tape_.shifts.assign(static_cast<std::size_t>(batch), Shift{});
     encoder_->forward(encoder_parameters_, tape_);
-    return layers_.forward(tape_.features.const_data_ptr<float>(), batch);
+    inputs_ = tape_.features.const_data_ptr<float>();
+    return layers_.forward(inputs_, batch);
   }
   states_.resize(bytes / sizeof(float));
   auto* to = reinterpret_cast<std::byte*>(states_.data());
@@ -49,7 +50,8 @@ const float* ActingNetwork::outputs(const Observations& observations,
   }
   if (!kernel_table().all_finite(states_.data(), static_cast<std::int64_t>(states_.size())))
     throw std::runtime_error("NaN or infinity in an observation given to the policy");
-  return layers_.forward(states_.data(), batch);
+  inputs_ = states_.data();
+  return layers_.forward(inputs_, batch);
 }
 
 } // namespace troupe::learner

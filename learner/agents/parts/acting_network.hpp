@@ -28,6 +28,8 @@ public:
   /// [batch, outputs], valid until the next call. Throws std::invalid_argument on spans of other
   /// sizes, `actions` included, std::runtime_error on an observation that is not finite.
   const float* outputs(const Observations& observations, std::span<const float> actions);
+  /// [batch, inputs] of the layers at the last outputs().
+  const float* inputs() const { return inputs_; }
 
 private:
   std::size_t observation_bytes_;
@@ -37,6 +39,7 @@ private:
   EncoderShape::Tensors encoder_parameters_;
   EncoderTape tape_;
   std::vector<float> states_;
+  const float* inputs_ = nullptr;
 };
 
 } // namespace troupe::learner

@@ -14,13 +14,14 @@ namespace troupe::learner {
 
 DeterministicPolicy::DeterministicPolicy(std::string agent,
                                          const replay::TransitionSpec& transitions, Mlp layers,
-                                         const EncoderShape* encoder, const Schedule& noise)
+                                         const EncoderShape* encoder,
+                                         const ActionNoiseConfig& noise)
     : agent_(std::move(agent)),
       layers_(std::move(layers)),
       encoder_(encoder != nullptr ? *encoder : EncoderShape()),
       pixels_(encoder != nullptr),
       network_(transitions, layers_, encoder),
-      noise_(noise) {
+      noise_(make_action_noise(noise, layers_)) {
   if (pixels_)
     encoder_.declare(layout_, "encoder");
   layers_.declare(layout_, "policy");
@@ -34,8 +35,9 @@ void DeterministicPolicy::load(std::span<const float> parameters) {
 }
 
 void DeterministicPolicy::pack() {
-  network_.load(layers_.bind(layout_, parameters_),
-                pixels_ ? encoder_.bind(layout_, parameters_) : EncoderShape::Tensors());
+  const auto layers = layers_.bind(layout_, parameters_);
+  noise_->load(layers);
+  network_.load(layers, pixels_ ? encoder_.bind(layout_, parameters_) : EncoderShape::Tensors());
 }
 
 void DeterministicPolicy::act(const Observations& observations, std::span<float> actions) {
@@ -46,7 +48,7 @@ void DeterministicPolicy::act(const Observations& observations, std::span<float>
 void DeterministicPolicy::explore(const Observations& observations, const Exploration& exploration,
                                   std::span<float> actions) {
   Policy::explore(observations, exploration, actions);
-  add_noise(noise_, exploration, actions);
+  noise_->apply(network_.inputs(), exploration, actions);
 }
 
 ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent) {

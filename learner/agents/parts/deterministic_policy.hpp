@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,17 +10,17 @@
 #include <ATen/core/Tensor.h>
 
 #include "learner/agents/parts/acting_network.hpp"
-#include "learner/agents/parts/exploration.hpp"
+#include "learner/agents/parts/action_noise.hpp"
 
 namespace troupe::learner {
 
 /// A policy whose actions are tanh of a network's outputs, from states or pixels, and which
-/// explores by Gaussian noise. Its parameters are the encoder's, then the layers'.
+/// explores by noise. Its parameters are the encoder's, then the layers'.
 class DeterministicPolicy : public Policy {
 public:
   /// `encoder`: of pixels; null: states.
   DeterministicPolicy(std::string agent, const replay::TransitionSpec& transitions, Mlp layers,
-                      const EncoderShape* encoder, const Schedule& noise);
+                      const EncoderShape* encoder, const ActionNoiseConfig& noise);
 
   std::int64_t parameter_count() const override { return layout_.count(); }
   void load(std::span<const float> parameters) override;
@@ -26,6 +28,10 @@ public:
   void act(const Observations& observations, std::span<float> actions) override;
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override;
+  void save_exploration(std::vector<std::byte>& out) const override { noise_->save_state(out); }
+  std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
+    return noise_->load_state(in);
+  }
 
 private:
   void pack();
@@ -35,7 +41,7 @@ private:
   EncoderShape encoder_;
   bool pixels_;
   ActingNetwork network_;
-  Schedule noise_;
+  std::unique_ptr<ActionNoise> noise_;
   ParameterLayout layout_;
   at::Tensor parameters_;
 };

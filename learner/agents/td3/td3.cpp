@@ -5,34 +5,23 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include "learner/agents/parts/deterministic_policy.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/parts/twin_critic.hpp"
 #include "learner/agents/td3/td3.pb.h"
-#include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/normal.hpp"
 
 namespace troupe::learner {
 namespace {
 
-class Td3Policy : public StatePolicy {
+class Td3Policy : public DeterministicPolicy {
 public:
   Td3Policy(const Td3Config& config, const replay::TransitionSpec& transitions)
-      : StatePolicy("td3", transitions, config.policy_layers, 1), noise_(config.noise) {}
-
-  using Policy::act;
-  void act(const Observations& observations, std::span<float> actions) override {
-    const float* raw = outputs(observations, actions);
-    kernel_table().tanh(raw, actions.data(), static_cast<std::int64_t>(actions.size()));
-  }
-  void explore(const Observations& observations, const Exploration& exploration,
-               std::span<float> actions) override {
-    Policy::explore(observations, exploration, actions);
-    add_noise(noise_, exploration, actions);
-  }
-
-private:
-  Schedule noise_;
+      : DeterministicPolicy("td3", transitions,
+                            Mlp(state_size(transitions, "td3"),
+                                relu_layers(config.policy_layers, transitions.action_size)),
+                            nullptr, config.noise) {}
 };
 
 class Td3 : public Replica {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "learner/agents/agent.hpp"
-#include "learner/agents/parts/exploration.hpp"
+#include "learner/agents/parts/action_noise.hpp"
 
 namespace troupe::learner {
 
@@ -25,7 +25,7 @@ struct Td3Config {
   double gradient_norm = 0;
   std::string precision = "float32"; // "float64": for tests
   std::int64_t batch_size = 256;     // global, over all replicas
-  NoiseConfig noise{{.start = 0.1, .end = 0.1}};
+  ActionNoiseConfig noise{.scale = {{.start = 0.1, .end = 0.1}}};
 };
 
 /// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:

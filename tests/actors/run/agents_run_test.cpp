@@ -73,6 +73,73 @@ TEST_CASE(
                        std::invalid_argument);
 }
 
+namespace {
+
+RunConfig with_hindsight(std::int64_t environment_steps) {
+  RunConfig config = small_with(*learner::find_agent("dqn"), environment_steps);
+  config.environment = {.task = "bit_flipping", .options = {"bits=6"}};
+  config.replay.hindsight.goals = 4;
+  config.replay.samples_per_insert = 2;
+  return config;
+}
+
+} // namespace
+
+TEST_CASE("hindsight: a deterministic run that was resumed equals one that was not") {
+  const TemporaryFolder whole, parts;
+  const RunResult a = play(with_hindsight(1200), whole.path());
+  REQUIRE(a.error == "");
+  CHECK(a.progress.inserts > 3 * 1200);
+  const RunResult half = play(with_hindsight(800), parts.path());
+  REQUIRE(half.error == "");
+  CHECK(half.progress.updates > 10);
+  CHECK(half.progress.updates < a.progress.updates);
+  const RunResult b = play(with_hindsight(1200), parts.path(), half.checkpoint);
+  REQUIRE(b.error == "");
+  CHECK(a.progress.updates == b.progress.updates);
+  check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  check_equal(a.checkpoint, b.checkpoint, "optimizer.safetensors");
+}
+
+TEST_CASE("hindsight: with two replicas and a free run") {
+  const TemporaryFolder folder;
+  RunConfig config = with_hindsight(1200);
+  config.deterministic = false;
+  config.learner.replicas = 2;
+  config.replay.sampler = "prioritized";
+  const RunResult result = play(config, folder.path());
+  REQUIRE(result.error == "");
+  CHECK(result.progress.updates > 10);
+}
+
+TEST_CASE("hindsight: what does not fit is refused by name") {
+  const TemporaryFolder folder;
+  const auto refused = [&](auto change, const char* words) {
+    RunConfig config = with_hindsight(800);
+    change(config);
+    CHECK_THROWS_WITH_AS(play(config, folder.path()), doctest::Contains(words),
+                         std::invalid_argument);
+  };
+  refused([](RunConfig& config) { config.replay.n_step = 3; }, "replay.n_step is 3");
+  refused([](RunConfig& config) { config.environment.frame_stack = 2; }, "frame_stack");
+  refused([](RunConfig& config) { config.environment = {.task = "CartPole-v1"}; },
+          "CartPole-v1 does not say");
+  refused(
+      [](RunConfig& config) {
+        config.recording = "somewhere";
+        config.stop.updates = 10;
+      },
+      "recording.path");
+  refused([](RunConfig& config) { config.replay.hindsight = {.strategy = "final"}; },
+          "replay.hindsight.strategy");
+  refused(
+      [](RunConfig& config) {
+        config.agent = learner::small_agent(*learner::find_agent("r2d2"));
+        config.replay.n_step = RunConfig().replay.n_step;
+      },
+      "sequences");
+}
+
 TEST_CASE("every agent: two replicas, priorities and a parameter server") {
   for (const learner::AgentKind& kind : learner::agent_kinds()) {
     CAPTURE(kind.name);

@@ -161,6 +161,20 @@ TEST_CASE("rounds grant updates by the items that are complete") {
   CHECK(resumed.updates() == 15);
 }
 
+TEST_CASE("with hindsight rounds grant updates by the items that there are") {
+  auto config = schedule_config();
+  config.deterministic = true;
+  config.replay.hindsight.goals = 4;
+  RunSchedule schedule(config, {});
+  CHECK(schedule.counts_items());
+  schedule.begin_round();
+  Progress now;
+  now.inserts = 100;
+  CHECK(schedule.finish_round(now) == 0);
+  now.inserts = 180;
+  CHECK(schedule.finish_round(now) == 20); // 8/32 of the rest
+}
+
 TEST_CASE("evaluations come at multiples of their period, steps and minutes end a run") {
   auto config = schedule_config();
   config.stop.minutes = 2;

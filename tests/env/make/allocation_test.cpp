@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "env/classic/classic.hpp"
+#include "env/goals/goals.hpp"
 #include "env/gym/gym.hpp"
 #include "env/make/make.hpp"
 #include "env/minatar/minatar.hpp"
@@ -54,7 +55,7 @@ TEST_CASE("steps with every wrapper that does not draw allocate nothing") {
         == 0);
 }
 
-TEST_CASE("steps of Gym's, classic and MinAtar's tasks allocate nothing") {
+TEST_CASE("steps of Gym's, classic, MinAtar's and goal tasks allocate nothing") {
   if (!counts_allocations())
     return;
   std::vector<std::unique_ptr<Environment>> environments;
@@ -62,6 +63,8 @@ TEST_CASE("steps of Gym's, classic and MinAtar's tasks allocate nothing") {
     environments.push_back(make_gym(task));
   for (const std::string& task : classic_names())
     environments.push_back(make_classic(task));
+  for (const std::string& task : goal_task_names())
+    environments.push_back(make_goal_task(task));
   for (const std::string& task : minatar_names())
     environments.push_back(make_minatar(task));
   for (const auto& environment : environments) {

@@ -6,6 +6,7 @@
 #include "replay/table/selector.hpp"
 #include "tests/replay/windows.hpp"
 #include "tests/replay/writers/episodes.hpp"
+#include "tests/replay/writers/goal_episodes.hpp"
 
 namespace troupe::replay {
 namespace {
@@ -330,6 +331,36 @@ TEST_CASE("damaged batches never crash the decoder") {
       ++refused;
   }
   CHECK_GT(refused, 500);
+}
+
+TEST_CASE("transitions with hindsight arrive as gather() would write them, or are refused") {
+  const TransitionSpec spec = goal_spec(3);
+  Writer writer = hindsight_transition_writer(spec, 3, 5, line_goal());
+  GoalPlayer player(9);
+  for (int i = 0; i < 20; ++i)
+    player.episode(writer);
+  const InsertionPtr made = writer.take();
+  Batch direct(spec, std::ssize(made->items));
+  Batch sent(spec, std::ssize(made->items));
+  gather(spec, made->items, direct.view(), 0);
+  const Message message = encode_sample(RowLayout(spec), kSpec, 8, 0, made->items, new_frame);
+  const wire::Envelope head = head_of(message);
+  REQUIRE(decode_sample(spec, head.sample_part(), message.frames, sent.view(), 0));
+  CHECK(sent == direct);
+  CHECK_FALSE(decode_sample(goal_spec(2), head.sample_part(), message.frames, sent.view(), 0));
+  std::mt19937_64 random(7);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Message damaged =
+        encode_sample(RowLayout(spec), kSpec, 8, 0, std::span(made->items).first(20), new_frame);
+    mutate(damaged, random);
+    std::string why;
+    const auto got = decode_envelope(damaged.header, kSpec, why);
+    if (!got || !got->has_sample_part() || got->sample_part().count() > 20
+        || !decode_sample(spec, got->sample_part(), damaged.frames, sent.view(), 0))
+      ++refused;
+  }
+  CHECK(refused > 200);
 }
 
 TEST_CASE("a writer too many pushes out the one silent for longest, chunks too large are refused") {

@@ -51,7 +51,8 @@ TEST_CASE("DrQ-v2: the gradients of critics, encoder and policy are those of fin
       config.encoder = encoder;
       config.noise = {{.start = noise, .end = noise}};
       config.policy_learning_rate = config.critic_learning_rate = 1e-12; // the parameters stay
-      const std::int64_t size = encoder == std::string("drq") ? 17 : 30;
+      const std::int64_t size =
+          encoder == std::string("drq") ? 17 : 46; // no picture without features
       const D4pgSpec spec = pixel_spec(size, 2, 2);
       TensorMap batch = random_batch(spec, 6, 5);
       batch["discount"] = at::zeros({6}); // the target, on which the encoder has no gradient

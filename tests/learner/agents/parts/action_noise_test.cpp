@@ -1,0 +1,213 @@
+#include "tests/doctest_torch.hpp"
+
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "env/make/make.hpp"
+#include "learner/acting/collector.hpp"
+#include "learner/agents/parts/parameter_noise.hpp"
+#include "tests/learner/agents/small_agent.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+
+namespace {
+
+/// A network of 3 inputs and 2 actions with some parameters, and a batch of environments.
+struct NoisyLanes {
+  explicit NoisyLanes(std::size_t rows, std::uint64_t seed = 7) : batch(rows), first(rows) {
+    network.declare(layout, "policy");
+    flat = at::zeros({layout.count()}, at::kFloat);
+    at::Generator generator = at::detail::createCPUGenerator(3);
+    network.initialise(layout, flat, Mlp::Weights::uniform, generator);
+    randoms.resize(rows);
+    for (ActingRandom& random : randoms) {
+      random.generator.seed(seed++);
+      pointers.push_back(&random);
+    }
+    x.resize(3 * rows);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = std::sin(static_cast<float>(i));
+  }
+  NoisyLanes(const NoisyLanes&) = delete;
+
+  std::unique_ptr<ActionNoise> make(const ActionNoiseConfig& config) {
+    auto noise = make_action_noise(config, network);
+    noise->load(network.bind(layout, flat));
+    return noise;
+  }
+  /// Actions around those of the parameters for x; `begins`: in each row an episode.
+  std::vector<float> explored(ActionNoise& noise, bool begins, std::int64_t steps = 0) {
+    std::fill(first.begin(), first.end(), begins ? 1 : 0);
+    std::vector<float> actions = greedy();
+    noise.apply(x.data(), {.steps = steps, .random = pointers, .first = first}, actions);
+    return actions;
+  }
+  std::vector<float> greedy() {
+    ActingMlp acting(network);
+    acting.load(network.bind(layout, flat));
+    const float* raw = acting.forward(x.data(), static_cast<std::int64_t>(batch));
+    std::vector<float> actions;
+    for (std::size_t i = 0; i < 2 * batch; ++i)
+      actions.push_back(std::tanh(raw[i]));
+    return actions;
+  }
+
+  std::size_t batch;
+  Mlp network{3, {{"hidden", 8, Activation::relu}, {"output", 2, Activation::none}}};
+  ParameterLayout layout;
+  at::Tensor flat;
+  std::vector<float> x;
+  std::vector<ActingRandom> randoms;
+  std::vector<ActingRandom*> pointers;
+  std::vector<std::uint8_t> first;
+};
+
+ActionNoiseConfig noise_of(const std::string& kind, double start, double end,
+                           std::int64_t steps = 1) {
+  return {.kind = kind, .scale = {{.start = start, .end = end, .steps = steps}}};
+}
+
+double action_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double square = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    square += std::pow(a[i] - b[i], 2) / static_cast<double>(a.size());
+  return std::sqrt(square);
+}
+
+} // namespace
+
+TEST_CASE("Ornstein and Uhlenbeck's noise begins small and grows to its schedule's deviation") {
+  NoisyLanes lanes(4000);
+  const auto noise = lanes.make(noise_of("ornstein_uhlenbeck", 0.1, 0.05, 100));
+  const auto greedy = lanes.greedy();
+  const auto begin = lanes.explored(*noise, true);
+  CHECK(action_distance(begin, greedy)
+        == doctest::Approx(0.1 * std::sqrt(1 - 0.85 * 0.85)).epsilon(0.05));
+  std::vector<float> before = begin;
+  std::vector<float> now = begin;
+  for (int i = 0; i < 40; ++i) {
+    before = now;
+    now = lanes.explored(*noise, false);
+  }
+  CHECK(action_distance(now, greedy) == doctest::Approx(0.1).epsilon(0.05));
+  double product = 0; // of the noise of consecutive steps
+  for (std::size_t i = 0; i < now.size(); ++i)
+    product += (now[i] - greedy[i]) * (before[i] - greedy[i]) / static_cast<double>(now.size());
+  CHECK(product / 0.01 == doctest::Approx(0.85).epsilon(0.05));
+  CHECK(action_distance(lanes.explored(*noise, false, 1000), greedy)
+        == doctest::Approx(0.05).epsilon(0.05));
+  CHECK(action_distance(lanes.explored(*noise, true), greedy) < 0.06); // another episode
+}
+
+TEST_CASE("with parameter noise an episode's action is a function of the observation") {
+  NoisyLanes lanes(3);
+  const auto noise = lanes.make(noise_of("parameters", 0.2, 0.2));
+  const auto one = lanes.explored(*noise, true);
+  CHECK(lanes.explored(*noise, false) == one);
+  CHECK(action_distance(one, lanes.greedy()) > 0);
+  const auto other = lanes.explored(*noise, true);
+  CHECK(action_distance(one, other) > 0);
+  lanes.flat.mul_(1.5F); // the same noise, around other parameters
+  noise->load(lanes.network.bind(lanes.layout, lanes.flat));
+  const auto moved = lanes.explored(*noise, false);
+  CHECK(action_distance(moved, other) > 0);
+  lanes.flat.div_(1.5F);
+  noise->load(lanes.network.bind(lanes.layout, lanes.flat));
+  CHECK(action_distance(lanes.explored(*noise, false), other) < 1e-6);
+}
+
+TEST_CASE("the scale of parameter noise adapts to the scheduled distance of the actions") {
+  for (const double wanted : {0.05, 0.3}) {
+    CAPTURE(wanted);
+    NoisyLanes lanes(50);
+    ParameterNoise noise({.start = wanted, .end = 0, .steps = 1'000'000}, lanes.network);
+    noise.load(lanes.network.bind(lanes.layout, lanes.flat));
+    double mean = 0;
+    for (int i = 0; i < 4000; ++i) {
+      const auto actions = lanes.explored(noise, i % 20 == 0);
+      if (i >= 3000)
+        mean += action_distance(actions, lanes.greedy()) / 1000;
+    }
+    CHECK(mean == doctest::Approx(wanted).epsilon(0.1));
+    const double scale = noise.scale();
+    CHECK(lanes.explored(noise, false, 1'000'000) == lanes.greedy()); // the schedule's end
+    CHECK(noise.scale() == scale);
+  }
+}
+
+TEST_CASE("noise continues from its saved state bit for bit") {
+  for (const std::string kind : {"gaussian", "ornstein_uhlenbeck", "parameters"}) {
+    CAPTURE(kind);
+    NoisyLanes lanes(3);
+    const auto noise = lanes.make(noise_of(kind, 0.2, 0.2));
+    for (int i = 0; i < 37; ++i)
+      lanes.explored(*noise, i % 11 == 0);
+    std::vector<std::byte> saved;
+    noise->save_state(saved);
+    CHECK(saved.empty() == (kind == "gaussian"));
+    NoisyLanes resumed(3, 99);
+    for (std::size_t i = 0; i < 3; ++i)
+      resumed.randoms[i] = lanes.randoms[i];
+    const auto other = resumed.make(noise_of(kind, 0.2, 0.2));
+    CHECK(other->load_state(saved).empty());
+    for (int i = 0; i < 37; ++i)
+      CHECK(resumed.explored(*other, i % 11 == 7) == lanes.explored(*noise, i % 11 == 7));
+    if (saved.empty())
+      continue;
+    saved.pop_back();
+    CHECK_THROWS_AS(other->load_state(saved), std::invalid_argument);
+  }
+}
+
+TEST_CASE("an actor of an agent that explores so continues from its saved state") {
+  for (const AgentKind& kind : agent_kinds()) {
+    if (kind.options->FindFieldByName("noise_reversion") == nullptr)
+      continue;
+    for (const std::string noise : {"ornstein_uhlenbeck", "parameters"}) {
+      CAPTURE(kind.name);
+      CAPTURE(noise);
+      const AgentPtr agent = small_agent(kind, "noise_start: 0.5 noise: \"" + noise + "\"");
+      const auto environment = [](int) {
+        return env::make_environment({.task = "Pendulum-v1", .time_limit = 20});
+      };
+      const auto transitions = transition_spec(environment(0)->spec(), 1, .9);
+      std::vector<float> parameters(
+          static_cast<std::size_t>(agent->make_policy(transitions)->parameter_count()), 0.01F);
+      const auto make = [&] {
+        auto made =
+            std::make_unique<Collector>(CollectorConfig{.total_lanes = 3, .environments = 3},
+                                        environment, agent->make_policy(transitions), transitions);
+        made->load_parameters(1, parameters);
+        return made;
+      };
+      const auto play = [](Collector& collector, int steps) {
+        for (int i = 0; i < steps; ++i) {
+          collector.choose_actions();
+          collector.step_environments();
+        }
+        std::vector<std::byte> state;
+        collector.save_state(state);
+        return state;
+      };
+      const auto whole = make(), first = make(), second = make();
+      CHECK(second->load_state(play(*first, 33)).empty());
+      play(*whole, 33);
+      CHECK((play(*second, 50) == play(*whole, 50)));
+    }
+  }
+}
+
+TEST_CASE("a key of another kind of noise is refused by name") {
+  ActionNoiseConfig config = noise_of("parameters", 0.2, 0.2);
+  CHECK(config.problems("agent").empty());
+  config.reversion = 0.3;
+  REQUIRE(config.problems("agent").size() == 1);
+  CHECK(config.problems("agent")[0].key == "noise_reversion");
+  config.kind = "ornstein_uhlenbeck";
+  CHECK(config.problems("agent").empty());
+  config.kind = "pink";
+  NoisyLanes lanes(1);
+  CHECK_THROWS_WITH_AS(lanes.make(config), doctest::Contains("pink"), std::invalid_argument);
+}
