@@ -57,9 +57,6 @@ void check_hindsight(const TransitionSpec& spec) {
 void check(const TransitionSpec& spec) {
   if (spec.frame.shape.empty() || spec.frame.shape.size() > 8)
     refuse("frame.shape", "of rank " + std::to_string(spec.frame.shape.size()), "of rank 1 to 8");
-  for (const env::ArraySpec& vector : spec.vectors)
-    if (vector.type != env::ElementType::float32)
-      refuse("vectors '" + vector.name + "'", env::element_name(vector.type), "float32");
   check_range("stack", spec.stack, 1, kMaxWindow);
   check_range("n_step", spec.n_step, 1, kMaxWindow);
   check_range("action_size", spec.action_size, 1, 1 << 20);
@@ -75,6 +72,9 @@ void check(const TransitionSpec& spec) {
     refuse("extras", std::to_string(spec.extras.size()) + " columns", "empty of transitions");
   check_hindsight(spec);
   check(Signature(spec));
+  for (const env::ArraySpec& vector : spec.vectors)
+    if (vector.type != env::ElementType::float32)
+      refuse("vectors '" + vector.name + "'", env::element_name(vector.type), "float32");
 }
 
 bool fits(const ItemShape& shape, std::size_t columns, std::uint32_t rows) {
