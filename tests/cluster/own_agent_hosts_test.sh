@@ -50,7 +50,7 @@ timeout 240 "$troupe" launch cluster.textproto own_agent/own_agent.textproto --r
 [ $code = 0 ] || fail "exit code $code"
 updates=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "updates") at = i } END { printf "%d", $at }' runs/own_agent/*/metrics.csv)
 [ "$updates" -gt 500 ] || fail "$updates updates"
-head -n 1 runs/own_agent/*/metrics.csv | grep -q q_mean || fail 'the plug-in has no metrics'
+head -n 1 runs/own_agent/*/metrics.csv | grep q_mean > /dev/null || fail 'the plug-in has no metrics'
 for host in 0 1; do
   grep -q "host-$host: node: joined" runs/own_agent/*/nodes.log || fail "host-$host did not join"
 done

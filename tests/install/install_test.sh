@@ -15,7 +15,11 @@ fail() {
   echo "$1" >&2
   exit 1
 }
-quiet() { "$@" > "$folder/log" 2>&1 || { cat "$folder/log"; return 1; } }
+quiet() {
+  local log
+  log=$(mktemp -p "$folder")
+  "$@" > "$log" 2>&1 || { cat "$log"; return 1; }
+}
 since=$SECONDS
 report() { echo "$1 ($((SECONDS - since)) s)"; since=$SECONDS; }
 
@@ -35,7 +39,7 @@ for program in "$troupe"/bin/troupe "$troupe"/lib/*.so; do
   fi
 done
 "$troupe/bin/troupe" --version > /dev/null
-"$troupe/bin/troupe" list experiments | grep -q quickstart || fail 'the installed program finds no experiments'
+"$troupe/bin/troupe" list experiments | grep quickstart > /dev/null || fail 'the installed program finds no experiments'
 report 'installed and moved'
 
 # What a component needs is looked for, and nothing else.
@@ -48,7 +52,7 @@ configure() { # COMPONENT WITHOUT…
 }
 refused() { # MESSAGE COMPONENT WITHOUT…
   if configure "${@:2}"; then fail "component $2 was found"; fi
-  tr -s ' \n' ' ' < log | grep -qF "$1" || { cat log; fail "no message '$1'"; }
+  tr -s ' \n' ' ' < log | grep -F "$1" > /dev/null || { cat log; fail "no message '$1'"; }
 }
 refused "there is no component 'replai'; there are caster, env, replay" replai
 refused "its component 'caster' needs MuJoCo 3.17.0 EXACT, which was not found" env MuJoCo
@@ -90,13 +94,20 @@ report "examples: $(tr '\n' ' ' < names)"
 
 # By pkg-config and a compiler: no CMake.
 export PKG_CONFIG_PATH=$troupe/lib/pkgconfig:${PKG_CONFIG_PATH:-}
-flags() { pkg-config --cflags --libs "$@"; }
-# shellcheck disable=SC2046
-c++ -O1 examples/environment_pool/environment_pool.cpp -o pool $(flags troupe-env)
-timeout 60 ./pool CartPole-v1 4 2 100 > /dev/null
-# shellcheck disable=SC2046
-c++ -O1 tests/mean_of_ranks.cpp -o mean_of_ranks $(flags troupe-collectives)
-timeout 60 ./mean_of_ranks
+build_and_run() { # COMPONENT SOURCE ARGUMENT…
+  # shellcheck disable=SC2046
+  c++ -O1 "$2" -o "with_$1" $(pkg-config --cflags --libs "troupe-$1")
+  quiet timeout 60 "./with_$1" "${@:3}"
+}
+cp "$source/replay/examples/client.cpp" tests
+build_and_run replay tests/client.cpp &
+others=$!
+build_and_run env examples/environment_pool/environment_pool.cpp CartPole-v1 4 2 100
+wait $others
+build_and_run collectives tests/mean_of_ranks.cpp
+if ldd with_replay | grep -E 'mujoco|torch|caf'; then
+  fail 'a replay client is linked with more than it needs'
+fi
 report 'pkg-config'
 
 # Headers include what is installed, and compile together with what their component needs.
