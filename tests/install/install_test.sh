@@ -105,6 +105,9 @@ others=$!
 build_and_run env examples/environment_pool/environment_pool.cpp CartPole-v1 4 2 100
 wait $others
 build_and_run collectives tests/mean_of_ranks.cpp
+# shellcheck disable=SC2046
+c++ -O1 examples/own_environment/own_{environment,program}.cpp -o own_program $(pkg-config --cflags --libs troupe-experiments)
+quiet timeout 60 ./own_program check environment push_to_middle
 if ldd with_replay | grep -E 'mujoco|torch|caf'; then
   fail 'a replay client is linked with more than it needs'
 fi
