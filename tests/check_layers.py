@@ -49,7 +49,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "libjpeg-turbo": (r"turbojpeg", ["learner/data/pictures"]),
     "libpng": (r"png\.h", ["learner/data/formats", "experiments/report"]),
     "FFmpeg": (r"lib(av|sw)", ["experiments/report"]),
-    "CAF": (r"caf/", ["actors", "experiments/bench"]),
+    "CAF": (r"caf/", ["actors", "experiments/bench", "experiments/examples"]),
     "OpenSSL": (r"openssl/", ["actors/remoting"]),
     "yaml-cpp": (r"yaml-cpp/", ["experiments/cluster"]),
     "CLI11": (r"CLI/", ["experiments"]),

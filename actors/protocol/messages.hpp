@@ -106,6 +106,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, scale_atom, "scale")
   CAF_ADD_ATOM(troupe, troupe::actors, leave_atom, "leave")
   CAF_ADD_ATOM(troupe, troupe::actors, store_atom, "store")
+  CAF_ADD_ATOM(troupe, troupe::actors, task_atom, "task")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -174,7 +175,8 @@ using EnvironmentActor = caf::typed_actor<
     // the run was scaled: its agent steps so far, its environments from now on
     caf::reacts_to<scale_atom, std::int64_t, std::int64_t>,
     caf::reacts_to<wire_atom, std::uint32_t, std::string>, // a shard's new endpoint
-    caf::reacts_to<step_atom>, // to itself: play a few steps, then look at the mailbox
+    caf::reacts_to<task_atom, ProtoBytes>, // TaskChange: for episodes that begin from now on
+    caf::reacts_to<step_atom>,             // to itself: play a few steps, then look at the mailbox
     caf::replies_to<flush_atom>::with<std::int64_t>, // all insertions acknowledged; agent steps per
                                                      // environment so far
     caf::replies_to<report_atom>::with<ProtoBytes>,  // EnvironmentReport
@@ -306,6 +308,13 @@ using ControlActor =
                      // number of a request; the problem, or ""; what was done
                      caf::reacts_to<answer_atom, std::uint64_t, std::string, std::string>>;
 
+/// An actor that an embedding program adds to a run (RunConfig::companion). A report comes when the
+/// run starts, without episodes, and then whenever episodes have ended and the last one was
+/// answered. In a deterministic run the run waits for the answer.
+using CompanionActor =
+    caf::typed_actor<caf::replies_to<report_atom, ProtoBytes>::with<ProtoBytes>>; // EpisodesReport
+                                                                                  // -> TaskChange
+
 /// Starts, watches and ends the processes of one host, and reports to its supervisor how each
 /// ended.
 using NodeActor =
@@ -323,9 +332,10 @@ template <class... Actors>
 constexpr bool kNoFloats = (!HoldsFloat<typename Actors::signatures>::value && ...);
 } // namespace detail
 
-static_assert(detail::kNoFloats<ReplayActor, ParameterActor, EnvironmentActor, PrefetchActor,
-                                LearnerActor, EvaluatorActor, ParameterServerActor, MetricsActor,
-                                CheckpointerActor, SupervisorActor, ControlActor, NodeActor>,
-              "a message holds a floating-point number: encode it (CAF corrupts NaN and infinity)");
+static_assert(
+    detail::kNoFloats<ReplayActor, ParameterActor, EnvironmentActor, PrefetchActor, LearnerActor,
+                      EvaluatorActor, ParameterServerActor, MetricsActor, CheckpointerActor,
+                      SupervisorActor, ControlActor, NodeActor, CompanionActor>,
+    "a message holds a floating-point number: encode it (CAF corrupts NaN and infinity)");
 
 } // namespace troupe::actors

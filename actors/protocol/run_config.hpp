@@ -12,6 +12,11 @@
 #include "learner/agents/agent.hpp"
 #include "learner/replicas/replica.hpp"
 
+namespace caf {
+class actor;
+class actor_system;
+} // namespace caf
+
 namespace troupe::actors {
 
 /// The checked configuration of a run. Plain data; built from an experiment file by experiments/.
@@ -25,6 +30,10 @@ struct RunConfig {
   /// environment, agent, replay nor actors matter. Empty: the agent learns in the environment.
   /// Called on each learner's thread, in its process.
   std::function<std::unique_ptr<learner::Replica>()> workload;
+  /// Starts an actor of the program that embeds the run, a CompanionActor (protocol/messages.hpp):
+  /// it gets the episodes that ended and may change the options of the environment actors' task.
+  /// Evaluations keep environment.options. For runs in one process. Empty: none.
+  std::function<caf::actor(caf::actor_system&)> companion;
   /// A folder of recorded episodes (replay/recordings) that fills replay at the beginning; such a
   /// run has no environment actors, and actors.environment is 0. Empty: none.
   std::filesystem::path recording;
@@ -164,13 +173,13 @@ struct Evaluated {
 
 /// Reports of the run to its owner; called on one thread.
 struct RunCallbacks {
-  std::function<void(const Progress&)> progress;
-  std::function<void(const Evaluated&)> evaluated;
-  std::function<void(const std::string& level, const std::string& text)>
-      log; // "info", "warning", "error"
+  std::function<void(const Progress&)> progress = {};
+  std::function<void(const Evaluated&)> evaluated = {};
+  std::function<void(const std::string& level, const std::string& text)> log =
+      {}; // "info", "warning", "error"
   /// An episode of training ended: return, length in environment steps.
   std::function<void(std::int64_t environment_steps, double episode_return, std::int64_t length)>
-      episode;
+      episode = {};
 };
 
 } // namespace troupe::actors

@@ -242,6 +242,11 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
       [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
         self->state.clients.at(shard).move(endpoint);
       },
+      [self](task_atom, const ProtoBytes& encoded) {
+        const auto change = decode<wire::TaskChange>(encoded);
+        if (const auto& task = self->state.options.task)
+          task->set({change.options().begin(), change.options().end()});
+      },
       [self](step_atom) {
         try {
           step(self);

@@ -8,6 +8,7 @@
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/stopwatch.hpp"
 #include "actors/roles/shard_endpoints.hpp"
+#include "env/make/changing_environment.hpp"
 #include "learner/acting/collector.hpp"
 #include "replay/service/shard_client.hpp"
 
@@ -24,6 +25,7 @@ struct EnvironmentOptions {
   int insert_steps = 8; // agent steps per insertion and environment
   int window = 2;       // insertions in flight per environment before it waits
   bool pixels = false;  // every agent step draws a frame
+  std::shared_ptr<env::TaskOptions> task = nullptr; // of a run in which they change
 };
 
 struct EnvironmentState {

@@ -33,7 +33,8 @@ Head::Head(const RunContext& context)
       requests_(context, actors_, schedule_, lifecycle_,
                 {.pause = [this] { pause(); },
                  .unpause = [this] { unpause(); },
-                 .cancel_evaluation = [this] { evaluations_.cancel(); }}) {}
+                 .cancel_evaluation = [this] { evaluations_.cancel(); }}),
+      companion_(context, actors_) {}
 
 RunResult Head::run() {
   RunResult result;
@@ -75,6 +76,12 @@ void Head::start() {
     if (config_.on_policy())
       refresh();
   }
+  companion_.start();
+  if (config_.companion)
+    persist([this] { // before the first episode
+      refresh();     // a resumed run's counters
+      companion_.ask(progress_);
+    });
   begin_training();
   checkpoints_.restart_clock(); // only here: one that a death interrupted is repeated at once
   started_ = true;
@@ -188,6 +195,7 @@ void Head::train_free() {
     persist([&] {
       actors_.take_messages(kPoll);
       restart_lost();
+      companion_.serve(progress_);
       if (!checkpoints_.writing())
         requests_.serve(progress_);
       if (const auto before = schedule_.updates();
@@ -222,6 +230,7 @@ void Head::train_in_rounds() {
     wait_for_learners();
     refresh();
     actors_.take_messages(std::chrono::milliseconds(0));
+    companion_.serve_and_wait(progress_);
     maybe_evaluate();
     if (reached_goal())
       return;
@@ -351,6 +360,7 @@ void Head::refresh() {
 }
 
 void Head::on_update(const UpdatePtr& update) {
+  companion_.add(*update);
   if (monitor_.take(*update, schedule_.training()))
     context_.log("warning", monitor_.standstill(*update, actors_.asking(), lifecycle_.returning()));
   if (!actors_.control())

@@ -16,7 +16,8 @@ namespace troupe::actors {
 /// ends it. A blocking script on the caller's thread; every wait has a deadline.
 ///
 /// The parts it directs: RunSchedule decides, RunActors talks to the actors, Lifecycle (re)starts
-/// them, RunCheckpoints, Evaluations, OperatorRequests and ProgressMonitor do what their names say.
+/// them, RunCheckpoints, Evaluations, OperatorRequests, Companion and ProgressMonitor do what their
+/// names say.
 class Head {
 public:
   explicit Head(const RunContext& context);
@@ -62,6 +63,7 @@ private:
   Lifecycle lifecycle_;
   Evaluations evaluations_;
   OperatorRequests requests_;
+  Companion companion_;
   bool started_ = false, ending_ = false;
 };
 

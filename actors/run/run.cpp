@@ -87,6 +87,21 @@ void check_on_policy(const RunConfig& config) {
       refuse(key);
 }
 
+/// What an actor that joins a run needs.
+void check_companion(const RunConfig& config, bool processes) {
+  if (!config.plays())
+    throw std::invalid_argument("companion is given, but no environment actor plays in this run: "
+                                "there would be no episodes to report; leave it out");
+  if (processes)
+    throw std::invalid_argument(
+        "companion is given, but the run has processes of its own or nodes: an actor that joins a "
+        "run needs its environment actors in the same process; leave --processes out");
+  if (config.environment.normalization.mode == "running")
+    throw std::invalid_argument(
+        "companion is given with environment.normalization.mode \"running\": the statistics would "
+        "begin again with each change of the task's options; use \"frozen\" or \"off\"");
+}
+
 /// What a run that learns from recorded episodes needs.
 void check_recorded(const RunConfig& config, const learner::Storage& storage) {
   if (storage.on_policy || !storage.extras.empty())
@@ -136,6 +151,8 @@ void check_run(const RunConfig& config, bool processes) {
     throw std::invalid_argument(
         "stop.updates " + std::to_string(config.stop.updates)
         + " must be at least 1, the length of a run without environment actors");
+  if (config.companion)
+    check_companion(config, processes);
   if (config.workload)
     return;
   const learner::Storage storage = config.agent->storage();
@@ -177,6 +194,11 @@ void check_run(const RunConfig& config, bool processes) {
 void check_resumption(const RunConfig& config, const std::filesystem::path& checkpoint) {
   const auto state = read_manifest(checkpoint).state();
   check_servers(config, checkpoint);
+  if (config.plays() && state.companion() != static_cast<bool>(config.companion))
+    throw std::invalid_argument(
+        "companion is " + std::string(config.companion ? "given" : "not given") + ", but "
+        + checkpoint.string() + " was written " + (config.companion ? "without" : "with")
+        + " one: its environments' states do not fit; resume it as it was");
   if (config.deterministic && !config.workload)
     check_rounds(config, state);
 }

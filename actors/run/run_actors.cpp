@@ -16,7 +16,10 @@ std::string actor_name(const ActorKey& key) {
 }
 
 RunActors::RunActors(const RunContext& context, Events events)
-    : context_(context), events_(std::move(events)), self_(context.system, true) {
+    : context_(context),
+      events_(std::move(events)),
+      self_(context.system, true),
+      task_options_(context.config.environment.options) {
   const auto& before = context.before;
   for (int i = 0; i < before.incarnations_size() && !context.config.deterministic; ++i)
     incarnations_[{Role::environment, i}] =
@@ -124,6 +127,22 @@ void RunActors::subscribe(const ActorKey& key) {
   if (key.first != Role::evaluator)
     send(*metrics_, subscribe_atom_v, number, key.second, at(key));
   send(*checkpointer_, subscribe_atom_v, number, key.second, at(key));
+  if (key.first == Role::environment && context_.config.companion)
+    send_task(key);
+}
+
+void RunActors::send_task(const ActorKey& key) {
+  wire::TaskChange change;
+  change.set_changes(true);
+  for (const std::string& option : task_options_)
+    change.add_options(option);
+  caf::anon_send(at(key), task_atom_v, encode(change));
+}
+
+void RunActors::change_task(std::vector<std::string> options) {
+  task_options_ = std::move(options);
+  for (const ActorKey& key : keys(Role::environment))
+    send_task(key);
 }
 
 void load(RunActors& actors, const ActorKey& key, const std::filesystem::path& path) {
@@ -197,6 +216,10 @@ void RunActors::fail(const std::string& what, const caf::error& problem) {
 }
 
 void RunActors::write(wire::RunState& state) const {
+  if (context_.config.companion) {
+    state.set_companion(true);
+    state.mutable_task_options()->Add(task_options_.begin(), task_options_.end());
+  }
   const auto& before = context_.before;
   int most = std::max(state.environment_actors(), before.incarnations_size());
   for (const auto& [key, incarnation] : incarnations_)

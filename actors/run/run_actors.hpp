@@ -128,11 +128,15 @@ public:
   /// Takes all messages there are, waiting for the first one. Throws RunFailed after a death that
   /// ends the run.
   void take_messages(std::chrono::milliseconds at_most);
+  /// All environment actors, now and later ones, play with these options of the task.
+  void change_task(std::vector<std::string> options);
+  const std::vector<std::string>& task_options() const { return task_options_; }
   void write(wire::RunState& state) const;
 
 private:
   void on_lost(const ActorKey& key, const std::string& reason, bool may_restart);
   void publish();
+  void send_task(const ActorKey& key);
   void fail(const std::string& what, const caf::error& problem);
 
   const RunContext& context_;
@@ -147,6 +151,7 @@ private:
   std::map<ActorKey, caf::actor> up_;
   std::map<ActorKey, std::uint64_t> incarnations_; // how often each was started before
   std::set<ActorKey> lost_;
+  std::vector<std::string> task_options_; // in force
   std::uint64_t questions_ = 0;
   std::map<std::uint64_t, std::weak_ptr<std::function<void()>>> answered_;
   std::string first_cause_;

@@ -18,12 +18,14 @@ constexpr double kNoRatio = 1e15; // samples: a buffer that no run leaves
 /// Seeds are split from the run's seed by use; the collector takes 1 and 2.
 enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4 };
 
-std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
-                                                   const RoleWiring& wiring) {
+std::unique_ptr<learner::Collector>
+make_collector(const RunConfig& config, const RoleWiring& wiring,
+               const std::shared_ptr<const env::TaskOptions>& task) {
   const std::int64_t per_actor = config.actors.environments_per_actor;
-  // No spare environments if each keeps statistics of its own or occupies another process's server.
-  const bool alone =
-      config.environment.normalization.mode == "running" || config.environment.task == "remote";
+  // No spare environments if each keeps statistics of its own, occupies another process's server,
+  // or has begun an episode before its options change.
+  const bool alone = config.environment.normalization.mode == "running"
+                     || config.environment.task == "remote" || task;
   const learner::CollectorConfig collector{
       .seed = config.seed,
       .incarnation = wiring.incarnation,
@@ -39,7 +41,12 @@ std::unique_ptr<learner::Collector> make_collector(const RunConfig& config,
   env::EnvironmentConfig environment = config.environment;
   environment.frame_stack = 1; // frames are stacked in replay chunks
   return std::make_unique<learner::Collector>(
-      collector, [&](int) { return env::make_environment(environment); },
+      collector,
+      [&](int) -> std::unique_ptr<env::Environment> {
+        if (task)
+          return std::make_unique<env::ChangingEnvironment>(environment, task);
+        return env::make_environment(environment);
+      },
       config.agent->make_policy(wiring.transitions), wiring.transitions);
 }
 
@@ -237,16 +244,19 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
     return caf::actor_cast<caf::actor>(
         system.spawn<caf::detached>(learner_actor, learner_options(config, wiring)));
   case Role::environment: {
+    const auto task =
+        config.companion ? std::make_shared<env::TaskOptions>(config.environment.options) : nullptr;
     const EnvironmentOptions options{
         .actor = wiring.index,
         .incarnation = wiring.incarnation,
-        .make = [config, wiring] { return make_collector(config, wiring); },
+        .make = [config, wiring, task] { return make_collector(config, wiring, task); },
         .shards = wiring.shards,
         .remote = wiring.remote_shards,
         .transitions = wiring.transitions,
         .first_lane = std::int64_t{wiring.index} * config.actors.environments_per_actor,
         .insert_steps = kInsertSteps,
         .pixels = config.environment.pixels.has_value(),
+        .task = task,
     };
     return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(environment_actor, options));
   }

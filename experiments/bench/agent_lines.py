@@ -2,7 +2,7 @@
 """Counts the lines of every built-in agent, and names the files outside its room that mention it.
 
 Usage: agent_lines.py [--most LINES]
-Lines are those of C++ that are neither empty nor comments. Configurations, documents and tests are not production code and do not count as
+Lines are those of C++ that are neither empty nor comments. Configurations, examples, documents and tests are not production code and do not count as
 mentions. Exits with 1 if an agent added by the recipe of learner/README.md has more than --most lines (default 400) or is mentioned elsewhere
 than in learner/CMakeLists.txt and experiments/config/experiment.proto.
 """
@@ -29,7 +29,7 @@ def mentions(name):
     # Text files alone. A name behind a "+" is part of another name: TD3+BC is no mention of bc.
     found = subprocess.run(["git", "-C", str(ROOT), "grep", "-I", "-lwiP", rf"(?<!\+){name}", "--", "env", "replay", "learner", "actors", "experiments", "collectives",
                             "CMakeLists.txt"], capture_output=True, text=True).stdout.split()
-    return [f for f in found if not f.startswith(f"learner/agents/{name}/") and not f.startswith(("experiments/configs/", "experiments/bench/"))
+    return [f for f in found if not f.startswith(f"learner/agents/{name}/") and not f.startswith(("experiments/configs/", "experiments/bench/", "experiments/examples/"))
             and not f.endswith(".md")]
 
 

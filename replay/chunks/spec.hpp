@@ -74,8 +74,8 @@ struct TransitionSpec {
   std::size_t vector_elements() const;                // of all vectors
   /// The columns of its time steps: the frame and the vectors, and the action, reward and discount
   /// of the step that led to it (0, 0, 1 in the first row of an episode); of sequences also whether
-  /// the row is the first of an episode, and the extras; with hindsight, which goes without vectors,
-  /// also the goal, and the columns of relabelled transitions (hindsight_columns). See
+  /// the row is the first of an episode, and the extras; with hindsight, which goes without
+  /// vectors, also the goal, and the columns of relabelled transitions (hindsight_columns). See
   /// TransitionColumn.
   operator Signature() const;
   bool operator==(const TransitionSpec&) const = default;

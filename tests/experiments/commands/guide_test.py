@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Follows the guide "Write an agent" in an empty home folder: writes its files, runs its commands, and looks at the curve.
 
-Usage: guide_test.py BUILD SOURCE DEPENDENCIES
+Usage: guide_test.py BUILD SOURCE
 
 A block ```sh is executed; a block ```language file is appended to that file. All of the page is one shell script, so a folder that a block enters
 is that of the next one. The files must be those of the example that the page is beside."""
@@ -55,16 +55,14 @@ def check_curve(runs):
     check(curve in (run / "report.html").read_text(), "report.html does not show the curve")
 
 
-def main(build, source, dependencies):
+def main(build, source):
     example = source / "experiments/examples/own_dqn"
     with tempfile.TemporaryDirectory() as home:
         home = pathlib.Path(home)
         (home / "src/troupe/build").mkdir(parents=True)
         (home / "src/troupe/build/release").symlink_to(build)
-        libraries = os.pathsep.join([f"{dependencies}/mujoco", f"{dependencies}/torch/lib", os.environ.get("LD_LIBRARY_PATH", "")])
-        environment = {**os.environ, "HOME": str(home), "CMAKE_PREFIX_PATH": str(dependencies), "LD_LIBRARY_PATH": libraries}
         try:
-            done = subprocess.run(["bash", "-c", script_of((example / "README.md").read_text())], cwd=home, env=environment, text=True,
+            done = subprocess.run(["bash", "-c", script_of((example / "README.md").read_text())], cwd=home, env={**os.environ, "HOME": str(home)}, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE)
         except subprocess.TimeoutExpired as late:
             raise SystemExit(f"{late.stdout or ''}\nthe guide took longer than {DEADLINE} s")
@@ -76,4 +74,4 @@ def main(build, source, dependencies):
 
 
 if __name__ == "__main__":
-    main(*(pathlib.Path(argument).resolve() for argument in sys.argv[1:4]))
+    main(*(pathlib.Path(argument).resolve() for argument in sys.argv[1:3]))

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "env/environment.hpp"
+#include "env/environment_config.hpp"
+
+namespace troupe::env {
+
+/// Options of a task (EnvironmentConfig::options) that change while it is played: a curriculum's.
+/// Any thread.
+class TaskOptions {
+public:
+  using List = std::vector<std::string>;
+
+  explicit TaskOptions(List first) : now_(std::make_shared<const List>(std::move(first))) {}
+  void set(List options) {
+    const std::scoped_lock lock(mutex_);
+    now_ = std::make_shared<const List>(std::move(options));
+  }
+  std::shared_ptr<const List> now() const {
+    const std::scoped_lock lock(mutex_);
+    return now_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const List> now_;
+};
+
+/// An environment whose task is made again before an episode if its options have changed. A saved
+/// state contains them. reset() throws what make_environment() throws, and std::runtime_error if
+/// the task with the new options has other observations or actions.
+class ChangingEnvironment final : public Environment {
+public:
+  /// Both throw what make_environment() throws.
+  ChangingEnvironment(EnvironmentConfig config, std::shared_ptr<const TaskOptions> options);
+
+  const EnvironmentSpec& spec() const override { return spec_; }
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
+  void save_state(std::vector<std::byte>& out) const override;
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override;
+  Physics* physics() override { return inner_->physics(); }
+
+private:
+  void make_with(const TaskOptions::List& options);
+
+  EnvironmentConfig config_; // with the options that the task was made with
+  std::shared_ptr<const TaskOptions> options_;
+  std::unique_ptr<Environment> inner_;
+  EnvironmentSpec spec_;
+};
+
+} // namespace troupe::env

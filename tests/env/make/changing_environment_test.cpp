@@ -1,0 +1,71 @@
+#include "env/make/changing_environment.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace troupe::env;
+
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+/// Pendulum-v1 with episodes of so many steps.
+struct Played {
+  std::shared_ptr<TaskOptions> options =
+      std::make_shared<TaskOptions>(TaskOptions::List{"max_episode_steps=3"});
+  ChangingEnvironment environment{{.task = "Pendulum-v1"}, options};
+  std::vector<std::byte> observation =
+      std::vector<std::byte>(environment.spec().observation_bytes());
+
+  void begin() { environment.reset(kSeed, observation); }
+  int steps_to_the_end() {
+    const std::vector<double> action(environment.spec().action.size(), 0.3);
+    int steps = 1;
+    while (environment.step(action, observation).step_type != StepType::last)
+      ++steps;
+    return steps;
+  }
+};
+
+} // namespace
+
+TEST_CASE("changed options hold from the next episode on") {
+  Played played;
+  played.begin();
+  played.options->set({"max_episode_steps=5"});
+  CHECK(played.steps_to_the_end() == 3);
+  played.begin();
+  CHECK(played.steps_to_the_end() == 5);
+}
+
+TEST_CASE("a saved state continues its episode with the options that the episode began with") {
+  Played first, second;
+  first.options->set({"max_episode_steps=5"});
+  first.begin();
+  std::vector<std::byte> state;
+  first.environment.save_state(state);
+  state.push_back(std::byte{1});
+  CHECK(second.environment.load_state(state).size() == 1);
+  CHECK(second.steps_to_the_end() == 5);
+  CHECK(first.steps_to_the_end() == 5);
+  CHECK(first.observation == second.observation);
+  second.begin();
+  CHECK(second.steps_to_the_end() == 3);
+}
+
+TEST_CASE("damaged states and options that the task refuses throw, and nothing is lost") {
+  Played played;
+  played.begin();
+  std::vector<std::byte> state;
+  played.environment.save_state(state);
+  for (std::size_t size = 0; size < state.size(); ++size)
+    CHECK_THROWS_AS(played.environment.load_state(std::span(state).first(size)),
+                    std::invalid_argument);
+  CHECK(played.environment.load_state(state).empty());
+  CHECK(played.steps_to_the_end() == 3);
+  played.options->set({"speed=3"});
+  CHECK_THROWS_WITH_AS(played.begin(), doctest::Contains("no option 'speed'"),
+                       std::invalid_argument);
+  played.options->set({"max_episode_steps=4"});
+  played.begin();
+  CHECK(played.steps_to_the_end() == 4);
+}
