@@ -3,7 +3,7 @@
 
 Usage: agent_lines.py [--most LINES]
 Lines are those of C++ that are neither empty nor comments. Configurations, examples, documents and tests are not production code and do not count as
-mentions. Exits with 1 if an agent added by the recipe of learner/README.md has more than --most lines (default 400) or is mentioned elsewhere
+mentions. Exits with 1 if an agent added by the recipe of learner/agents/README.md has more than --most lines (default 400) or is mentioned elsewhere
 than in learner/CMakeLists.txt and experiments/config/experiment.proto.
 """
 import argparse

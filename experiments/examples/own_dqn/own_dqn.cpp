@@ -12,7 +12,7 @@
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/exploration.hpp"
 #include "learner/agents/parts/group_replica.hpp"
-#include "learner/agents/parts/observation_tensor.hpp"
+#include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/plugin.hpp"
 
@@ -36,7 +36,7 @@ class QNetwork {
 public:
   QNetwork(const Config& config, const replay::TransitionSpec& transitions)
       : choices_(one_choice(transitions, kName)),
-        torso_(layout_, kName, transitions.observation(), {.widths = config.layers}),
+        torso_(layout_, kName, transitions, {.widths = config.layers}),
         head_(layout_, "values", torso_.features(), choices_) {}
 
   const ParameterLayout& layout() const { return layout_; }
@@ -49,7 +49,7 @@ public:
     return flat;
   }
   /// [batch, choices]
-  at::Tensor values(const Leaves& leaves, const at::Tensor& observation) const {
+  at::Tensor values(const Leaves& leaves, const Observed& observation) const {
     return head_.forward(leaves, torso_.forward(leaves, observation));
   }
 
@@ -78,7 +78,7 @@ public:
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {
     at::NoGradGuard no_gradient;
-    const at::Tensor seen = observation_tensor(observations, transitions_, actions);
+    const Observed seen = observed(observations, transitions_, actions);
     const at::Tensor best = network_.values(leaves_, seen).argmax(1).to(at::kFloat);
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
   }
@@ -124,9 +124,12 @@ public:
     {
       const at::AutoGradMode with_gradient(true);
       const auto of = [&](const char* name) { return batch.at(name).to(options().device()); };
-      const at::Tensor next = network_.values(targets_, of("next_observation")).amax(1);
+      const auto seen = [&](const char* name) {
+        return observed(batch, name, transitions_, options());
+      };
+      const at::Tensor next = network_.values(targets_, seen("next_observation")).amax(1);
       const at::Tensor target = of("reward") + of("discount") * next;
-      value = network_.values(leaves(), of("observation"))
+      value = network_.values(leaves(), seen("observation"))
                   .gather(1, of("action").to(at::kLong))
                   .squeeze(1);
       loss = at::huber_loss(value, target);

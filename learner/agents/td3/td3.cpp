@@ -19,7 +19,7 @@ class Td3Policy : public DeterministicPolicy {
 public:
   Td3Policy(const Td3Config& config, const replay::TransitionSpec& transitions)
       : DeterministicPolicy("td3", transitions,
-                            Mlp(state_size(transitions, "td3"),
+                            Mlp(learner::state_size(transitions, "td3"),
                                 relu_layers(config.policy_layers, transitions.action_size)),
                             nullptr, config.noise) {}
 };

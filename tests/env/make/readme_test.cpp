@@ -90,15 +90,17 @@ TEST_CASE("the README's example is this one, line by line") {
   std::ifstream source(troupe::in_source("tests/env/make/readme_test.cpp"));
   for (std::string line; std::getline(source, line);)
     ours.insert(trimmed(line));
-  std::ifstream readme(troupe::in_source("env/README.md"));
-  bool inside = false;
   int lines = 0;
-  for (std::string line; std::getline(readme, line);) {
-    if (line.starts_with("```"))
-      inside = line == "```cpp";
-    else if (inside) {
-      CHECK_MESSAGE(ours.count(trimmed(line)) == 1, line);
-      ++lines;
+  for (const char* page : {"env/README.md", "env/wrappers/README.md"}) {
+    std::ifstream readme(troupe::in_source(page));
+    bool inside = false;
+    for (std::string line; std::getline(readme, line);) {
+      if (line.starts_with("```"))
+        inside = line == "```cpp";
+      else if (inside) {
+        CHECK_MESSAGE(ours.count(trimmed(line)) == 1, line);
+        ++lines;
+      }
     }
   }
   CHECK(lines >= 10);

@@ -92,9 +92,11 @@ TEST_CASE("PPO with a memory acts step by step as it learns from a sequence") {
     }
     const at::Tensor before = state.clone();
     const std::vector<ActingRandom*> randoms(kLanes, &learning.random);
-    learning.policy->explore(
-        {frames, 5 * sizeof(float), kLanes, {state.mutable_data_ptr<float>(), kLanes * 2 * 6}},
-        {.random = randoms, .extras = extras}, actions);
+    learning.policy->explore({.frames = frames,
+                              .frame_bytes = 5 * sizeof(float),
+                              .batch = kLanes,
+                              .state = {state.mutable_data_ptr<float>(), kLanes * 2 * 6}},
+                             {.random = randoms, .extras = extras}, actions);
     CHECK(at::equal(stored, before));
     CHECK_FALSE(at::equal(state, before));
     batch["action"].select(1, t).copy_(at::tensor(actions).unsqueeze(1));
