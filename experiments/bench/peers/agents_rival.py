@@ -1,28 +1,36 @@
 #!/usr/bin/env python3
-"""Trains the same task with ours, Stable-Baselines3 and CleanRL in turn, with equal environment steps and equal hyperparameters, and compares
-returns, seconds to a fixed score, and environment steps/s.
+"""Trains the same task with ours, Stable-Baselines3, CleanRL and RLtools in turn, with equal environment steps and equal hyperparameters, and
+compares returns, seconds to a fixed score, environment steps/s, and processor time.
 
-    experiments/bench/peers/agents_rival.py measure PROGRAM CASE... --out results.jsonl [--seeds 1,2] [--cleanrl FOLDER --cleanrl-python PYTHON] [--python PYTHON]
+    experiments/bench/peers/agents_rival.py measure PROGRAM CASE... --out results.jsonl [--seeds 1,2] [--python PYTHON]
+        [--cleanrl FOLDER --cleanrl-python PYTHON] [--rltools PROGRAM]
     experiments/bench/peers/agents_rival.py table results.jsonl
 
 CASE: one of those that `measure --help` lists, or all. FOLDER: a clone of CleanRL's repository; without it CleanRL is left out. PYTHON:
-interpreters with torch, stable-baselines3 and gymnasium[mujoco], and for CleanRL with torch, gymnasium==0.29.1, numpy<2, tyro and tensorboard. Results
-that the file already has are not measured again, so an interrupted measurement goes on where it ended. Nothing else may run meanwhile.
+interpreters with torch, stable-baselines3, gymnasium and mujoco==3.17.0, and for CleanRL with torch, gymnasium==0.29.1, numpy<2, tyro and tensorboard.
+--rltools: a program of yours on RLtools' headers; it is started with an algorithm (sac, td3), a seed and a score, trains RLtools' Pendulum with the
+settings of the small cases, and prints a line of JSON with the keys of a result: return, reached, seconds, steps_per_second, processor_seconds. Results that the file already has are not measured again, so an interrupted measurement continues where it
+ended. Where other programs run meanwhile, compare processor seconds.
 
-A return is the mean of 20 episodes of the trained policy without exploration. CleanRL's programs do not evaluate: theirs is the mean of the last 20
-training episodes. Seconds to the score: training time until the mean return of an evaluation (20 episodes; CleanRL: the last 20 training episodes)
-reaches it first; the evaluations' own time is taken off for Stable-Baselines3, and overlaps with training in ours."""
-import argparse, collections, csv, json, os, pathlib, re, statistics, subprocess, sys, tempfile, time
+Every library computes with one thread. Ours plays, evaluates and stores in threads of their own beside the learner's; the rivals do one after the
+other. A return is the mean of 20 episodes of the trained policy without exploration, on Pendulum-v1 of 1,000. CleanRL's programs do not evaluate: theirs is the mean of the
+last 20 training episodes. Seconds to the score: training time until the mean return of an evaluation reaches it first; the evaluations' own time is
+taken off for the rivals, and overlaps with training in ours. CleanRL: until the first of 20 training episodes in succession began whose mean reaches
+it, from the end of its first episode. Processor seconds: of the training, for ours of the whole program with its evaluations."""
+import argparse, collections, csv, json, os, pathlib, re, resource, statistics, subprocess, sys, tempfile, time
 
 EVALUATION_EPISODES = 20
-FINAL_EPISODES = 20
+FINAL_EPISODES = collections.defaultdict(lambda: 20, {"Pendulum-v1": 1000})  # its returns depend on the start: 20 have a standard error of 20
 MUJOCO = {"HalfCheetah-v5": "half_cheetah", "Hopper-v5": "hopper", "Walker2d-v5": "walker2d"}
 
-# What all three libraries get. "period": environment steps between evaluations; "score": what the time is measured to (None: none).
-Case = collections.namedtuple("Case", "task steps period score ours sb3 cleanrl")
+ONE_THREAD = {**os.environ, "CUDA_VISIBLE_DEVICES": "", **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}}
+
+# What the libraries get. "period": environment steps between evaluations (0: only at the end); "score": what the time is measured to (None: none); "rltools": its
+# algorithm.
+Case = collections.namedtuple("Case", "task steps period score ours sb3 cleanrl rltools", defaults=[None, None])
 
 
-def off_policy(algorithm, task, steps, period, score, start, learning_rate, layers, batch, experiment, sets, cleanrl=True):
+def off_policy(algorithm, task, steps, period, score, start, learning_rate, layers, batch, experiment, sets, cleanrl=False, rltools=None):
     """SAC or TD3 with one update of `batch` transitions per step after `start` random steps. CleanRL's layers are 256, 256 always."""
     sb3 = {"algorithm": algorithm.upper(), "learning_rate": learning_rate, "learning_starts": start, "batch_size": batch, "buffer_size": 1000000,
            "train_freq": 1, "gradient_steps": 1, "policy_kwargs": {"net_arch": layers}}
@@ -30,36 +38,40 @@ def off_policy(algorithm, task, steps, period, score, start, learning_rate, laye
         sb3["noise"] = 0.1
     theirs = [f"cleanrl/{algorithm}_continuous_action.py", "--learning-starts", str(start), "--batch-size", str(batch)]
     theirs += ["--learning-rate", str(learning_rate)] if algorithm == "td3" else ["--policy-lr", str(learning_rate), "--q-lr", str(learning_rate)]
-    return Case(task, steps, period, score, [experiment, *sets], sb3, theirs if cleanrl else None)
+    return Case(task, steps, period, score, [experiment, *sets], sb3, theirs if cleanrl else None, rltools)
 
 
-def pendulum(algorithm, width, batch):
+def pendulum(algorithm, width, batch, **rivals):
+    """10,000 updates after 1,000 random steps."""
     learning_rate = 1e-3
     sets = ["environment.task=Pendulum-v1", "replay.minimum_items=1000", "actors.random_steps=1000", f"{algorithm}.policy_learning_rate={learning_rate}",
             f"{algorithm}.critic_learning_rate={learning_rate}", f"{algorithm}.policy_layers={width},{width}", f"{algorithm}.critic_layers={width},{width}",
             f"{algorithm}.batch_size={batch}", f"replay.samples_per_insert={batch}"]
     sets += [f"{algorithm}.temperature_learning_rate={learning_rate}"] if algorithm == "sac" else []
-    return off_policy(algorithm, "Pendulum-v1", 20000, 1000, -200, 1000, learning_rate, [width, width], batch, f"{algorithm}_half_cheetah", sets)
+    return off_policy(algorithm, "Pendulum-v1", 11000, 1000, -200, 1000, learning_rate, [width, width], batch, f"{algorithm}_half_cheetah", sets, **rivals)
 
 
 def mujoco(algorithm, task):
     learning_rate, layers = (3e-4, [256, 256]) if algorithm == "sac" else (1e-3, [400, 300])
-    return off_policy(algorithm, task, 100000, 10000, None, 10000, learning_rate, layers, 256, f"{algorithm}_{MUJOCO[task]}", [], cleanrl=False)
+    return off_policy(algorithm, task, 100000, 0, None, 10000, learning_rate, layers, 256, f"{algorithm}_{MUJOCO[task]}", [])
 
 
 def ppo_mujoco(task):
-    sb3 = {"algorithm": "PPO", "learning_rate": 3e-4, "n_steps": 2048, "batch_size": 64, "n_epochs": 10, "ent_coef": 0.0}
-    return Case(task, 300000, 30000, None, [f"ppo_{MUJOCO[task]}"], sb3, None)
+    # Ours halves the squared error of the value, Stable-Baselines3 does not.
+    sb3 = {"algorithm": "PPO", "learning_rate": 3e-4, "n_steps": 2048, "batch_size": 64, "n_epochs": 10, "ent_coef": 0.0, "vf_coef": 0.5}
+    return Case(task, 204800, 0, None, [f"ppo_{MUJOCO[task]}", "ppo.value_weight=1"], sb3)
 
 
 CASES = {
-    "sac_pendulum": pendulum("sac", 256, 256),
-    "td3_pendulum": pendulum("td3", 256, 256),
-    "sac_pendulum_small": pendulum("sac", 64, 100),  # RLtools' sizes
-    "td3_pendulum_small": pendulum("td3", 64, 100),
-    # Eight environments, 128 steps of each, four minibatches, four passes: CleanRL's ppo.py has four environments by default.
+    "sac_pendulum": pendulum("sac", 256, 256, cleanrl=True),
+    "td3_pendulum": pendulum("td3", 256, 256, cleanrl=True),
+    "sac_pendulum_small": pendulum("sac", 64, 100, rltools="sac"),  # RLtools' sizes
+    "td3_pendulum_small": pendulum("td3", 64, 100, rltools="td3"),
+    # Eight environments, 128 steps of each, four minibatches, four passes: CleanRL's ppo.py has four environments by default. The learning rate falls
+    # to 0 in all three. CleanRL and ours halve the squared error of the value, Stable-Baselines3 does not.
     "ppo_cartpole": Case("CartPole-v1", 200000, 10000, 475, ["ppo_cartpole"],
-                         {"algorithm": "PPO", "n_envs": 8, "learning_rate": 2.5e-4, "n_steps": 128, "batch_size": 256, "n_epochs": 4, "ent_coef": 0.01},
+                         {"algorithm": "PPO", "n_envs": 8, "learning_rate": 2.5e-4, "falling": True, "n_steps": 128, "batch_size": 256, "n_epochs": 4,
+                          "ent_coef": 0.01, "vf_coef": 0.25},
                          ["cleanrl/ppo.py", "--num-envs", "8"]),
     **{f"{algorithm}_{name}": mujoco(algorithm, task) for algorithm in ("sac", "td3") for task, name in MUJOCO.items()},
     **{f"ppo_{name}": ppo_mujoco(task) for task, name in MUJOCO.items()},
@@ -80,6 +92,9 @@ def train_sb3(case, seed):
     settings = dict(case.sb3)
     algorithm = getattr(stable_baselines3, settings.pop("algorithm"))
     environments = make_vec_env(case.task, n_envs=settings.pop("n_envs", 1), seed=seed)
+    if settings.pop("falling", False):
+        first = settings["learning_rate"]
+        settings["learning_rate"] = lambda remaining: first * remaining
     if "noise" in settings:
         size = environments.action_space.shape[-1]
         settings["action_noise"] = NormalActionNoise(numpy.zeros(size), settings.pop("noise") * numpy.ones(size))
@@ -87,29 +102,31 @@ def train_sb3(case, seed):
     model = algorithm("MlpPolicy", environments, device="cpu", seed=seed, **settings)
 
     class Evaluation(BaseCallback):
-        next_at, away, reached = case.period, 0.0, None
+        next_at, away, away_processor, reached = case.period or float("inf"), 0.0, 0.0, None
 
         def _on_step(self):
             if self.num_timesteps >= self.next_at:
                 self.next_at += case.period
-                now = time.perf_counter()
+                now, processor = time.perf_counter(), time.process_time()
                 mean, _ = evaluate_policy(self.model, evaluated, n_eval_episodes=EVALUATION_EPISODES, warn=False)
                 if self.reached is None and case.score is not None and mean >= case.score:
                     self.reached = now - begin - self.away
                 self.away += time.perf_counter() - now
+                self.away_processor += time.process_time() - processor
             return True
 
     evaluation = Evaluation()
-    begin = time.perf_counter()
+    begin, begin_processor = time.perf_counter(), time.process_time()
     model.learn(case.steps, callback=evaluation)
     seconds = time.perf_counter() - begin - evaluation.away
-    mean, _ = evaluate_policy(model, evaluated, n_eval_episodes=FINAL_EPISODES, warn=False)
+    processor = time.process_time() - begin_processor - evaluation.away_processor
+    mean, _ = evaluate_policy(model, make_vec_env(case.task, n_envs=20, seed=seed + 2000), n_eval_episodes=FINAL_EPISODES[case.task], warn=False)
     print(json.dumps({"return": float(mean), "reached": evaluation.reached, "seconds": seconds, "steps_per_second": model.num_timesteps / seconds,
-                      "version": f"stable-baselines3 {stable_baselines3.__version__}"}))
+                      "processor_seconds": processor, "updates": model._n_updates, "version": f"stable-baselines3 {stable_baselines3.__version__}"}))
 
 
 def sb3(options, name, case, seed):
-    done = subprocess.run([options.python, __file__, "sb3", name, str(seed)], check=True, stdout=subprocess.PIPE, text=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    done = subprocess.run([options.python, __file__, "sb3", name, str(seed)], check=True, stdout=subprocess.PIPE, text=True, env=ONE_THREAD)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -118,40 +135,69 @@ def cleanrl(options, name, case, seed):
         return None
     command = [options.cleanrl_python, "-u", *case.cleanrl, "--env-id", case.task, "--total-timesteps", str(case.steps), "--seed", str(seed), "--no-cuda"]
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYTHONPATH": str(options.cleanrl), "CUDA_VISIBLE_DEVICES": ""}
+        environment = {**ONE_THREAD, "PYTHONPATH": str(options.cleanrl)}
         command[2] = str(options.cleanrl / command[2])
         with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
-            returns, begin, reached, last = collections.deque(maxlen=20), None, None, None
+            returns, ends, begin, reached = [], [], None, None
             for line in process.stdout:
                 found = re.search(r"global_step=(\d+), episodic_return=\[?\s*(-?[0-9.e+]+)", line)
                 if found:
-                    last = time.perf_counter()
-                    if begin is None:  # the imports' time is not counted; the first episode's is added below
-                        begin, first = last, int(found[1])
-                    step, _ = int(found[1]), returns.append(float(found[2]))
-                    if reached is None and case.score is not None and len(returns) == 20 and statistics.mean(returns) >= case.score:
-                        reached = last - begin
+                    returns.append(float(found[2]))
+                    ends.append(time.perf_counter())
+                    now = (ends[-1], int(found[1]), processor_seconds(process.pid))
+                    begin = begin or now  # the imports' time is not counted
+                    if reached is None and case.score is not None and len(returns) > 20 and statistics.mean(returns[-20:]) >= case.score:
+                        reached = ends[-21] - ends[0]
         if process.returncode != 0 or begin is None:
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return {"return": statistics.mean(returns), "reached": reached, "seconds": last - begin, "steps_per_second": (step - first) / (last - begin),
-            "version": "cleanrl"}
+    seconds, steps, processor = (last - first for last, first in zip(now, begin))
+    return {"return": statistics.mean(returns[-20:]), "reached": reached, "seconds": seconds, "steps_per_second": steps / seconds,
+            "processor_seconds": processor, "version": "cleanrl"}
+
+
+def processor_seconds(process):
+    words = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rltools(options, name, case, seed):
+    if case.rltools is None or options.rltools is None:
+        return None
+    # Debian 12's OpenBLAS takes newer Intel processors for one with SSE3 alone, which costs a factor of 3.5.
+    wide = {"OPENBLAS_CORETYPE": "SkylakeX"} if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else {}
+    done = subprocess.run([str(options.rltools), case.rltools, str(seed), str(case.score)], check=True, stdout=subprocess.PIPE, text=True,
+                          env={**ONE_THREAD, **wide})
+    return json.loads(done.stdout)
+
+
+def seconds_at(updates, rows):
+    """Training time after so many updates, between the rows of progress, of which there are two a second. An evaluation's own row has that before it."""
+    before = (0.0, 0.0)
+    for after in ((float(row["updates"]), float(row["training_seconds"])) for row in rows):
+        if after[0] >= updates:
+            return before[1] + (after[1] - before[1]) * (updates - before[0]) / max(after[0] - before[0], 1)
+        before = after
+    return before[1]
 
 
 def ours(options, name, case, seed):
     with tempfile.TemporaryDirectory() as folder:
         sets = [f"seed={seed}", f"stop.environment_steps={case.steps}", f"evaluation.period={case.period}", f"evaluation.episodes={EVALUATION_EPISODES}",
-                f"evaluation.final_episodes={FINAL_EPISODES}", "evaluation.video=false", *case.ours[1:]]
+                f"evaluation.final_episodes={FINAL_EPISODES[case.task]}", "evaluation.video=false", *case.ours[1:]]
         command = [options.program, "train", case.ours[0], "--runs", folder, "--quiet", *(word for value in sets for word in ("--set", value))]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         metrics = next(pathlib.Path(folder).glob("**/metrics.csv"))
         with open(metrics, newline="") as file:
             rows = list(csv.DictReader(file))
-    evaluations = [(float(row["training_seconds"]), float(row["evaluation_return"])) for row in rows if row["kind"] == "evaluation"]
+    evaluations = [row for row in rows if row["kind"] == "evaluation"]
     final = next(row for row in rows if row["kind"] == "final")
-    reached = next((seconds for seconds, value in evaluations if case.score is not None and value >= case.score), None)
+    first = next((row for row in evaluations if case.score is not None and float(row["evaluation_return"]) >= case.score), None)
+    reached = first and seconds_at(float(first["updates"]), [row for row in rows if row["kind"] in ("progress", "final")])
     seconds = float(final["training_seconds"])
     return {"return": float(final["evaluation_return"]), "reached": reached, "seconds": seconds, "steps_per_second": float(final["environment_steps"]) / seconds,
-            "version": "ours"}
+            "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, "updates": int(final["updates"]), "version": "ours"}
 
 
 def measure(options):
@@ -164,7 +210,7 @@ def measure(options):
         done = {(line["case"], line["library"], line["seed"]) for line in map(json.loads, options.out.read_text().splitlines())}
     for seed in options.seeds:
         for name in names:
-            for library in (ours, sb3, cleanrl):
+            for library in (ours, sb3, cleanrl, rltools):
                 if (name, library.__name__, seed) in done:
                     continue
                 result = library(options, name, CASES[name], seed)
@@ -178,18 +224,20 @@ def table(options):
     cells = collections.defaultdict(dict)
     for line in map(json.loads, options.out.read_text().splitlines()):
         cells[line["case"]].setdefault(line["library"], []).append(line)
-    print("| case | task, steps | library | returns | seconds to the score | steps/s | ours is faster |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print("| case | library | returns | seconds to the score | steps/s | processor seconds | ours is faster: to the score, in steps/s, in processor time |\n"
+          "| --- | --- | --- | --- | --- | --- | --- |")
     for name, libraries in cells.items():
         case = CASES[name]
-        speed = {library: statistics.median(line["steps_per_second"] for line in lines) for library, lines in libraries.items()}
-        wait = {library: statistics.median(line["reached"] or float("inf") for line in lines) for library, lines in libraries.items()}
+        medians = {library: [statistics.median(float("inf") if line[key] is None else line[key] for line in lines)
+                             for key in ("reached", "steps_per_second", "processor_seconds")] for library, lines in libraries.items()}
         for library, lines in libraries.items():
             reached = ", ".join("never" if line["reached"] is None else f"{line['reached']:.1f}" for line in lines) if case.score is not None else ""
-            ratio = f"{speed['ours'] / speed[library]:.2f} in steps/s" if library != "ours" and "ours" in speed else ""
-            if ratio and case.score is not None and wait["ours"] < float("inf"):
-                ratio += f", {wait[library] / wait['ours']:.2f} to {case.score}"
+            ratio = ""
+            if library != "ours" and "ours" in libraries:
+                (our_wait, our_speed, our_time), (wait, speed, processor) = medians["ours"], medians[library]
+                ratio = (f"{wait / our_wait:.2f}, " if max(wait, our_wait) < float("inf") else "") + f"{our_speed / speed:.2f}, {processor / our_time:.2f}"
             returns = ", ".join(f"{line['return']:.1f}" for line in lines)
-            print(f"| {name} | {case.task}, {case.steps:,} | {library} | {returns} | {reached} | {speed[library]:,.0f} | {ratio} |")
+            print(f"| {name} | {library} | {returns} | {reached} | {medians[library][1]:,.0f} | {medians[library][2]:.1f} | {ratio} |")
 
 
 def main():
@@ -202,6 +250,7 @@ def main():
     run.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2])
     run.add_argument("--cleanrl", type=pathlib.Path)
     run.add_argument("--cleanrl-python", default=sys.executable)
+    run.add_argument("--rltools", type=pathlib.Path)
     run.add_argument("--python", default=sys.executable)
     show = commands.add_parser("table")
     show.add_argument("out", type=pathlib.Path)
