@@ -107,8 +107,33 @@ void collect_insertions(EnvironmentState& state) {
   state.episodes.insert(state.episodes.end(), ended.begin(), ended.end());
 }
 
+/// Steps of each environment, those of earlier lives of the run included.
+std::int64_t lane_steps(const EnvironmentState& state) {
+  return state.collector->agent_steps() / state.collector->lanes();
+}
+
+/// Its sequences are complete, and no update has been made of them yet. A run that holds takes
+/// turns by itself.
+bool awaits_newer_policy(const EnvironmentState& state) {
+  return state.options.sequence_steps > 0 && !state.hold && lane_steps(state) >= state.sequences_end
+         && state.publications == state.used_publication;
+}
+
+/// Before a step: the newest policy plays the next sequences to their end. Together the
+/// environments of the run make at least as many as the learner uses until it publishes again.
+void begin_sequences(EnvironmentState& state) {
+  const EnvironmentOptions& options = state.options;
+  if (options.sequence_steps == 0 || lane_steps(state) < state.sequences_end)
+    return;
+  const std::int64_t each =
+      (options.sequences_per_publication + options.total_lanes - 1) / options.total_lanes;
+  state.collector->restart_sequences(); // an episode's end adds a row, which would shift them
+  state.used_publication = state.publications;
+  state.sequences_end = lane_steps(state) + each * options.sequence_steps;
+}
+
 bool may_step(const EnvironmentState& state) {
-  if (steps_done(state) >= state.granted)
+  if (steps_done(state) >= state.granted || awaits_newer_policy(state))
     return false;
   if (!state.hold
       && std::ssize(state.held) * state.options.window
@@ -131,7 +156,8 @@ std::string waiting(const EnvironmentState& state) {
                               : "has made all steps that the head granted";
   const std::size_t insertions = in_flight(state);
   if (insertions == 0)
-    return "waits for the learner's parameters";
+    return "waits for the learner's parameters"
+           + std::string(awaits_newer_policy(state) ? ", newer ones than its last sequences'" : "");
   std::set<std::size_t> waited_for(state.unacknowledged.begin(), state.unacknowledged.end());
   for (std::size_t i = 0; i < state.clients.size(); ++i)
     if (state.clients[i].in_flight() > 0)
@@ -169,6 +195,7 @@ void step(EnvironmentSelf self) {
     return;
   }
   for (int i = 0; i < state.options.insert_steps && may_step(state); ++i) {
+    begin_sequences(state);
     state.collector->choose_actions();
     state.watch.lap("environment.inference");
     state.collector->step_environments();
@@ -227,6 +254,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
           self->quit(failure(e));
           return;
         }
+        ++self->state.publications;
         resume_stepping(self);
       },
       [self](grant_atom, std::int64_t steps, std::uint64_t least_version, bool hold) {
@@ -238,6 +266,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
       },
       [self](scale_atom, std::int64_t run_steps, std::int64_t lanes) {
         self->state.collector->set_global_progress(run_steps, lanes);
+        self->state.options.total_lanes = std::max<std::int64_t>(1, lanes);
       },
       [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
         self->state.clients.at(shard).move(endpoint);

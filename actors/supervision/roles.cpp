@@ -246,6 +246,8 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
   case Role::environment: {
     const auto task =
         config.companion ? std::make_shared<env::TaskOptions>(config.environment.options) : nullptr;
+    const learner::Storage storage = config.agent->storage();
+    const std::int64_t lanes = config.actors.environments_per_actor;
     const EnvironmentOptions options{
         .actor = wiring.index,
         .incarnation = wiring.incarnation,
@@ -253,9 +255,14 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .shards = wiring.shards,
         .remote = wiring.remote_shards,
         .transitions = wiring.transitions,
-        .first_lane = std::int64_t{wiring.index} * config.actors.environments_per_actor,
+        .first_lane = wiring.index * lanes,
         .insert_steps = kInsertSteps,
         .pixels = config.environment.pixels.has_value(),
+        .sequence_steps = storage.newest_policy ? storage.sequence_steps : 0,
+        .sequences_per_publication =
+            rows_per_replica(config) * config.learner.replicas * config.learner.publish_period,
+        .total_lanes =
+            (wiring.environments > 0 ? wiring.environments : config.actors.environment) * lanes,
         .task = task,
     };
     return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(environment_actor, options));

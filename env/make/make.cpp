@@ -1,5 +1,6 @@
 #include "env/make/make.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "env/wrappers/action_clip.hpp"
@@ -98,7 +99,9 @@ Made wrap_observations(Made made, const EnvironmentConfig& config) {
     made = std::make_unique<FlatState>(std::move(made));
   if (config.normalization.mode != "off")
     made = normalize(std::move(made), config.normalization);
-  if (config.frame_stack == 1) // an actor's, whose pictures are drawn into replay's rows
+  const auto& arrays = made->spec().observations;
+  if (config.frame_stack == 1 // an actor's pictures are drawn into replay's rows
+      && std::any_of(arrays.begin(), arrays.end(), [](const auto& a) { return a.is_picture(); }))
     return made;
   return std::make_unique<FrameStack>(std::move(made), config.frame_stack);
 }

@@ -154,6 +154,11 @@ void Collector::set_global_progress(std::int64_t run_steps, std::int64_t total_l
   config_.steps_before = run_steps / total_lanes - agent_steps_ / lanes();
 }
 
+void Collector::restart_sequences() {
+  for (EnvironmentSlot& slot : slots_)
+    slot.writer.restart_windows();
+}
+
 bool Collector::needs_policy() const {
   return steps_of_run() >= config_.random_steps;
 }

@@ -50,6 +50,8 @@ public:
   /// The latest call wins; `version`: the updates applied to these parameters.
   void load_parameters(std::uint64_t version, std::span<const float> parameters);
   std::uint64_t parameter_version() const { return version_; }
+  /// The next step is the first of every environment's next sequence; unfinished ones are dropped.
+  void restart_sequences();
   bool has_parameters() const { return loaded_; }
   bool needs_policy() const; // the next step is not a random one
 

@@ -31,6 +31,9 @@ struct Storage {
   /// Each item is used once, in the order in which they were made, and environments wait while
   /// there are items for an update: the rate rule is a queue.
   bool on_policy = false;
+  /// With on_policy: each sequence is played by the newest policy. Environments wait for the update
+  /// that a batch makes before they play the next one, instead of playing ahead.
+  bool newest_policy = false;
 };
 
 /// One algorithm with its options: how it acts and how it learns. Any thread.

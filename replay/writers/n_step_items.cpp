@@ -62,17 +62,29 @@ public:
     const std::int64_t begin = rows_++ - steps_;
     if (begin < 0 || begin % period_ != 0)
       return;
-    const std::int64_t history = std::min(begin, history_);
+    const std::int64_t history = std::min(before_ + begin, history_);
     const std::int64_t count = history + steps_ + 1;
     writer.add_item({writer.rows() - count, count, static_cast<std::uint32_t>(history)});
   }
 
-  void save_state(std::vector<std::byte>& out) const override { put(out, rows_); }
+  void restart() override {
+    if (rows_ == 0)
+      return;
+    before_ = std::min(before_ + rows_ - 1, history_);
+    rows_ = 1;
+  }
+
+  void save_state(std::vector<std::byte>& out) const override {
+    put(out, rows_);
+    put(out, before_);
+  }
   std::span<const std::byte> load_state(std::span<const std::byte> in) override {
     const auto rows = take_value<std::int64_t>(in);
-    if (rows < 0)
+    const auto before = take_value<std::int64_t>(in);
+    if (rows < 0 || before < 0 || before > history_)
       refuse("is damaged: its counts make no sense");
     rows_ = rows;
+    before_ = before;
     return in;
   }
 
@@ -80,7 +92,8 @@ private:
   std::int64_t steps_;
   std::int64_t period_;
   std::int64_t history_;
-  std::int64_t rows_ = 0; // of all time, also before the writer was loaded
+  std::int64_t rows_ = 0;   // since the windows were restarted, also before the writer was loaded
+  std::int64_t before_ = 0; // before these, as far as a stack needs them
 };
 
 void write_first(Writer& writer, bool first) {

@@ -37,6 +37,9 @@ public:
   /// `last`: the episode ends with it. Adds items.
   virtual void after_row(Writer& writer, std::int64_t rows, bool last) = 0;
 
+  /// The newest row is the first one of what comes: unfinished windows make no items.
+  virtual void restart() {}
+
   /// True: rows of an open episode are not given out, so that they can still be rewritten.
   virtual bool keeps_open_episode() const { return false; }
 
@@ -79,6 +82,12 @@ public:
   /// Throws what the policy and the priority function throw: before_row() refuses the row, after
   /// that the row is there and the items added so far are.
   void append_step(bool last);
+
+  /// See ItemPolicy::restart().
+  void restart_windows() {
+    if (policy_)
+      policy_->restart();
+  }
 
   /// Ends the open episode without a last step, for instance after its environment failed.
   void abandon() { episode_rows_ = 0; }

@@ -163,7 +163,8 @@ Storage storage_of(const PpoConfig& config) {
   return {.sequence_steps = config.rollout,
           .sequence_period = config.rollout,
           .extras = rollout_extras(config.lstm),
-          .on_policy = true};
+          .on_policy = true,
+          .newest_policy = true};
 }
 
 AgentPtr make_ppo_agent(const PpoConfig& config) {

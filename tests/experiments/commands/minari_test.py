@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-PACKAGES = ["minari[hdf5]==0.5.4", "gymnasium==1.4.0", "pillow"]
+PACKAGES = ["minari[hdf5]==0.5.4", "gymnasium==1.4.0", "jax==0.6.2", "jaxlib==0.6.2", "pillow"]  # its collector needs jax
 
 
 def main(venv, troupe):

@@ -145,6 +145,29 @@ TEST_CASE("a client receives the sequences that a table gathers") {
   CHECK_EQ(served.counters().garbage, 0);
 }
 
+TEST_CASE("sequences that are restarted begin at the newest row, and drop what was unfinished") {
+  for (const int stack : {1, 3}) {
+    CAPTURE(stack);
+    const TransitionSpec spec = sequence_spec(stack, kSteps);
+    Table table({.sampler = {.kind = SelectorKind::fifo}, .max_times_sampled = 1}, spec, 4);
+    MarkedSource source(spec);
+    source.writer.restart_windows(); // of no rows
+    for (int i = 0; i < 20; ++i) {
+      if (i == 5)
+        source.writer.restart_windows();
+      source.step();
+    }
+    table.insert(*source.writer.take());
+    std::vector<Item> items;
+    CHECK_EQ(table.stats().items, 2);
+    table.sample(2, items);
+    SequenceBatch batch(spec, 2);
+    gather(spec, items, batch.view(), 0);
+    check_sequence(spec, source.player.episodes, batch, 0, 4);
+    check_sequence(spec, source.player.episodes, batch, 1, 4 + kSteps);
+  }
+}
+
 TEST_CASE("sequences that do not fit are refused in words") {
   TransitionSpec spec = sequence_spec(2, 4);
   SequenceBatch batch(spec, 3);
@@ -175,6 +198,8 @@ TEST_CASE("a writer of sequences that is saved and loaded goes on with the same 
     std::vector<std::uint64_t> all;
     for (int i = 0; i < 60; ++i) {
       source.step();
+      if (i == 25)
+        source.writer.restart_windows();
       if (i == save_at) {
         std::vector<std::byte> state;
         source.writer.save_state(state);
@@ -191,7 +216,7 @@ TEST_CASE("a writer of sequences that is saved and loaded goes on with the same 
     return all;
   };
   CHECK(taken(-1) == taken(31));
-  CHECK(taken(-1).size() == 3 * ((60 - 1 - kSteps) / 3 + 1));
+  CHECK(taken(-1).size() == 3 * ((26 - 1 - kSteps) / 3 + 1 + (35 - 1 - kSteps) / 3 + 1));
 }
 
 } // namespace

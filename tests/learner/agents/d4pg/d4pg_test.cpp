@@ -364,7 +364,7 @@ TEST_CASE("settings out of range are refused by key") {
   CHECK(has(message([](D4pgConfig& c) { c.precision = "half"; }), "d4pg.precision"));
   CHECK(has(message([](D4pgConfig& c) { c.policy_learning_rate = NAN; }),
             "d4pg.policy_learning_rate"));
-  CHECK(has(error_of([] { make_d4pg({}, pixel_spec(10, 3, 2)); }), "larger images"));
+  CHECK(has(error_of([] { make_d4pg({}, pixel_spec(10, 3, 2)); }), "must have at least"));
   D4pgConfig unknown;
   unknown.encoder = "resnet";
   CHECK(has(error_of([&] { make_d4pg(unknown, pixel_spec(64, 3, 2)); }), "d4pg.encoder"));
