@@ -267,6 +267,10 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
       [self](scale_atom, std::int64_t run_steps, std::int64_t lanes) {
         self->state.collector->set_global_progress(run_steps, lanes);
         self->state.options.total_lanes = std::max<std::int64_t>(1, lanes);
+        // What environments that left would have played is missing from the batch, for whose update
+        // the others may already wait: they play on.
+        ++self->state.publications;
+        resume_stepping(self);
       },
       [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {
         self->state.clients.at(shard).move(endpoint);

@@ -40,10 +40,10 @@ struct EnvironmentState {
   std::int64_t granted = 0; // agent steps per environment
   std::uint64_t least_version = 0;
   bool hold = false;
-  std::uint64_t publications = 0;             // of parameters, since the actor started
-  std::uint64_t used_publication = 0;         // whose policy plays the current sequences
-  std::int64_t sequences_end = 0;             // at this step of each environment
-  bool stepping = false;                      // a step message is on its way
+  std::uint64_t publications = 0;     // of parameters, and changes of the number of environments
+  std::uint64_t used_publication = 0; // whose policy plays the current sequences
+  std::int64_t sequences_end = 0;     // at this step of each environment
+  bool stepping = false;              // a step message is on its way
   std::vector<replay::ShardClient> clients;   // of shards in other processes
   std::size_t waited_for = 0;                 // the client whose socket was waited for last
   std::multiset<std::size_t> unacknowledged;  // shards of insertions in flight

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An agent of one's own on two hosts (network namespaces) by SSH: the installed program, moved, and the plug-in that is built against the installed
+# Trains a plug-in agent on two hosts (network namespaces) by SSH: the installed program, moved, and a plug-in that was built against the installed
 # package. The hosts see neither the source nor the build. The run learns to its end and leaves nothing behind.
 # Usage: own_agent_hosts_test.sh BUILD_FOLDER SOURCE_FOLDER DEPENDENCIES     exit code 77: this machine lacks what hosts.sh takes
 set -euo pipefail
