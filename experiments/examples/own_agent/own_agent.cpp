@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/parts/exploration.hpp"
+#include "learner/agents/parts/saved_replica.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/parts/twin_critic.hpp"
@@ -52,7 +53,7 @@ private:
 };
 
 /// How it learns.
-class Learning : public Replica {
+class Learning : public SavedReplica {
 public:
   Learning(Config config, const replay::TransitionSpec& transitions)
       : config_(std::move(config)),
@@ -63,40 +64,38 @@ public:
     ParameterLayout layout;
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
+    save_group("critic_", critic_.group(), true); // what a checkpoint holds
+    save_group("policy_", policy_, true);
   }
 
   void build(ReplicaContext& context) override {
     at::NoGradGuard no_gradient;
-    const auto options = at::TensorOptions(at::kFloat).device(context.device());
+    begin(context, "float32");
     at::Generator generator = at::detail::createCPUGenerator(context.seed());
-    critic_.build(context, options, generator, config_.learning_rate, 0);
+    critic_.build(context, options(), generator, config_.learning_rate, 0);
     const at::Tensor first = at::zeros({policy_.layout().count()});
     network_.initialise(policy_.layout(), first, Mlp::Weights::uniform, generator);
-    policy_.build(context, first.to(options), config_.learning_rate, 0);
+    policy_.build(context, first.to(options()), config_.learning_rate, 0);
     parameters_ = network_.bind(policy_.layout(), policy_.flat());
     gradients_ = network_.bind(policy_.layout(), policy_.gradient());
     targets_ = network_.bind(policy_.layout(), policy_.target());
-    random_ = Random(context.seed());
-    updates_ = 0;
-  }
-  Input input_fn(const InputContext&) override {
-    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
   }
 
   Metrics step_fn(ReplicaContext& context, const TensorMap& given) override {
     at::NoGradGuard no_gradient;
-    TensorMap batch = checked_transitions(given, transitions_, updates_ + 1);
+    TensorMap batch = checked_transitions(given, transitions_, updates() + 1);
     for (auto& [name, tensor] : batch)
       tensor = tensor.to(context.device());
     const at::Tensor& next = batch["next_observation"];
     at::Tensor action = network_.forward(targets_, next, {}, target_tape_, workspace_).tanh();
-    const at::Tensor noise = normal(random_, action.sizes()).to(action.options());
+    const at::Tensor noise = normal(random(), action.sizes()).to(action.options());
     action.add_((noise * config_.target_noise).clamp_(-0.5, 0.5)).clamp_(-1, 1);
     const at::Tensor target =
         batch["reward"] + batch["discount"] * critic_.target_value(next, action);
     const double loss =
-        critic_.learn(batch["observation"], batch["action"], target, {}, 1, ++updates_);
-    if (updates_ % config_.period == 0) {
+        critic_.learn(batch["observation"], batch["action"], target, {}, 1, updates() + 1);
+    count_updates(1);
+    if (updates() % config_.period == 0) {
       learn_policy(batch["observation"]);
       critic_.group().average_target(config_.tau, 1);
       policy_.average_target(config_.tau, 1);
@@ -104,35 +103,7 @@ public:
     return {{"critic_loss", loss}, {"q_mean", q_mean_}};
   }
 
-  TensorMap parameters() override {
-    TensorMap out;
-    critic_.group().show_parameters(out);
-    policy_.show_parameters(out);
-    return out;
-  }
-  TensorMap optimizer_state() override {
-    TensorMap out;
-    critic_.group().show_moments(out);
-    policy_.show_moments(out);
-    out["counters.updates"] = counter(updates_);
-    out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
-    out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
-    out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
-    return out;
-  }
-  void load(const TensorMap& saved, const TensorMap& saved_state) override {
-    at::NoGradGuard no_gradient;
-    const TensorMap state = optimizer_state();
-    replace_by_name(saved, parameters(), saved_state, state);
-    const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
-    updates_ = number("counters.updates");
-    critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
-    policy_.adam().set_steps(number("counters.policy_adam_steps"));
-    random_.set_state(static_cast<std::uint64_t>(number("random.state")));
-  }
-  at::Tensor policy_parameters() override {
-    return policy_.flat().detach().to(at::kCPU, at::kFloat, false, true);
-  }
+  at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
   void learn_policy(const at::Tensor& state) {
@@ -140,7 +111,7 @@ private:
     const TwinCritic::Value value = critic_.value(state, action, false);
     tape_.gradient().copy_((action * action - 1) * value.action_gradient); // of -value
     network_.backward(parameters_, gradients_, tape_, false, workspace_);
-    policy_.step("policy_loss", -value.mean, updates_);
+    policy_.step("policy_loss", -value.mean, updates());
     q_mean_ = value.mean;
   }
 
@@ -152,8 +123,6 @@ private:
   std::vector<LayerTensors> parameters_, gradients_, targets_;
   Tape tape_, target_tape_;
   Workspace workspace_;
-  Random random_{0};
-  std::int64_t updates_ = 0;
   double q_mean_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "learner/agents/drqv2/drqv2.pb.h"
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
+#include "learner/agents/parts/saved_replica.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/parts/twin_critic.hpp"
@@ -52,7 +53,7 @@ private:
                             ActionNoiseConfig{.scale = config.noise}) {}
 };
 
-class Drqv2 : public Replica {
+class Drqv2 : public SavedReplica {
 public:
   Drqv2(const Drqv2Config& config, const replay::TransitionSpec& transitions)
       : config_(config),
@@ -61,16 +62,13 @@ public:
         critic_(config.feature_size, transitions.action_size, config.critic_layers,
                 networks_.front) {
     policy_.declare(networks_.policy_layout);
+    save_group("critic_", critic_.group(), true);
+    save_group("policy_", policy_, false);
   }
 
   void build(ReplicaContext& context) override;
-  Input input_fn(const InputContext&) override {
-    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
-  }
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
   TensorMap parameters() override;
-  TensorMap optimizer_state() override;
-  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor priorities() override { return priorities_; }
   at::Tensor policy_parameters() override;
 
@@ -88,7 +86,6 @@ private:
   Networks networks_;
   TwinCritic critic_;
   ParameterGroup policy_;
-  at::TensorOptions options_;
   std::unique_ptr<Encoder> encoder_;
   EncoderShape::Tensors encoder_parameters_, encoder_gradients_;
   std::vector<LayerTensors> trunk_parameters_, trunk_gradients_, trunk_target_;
@@ -96,30 +93,27 @@ private:
   EncoderTape encoder_tape_; // one each: the next observation is done with when the first begins
   Tape trunk_tape_, policy_tape_;
   Workspace workspace_;
-  Random random_{0};
   at::Tensor priorities_;
-  std::int64_t updates_ = 0; // that the parameters took
 };
 
 void Drqv2::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
-  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
-                 .device(context.device());
+  begin(context, config_.precision);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
   const auto orthogonally = Mlp::Weights::orthogonal;
   const ParameterLayout& layout = critic_.group().layout();
-  const at::Tensor flat = critic_.initial(options_, orthogonally, generator);
+  const at::Tensor flat = critic_.initial(options(), orthogonally, generator);
   const EncoderShape::Tensors convolutions = networks_.encoder.bind(layout, flat);
   for (const at::Tensor& weight : convolutions.weight)
     orthogonal(weight, std::sqrt(2.0), generator); // ReLU's gain
   networks_.trunk.initialise(layout, flat, orthogonally, generator);
-  critic_.build(context, flat.to(options_.device()), config_.critic_learning_rate,
+  critic_.build(context, flat.to(options().device()), config_.critic_learning_rate,
                 config_.gradient_norm);
-  const at::Tensor of_policy = at::zeros({policy_.layout().count()}, options_.device(at::kCPU));
+  const at::Tensor of_policy = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   networks_.policy.initialise(policy_.layout(), of_policy, orthogonally, generator);
-  policy_.build(context, of_policy.to(options_.device()), config_.policy_learning_rate,
+  policy_.build(context, of_policy.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm);
-  encoder_ = make_encoder(networks_.encoder, config_.precision, options_.device());
+  encoder_ = make_encoder(networks_.encoder, config_.precision, options().device());
   encoder_parameters_ = networks_.encoder.bind(layout, critic_.group().flat());
   encoder_gradients_ = networks_.encoder.bind(layout, critic_.group().gradient());
   trunk_parameters_ = networks_.trunk.bind(layout, critic_.group().flat());
@@ -127,15 +121,13 @@ void Drqv2::build(ReplicaContext& context) {
   trunk_target_ = networks_.trunk.bind(layout, critic_.group().target());
   policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat());
   policy_gradients_ = networks_.policy.bind(policy_.layout(), policy_.gradient());
-  random_ = Random(context.seed());
-  updates_ = 0;
 }
 
 /// Features of the shifted images, valid until the next call.
 const at::Tensor& Drqv2::encode(const at::Tensor& images) {
-  encoder_tape_.images = images.to(options_.device());
+  encoder_tape_.images = images.to(options().device());
   encoder_tape_.shifts.resize(static_cast<std::size_t>(images.size(0)));
-  draw_shifts(random_, config_.shift_pixels, encoder_tape_.shifts);
+  draw_shifts(random(), config_.shift_pixels, encoder_tape_.shifts);
   encoder_->forward(encoder_parameters_, encoder_tape_);
   return encoder_tape_.features;
 }
@@ -148,10 +140,10 @@ at::Tensor Drqv2::mean_action(const at::Tensor& features) {
 /// The schedule's noise, clipped. Gradients pass it as if it were not there.
 at::Tensor Drqv2::with_noise(const at::Tensor& action) {
   const double deviation = config_.noise.at(
-      static_cast<std::int64_t>(static_cast<double>(updates_) * config_.steps_per_update));
+      static_cast<std::int64_t>(static_cast<double>(updates()) * config_.steps_per_update));
   if (deviation == 0)
     return action;
-  const at::Tensor noise = normal(random_, action.sizes()).to(options_);
+  const at::Tensor noise = normal(random(), action.sizes()).to(options());
   return (noise * deviation)
       .clamp_(-config_.noise_clip, config_.noise_clip)
       .add_(action)
@@ -175,7 +167,7 @@ double Drqv2::learn_critic(const at::Tensor& features, const at::Tensor& action,
   networks_.trunk.backward(trunk_parameters_, trunk_gradients_, trunk_tape_, true, workspace_);
   encoder_->backward(encoder_parameters_, encoder_gradients_, encoder_tape_,
                      trunk_tape_.input_gradient);
-  critic_.group().step("critic_loss", loss, updates_ + 1);
+  critic_.group().step("critic_loss", loss, updates() + 1);
   return loss;
 }
 
@@ -187,14 +179,14 @@ double Drqv2::learn_policy(const at::Tensor& features) {
   const TwinCritic::Value value = critic_.value(state, with_noise(mean), true);
   policy_tape_.gradient().copy_((mean * mean - 1) * value.action_gradient);
   networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  policy_.step("policy_loss", -value.mean, updates_ + 1);
+  policy_.step("policy_loss", -value.mean, updates() + 1);
   return value.mean;
 }
 
 Metrics Drqv2::step_fn(ReplicaContext&, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
-  const TensorMap used = checked_transitions(batch, transitions_, updates_ + 1);
-  const auto of = [&](const char* name) { return used.at(name).to(options_); };
+  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  const auto of = [&](const char* name) { return used.at(name).to(options()); };
   const at::Tensor weight = used.contains("weight") ? of("weight") : at::Tensor();
   const at::Tensor target =
       of("reward") + of("discount") * target_value(used.at("next_observation"));
@@ -204,7 +196,7 @@ Metrics Drqv2::step_fn(ReplicaContext&, const TensorMap& batch) {
   const double gradient_norm = critic_.group().optimizer().gradient_norm();
   const std::int64_t applied = critic_.group().optimizer().updates_applied();
   const double value = learn_policy(features);
-  updates_ += applied;
+  count_updates(applied);
   critic_.group().average_target(config_.target_update, applied);
   return {{"critic_loss", loss},
           {"policy_loss", -value},
@@ -213,33 +205,9 @@ Metrics Drqv2::step_fn(ReplicaContext&, const TensorMap& batch) {
 }
 
 TensorMap Drqv2::parameters() {
-  TensorMap out;
-  critic_.group().show_parameters(out);
-  policy_.show_parameters(out, false);
+  TensorMap out = SavedReplica::parameters();
   std::erase_if(out, [](const auto& named) { return named.first.starts_with("target.encoder."); });
   return out;
-}
-
-TensorMap Drqv2::optimizer_state() {
-  TensorMap out;
-  critic_.group().show_moments(out);
-  policy_.show_moments(out);
-  out["counters.updates"] = counter(updates_);
-  out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
-  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
-  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
-  return out;
-}
-
-void Drqv2::load(const TensorMap& parameters_in, const TensorMap& state_in) {
-  at::NoGradGuard no_gradient;
-  const TensorMap state = optimizer_state();
-  replace_by_name(parameters_in, parameters(), state_in, state);
-  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
-  updates_ = number("counters.updates");
-  critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
-  policy_.adam().set_steps(number("counters.policy_adam_steps"));
-  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
 }
 
 at::Tensor Drqv2::policy_parameters() {

@@ -6,6 +6,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include "learner/agents/parts/saved_replica.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/parts/twin_critic.hpp"
@@ -44,7 +45,7 @@ public:
   }
 };
 
-class Sac : public Replica {
+class Sac : public SavedReplica {
 public:
   Sac(const SacConfig& config, const replay::TransitionSpec& transitions)
       : config_(config),
@@ -58,25 +59,20 @@ public:
     ParameterLayout one;
     one.add("log_temperature", {1});
     temperature_.declare(std::move(one));
+    save_group("critic_", critic_.group(), true);
+    save_group("policy_", policy_, false);
+    save_group("temperature_", temperature_, false);
   }
 
   void build(ReplicaContext& context) override;
-  Input input_fn(const InputContext&) override {
-    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
-  }
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  TensorMap parameters() override;
-  TensorMap optimizer_state() override;
-  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor priorities() override { return priorities_; }
-  at::Tensor policy_parameters() override {
-    return policy_.flat().detach().to(at::kCPU, at::kFloat, false, true);
-  }
+  at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
   double temperature() { return std::exp(temperature_.flat().item<double>()); }
   at::Tensor noise(std::int64_t rows) {
-    return normal(random_, {rows, transitions_.action_size}).to(options_);
+    return normal(random(), {rows, transitions_.action_size}).to(options());
   }
 
   SacConfig config_;
@@ -85,40 +81,35 @@ private:
   Mlp network_;
   ParameterGroup policy_;
   ParameterGroup temperature_; // its logarithm
-  at::TensorOptions options_;
   std::vector<LayerTensors> parameters_, gradients_;
   Tape tape_;
   Workspace workspace_;
-  Random random_{0};
   at::Tensor priorities_;
-  std::int64_t updates_ = 0; // that the parameters took
 };
 
 void Sac::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
-  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
-                 .device(context.device());
+  begin(context, config_.precision);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  critic_.build(context, options_, generator, config_.critic_learning_rate, config_.gradient_norm);
-  const at::Tensor flat = at::zeros({policy_.layout().count()}, options_.device(at::kCPU));
+  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm);
+  const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
-  policy_.build(context, flat.to(options_.device()), config_.policy_learning_rate,
+  policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm);
-  temperature_.build(context, at::full({1}, std::log(config_.temperature), options_),
+  temperature_.build(context, at::full({1}, std::log(config_.temperature), options()),
                      std::max(config_.temperature_learning_rate, 1e-12), 0);
   parameters_ = network_.bind(policy_.layout(), policy_.flat());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
-  random_ = Random(context.seed());
-  updates_ = 0;
 }
 
 Metrics Sac::step_fn(ReplicaContext&, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
-  const std::int64_t update = updates_ + 1;
+  const std::int64_t update = updates() + 1;
   const TensorMap used = checked_transitions(batch, transitions_, update);
-  const at::Tensor state = used.at("observation").to(options_);
-  const at::Tensor next_state = used.at("next_observation").to(options_);
-  const at::Tensor weight = used.contains("weight") ? used.at("weight").to(options_) : at::Tensor();
+  const at::Tensor state = used.at("observation").to(options());
+  const at::Tensor next_state = used.at("next_observation").to(options());
+  const at::Tensor weight =
+      used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
   const std::int64_t rows = state.size(0);
   const double temperature = this->temperature();
 
@@ -127,9 +118,9 @@ Metrics Sac::step_fn(ReplicaContext&, const TensorMap& batch) {
   const at::Tensor value =
       critic_.target_value(next_state, next.action) - temperature * next.log_probability;
   const at::Tensor target =
-      used.at("reward").to(options_) + used.at("discount").to(options_) * value;
+      used.at("reward").to(options()) + used.at("discount").to(options()) * value;
   const double loss =
-      critic_.learn(state, used.at("action").to(options_), target, weight, 0.5, update);
+      critic_.learn(state, used.at("action").to(options()), target, weight, 0.5, update);
   priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
   const double gradient_norm = critic_.group().optimizer().gradient_norm();
   const std::int64_t applied = critic_.group().optimizer().updates_applied();
@@ -150,42 +141,10 @@ Metrics Sac::step_fn(ReplicaContext&, const TensorMap& batch) {
     temperature_.gradient().fill_(excess);
     temperature_.step("temperature_loss", std::log(temperature) * excess, update);
   }
-  updates_ += applied;
+  count_updates(applied);
   critic_.group().average_target(config_.target_update, applied);
   return {{"critic_loss", loss}, {"policy_loss", policy_loss}, {"q_mean", q.mean},
           {"entropy", entropy},  {"temperature", temperature}, {"gradient_norm", gradient_norm}};
-}
-
-TensorMap Sac::parameters() {
-  TensorMap out;
-  critic_.group().show_parameters(out);
-  policy_.show_parameters(out, false);
-  temperature_.show_parameters(out, false);
-  return out;
-}
-
-TensorMap Sac::optimizer_state() {
-  TensorMap out;
-  for (ParameterGroup* group : {&critic_.group(), &policy_, &temperature_})
-    group->show_moments(out);
-  out["counters.updates"] = counter(updates_);
-  out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
-  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
-  out["counters.temperature_adam_steps"] = counter(temperature_.adam().steps());
-  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
-  return out;
-}
-
-void Sac::load(const TensorMap& parameters_in, const TensorMap& state_in) {
-  at::NoGradGuard no_gradient;
-  const TensorMap state = optimizer_state();
-  replace_by_name(parameters_in, parameters(), state_in, state);
-  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
-  updates_ = number("counters.updates");
-  critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
-  policy_.adam().set_steps(number("counters.policy_adam_steps"));
-  temperature_.adam().set_steps(number("counters.temperature_adam_steps"));
-  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
 }
 
 Members members(SacConfig& config) {

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/parts/deterministic_policy.hpp"
+#include "learner/agents/parts/saved_replica.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/parts/twin_critic.hpp"
@@ -24,7 +25,7 @@ public:
                             nullptr, config.noise) {}
 };
 
-class Td3 : public Replica {
+class Td3 : public SavedReplica {
 public:
   Td3(const Td3Config& config, const replay::TransitionSpec& transitions)
       : config_(config),
@@ -35,20 +36,15 @@ public:
     ParameterLayout layout;
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
+    save_group("critic_", critic_.group(), true);
+    save_group("policy_", policy_, true);
+    save_counter("steps", steps_);
   }
 
   void build(ReplicaContext& context) override;
-  Input input_fn(const InputContext&) override {
-    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
-  }
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  TensorMap parameters() override;
-  TensorMap optimizer_state() override;
-  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor priorities() override { return priorities_; }
-  at::Tensor policy_parameters() override {
-    return policy_.flat().detach().to(at::kCPU, at::kFloat, false, true);
-  }
+  at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
   at::Tensor next_action(const at::Tensor& next_state);
@@ -59,32 +55,26 @@ private:
   TwinCritic critic_;
   Mlp network_;
   ParameterGroup policy_;
-  at::TensorOptions options_;
   std::vector<LayerTensors> parameters_, gradients_, targets_;
   Tape tape_, target_tape_;
   Workspace workspace_;
-  Random random_{0};
   at::Tensor priorities_;
-  std::int64_t updates_ = 0;            // that the parameters took
   std::int64_t steps_ = 0;              // of this replica
   double policy_loss_ = 0, q_mean_ = 0; // of the last update of the policy
 };
 
 void Td3::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
-  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
-                 .device(context.device());
+  begin(context, config_.precision);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  critic_.build(context, options_, generator, config_.critic_learning_rate, config_.gradient_norm);
-  const at::Tensor flat = at::zeros({policy_.layout().count()}, options_.device(at::kCPU));
+  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm);
+  const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
-  policy_.build(context, flat.to(options_.device()), config_.policy_learning_rate,
+  policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm);
   parameters_ = network_.bind(policy_.layout(), policy_.flat());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
   targets_ = network_.bind(policy_.layout(), policy_.target());
-  random_ = Random(context.seed());
-  updates_ = steps_ = 0;
 }
 
 /// The target policy's, smoothed by clipped noise.
@@ -93,7 +83,7 @@ at::Tensor Td3::next_action(const at::Tensor& next_state) {
       at::tanh(network_.forward(targets_, next_state, {}, target_tape_, workspace_));
   if (config_.target_noise == 0)
     return action;
-  const at::Tensor noise = normal(random_, action.sizes()).to(options_);
+  const at::Tensor noise = normal(random(), action.sizes()).to(options());
   return action
       .add_((noise * config_.target_noise)
                 .clamp_(-config_.target_noise_clip, config_.target_noise_clip))
@@ -116,67 +106,37 @@ double Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
   }
   tape_.gradient().copy_((1 - action * action) * gradient);
   network_.backward(parameters_, gradients_, tape_, false, workspace_);
-  policy_.step("policy_loss", loss, updates_ + 1);
+  policy_.step("policy_loss", loss, updates() + 1);
   q_mean_ = value.mean;
   return loss;
 }
 
 Metrics Td3::step_fn(ReplicaContext&, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
-  const TensorMap used = checked_transitions(batch, transitions_, updates_ + 1);
-  const at::Tensor state = used.at("observation").to(options_);
-  const at::Tensor next_state = used.at("next_observation").to(options_);
-  const at::Tensor weight = used.contains("weight") ? used.at("weight").to(options_) : at::Tensor();
-  const at::Tensor target = used.at("reward").to(options_)
-                            + used.at("discount").to(options_)
+  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  const at::Tensor state = used.at("observation").to(options());
+  const at::Tensor next_state = used.at("next_observation").to(options());
+  const at::Tensor weight =
+      used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
+  const at::Tensor target = used.at("reward").to(options())
+                            + used.at("discount").to(options())
                                   * critic_.target_value(next_state, next_action(next_state));
   const double loss =
-      critic_.learn(state, used.at("action").to(options_), target, weight, 1, updates_ + 1);
+      critic_.learn(state, used.at("action").to(options()), target, weight, 1, updates() + 1);
   priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
   const double gradient_norm = critic_.group().optimizer().gradient_norm();
   const std::int64_t applied = critic_.group().optimizer().updates_applied();
   if (++steps_ % config_.policy_period == 0)
-    policy_loss_ = learn_policy(state, used.at("action").to(options_));
-  const std::int64_t before = updates_ / config_.policy_period;
-  updates_ += applied;
-  const std::int64_t times = updates_ / config_.policy_period - before;
+    policy_loss_ = learn_policy(state, used.at("action").to(options()));
+  const std::int64_t before = updates() / config_.policy_period;
+  count_updates(applied);
+  const std::int64_t times = updates() / config_.policy_period - before;
   critic_.group().average_target(config_.target_update, times);
   policy_.average_target(config_.target_update, times);
   return {{"critic_loss", loss},
           {"policy_loss", policy_loss_},
           {"q_mean", q_mean_},
           {"gradient_norm", gradient_norm}};
-}
-
-TensorMap Td3::parameters() {
-  TensorMap out;
-  critic_.group().show_parameters(out);
-  policy_.show_parameters(out);
-  return out;
-}
-
-TensorMap Td3::optimizer_state() {
-  TensorMap out;
-  critic_.group().show_moments(out);
-  policy_.show_moments(out);
-  out["counters.updates"] = counter(updates_);
-  out["counters.steps"] = counter(steps_);
-  out["counters.critic_adam_steps"] = counter(critic_.group().adam().steps());
-  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
-  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
-  return out;
-}
-
-void Td3::load(const TensorMap& parameters_in, const TensorMap& state_in) {
-  at::NoGradGuard no_gradient;
-  const TensorMap state = optimizer_state();
-  replace_by_name(parameters_in, parameters(), state_in, state);
-  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
-  updates_ = number("counters.updates");
-  steps_ = number("counters.steps");
-  critic_.group().adam().set_steps(number("counters.critic_adam_steps"));
-  policy_.adam().set_steps(number("counters.policy_adam_steps"));
-  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
 }
 
 Members members(Td3Config& config) {

@@ -1,0 +1,52 @@
+#include "learner/agents/parts/saved_replica.hpp"
+
+#include <torch/types.h>
+
+#include "learner/replicas/replica_context.hpp"
+
+namespace troupe::learner {
+
+void SavedReplica::begin(ReplicaContext& context, const std::string& precision) {
+  options_ =
+      at::TensorOptions(precision == "float64" ? at::kDouble : at::kFloat).device(context.device());
+  random_ = Random(context.seed());
+  for (const auto& [name, value] : counters_)
+    *value = 0;
+}
+
+at::Tensor SavedReplica::published(ParameterGroup& group) {
+  return group.flat().detach().to(at::kCPU, at::kFloat, false, true);
+}
+
+TensorMap SavedReplica::parameters() {
+  TensorMap out;
+  for (const Group& one : groups_)
+    one.group->show_parameters(out, one.target);
+  return out;
+}
+
+TensorMap SavedReplica::optimizer_state() {
+  TensorMap out;
+  for (const Group& one : groups_) {
+    one.group->show_moments(out);
+    out["counters." + one.name + "adam_steps"] = counter(one.group->adam().steps());
+  }
+  for (const auto& [name, value] : counters_)
+    out["counters." + name] = counter(*value);
+  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
+  return out;
+}
+
+void SavedReplica::load(const TensorMap& parameters_in, const TensorMap& state_in) {
+  at::NoGradGuard no_gradient;
+  const TensorMap state = optimizer_state();
+  replace_by_name(parameters_in, parameters(), state_in, state);
+  const auto number = [&](const std::string& name) { return state.at(name).item<std::int64_t>(); };
+  for (const Group& one : groups_)
+    one.group->adam().set_steps(number("counters." + one.name + "adam_steps"));
+  for (const auto& [name, value] : counters_)
+    *value = number("counters." + name);
+  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/nn/kernels/random_shift.hpp"
+#include "learner/replicas/replica.hpp"
+
+namespace troupe::learner {
+
+/// The replica of an agent whose state is parameter groups, counters and a source of random
+/// numbers: what a checkpoint holds of them. What derives from it names its groups and counters in
+/// its constructor, calls begin() first in build(), and makes the updates.
+class SavedReplica : public Replica {
+public:
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
+  }
+  TensorMap parameters() override;
+  TensorMap optimizer_state() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+
+protected:
+  SavedReplica() = default;
+  SavedReplica(const SavedReplica&) = delete; // the names below are of its members
+  SavedReplica& operator=(const SavedReplica&) = delete;
+
+  /// A group of its own: `name` tells the steps of its optimizer from other groups', e.g.
+  /// "critic_"; `target`: a checkpoint holds the target network, too.
+  void save_group(std::string name, ParameterGroup& group, bool target) {
+    groups_.push_back({std::move(name), &group, target});
+  }
+  void save_counter(std::string name, std::int64_t& value) {
+    counters_.emplace_back(std::move(name), &value);
+  }
+  /// The counters begin at 0, the random numbers with the context's seed. `precision`: "float64",
+  /// else float32.
+  void begin(ReplicaContext& context, const std::string& precision);
+  /// On the CPU, for the actors.
+  static at::Tensor published(ParameterGroup& group);
+
+  const at::TensorOptions& options() const { return options_; } // of parameters
+  Random& random() { return random_; }
+  std::int64_t updates() const { return updates_; } // that the parameters took
+  void count_updates(std::int64_t more) { updates_ += more; }
+
+private:
+  struct Group {
+    std::string name;
+    ParameterGroup* group = nullptr;
+    bool target = false;
+  };
+  std::vector<Group> groups_;
+  std::int64_t updates_ = 0;
+  std::vector<std::pair<std::string, std::int64_t*>> counters_{{"updates", &updates_}};
+  at::TensorOptions options_;
+  Random random_{0};
+};
+
+} // namespace troupe::learner
