@@ -49,7 +49,7 @@ ActionSpec one_of(std::int64_t n);
 /// maximum, a choice of fewer than 2 or with other bounds.
 std::string problem_of(const ActionSpec& action);
 
-/// What comes of a step of a task with goals.
+/// The outcome of a step in a task with goals.
 struct GoalOutcome {
   double reward = 0;
   bool terminated = false;
@@ -81,7 +81,7 @@ struct EnvironmentSpec {
 
   std::size_t observation_bytes() const;
   std::size_t observation_offset(std::size_t index) const;
-  /// Whether frame_stack is about this array: where there are pictures, about them alone.
+  /// Whether frame_stack applies to this array: only to pictures where there are any.
   bool stacks(std::size_t index) const;
 };
 

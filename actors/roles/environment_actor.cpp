@@ -112,24 +112,9 @@ std::int64_t lane_steps(const EnvironmentState& state) {
   return state.collector->agent_steps() / state.collector->lanes();
 }
 
-/// Its sequences are complete, and no update has been made of them yet. A run that holds takes
-/// turns by itself.
+/// For an update of the sequences that it has made. A run that holds takes turns by itself.
 bool awaits_newer_policy(const EnvironmentState& state) {
-  return state.options.sequence_steps > 0 && !state.hold && lane_steps(state) >= state.sequences_end
-         && state.publications == state.used_publication;
-}
-
-/// Before a step: the newest policy plays the next sequences to their end. Together the
-/// environments of the run make at least as many as the learner uses until it publishes again.
-void begin_sequences(EnvironmentState& state) {
-  const EnvironmentOptions& options = state.options;
-  if (options.sequence_steps == 0 || lane_steps(state) < state.sequences_end)
-    return;
-  const std::int64_t each =
-      (options.sequences_per_publication + options.total_lanes - 1) / options.total_lanes;
-  state.collector->restart_sequences(); // an episode's end adds a row, which would shift them
-  state.used_publication = state.publications;
-  state.sequences_end = lane_steps(state) + each * options.sequence_steps;
+  return !state.hold && state.options.turns.waits(lane_steps(state));
 }
 
 bool may_step(const EnvironmentState& state) {
@@ -195,7 +180,8 @@ void step(EnvironmentSelf self) {
     return;
   }
   for (int i = 0; i < state.options.insert_steps && may_step(state); ++i) {
-    begin_sequences(state);
+    if (state.options.turns.begins(lane_steps(state)))
+      state.collector->restart_sequences(); // an episode's end adds a row, which would shift them
     state.collector->choose_actions();
     state.watch.lap("environment.inference");
     state.collector->step_environments();
@@ -254,7 +240,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
           self->quit(failure(e));
           return;
         }
-        ++self->state.publications;
+        self->state.options.turns.published();
         resume_stepping(self);
       },
       [self](grant_atom, std::int64_t steps, std::uint64_t least_version, bool hold) {
@@ -266,10 +252,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
       },
       [self](scale_atom, std::int64_t run_steps, std::int64_t lanes) {
         self->state.collector->set_global_progress(run_steps, lanes);
-        self->state.options.total_lanes = std::max<std::int64_t>(1, lanes);
-        // What environments that left would have played is missing from the batch, for whose update
-        // the others may already wait: they play on.
-        ++self->state.publications;
+        self->state.options.turns.set_lanes(lanes);
         resume_stepping(self);
       },
       [self](wire_atom, std::uint32_t shard, const std::string& endpoint) {

@@ -7,6 +7,7 @@
 
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/stopwatch.hpp"
+#include "actors/roles/policy_turns.hpp"
 #include "actors/roles/shard_endpoints.hpp"
 #include "env/make/changing_environment.hpp"
 #include "learner/acting/collector.hpp"
@@ -22,14 +23,10 @@ struct EnvironmentOptions {
   ShardEndpoints remote = {};      // instead of these
   replay::TransitionSpec transitions = {};
   std::int64_t first_lane = 0;
-  int insert_steps = 8; // agent steps per insertion and environment
-  int window = 2;       // insertions in flight per environment before it waits
-  bool pixels = false;  // every agent step draws a frame
-  /// Of an agent whose sequences the newest policy plays: the steps of a sequence, 0 for others,
-  /// the sequences that are used between two publications, and the environments of the whole run.
-  std::int64_t sequence_steps = 0;
-  std::int64_t sequences_per_publication = 0;
-  std::int64_t total_lanes = 1;
+  int insert_steps = 8;       // agent steps per insertion and environment
+  int window = 2;             // insertions in flight per environment before it waits
+  bool pixels = false;        // every agent step draws a frame
+  PolicyTurns turns{0, 1, 1}; // of an agent whose sequences the newest policy plays
   std::shared_ptr<env::TaskOptions> task = nullptr; // of a run in which they change
 };
 
@@ -40,10 +37,7 @@ struct EnvironmentState {
   std::int64_t granted = 0; // agent steps per environment
   std::uint64_t least_version = 0;
   bool hold = false;
-  std::uint64_t publications = 0;     // of parameters, and changes of the number of environments
-  std::uint64_t used_publication = 0; // whose policy plays the current sequences
-  std::int64_t sequences_end = 0;     // at this step of each environment
-  bool stepping = false;              // a step message is on its way
+  bool stepping = false;                      // a step message is on its way
   std::vector<replay::ShardClient> clients;   // of shards in other processes
   std::size_t waited_for = 0;                 // the client whose socket was waited for last
   std::multiset<std::size_t> unacknowledged;  // shards of insertions in flight

@@ -258,11 +258,10 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .first_lane = wiring.index * lanes,
         .insert_steps = kInsertSteps,
         .pixels = config.environment.pixels.has_value(),
-        .sequence_steps = storage.newest_policy ? storage.sequence_steps : 0,
-        .sequences_per_publication =
+        .turns = PolicyTurns(
+            storage.newest_policy ? storage.sequence_steps : 0,
             rows_per_replica(config) * config.learner.replicas * config.learner.publish_period,
-        .total_lanes =
-            (wiring.environments > 0 ? wiring.environments : config.actors.environment) * lanes,
+            (wiring.environments > 0 ? wiring.environments : config.actors.environment) * lanes),
         .task = task,
     };
     return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(environment_actor, options));

@@ -10,9 +10,10 @@
 
 namespace troupe::env::goals {
 
-/// n bits, of which each action flips one, are to be made equal to n others: -1 a step until they
-/// are, which ends the episode; it lasts n steps at most. From Andrychowicz et al., "Hindsight
-/// Experience Replay" (2017), where an episode goes on after success.
+/// Each action flips one of n bits. The goal is to make them equal to n other bits: the reward is
+/// -1 per step until they are equal, which ends the episode. An episode has at most n steps. From
+/// Andrychowicz et al., "Hindsight Experience Replay" (2017), where an episode continues after
+/// success.
 class BitFlipping {
 public:
   struct State {

@@ -34,8 +34,7 @@ NStep n_step(const TransitionSpec& spec, std::uint32_t steps, const std::byte* r
 ItemShape transition_shape(std::uint32_t history, std::uint32_t steps, std::uint32_t stack,
                            std::size_t vectors);
 
-/// The lane of a transition with hindsight, -1 for one as it was; nothing if an item of this shape
-/// is neither.
+/// The lane of a relabelled transition, -1 for an original one; empty if the shape is of neither.
 std::optional<int> hindsight_lane(const TransitionSpec& spec, const ItemShape* shape);
 
 /// Replaces the desired goal in both observations of row `row` of the batch.

@@ -29,8 +29,8 @@ constexpr std::size_t kVectors = 1;
 /// Of transitions with hindsight: the goal, in place of kFirst.
 inline constexpr std::size_t kGoal = kFirst;
 
-/// The columns of a transition's goal, reward and discount; lane -1: as it was, otherwise of the
-/// relabelled transitions of this lane.
+/// The columns of a transition's goal, reward and discount; lane -1: of original transitions,
+/// otherwise of those relabelled in this lane.
 struct HindsightColumns {
   std::size_t goal = 0;
   std::size_t reward = 0;

@@ -20,8 +20,8 @@ enum class GoalStrategy : std::uint8_t { final, future, episode };
 GoalStrategy goal_strategy_named(const std::string& name);
 const char* goal_strategy_name(GoalStrategy strategy);
 
-/// Beside each transition, `goals` more as if a goal had been desired that the episode reached.
-/// They are made at the end of the episode. Transitions are then of one step and of single frames.
+/// At the end of an episode each of its transitions is stored `goals` more times, relabelled with
+/// goals that the episode reached. Transitions then have one step and single frames.
 struct Hindsight {
   int goals = 0; // for each transition; 0: none
   GoalStrategy strategy = GoalStrategy::future;
@@ -44,7 +44,7 @@ struct Hindsight {
 // clang-format on
 struct TransitionSpec {
   env::ArraySpec frame; // one frame: uint8 [channels, height, width] or float32 [n]
-  /// What an observation has beside its frames, of its newest row alone: float32 arrays.
+  /// Float32 arrays of the newest row that an observation has beside its frames.
   std::vector<env::ArraySpec> vectors = {};
   int stack = 1;
   int action_size = 0;

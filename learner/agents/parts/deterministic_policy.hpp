@@ -50,7 +50,7 @@ private:
 /// naming the observation and `agent` if they are something else.
 ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// What an agent's keys `encoder` and `shift_pixels` have against pictures of this size.
+/// The problems of an agent's keys `encoder` and `shift_pixels` with pictures of this size.
 std::vector<OptionProblem> encoder_problems(const std::string& agent, const std::string& encoder,
                                             int shift_pixels, const AgentSetting::Picture& picture);
 

@@ -8,8 +8,8 @@
 
 namespace troupe::learner {
 
-/// The replica of an agent whose parameters are one group: how they begin and what the actors get.
-/// What derives from it makes the updates.
+/// The replica of an agent whose parameters are one group: how they are initialised, and what the
+/// actors get. A derived class makes the updates.
 class GroupReplica : public SavedReplica {
 public:
   struct Setting {

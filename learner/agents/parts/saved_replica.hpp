@@ -12,8 +12,8 @@
 namespace troupe::learner {
 
 /// The replica of an agent whose state is parameter groups, counters and a source of random
-/// numbers: what a checkpoint holds of them. What derives from it names its groups and counters in
-/// its constructor, calls begin() first in build(), and makes the updates.
+/// numbers: what a checkpoint holds of them. A derived class names its groups and counters in its
+/// constructor, calls begin() first in build(), and makes the updates.
 class SavedReplica : public Replica {
 public:
   Input input_fn(const InputContext&) override {
@@ -28,8 +28,8 @@ protected:
   SavedReplica(const SavedReplica&) = delete; // the names below are of its members
   SavedReplica& operator=(const SavedReplica&) = delete;
 
-  /// A group of its own: `name` tells the steps of its optimizer from other groups', e.g.
-  /// "critic_"; `target`: a checkpoint holds the target network, too.
+  /// `name`: prefix of the optimizer's step counter, e.g. "critic_"; `target`: a checkpoint also
+  /// holds the target network.
   void save_group(std::string name, ParameterGroup& group, bool target) {
     groups_.push_back({std::move(name), &group, target});
   }

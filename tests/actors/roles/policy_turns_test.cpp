@@ -1,0 +1,48 @@
+#include "actors/roles/policy_turns.hpp"
+
+#include <doctest/doctest.h>
+
+using troupe::actors::PolicyTurns;
+
+TEST_CASE("environments play whole sequences, then wait for what was learned from them") {
+  PolicyTurns turns(10, 8, 4); // 8 sequences of 10 steps over 4 environments: two each
+  CHECK(turns.waits(0));       // for the first parameters
+  turns.published();
+  CHECK(turns.begins(0));
+  CHECK_FALSE(turns.begins(1)); // they have begun
+  CHECK_FALSE(turns.waits(19));
+  CHECK(turns.waits(20));
+  turns.published();
+  CHECK_FALSE(turns.waits(20));
+  CHECK(turns.begins(20));
+  turns.published(); // early, while they play: the next ones begin at once
+  CHECK(turns.begins(40));
+  CHECK(turns.waits(60));
+}
+
+TEST_CASE("environments that do not divide a batch make more than it needs") {
+  PolicyTurns turns(10, 8, 3); // three each
+  turns.published();
+  CHECK(turns.begins(0));
+  CHECK_FALSE(turns.waits(29));
+  CHECK(turns.waits(30));
+}
+
+TEST_CASE("those that wait for others that left play on, and make up for them") {
+  PolicyTurns turns(10, 8, 8);
+  turns.published();
+  CHECK(turns.begins(0));
+  CHECK(turns.waits(10));
+  turns.set_lanes(4);
+  CHECK_FALSE(turns.waits(10));
+  CHECK(turns.begins(10));
+  CHECK_FALSE(turns.waits(29));
+  CHECK(turns.waits(30));
+}
+
+TEST_CASE("environments of other agents never wait") {
+  PolicyTurns turns(0, 8, 4);
+  CHECK_FALSE(turns.waits(0));
+  CHECK_FALSE(turns.begins(0));
+  CHECK_FALSE(turns.waits(1000));
+}
