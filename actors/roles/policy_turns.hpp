@@ -29,8 +29,8 @@ public:
   }
 
   void published() { may_begin_ = true; }
-  /// The run has another number of environments. Sequences of those that left are missing, so those
-  /// that wait play on.
+  /// The number of environments of the run has changed. The learner may lack sequences of
+  /// environments that left, so waiting environments play on.
   void set_lanes(std::int64_t lanes) {
     lanes_ = lanes;
     may_begin_ = true;

@@ -28,7 +28,7 @@ TEST_CASE("environments that do not divide a batch make more than it needs") {
   CHECK(turns.waits(30));
 }
 
-TEST_CASE("those that wait for others that left play on, and make up for them") {
+TEST_CASE("waiting environments play on when others leave, and make up for them") {
   PolicyTurns turns(10, 8, 8);
   turns.published();
   CHECK(turns.begins(0));
