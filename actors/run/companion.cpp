@@ -42,8 +42,12 @@ void Companion::add(const Update& update) {
   if (!actor_)
     return;
   episodes_.insert(episodes_.end(), update.episodes.begin(), update.episodes.end());
-  if (episodes_.size() > kMostEpisodes)
-    episodes_.erase(episodes_.begin(), episodes_.end() - kMostEpisodes);
+  if (episodes_.size() <= kMostEpisodes)
+    return;
+  const auto kept = episodes_.end() - kMostEpisodes / 2;
+  context_.log("warning", "the companion has not answered: its next report lacks the oldest "
+                              + std::to_string(kept - episodes_.begin()) + " episodes");
+  episodes_.erase(episodes_.begin(), kept);
 }
 
 ProtoBytes Companion::report(const Progress& progress) {
