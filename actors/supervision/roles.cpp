@@ -8,6 +8,7 @@
 #include "actors/roles/parameter_server_actor.hpp"
 #include "actors/roles/replay_actor.hpp"
 #include "actors/supervision/strategies.hpp"
+#include "learner/acting/transition_spec.hpp"
 
 namespace troupe::actors {
 
@@ -17,6 +18,12 @@ constexpr double kNoRatio = 1e15; // samples: a buffer that no run leaves
 
 /// Seeds are split from the run's seed by use; the collector takes 1 and 2.
 enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4 };
+
+/// Environments of the whole run, as it was scaled.
+std::int64_t lanes_of_run(const RunConfig& config, const RoleWiring& wiring) {
+  const int actors = wiring.environments > 0 ? wiring.environments : config.actors.environment;
+  return std::int64_t{actors} * config.actors.environments_per_actor;
+}
 
 std::unique_ptr<learner::Collector>
 make_collector(const RunConfig& config, const RoleWiring& wiring,
@@ -30,8 +37,7 @@ make_collector(const RunConfig& config, const RoleWiring& wiring,
       .seed = config.seed,
       .incarnation = wiring.incarnation,
       .first_lane = wiring.index * per_actor,
-      .total_lanes =
-          (wiring.environments > 0 ? wiring.environments : config.actors.environment) * per_actor,
+      .total_lanes = lanes_of_run(config, wiring),
       .steps_before = wiring.steps_before,
       .random_steps = config.agent->storage().on_policy ? 0 : config.actors.random_steps,
       .environments = config.actors.environments_per_actor,
@@ -258,10 +264,10 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .first_lane = wiring.index * lanes,
         .insert_steps = kInsertSteps,
         .pixels = config.environment.pixels.has_value(),
-        .turns = PolicyTurns(
-            storage.newest_policy ? storage.sequence_steps : 0,
-            rows_per_replica(config) * config.learner.replicas * config.learner.publish_period,
-            (wiring.environments > 0 ? wiring.environments : config.actors.environment) * lanes),
+        .turns = PolicyTurns(storage.newest_policy ? storage.sequence_steps : 0,
+                             rows_per_replica(config) * config.learner.replicas
+                                 * config.learner.publish_period,
+                             lanes_of_run(config, wiring)),
         .task = task,
     };
     return caf::actor_cast<caf::actor>(system.spawn<caf::detached>(environment_actor, options));
