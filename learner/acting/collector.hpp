@@ -112,9 +112,4 @@ private:
   std::int64_t environment_steps_ = 0;
 };
 
-/// The transitions that an environment with this spec makes. It has one array, or a picture and
-/// then float32 arrays; throws std::invalid_argument naming the others.
-replay::TransitionSpec transition_spec(const env::EnvironmentSpec& spec, int n_step,
-                                       double discount);
-
 } // namespace troupe::learner

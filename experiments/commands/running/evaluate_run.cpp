@@ -11,6 +11,7 @@
 #include "experiments/report/video.hpp"
 #include "learner/acting/collector.hpp"
 #include "learner/acting/evaluation.hpp"
+#include "learner/acting/transition_spec.hpp"
 #include "learner/device/safetensors.hpp"
 #include "learner/replicas/replicator.hpp"
 

@@ -12,6 +12,7 @@
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/config/plan.hpp"
 #include "learner/acting/collector.hpp"
+#include "learner/acting/transition_spec.hpp"
 
 namespace troupe::experiments {
 namespace {

@@ -24,6 +24,7 @@
 #include "experiments/report/summary.hpp"
 #include "experiments/run_folder/head_file.hpp"
 #include "learner/acting/collector.hpp"
+#include "learner/acting/transition_spec.hpp"
 #include "replay/recordings/recording.hpp"
 
 namespace troupe::experiments::commands {

@@ -1,13 +1,9 @@
 #include "learner/data/formats/minari.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <map>
 #include <regex>
-#include <sstream>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -15,6 +11,7 @@
 
 #include "learner/data/formats/array_file.hpp"
 #include "learner/data/formats/hdf5_writer.hpp"
+#include "learner/data/formats/minari_spaces.hpp"
 #include "learner/data/pictures/data_error.hpp"
 #include "replay/recordings/recording.hpp"
 
@@ -38,123 +35,6 @@ Json read_json(const fs::path& path) {
   } catch (const Json::exception& error) {
     throw DataError(path.string() + " is no JSON: " + error.what());
   }
-}
-
-/// A space is JSON in a string, with Python's names of what is not finite; these become null.
-Json space_of(const Json& metadata, const char* name, const fs::path& source) {
-  if (!metadata.contains(name) || !metadata.at(name).is_string())
-    throw DataError(source.string() + " has no \"" + name
-                    + "\"; write the data set with minari 0.5 or newer");
-  static const std::regex infinite("-?(Infinity|NaN)");
-  try {
-    return Json::parse(std::regex_replace(metadata.at(name).get<std::string>(), infinite, "null"));
-  } catch (const Json::exception& error) {
-    throw DataError(source.string() + ": its \"" + name + "\" is no space: " + error.what());
-  }
-}
-
-std::vector<double> numbers(const Json& list) {
-  std::vector<double> out;
-  for (const Json& x : list.is_array() ? list : Json::array({list}))
-    out.push_back(x.is_null() ? INFINITY : x.get<double>());
-  return out;
-}
-
-/// How actions of a space become numbers that agents choose.
-struct Actions {
-  std::vector<std::int64_t> choices; // of each number; 0: continuous
-  std::vector<double> low, high;     // of continuous ones
-  std::vector<double> start;         // of choices
-
-  float stored(double value, std::size_t i) const {
-    if (choices[i] > 0)
-      return static_cast<float>(value - start[i]);
-    return static_cast<float>(2 * (value - low[i]) / (high[i] - low[i]) - 1);
-  }
-};
-
-Actions actions_of(const Json& space) {
-  const std::string type = space.at("type");
-  Actions out;
-  if (type == "Box") {
-    if (space.at("shape").size() != 1)
-      throw std::invalid_argument("the action space is a Box of shape " + space.at("shape").dump()
-                                  + "; agents take vectors, [n]");
-    out.low = numbers(space.at("low"));
-    out.high = numbers(space.at("high"));
-    out.choices.resize(out.low.size());
-    for (std::size_t i = 0; i < out.low.size(); ++i)
-      if (!(std::isfinite(out.low[i]) && std::isfinite(out.high.at(i)) && out.low[i] < out.high[i]))
-        throw std::invalid_argument("number " + std::to_string(i)
-                                    + " of the action space has no finite bounds; agents take "
-                                      "bounded actions");
-  } else if (type == "Discrete") {
-    out.choices = {space.at("n").get<std::int64_t>()};
-    out.start = {space.value("start", 0.0)};
-  } else if (type == "MultiDiscrete" && space.at("nvec").is_array()) {
-    out.choices = space.at("nvec").get<std::vector<std::int64_t>>();
-    out.start = space.contains("start") ? numbers(space.at("start"))
-                                        : std::vector<double>(out.choices.size());
-  } else {
-    throw std::invalid_argument("the action space is a " + type
-                                + "; agents take Box, Discrete and MultiDiscrete");
-  }
-  if (out.start.empty())
-    out.start.resize(out.choices.size());
-  return out;
-}
-
-/// The one observation that agents get.
-struct Seen {
-  std::string path; // behind "observations"
-  Json space;
-};
-
-Seen seen_of(Json space, const std::string& observation) {
-  Seen seen{.path = "observations", .space = std::move(space)};
-  std::istringstream names(observation);
-  for (std::string name; std::getline(names, name, '/');) {
-    const Json& inner = seen.space.value("subspaces", Json::object());
-    if (!inner.is_object() || !inner.contains(name))
-      throw std::invalid_argument("--observation " + observation + ": there is no \"" + name
-                                  + "\" in " + seen.path);
-    seen.path += "/" + name;
-    seen.space = Json(inner.at(name));
-  }
-  if (seen.space.at("type") == "Dict") {
-    std::string known;
-    for (const auto& [name, inner] : seen.space.at("subspaces").items())
-      known += (known.empty() ? "" : ", ") + name;
-    throw std::invalid_argument(seen.path + " is a dictionary of " + known
-                                + "; choose one with --observation");
-  }
-  return seen;
-}
-
-bool is_picture(const Json& space) {
-  return space.value("dtype", "") == "uint8" && space.at("shape").size() == 3;
-}
-
-env::ArraySpec frame_of(const Seen& seen, bool jpeg) {
-  const Json& space = seen.space;
-  const std::string type = space.at("type");
-  if (type == "Discrete")
-    return {"state", env::ElementType::float32, {1}};
-  if (type != "Box")
-    throw std::invalid_argument(seen.path + " is a " + type + "; agents take Box and Discrete");
-  const auto shape = space.at("shape").get<std::vector<std::int64_t>>();
-  if (is_picture(space)) {
-    if (jpeg)
-      throw std::invalid_argument(seen.path
-                                  + " holds pictures as JPEG, which are not what the "
-                                    "environment drew; write them with "
-                                    "jpeg_encoding=False");
-    return {"pixels", env::ElementType::uint8, {shape[2], shape[0], shape[1]}};
-  }
-  std::int64_t elements = 1;
-  for (const std::int64_t n : shape)
-    elements *= n;
-  return {"state", env::ElementType::float32, {elements}};
 }
 
 /// The arrays of the file by name.

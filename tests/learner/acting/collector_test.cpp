@@ -4,6 +4,7 @@
 #include "env/wrappers/frame_stack.hpp"
 #include "experiments/bench/copied_bytes.hpp"
 #include "learner/acting/collector.hpp"
+#include "learner/acting/transition_spec.hpp"
 #include "replay/batch/gather.hpp"
 #include "replay/table/table.hpp"
 #include "tests/allocation_counter.hpp"

@@ -6,6 +6,7 @@
 
 #include "env/make/make.hpp"
 #include "learner/acting/collector.hpp"
+#include "learner/acting/transition_spec.hpp"
 #include "learner/agents/parts/parameter_noise.hpp"
 #include "tests/learner/agents/small_agent.hpp"
 
