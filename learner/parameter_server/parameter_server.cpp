@@ -221,7 +221,7 @@ PushAnswer ParameterServer::count(Worker& worker, const Push& push) {
   // still has one gradient of each worker, and workers with several optimizers stay at the same
   // one.
   const std::int64_t staleness = std::max<std::int64_t>(0, version_ - push.version);
-  if ((staleness > 0 && !all_needed()) || cannot_count(worker)) {
+  if (staleness > 0 || cannot_count(worker)) {
     ++counters_.dropped;
     return {.outcome = Outcome::dropped,
             .staleness = staleness,
@@ -252,17 +252,6 @@ int ParameterServer::counted() const {
       std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w->counted; }));
 }
 
-/// If so many workers are suspended that a version needs all the others, a late gradient counts:
-/// its worker would otherwise continue with its next optimizer while the others wait for it at this
-/// one.
-bool ParameterServer::all_needed() const {
-  const auto count = [&](Worker::Presence presence) {
-    return std::count_if(workers_.begin(), workers_.end(),
-                         [&](const auto& worker) { return worker->presence == presence; });
-  };
-  return count(Worker::Presence::resting) > 0 && count(Worker::Presence::here) <= required();
-}
-
 /// Whether it has the version that is being made, or one in its place, of a server before this one
 /// that did not come to tell the others: it makes no gradient for it any more.
 bool ParameterServer::may_proceed(const Worker& worker) const {
@@ -282,11 +271,18 @@ int ParameterServer::required() const {
   return std::max(1, std::min(options_.workers - options_.backup_workers, static_cast<int>(here)));
 }
 
-/// Too many rest that have made this worker's step already: the version will not come about.
+/// The version of this worker's step will not come about, for too many have made that step already
+/// and rest, or may wait for this worker at another optimizer. So the workers furthest behind
+/// never wait, and no workers wait for each other.
 bool ParameterServer::cannot_count(const Worker& worker) const {
+  const bool any_rests = std::any_of(workers_.begin(), workers_.end(), [](const auto& other) {
+    return other->presence == Worker::Presence::resting;
+  });
   const auto possible = std::count_if(workers_.begin(), workers_.end(), [&](const auto& other) {
-    return (other->waited_for() && !may_proceed(*other)) || other->counted
-           || (other->presence == Worker::Presence::resting && other->clock < worker.clock);
+    if (other->counted || other.get() == &worker)
+      return true;
+    return other->presence != Worker::Presence::gone && !may_proceed(*other)
+           && (!any_rests || other->clock < worker.clock);
   });
   return static_cast<int>(possible) < required();
 }

@@ -134,8 +134,8 @@ public:
   /// gradients. A push makes it join again.
   void leave(int worker, std::uint64_t session);
   /// The worker has made its steps up to `step` and may push more later. A synchronous version
-  /// still needs as many gradients; if too few workers are left to make one, those behind the
-  /// suspended ones do not wait for it.
+  /// still needs as many gradients. While any worker is suspended, no worker waits for others that
+  /// have made its step already: the one furthest behind passes.
   void suspend_participation(int worker, std::uint64_t session, std::int64_t step, Time now);
   /// The worker is alive. False: this session has not joined.
   bool heartbeat(int worker, std::uint64_t session, Time now);
@@ -179,7 +179,6 @@ private:
   int counted() const;
   bool cannot_count(const Worker& worker) const;
   bool may_proceed(const Worker& worker) const;
-  bool all_needed() const;
   void make_version_if_complete();
   void apply(const at::Tensor& gradient, const std::vector<bool>& present,
              const std::vector<double>& rates, double factor);
