@@ -230,6 +230,9 @@ void check_agent(const Experiment& experiment, Checker& checker) {
   const auto& environment = experiment.environment();
   learner::AgentSetting setting;
   setting.recorded = experiment.has_recording();
+  if (!setting.recorded) {
+    setting.samples_per_insert = experiment.replay().samples_per_insert();
+  }
   if (environment.has_pixels()) {
     setting.picture = {environment.pixels().height(), environment.pixels().width()};
   }

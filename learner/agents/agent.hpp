@@ -65,6 +65,7 @@ struct AgentSetting {
   };
   std::optional<Picture> picture; // none: states
   bool recorded = false;          // it learns from recorded episodes
+  double samples_per_insert = 0;  // of replay; 0: none, or not known
 };
 
 /// A value that breaks a rule of several keys, or of the run.

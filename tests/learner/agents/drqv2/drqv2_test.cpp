@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/dynamic_message.h>
 
+#include "learner/agents/agent_kinds.hpp"
 #include "learner/agents/drqv2/drqv2.hpp"
 #include "tests/learner/agents/fed_replica.hpp"
 #include "tests/learner/agents/finite_differences.hpp"
@@ -110,6 +111,20 @@ TEST_CASE("DrQ-v2: the noise of updates falls with them as the schedule says") {
   CHECK(draws_after(0));
   CHECK(draws_after(4));
   CHECK_FALSE(draws_after(5));
+}
+
+TEST_CASE("DrQ-v2: a schedule of another pace than replay's is refused") {
+  const AgentKind& kind = *find_agent("drqv2");
+  google::protobuf::DynamicMessageFactory factory;
+  const auto& options = *factory.GetPrototype(kind.options); // batch 256, 8 steps for an update
+  AgentSetting setting{.picture = AgentSetting::Picture{.height = 84, .width = 84},
+                       .samples_per_insert = 32};
+  CHECK(kind.check(options, setting).empty());
+  setting.samples_per_insert = 128;
+  const auto found = kind.check(options, setting);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].key == "steps_per_update");
+  CHECK(found[0].text == "is 8; it must be batch_size / replay.samples_per_insert, 2");
 }
 
 TEST_CASE("DrQ-v2 learns from pixels to point at a square, wherever it is shifted") {
