@@ -271,18 +271,21 @@ int ParameterServer::required() const {
   return std::max(1, std::min(options_.workers - options_.backup_workers, static_cast<int>(here)));
 }
 
-/// The version of this worker's step will not come about, for too many have made that step already
-/// and rest, or may wait for this worker at another optimizer. So the workers furthest behind
-/// never wait, and no workers wait for each other.
+/// The version of this worker's step will not come about: too many others have made that step
+/// already and rest, or may wait for this worker at another optimizer. The latter happens with
+/// backup workers alone, for only their gradients are left out. As the workers furthest behind
+/// never wait then, no workers wait for each other.
 bool ParameterServer::cannot_count(const Worker& worker) const {
-  const bool any_rests = std::any_of(workers_.begin(), workers_.end(), [](const auto& other) {
-    return other->presence == Worker::Presence::resting;
-  });
+  const bool by_steps = options_.backup_workers > 0
+                        && std::any_of(workers_.begin(), workers_.end(), [](const auto& other) {
+                             return other->presence == Worker::Presence::resting;
+                           });
   const auto possible = std::count_if(workers_.begin(), workers_.end(), [&](const auto& other) {
     if (other->counted || other.get() == &worker)
       return true;
-    return other->presence != Worker::Presence::gone && !may_proceed(*other)
-           && (!any_rests || other->clock < worker.clock);
+    if (other->presence == Worker::Presence::gone || may_proceed(*other))
+      return false;
+    return (other->waited_for() && !by_steps) || other->clock < worker.clock;
   });
   return static_cast<int>(possible) < required();
 }

@@ -134,8 +134,9 @@ public:
   /// gradients. A push makes it join again.
   void leave(int worker, std::uint64_t session);
   /// The worker has made its steps up to `step` and may push more later. A synchronous version
-  /// still needs as many gradients. While any worker is suspended, no worker waits for others that
-  /// have made its step already: the one furthest behind passes.
+  /// still needs as many gradients. No worker waits for a suspended one that has made its step
+  /// already; with backup workers, none waits for any other that has: the one furthest behind
+  /// passes.
   void suspend_participation(int worker, std::uint64_t session, std::int64_t step, Time now);
   /// The worker is alive. False: this session has not joined.
   bool heartbeat(int worker, std::uint64_t session, Time now);

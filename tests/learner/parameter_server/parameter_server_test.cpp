@@ -422,6 +422,16 @@ TEST_CASE("where so many rest that all others are needed, nobody waits for one t
   CHECK(f.push(1, 2).outcome == Outcome::applied);
 }
 
+TEST_CASE("without backup workers all wait for a new process, also while another worker rests") {
+  Fixture f(central_storage(3));
+  for (int worker = 0; worker < 3; ++worker)
+    f.push(worker, 0);
+  f.server.suspend_participation(0, Fixture::session(0), f.steps[0], kStart);
+  CHECK(f.push(1, 1).outcome == Outcome::counted);
+  REQUIRE(f.server.join(2, 999, kStart) == ""); // counts from the steps of the others
+  CHECK_FALSE(f.server.pull(1, 2).ready);
+}
+
 TEST_CASE("synchronous gradients on newer parameters than a restarted server's count together") {
   Fixture f(central_storage(2));
   ParameterServer restored(central_storage(2), kStart);
@@ -495,7 +505,7 @@ public:
 
   /// Returns how many workers wait although nothing is on its way.
   int play(std::int64_t grants) {
-    for (std::int64_t granted = 0, turn = 0;; ++turn) {
+    for (std::int64_t granted = 0;;) {
       if (granted < grants && random_() % 40 == 0)
         ++granted;
       std::vector<std::size_t> movers;
@@ -525,8 +535,8 @@ private:
     int optimizer = 0;     // of the exchange that it makes
     bool waits = false;
     bool rests = false;
-    std::vector<std::deque<Letter>> mail;                   // [server]
-    std::vector<std::pair<std::int64_t, std::int64_t>> has; // [server] version, step of it
+    std::vector<std::deque<Letter>> mail; // [server]
+    std::vector<std::int64_t> has;        // [server] version of its parameters
   };
 
   bool has_mail(const Worker& worker) const {
@@ -546,7 +556,7 @@ private:
       const auto answer = servers_[at]->server.answer_to(number, worker.step + 1);
       REQUIRE(answer);
       const bool counted = answer->outcome == Outcome::counted;
-      if (!servers_[at]->server.pull(number, counted ? worker.has[at].first + 1 : 0).ready)
+      if (!servers_[at]->server.pull(number, counted ? worker.has[at] + 1 : 0).ready)
         return false;
     }
     return true;
@@ -570,7 +580,7 @@ private:
     if (worker.waits) {
       for (int host = 0; host < hosts_; ++host) {
         const std::size_t at = server(worker.optimizer, host);
-        worker.has[at].first = servers_[at]->server.version();
+        worker.has[at] = servers_[at]->server.version();
         servers_[at]->server.parameters_sent(number);
       }
       worker.waits = false;
@@ -588,7 +598,7 @@ private:
       Letter letter{.push = {.worker = number,
                              .session = Fixture::session(number),
                              .step = worker.step + (worker.rests ? 0 : 1),
-                             .version = worker.has[at].first,
+                             .version = worker.has[at],
                              .gradient = gradient_,
                              .present = {true}},
                     .rests = worker.rests};
