@@ -243,12 +243,14 @@ std::vector<OptionProblem> problems(const Drqv2Config& config, const AgentSettin
     for (OptionProblem& problem :
          encoder_problems("drqv2", config.encoder, config.shift_pixels, *setting.picture))
       found.push_back(std::move(problem));
-  const double steps = static_cast<double>(config.batch_size) / setting.samples_per_insert;
-  if (setting.samples_per_insert > 0 && std::abs(config.steps_per_update - steps) > 1e-6 * steps)
-    found.push_back(
-        {"steps_per_update", "is " + number_text(config.steps_per_update)
-                                 + "; it must be batch_size / replay.samples_per_insert, "
-                                 + number_text(steps)});
+  if (setting.samples_per_insert > 0) {
+    const double steps = static_cast<double>(config.batch_size) / setting.samples_per_insert;
+    if (std::abs(config.steps_per_update - steps) > 1e-6 * steps)
+      found.push_back(
+          {"steps_per_update", "is " + number_text(config.steps_per_update)
+                                   + "; it must be batch_size / replay.samples_per_insert, "
+                                   + number_text(steps)});
+  }
   return found;
 }
 

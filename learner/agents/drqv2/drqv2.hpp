@@ -23,7 +23,7 @@ struct Drqv2Config {
   double target_update = 0.01;
   double noise_clip = 0.3; // in updates
   NoiseConfig noise{{.start = 1.0, .end = 0.1, .steps = 100'000}};
-  double steps_per_update = 8; // agent steps of the schedule, that replay lets pass for an update
+  double steps_per_update = 8; // agent steps in an update's time, by which the noise falls
   double gradient_norm = 0;
   std::string precision = "auto"; // of the encoder; "float64" for tests: everything
   std::int64_t batch_size = 256;  // global, over all replicas
