@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "actors/run/companion.hpp"
 #include "actors/run/evaluations.hpp"
 #include "actors/run/lifecycle.hpp"
 #include "actors/run/operator_requests.hpp"

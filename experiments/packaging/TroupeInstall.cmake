@@ -27,7 +27,7 @@ endforeach()
 foreach(_folder IN LISTS TROUPE_COMPONENTS)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${_folder} DESTINATION include/troupe COMPONENT libraries FILES_MATCHING PATTERN "*.hpp"
     PATTERN gloo_declarations EXCLUDE PATTERN bench EXCLUDE PATTERN examples EXCLUDE PATTERN python EXCLUDE PATTERN "*-inl.hpp" EXCLUDE
-    PATTERN "*torch_header.hpp" EXCLUDE PATTERN program_header.hpp EXCLUDE)
+    PATTERN "*torch_header.hpp" EXCLUDE)
 endforeach()
 install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/ DESTINATION include/troupe COMPONENT libraries FILES_MATCHING PATTERN "*.pb.h")
 

@@ -24,18 +24,18 @@ at::Tensor laid_out(const at::Tensor& gradient, at::ScalarType type) {
   return (gradient.is_sparse() ? gradient.to_dense() : gradient).to(type).contiguous();
 }
 
-struct Member {
-  std::size_t parameter = 0;
-  at::Tensor slice;          // of the bucket, in the parameter's shape
-  bool ready = false;        // in this round backward has made it
-  bool expected = true;      // some rank had one in the last round
-  std::uint64_t content = 0; // as it was sent, when it was sent early
-};
-
 } // namespace
 
 /// Neighbours of one type and device.
 struct GradientAverage::Bucket {
+  struct Member {
+    std::size_t parameter = 0;
+    at::Tensor slice;          // of the bucket, in the parameter's shape
+    bool ready = false;        // in this round backward has made it
+    bool expected = true;      // some rank had one in the last round
+    std::uint64_t content = 0; // as it was sent, when it was sent early
+  };
+
   at::Tensor flat; // [elements, members]: the last ones are 1 where this rank has a gradient
   std::int64_t elements = 0;
   std::vector<Member> members;

@@ -35,7 +35,7 @@ static_assert(std::is_trivially_copyable_v<
 }
 
 template <typename T>
-void put(std::span<std::byte>& to, std::span<const T> values) {
+void put_values(std::span<std::byte>& to, std::span<const T> values) {
   if (!values.empty())
     std::memcpy(to.data(), values.data(), values.size_bytes());
   to = to.subspan(values.size_bytes());
@@ -90,10 +90,10 @@ std::vector<std::byte> encode(const CheckpointManifest& manifest) {
                                + std::span(manifest.blobs).size_bytes() + manifest.header.size()
                                + sizeof checksum);
   std::span<std::byte> rest = bytes;
-  put<ManifestHead>(rest, std::span(&head, 1));
-  put<CheckpointSegment>(rest, manifest.segments);
-  put<CheckpointBlob>(rest, manifest.blobs);
-  put<std::byte>(rest, manifest.header);
+  put_values<ManifestHead>(rest, std::span(&head, 1));
+  put_values<CheckpointSegment>(rest, manifest.segments);
+  put_values<CheckpointBlob>(rest, manifest.blobs);
+  put_values<std::byte>(rest, manifest.header);
   checksum = checksum_of(std::span(bytes).first(bytes.size() - sizeof checksum));
   std::memcpy(rest.data(), &checksum, sizeof checksum);
   return bytes;

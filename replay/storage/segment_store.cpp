@@ -20,7 +20,7 @@ std::uint64_t record_bytes(std::uint64_t blob_bytes) {
   return SegmentFile::kRecordBytes + blob_bytes;
 }
 
-[[noreturn]] void refuse(const BlobRef& ref, const char* verb) {
+[[noreturn]] void refuse_blob(const BlobRef& ref, const char* verb) {
   throw std::invalid_argument("the blob at byte " + std::to_string(ref.place.offset)
                               + " of segment " + std::to_string(ref.segment) + " cannot be " + verb
                               + ": the store does not hold it; it was released, or is of another");
@@ -81,7 +81,7 @@ void SegmentStore::read(const BlobRef& ref, std::span<std::byte> out) const {
   {
     const std::lock_guard lock(mutex_);
     if (!holds(ref))
-      refuse(ref, "read");
+      refuse_blob(ref, "read");
     file = segments_.at(ref.segment).file;
   }
   file->read(ref.place, out);
@@ -90,7 +90,7 @@ void SegmentStore::read(const BlobRef& ref, std::span<std::byte> out) const {
 void SegmentStore::release(const BlobRef& ref) {
   const std::lock_guard lock(mutex_);
   if (!holds(ref))
-    refuse(ref, "released");
+    refuse_blob(ref, "released");
   forget(ref);
 }
 

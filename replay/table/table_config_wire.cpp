@@ -53,7 +53,7 @@ SelectorConfig selector_of(const wire::Selector& from) {
   return {.kind = static_cast<SelectorKind>(from.kind()), .exponent = from.exponent()};
 }
 
-void put(const SelectorConfig& selector, wire::Selector& to) {
+void put_selector(const SelectorConfig& selector, wire::Selector& to) {
   to.set_kind(static_cast<std::uint32_t>(selector.kind));
   to.set_exponent(selector.exponent);
 }
@@ -98,8 +98,8 @@ TableConfig config_of(const wire::Config& from) {
 void put(const TableConfig& config, wire::Config& to) {
   to.set_max_items(config.max_items);
   to.set_max_bytes(config.max_bytes);
-  put(config.sampler, *to.mutable_sampler());
-  put(config.remover, *to.mutable_remover());
+  put_selector(config.sampler, *to.mutable_sampler());
+  put_selector(config.remover, *to.mutable_remover());
   to.set_max_times_sampled(config.max_times_sampled);
   to.set_insert_at_maximum(config.insert_at_maximum);
   to.set_compression(static_cast<std::uint32_t>(config.compression));
