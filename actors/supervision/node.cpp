@@ -14,7 +14,7 @@ namespace troupe::actors {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kPoll{200};
+constexpr std::chrono::milliseconds kNodePoll{200};
 constexpr std::chrono::seconds kRetry{1};
 constexpr std::chrono::seconds kAnswer{20};
 
@@ -79,7 +79,7 @@ private:
                      [&](beat_atom) { unanswered = 0; },
                      [&](stop_atom) { lost = "the head had given this node up"; },
                      [&](done_atom) { over_ = true; },
-                     caf::after(std::min<Clock::duration>(kPoll, period)) >> [] {});
+                     caf::after(std::min<Clock::duration>(kNodePoll, period)) >> [] {});
     }
     if (!lost.empty())
       config_.log(lost + "; what ran here is ended");

@@ -11,14 +11,14 @@ namespace troupe::env::caster {
 
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInfiniteFloat = std::numeric_limits<float>::infinity();
 constexpr int kLeafTriangles = 4;
 constexpr int kBins = 16;
 constexpr int kSahDepth = 32; // below, halves: a tree of 2^31 triangles stays within kBvhDepth
 
 struct Box {
-  std::array<float, 3> low{kInfinity, kInfinity, kInfinity};
-  std::array<float, 3> high{-kInfinity, -kInfinity, -kInfinity};
+  std::array<float, 3> low{kInfiniteFloat, kInfiniteFloat, kInfiniteFloat};
+  std::array<float, 3> high{-kInfiniteFloat, -kInfiniteFloat, -kInfiniteFloat};
 
   void add(const float* point) {
     for (std::size_t k = 0; k < 3; ++k) {
@@ -155,7 +155,7 @@ private:
     }
     box = {};
     count = 0;
-    float best = kInfinity;
+    float best = kInfiniteFloat;
     std::size_t best_cut = 0;
     for (std::size_t i = 1; i < kBins; ++i) {
       box.add(boxes[i - 1]);

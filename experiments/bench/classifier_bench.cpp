@@ -20,13 +20,13 @@
 namespace troupe::experiments {
 namespace {
 
-constexpr std::int64_t kBatch = 8;
+constexpr std::int64_t kBatchPictures = 8;
 constexpr std::int64_t kPixels = 224;
 constexpr std::int64_t kClasses = 1000;
 
 void bench_training(const BenchOptions& options, const Report& report, const char* type) {
   learner::ClassifierConfig config;
-  config.batch_size = kBatch;
+  config.batch_size = kBatchPictures;
   config.precision = type;
   const auto classifier = learner::make_classifier(
       config,
@@ -34,15 +34,15 @@ void bench_training(const BenchOptions& options, const Report& report, const cha
   learner::ReplicaContext context(nullptr, 1);
   classifier->build(context);
   const learner::TensorMap batch{
-      {"picture", (at::rand({kBatch, 3, kPixels, kPixels}) * 255).to(at::kByte)},
-      {"label", at::randint(kClasses, {kBatch}, at::kLong)}};
+      {"picture", (at::rand({kBatchPictures, 3, kPixels, kPixels}) * 255).to(at::kByte)},
+      {"label", at::randint(kClasses, {kBatchPictures}, at::kLong)}};
   classifier->step_fn(context, batch);
   auto figure = measure_rate(options, "classifier", "ResNet-50 training", "images/s", [&] {
     classifier->step_fn(context, batch);
-    return static_cast<double>(kBatch);
+    return static_cast<double>(kBatchPictures);
   });
   figure.config = {{"type", type},
-                   {"batch", std::to_string(kBatch)},
+                   {"batch", std::to_string(kBatchPictures)},
                    {"pixels", std::to_string(kPixels)},
                    {"threads", "1"}};
   report(figure);

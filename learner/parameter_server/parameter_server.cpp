@@ -14,7 +14,7 @@
 namespace troupe::learner {
 namespace {
 
-bool all_finite(const at::Tensor& tensor) {
+bool finite_everywhere(const at::Tensor& tensor) {
   // A sum that is finite has finite terms; one that is not may have overflowed.
   return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
@@ -104,7 +104,7 @@ void ParameterServer::begin(const ServedSlice& slice, const at::Tensor& paramete
     throw std::invalid_argument(
         "parameters " + c10::str(parameters.scalar_type(), parameters.sizes()) + " for a slice of "
         + c10::str(slice.type) + "[" + std::to_string(elements) + "]");
-  if (!all_finite(parameters))
+  if (!finite_everywhere(parameters))
     throw std::invalid_argument("the first parameters are not finite; look at how the network is "
                                 "initialised");
   parameters_ = parameters.clone();
@@ -147,7 +147,7 @@ std::string ParameterServer::problem_of(const Push& push) const {
   for (const double rate : push.learning_rates)
     if (!std::isfinite(rate))
       return whose + " comes with a learning rate that is not finite";
-  if (brings_any && !all_finite(push.gradient))
+  if (brings_any && !finite_everywhere(push.gradient))
     return whose
            + " is not finite; it was not applied. Look at that worker's loss and batch, or "
              "lower the learning rate";

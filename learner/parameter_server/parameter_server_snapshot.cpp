@@ -26,7 +26,7 @@ at::Tensor bytes_of(const std::string& text) {
   return tensor;
 }
 
-const at::Tensor& tensor_of(const TensorMap& snapshot, const std::string& name) {
+const at::Tensor& saved_tensor(const TensorMap& snapshot, const std::string& name) {
   const auto at = snapshot.find(name);
   if (at == snapshot.end())
     throw std::invalid_argument("the snapshot of a parameter server has no tensor \"" + name
@@ -35,7 +35,7 @@ const at::Tensor& tensor_of(const TensorMap& snapshot, const std::string& name) 
 }
 
 wire::SnapshotHeader header_of(const TensorMap& snapshot) {
-  const at::Tensor& bytes = tensor_of(snapshot, "header");
+  const at::Tensor& bytes = saved_tensor(snapshot, "header");
   wire::SnapshotHeader header;
   if (bytes.scalar_type() != at::kByte || !bytes.is_contiguous()
       || !header.ParseFromArray(bytes.const_data_ptr<std::uint8_t>(),
@@ -80,7 +80,7 @@ void ParameterServer::restore(const TensorMap& snapshot) {
   const auto slice = decode(header.slice(), why);
   if (!slice)
     throw std::invalid_argument("the snapshot of a parameter server has " + why);
-  begin(*slice, tensor_of(snapshot, "parameters"), header.version());
+  begin(*slice, saved_tensor(snapshot, "parameters"), header.version());
   TensorMap state;
   for (const auto& [name, tensor] : snapshot)
     if (name.starts_with(kStatePrefix))
@@ -144,7 +144,7 @@ Part part_of(const TensorMap& snapshot) {
   Part part{.tensors = &snapshot,
             .header = header_of(snapshot),
             .slice = {},
-            .parameters = tensor_of(snapshot, "parameters")};
+            .parameters = saved_tensor(snapshot, "parameters")};
   std::string why;
   auto slice = decode(part.header.slice(), why);
   if (!slice)

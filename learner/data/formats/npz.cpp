@@ -21,7 +21,7 @@ at::ScalarType type_of(const env::NpyArray& array) {
 }
 
 /// Takes the bytes over.
-at::Tensor tensor_of(env::NpyArray array) {
+at::Tensor tensor_of_array(env::NpyArray array) {
   const auto type = type_of(array);
   const auto shape = array.shape;
   auto owner = std::make_shared<env::NpyArray>(std::move(array));
@@ -59,7 +59,7 @@ std::unique_ptr<DescribedDataset> open_npz(const DatasetOptions& options) {
     if (array.shape.empty())
       continue; // a single number has no rows
     found.push_back({name, array.shape, type_of(array)});
-    tensors.push_back(tensor_of(std::move(array)));
+    tensors.push_back(tensor_of_array(std::move(array)));
   }
   const auto chosen = choose_arrays(found, options.path.string(), options);
   info.rows = chosen.rows;
