@@ -3,7 +3,7 @@
 #   quickstart   a fresh clone until `quickstart.sh` trains, packages and wheels included
 #   everything   a fresh clone until the libraries, the program, benchmarks, tests and CUDA sources are built
 #   touched      from a touched header or source of learner/replicas to its test's last line, in batches of the default size
-# Clones are made in a temporary folder and removed; nothing else should run.
+# What is committed is cloned into a temporary folder (TMPDIR), which is removed in the end. Nothing else should run meanwhile.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 what=${1:-}
@@ -20,31 +20,32 @@ quickstart | everything | touched) ;;
 esac
 export CCACHE_DISABLE=1
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+running=
+trap '[ -z "$running" ] || kill -KILL -- "-$running" 2>/dev/null; rm -rf "$folder"' EXIT
 git clone -q "$top" "$folder/troupe"
 cd "$folder/troupe"
 mkdir -p build
-now() { date +%s.%N; }
 tell() { # tell WHAT SINCE
-  awk -v what="$1" -v seconds="$(echo "$(now) - $2" | bc)" -v cpu="$(lscpu | sed -n 's/^Model name: *//p')" \
-    'BEGIN { printf "{\"bench\": \"build\", \"metric\": \"%s\", \"value\": %.1f, \"unit\": \"s\", \"processor\": \"%s\"}\n", what, seconds, cpu }'
+  awk -v what="$1" -v since="$2" -v now="$EPOCHREALTIME" -v cpu="$(lscpu | sed -n 's/^Model name: *//p')" \
+    'BEGIN { printf "{\"bench\": \"build\", \"metric\": \"%s\", \"value\": %.1f, \"unit\": \"s\", \"processor\": \"%s\"}\n", what, now - since, cpu }'
 }
 
 if [ "$what" = quickstart ]; then
-  began=$(now)
+  began=$EPOCHREALTIME
   setsid experiments/quickstart.sh >build/quickstart.log 2>&1 &
-  until grep -q 'environment steps\|steps/s' build/quickstart.log; do
-    kill -0 $! 2>/dev/null || { tail -n 20 build/quickstart.log >&2; exit 1; }
+  running=$!
+  until grep -q '^training ' build/quickstart.log; do
+    kill -0 "$running" 2>/dev/null || { tail -n 20 build/quickstart.log >&2; exit 1; }
     sleep 0.2
   done
   tell 'quickstart.sh until it trains' "$began"
-  kill -INT -- -$!
-  wait $! || true
+  kill -TERM -- "-$running"
+  wait "$running" || true
   exit 0
 fi
 experiments/packaging/install_dependencies.sh --tests >/dev/null
 if [ "$what" = everything ]; then
-  began=$(now)
+  began=$EPOCHREALTIME
   cmake --preset release -DBUILD_TESTING=ON -DTROUPE_BATCH=30 -DTROUPE_CUDA=AUTO -DTROUPE_CUDA_ARCHITECTURES=80-virtual >build/configure.log
   ninja -C build/release >build/build.log
   tell 'everything' "$began"
@@ -53,7 +54,7 @@ fi
 cmake --preset release -DBUILD_TESTING=ON -DTROUPE_CUDA=OFF >build/configure.log
 ninja -C build/release learner_replicas_test >build/build.log
 for file in learner/replicas/*.hpp learner/replicas/replicator.cpp learner/replicas/strategy.cpp; do
-  began=$(now)
+  began=$EPOCHREALTIME
   touch "$file"
   ninja -C build/release learner_replicas_test >build/build.log
   build/release/tests/learner/learner_replicas_test >/dev/null
