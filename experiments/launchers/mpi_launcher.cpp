@@ -26,17 +26,22 @@ constexpr std::chrono::milliseconds kMpiLook{50}; // between checks whether mpir
 constexpr const char* kKill =
     "2"; // seconds from mpirun's SIGTERM to its SIGKILL, which it waits in any case
 // mpirun ends a job when one of its processes is killed, so this script outlives its node and
-// reports
-/// its end. SIGUSR1, which mpirun forwards to all processes, stops the node.
-constexpr const char* kNode = R"sh(trap : TERM
-trap 'told=1; kill -TERM $node' USR1
+// reports its end. SIGUSR1, which mpirun forwards to all processes, stops the node. A wait that a
+// signal interrupts has the signal's exit code; the next one has the node's, even if it is gone
+// (127 where the shell has told it before).
+constexpr const char* kNode = R"sh(trap 'again=1' TERM
+trap 'again=1; told=1; kill -TERM $node' USR1
 echo "troupe-mpi-node started"
 exec 4>&2 2>/dev/null
 (trap '' USR1; exec "$@") 2>&4 4>&- &
 node=$!
 [ -z "$told" ] || kill -TERM "$node"
-wait "$node"; code=$?
-while kill -0 "$node"; do wait "$node"; code=$?; done
+code=
+while again=
+  wait "$node"; last=$?
+  [ -n "$code" ] && [ "$last" = 127 ] || code=$last
+  [ -n "$again" ]
+do :; done
 echo "troupe-mpi-node ended $code"
 exit 0)sh";
 

@@ -20,10 +20,10 @@ constexpr std::chrono::seconds kSlurmLongestCall{60}; // of scancel
 constexpr std::chrono::milliseconds kSlurmLook{50};   // between checks whether srun has ended
 constexpr std::string_view kSlurmWord = "troupe-slurm-task ";
 // Reports the step and Slurm node of a task, runs our node by its name in ",host=name,…", and
-// reports
-/// its end. The end of standard input stops the node, and so does Slurm's own SIGTERM, which the
-/// shell ignores.
-constexpr const char* kTask = R"sh(trap : TERM
+// reports its end. The end of standard input stops the node, and so does Slurm's own SIGTERM, which
+// the shell survives. A wait that a signal interrupts has the signal's exit code; the next one has
+// the node's, even if it is gone (127 where the shell has told it before).
+constexpr const char* kTask = R"sh(trap 'again=1' TERM
 say=troupe-slurm-task
 echo "$say started $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME"
 name=${1#*",$SLURMD_NODENAME="}
@@ -33,8 +33,12 @@ TROUPE_NODE_NAME=${name%%,*} "$@" 3<&- </dev/null 2>&4 4>&- &
 node=$!
 { while read -r -u 3 _; do :; done; kill -TERM "$node"; } >/dev/null 4>&- &
 watcher=$!
-wait "$node"; code=$?
-while kill -0 "$node"; do wait "$node"; code=$?; done
+code=
+while again=
+  wait "$node"; last=$?
+  [ -n "$code" ] && [ "$last" = 127 ] || code=$last
+  [ -n "$again" ]
+do :; done
 kill -KILL "$watcher"
 echo "$say ended $code"
 exit 0)sh";
