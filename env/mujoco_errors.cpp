@@ -11,6 +11,7 @@ namespace troupe::env {
 
 namespace {
 thread_local MujocoScope* innermost = nullptr;
+mjfLogHandler outer_handler = nullptr; // what was installed before
 } // namespace
 
 /// What MuJoCo calls. An error must not return, so it throws through MuJoCo's own C frames:
@@ -25,7 +26,9 @@ struct MujocoHandler {
       std::replace(text.begin(), text.end(), '\n', ' ');
       throw std::runtime_error(text);
     }
-    if (scope != nullptr && message->level == mjLOG_WARNING)
+    if (scope == nullptr && outer_handler != nullptr)
+      outer_handler(message);
+    else if (scope != nullptr && message->level == mjLOG_WARNING)
       std::snprintf(scope->warning_, sizeof scope->warning_, "%s", message->subject);
   }
 };
@@ -41,7 +44,7 @@ MujocoScope::~MujocoScope() {
 
 void install_mujoco_handlers() {
   static std::once_flag once;
-  std::call_once(once, [] { mju_setLogHandler(&MujocoHandler::handle); });
+  std::call_once(once, [] { outer_handler = mju_setLogHandler(&MujocoHandler::handle); });
 }
 
 } // namespace troupe::env

@@ -7,7 +7,8 @@ namespace troupe::env {
 /// While one of these lives on a thread, MuJoCo's errors on that thread become std::runtime_error
 /// naming `model`, and its warnings are kept (the last one) instead of printed or written to a log
 /// file. MuJoCo's handler is global to the process: install_mujoco_handlers() sets it once, from
-/// any thread; the scope itself is per thread and may be nested. No allocation.
+/// any thread, and warnings outside a scope reach the one before it. The scope itself is per thread
+/// and may be nested. No allocation.
 class MujocoScope {
 public:
   explicit MujocoScope(const std::string& model);

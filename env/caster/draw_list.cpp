@@ -1,5 +1,8 @@
 #include "env/caster/draw_list.hpp"
 
+#include <stdexcept>
+#include <string>
+
 namespace troupe::env::caster {
 
 namespace {
@@ -30,6 +33,23 @@ DrawList::DrawList(const mjModel& model, int camera) {
 
 DrawList::~DrawList() {
   mjv_freeScene(&scene_);
+}
+
+void DrawList::look_through(const mjModel& model, const mjvCamera& camera) {
+  const auto check = [](const char* what, int number, mjtSize count) {
+    if (number < 0 || number >= count)
+      throw std::invalid_argument(std::string(what) + " of the camera is " + std::to_string(number)
+                                  + "; the model has " + std::to_string(count)
+                                  + ", numbered from 0");
+  };
+  if (camera.type == mjCAMERA_FIXED)
+    check("fixedcamid", camera.fixedcamid, model.ncam);
+  else if (camera.type == mjCAMERA_TRACKING)
+    check("trackbodyid", camera.trackbodyid, model.nbody);
+  else if (camera.type != mjCAMERA_FREE)
+    throw std::invalid_argument("type of the camera is " + std::to_string(camera.type)
+                                + "; it must be free, tracking or fixed");
+  camera_ = camera;
 }
 
 const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {

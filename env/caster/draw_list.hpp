@@ -14,6 +14,11 @@ public:
   DrawList(const DrawList&) = delete;
   DrawList& operator=(const DrawList&) = delete;
 
+  /// From the next update() on. Throws std::invalid_argument on a camera or body that the model
+  /// does not have.
+  void look_through(const mjModel& model, const mjvCamera& camera);
+  void show(const mjvOption& option) { option_ = option; }
+
   /// Allocates only when the state shows more than any before (slack tendons).
   const mjvScene& update(const mjModel& model, const mjData& data);
   const mjvScene& scene() const { return scene_; }

@@ -58,6 +58,17 @@ struct RayCaster::Impl {
     caster::build_shapes(model, scene, *shared, parts, frame);
     caster::build_spans(frame);
     caster::build_casters(frame);
+    updated = true;
+  }
+
+  template <typename T>
+  void check_output(const char* what, std::span<T> out, std::size_t size) const {
+    if (out.size() != size)
+      throw std::invalid_argument(std::string(what) + " needs a buffer of " + std::to_string(size)
+                                  + (sizeof(T) == 1 ? " bytes" : " numbers") + "; it has "
+                                  + std::to_string(out.size()));
+    if (!updated)
+      throw std::invalid_argument(std::string(what) + " needs a state; call update() first");
   }
 
   std::size_t pixels() const {
@@ -95,6 +106,7 @@ struct RayCaster::Impl {
   caster::MovingParts parts;
   caster::Frame frame;
   caster::Picture picture;
+  bool updated = false;
 };
 
 RayCaster::RayCaster(std::shared_ptr<const CasterModel> model, const CastOptions& options) {
@@ -118,32 +130,34 @@ std::size_t RayCaster::bytes() const {
   return impl_->row_bytes() * static_cast<std::size_t>(options().height) * planes;
 }
 
-void RayCaster::draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out) {
-  if (out.size() != bytes())
-    throw std::invalid_argument("a picture needs a buffer of " + std::to_string(bytes())
-                                + " bytes; it has " + std::to_string(out.size()));
+void RayCaster::look_through(const mjvCamera& camera) {
+  impl_->list.look_through(impl_->shared->model(), camera);
+}
+
+void RayCaster::show(const mjvOption& option) {
+  impl_->list.show(option);
+}
+
+void RayCaster::update(const mjModel& model, const mjData& data) {
   impl_->prepare(model, data);
+}
+
+void RayCaster::draw(std::span<std::uint8_t> out) {
+  impl_->check_output("a picture", out, bytes());
   kernels_of(impl_->frame).draw(impl_->frame, impl_->picture);
   impl_->write(out.data());
 }
 
-void RayCaster::draw_depth(const mjModel& model, const mjData& data, std::span<float> out) {
-  if (out.size() != impl_->pixels())
-    throw std::invalid_argument("a depth picture needs " + std::to_string(impl_->pixels())
-                                + " numbers; the buffer has " + std::to_string(out.size()));
-  impl_->prepare(model, data);
+void RayCaster::draw_depth(std::span<float> out) {
+  impl_->check_output("a depth picture", out, impl_->pixels());
   // MuJoCo draws what is transparent without writing depths.
   kernels_of(impl_->frame)
       .look(impl_->frame, impl_->picture, impl_->frame.opaque, out.data(), nullptr);
 }
 
-void RayCaster::draw_segmentation(const mjModel& model, const mjData& data,
-                                  std::span<std::int32_t> out) {
+void RayCaster::draw_segmentation(std::span<std::int32_t> out) {
   const std::size_t pixels = impl_->pixels();
-  if (out.size() != 2 * pixels)
-    throw std::invalid_argument("a segmentation needs " + std::to_string(2 * pixels)
-                                + " numbers; the buffer has " + std::to_string(out.size()));
-  impl_->prepare(model, data);
+  impl_->check_output("a segmentation", out, 2 * pixels);
   kernels_of(impl_->frame)
       .look(impl_->frame, impl_->picture, static_cast<int>(impl_->frame.shapes.size()), nullptr,
             out.data());
@@ -154,6 +168,22 @@ void RayCaster::draw_segmentation(const mjModel& model, const mjData& data,
     out[2 * pixel] = seen ? impl_->frame.shapes[i].object_id : -1;
     out[2 * pixel + 1] = seen ? impl_->frame.shapes[i].object_type : -1;
   }
+}
+
+void RayCaster::draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out) {
+  update(model, data);
+  draw(out);
+}
+
+void RayCaster::draw_depth(const mjModel& model, const mjData& data, std::span<float> out) {
+  update(model, data);
+  draw_depth(out);
+}
+
+void RayCaster::draw_segmentation(const mjModel& model, const mjData& data,
+                                  std::span<std::int32_t> out) {
+  update(model, data);
+  draw_segmentation(out);
 }
 
 } // namespace troupe::env

@@ -55,6 +55,19 @@ public:
   int channels() const { return options().grey ? 1 : 3; }
   std::size_t bytes() const; // of one picture, gaps between rows included
 
+  /// Another camera than that of the options, from the next picture on; it may be free or follow a
+  /// body. Throws std::invalid_argument when the model does not have it.
+  void look_through(const mjvCamera& camera);
+  /// Which geoms, sites, tendons and other things to draw; by default what dm_control draws.
+  void show(const mjvOption& option);
+
+  /// Takes over the state; the functions below without a state draw it, as often as they are
+  /// called.
+  void update(const mjModel& model, const mjData& data);
+  void draw(std::span<std::uint8_t> out);
+  void draw_depth(std::span<float> out);
+  void draw_segmentation(std::span<std::int32_t> out);
+
   /// Row 0 is the top. Throws std::invalid_argument when `out` is not of bytes() bytes.
   void draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out);
 

@@ -101,6 +101,20 @@ void EnvironmentPool::observe_in(std::span<std::byte* const> places) {
   places_ = places;
 }
 
+void EnvironmentPool::seed(std::span<const std::int32_t> environments,
+                           std::span<const std::uint64_t> seeds) {
+  check_nothing_in_flight("seed()");
+  check_rows("seeds", seeds, environments.size());
+  for (const std::int32_t id : environments)
+    check_exists(id);
+  const HeldSpares held(*engine_); // they are episodes of other seeds
+  for (std::size_t i = 0; i < environments.size(); ++i) {
+    PoolSlot& slot = engine_->slot(static_cast<std::size_t>(environments[i]));
+    slot.seed = seeds[i];
+    slot.seeded_at = slot.episode;
+  }
+}
+
 /// The destination of an environment's next observation.
 void EnvironmentPool::direct(std::size_t environment, std::byte* otherwise) {
   engine_->write_to(environment, places_.empty() ? otherwise : places_[environment]);
@@ -310,11 +324,20 @@ void EnvironmentPool::check_exists(int environment) const {
                                 + std::to_string(environments() - 1));
 }
 
-const std::string& EnvironmentPool::error(int environment) const {
+void EnvironmentPool::check_here(int environment) const {
   check_exists(environment);
   if (on_its_way_[static_cast<std::size_t>(environment)] != 0)
     throw std::invalid_argument("environment " + std::to_string(environment)
                                 + " of the pool is on its way; receive its result first");
+}
+
+Physics* EnvironmentPool::physics(int environment) {
+  check_here(environment);
+  return engine_->slot(static_cast<std::size_t>(environment)).environment->physics();
+}
+
+const std::string& EnvironmentPool::error(int environment) const {
+  check_here(environment);
   return engine_->slot(static_cast<std::size_t>(environment)).error;
 }
 

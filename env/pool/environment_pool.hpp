@@ -123,6 +123,11 @@ public:
   /// or while a request is in flight.
   void observe_in(std::span<std::byte* const> places);
 
+  /// From now on the episodes of `environment` depend on `seed` alone: the next one begins with it,
+  /// those after it with seeds split from it. Throws std::invalid_argument while a request is in
+  /// flight, and std::runtime_error when the reset of a spare takes longer than 60 s.
+  void seed(std::span<const std::int32_t> environments, std::span<const std::uint64_t> seeds);
+
   /// New episodes in `environments`, whatever they were doing. False when the deadline passes
   /// first: then finish() continues to wait, and the rows must stay in place until it returns true.
   bool reset(std::span<const std::int32_t> environments, const PoolBatch& all,
@@ -142,6 +147,9 @@ public:
   /// The message of the environment's last failure, or "". Not while it is in flight.
   const std::string& error(int environment) const;
   bool in_service(int environment) const;
+  /// What the environment simulates at present, or nullptr, for renderers; the next step or reset
+  /// may be of another. Not while it is in flight.
+  Physics* physics(int environment);
 
   /// The complete state, for a pool of the same options. Throws std::invalid_argument while a
   /// request is in flight, or when the bytes do not fit; the pool must then be loaded or reset
@@ -164,6 +172,7 @@ private:
   void direct(std::size_t environment, std::byte* otherwise);
   void write_row(const PoolBatch& batch, std::size_t row, std::int32_t environment);
   void check_exists(int environment) const;
+  void check_here(int environment) const; // exists and is not in flight
 
   std::unique_ptr<PoolEngine> engine_;
   std::vector<std::uint8_t> on_its_way_;

@@ -9,7 +9,6 @@
 
 #include "env/checks.hpp"
 #include "env/pool/cpu_list.hpp"
-#include "env/split_mix.hpp"
 
 namespace troupe::env {
 
@@ -19,13 +18,6 @@ constexpr int kSpins = 400; // some 10 µs: a sleeping thread takes as long to w
 constexpr std::size_t kCacheLineBytes = 64;
 constexpr std::int64_t kGuessedEpisodeSteps = 1000; // if the spec sets no limit
 constexpr std::chrono::seconds kPoolNap{1};
-
-std::uint64_t split_episode_seed(std::uint64_t seed, std::uint64_t environment,
-                                 std::uint64_t episode) {
-  std::uint64_t state = mix_bits(seed + kSplitMixStep);
-  state = mix_bits(state ^ mix_bits(environment + 1));
-  return mix_bits(state ^ mix_bits(episode + kSplitMixStep));
-}
 
 bool has_pictures(const EnvironmentSpec& spec) {
   return std::any_of(spec.observations.begin(), spec.observations.end(),

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -23,7 +24,9 @@ struct alignas(64) PoolSlot {
   TimeStep result;
   std::int64_t steps = 0; // of the present episode
   double episode_return = 0;
-  std::uint64_t episode = 0; // episodes begun
+  std::uint64_t episode = 0;         // episodes begun
+  std::optional<std::uint64_t> seed; // of the episode `seeded_at` and those after it
+  std::uint64_t seeded_at = 0;
   PoolPhase phase = PoolPhase::unstarted;
   RowStatus status = RowStatus::ok;
   std::int32_t failures = 0; // in a row
@@ -40,6 +43,10 @@ struct alignas(64) PoolSlot {
 /// urgently. preparing: a thread is doing so. awaited: and its environment waits, so that thread
 /// will finish the environment's step. ready: begun.
 enum class SpareState : std::uint8_t { none, wanted, overdue, preparing, awaited, ready };
+
+/// The seed of an episode of an environment, of which `seed` is the pool's.
+std::uint64_t split_episode_seed(std::uint64_t seed, std::uint64_t environment,
+                                 std::uint64_t episode);
 
 /// The message of the exception being handled.
 std::string words_of_present_exception();
@@ -111,6 +118,7 @@ private:
   void play(std::size_t worker, std::uint32_t environment);
   void step(std::size_t worker, std::uint32_t environment);
   void begin(std::size_t worker, std::uint32_t environment);
+  std::uint64_t seed_of(std::uint32_t environment, std::uint64_t episode) const;
   void begin_in_place(std::uint32_t environment);
   void begin_from_spare(std::uint32_t environment);
   void fail(std::uint32_t environment, const std::string& what);
@@ -150,6 +158,18 @@ private:
   Doorbell caller_bell_;
   alignas(64) std::atomic<std::int32_t> preparing_ = 0;
   std::vector<std::jthread> threads_; // last: they end before the rest
+};
+
+/// No thread touches a spare while this lives; afterwards they are prepared again.
+class HeldSpares {
+public:
+  explicit HeldSpares(PoolEngine& engine) : engine_(engine) { engine_.hold_spares(); }
+  ~HeldSpares() { engine_.release_spares(); }
+  HeldSpares(const HeldSpares&) = delete;
+  HeldSpares& operator=(const HeldSpares&) = delete;
+
+private:
+  PoolEngine& engine_;
 };
 
 } // namespace troupe::env

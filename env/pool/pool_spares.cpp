@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "env/pool/pool_engine.hpp"
+#include "env/split_mix.hpp"
 
 namespace troupe::env {
 
@@ -12,6 +13,13 @@ namespace {
 constexpr std::chrono::seconds kSpareDeadline{60};
 
 } // namespace
+
+std::uint64_t split_episode_seed(std::uint64_t seed, std::uint64_t environment,
+                                 std::uint64_t episode) {
+  std::uint64_t state = mix_bits(seed + kSplitMixStep);
+  state = mix_bits(state ^ mix_bits(environment + 1));
+  return mix_bits(state ^ mix_bits(episode + kSplitMixStep));
+}
 
 std::string words_of_present_exception() {
   try {
@@ -58,13 +66,21 @@ void PoolEngine::begin(std::size_t worker, std::uint32_t environment) {
   publish(worker, environment);
 }
 
+std::uint64_t PoolEngine::seed_of(std::uint32_t environment, std::uint64_t episode) const {
+  const PoolSlot& slot = slots_[environment];
+  if (!slot.seed)
+    return episode_seed_(static_cast<int>(environment), episode);
+  const std::uint64_t since = episode - slot.seeded_at;
+  return since == 0 ? *slot.seed : split_episode_seed(*slot.seed, 0, since);
+}
+
 void PoolEngine::begin_in_place(std::uint32_t environment) {
   PoolSlot& slot = slots_[environment];
-  const std::uint64_t episode = slot.episode++;
   slot.steps = 0;
   slot.episode_return = 0;
+  ++slot.episode;
   try {
-    const std::uint64_t seed = episode_seed_(static_cast<int>(environment), episode);
+    const std::uint64_t seed = seed_of(environment, slot.episode - 1);
     slot.result = slot.environment->reset(seed, observation(environment));
     slot.phase = PoolPhase::playing;
     slot.status = RowStatus::ok;
@@ -146,7 +162,7 @@ bool PoolEngine::prepare(std::size_t worker, std::uint32_t environment, SpareSta
   PoolSlot& slot = slots_[environment];
   slot.spare_error.clear();
   try {
-    const std::uint64_t seed = episode_seed_(static_cast<int>(environment), slot.episode);
+    const std::uint64_t seed = seed_of(environment, slot.episode);
     slot.spare_result = slot.spare->reset(seed, slot.spare_observation);
   } catch (...) {
     slot.spare_error = words_of_present_exception();

@@ -15,6 +15,9 @@ void save_slot(std::vector<std::byte>& out, const PoolSlot& slot, bool saves_sta
   const PoolPhase phase =
       slot.phase == PoolPhase::playing && !saves_state ? PoolPhase::ended : slot.phase;
   save_value(out, slot.episode);
+  save_value(out, static_cast<std::uint8_t>(slot.seed ? 1 : 0));
+  save_value(out, slot.seed.value_or(0));
+  save_value(out, slot.seeded_at);
   save_value(out, slot.steps);
   save_value(out, slot.episode_return);
   save_value(out, slot.failures);
@@ -42,6 +45,12 @@ void load_slot(std::span<const std::byte>& in, PoolSlot& slot) {
   slot.phase = PoolPhase::ended; // in case the code below throws
   PoolPhase phase{};
   load_value(in, slot.episode, "number of episodes");
+  std::uint8_t seeded = 0;
+  std::uint64_t seed = 0;
+  load_value(in, seeded, "seed");
+  load_value(in, seed, "seed");
+  load_value(in, slot.seeded_at, "seed");
+  slot.seed = seeded != 0 ? std::optional(seed) : std::nullopt;
   load_value(in, slot.steps, "step counter");
   load_value(in, slot.episode_return, "return");
   load_value(in, slot.failures, "failures");
@@ -83,11 +92,7 @@ std::span<const std::byte> EnvironmentPool::load_state(std::span<const std::byte
     throw std::invalid_argument("saved state of a pool has " + std::to_string(count)
                                 + " environments and this pool " + std::to_string(engine_->size())
                                 + "; load it with as many as it was saved with");
-  struct Hold { // spares hold episodes of the previous state
-    PoolEngine& engine;
-    explicit Hold(PoolEngine& held) : engine(held) { engine.hold_spares(); }
-    ~Hold() { engine.release_spares(); }
-  } const hold(*engine_);
+  const HeldSpares held(*engine_); // they are episodes of the previous state
   for (std::size_t i = 0; i < engine_->size(); ++i) {
     load_slot(in, engine_->slot(i));
     out_of_service_[i] = engine_->slot(i).phase == PoolPhase::out_of_service ? 1 : 0;

@@ -101,3 +101,60 @@ TEST_CASE("episodes of any length end in time for a spare or without one") {
     }
   }
 }
+
+TEST_CASE(
+    "episodes after seed() depend on that seed alone, whatever was played or prepared before") {
+  const auto seed_of = [](const PoolRows& rows, std::size_t row) {
+    double seed = 0;
+    std::memcpy(&seed, rows.observation(row).data(), sizeof seed);
+    return seed;
+  };
+  const auto episodes = [&](EnvironmentPool& pool, int before) {
+    PoolRows rows(pool.spec(), 3);
+    const std::vector<double> actions(6, 0);
+    REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+    for (int step = 0; step < before; ++step)
+      REQUIRE(pool.step(actions, rows.batch(), patience()));
+    const std::vector<std::int32_t> chosen{2, 0};
+    const std::vector<std::uint64_t> seeds{70, 50};
+    pool.seed(chosen, seeds);
+    std::vector<double> seen;
+    REQUIRE(pool.reset(all_of(pool), rows.batch(), patience()));
+    for (int episode = 0; episode < 4; ++episode) {
+      seen.push_back(seed_of(rows, 0));
+      seen.push_back(seed_of(rows, 2));
+      for (int step = 0; step < 6; ++step) // 5 to the end, 1 to begin again
+        REQUIRE(pool.step(actions, rows.batch(), patience()));
+    }
+    return seen;
+  };
+  std::vector<double> expected;
+  for (const bool spares : {false, true})
+    for (const int before : {0, 3, 29}) {
+      EnvironmentPool pool = counting_pool({.environments = 3,
+                                            .threads = spares ? 2 : 1,
+                                            .seed = static_cast<std::uint64_t>(before),
+                                            .spares = spares},
+                                           5);
+      const auto seen = episodes(pool, before);
+      if (expected.empty())
+        expected = seen;
+      CHECK(seen == expected);
+    }
+  CHECK(expected[0] == 50);
+  CHECK(expected[1] == 70);
+  CHECK(std::set<double>(expected.begin(), expected.end()).size() == expected.size());
+}
+
+TEST_CASE("seed() refuses environments that do not exist and a request in flight") {
+  EnvironmentPool pool = counting_pool({.environments = 2}, 5);
+  const std::vector<std::int32_t> third{2};
+  const std::vector<std::uint64_t> one{1};
+  CHECK_THROWS_WITH_AS(pool.seed(third, one), doctest::Contains("does not exist"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(pool.seed({}, one), doctest::Contains("seeds"), std::invalid_argument);
+  pool.send_reset(all_of(pool));
+  const std::vector<std::int32_t> first{0};
+  CHECK_THROWS_WITH_AS(pool.seed(first, one), doctest::Contains("on their way"),
+                       std::invalid_argument);
+}
