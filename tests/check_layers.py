@@ -29,7 +29,7 @@ FOLDERS = {  # folder -> what it may include beside itself
 MOST_FILES = 40
 
 OWNERS = {  # library -> (its headers, the rooms that may include them; a folder stands for all its rooms)
-    "MuJoCo": (r"mujoco/", ["env", "experiments/examples"]),
+    "MuJoCo": (r"mujoco/", ["env", "experiments/examples", "experiments/python"]),
     "EGL, OSMesa and OpenGL": (r"(EGL|GL|GLES\d*)/", ["env/render"]),
     "Highway": (r"hwy/", ["env/caster/kernels", "env/render"]),
     "ZeroMQ": (r"zmq", ["env/wire"]),
@@ -38,7 +38,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "lz4": (r"lz4", ["replay/chunks"]),
     "xxHash": (r"xxh", ["replay/storage", "collectives/nest", "collectives/rendezvous", "learner/transparent"]),
     "zlib": (r"zlib\.h", ["learner/data/formats"]),
-    "pybind11": (r"pybind11/", ["replay/python"]),
+    "pybind11": (r"pybind11/", ["replay/python", "experiments/python"]),
     "NCCL": (r"nccl", ["collectives/backends"]),
     "MPI": (r"mpi\.h", ["collectives/backends"]),
     "CUDA": (r"cuda", ["env/caster/cuda", "collectives/backends", "learner/device"]),

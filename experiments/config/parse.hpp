@@ -30,6 +30,10 @@ void check_rules(const google::protobuf::Message& message, const std::string& pr
                  const Origins& origins, const std::string& source,
                  std::vector<std::string>& complaints);
 
+/// Complaints about an environment's task and about the relations between its keys; every key is
+/// set.
+std::vector<std::string> check_environment(const Environment& environment, const Origins& origins);
+
 /// Complaints about the relations between keys; every key is set. `origins` may lack keys.
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins);
 

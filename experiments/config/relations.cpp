@@ -44,15 +44,15 @@ void check_name(const Experiment& experiment, Checker& checker) {
   }
 }
 
-void check_task(const Experiment& experiment, Checker& checker) {
-  const std::string& task = experiment.environment().task();
+void check_task(const Environment& environment, Checker& checker) {
+  const std::string& task = environment.task();
   if (task.empty()) {
     checker.complain("environment.task", "is missing; name one of `troupe list environments`, e.g. "
                                          "environment { task: \"cartpole_balance\" }");
     return;
   }
   // The tasks of a plug-in are known only when it is loaded before a run.
-  if (!experiment.environment().plugin().empty() || env::is_environment(task)) {
+  if (!environment.plugin().empty() || env::is_environment(task)) {
     return;
   }
   std::string text = "is \"" + task + "\"; there is no such task";
@@ -65,8 +65,7 @@ void check_task(const Experiment& experiment, Checker& checker) {
                                              "from a plug-in needs environment.plugin)");
 }
 
-void check_wrappers(const Experiment& experiment, Checker& checker) {
-  const auto& environment = experiment.environment();
+void check_wrappers(const Environment& environment, Checker& checker) {
   for (const std::string& option : environment.options()) {
     const std::size_t equals = option.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -254,6 +253,13 @@ void check_agent(const Experiment& experiment, Checker& checker) {
 
 } // namespace
 
+std::vector<std::string> check_environment(const Environment& environment, const Origins& origins) {
+  Checker checker(origins);
+  check_task(environment, checker);
+  check_wrappers(environment, checker);
+  return checker.take();
+}
+
 std::vector<std::string> check_relations(const Experiment& experiment, const Origins& origins) {
   Checker checker(origins);
   if (is_on_data(experiment)) {
@@ -261,8 +267,8 @@ std::vector<std::string> check_relations(const Experiment& experiment, const Ori
     check_data(experiment, checker);
     return checker.take();
   }
-  check_task(experiment, checker);
-  check_wrappers(experiment, checker);
+  check_task(experiment.environment(), checker);
+  check_wrappers(experiment.environment(), checker);
   check_name(experiment, checker);
   if (experiment.has_recording()) {
     check_recording(experiment, checker);

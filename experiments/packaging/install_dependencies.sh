@@ -47,6 +47,7 @@ elsewhere 'torch/lib/libtorch_cpu.so' || elsewhere 'lib/libtorch_cpu.so' || want
 elsewhere 'mujoco/libmujoco.so.3.17.0' || elsewhere 'lib/libmujoco.so.3.17.0' || wanted+=(mujoco)
 elsewhere 'dm_control/suite/cheetah.xml' || elsewhere 'suite/cheetah.xml' || wanted+=(dm_control)
 elsewhere 'gymnasium/envs/mujoco/assets/half_cheetah.xml' || elsewhere 'assets/half_cheetah.xml' || wanted+=(gymnasium)
+elsewhere 'pybind11/share/cmake/pybind11/pybind11Config.cmake' || elsewhere 'share/cmake/pybind11/pybind11Config.cmake' || wanted+=(pybind11)
 
 mkdir -p "$deps/wheels"
 for name in ${wanted[@]+"${wanted[@]}"}; do
@@ -80,7 +81,8 @@ name, wheel, target = sys.argv[1:]
 keep = {"torch": ("torch/include/", "torch/lib/libtorch_cpu.so", "torch/lib/libc10", "torch/lib/libgomp",
                   "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_nvshmem.so"),
         "mujoco": ("mujoco/include/", "mujoco/libmujoco.so"), "dm_control": ("dm_control/suite/",),
-        "gymnasium": ("gymnasium/envs/mujoco/assets/",)}.get(name, ("nvidia/",))
+        "gymnasium": ("gymnasium/envs/mujoco/assets/",),
+        "pybind11": ("pybind11/include/", "pybind11/share/")}.get(name, ("nvidia/",))
 with zipfile.ZipFile(wheel) as archive:
     for member in archive.namelist():
         if member.startswith(keep) and not member.endswith((".py", ".pyi")) or ".dist-info/" in member and "LICENSE" in member:

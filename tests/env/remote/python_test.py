@@ -26,7 +26,8 @@ def main():
             print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
             return 77
         ready.touch()
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "MUJOCO_GL": "disabled", "PYTHONWARNINGS": "ignore",
+    paths = [str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "MUJOCO_GL": os.environ.get("MUJOCO_GL", "disabled"), "PYTHONWARNINGS": "ignore",
                    "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run([python, *script_and_arguments], env=environment).returncode
 

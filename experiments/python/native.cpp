@@ -1,0 +1,8 @@
+#include "experiments/python/native.hpp"
+#include "experiments/python/released_lock.hpp"
+
+PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
+  troupe::python::ReleasedLock::watch_exit();
+  troupe::python::add_environments(module);
+  troupe::python::add_ray_caster(module);
+}

@@ -1,0 +1,287 @@
+#include "experiments/python/python_caster.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "env/caster/caster_model.hpp"
+#include "env/mujoco_errors.hpp"
+#include "experiments/python/native.hpp"
+#include "experiments/python/released_lock.hpp"
+
+namespace py = pybind11;
+
+namespace troupe::python {
+namespace {
+
+const std::string kCallersModel = "of the caller";
+
+std::shared_ptr<const env::CasterModel> copied(const mjModel* model) {
+  env::install_mujoco_handlers();
+  const env::MujocoScope scope(kCallersModel);
+  mjModel* copy = mj_copyModel(nullptr, model);
+  if (copy == nullptr)
+    throw std::runtime_error("MuJoCo cannot copy the model: there is no memory for it");
+  return env::caster_model(
+      std::make_shared<const env::CompiledModel>(kCallersModel, copy, std::vector<std::string>{}));
+}
+
+template <typename T>
+void take(const py::object& from, const char* name, T& to) {
+  to = from.attr(name).cast<T>();
+}
+
+template <typename T, std::size_t N>
+void take(const py::object& from, const char* name, T (&to)[N]) {
+  const auto values =
+      py::array_t<T, py::array::c_style | py::array::forcecast>::ensure(from.attr(name));
+  if (!values)
+    throw py::error_already_set();
+  if (static_cast<std::size_t>(values.size()) != N)
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(values.size())
+                                + " numbers; this MuJoCo has " + std::to_string(N));
+  std::copy_n(values.data(), N, to);
+}
+
+mjvCamera camera_of(const py::object& from) {
+  mjvCamera camera;
+  mjv_defaultCamera(&camera);
+  take(from, "type", camera.type);
+  take(from, "fixedcamid", camera.fixedcamid);
+  take(from, "trackbodyid", camera.trackbodyid);
+  take(from, "lookat", camera.lookat);
+  take(from, "distance", camera.distance);
+  take(from, "azimuth", camera.azimuth);
+  take(from, "elevation", camera.elevation);
+  take(from, "orthographic", camera.orthographic);
+  return camera;
+}
+
+mjvOption option_of(const py::object& from) {
+  mjvOption option;
+  mjv_defaultOption(&option);
+  take(from, "label", option.label);
+  take(from, "frame", option.frame);
+  take(from, "geomgroup", option.geomgroup);
+  take(from, "sitegroup", option.sitegroup);
+  take(from, "jointgroup", option.jointgroup);
+  take(from, "tendongroup", option.tendongroup);
+  take(from, "actuatorgroup", option.actuatorgroup);
+  take(from, "flexgroup", option.flexgroup);
+  take(from, "skingroup", option.skingroup);
+  take(from, "flags", option.flags);
+  take(from, "bvh_depth", option.bvh_depth);
+  take(from, "flex_layer", option.flex_layer);
+  return option;
+}
+
+/// The memory of an array that may be written, which must be dense and of `bytes`.
+std::span<std::byte> memory_of(const py::array& out, std::size_t bytes) {
+  const bool dense = (out.flags() & py::array::c_style) != 0;
+  if (!dense || !out.writeable() || static_cast<std::size_t>(out.nbytes()) != bytes)
+    throw std::invalid_argument("the output has " + std::to_string(out.nbytes())
+                                + " bytes; it must be a writable, C-contiguous array of "
+                                + std::to_string(bytes) + " bytes");
+  return {static_cast<std::byte*>(const_cast<void*>(out.data())), bytes};
+}
+
+template <typename T>
+std::span<T> as(std::span<std::byte> memory) {
+  return {reinterpret_cast<T*>(memory.data()), memory.size() / sizeof(T)};
+}
+
+/// What pictures show of a state: all that follows from positions alone.
+void place(const mjModel& model, mjData& data) {
+  mj_kinematics(&model, &data);
+  mj_comPos(&model, &data);
+  mj_camlight(&model, &data);
+  mj_flex(&model, &data);
+  mj_tendon(&model, &data);
+}
+
+struct FreeData {
+  void operator()(mjData* data) const { mj_deleteData(data); }
+};
+
+} // namespace
+
+/// The caster's owner for one call.
+class PythonCaster::Use {
+public:
+  explicit Use(PythonCaster& caster) : lock_(caster.mutex_, std::try_to_lock) {
+    if (!lock_.owns_lock())
+      throw std::runtime_error(
+          "the ray caster is in use by another thread; it serves one thread at "
+          "a time, so give each thread its own");
+  }
+
+private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+PythonCaster::PythonCaster(std::uintptr_t model, int height, int width, bool effects, bool fog,
+                           bool grey)
+    : model_(reinterpret_cast<const mjModel*>(model)) {
+  if (model_ == nullptr)
+    throw std::invalid_argument("the model's address is 0; give an mujoco.MjModel");
+  shared_ = copied(model_);
+  casters_.push_back(std::make_unique<env::RayCaster>(
+      shared_, env::CastOptions{.height = height,
+                                .width = width,
+                                .camera = -1,
+                                .effects = effects,
+                                .fog = fog,
+                                .grey = grey,
+                                .layout = env::PixelLayout::channels_last}));
+  mjv_defaultFreeCamera(model_, &camera_);
+  mjv_defaultOption(&option_);
+}
+
+void PythonCaster::remember(const py::object& camera, const py::object& option) {
+  const mjvCamera wanted = camera.is_none() ? camera_ : camera_of(camera);
+  casters_.front()->look_through(wanted); // refuses what the model does not have
+  camera_ = wanted;
+  if (!option.is_none())
+    option_ = option_of(option);
+}
+
+void PythonCaster::look(env::RayCaster& caster) const {
+  caster.look_through(camera_);
+  caster.show(option_);
+}
+
+void PythonCaster::update(std::uintptr_t data, const py::object& camera, const py::object& option) {
+  const Use use(*this);
+  remember(camera, option);
+  look(*casters_.front());
+  const ReleasedLock released;
+  const env::MujocoScope scope(kCallersModel);
+  casters_.front()->update(*model_, *reinterpret_cast<const mjData*>(data));
+}
+
+std::size_t PythonCaster::picture_bytes(Kind kind) const {
+  const env::CastOptions& options = casters_.front()->options();
+  const auto pixels =
+      static_cast<std::size_t>(options.height) * static_cast<std::size_t>(options.width);
+  switch (kind) {
+  case Kind::colour:
+    return casters_.front()->bytes();
+  case Kind::depth:
+    return pixels * sizeof(float);
+  case Kind::segmentation:
+    break;
+  }
+  return 2 * pixels * sizeof(std::int32_t);
+}
+
+void PythonCaster::draw(const py::array& out) {
+  const Use use(*this);
+  const auto memory = memory_of(out, picture_bytes(Kind::colour));
+  const ReleasedLock released;
+  casters_.front()->draw(as<std::uint8_t>(memory));
+}
+
+void PythonCaster::draw_depth(const py::array& out) {
+  const Use use(*this);
+  const auto memory = memory_of(out, picture_bytes(Kind::depth));
+  const ReleasedLock released;
+  casters_.front()->draw_depth(as<float>(memory));
+}
+
+void PythonCaster::draw_segmentation(const py::array& out) {
+  const Use use(*this);
+  const auto memory = memory_of(out, picture_bytes(Kind::segmentation));
+  const ReleasedLock released;
+  casters_.front()->draw_segmentation(as<std::int32_t>(memory));
+}
+
+void PythonCaster::draw_position(std::size_t caster, mjData& data, const double* position,
+                                 Kind kind, std::byte* out) {
+  std::copy_n(position, model_->nq, data.qpos);
+  place(*model_, data);
+  env::RayCaster& drawer = *casters_[caster];
+  const std::span<std::byte> memory(out, picture_bytes(kind));
+  switch (kind) {
+  case Kind::colour:
+    return drawer.draw(*model_, data, as<std::uint8_t>(memory));
+  case Kind::depth:
+    return drawer.draw_depth(*model_, data, as<float>(memory));
+  case Kind::segmentation:
+    return drawer.draw_segmentation(*model_, data, as<std::int32_t>(memory));
+  }
+}
+
+void PythonCaster::draw_positions(const py::array_t<double, py::array::c_style>& positions,
+                                  const py::object& camera, const py::object& option, Kind kind,
+                                  int threads, const py::array& out) {
+  const Use use(*this);
+  if (positions.ndim() != 2 || positions.shape(1) != model_->nq)
+    throw std::invalid_argument("positions must be of shape [n, " + std::to_string(model_->nq)
+                                + "], qpos of each picture");
+  if (threads < 1 || threads > 256)
+    throw std::invalid_argument("threads is " + std::to_string(threads)
+                                + "; it must be from 1 to 256");
+  const auto count = static_cast<std::size_t>(positions.shape(0));
+  const std::size_t bytes = picture_bytes(kind);
+  const auto memory = memory_of(out, count * bytes);
+  remember(camera, option);
+  const std::size_t workers =
+      std::min(static_cast<std::size_t>(threads), std::max<std::size_t>(count, 1));
+  while (casters_.size() < workers)
+    casters_.push_back(std::make_unique<env::RayCaster>(shared_, casters_.front()->options()));
+  const ReleasedLock released;
+  std::atomic<std::size_t> next = 0;
+  std::mutex failure_mutex;
+  std::exception_ptr failure;
+  const auto work = [&](std::size_t worker) {
+    try {
+      const env::MujocoScope scope(kCallersModel);
+      const std::unique_ptr<mjData, FreeData> data(mj_makeData(model_));
+      if (!data)
+        throw std::runtime_error("MuJoCo cannot make a state: there is no memory for it");
+      look(*casters_[worker]);
+      for (std::size_t i = next++; i < count; i = next++)
+        draw_position(worker, *data, positions.data() + i * static_cast<std::size_t>(model_->nq),
+                      kind, memory.data() + i * bytes);
+    } catch (...) {
+      const std::lock_guard lock(failure_mutex);
+      failure = std::current_exception();
+      next = count;
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t worker = 1; worker < workers; ++worker)
+      others.emplace_back(work, worker);
+    work(0);
+  }
+  if (failure)
+    std::rethrow_exception(failure);
+}
+
+void add_ray_caster(py::module_& module) {
+  using Kind = PythonCaster::Kind;
+  py::enum_<Kind>(module, "PictureKind")
+      .value("COLOUR", Kind::colour)
+      .value("DEPTH", Kind::depth)
+      .value("SEGMENTATION", Kind::segmentation);
+  py::class_<PythonCaster>(module, "Caster")
+      .def(py::init<std::uintptr_t, int, int, bool, bool, bool>(), py::arg("model"), py::kw_only(),
+           py::arg("height"), py::arg("width"), py::arg("effects") = true, py::arg("fog") = false,
+           py::arg("grey") = false)
+      .def_property_readonly("channels", &PythonCaster::channels)
+      .def("update", &PythonCaster::update, py::arg("data"), py::arg("camera") = py::none(),
+           py::arg("option") = py::none())
+      .def("draw", &PythonCaster::draw, py::arg("out"))
+      .def("draw_depth", &PythonCaster::draw_depth, py::arg("out"))
+      .def("draw_segmentation", &PythonCaster::draw_segmentation, py::arg("out"))
+      .def("draw_positions", &PythonCaster::draw_positions, py::arg("positions"), py::kw_only(),
+           py::arg("camera") = py::none(), py::arg("option") = py::none(), py::arg("kind"),
+           py::arg("threads") = 1, py::arg("out"));
+}
+
+} // namespace troupe::python

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <mujoco/mujoco.h>
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "env/caster/ray_caster.hpp"
+
+namespace troupe::python {
+
+/// Draws models of MuJoCo's own Python package, which it gets by address; the caller keeps them
+/// alive. One thread at a time; a second one gets a RuntimeError. The interpreter's lock is
+/// released while it draws.
+class PythonCaster {
+public:
+  PythonCaster(std::uintptr_t model, int height, int width, bool effects, bool fog, bool grey);
+
+  /// `camera` and `option`: MuJoCo's MjvCamera and MjvOption; None: as before.
+  void update(std::uintptr_t data, const pybind11::object& camera, const pybind11::object& option);
+  void draw(const pybind11::array& out);
+  void draw_depth(const pybind11::array& out);
+  void draw_segmentation(const pybind11::array& out);
+
+  /// Pictures of the positions [n, nq] into out [n, …], which one of the three fills.
+  enum class Kind : std::uint8_t { colour, depth, segmentation };
+  void draw_positions(const pybind11::array_t<double, pybind11::array::c_style>& positions,
+                      const pybind11::object& camera, const pybind11::object& option, Kind kind,
+                      int threads, const pybind11::array& out);
+
+  int channels() const { return casters_.front()->channels(); }
+
+private:
+  class Use;
+  void look(env::RayCaster& caster) const;
+  void remember(const pybind11::object& camera, const pybind11::object& option);
+  std::size_t picture_bytes(Kind kind) const;
+  void draw_position(std::size_t caster, mjData& data, const double* position, Kind kind,
+                     std::byte* out);
+
+  const mjModel* model_;
+  std::shared_ptr<const env::CasterModel> shared_;
+  std::vector<std::unique_ptr<env::RayCaster>>
+      casters_; // one for each thread; the first draws alone
+  mjvCamera camera_;
+  mjvOption option_;
+  std::mutex mutex_;
+};
+
+} // namespace troupe::python

@@ -1,0 +1,468 @@
+#include "experiments/python/python_pool.hpp"
+
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "env/make/make.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/config/environment_keys.hpp"
+#include "experiments/python/native.hpp"
+#include "experiments/python/released_lock.hpp"
+
+namespace py = pybind11;
+
+namespace troupe::python {
+namespace {
+
+using Clock = env::EnvironmentPool::Clock;
+
+constexpr std::chrono::milliseconds kSliceOfWait{200}; // between two looks for Ctrl-C
+
+Clock::time_point deadline_in(double seconds) {
+  if (!(seconds >= 0))
+    throw std::invalid_argument("deadline is " + std::to_string(seconds)
+                                + "; it must be a number of seconds, 0 or more");
+  constexpr double kLongest = 1e9; // a clock cannot add more than some centuries
+  return Clock::now()
+         + std::chrono::duration_cast<Clock::duration>(
+             std::chrono::duration<double>(std::min(seconds, kLongest)));
+}
+
+env::EnvironmentConfig checked_environment(const std::vector<std::string>& assignments) {
+  try {
+    return experiments::environment_of_keys(assignments);
+  } catch (const experiments::ConfigError& error) {
+    std::string all;
+    for (const std::string& complaint : error.complaints())
+      all += (all.empty() ? "" : "\n") + complaint;
+    throw std::invalid_argument(all);
+  }
+}
+
+/// OpenGL draws on the thread that made its context, and an environment from a plug-in may need its
+/// own; all others play on any thread.
+void choose_threads(const env::EnvironmentConfig& config, env::PoolOptions& options) {
+  const bool opengl = config.pixels && config.pixels->renderer == env::RendererKind::opengl;
+  if (!opengl && config.plugin.empty())
+    options.binding = env::PoolThreads::shared;
+  else
+    options.caller_plays = false; // Python may call from any thread
+}
+
+py::dtype dtype_of(env::ElementType type) {
+  switch (type) {
+  case env::ElementType::uint8:
+    return py::dtype::of<std::uint8_t>();
+  case env::ElementType::float32:
+    return py::dtype::of<float>();
+  case env::ElementType::float64:
+    return py::dtype::of<double>();
+  case env::ElementType::int64:
+    break;
+  }
+  return py::dtype::of<std::int64_t>();
+}
+
+/// Takes the parts of a block one after the other; without a block it only counts their bytes.
+class Parts {
+public:
+  explicit Parts(std::byte* block) : block_(block) {}
+
+  template <typename T>
+  std::span<T> take(std::size_t count) {
+    std::byte* at = block_ == nullptr ? nullptr : block_ + bytes_;
+    bytes_ += (count * sizeof(T) + RecycledBlocks::kAlignment - 1) / RecycledBlocks::kAlignment
+              * RecycledBlocks::kAlignment;
+    return {reinterpret_cast<T*>(at), count};
+  }
+  std::size_t bytes() const { return bytes_; }
+
+private:
+  std::byte* block_;
+  std::size_t bytes_ = 0;
+};
+
+env::PoolBatch batch_in(Parts& parts, std::size_t row_bytes, std::size_t rows) {
+  return {.observations = parts.take<std::byte>(rows * row_bytes),
+          .rewards = parts.take<double>(rows),
+          .discounts = parts.take<double>(rows),
+          .step_types = parts.take<env::StepType>(rows),
+          .statuses = parts.take<env::RowStatus>(rows),
+          .environments = parts.take<std::int32_t>(rows),
+          .episode_steps = parts.take<std::int64_t>(rows),
+          .episode_returns = parts.take<double>(rows)};
+}
+
+std::size_t block_bytes(std::size_t row_bytes, std::size_t rows) {
+  Parts parts(nullptr);
+  batch_in(parts, row_bytes, rows);
+  parts.take<std::uint8_t>(rows);
+  parts.take<std::uint8_t>(rows);
+  return parts.bytes();
+}
+
+[[noreturn]] void time_out(const char* what, double seconds) {
+  const std::string text = std::string(what) + " takes longer than the deadline of "
+                           + std::to_string(seconds)
+                           + " s; the next call waits for it first, so call again, or with a later "
+                             "deadline";
+  PyErr_SetString(PyExc_TimeoutError, text.c_str());
+  throw py::error_already_set();
+}
+
+template <typename T>
+py::array array_of(std::span<T> values, const py::dtype& type, const py::handle& owner) {
+  return py::array(type, {static_cast<py::ssize_t>(values.size())},
+                   {static_cast<py::ssize_t>(sizeof(T))}, values.data(), owner);
+}
+
+} // namespace
+
+/// The pool's owner for one call.
+class PythonPool::Use {
+public:
+  explicit Use(PythonPool& pool) : lock_(pool.mutex_, std::try_to_lock) {
+    if (!lock_.owns_lock())
+      throw std::runtime_error(
+          "the pool is in use by another thread; a pool serves one thread at a time, so give each "
+          "thread its own or put a lock around it");
+    if (pool.process_ != getpid())
+      throw std::runtime_error("the pool belongs to process " + std::to_string(pool.process_)
+                               + " and this is a fork of it, " + std::to_string(getpid())
+                               + ", without its threads; make the pool after the fork");
+  }
+
+private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+PythonPool::PythonPool(const std::vector<std::string>& environment, env::PoolOptions options,
+                       bool bare)
+    : blocks_(1) {
+  const ReleasedLock released;
+  const env::EnvironmentConfig config = checked_environment(environment);
+  choose_threads(config, options);
+  pool_ = std::make_unique<env::EnvironmentPool>(
+      options, [&](int) { return bare ? env::make_bare(config) : env::make_environment(config); });
+  spec_ = pool_->spec();
+  threads_ = options.threads;
+  row_bytes_ = spec_.observation_bytes();
+  blocks_ = RecycledBlocks(block_bytes(row_bytes_, static_cast<std::size_t>(options.environments)));
+}
+
+PythonPool::~PythonPool() {
+  if (process_ != getpid()) { // its threads are not there to be joined
+    static_cast<void>(pool_.release());
+    return;
+  }
+  const ReleasedLock released;
+  pool_.reset();
+}
+
+py::dict PythonPool::spec() const {
+  py::list arrays;
+  for (std::size_t i = 0; i < spec_.observations.size(); ++i) {
+    const env::ArraySpec& array = spec_.observations[i];
+    arrays.append(
+        py::make_tuple(array.name, dtype_of(array.type), py::tuple(py::cast(array.shape))));
+  }
+  py::dict out;
+  out["name"] = spec_.name;
+  out["observations"] = arrays;
+  out["action_minimum"] = py::cast(spec_.action.minimum);
+  out["action_maximum"] = py::cast(spec_.action.maximum);
+  out["action_choices"] = py::cast(spec_.action.choices);
+  out["episode_steps"] = spec_.episode_steps;
+  out["action_repeat"] = spec_.action_repeat;
+  out["frame_stack"] = spec_.frame_stack;
+  out["control_timestep_seconds"] = spec_.control_timestep_seconds;
+  out["saves_state"] = spec_.saves_state;
+  return out;
+}
+
+PythonPool::Results PythonPool::results(std::size_t rows) {
+  Results out;
+  out.block = blocks_.take();
+  Parts parts(out.block.get());
+  out.batch = batch_in(parts, row_bytes_, rows);
+  out.terminated = parts.take<std::uint8_t>(rows);
+  out.truncated = parts.take<std::uint8_t>(rows);
+  return out;
+}
+
+py::tuple PythonPool::arrays_of(const Results& from) const {
+  const std::size_t rows = from.batch.rows();
+  for (std::size_t i = 0; i < rows; ++i) {
+    const bool last = from.batch.step_types[i] == env::StepType::last;
+    const bool terminated = last && from.batch.discounts[i] == 0;
+    from.terminated[i] = terminated ? 1 : 0;
+    from.truncated[i] = last && !terminated ? 1 : 0;
+  }
+  const py::capsule owner(new std::shared_ptr<std::byte>(from.block), [](void* held) {
+    delete static_cast<std::shared_ptr<std::byte>*>(held);
+  });
+  py::tuple observations(spec_.observations.size());
+  for (std::size_t i = 0; i < spec_.observations.size(); ++i) {
+    const env::ArraySpec& array = spec_.observations[i];
+    std::vector<py::ssize_t> shape{static_cast<py::ssize_t>(rows)};
+    shape.insert(shape.end(), array.shape.begin(), array.shape.end());
+    std::vector<py::ssize_t> strides(shape.size());
+    auto stride = static_cast<py::ssize_t>(env::element_bytes(array.type));
+    for (std::size_t k = shape.size(); k-- > 1; stride *= shape[k])
+      strides[k] = stride;
+    strides[0] = static_cast<py::ssize_t>(row_bytes_);
+    observations[i] =
+        py::array(dtype_of(array.type), shape, strides,
+                  from.batch.observations.data() + spec_.observation_offset(i), owner);
+  }
+  const auto boolean = py::dtype::of<bool>();
+  const auto byte = py::dtype::of<std::uint8_t>();
+  const auto number = py::dtype::of<double>();
+  return py::make_tuple(
+      observations, array_of(from.batch.rewards, number, owner),
+      array_of(from.terminated, boolean, owner), array_of(from.truncated, boolean, owner),
+      array_of(from.batch.discounts, number, owner), array_of(from.batch.step_types, byte, owner),
+      array_of(from.batch.statuses, byte, owner),
+      array_of(from.batch.environments, py::dtype::of<std::int32_t>(), owner),
+      array_of(from.batch.episode_steps, py::dtype::of<std::int64_t>(), owner),
+      array_of(from.batch.episode_returns, number, owner));
+}
+
+/// Waits for a request in flight, and looks for Ctrl-C now and then. With the interpreter's lock.
+bool PythonPool::finish_in_slices(Clock::time_point deadline) {
+  for (;;) {
+    bool finished = false;
+    {
+      const ReleasedLock released;
+      finished = pool_->finish(std::min(deadline, Clock::now() + kSliceOfWait));
+    }
+    if (finished || Clock::now() >= deadline)
+      return finished;
+    if (PyErr_CheckSignals() != 0)
+      throw py::error_already_set();
+  }
+}
+
+template <typename Start>
+py::tuple PythonPool::play(Results into, double deadline_seconds, const Start& start) {
+  const Clock::time_point deadline = deadline_in(deadline_seconds);
+  finish_earlier(deadline, deadline_seconds);
+  unfinished_ = std::move(into);
+  bool finished = false;
+  try {
+    const ReleasedLock released;
+    finished = start(unfinished_.batch, std::min(deadline, Clock::now() + kSliceOfWait));
+  } catch (...) {
+    unfinished_ = {};
+    throw;
+  }
+  if (!finished && !finish_in_slices(deadline))
+    time_out("the reset or step", deadline_seconds);
+  last_ = std::move(unfinished_);
+  unfinished_ = {};
+  return arrays_of(last_);
+}
+
+void PythonPool::finish_earlier(Clock::time_point deadline, double deadline_seconds) {
+  if (unfinished_.block == nullptr)
+    return;
+  if (!finish_in_slices(deadline))
+    time_out("an earlier reset or step", deadline_seconds);
+  last_ = std::move(unfinished_);
+  unfinished_ = {};
+}
+
+py::tuple PythonPool::reset(const Indices& environments, double deadline_seconds) {
+  const Use use(*this);
+  const std::span<const std::int32_t> chosen(environments.data(),
+                                             static_cast<std::size_t>(environments.size()));
+  const auto all = static_cast<std::size_t>(pool_->environments());
+  Results into = results(all);
+  if (chosen.size() < all) {
+    finish_earlier(deadline_in(deadline_seconds), deadline_seconds);
+    if (last_.block == nullptr)
+      throw std::invalid_argument("the first reset must be of all environments");
+    std::memcpy(into.block.get(), last_.block.get(), block_bytes(row_bytes_, all));
+  }
+  return play(std::move(into), deadline_seconds,
+              [&](const env::PoolBatch& batch, Clock::time_point deadline) {
+                return pool_->reset(chosen, batch, deadline);
+              });
+}
+
+/// Calls `act` with the numbers of `actions`, as float where they are, else as double.
+template <typename Do>
+auto PythonPool::with_actions(const py::array& actions, std::size_t rows, const Do& act) {
+  const std::size_t size = rows * spec_.action.size();
+  if (static_cast<std::size_t>(actions.size()) != size)
+    throw std::invalid_argument("actions are of " + std::to_string(actions.size())
+                                + " numbers; they must be of " + std::to_string(size) + ", "
+                                + std::to_string(spec_.action.size()) + " for each of "
+                                + std::to_string(rows) + " environments");
+  using Floats = py::array_t<float, py::array::c_style>;
+  if (py::isinstance<Floats>(actions))
+    return act(std::span(static_cast<const float*>(actions.data()), size));
+  const auto numbers =
+      py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(actions);
+  if (!numbers)
+    throw py::error_already_set();
+  return act(std::span(numbers.data(), size));
+}
+
+py::tuple PythonPool::step(const py::array& actions, double deadline_seconds) {
+  const Use use(*this);
+  const auto all = static_cast<std::size_t>(pool_->environments());
+  return with_actions(actions, all, [&](auto numbers) {
+    return play(results(all), deadline_seconds,
+                [&](const env::PoolBatch& batch, Clock::time_point deadline) {
+                  return pool_->step(numbers, batch, deadline);
+                });
+  });
+}
+
+void PythonPool::seed(const Indices& environments, const Seeds& seeds) {
+  const Use use(*this);
+  constexpr double kPatience = 60; // seconds
+  finish_earlier(deadline_in(kPatience), kPatience);
+  const ReleasedLock released;
+  pool_->seed({environments.data(), static_cast<std::size_t>(environments.size())},
+              {seeds.data(), static_cast<std::size_t>(seeds.size())});
+}
+
+void PythonPool::send_reset(const Indices& environments) {
+  const Use use(*this);
+  const ReleasedLock released;
+  pool_->send_reset({environments.data(), static_cast<std::size_t>(environments.size())});
+}
+
+void PythonPool::send(const Indices& environments, const py::array& actions) {
+  const Use use(*this);
+  const std::span<const std::int32_t> chosen(environments.data(),
+                                             static_cast<std::size_t>(environments.size()));
+  with_actions(actions, chosen.size(), [&](auto numbers) {
+    const ReleasedLock released;
+    pool_->send(chosen, numbers);
+  });
+}
+
+py::tuple PythonPool::receive(std::size_t rows, double deadline_seconds) {
+  const Use use(*this);
+  if (rows < 1 || rows > static_cast<std::size_t>(pool_->environments()))
+    throw std::invalid_argument("a batch of " + std::to_string(rows)
+                                + " results; it must be of 1 to "
+                                + std::to_string(pool_->environments()));
+  const Clock::time_point deadline = deadline_in(deadline_seconds);
+  const Results into = results(rows);
+  for (;;) {
+    {
+      const ReleasedLock released;
+      if (pool_->receive(into.batch, std::min(deadline, Clock::now() + kSliceOfWait)))
+        break;
+    }
+    if (Clock::now() >= deadline)
+      time_out("the next batch", deadline_seconds);
+    if (PyErr_CheckSignals() != 0)
+      throw py::error_already_set();
+  }
+  return arrays_of(into);
+}
+
+py::array PythonPool::picture(int environment, int height, int width, const std::string& camera,
+                              bool depth) {
+  const Use use(*this);
+  env::Physics* physics = pool_->physics(environment);
+  if (physics == nullptr)
+    throw std::invalid_argument("render_mode: " + spec_.name
+                                + " is no task of MuJoCo, of which there are pictures");
+  if (auto wanted = std::tuple(physics, height, width, camera); wanted != rendered_) {
+    renderer_ = env::make_renderer(*physics, {.height = height, .width = width, .camera = camera},
+                                   env::PixelLayout::channels_last);
+    rendered_ = std::move(wanted);
+  }
+  if (depth) {
+    py::array_t<float> metres({height, width});
+    const std::span out(metres.mutable_data(), static_cast<std::size_t>(metres.size()));
+    const ReleasedLock released;
+    renderer_->draw_depth(out);
+    return metres;
+  }
+  py::array_t<std::uint8_t> colours({height, width, 3});
+  const std::span out(colours.mutable_data(), static_cast<std::size_t>(colours.size()));
+  const ReleasedLock released;
+  renderer_->draw(out);
+  return colours;
+}
+
+std::size_t PythonPool::in_flight() {
+  const Use use(*this);
+  return pool_->in_flight();
+}
+
+std::string PythonPool::error(int environment) {
+  const Use use(*this);
+  return pool_->error(environment);
+}
+
+bool PythonPool::in_service(int environment) {
+  const Use use(*this);
+  return pool_->in_service(environment);
+}
+
+py::bytes PythonPool::save_state() {
+  const Use use(*this);
+  std::vector<std::byte> state;
+  {
+    const ReleasedLock released;
+    pool_->save_state(state);
+  }
+  return {reinterpret_cast<const char*>(state.data()), state.size()};
+}
+
+void PythonPool::load_state(const py::bytes& state) {
+  const Use use(*this);
+  const std::string_view bytes(state);
+  const ReleasedLock released;
+  const auto left = pool_->load_state(std::as_bytes(std::span(bytes)));
+  if (!left.empty())
+    throw std::invalid_argument("the state has " + std::to_string(left.size())
+                                + " bytes too many; it is of other environments or damaged");
+}
+
+void add_environments(py::module_& module) {
+  module.def("environment_names", &env::environment_names);
+  py::class_<PythonPool>(module, "Pool")
+      .def(py::init([](const std::vector<std::string>& environment, int environments, int threads,
+                       std::uint64_t seed, std::optional<bool> spares, int failure_budget,
+                       bool bare) {
+             const env::PoolOptions options{.environments = environments,
+                                            .threads = threads,
+                                            .seed = seed,
+                                            .spares = spares,
+                                            .failure_budget = failure_budget};
+             return std::make_unique<PythonPool>(environment, options, bare);
+           }),
+           py::arg("environment"), py::kw_only(), py::arg("environments") = 1,
+           py::arg("threads") = 1, py::arg("seed") = 1, py::arg("spares") = py::none(),
+           py::arg("failure_budget") = 3, py::arg("bare") = false)
+      .def("spec", &PythonPool::spec)
+      .def_property_readonly("environments", &PythonPool::environments)
+      .def_property_readonly("threads", &PythonPool::threads)
+      .def("seed", &PythonPool::seed, py::arg("environments"), py::arg("seeds"))
+      .def("reset", &PythonPool::reset, py::arg("environments"), py::arg("deadline"))
+      .def("step", &PythonPool::step, py::arg("actions"), py::arg("deadline"))
+      .def("send_reset", &PythonPool::send_reset, py::arg("environments"))
+      .def("send", &PythonPool::send, py::arg("environments"), py::arg("actions"))
+      .def("receive", &PythonPool::receive, py::arg("rows"), py::arg("deadline"))
+      .def("in_flight", &PythonPool::in_flight)
+      .def("picture", &PythonPool::picture, py::arg("environment"), py::arg("height"),
+           py::arg("width"), py::arg("camera"), py::arg("depth") = false)
+      .def("error", &PythonPool::error, py::arg("environment"))
+      .def("in_service", &PythonPool::in_service, py::arg("environment"))
+      .def("save_state", &PythonPool::save_state)
+      .def("load_state", &PythonPool::load_state, py::arg("state"));
+}
+
+} // namespace troupe::python

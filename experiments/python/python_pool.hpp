@@ -1,0 +1,94 @@
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "env/pool/environment_pool.hpp"
+#include "env/render/renderer.hpp"
+#include "experiments/python/recycled_blocks.hpp"
+
+namespace troupe::python {
+
+/// A pool whose results are NumPy arrays. The arrays of one result share one block of memory,
+/// which no later call touches and which is used again when the last of them has gone; they may
+/// outlive the pool. The interpreter's lock is released while environments play.
+///
+/// One thread at a time: a second one gets a RuntimeError, and so does a process that was forked
+/// after the pool was made. A call that ends early (a deadline, Ctrl-C) leaves its request in
+/// flight; the next call finishes it first.
+class PythonPool {
+public:
+  /// `bare`: without wrappers, of which the assignments must then have none.
+  PythonPool(const std::vector<std::string>& environment, env::PoolOptions options, bool bare);
+  ~PythonPool();
+  PythonPool(const PythonPool&) = delete;
+  PythonPool& operator=(const PythonPool&) = delete;
+
+  pybind11::dict spec() const;
+  int environments() const { return pool_->environments(); }
+  int threads() const { return threads_; }
+
+  using Indices = pybind11::array_t<std::int32_t, pybind11::array::c_style>;
+  using Seeds = pybind11::array_t<std::uint64_t, pybind11::array::c_style>;
+
+  void seed(const Indices& environments, const Seeds& seeds);
+  /// The results of all environments, after a reset of these.
+  pybind11::tuple reset(const Indices& environments, double deadline_seconds);
+  pybind11::tuple step(const pybind11::array& actions, double deadline_seconds);
+  void send_reset(const Indices& environments);
+  void send(const Indices& environments, const pybind11::array& actions);
+  pybind11::tuple receive(std::size_t rows, double deadline_seconds);
+  std::size_t in_flight();
+
+  /// The present state of an environment: uint8 [height, width, 3], or float32 [height, width]
+  /// metres.
+  pybind11::array picture(int environment, int height, int width, const std::string& camera,
+                          bool depth);
+  std::string error(int environment);
+  bool in_service(int environment);
+  pybind11::bytes save_state();
+  void load_state(const pybind11::bytes& state);
+
+private:
+  /// The results of `rows` environments in one block.
+  struct Results {
+    std::shared_ptr<std::byte> block;
+    env::PoolBatch batch;
+    std::span<std::uint8_t> terminated;
+    std::span<std::uint8_t> truncated;
+  };
+  class Use;
+
+  Results results(std::size_t rows);
+  pybind11::tuple arrays_of(const Results& results) const;
+  template <typename Start>
+  pybind11::tuple play(Results results, double deadline_seconds, const Start& start);
+  bool finish_in_slices(env::EnvironmentPool::Clock::time_point deadline);
+  void finish_earlier(env::EnvironmentPool::Clock::time_point deadline, double deadline_seconds);
+  template <typename Do>
+  auto with_actions(const pybind11::array& actions, std::size_t rows, const Do& act);
+
+  env::EnvironmentSpec spec_;
+  std::unique_ptr<env::EnvironmentPool> pool_;
+  int threads_ = 1;
+  std::size_t row_bytes_ = 0;
+  RecycledBlocks blocks_;
+  Results last_;       // of all environments: rows that a reset of some leaves alone
+  Results unfinished_; // of a request in flight
+  std::unique_ptr<env::Renderer> renderer_; // of picture()
+  std::tuple<env::Physics*, int, int, std::string> rendered_{};
+  pid_t process_ = getpid();
+  std::mutex mutex_;
+};
+
+} // namespace troupe::python

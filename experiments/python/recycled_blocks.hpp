@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace troupe::python {
+
+/// Blocks of memory of one size. A block whose last user has gone is used again. Any thread; blocks
+/// may outlive this.
+class RecycledBlocks {
+public:
+  explicit RecycledBlocks(std::size_t bytes) : store_(std::make_shared<Store>(bytes)) {}
+
+  /// Aligned to kAlignment; its contents are not specified.
+  std::shared_ptr<std::byte> take() {
+    std::byte* block = store_->pop();
+    return {block, [store = store_](std::byte* used) { store->give(used); }};
+  }
+
+  static constexpr std::size_t kAlignment = 64;
+
+private:
+  static constexpr std::size_t kMostKept = 4; // unused blocks; further ones are freed
+
+  class Store {
+  public:
+    explicit Store(std::size_t bytes) : bytes_(bytes) { unused_.reserve(kMostKept); }
+    ~Store() {
+      for (std::byte* block : unused_)
+        release(block);
+    }
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
+
+    std::byte* pop() {
+      {
+        const std::lock_guard lock(mutex_);
+        if (!unused_.empty()) {
+          std::byte* block = unused_.back();
+          unused_.pop_back();
+          return block;
+        }
+      }
+      return static_cast<std::byte*>(::operator new(bytes_, std::align_val_t(kAlignment)));
+    }
+
+    void give(std::byte* block) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (unused_.size() < kMostKept) {
+          unused_.push_back(block);
+          return;
+        }
+      }
+      release(block);
+    }
+
+  private:
+    static void release(std::byte* block) {
+      ::operator delete(block, std::align_val_t(kAlignment));
+    }
+
+    std::size_t bytes_;
+    std::mutex mutex_;
+    std::vector<std::byte*> unused_;
+  };
+
+  std::shared_ptr<Store> store_;
+};
+
+} // namespace troupe::python

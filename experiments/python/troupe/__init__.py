@@ -1,0 +1,36 @@
+"""Troupe in Python: environments that step in C++, MuJoCo's pictures by a ray caster, and training.
+
+    envs = troupe.make_vec("cheetah_run", num_envs=16, num_threads=2)
+    observations, info = envs.reset(seed=1)
+
+`troupe.make` and `troupe.make_vec` give Gymnasium's Env and VectorEnv, `troupe.dm.make` dm_env's Environment, `troupe.render` draws the
+models of MuJoCo's own package. Parts are imported when they are first used: Gymnasium, dm_env and MuJoCo are needed by their own only.
+"""
+
+from importlib import import_module
+from typing import Any, List
+
+_HOMES = {
+    "Env": "environments",
+    "VectorEnv": "environments",
+    "make": "environments",
+    "make_vec": "environments",
+    "register": "environments",
+    "environment_names": "_native",
+}
+_MODULES = ("dm", "environments", "render", "spaces")
+
+__all__ = sorted([*_HOMES, *_MODULES])
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"troupe.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"troupe has no '{name}'; it has {', '.join(__all__)}")
+    return getattr(import_module(f"troupe.{_HOMES[name]}"), name)
+
+
+def __dir__() -> List[str]:
+    return __all__

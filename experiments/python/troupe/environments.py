@@ -1,0 +1,325 @@
+"""Environments that step in C++ in this process, as Gymnasium's Env and VectorEnv."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv as GymnasiumVectorEnv
+from gymnasium.vector.utils import batch_space
+
+from troupe import _native
+from troupe.keys import assignments
+from troupe.spaces import Actions, Spec, observation_space
+
+DEADLINE = 60.0  # seconds
+_SEEDS = 1 << 63
+_FAILED = 1  # as RowStatus; above it: out of service
+
+# The parts of a result, as _native.Pool returns them.
+(
+    _OBSERVATIONS,
+    _REWARDS,
+    _TERMINATED,
+    _TRUNCATED,
+    _DISCOUNTS,
+    _STEP_TYPES,
+    _STATUSES,
+    _ENVIRONMENTS,
+    _EPISODE_STEPS,
+    _EPISODE_RETURNS,
+) = range(10)
+
+
+def make(task: str, **options: Any) -> "Env":
+    """Env(task, …): one environment."""
+    return Env(task, **options)
+
+
+def make_vec(task: str, num_envs: int = 1, **options: Any) -> "VectorEnv":
+    """VectorEnv(task, num_envs, …): many environments on several threads."""
+    return VectorEnv(task, num_envs, **options)
+
+
+def register() -> None:
+    """Makes `gymnasium.make("troupe/cheetah_run")` and `gymnasium.make_vec` find every task ("troupe/MinAtar-Asterix-v0" is
+    MinAtar/Asterix-v0). `import troupe.environments` calls it."""
+    for task in _native.environment_names():
+        name = f"troupe/{task.replace('/', '-')}"
+        if name not in gymnasium.registry:
+            gymnasium.register(
+                id=name,
+                entry_point="troupe.environments:make",
+                vector_entry_point="troupe.environments:make_vec",
+                kwargs={"task": task},
+            )
+
+
+def _check_render_mode(render_mode: Optional[str], modes: Sequence[str]) -> None:
+    if render_mode is not None and render_mode not in modes:
+        raise ValueError(f"render_mode is {render_mode!r}; it must be None or one of {', '.join(map(repr, modes))}")
+
+
+class _Pool:
+    """A native pool with its spec; what Env and VectorEnv share."""
+
+    def __init__(self, task: str, keys: Dict[str, Any], environments: int, threads: int, seed: Optional[int], spares: Optional[bool], deadline: float, bare: bool = False):
+        self.native = _native.Pool(
+            assignments(task, keys),
+            environments=environments,
+            threads=threads,
+            seed=secrets.randbits(63) if seed is None else seed,
+            spares=spares,
+            bare=bare,
+        )
+        self.all = np.arange(environments, dtype=np.int32)
+        self.deadline = deadline
+        self.spec = Spec.of(self.native)
+        self.actions = Actions(self.spec)
+        self.space = observation_space(self.spec)
+        names = [array.name for array in self.spec.observations]
+        self.names: Optional[Sequence[str]] = None if len(names) == 1 else names
+
+    def observations(self, arrays: Tuple[np.ndarray, ...]) -> Any:
+        return arrays[0] if self.names is None else dict(zip(self.names, arrays))
+
+    def metadata(self) -> Dict[str, Any]:
+        period = self.spec.control_timestep_seconds * self.spec.action_repeat
+        return {"render_modes": ["rgb_array", "depth_array"], "render_fps": round(1 / period) if period > 0 else 30}
+
+    def picture(self, environment: int, mode: str, size: Tuple[int, int], camera: Union[int, str]) -> np.ndarray:
+        height, width = size
+        return self.native.picture(environment, height, width, str(camera), mode == "depth_array")
+
+
+class Env(gymnasium.Env):
+    """One of Troupe's environments.
+
+    `options` are the keys of an experiment's block `environment` (`troupe list keys`): pixels=(84, 84), frame_stack=3, action_repeat=2,
+    time_limit, observations=["state", "pixels"], normalization="running", randomization={"colours": 0.2}, options={"length": 2} of a Gym or
+    own task, plugin="libmine.so" … An unknown key, or a value that breaks its rule, raises ValueError.
+
+    Observations are the array where there is one, else a dictionary by name; pictures are uint8 [frames * channels, height, width]. Arrays
+    belong to the caller: no later call changes them. The action space is a Box of continuous numbers, which are clipped; a Discrete or
+    MultiDiscrete of choices; a Tuple of both where the task has both.
+
+    The end by a time limit is a truncation, an end with discount 0 a termination; `info["discount"]` has the discount. `reset(seed=n)` begins
+    the episode of seed n; later episodes without a seed follow from it. `seed` is that of the first one; None: a random one. An environment
+    that fails raises RuntimeError and may be reset; one that takes longer than `deadline` seconds raises TimeoutError.
+
+    `render_mode` "rgb_array" or "depth_array" (metres) draws tasks of MuJoCo, `render_size` pixels high and wide, from `render_camera`.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        *,
+        seed: Optional[int] = None,
+        render_mode: Optional[str] = None,
+        render_size: Tuple[int, int] = (240, 320),
+        render_camera: Union[int, str] = 0,
+        deadline: float = DEADLINE,
+        **options: Any,
+    ):
+        self._pool = _Pool(task, options, 1, 1, seed, False, deadline)
+        self.metadata = self._pool.metadata()
+        _check_render_mode(render_mode, self.metadata["render_modes"])
+        self.render_mode = render_mode
+        self._render = (render_size, render_camera)
+        self.task = self._pool.spec.name
+        self.task_spec = self._pool.spec
+        self.observation_space = self._pool.space
+        self.action_space = self._pool.actions.space
+
+    def _first(self, result: Tuple) -> Any:
+        if result[_STATUSES][0] >= _FAILED:
+            raise RuntimeError(self._pool.native.error(0))
+        return self._pool.observations(tuple(array[0] for array in result[_OBSERVATIONS]))
+
+    def reset(self, *, seed: Optional[int] = None, options: Optional[Dict[str, Any]] = None) -> Tuple[Any, Dict[str, Any]]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self._pool.native.seed(self._pool.all, np.array([seed], np.uint64))
+        result = self._pool.native.reset(self._pool.all, self._pool.deadline)
+        return self._first(result), {"discount": 1.0}
+
+    def step(self, action: Any) -> Tuple[Any, float, bool, bool, Dict[str, Any]]:
+        result = self._pool.native.step(self._pool.actions.vectors(action, 1), self._pool.deadline)
+        observation = self._first(result)
+        info = {"discount": float(result[_DISCOUNTS][0])}
+        return observation, float(result[_REWARDS][0]), bool(result[_TERMINATED][0]), bool(result[_TRUNCATED][0]), info
+
+    def render(self) -> Optional[np.ndarray]:
+        if self.render_mode is None:
+            return None
+        return self._pool.picture(0, self.render_mode, *self._render)
+
+    def save_state(self) -> bytes:
+        """The complete state, between two steps; an environment of the same options continues from it bit for bit."""
+        return self._pool.native.save_state()
+
+    def load_state(self, state: bytes) -> None:
+        self._pool.native.load_state(state)
+
+
+class VectorEnv(GymnasiumVectorEnv):
+    """`num_envs` of Troupe's environments, stepped at once on `num_threads` threads (the caller's is one of them). `options` and spaces are
+    those of Env, batched; rewards are float64.
+
+    Results are NumPy arrays over the memory that the environments wrote: one block for each step, which no later step touches and which is
+    used again when its last array has gone. `torch.from_dlpack(array)` shares it.
+
+    `autoreset_mode`: NEXT_STEP, where the step after the end of an episode is the reset; SAME_STEP, where it follows at once and the last
+    observations are in `info["final_obs"]`; DISABLED, where the caller resets with `options={"reset_mask": mask}`. A string names one too.
+    An environment that fails is truncated, with the reason in `info["failure"]`. `reset(seed=n)` begins environment i's episode n + i;
+    without a seed each continues its sequence of episodes. `spares` keeps a second environment behind each, in which the next episode begins
+    ahead of time; None: where there is more than one thread.
+
+    `send()` and `receive()` step without waiting for the slowest: the first `batch_size` results, in any order.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        num_envs: int = 1,
+        *,
+        num_threads: int = 1,
+        batch_size: Optional[int] = None,
+        seed: Optional[int] = None,
+        autoreset_mode: Union[str, AutoresetMode] = AutoresetMode.NEXT_STEP,
+        spares: Optional[bool] = None,
+        render_mode: Optional[str] = None,
+        render_size: Tuple[int, int] = (240, 320),
+        render_camera: Union[int, str] = 0,
+        deadline: float = DEADLINE,
+        **options: Any,
+    ):
+        modes = {name: mode for mode in AutoresetMode for name in (mode, mode.name, mode.value)}
+        if autoreset_mode not in modes:
+            raise ValueError(f"autoreset_mode is {autoreset_mode!r}; it must be one of {', '.join(mode.name for mode in AutoresetMode)}")
+        self._mode = modes[autoreset_mode]
+        self._pool = _Pool(task, options, num_envs, num_threads, seed, spares, deadline)
+        self.metadata = {**self._pool.metadata(), "autoreset_mode": self._mode}
+        _check_render_mode(render_mode, self.metadata["render_modes"])
+        self.render_mode = render_mode
+        self._render = (render_size, render_camera)
+        self.num_envs = num_envs
+        self.batch_size = num_envs if batch_size is None else batch_size
+        if not 1 <= self.batch_size <= num_envs:
+            raise ValueError(f"batch_size is {batch_size}; it must be from 1 to num_envs, {num_envs}")
+        self.task = self._pool.spec.name
+        self.task_spec = self._pool.spec
+        self.single_observation_space = self._pool.space
+        self.single_action_space = self._pool.actions.space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._started = False
+        self._ended = np.zeros(num_envs, bool)
+
+    def _seed(self, seed: Union[int, Sequence[Optional[int]], None]) -> None:
+        if seed is None:
+            return
+        seeds = [int(seed) + i for i in range(self.num_envs)] if isinstance(seed, (int, np.integer)) else list(seed)
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} environments; give one for each, or one number")
+        given = [i for i, value in enumerate(seeds) if value is not None]
+        self._pool.native.seed(np.array(given, np.int32), np.array([seeds[i] for i in given], np.uint64))
+
+    def reset(
+        self, *, seed: Union[int, Sequence[Optional[int]], None] = None, options: Optional[Dict[str, Any]] = None
+    ) -> Tuple[Any, Dict[str, Any]]:
+        super().reset(seed=seed if isinstance(seed, (int, np.integer)) else None)
+        chosen = self._pool.all
+        if options and options.get("reset_mask") is not None:
+            mask = np.asarray(options["reset_mask"])
+            if mask.shape != (self.num_envs,) or mask.dtype != bool or not mask.any():
+                raise ValueError(f"reset_mask must be bool [{self.num_envs}] with at least one True")
+            chosen = np.flatnonzero(mask).astype(np.int32)
+        self._seed(seed)
+        result = self._pool.native.reset(chosen, self._pool.deadline)
+        self._check_begun(result, chosen)
+        self._started = True
+        self._ended[chosen] = False
+        return self._pool.observations(result[_OBSERVATIONS]), {"discount": result[_DISCOUNTS]}
+
+    def _check_begun(self, result: Tuple, chosen: np.ndarray) -> None:
+        failed = np.flatnonzero(result[_STATUSES][chosen])
+        if len(failed):
+            raise RuntimeError(self._pool.native.error(int(chosen[failed[0]])))
+
+    def _info(self, result: Tuple) -> Dict[str, Any]:
+        info: Dict[str, Any] = {"discount": result[_DISCOUNTS]}
+        failed = np.flatnonzero(result[_STATUSES])
+        if len(failed):
+            failures = np.full(len(result[_STATUSES]), "", dtype=object)
+            for row in failed:
+                failures[row] = self._pool.native.error(int(result[_ENVIRONMENTS][row]))
+            info["failure"] = failures
+        return info
+
+    def step(self, actions: Any) -> Tuple[Any, np.ndarray, np.ndarray, np.ndarray, Dict[str, Any]]:
+        if not self._started:
+            raise gymnasium.error.ResetNeeded("call reset() before the first step()")
+        if self._mode is AutoresetMode.DISABLED and self._ended.any():
+            rows = ", ".join(map(str, np.flatnonzero(self._ended)[:8]))
+            raise gymnasium.error.ResetNeeded(f"the episodes of environments {rows} have ended; call reset(options={{'reset_mask': mask}}) first")
+        result = self._pool.native.step(self._pool.actions.vectors(actions, self.num_envs), self._pool.deadline)
+        info = self._info(result)
+        observations = self._pool.observations(result[_OBSERVATIONS])
+        terminated, truncated = result[_TERMINATED], result[_TRUNCATED]
+        if self._mode is not AutoresetMode.NEXT_STEP:
+            self._ended = terminated | truncated
+            if self._mode is AutoresetMode.SAME_STEP and self._ended.any():
+                observations = self._begin_again(observations, info)
+        return observations, result[_REWARDS], terminated, truncated, info
+
+    def _begin_again(self, last: Any, info: Dict[str, Any]) -> Any:
+        """Begins new episodes where they have ended; puts the last observations into `info` as Gymnasium does."""
+        ended = self._ended
+        final = np.full(self.num_envs, None, dtype=object)
+        for i in np.flatnonzero(ended):
+            final[i] = last[i] if self._pool.names is None else {name: array[i] for name, array in last.items()}
+        info["final_obs"], info["_final_obs"] = final, ended.copy()
+        info["final_info"] = {"discount": info["discount"], "_discount": ended.copy()}
+        info["_final_info"] = ended.copy()
+        chosen = np.flatnonzero(ended).astype(np.int32)
+        result = self._pool.native.reset(chosen, self._pool.deadline)
+        self._check_begun(result, chosen)
+        self._ended = np.zeros(self.num_envs, bool)
+        return self._pool.observations(result[_OBSERVATIONS])
+
+    def async_reset(self) -> None:
+        """Begins new episodes everywhere; receive() gives their first observations."""
+        self._pool.native.send_reset(self._pool.all)
+        self._started = True
+
+    def send(self, actions: Any, env_ids: Optional[np.ndarray] = None) -> None:
+        """Steps the environments `env_ids` (None: all) with one action each. The action after the end of an episode begins the next."""
+        chosen = self._pool.all if env_ids is None else np.ascontiguousarray(env_ids, np.int32)
+        self._pool.native.send(chosen, self._pool.actions.vectors(actions, len(chosen)))
+
+    def receive(self) -> Tuple[Any, np.ndarray, np.ndarray, np.ndarray, Dict[str, Any]]:
+        """The next `batch_size` results as of step(); `info["env_id"]` says whose they are."""
+        result = self._pool.native.receive(self.batch_size, self._pool.deadline)
+        info = {**self._info(result), "env_id": result[_ENVIRONMENTS]}
+        return self._pool.observations(result[_OBSERVATIONS]), result[_REWARDS], result[_TERMINATED], result[_TRUNCATED], info
+
+    recv = receive  # EnvPool's name
+
+    def render(self) -> Optional[Tuple[np.ndarray, ...]]:
+        if self.render_mode is None:
+            return None
+        return tuple(self._pool.picture(i, self.render_mode, *self._render) for i in range(self.num_envs))
+
+    def save_state(self) -> bytes:
+        """The complete state of all environments, while no request is in flight."""
+        return self._pool.native.save_state()
+
+    def load_state(self, state: bytes) -> None:
+        self._pool.native.load_state(state)
+        self._started = True
+
+
+register()

@@ -1,0 +1,57 @@
+"""The ray caster's pictures of Gymnasium's own MuJoCo tasks."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from troupe.render import Camera, RayCaster
+
+
+def _own_camera(task: gymnasium.Env) -> Camera:
+    """As MujocoRenderer finds it: the one asked for, else the free camera with the task's settings."""
+    renderer = getattr(task, "mujoco_renderer", None)
+    number = getattr(renderer, "camera_id", -1)
+    if number != -1:
+        return number
+    camera = mujoco.MjvCamera()
+    camera.lookat[:] = np.median(task.data.geom_xpos, axis=0)
+    camera.distance = task.model.stat.extent
+    for name, value in (getattr(renderer, "default_cam_config", None) or {}).items():
+        if isinstance(value, np.ndarray):
+            getattr(camera, name)[:] = value
+        else:
+            setattr(camera, name, value)
+    return camera
+
+
+class GymnasiumPictures(gymnasium.Wrapper):
+    """GymnasiumPictures(gymnasium.make("HalfCheetah-v5"), height=84, width=84): render() draws by the ray caster, so that neither OpenGL
+    nor `render_mode` is needed. It draws every environment with MuJoCo's `model` and `data` as attributes, which all tasks on MujocoEnv have.
+    `camera` is a name or number of the model's or an MjvCamera; None: the one that the environment itself draws from."""
+
+    def __init__(self, env: gymnasium.Env, height: int = 240, width: int = 320, camera: Optional[Camera] = None, **options: Any):
+        super().__init__(env)
+        model = getattr(env.unwrapped, "model", None)
+        if not hasattr(model, "_address"):
+            raise TypeError(f"{env} has no `model` of MuJoCo, of which there are pictures")
+        self._camera = camera
+        self._size = (height, width)
+        self._options = options
+        self._caster: Optional[RayCaster] = None
+        self.metadata = {**env.metadata, "render_modes": ["rgb_array"]}
+
+    @property
+    def render_mode(self) -> str:
+        return "rgb_array"
+
+    def render(self) -> np.ndarray:
+        task = self.env.unwrapped
+        if self._camera is None:
+            self._camera = _own_camera(task)
+        if self._caster is None or self._caster.model is not task.model:
+            self._caster = RayCaster(task.model, *self._size, **self._options)
+        return self._caster.rgb(task.data, self._camera)

@@ -1,0 +1,53 @@
+"""Keyword arguments of an environment as the assignments that the extension module reads."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterator, List, Mapping, Sequence
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    text = str(os.fspath(value)) if isinstance(value, os.PathLike) else str(value)
+    if '"' in text or "\n" in text:
+        raise ValueError(f"{key} is {text!r}; it must not contain double quotes or line ends")
+    return text
+
+
+def _assignments(prefix: str, values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        key = prefix + name
+        if value is None:
+            continue
+        if key == "pixels":
+            if value is False:
+                continue
+            if value is True:
+                value = {}
+            elif isinstance(value, Sequence) and not isinstance(value, str):
+                height, width = value
+                value = {"height": height, "width": width}
+            elif not isinstance(value, Mapping):
+                raise TypeError(f"pixels is {value!r}; it must be True, (height, width) or a mapping such as {{'height': 64, 'camera': 'side'}}")
+            yield "pixels={}"
+        elif key == "normalization" and isinstance(value, str):
+            value = {"mode": value}
+        elif key == "options" and isinstance(value, Mapping):
+            value = [f"{option}={_text(option, setting)}" for option, setting in value.items()]
+        if isinstance(value, Mapping):
+            yield from _assignments(key + ".", value)
+        elif isinstance(value, (list, tuple)):
+            yield f"{key}=" + ",".join(f'"{_text(key, part)}"' if isinstance(part, str) else _text(key, part) for part in value)
+        else:
+            yield f"{key}={_text(key, value)}"
+
+
+def assignments(task: str, keys: Mapping[str, Any]) -> List[str]:
+    """["task=cheetah_run", "pixels.height=84", …]. The keys are those of an experiment's block `environment` (`troupe list keys`); blocks
+    are mappings, lists are lists. Short forms: pixels=(84, 84), options={"length": 2}, normalization="running"."""
+    if not isinstance(task, str):
+        raise TypeError(f"task is {task!r}; it must be the name of an environment, e.g. \"cheetah_run\"")
+    return list(_assignments("", {"task": task, **keys}))

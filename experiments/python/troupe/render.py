@@ -1,0 +1,194 @@
+"""Pictures of MuJoCo's models by Troupe's ray caster: on the processor, without OpenGL."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Union
+
+import mujoco
+import numpy as np
+
+from troupe import _native
+
+__all__ = ["GymnasiumPictures", "RayCaster", "Renderer", "draw_physics"]
+
+Camera = Union[int, str, mujoco.MjvCamera]
+_KINDS = {
+    "rgb": (_native.PictureKind.COLOUR, np.uint8),
+    "depth": (_native.PictureKind.DEPTH, np.float32),
+    "segmentation": (_native.PictureKind.SEGMENTATION, np.int32),
+}
+
+
+def _camera(model: mujoco.MjModel, camera: Camera) -> mujoco.MjvCamera:
+    if isinstance(camera, mujoco.MjvCamera):
+        return camera
+    number = camera
+    if isinstance(camera, str):
+        number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA.value, camera)
+        if number == -1:
+            names = [model.camera(i).name for i in range(model.ncam)]
+            raise ValueError(f'camera is "{camera}"; the model has {", ".join(map(repr, names)) or "none"}, and -1 is the free camera')
+    if not -1 <= number < model.ncam:
+        raise ValueError(f"camera is {number}; it must be from -1, the free camera, to {model.ncam - 1}")
+    out = mujoco.MjvCamera()
+    out.fixedcamid = number
+    if number == -1:
+        mujoco.mjv_defaultFreeCamera(model, out)
+    else:
+        out.type = mujoco.mjtCamera.mjCAMERA_FIXED
+    return out
+
+
+class RayCaster:
+    """Draws an `mujoco.MjModel` of the caller's, `height` by `width` pixels.
+
+        caster = troupe.render.RayCaster(model, 84, 84)
+        pixels = caster.rgb(data, camera="side")
+
+    The pictures are those of `mujoco.Renderer` with shadows, reflections and four samples a pixel (`effects`), drawn in a few tens of
+    microseconds. Changes of the model's colours, materials, lights, cameras and sizes show in the next picture; its meshes and textures are
+    those that it had when the caster was made. One thread at a time; a caster for each thread is cheap. The interpreter's lock is released
+    while it draws."""
+
+    def __init__(self, model: mujoco.MjModel, height: int = 240, width: int = 320, *, effects: bool = True, fog: bool = False, grey: bool = False):
+        self._model = model
+        self._native = _native.Caster(model._address, height=height, width=width, effects=effects, fog=fog, grey=grey)
+        self.height, self.width = height, width
+        self._shapes = {
+            "rgb": (height, width, 1 if grey else 3),
+            "depth": (height, width),
+            "segmentation": (height, width, 2),
+        }
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        return self._model
+
+    def _out(self, kind: str, out: Optional[np.ndarray], count: Sequence[int] = ()) -> np.ndarray:
+        shape, dtype = (*count, *self._shapes[kind]), _KINDS[kind][1]
+        if out is None:
+            return np.empty(shape, dtype)
+        if out.shape != shape or out.dtype != dtype:
+            raise ValueError(f"out is {out.dtype} {out.shape}; it must be {np.dtype(dtype)} {shape}")
+        return out
+
+    def update(self, data: mujoco.MjData, camera: Camera = -1, option: Optional[mujoco.MjvOption] = None) -> None:
+        """Takes over the state, whose derived quantities must be up to date (`mj_forward`), for render()."""
+        if data.qpos.shape[0] != self._model.nq:
+            raise ValueError(f"data has {data.qpos.shape[0]} positions and the model {self._model.nq}; it must be of this model")
+        self._native.update(data._address, _camera(self._model, camera), option)
+
+    def render(self, kind: str = "rgb", *, out: Optional[np.ndarray] = None) -> np.ndarray:
+        """The state of the last update(): "rgb" uint8 [height, width, 3] (1 where grey), "depth" float32 [height, width] metres from the
+        camera's plane, or "segmentation" int32 [height, width, 2], object id and type of what is seen (-1, -1: nothing)."""
+        if kind not in _KINDS:
+            raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, _KINDS))}")
+        out = self._out(kind, out)
+        draw = {"rgb": self._native.draw, "depth": self._native.draw_depth, "segmentation": self._native.draw_segmentation}[kind]
+        draw(out)
+        return out
+
+    def rgb(self, data: mujoco.MjData, camera: Camera = -1, *, out: Optional[np.ndarray] = None) -> np.ndarray:
+        self.update(data, camera)
+        return self.render("rgb", out=out)
+
+    def depth(self, data: mujoco.MjData, camera: Camera = -1, *, out: Optional[np.ndarray] = None) -> np.ndarray:
+        self.update(data, camera)
+        return self.render("depth", out=out)
+
+    def segmentation(self, data: mujoco.MjData, camera: Camera = -1, *, out: Optional[np.ndarray] = None) -> np.ndarray:
+        self.update(data, camera)
+        return self.render("segmentation", out=out)
+
+    def positions(
+        self,
+        qpos: np.ndarray,
+        camera: Camera = -1,
+        kind: str = "rgb",
+        *,
+        threads: int = 1,
+        option: Optional[mujoco.MjvOption] = None,
+        out: Optional[np.ndarray] = None,
+    ) -> np.ndarray:
+        """A picture of each of the positions `qpos` [n, nq], on several threads: [n, height, width, …]."""
+        if kind not in _KINDS:
+            raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(map(repr, _KINDS))}")
+        qpos = np.ascontiguousarray(qpos, np.float64)
+        out = self._out(kind, out, qpos.shape[:1])
+        camera = _camera(self._model, camera)
+        self._native.draw_positions(qpos, camera=camera, option=option, kind=_KINDS[kind][0], threads=threads, out=out)
+        return out
+
+
+class Renderer:
+    """In place of `mujoco.Renderer`: the same methods and pictures, without OpenGL. Lines (rangefinders, contact forces) and what is added
+    to its `scene` by hand are not drawn; that attribute is missing."""
+
+    def __init__(self, model: mujoco.MjModel, height: int = 240, width: int = 320, max_geom: int = 10000, font_scale: Any = None):
+        del max_geom, font_scale  # of OpenGL
+        self._caster: Optional[RayCaster] = RayCaster(model, height, width)
+        self._option = mujoco.MjvOption()
+        self._kind = "rgb"
+        self._size = (height, width)
+        self._model = model
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        return self._model
+
+    @property
+    def height(self) -> int:
+        return self._size[0]
+
+    @property
+    def width(self) -> int:
+        return self._size[1]
+
+    def enable_depth_rendering(self) -> None:
+        self._kind = "depth"
+
+    def disable_depth_rendering(self) -> None:
+        self._kind = "segmentation" if self._kind == "segmentation" else "rgb"
+
+    def enable_segmentation_rendering(self) -> None:
+        self._kind = "segmentation"
+
+    def disable_segmentation_rendering(self) -> None:
+        self._kind = "depth" if self._kind == "depth" else "rgb"
+
+    def _open(self) -> RayCaster:
+        if self._caster is None:
+            raise RuntimeError("render cannot be called after close")
+        return self._caster
+
+    def update_scene(self, data: mujoco.MjData, camera: Camera = -1, scene_option: Optional[mujoco.MjvOption] = None) -> None:
+        self._open().update(data, camera, scene_option or self._option)
+
+    def render(self, *, out: Optional[np.ndarray] = None) -> np.ndarray:
+        return self._open().render(self._kind, out=out)
+
+    def close(self) -> None:
+        self._caster = None
+
+    def __enter__(self) -> "Renderer":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def draw_physics(physics: Any, height: int = 240, width: int = 320, camera_id: Union[int, str] = -1) -> np.ndarray:
+    """In place of dm_control's `physics.render(height, width, camera_id)`: uint8 [height, width, 3]. The caster is kept with the physics."""
+    model, data = physics.model.ptr, physics.data.ptr
+    casters = physics.__dict__.setdefault("_troupe_casters", {})
+    if (height, width) not in casters or casters[height, width].model is not model:
+        casters[height, width] = RayCaster(model, height, width)
+    return casters[height, width].rgb(data, camera_id)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "GymnasiumPictures":  # Gymnasium is needed by this one only
+        from troupe.gymnasium_pictures import GymnasiumPictures
+
+        return GymnasiumPictures
+    raise AttributeError(f"troupe.render has no '{name}'; it has {', '.join(__all__)}")

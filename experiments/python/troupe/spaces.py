@@ -1,0 +1,88 @@
+"""What an environment promises, and Gymnasium's spaces of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Dict, Tuple
+
+import numpy as np
+from gymnasium import spaces
+
+
+@dataclass(frozen=True)
+class Array:
+    name: str
+    dtype: np.dtype
+    shape: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """`action_choices`: n of a choice among 0 to n - 1, 0 where the number is continuous; empty: all are."""
+
+    name: str
+    observations: Tuple[Array, ...]
+    action_minimum: Tuple[float, ...]
+    action_maximum: Tuple[float, ...]
+    action_choices: Tuple[int, ...]
+    episode_steps: int  # until truncation; 0: no limit
+    action_repeat: int
+    frame_stack: int
+    control_timestep_seconds: float
+    saves_state: bool
+
+    @staticmethod
+    def of(pool: Any) -> "Spec":
+        fields: Dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in pool.spec().items()}
+        fields["observations"] = tuple(Array(*array) for array in fields["observations"])
+        return Spec(**fields)
+
+    @property
+    def actions(self) -> int:
+        return len(self.action_minimum)
+
+    @property
+    def choices(self) -> Tuple[int, ...]:
+        return self.action_choices or (0,) * self.actions
+
+
+def _box(array: Array) -> spaces.Box:
+    if array.dtype.kind == "f":
+        return spaces.Box(-np.inf, np.inf, array.shape, array.dtype.type)
+    limits = np.iinfo(array.dtype)
+    return spaces.Box(limits.min, limits.max, array.shape, array.dtype.type)
+
+
+def observation_space(spec: Spec) -> spaces.Space:
+    """The array itself where there is one, else a Dict by name."""
+    if len(spec.observations) == 1:
+        return _box(spec.observations[0])
+    return spaces.Dict({array.name: _box(array) for array in spec.observations})
+
+
+class Actions:
+    """The action space of a spec: a Box of continuous numbers, a Discrete of one choice, a MultiDiscrete of several; for both kinds a Tuple
+    of the Box and a MultiDiscrete, each in the order of the spec."""
+
+    def __init__(self, spec: Spec):
+        counts = np.array(spec.choices)
+        self._size = spec.actions
+        self._columns = [columns for columns in (np.flatnonzero(counts == 0), np.flatnonzero(counts)) if len(columns)]
+        parts = []
+        if not counts.all():
+            low, high = (np.array(bounds)[counts == 0].astype(np.float32) for bounds in (spec.action_minimum, spec.action_maximum))
+            parts.append(spaces.Box(low, high, dtype=np.float32))
+        if counts.any():
+            parts.append(spaces.Discrete(int(counts[0])) if len(counts) == 1 else spaces.MultiDiscrete(counts[counts != 0]))
+        self.space = parts[0] if len(parts) == 1 else spaces.Tuple(parts)
+
+    def vectors(self, actions: Any, count: int) -> np.ndarray:
+        """[count, actions] of `count` actions, batched as Gymnasium does."""
+        if len(self._columns) == 1:
+            return np.asarray(actions)
+        if len(actions) != len(self._columns):
+            raise ValueError(f"an action of {self.space} has {len(self._columns)} parts; this one has {len(actions)}")
+        out = np.empty((count, self._size))
+        for columns, part in zip(self._columns, actions):
+            out[:, columns] = np.asarray(part, np.float64).reshape(count, len(columns))
+        return out

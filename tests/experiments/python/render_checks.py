@@ -1,0 +1,200 @@
+"""Checks of troupe.render beside mujoco.Renderer (OpenGL in software); started by tests/env/remote/python_test.py with
+MUJOCO_GL=egl."""
+
+import pathlib
+import threading
+import unittest
+
+import dm_control.suite
+import gymnasium
+import mujoco
+import numpy as np
+import troupe.render
+
+SUITE = pathlib.Path(dm_control.suite.__file__).parent
+OWN = """
+<mujoco>
+  <visual><headlight ambient="0.3 0.3 0.3"/></visual>
+  <asset>
+    <texture name="sky" type="skybox" builtin="gradient" rgb1="0.3 0.5 0.7" rgb2="0 0 0" width="64" height="64"/>
+    <texture name="check" type="2d" builtin="checker" rgb1="0.9 0.8 0.2" rgb2="0.1 0.2 0.5" width="64" height="64"/>
+    <material name="check" texture="check" texrepeat="4 4" reflectance="0.2"/>
+    <mesh name="tetrahedron" vertex="0 0 0  1 0 0  0 1 0  0 0 1" scale="0.5 0.5 0.5"/>
+  </asset>
+  <worldbody>
+    <light pos="0 0 4" dir="0 0 -1"/>
+    <camera name="side" pos="0 -3 1.5" xyaxes="1 0 0 0 0.5 1"/>
+    <geom type="plane" size="3 3 0.1" material="check"/>
+    <body pos="0 0 0.3"><freejoint/><geom name="shape" type="mesh" mesh="tetrahedron" rgba="0.8 0.2 0.2 1"/></body>
+    <body name="hand" pos="0.7 0 0.5"><joint axis="0 1 0"/><geom type="capsule" size="0.1 0.3" rgba="0.2 0.7 0.3 1" group="2"/></body>
+    <site name="mark" pos="-0.7 0 0.5" size="0.2" rgba="0.9 0.1 0.9 1"/>
+  </worldbody>
+</mujoco>
+"""
+
+
+NO_LINES = mujoco.MjvOption()
+NO_LINES.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = 0
+
+
+def state_of(model, seed):
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(seed + 1)
+    data.ctrl[:] = rng.uniform(-0.5, 0.5, model.nu)
+    for _ in range(20):
+        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    return data
+
+
+def distance(a, b):
+    return np.abs(a.astype(int) - b.astype(int)).mean()
+
+
+class InPlaceOfMujocosRenderer(unittest.TestCase):
+    models = {
+        **{name: mujoco.MjModel.from_xml_path(str(SUITE / f"{name}.xml")) for name in ("cheetah", "humanoid", "swimmer", "quadruped", "fish") if (SUITE / f"{name}.xml").exists()},
+        "own": mujoco.MjModel.from_xml_string(OWN),
+    }
+
+    def both(self, name):
+        model = self.models[name]
+        size = (min(120, model.vis.global_.offheight), min(160, model.vis.global_.offwidth))
+        return model, mujoco.Renderer(model, *size), troupe.render.Renderer(model, *size)
+
+    def test_pictures_depths_and_objects_agree(self):
+        for name in self.models:
+            model, theirs, ours = self.both(name)
+            with theirs, ours:
+                for camera in (-1, *range(model.ncam)):
+                    with self.subTest(name, camera=camera):
+                        data = state_of(model, camera)
+                        theirs.update_scene(data, camera, NO_LINES), ours.update_scene(data, camera, NO_LINES)
+                        self.assertLess(distance(theirs.render(), ours.render()), 2.5)
+                        theirs.enable_depth_rendering(), ours.enable_depth_rendering()
+                        a, b = theirs.render(), ours.render()
+                        near = np.abs(a - b) < 0.02 * np.maximum(a, 1e-3)
+                        self.assertGreater(near.mean(), 0.97)
+                        theirs.disable_depth_rendering(), ours.disable_depth_rendering()
+                        theirs.enable_segmentation_rendering(), ours.enable_segmentation_rendering()
+                        same = (theirs.render() == ours.render()).all(axis=-1)
+                        self.assertGreater(same.mean(), 0.97)
+                        theirs.disable_segmentation_rendering(), ours.disable_segmentation_rendering()
+
+    def test_cameras_by_name_and_by_hand_and_options(self):
+        model, theirs, ours = self.both("own")
+        data = state_of(model, 1)
+        free = mujoco.MjvCamera()
+        free.lookat[:], free.distance, free.azimuth, free.elevation = (0, 0, 0.3), 4, 70, -30
+        following = mujoco.MjvCamera()
+        following.type, following.trackbodyid, following.distance = mujoco.mjtCamera.mjCAMERA_TRACKING, model.body("hand").id, 3
+        hidden = mujoco.MjvOption()
+        hidden.geomgroup[2], hidden.sitegroup[0] = 0, 0
+        pictures = []
+        with theirs, ours:
+            for camera, option in [("side", None), (free, None), (following, None), ("side", hidden)]:
+                theirs.update_scene(data, camera, option), ours.update_scene(data, camera, option)
+                pictures.append(ours.render())
+                self.assertLess(distance(theirs.render(), pictures[-1]), 2.5)
+        self.assertGreater(distance(pictures[0], pictures[3]), 1)
+
+    def test_a_picture_is_of_the_state_at_the_update(self):
+        model = self.models["own"]
+        data = state_of(model, 1)
+        with troupe.render.Renderer(model, 60, 80) as renderer:
+            renderer.update_scene(data, "side")
+            before = renderer.render()
+            data.qpos[2] += 1
+            mujoco.mj_forward(model, data)
+            np.testing.assert_array_equal(renderer.render(), before)
+            renderer.update_scene(data, "side")
+            self.assertGreater(distance(renderer.render(), before), 0.5)
+            out = np.empty((60, 80, 3), np.uint8)
+            self.assertIs(renderer.render(out=out), out)
+        with self.assertRaisesRegex(RuntimeError, "after close"):
+            renderer.render()
+
+    def test_changes_of_the_model_show(self):
+        model = mujoco.MjModel.from_xml_string(OWN)
+        data = state_of(model, 1)
+        caster = troupe.render.RayCaster(model, 60, 80)
+        before = caster.rgb(data, "side")
+        model.geom("shape").rgba = (0, 0, 1, 1)
+        self.assertGreater(distance(before, caster.rgb(data, "side")), 0.5)
+
+
+class ManyPictures(unittest.TestCase):
+    def test_positions_on_threads_are_single_pictures(self):
+        model = mujoco.MjModel.from_xml_string(OWN)
+        data = mujoco.MjData(model)
+        caster = troupe.render.RayCaster(model, 48, 64)
+        positions = np.repeat(data.qpos[None], 12, 0)
+        positions[:, 2] += np.linspace(0, 1, 12)
+        for kind, single in [("rgb", caster.rgb), ("depth", caster.depth), ("segmentation", caster.segmentation)]:
+            many = caster.positions(positions, "side", kind, threads=3)
+            for position, picture in zip(positions, many):
+                data.qpos[:] = position
+                mujoco.mj_forward(model, data)
+                np.testing.assert_array_equal(picture, single(data, "side"))
+
+    def test_threads_with_a_caster_each(self):
+        model = mujoco.MjModel.from_xml_string(OWN)
+        data = state_of(model, 1)
+        expected = troupe.render.RayCaster(model, 48, 64).rgb(data, "side")
+        results = []
+
+        def draw():
+            caster = troupe.render.RayCaster(model, 48, 64)
+            results.append(all((caster.rgb(mine, "side") == expected).all() for mine in [state_of(model, 1)] * 50))
+
+        threads = [threading.Thread(target=draw) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(results, [True] * 4)
+
+
+class StockEnvironments(unittest.TestCase):
+    def test_a_wrapper_draws_gymnasiums_tasks(self):
+        plain = gymnasium.make("HalfCheetah-v5", render_mode="rgb_array", width=96, height=64)
+        cast = troupe.render.GymnasiumPictures(gymnasium.make("HalfCheetah-v5"), height=64, width=96)
+        for env in (plain, cast):
+            env.reset(seed=1)
+            env.step(np.zeros(6))
+        self.assertEqual(cast.render_mode, "rgb_array")
+        self.assertLess(distance(plain.render(), cast.render()), 3)
+        pixels = gymnasium.wrappers.AddRenderObservation(cast, render_only=True)
+        self.assertEqual(pixels.reset(seed=1)[0].shape, (64, 96, 3))
+
+    def test_physics_of_dm_control_is_drawn(self):
+        env = dm_control.suite.load("cheetah", "run")
+        env.reset()
+        picture = troupe.render.draw_physics(env.physics, 64, 96, 0)
+        self.assertLess(distance(picture, env.physics.render(64, 96, 0)), 3)
+
+
+class Mistakes(unittest.TestCase):
+    def test_they_are_named(self):
+        model = mujoco.MjModel.from_xml_string(OWN)
+        data = mujoco.MjData(model)
+        other = mujoco.MjData(mujoco.MjModel.from_xml_string("<mujoco/>"))
+        caster = troupe.render.RayCaster(model, 48, 64)
+        for call, words in [
+            (lambda: troupe.render.RayCaster(model, 0, 64), "height: 0 pixels is out of range"),
+            (lambda: caster.rgb(data, "front"), "camera is \"front\"; the model has 'side'"),
+            (lambda: caster.rgb(data, 1), "camera is 1; it must be from -1"),
+            (lambda: caster.rgb(other), "data has 0 positions and the model 8"),
+            (lambda: caster.rgb(data, out=np.empty((48, 64, 3), np.float32)), "out is float32"),
+            (lambda: caster.rgb(data, out=np.empty((48, 64, 6), np.uint8)[..., ::2]), "C-contiguous"),
+            (lambda: caster.positions(np.zeros((2, 3))), "shape \\[n, 8\\]"),
+            (lambda: caster.positions(np.zeros((2, 8)), threads=0), "threads is 0"),
+            (lambda: caster.render("colour"), "kind is 'colour'"),
+            (lambda: troupe.render.RayCaster(model, 48, 64).render(), "call update\\(\\) first"),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                call()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
