@@ -43,7 +43,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "MPI": (r"mpi\.h", ["collectives/backends"]),
     "CUDA": (r"cuda", ["env/caster/cuda", "collectives/backends", "learner/device"]),
     "LibTorch": (r"(torch|ATen|c10|c10d)/", ["collectives", "learner", "actors/protocol", "actors/roles", "experiments/bench",
-                                             "experiments/commands/tools", "experiments/config", "experiments/examples"]),
+                                             "experiments/commands/tools", "experiments/config", "experiments/examples", "experiments/python"]),
     "HDF5 and NetCDF": (r"(hdf5|netcdf)\.h", ["learner/data/formats"]),
     "libarchive": (r"(archive|archive_entry)\.h", ["env", "learner/data/formats"]),
     "libjpeg-turbo": (r"turbojpeg", ["learner/data/pictures"]),

@@ -33,7 +33,10 @@ AgentChoice chosen_agent(const Experiment& experiment) {
   }
   if (blocks.front() == "agent") {
     const auto& own = experiment.agent();
-    return {&learner::plugin_agent(own.plugin(), own.name()), "agent", &own};
+    const learner::AgentKind& kind = own.plugin().empty()
+                                         ? learner::added_agent(own.name())
+                                         : learner::plugin_agent(own.plugin(), own.name());
+    return {&kind, "agent", &own};
   }
   const learner::AgentKind& kind = *learner::find_agent(blocks.front());
   return {&kind, kind.name, &experiment.GetReflection()->GetMessage(experiment, block_of(kind))};

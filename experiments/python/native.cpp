@@ -5,4 +5,6 @@ PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
   troupe::python::ReleasedLock::watch_exit();
   troupe::python::add_environments(module);
   troupe::python::add_ray_caster(module);
+  troupe::python::add_policy(module);
+  troupe::python::add_training(module);
 }

@@ -37,6 +37,10 @@ ReleasedLock::~ReleasedLock() {
   --interpreter_exit().released;
 }
 
+bool ReleasedLock::exit_begun() {
+  return interpreter_exit().begun;
+}
+
 void ReleasedLock::watch_exit() {
   py::module_::import("atexit").attr("register")(py::cpp_function([] {
     interpreter_exit().begun = true;

@@ -14,6 +14,7 @@ public:
   ReleasedLock(const ReleasedLock&) = delete;
   ReleasedLock& operator=(const ReleasedLock&) = delete;
 
+  static bool exit_begun();
   /// Registers the exit handler, which waits for calls on other threads, 10 s at most.
   static void watch_exit();
 

@@ -37,6 +37,9 @@ void Recorder::guarded(const std::function<void()>& action) {
 
 void Recorder::log(const std::string& level, const std::string& text) {
   log_.write(options_.now(), level, text);
+  if (options_.listener) {
+    options_.listener(level, text);
+  }
   if (options_.screen != nullptr) {
     printer_.line(level == "info" ? text : level + ": " + text);
   }

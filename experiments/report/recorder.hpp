@@ -29,6 +29,8 @@ public:
     std::FILE* screen = nullptr;      // nullptr: silent
     bool terminal = false;
     std::function<UtcTime()> now;
+    /// Gets the lines of the log, too; may be empty.
+    std::function<void(const std::string& level, const std::string& text)> listener = {};
   };
 
   /// `stop` must outlive this. Throws std::runtime_error when a file cannot be opened.

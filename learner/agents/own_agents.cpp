@@ -1,6 +1,7 @@
 #include "learner/agents/own_agents.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -71,7 +72,37 @@ AgentKind kind_of(const PluginAgent& agent) {
   return kind;
 }
 
+struct AddedAgents {
+  std::mutex mutex;
+  std::deque<AgentKind> kinds; // a later one replaces an earlier one of its name
+};
+
+AddedAgents& added_agents() {
+  static auto& added = *new AddedAgents; // never destroyed: an agent may be of an interpreter
+  return added;
+}
+
 } // namespace
+
+void add_agent(AgentKind kind) {
+  const std::scoped_lock lock(added_agents().mutex);
+  added_agents().kinds.push_back(std::move(kind));
+}
+
+const AgentKind& added_agent(const std::string& name) {
+  const std::scoped_lock lock(added_agents().mutex);
+  std::vector<std::string> names;
+  for (auto kind = added_agents().kinds.rbegin(); kind != added_agents().kinds.rend(); ++kind) {
+    if (kind->name == name)
+      return *kind;
+    names.push_back(kind->name);
+  }
+  if (names.empty())
+    throw std::invalid_argument("plugin is empty; name the shared library that holds the agent");
+  throw std::invalid_argument("'" + name + "' is no agent of this process; the nearest is '"
+                              + env::nearest_names(name, names).front()
+                              + "', and one of a shared library needs plugin");
+}
 
 const std::vector<AgentKind>& plugin_agents(const std::filesystem::path& library) {
   if (library.empty())

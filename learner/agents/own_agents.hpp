@@ -17,4 +17,11 @@ const std::vector<AgentKind>& plugin_agents(const std::filesystem::path& library
 /// nearest ones.
 const AgentKind& plugin_agent(const std::filesystem::path& library, const std::string& name);
 
+/// Adds an agent of this process, or replaces the one of the same name for later runs; its block is
+/// agents::OwnAgent without a plug-in. It stays until the process ends. Any thread.
+void add_agent(AgentKind kind);
+
+/// One of them. Throws std::invalid_argument on an unknown name.
+const AgentKind& added_agent(const std::string& name);
+
 } // namespace troupe::learner

@@ -104,6 +104,25 @@ void print_summary(const Summary& summary, const Finished& finished, bool json) 
   print_json(out);
 }
 
+template <typename... Values>
+std::function<void(Values...)> both(std::function<void(Values...)> first,
+                                    std::function<void(Values...)> second) {
+  if (!second) {
+    return first;
+  }
+  return [first = std::move(first), second = std::move(second)](Values... values) {
+    first(values...);
+    second(values...);
+  };
+}
+
+actors::RunCallbacks both(actors::RunCallbacks first, const actors::RunCallbacks& second) {
+  return {.progress = both(std::move(first.progress), second.progress),
+          .evaluated = both(std::move(first.evaluated), second.evaluated),
+          .log = std::move(first.log), // the recorder passes its lines on
+          .episode = both(std::move(first.episode), second.episode)};
+}
+
 } // namespace
 
 actors::RunConfig prepare_run(const Experiment& experiment) {
@@ -132,17 +151,21 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   use_run_folder(config, folder.path(), options.processes || options.deployment);
-  std::atomic<bool> stop = false;
-  const StopSignals signals(stop, options.grace_seconds >= 0
-                                      ? options.grace_seconds
-                                      : experiment.checkpoint().grace_seconds());
+  std::atomic<bool> own_stop = false;
+  std::atomic<bool>& stop = options.embedding ? options.embedding->stop : own_stop;
+  std::optional<StopSignals> signals;
+  if (!options.embedding) {
+    signals.emplace(stop, options.grace_seconds >= 0 ? options.grace_seconds
+                                                     : experiment.checkpoint().grace_seconds());
+  }
   std::FILE* screen = options.json ? stderr : stdout;
   Recorder recorder({.folder = folder.path(),
                      .stop = config.stop,
                      .columns = metrics_columns(experiment),
-                     .screen = options.quiet ? nullptr : screen,
+                     .screen = options.quiet || options.embedding ? nullptr : screen,
                      .terminal = ::isatty(::fileno(screen)) == 1,
-                     .now = [] { return std::chrono::system_clock::now(); }},
+                     .now = [] { return std::chrono::system_clock::now(); },
+                     .listener = options.embedding ? options.embedding->callbacks.log : nullptr},
                     stop);
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
                            + " in " + folder.path().string());
@@ -171,8 +194,11 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   };
   Finished finished{.folder = folder.path()};
   try {
-    finished.result =
-        start_run(config, folder.path(), checkpoint, deployment, recorder.callbacks(), stop);
+    auto callbacks = recorder.callbacks();
+    if (options.embedding) {
+      callbacks = both(std::move(callbacks), options.embedding->callbacks);
+    }
+    finished.result = start_run(config, folder.path(), checkpoint, deployment, callbacks, stop);
     head_file.reset();
     recorder.finish();
   } catch (const std::exception& failure) {
@@ -185,12 +211,15 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Summary summary = summarise(experiment, finished);
   const std::string cause = !recorder.error().empty() ? recorder.error() : finished.result.error;
-  print_summary(summary, finished, options.json);
+  if (!options.embedding) {
+    print_summary(summary, finished, options.json);
+  }
   if (!cause.empty()) {
     throw std::runtime_error(cause);
   }
   write_report(experiment, folder, summary, finished.video);
-  if (!stop || !finished.result.interrupted || options.interrupted_code == kDone) {
+  if (!stop || !finished.result.interrupted || options.interrupted_code == kDone
+      || options.embedding) {
     return kDone;
   }
   std::fprintf(stderr, "troupe: told to end before the run was over; its checkpoint is %s\n",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,13 @@
 
 namespace troupe::experiments::commands {
 
+/// A run inside another program, which gets its reports and ends it. That program keeps its signal
+/// handlers, and nothing is printed.
+struct Embedding {
+  std::atomic<bool>& stop;
+  actors::RunCallbacks callbacks = {};
+};
+
 struct RunOptions {
   bool processes = false;
   std::uint16_t port = 0; // where the processes meet; 0: a free one
@@ -24,6 +32,7 @@ struct RunOptions {
   int interrupted_code = 0;      // the exit code after SIGINT or SIGTERM, with a checkpoint
   std::string head_address = {}; // that others reach the head at; empty: where it listens
   std::uint16_t head_port = 0;   // and at which port; 0: where it listens
+  std::optional<Embedding> embedding = {};
 };
 
 /// Plans the experiment except for its folder. Opens its data, or creates its environment once with

@@ -17,8 +17,14 @@ _HOMES = {
     "make_vec": "environments",
     "register": "environments",
     "environment_names": "_native",
+    "Policy": "runs",
+    "Run": "runs",
+    "StopRun": "training",
+    "resume": "training",
+    "train": "training",
+    "agent": "agents",
 }
-_MODULES = ("dm", "environments", "render", "spaces")
+_MODULES = ("agents", "dm", "environments", "render", "runs", "spaces", "training")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 __version__ = "0.1.0"

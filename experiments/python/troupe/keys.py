@@ -45,6 +45,18 @@ def _assignments(prefix: str, values: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}={_text(key, value)}"
 
 
+def flattened(keys: Mapping[str, Any]) -> List[str]:
+    """Nested keys of an experiment as assignments: {"stop": {"updates": 3}} -> ["stop.updates=3"]; an empty block is chosen as a whole."""
+    out: List[str] = []
+    for name, value in keys.items():
+        if isinstance(value, Mapping):
+            inner = flattened(value)
+            out += [f"{name}.{assignment}" for assignment in inner] or [f"{name}={{}}"]
+        else:
+            out += list(_assignments("", {name: value}))
+    return out
+
+
 def assignments(task: str, keys: Mapping[str, Any]) -> List[str]:
     """["task=cheetah_run", "pixels.height=84", …]. The keys are those of an experiment's block `environment` (`troupe list keys`); blocks
     are mappings, lists are lists. Short forms: pixels=(84, 84), options={"length": 2}, normalization="running"."""

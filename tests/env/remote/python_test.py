@@ -1,8 +1,9 @@
 """Runs a script with the real Gymnasium, dm_control and Protobuf, in a virtual environment inside the build tree.
 
-Usage: python_test.py <folder for the virtual environment> <script> <its arguments>; exit code 77: skipped.
+Usage: python_test.py [--with PACKAGE==VERSION]... <folder for the virtual environment> <script> <its arguments>; exit code 77: skipped.
 """
 
+import hashlib
 import os
 import pathlib
 import subprocess
@@ -14,16 +15,20 @@ PACKAGE = pathlib.Path(__file__).parents[3] / "env" / "remote" / "python"
 
 
 def main():
-    venv, script_and_arguments = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    words, packages = sys.argv[1:], list(PACKAGES)
+    while words[0] == "--with":
+        packages.append(words[1])
+        words = words[2:]
+    venv, script_and_arguments = pathlib.Path(words[0]), words[1:]
     python = venv / "bin" / "python"
-    ready = venv / ("ready-" + "-".join(sorted(PACKAGES)).replace("==", "-"))
+    ready = venv / ("ready-" + hashlib.sha256(" ".join(sorted(packages)).encode()).hexdigest()[:16])
     if not ready.exists():
         made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
         if made.returncode == 0:
-            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *PACKAGES],
+            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *packages],
                                   capture_output=True, text=True)
         if made.returncode != 0:
-            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
+            print("skipped: cannot make an environment with", *packages, "\n" + made.stderr.strip()[-500:])
             return 77
         ready.touch()
     paths = [str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -1,12 +1,15 @@
 """Checks of troupe.make, make_vec and troupe.dm with the real Gymnasium, dm_control and dm_env; started by tests/env/remote/python_test.py."""
 
+import contextlib
 import gc
+import io
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import warnings
@@ -288,9 +291,10 @@ class DmControl(unittest.TestCase):
 class Documentation(unittest.TestCase):
     def test_the_readmes_examples_run(self):
         blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-        self.assertEqual(len(blocks), 3)
-        for block in blocks:
-            exec(compile(block, str(README), "exec"), {"np": np, "troupe": troupe})
+        self.assertEqual(len(blocks), 4)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+            for block in blocks:
+                exec(compile(block, str(README), "exec"), {"np": np, "troupe": troupe})
 
 
 def run(code, **options):

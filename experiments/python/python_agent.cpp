@@ -1,0 +1,353 @@
+#include "experiments/python/python_agent.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "env/plugin/own_environments.hpp"
+#include "learner/agents/agent.hpp"
+#include "learner/agents/own_agent.pb.h"
+#include "learner/agents/own_agents.hpp"
+#include "learner/agents/parts/exploration.hpp"
+#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+
+namespace py = pybind11;
+
+namespace troupe::python {
+namespace {
+
+using namespace learner;
+
+/// What an agent's Python class says of itself with certain options.
+struct Settings {
+  std::int64_t batch_size = 1;
+  std::vector<std::int64_t> layers;
+  Schedule noise;   // of continuous actions
+  Schedule epsilon; // of choices
+  bool discrete = false;
+};
+
+/// The transitions without the choice, which is an output of the acting network for each of its
+/// numbers. Throws std::invalid_argument on other actions than the agent's.
+replay::TransitionSpec as_outputs(const std::string& agent, const Settings& settings,
+                                  replay::TransitionSpec transitions) {
+  if (!settings.discrete)
+    return transitions; // the network refuses choices
+  if (transitions.action_size != 1 || transitions.choices_of(0) == 0)
+    throw std::invalid_argument("the action is not one choice, which " + agent
+                                + " takes (discrete=True); leave that out for continuous actions");
+  transitions.action_choices = {};
+  return transitions;
+}
+
+struct ElementPair {
+  at::ScalarType torch;
+  const char* numpy;
+};
+constexpr ElementPair kElements[] = {{at::kFloat, "float32"}, {at::kDouble, "float64"},
+                                     {at::kLong, "int64"},    {at::kInt, "int32"},
+                                     {at::kByte, "uint8"},    {at::kBool, "bool"}};
+
+/// The tensor's memory as an array; it must be on the CPU.
+py::array array_of(const at::Tensor& given) {
+  const at::Tensor tensor = given.contiguous();
+  for (const auto& [torch, numpy] : kElements)
+    if (tensor.scalar_type() == torch) {
+      const py::capsule owner(new at::Tensor(tensor),
+                              [](void* held) { delete static_cast<at::Tensor*>(held); });
+      const std::vector<py::ssize_t> shape(tensor.sizes().begin(), tensor.sizes().end());
+      return py::array(py::dtype(numpy), shape, tensor.data_ptr(), owner);
+    }
+  throw std::invalid_argument(std::string("a batch has a tensor of type ")
+                              + at::toString(tensor.scalar_type()) + ", which NumPy does not have");
+}
+
+/// A copy.
+at::Tensor tensor_of(const std::string& name, const py::handle& given) {
+  const auto array = py::array::ensure(given, py::array::c_style);
+  if (!array)
+    throw py::error_already_set();
+  const auto type = py::str(array.dtype()).cast<std::string>();
+  for (const auto& [torch, numpy] : kElements)
+    if (type == numpy) {
+      const std::vector<std::int64_t> shape(array.shape(), array.shape() + array.ndim());
+      at::Tensor out = at::empty(shape, at::TensorOptions(torch));
+      std::memcpy(out.data_ptr(), array.data(), static_cast<std::size_t>(array.nbytes()));
+      return out;
+    }
+  throw std::invalid_argument("state '" + name + "' of the agent is of type " + type
+                              + "; it must be float32, float64, int64, int32, uint8 or bool");
+}
+
+py::dict arrays_of(const TensorMap& tensors) {
+  py::dict out;
+  for (const auto& [name, tensor] : tensors)
+    out[py::str(name)] = array_of(tensor);
+  return out;
+}
+
+std::string first_line(std::string text) {
+  text.resize(std::min(text.find('\n'), text.size()));
+  return text;
+}
+
+/// Calls with the interpreter's lock. What Python raises must not leave the lock: ValueError and
+/// TypeError become std::invalid_argument with its words, others std::runtime_error with the
+/// traceback.
+template <typename Call>
+auto with_lock(const std::string& agent, const Call& call) {
+  const py::gil_scoped_acquire lock;
+  try {
+    return call();
+  } catch (const py::error_already_set& error) {
+    if (error.matches(PyExc_ValueError) || error.matches(PyExc_TypeError))
+      throw std::invalid_argument("agent " + agent + ": " + first_line(error.what()));
+    throw std::runtime_error("agent " + agent + ": " + error.what());
+  }
+}
+
+/// How the agent acts: ReLU layers, of which tanh makes continuous actions and the greatest output
+/// a choice.
+class PythonPolicy : public StatePolicy {
+public:
+  PythonPolicy(const std::string& name, const Settings& settings,
+               const replay::TransitionSpec& transitions)
+      : StatePolicy(name, as_outputs(name, settings, transitions), settings.layers,
+                    std::max<std::int64_t>(transitions.choices_of(0), 1)),
+        choices_(transitions.choices_of(0)),
+        noise_(settings.noise) {
+    epsilon_.probability = settings.epsilon;
+  }
+
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    const float* raw = outputs(observations, actions);
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      if (choices_ == 0) {
+        actions[i] = std::tanh(raw[i]);
+      } else {
+        const float* row = raw + i * static_cast<std::size_t>(choices_);
+        actions[i] = static_cast<float>(std::max_element(row, row + choices_) - row);
+      }
+  }
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override {
+    Policy::explore(observations, exploration, actions);
+    if (choices_ == 0)
+      add_noise(noise_, exploration, actions);
+    else
+      epsilon_.apply(exploration, choices_, actions);
+  }
+
+private:
+  std::int64_t choices_; // 0: continuous
+  Schedule noise_;
+  EpsilonConfig epsilon_;
+};
+
+/// How it learns: by its object in Python.
+class PythonReplica : public Replica {
+public:
+  PythonReplica(std::string name, PyObject* factory, py::dict* options, const Settings& settings,
+                const replay::TransitionSpec& transitions)
+      : name_(std::move(name)), factory_(factory), options_(options), transitions_(transitions) {
+    const std::int64_t outputs = std::max<std::int64_t>(transitions.choices_of(0), 1)
+                                 * std::int64_t{transitions.action_size};
+    observation_size_ = state_size(as_outputs(name_, settings, transitions), name_);
+    Mlp network(observation_size_, relu_layers(settings.layers, outputs));
+    network.declare(layout_, "policy");
+  }
+  ~PythonReplica() override {
+    const py::gil_scoped_acquire lock;
+    learner_ = py::object();
+  }
+
+  void build(ReplicaContext& context) override {
+    if (context.num_replicas() > 1)
+      throw std::invalid_argument("learner.replicas is " + std::to_string(context.num_replicas())
+                                  + "; an agent in Python learns with one replica, set it to 1");
+    with_lock(name_, [&] {
+      py::dict environment;
+      environment["observation_size"] = observation_size_;
+      environment["action_size"] = transitions_.action_size;
+      environment["choices"] = transitions_.choices_of(0);
+      environment["n_step"] = transitions_.n_step;
+      environment["discount"] = transitions_.discount;
+      learner_ = py::reinterpret_borrow<py::object>(factory_).attr("make")(*options_, environment,
+                                                                           context.seed());
+    });
+    policy_parameters(); // a network that the actors cannot play is refused before the run
+  }
+
+  Input input_fn(const InputContext&) override {
+    return [] { return TensorMap{}; };
+  }
+
+  Metrics step_fn(ReplicaContext&, const TensorMap& given) override {
+    const TensorMap batch = checked_transitions(given, transitions_, ++updates_);
+    const at::AutoGradMode gradients(true);
+    return with_lock(name_, [&] {
+      return learner_.attr("update")(arrays_of(batch)).cast<std::map<std::string, double>>();
+    });
+  }
+
+  TensorMap parameters() override {
+    return with_lock(name_, [&] {
+      TensorMap out{{"counter.updates", at::full({}, updates_, at::kLong)}};
+      for (const auto& [name, array] : learner_.attr("state")().cast<py::dict>()) {
+        const auto key = name.cast<std::string>();
+        out["python." + key] = tensor_of(key, array);
+      }
+      return out;
+    });
+  }
+  TensorMap optimizer_state() override { return {}; } // among the parameters
+
+  void load(const TensorMap& parameters, const TensorMap&) override {
+    updates_ = parameters.at("counter.updates").item<std::int64_t>();
+    with_lock(name_, [&] {
+      py::dict state;
+      for (const auto& [name, tensor] : parameters)
+        if (name.starts_with("python."))
+          state[py::str(name.substr(7))] = array_of(tensor.to(at::kCPU).clone());
+      learner_.attr("load")(state);
+    });
+  }
+
+  at::Tensor priorities() override {
+    return with_lock(name_, [&] {
+      const py::object given = learner_.attr("priorities")();
+      return given.is_none() ? at::Tensor() : tensor_of("priorities", given).to(at::kDouble);
+    });
+  }
+
+  at::Tensor policy_parameters() override {
+    const at::NoGradGuard no_gradient;
+    return with_lock(name_, [&] {
+      const at::Tensor flat = at::zeros({layout_.count()});
+      const py::list given = learner_.attr("policy")();
+      if (given.size() != layout_.entries().size())
+        throw std::invalid_argument("policy of agent " + name_ + " has "
+                                    + std::to_string(given.size() / 2)
+                                    + " linear layers; its policy_layers need "
+                                    + std::to_string(layout_.entries().size() / 2));
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        const at::Tensor to = layout_.shown_view(flat, i);
+        const at::Tensor from = tensor_of(layout_.entries()[i].name, given[i]);
+        if (from.sizes() != to.sizes())
+          throw std::invalid_argument(layout_.entries()[i].name + " of agent " + name_
+                                      + " is of shape " + text_of(from.sizes()) + "; it must be "
+                                      + text_of(to.sizes()));
+        to.copy_(from);
+      }
+      return flat;
+    });
+  }
+
+private:
+  static std::string text_of(at::IntArrayRef shape) {
+    std::string out;
+    for (const std::int64_t extent : shape)
+      out += (out.empty() ? "[" : ", ") + std::to_string(extent);
+    return out + "]";
+  }
+
+  std::string name_;
+  PyObject* factory_; // kept for good
+  py::dict* options_; // of the agent
+  replay::TransitionSpec transitions_;
+  std::int64_t observation_size_ = 0;
+  ParameterLayout layout_;
+  py::object learner_;
+  std::int64_t updates_ = 0;
+};
+
+class PythonAgent : public Agent {
+public:
+  PythonAgent(std::string name, PyObject* factory, const std::vector<std::string>& assignments)
+      : name_(std::move(name)), factory_(factory) {
+    with_lock(name_, [&] {
+      options_ = new py::dict;
+      for (const std::string& assignment : assignments) {
+        const std::size_t equals = assignment.find('=');
+        (*options_)[py::str(assignment.substr(0, equals))] = assignment.substr(equals + 1);
+      }
+      const py::dict given =
+          py::reinterpret_borrow<py::object>(factory_).attr("settings")(*options_);
+      settings_.batch_size = given["batch_size"].cast<std::int64_t>();
+      settings_.layers = given["layers"].cast<std::vector<std::int64_t>>();
+      const auto schedule = [&](const char* key, Schedule& out) {
+        const auto numbers = given[key].cast<std::vector<double>>();
+        out = {numbers.at(0), numbers.at(1), static_cast<std::int64_t>(numbers.at(2))};
+      };
+      schedule("noise", settings_.noise);
+      schedule("epsilon", settings_.epsilon);
+      settings_.discrete = given["discrete"].cast<bool>();
+    });
+  }
+  ~PythonAgent() override {
+    const py::gil_scoped_acquire lock;
+    delete options_;
+  }
+
+  std::int64_t batch_size() const override { return settings_.batch_size; }
+  std::unique_ptr<Policy> make_policy(const replay::TransitionSpec& transitions) const override {
+    return std::make_unique<PythonPolicy>(name_, settings_, transitions);
+  }
+  std::unique_ptr<Replica> make_replica(const replay::TransitionSpec& transitions) const override {
+    return std::make_unique<PythonReplica>(name_, factory_, options_, settings_, transitions);
+  }
+
+private:
+  std::string name_;
+  PyObject* factory_;
+  py::dict* options_ = nullptr;
+  Settings settings_;
+};
+
+AgentPtr made(const std::string& name, PyObject* factory, const google::protobuf::Message& block) {
+  const auto& options = dynamic_cast<const agents::OwnAgent&>(block).options();
+  return std::make_shared<const PythonAgent>(
+      name, factory, std::vector<std::string>(options.begin(), options.end()));
+}
+
+} // namespace
+
+void add_python_agent(const py::object& factory) {
+  const auto name = factory.attr("name").cast<std::string>();
+  PyObject* const kept = py::object(factory).release().ptr(); // the kinds outlive the interpreter
+  AgentKind kind{.name = name,
+                 .help = factory.attr("help").cast<std::string>(),
+                 .actions = factory.attr("discrete").cast<bool>() ? ActionKind::choice
+                                                                  : ActionKind::continuous,
+                 .metrics = factory.attr("metrics").cast<std::vector<std::string>>(),
+                 .options = agents::OwnAgent::descriptor()};
+  kind.check = [name, kept](const google::protobuf::Message& block, const AgentSetting& setting) {
+    std::vector<OptionProblem> problems;
+    if (setting.picture)
+      problems.push_back({"environment.pixels", "is given, but an agent in Python acts on states; "
+                                                "leave the block out"});
+    try {
+      made(name, kept, block);
+    } catch (const std::exception& problem) {
+      problems.push_back({"options", std::string("are refused: ") + problem.what()});
+    }
+    return problems;
+  };
+  kind.make = [name, kept](const google::protobuf::Message& block) {
+    return made(name, kept, block);
+  };
+  learner::add_agent(std::move(kind));
+}
+
+} // namespace troupe::python

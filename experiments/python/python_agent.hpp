@@ -1,0 +1,18 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace troupe::python {
+
+/// Adds the agent that `factory` makes to the agents of this process. It stays for good, and so
+/// does `factory`, a troupe.agents.Factory:
+///   name, help, metrics (names), settings(options) -> dict of
+///     batch_size, layers (of the acting network), noise or epsilon (start, end, steps)
+///   make(options, environment: dict, seed) -> learner, an object with
+///     update(batch: dict of arrays) -> dict of metrics;  priorities() -> array or None
+///     policy() -> [weight, bias, …] of the acting network, as torch.nn.Linear has them
+///     state() -> dict of arrays;  load(dict of arrays)
+/// Its calls are made by the learner's thread with the interpreter's lock.
+void add_python_agent(const pybind11::object& factory);
+
+} // namespace troupe::python

@@ -1,0 +1,132 @@
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "actors/roles/checkpoint.hpp"
+#include "env/make/make.hpp"
+#include "experiments/commands/running/evaluate_run.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/config/plan.hpp"
+#include "experiments/python/native.hpp"
+#include "experiments/python/released_lock.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+#include "learner/acting/transition_spec.hpp"
+
+namespace py = pybind11;
+
+namespace troupe::python {
+namespace {
+
+/// The acting policy of a checkpoint, for observations as the run's environment makes them. One
+/// thread at a time; others wait.
+class PythonPolicyOfRun {
+public:
+  PythonPolicyOfRun(const std::string& run, const std::string& checkpoint) {
+    const ReleasedLock released;
+    const std::filesystem::path folder(run);
+    experiments::check_is_run(folder);
+    const auto experiment = experiments::load_experiment(folder / "config.textproto");
+    const auto from = checkpoint.empty() ? actors::latest_checkpoint(folder)
+                                         : folder / "checkpoints" / checkpoint;
+    if (from.empty() || !std::filesystem::exists(from / "manifest.json"))
+      throw std::invalid_argument("checkpoint \"" + checkpoint + "\" is not in " + run
+                                  + "/checkpoints, or not complete; name one that is");
+    actors::verify_checkpoint(from);
+    const actors::RunConfig config = experiments::plan_run(experiment);
+    if (!config.agent)
+      throw std::invalid_argument(run + " has learned from data, without a policy");
+    spec_ = env::make_environment(config.environment)->spec();
+    const auto transitions =
+        learner::stored_by(*config.agent, learner::transition_spec(spec_, config.replay.n_step,
+                                                                   config.replay.discount));
+    policy_ = config.agent->make_policy(transitions);
+    policy_->load(experiments::policy_parameters(config, transitions, from));
+  }
+
+  /// `arrays`: [n, …] by name. `first` [n]: of an episode, whose memory begins with zeros.
+  py::array act(const std::map<std::string, py::array>& arrays, const py::object& first) {
+    const std::size_t row = spec_.observation_bytes();
+    std::vector<std::byte> block;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < spec_.observations.size(); ++i) {
+      const env::ArraySpec& wanted = spec_.observations[i];
+      const auto found = arrays.find(wanted.name);
+      if (found == arrays.end() || arrays.size() != spec_.observations.size())
+        throw std::invalid_argument("observation '" + wanted.name
+                                    + "' is missing, or there are "
+                                      "others beside it; give those of the run's environment");
+      const auto array = py::array::ensure(found->second, py::array::c_style);
+      const auto rows = array.ndim() > 0 ? static_cast<std::size_t>(array.shape(0)) : 0;
+      if (rows == 0 || (i > 0 && rows != count)
+          || static_cast<std::size_t>(array.nbytes()) != rows * wanted.bytes()
+          || py::str(array.dtype()).cast<std::string>() != env::element_name(wanted.type))
+        throw std::invalid_argument("observation '" + wanted.name + "' has "
+                                    + std::to_string(array.nbytes()) + " bytes of "
+                                    + py::str(array.dtype()).cast<std::string>() + "; it must have "
+                                    + std::to_string(wanted.bytes()) + " of "
+                                    + env::element_name(wanted.type) + " for each row");
+      count = rows;
+      block.resize(count * row);
+      const auto* from = static_cast<const std::byte*>(array.data());
+      for (std::size_t k = 0; k < count; ++k)
+        std::memcpy(block.data() + k * row + spec_.observation_offset(i), from + k * wanted.bytes(),
+                    wanted.bytes());
+    }
+    std::vector<std::uint8_t> begins(count, first.is_none() ? 0 : 1);
+    if (!first.is_none()) {
+      const auto given = first.cast<std::vector<bool>>();
+      if (given.size() != count)
+        throw std::invalid_argument("first has " + std::to_string(given.size()) + " entries for "
+                                    + std::to_string(count) + " observations");
+      std::copy(given.begin(), given.end(), begins.begin());
+    }
+    const auto size = spec_.action.size();
+    py::array_t<float> actions({static_cast<py::ssize_t>(count), static_cast<py::ssize_t>(size)});
+    const std::span out(actions.mutable_data(), count * size);
+    const ReleasedLock released;
+    const std::lock_guard lock(mutex_);
+    const auto remembered = static_cast<std::size_t>(policy_->state_size());
+    if (state_.size() != count * remembered)
+      state_.assign(count * remembered, 0);
+    for (std::size_t k = 0; k < count; ++k)
+      if (begins[k] != 0)
+        std::fill_n(state_.begin() + static_cast<std::ptrdiff_t>(k * remembered), remembered, 0.0F);
+    policy_->act(block, static_cast<std::int64_t>(count), out, state_);
+    return actions;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const env::ArraySpec& array : spec_.observations)
+      out.push_back(array.name);
+    return out;
+  }
+  std::vector<std::int64_t> choices() const { return spec_.action.choices; }
+
+private:
+  env::EnvironmentSpec spec_;
+  std::unique_ptr<learner::Policy> policy_;
+  std::vector<float> state_; // of a recurrent policy, [rows, state size]
+  std::mutex mutex_;
+};
+
+} // namespace
+
+void add_policy(py::module_& module) {
+  py::class_<PythonPolicyOfRun>(module, "Policy")
+      .def(py::init<const std::string&, const std::string&>(), py::arg("run"),
+           py::arg("checkpoint"))
+      .def("act", &PythonPolicyOfRun::act, py::arg("arrays"), py::arg("first"))
+      .def_property_readonly("names", &PythonPolicyOfRun::names)
+      .def_property_readonly("choices", &PythonPolicyOfRun::choices);
+}
+
+} // namespace troupe::python

@@ -1,0 +1,226 @@
+"""Agents in Python: environments, actors and replay stay in C++, the update is a function over torch tensors.
+
+    @troupe.agent(batch_size=256, policy_layers=(256, 256), noise=0.1, metrics=("critic_loss",))
+    class Mine:
+        def __init__(self, env, *, learning_rate=3e-4):
+            self.policy = troupe.agents.mlp(env.observation_size, env.policy_layers, env.outputs)
+            ...
+
+        def update(self, batch):
+            ...
+            return {"critic_loss": loss.item()}
+
+    troupe.train("my_experiment", agent=Mine)
+
+The actors play tanh of `policy` (continuous actions) or its greatest output (a choice) in C++, so it is a network of Linear and ReLU layers.
+Everything that a checkpoint needs is found among the attributes: modules, optimizers, tensors and numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import torch
+
+from troupe import _native
+
+Schedule = Union[float, Tuple[float, float, int]]
+_RESERVED = ("batch_size", "policy_layers", "noise", "epsilon")
+
+
+@dataclass(frozen=True)
+class AgentEnv:
+    """What an agent is told of its environment."""
+
+    observation_size: int  # float32 numbers
+    action_size: int  # numbers of a continuous action; 1 of a choice
+    choices: int  # n of a choice; 0: continuous
+    n_step: int  # of replay's transitions
+    discount: float
+    policy_layers: Tuple[int, ...]
+    seed: int
+
+    @property
+    def outputs(self) -> int:
+        """Of the policy: one for each number of the action, or for each choice."""
+        return self.choices or self.action_size
+
+
+def mlp(inputs: int, layers: Sequence[int], outputs: int) -> torch.nn.Sequential:
+    """Linear layers with ReLU between them."""
+    sizes = [inputs, *layers]
+    parts: List[torch.nn.Module] = []
+    for before, after in zip(sizes, sizes[1:]):
+        parts += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+    return torch.nn.Sequential(*parts, torch.nn.Linear(sizes[-1], outputs))
+
+
+def _schedule(key: str, value: Schedule) -> List[float]:
+    numbers = list(value) if isinstance(value, (list, tuple)) else [value, value, 1]
+    if len(numbers) != 3 or not all(isinstance(x, (int, float)) and x >= 0 for x in numbers) or numbers[2] < 1:
+        raise ValueError(f"{key} is {value!r}; it must be a number from 0, or (start, end, agent steps)")
+    return [float(x) for x in numbers]
+
+
+class _Learner:
+    """An agent's object as the extension module uses it: arrays in, arrays out."""
+
+    def __init__(self, agent: Any):
+        self._agent = agent
+
+    def update(self, batch: Dict[str, np.ndarray]) -> Dict[str, float]:
+        tensors = {name: torch.from_numpy(array) for name, array in batch.items()}
+        metrics = self._agent.update(tensors) or {}
+        return {name: value.item() if isinstance(value, torch.Tensor) else float(value) for name, value in metrics.items()}
+
+    def priorities(self) -> Optional[np.ndarray]:
+        given = getattr(self._agent, "priorities", None)
+        return None if given is None else np.asarray(torch.as_tensor(given).detach().cpu(), np.float64)
+
+    def policy(self) -> List[np.ndarray]:
+        parts = [part for part in self._agent.policy.modules() if not list(part.children())]
+        kinds = (torch.nn.Linear, torch.nn.ReLU)
+        others = [part for part in parts if not isinstance(part, kinds)]
+        if others:
+            raise TypeError(f"policy has a layer {others[0]}; the actors play Linear and ReLU layers (and add the tanh of continuous actions)")
+        arrays = []
+        for part in parts:
+            if isinstance(part, torch.nn.Linear):
+                bias = part.bias if part.bias is not None else torch.zeros(part.out_features)
+                arrays += [part.weight.detach().cpu().float().numpy(), bias.detach().cpu().float().numpy()]
+        return arrays
+
+    def _walk(self) -> List[Tuple[str, Any]]:
+        return sorted((name, value) for name, value in vars(self._agent).items() if name != "priorities")
+
+    def state(self) -> Dict[str, np.ndarray]:
+        out: Dict[str, np.ndarray] = {"random": torch.get_rng_state().numpy()}
+        for name, value in self._walk():
+            if isinstance(value, torch.nn.Module):
+                for key, tensor in value.state_dict().items():
+                    out[f"{name}/{key}"] = tensor.detach().cpu().numpy()
+            elif isinstance(value, torch.optim.Optimizer):
+                for number, moments in value.state_dict()["state"].items():
+                    for key, moment in moments.items():
+                        out[f"{name}/{number}/{key}"] = np.asarray(torch.as_tensor(moment).detach().cpu())
+            elif isinstance(value, torch.Tensor):
+                out[name] = value.detach().cpu().numpy()
+            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+                out[name] = np.array(value)
+        return out
+
+    def load(self, state: Dict[str, np.ndarray]) -> None:
+        parts: Dict[str, Dict[str, torch.Tensor]] = {}
+        for name, array in state.items():
+            head, _, rest = name.partition("/")
+            parts.setdefault(head, {})[rest] = torch.from_numpy(array)
+        torch.set_rng_state(parts.pop("random")[""])
+        for name, value in self._walk():
+            if isinstance(value, torch.nn.Module):
+                value.load_state_dict(parts.pop(name, {}))
+            elif isinstance(value, torch.optim.Optimizer):
+                moments: Dict[int, Dict[str, torch.Tensor]] = {}
+                for key, tensor in parts.pop(name, {}).items():
+                    number, _, moment = key.partition("/")
+                    moments.setdefault(int(number), {})[moment] = tensor
+                value.load_state_dict({**value.state_dict(), "state": moments})
+            elif isinstance(value, torch.Tensor) and name in parts:
+                with torch.no_grad():
+                    value.copy_(parts.pop(name)[""])
+            elif isinstance(value, (int, float)) and name in parts:
+                setattr(self._agent, name, type(value)(parts.pop(name)[""].item()))
+        if parts:
+            raise ValueError(f"the checkpoint has {', '.join(sorted(parts))}, which this agent does not; resume with the agent that wrote it")
+
+
+class Factory:
+    """Makes an agent's objects; the extension module keeps it."""
+
+    def __init__(self, made: Callable[..., Any], name: str, batch_size: int, policy_layers: Sequence[int], noise: Schedule, epsilon: Schedule, metrics: Sequence[str], discrete: bool):
+        self.name, self.metrics, self.discrete = name, list(metrics), discrete
+        self.help = (inspect.getdoc(made) or f"{name}, an agent in Python").splitlines()[0]
+        self._made = made
+        self._defaults = {"batch_size": batch_size, "policy_layers": tuple(policy_layers), "noise": noise, "epsilon": epsilon}
+        parameters = list(inspect.signature(made).parameters.values())
+        self._options = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+        if not parameters or parameters[0].kind not in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            raise TypeError(f"{name}: __init__ must take the environment first: def __init__(self, env, *, learning_rate=3e-4)")
+        clash = sorted(set(self._options) & set(_RESERVED))
+        if clash:
+            raise TypeError(f"{name}: __init__ has an option {clash[0]}, which is the decorator's; it is in env or not needed")
+
+    def _split(self, options: Dict[str, str]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        common, own = dict(self._defaults), {}
+        for key, text in options.items():
+            try:
+                value = ast.literal_eval(text)
+            except (ValueError, SyntaxError):
+                value = text
+            if key in _RESERVED:
+                common[key] = value
+            elif key in self._options:
+                own[key] = value
+            else:
+                near = difflib.get_close_matches(key, [*_RESERVED, *self._options], 1)
+                raise ValueError(f"{key} is no option of {self.name}" + (f"; did you mean {near[0]}?" if near else ""))
+        return common, own
+
+    def settings(self, options: Dict[str, str]) -> Dict[str, Any]:
+        common, _ = self._split(options)
+        layers, batch = common["policy_layers"], common["batch_size"]
+        if not isinstance(batch, int) or not 1 <= batch <= 1 << 20:
+            raise ValueError(f"batch_size is {batch!r}; it must be a whole number from 1 to {1 << 20}")
+        if not isinstance(layers, (list, tuple)) or not layers or not all(isinstance(n, int) and 1 <= n <= 65536 for n in layers):
+            raise ValueError(f"policy_layers is {layers!r}; it must be widths such as (256, 256)")
+        return {
+            "batch_size": batch,
+            "layers": list(layers),
+            "noise": _schedule("noise", common["noise"]),
+            "epsilon": _schedule("epsilon", common["epsilon"]),
+            "discrete": self.discrete,
+        }
+
+    def make(self, options: Dict[str, str], environment: Dict[str, Any], seed: int) -> _Learner:
+        common, own = self._split(options)
+        torch.manual_seed(seed % (1 << 63))
+        env = AgentEnv(**environment, policy_layers=tuple(common["policy_layers"]), seed=seed)
+        made = self._made(env, **own)
+        for attribute in ("update", "policy"):
+            if not hasattr(made, attribute):
+                raise TypeError(f"{self.name} has no `{attribute}`; an agent has update(batch) and policy, a network of Linear and ReLU layers")
+        return _Learner(made)
+
+
+def agent(
+    *,
+    batch_size: int,
+    policy_layers: Sequence[int] = (256, 256),
+    noise: Schedule = 0.1,
+    epsilon: Schedule = (1.0, 0.05, 10_000),
+    metrics: Sequence[str] = (),
+    discrete: bool = False,
+    name: Optional[str] = None,
+) -> Callable[[Any], Any]:
+    """Makes a class an agent that `troupe.train(…, agent=…)` trains.
+
+    `batch_size` transitions are an update; `policy_layers` are the widths of `policy`; `noise` is that of exploration with continuous
+    actions, in units of their range [-1, 1], `epsilon` the probability of random choices: numbers, or (start, end, agent steps). `metrics`
+    names what update() returns. `discrete`: its action is one choice. `name`: that of the class.
+
+    The class is made once for a run: `__init__(self, env, *, …)` gets an AgentEnv, and its keyword-only parameters are options of the
+    experiment (`agent.options`). `update(batch)` gets tensors: observation, next_observation, action, reward, discount (of n steps, 0 after
+    a termination), and weight where replay is prioritized; it may set `self.priorities` [batch]."""
+
+    def decorate(made: Any) -> Any:
+        factory = Factory(made, name or made.__name__, batch_size, policy_layers, noise, epsilon, metrics, discrete)
+        factory.settings({})
+        _native.add_agent(factory)
+        made.troupe_name = factory.name
+        return made
+
+    return decorate

@@ -1,0 +1,102 @@
+"""What a run has left on disk: metrics, checkpoints, videos, and its policy."""
+
+from __future__ import annotations
+
+import csv
+import os
+import pathlib
+from typing import Any, Dict, List, Optional, Union
+
+import numpy as np
+
+from troupe import _native
+
+
+class Policy:
+    """The acting policy of a checkpoint: `policy(observation)` is the action, without exploration.
+
+    Takes one observation or a batch, as the run's environment makes them (`troupe.make(task, …)` with the experiment's keys): an array, or a
+    dictionary where there are several. Continuous actions are float32 in [-1, 1], choices int64. A policy with a memory remembers each row
+    from call to call; `first` [rows] says whose episode begins."""
+
+    def __init__(self, run: str, checkpoint: str = ""):
+        self._native = _native.Policy(run, checkpoint)
+        self._names = self._native.names
+        self._choices = np.array(self._native.choices)
+
+    def __call__(self, observation: Any, *, first: Optional[np.ndarray] = None, batched: Optional[bool] = None) -> Any:
+        """`batched`: whether the first axis is rows; None: it is where the observation has one axis more than a vector, or than a picture."""
+        arrays = observation if isinstance(observation, dict) else {self._names[0]: np.asarray(observation)}
+        if batched is None:
+            array = arrays[self._names[0]]
+            batched = array.ndim in (2, 4)
+        if not batched:
+            arrays = {name: np.asarray(array)[None] for name, array in arrays.items()}
+        actions = self._native.act(arrays, first)
+        if len(self._choices) and self._choices.all():
+            actions = actions.astype(np.int64)
+            if actions.shape[1] == 1:
+                actions = actions[:, 0]
+        return actions if batched else actions[0]
+
+
+class Run:
+    """The folder of a run."""
+
+    def __init__(self, folder: Union[str, os.PathLike]):
+        self.folder = pathlib.Path(folder)
+        if not (self.folder / "config.textproto").is_file():
+            raise FileNotFoundError(f"{self.folder} is not a run; it has no config.textproto")
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    @property
+    def config(self) -> str:
+        """The complete experiment, as text."""
+        return (self.folder / "config.textproto").read_text()
+
+    def metrics(self, kind: str = "progress") -> Dict[str, np.ndarray]:
+        """The rows of metrics.csv of one kind, a column each; NaN where a row has none. Kinds: "progress", "evaluation", "final", and "" for
+        all. `pandas.DataFrame(run.metrics())` is a table of them."""
+        with open(self.folder / "metrics.csv", newline="") as file:
+            rows = [row for row in csv.DictReader(file) if kind in ("", row["kind"])]
+            names = list(rows[0]) if rows else []
+        if kind not in ("", "progress", "evaluation", "final"):
+            raise ValueError(f"kind is {kind!r}; it must be 'progress', 'evaluation', 'final' or '' for all")
+        out = {}
+        for name in names:
+            values = [row[name] for row in rows]
+            out[name] = np.array(values) if name == "kind" else np.array([float(value) if value else np.nan for value in values])
+        return out
+
+    @property
+    def checkpoints(self) -> List[int]:
+        """Updates at which there is a complete checkpoint, ascending."""
+        folder = self.folder / "checkpoints"
+        return sorted(int(path.parent.name) for path in folder.glob("*/manifest.json") if path.parent.name.isdigit())
+
+    def _checkpoint(self, updates: Optional[int]) -> pathlib.Path:
+        there = self.checkpoints
+        if not there or (updates is not None and updates not in there):
+            raise ValueError(f"checkpoint {updates} is not in {self.folder}; there are {', '.join(map(str, there)) or 'none'}")
+        return self.folder / "checkpoints" / str(there[-1] if updates is None else updates)
+
+    def parameters(self, updates: Optional[int] = None) -> Dict[str, Any]:
+        """The learner's parameters of a checkpoint (None: the latest) as a PyTorch `state_dict`: name -> torch.Tensor."""
+        from safetensors.torch import load_file
+
+        return load_file(self._checkpoint(updates) / "learner.safetensors")
+
+    def policy(self, updates: Optional[int] = None) -> Policy:
+        return Policy(str(self.folder), self._checkpoint(updates).name)
+
+    @property
+    def videos(self) -> List[pathlib.Path]:
+        return sorted((self.folder / "videos").glob("*.mp4"), key=lambda path: int(path.stem))
+
+    def _repr_html_(self) -> str:
+        """The return curve, for notebooks."""
+        curve = self.folder / "curve.svg"
+        title = f"<p><code>{self.folder}</code></p>"
+        return title + (curve.read_text() if curve.is_file() else "<p>not over yet</p>")

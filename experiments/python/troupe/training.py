@@ -1,0 +1,166 @@
+"""Training from Python: the run's actors are threads of this process, or processes of the program `troupe`."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from troupe import _native
+from troupe.keys import flattened
+from troupe.runs import Run
+
+Config = Union[str, os.PathLike, Mapping[str, Any]]
+_REPORTS = ("started", "progress", "evaluated", "episode", "log")
+
+
+class StopRun(Exception):
+    """Raised in a callback, it ends the run after a checkpoint; train() then returns as usual."""
+
+
+def share() -> pathlib.Path:
+    """The folder of experiment files: in the package, or beside it in a build."""
+    package = pathlib.Path(__file__).parent
+    return next(folder for folder in (package / "share" / "troupe", package.parents[1] / "share" / "troupe") if folder.exists())
+
+
+def _folders() -> List[str]:
+    configs = share() / "configs"
+    return [str(configs), *(str(configs / part) for part in ("games", "gym"))]
+
+
+def _callbacks(callbacks: Any, verbose: bool) -> Dict[str, Callable[..., Any]]:
+    found: Dict[str, Callable[..., Any]] = {}
+    if callable(callbacks) and not any(hasattr(callbacks, name) for name in _REPORTS):
+        found["progress"] = callbacks
+    elif isinstance(callbacks, Mapping):
+        unknown = sorted(set(callbacks) - set(_REPORTS))
+        if unknown:
+            raise ValueError(f"callbacks has {unknown[0]!r}; there are {', '.join(_REPORTS)}")
+        found.update(callbacks)
+    elif callbacks is not None:
+        found.update({name: getattr(callbacks, name) for name in _REPORTS if hasattr(callbacks, name)})
+        if not found:
+            raise TypeError(f"callbacks has none of {', '.join(_REPORTS)}; give a function of the progress, or an object or mapping with some of them")
+    if verbose:
+        own = found.get("log")
+
+        def log(level: str, text: str) -> None:
+            print(text if level == "info" else f"{level}: {text}", flush=True)
+            if own is not None:
+                own(level, text)
+
+        found["log"] = log
+    return found
+
+
+def _agent_overrides(agent: Any, options: Optional[Mapping[str, Any]]) -> List[str]:
+    name = getattr(agent, "troupe_name", None)
+    if name is None:
+        raise TypeError(f"agent is {agent!r}; it must be a class with the decorator @troupe.agent(…)")
+    given = [f"agent.name={name}"]
+    if options:
+        given.append("agent.options=" + ",".join(f'"{key}={value!r}"' for key, value in options.items()))
+    return given
+
+
+def train(
+    config: Config,
+    overrides: Union[Mapping[str, Any], Sequence[str], None] = None,
+    *,
+    agent: Any = None,
+    agent_options: Optional[Mapping[str, Any]] = None,
+    callbacks: Any = None,
+    runs: Union[str, os.PathLike] = "runs",
+    verbose: bool = True,
+    processes: bool = False,
+) -> Run:
+    """Trains as `troupe train` does, and returns the run.
+
+    `config` is the name or the path of an experiment file (`troupe list experiments`), or a mapping of its keys: {"environment": {"task":
+    "cheetah_run"}, "td3": {}, "stop": {"environment_steps": 100_000}}. `overrides` are keys in place of its own: {"seed": 3,
+    "replay.shards": 4}, or ["seed=3"]. `agent` is a class with @troupe.agent; `agent_options` are its options.
+
+    `callbacks`: a function of the progress (a dict of numbers, twice a second), or an object or mapping with some of started(folder),
+    progress(numbers), evaluated(environment_steps, updates, returns, metrics, final), episode(environment_steps, return, length) and
+    log(level, text). They are called by the run's threads, one at a time. StopRun ends the run after a checkpoint, any other exception too
+    and is raised again; so is KeyboardInterrupt (Ctrl-C).
+
+    `processes`: each actor in a process of its own, by the program `troupe`; callbacks and Python agents are then not possible."""
+    given: List[str] = []
+    if isinstance(config, Mapping):
+        given += flattened(config)
+        with tempfile.NamedTemporaryFile("w", prefix="experiment-", suffix=".textproto", delete=False) as file:
+            path = file.name
+        if not any(key.startswith("name=") for key in given):
+            given.append("name=experiment")
+    else:
+        path = os.fspath(config)
+    try:
+        if isinstance(overrides, Mapping):
+            given += flattened(overrides)
+        elif overrides is not None:
+            given += list(overrides)
+        if agent is not None:
+            given += _agent_overrides(agent, agent_options)
+        if processes:
+            if callbacks is not None or agent is not None:
+                raise ValueError("processes is True, so callbacks and an agent in Python cannot be reached; leave processes out")
+            return _train_processes(path, given, os.fspath(runs), verbose)
+        started: List[str] = []
+        reports = _callbacks(callbacks, verbose)
+        own = reports.get("started")
+        reports["started"] = lambda folder: (started.append(folder), own and own(folder))
+        try:
+            _native.train(path, given, runs=os.fspath(runs), folders=_folders(), callbacks=reports)
+        except StopRun:
+            pass
+        except KeyboardInterrupt:
+            if started:
+                print(f'stopped after a checkpoint; troupe.resume("{started[0]}") continues', file=sys.stderr)
+            raise
+        return Run(started[0])
+    finally:
+        if isinstance(config, Mapping):
+            os.unlink(path)
+
+
+def program() -> str:
+    """The program `troupe` of the package, or of the build that the package is in."""
+    package = pathlib.Path(__file__).parent
+    for path in (package / "bin" / "troupe", package.parents[1] / "troupe"):
+        if path.is_file():
+            return str(path)
+    raise FileNotFoundError("the program troupe is neither in the package nor beside it; build it, or install the whole wheel")
+
+
+def _train_processes(path: str, given: Sequence[str], runs: str, verbose: bool) -> Run:
+    settings = [word for setting in given for word in ("--set", setting)]
+    quiet = [] if verbose else ["--quiet"]
+    command = [program(), "train", path, "--processes", "--json", "--runs", runs, *quiet, *settings]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=None if verbose else subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"troupe train ended with {done.returncode}" + ("" if verbose else f": {done.stderr.strip().splitlines()[-1]}"))
+    import json
+
+    return Run(json.loads(done.stdout)["run"])
+
+
+def resume(
+    run: Union[str, os.PathLike, Run],
+    overrides: Union[Mapping[str, Any], Sequence[str], None] = None,
+    *,
+    callbacks: Any = None,
+    verbose: bool = True,
+) -> Run:
+    """Continues a run from its latest complete checkpoint, as `troupe resume` does. An agent in Python must have been decorated again."""
+    folder = str(run.folder) if isinstance(run, Run) else os.fspath(run)
+    given = flattened(overrides) if isinstance(overrides, Mapping) else list(overrides or [])
+    try:
+        _native.resume(folder, given, callbacks=_callbacks(callbacks, verbose))
+    except StopRun:
+        pass
+    return Run(folder)

@@ -1,0 +1,265 @@
+"""Checks of troupe.train, Run and agents in Python with the real PyTorch; started by tests/env/remote/python_test.py.
+
+Usage: training_checks.py <the repository>
+"""
+
+import io
+import contextlib
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+import troupe
+
+ROOT = pathlib.Path(sys.argv.pop(1))
+sys.path.insert(0, str(ROOT / "experiments" / "examples"))
+
+import python_td3  # noqa: E402
+
+SMALL = {
+    "name": "small",
+    "environment": {"task": "cartpole_balance", "action_repeat": 5},
+    "td3": {"policy_layers": [16], "critic_layers": [16], "batch_size": 32},
+    "replay": {"minimum_items": 64, "samples_per_insert": 32, "n_step": 1},
+    "actors": {"environment": 1, "random_steps": 64},
+    "evaluation": {"episodes": 1, "video": False},
+    "stop": {"environment_steps": 3000},
+}
+
+
+def without_agent(config, **changes):
+    return {key: {**value, **changes.get(key, {})} if isinstance(value, dict) else value for key, value in config.items() if key != "td3"}
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.runs = pathlib.Path(folder.name) / "runs"
+
+    def train(self, *words, **options):
+        return troupe.train(*words, runs=self.runs, **{"verbose": False, **options})
+
+
+class Training(InFolder):
+    def test_a_run_reports_and_leaves_what_the_program_leaves(self):
+        seen = {"started": [], "progress": [], "evaluated": [], "episode": [], "log": []}
+        callbacks = {name: lambda *given, kept=kept: kept.append(given) for name, kept in seen.items()}
+        run = self.train(SMALL, {"seed": 3}, callbacks=callbacks)
+        self.assertEqual(seen["started"], [(str(run.folder),)])
+        self.assertGreater(seen["progress"][-1][0]["updates"], 0)
+        steps, updates, returns, metrics, final = seen["evaluated"][-1]
+        self.assertEqual((final, metrics), (True, {}))
+        self.assertGreater(len(returns), 0)
+        self.assertGreaterEqual(steps, 3000)
+        self.assertTrue(any("final evaluation" in text for _, text in seen["log"]))
+        self.assertIn("seed: 3", run.config)
+        progress, last = run.metrics(), run.metrics("final")
+        self.assertTrue((np.diff(progress["updates"]) >= 0).all())
+        self.assertEqual(len(last["kind"]), 1)
+        self.assertEqual(run.checkpoints[-1], updates)
+        self.assertIn("<svg", run._repr_html_())
+
+    def test_parameters_are_a_state_dict_and_the_policy_acts_as_they_say(self):
+        run = self.train(SMALL)
+        parameters = {name: tensor for name, tensor in run.parameters().items() if name.startswith("policy.")}
+        network = troupe.agents.mlp(5, [16], 1)
+        network.load_state_dict(dict(zip(network.state_dict(), [parameters[name] for name in sorted(parameters, key=lambda n: (n.split(".")[1], n.endswith("bias")))])))
+        policy = run.policy()
+        observations, _ = troupe.make_vec("cartpole_balance", 4).reset(seed=1)
+        with torch.no_grad():
+            expected = network(torch.from_numpy(observations)).tanh().numpy()
+        np.testing.assert_allclose(policy(observations), expected, atol=1e-5)
+        np.testing.assert_allclose(policy(observations[0]), expected[0], atol=1e-5)
+        with self.assertRaisesRegex(ValueError, "observation 'state' has"):
+            policy(observations.astype(np.float64))
+        with self.assertRaisesRegex(ValueError, "checkpoint 1 is not in"):
+            run.policy(1)
+
+    def test_stop_run_ends_it_and_resume_continues(self):
+        def stop(progress):
+            if progress["updates"] > 50:
+                raise troupe.StopRun
+
+        endless = {**SMALL, "stop": {"environment_steps": 100_000_000}}
+        run = self.train(endless, callbacks=stop)
+        before = run.checkpoints[-1]
+        self.assertGreater(before, 50)
+        again = troupe.resume(run, {"stop.environment_steps": int(run.metrics("")["environment_steps"].max()) + 2000}, verbose=False)
+        self.assertGreater(again.checkpoints[-1], before)
+
+    def test_an_exception_in_a_callback_ends_the_run_and_is_raised(self):
+        def fail(progress):
+            raise ZeroDivisionError("in the callback")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "in the callback"):
+            self.train({**SMALL, "stop": {"environment_steps": 100_000_000}}, callbacks=fail)
+        self.assertTrue(list(self.runs.glob("small/*/checkpoints/*/manifest.json")))
+
+    def test_lines_are_printed_where_python_prints(self):
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            self.train(SMALL, verbose=True)
+        self.assertIn("final evaluation", text.getvalue())
+
+    def test_each_actor_in_a_process(self):
+        run = self.train(SMALL, processes=True)
+        self.assertGreater(run.checkpoints[-1], 0)
+        self.assertTrue(list((run.folder / "logs").glob("*.log")))
+
+    def test_mistakes_are_named(self):
+        for call, error, words in [
+            (lambda: self.train("quickstartt"), ValueError, "no experiment of this name; did you mean quickstart"),
+            (lambda: self.train(SMALL, {"replay.shard": 2}), ValueError, "replay.shard is not a key; did you mean replay.shards"),
+            (lambda: self.train(SMALL, ["replay.shards=0"]), ValueError, "replay.shards is 0"),
+            (lambda: self.train(SMALL, callbacks={"progres": print}), ValueError, "callbacks has 'progres'"),
+            (lambda: self.train(SMALL, callbacks=3), TypeError, "callbacks has none of"),
+            (lambda: self.train(SMALL, agent=dict), TypeError, "decorator @troupe.agent"),
+            (lambda: self.train(SMALL, agent=python_td3.Td3), ValueError, "agent"),
+            (lambda: troupe.resume(self.runs / "none"), Exception, "none"),
+            (lambda: troupe.Run(self.runs), FileNotFoundError, "is not a run"),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                call()
+
+
+class AgentsInPython(InFolder):
+    def test_td3_learns_and_continues_from_its_checkpoint(self):
+        config = without_agent(python_td3.experiment("Pendulum-v1", 1500), replay={"minimum_items": 200}, actors={"random_steps": 200})
+        config["evaluation"] = {"episodes": 2, "video": False}
+        given = {"agent": python_td3.Td3, "agent_options": {"batch_size": 64, "policy_layers": (32, 32), "learning_rate": 1e-3}}
+        run = self.train(config, **given)
+        self.assertTrue(np.isfinite(run.metrics()["critic_loss"][-1]))
+        updates = run.checkpoints[-1]
+        self.assertGreater(updates, 1000)
+        kept = run.parameters()
+        self.assertEqual(int(kept["python.updates"]), updates)
+        again = troupe.resume(run, {"stop.environment_steps": 2000}, verbose=False)
+        self.assertEqual(int(again.parameters()["python.updates"]), again.checkpoints[-1])
+        self.assertGreater(again.checkpoints[-1], updates)
+        action = again.policy()(np.array([1, 0, 0], np.float32))
+        self.assertEqual((action.shape, action.dtype), ((1,), np.float32))
+
+    def test_the_deterministic_mode_is_bit_equal(self):
+        config = without_agent(python_td3.experiment("Pendulum-v1", 600), replay={"minimum_items": 100}, actors={"random_steps": 100})
+        config.update(deterministic=True, evaluation={"episodes": 1, "video": False})
+        options = {"batch_size": 32, "policy_layers": (16,)}
+        first, second = (self.train(config, agent=python_td3.Td3, agent_options=options).parameters() for _ in range(2))
+        self.assertEqual(first.keys(), second.keys())
+        for name, tensor in first.items():
+            self.assertTrue(torch.equal(tensor, second[name]), name)
+
+    def test_a_choice_is_made_by_the_greatest_output(self):
+        @troupe.agent(batch_size=32, policy_layers=(32,), epsilon=(1, 0.1, 500), metrics=("loss",), discrete=True)
+        class Q:
+            """Q-learning."""
+
+            def __init__(self, env):
+                self.policy = troupe.agents.mlp(env.observation_size, env.policy_layers, env.outputs)
+                self.optimizer = torch.optim.Adam(self.policy.parameters(), 1e-3)
+
+            def update(self, batch):
+                with torch.no_grad():
+                    target = batch["reward"] + batch["discount"] * self.policy(batch["next_observation"]).amax(1)
+                value = self.policy(batch["observation"]).gather(1, batch["action"].long()).squeeze(1)
+                loss = torch.nn.functional.smooth_l1_loss(value, target, reduction="none")
+                self.priorities = loss.detach()
+                self.optimizer.zero_grad()
+                (loss * batch["weight"]).mean().backward()
+                self.optimizer.step()
+                return {"loss": loss.mean()}
+
+        config = without_agent(python_td3.experiment("CartPole-v1", 1500), replay={"minimum_items": 100, "samples_per_insert": 32, "sampler": "prioritized"})
+        config["evaluation"] = {"episodes": 1, "video": False}
+        run = self.train(config, agent=Q)
+        self.assertGreater(run.checkpoints[-1], 500)
+        self.assertIn(int(run.policy()(np.zeros(4, np.float32))), (0, 1))
+
+    def test_what_update_raises_ends_the_run_with_its_words(self):
+        @troupe.agent(batch_size=8)
+        class Broken:
+            def __init__(self, env):
+                self.policy = troupe.agents.mlp(env.observation_size, env.policy_layers, env.outputs)
+
+            def update(self, batch):
+                raise ArithmeticError("the update is wrong")
+
+        with self.assertRaisesRegex(RuntimeError, "ArithmeticError: the update is wrong"):
+            self.train(python_td3.experiment("Pendulum-v1", 5000), agent=Broken)
+
+    def test_mistakes_are_named(self):
+        pendulum = python_td3.experiment("Pendulum-v1", 3000)
+        for options, words in [
+            ({"learning_rat": 1}, "learning_rat is no option of Td3; did you mean learning_rate"),
+            ({"batch_size": 0}, "batch_size is 0"),
+            ({"policy_layers": 3}, "policy_layers is 3"),
+            ({"noise": -1}, "noise is -1"),
+        ]:
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                self.train(pendulum, agent=python_td3.Td3, agent_options=options)
+        with self.assertRaisesRegex(RuntimeError, "learner.replicas is 2"):
+            self.train(pendulum, {"learner.replicas": 2, "learner.strategy": "multi_worker"}, agent=python_td3.Td3)
+        with self.assertRaisesRegex(ValueError, "environment.pixels"):
+            self.train({**pendulum, "environment": {"task": "cheetah_run", "pixels": True}}, agent=python_td3.Td3)
+
+        @troupe.agent(batch_size=8, policy_layers=(8,))
+        class Tanh:
+            def __init__(self, env):
+                self.policy = torch.nn.Sequential(torch.nn.Linear(env.observation_size, env.outputs), torch.nn.Tanh())
+
+            def update(self, batch):
+                return {}
+
+        with self.assertRaisesRegex(RuntimeError, "policy has a layer Tanh"):
+            self.train(pendulum, agent=Tanh)
+
+    def test_the_example_has_at_most_120_lines(self):
+        lines = pathlib.Path(python_td3.__file__).read_text().splitlines()
+        self.assertLessEqual(len(lines), 120)
+
+
+class Interruptions(InFolder):
+    def run_python(self, code):
+        return subprocess.run([sys.executable, "-c", code, str(self.runs)], capture_output=True, text=True, timeout=120)
+
+    def test_ctrl_c_ends_the_run_after_a_checkpoint(self):
+        code = f"""
+import os, signal, sys, troupe
+config = {SMALL!r}
+config["stop"] = {{"environment_steps": 100_000_000}}
+def interrupt(progress):
+    if progress["updates"] > 50 and not sent:
+        sent.append(os.kill(os.getpid(), signal.SIGINT))
+sent = []
+try:
+    troupe.train(config, runs=sys.argv[1], verbose=False, callbacks=interrupt)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        done = self.run_python(code)
+        self.assertEqual(done.stdout, "interrupted\n", done.stderr)
+        resumable = re.search(r'troupe.resume\("(.*)"\) continues', done.stderr)[1]
+        self.assertTrue(troupe.Run(resumable).checkpoints)
+
+    def test_the_interpreter_ends_during_a_run(self):
+        code = f"""
+import sys, threading, troupe
+config = {SMALL!r}
+config["stop"] = {{"environment_steps": 100_000_000}}
+begun = threading.Event()
+thread = threading.Thread(target=troupe.train, args=(config,), daemon=True,
+                          kwargs=dict(runs=sys.argv[1], verbose=False, callbacks=lambda progress: begun.set()))
+thread.start()
+begun.wait()
+"""
+        done = self.run_python(code)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
