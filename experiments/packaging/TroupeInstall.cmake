@@ -17,7 +17,7 @@ foreach(_name IN ITEMS wire caster env remote_protocol replay replay_protocol co
 endforeach()
 install(TARGETS ${_targets} EXPORT TroupeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries)
 install(EXPORT TroupeTargets NAMESPACE troupe:: DESTINATION ${_package} COMPONENT libraries)
-foreach(_module IN ITEMS troupe_nccl troupe_mpi troupe_cuda_graph) # loaded when they are asked for
+foreach(_module IN ITEMS troupe_nccl troupe_mpi troupe_cuda_graph troupe_video) # loaded when they are asked for
   if(TARGET ${_module})
     install(TARGETS ${_module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries)
   endif()
@@ -128,5 +128,5 @@ endif()
 if(TARGET troupe_program)
   troupe_pkg_config(experiments "Experiments, and the program troupe as a library"
     LIBRARIES program cluster operating launchers experiments_core experiments_protocol transparent_settings
-    REQUIRES troupe-actors troupe-data troupe-workloads libavformat libavcodec libavutil libswscale libpng yaml-cpp)
+    REQUIRES troupe-actors troupe-data troupe-workloads libpng yaml-cpp)
 endif()

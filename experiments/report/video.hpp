@@ -47,4 +47,8 @@ struct VideoInfo {
 /// Throws std::runtime_error naming path and reason.
 VideoInfo read_video(const std::filesystem::path& path);
 
+/// Why no video can be written or read here, and what to do; "" if they can. FFmpeg is in a module,
+/// libtroupe_video.so, which is loaded when it is first needed.
+std::string video_unavailable_reason();
+
 } // namespace troupe::experiments

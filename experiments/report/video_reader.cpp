@@ -1,12 +1,10 @@
 #include <vector>
 
-#include "experiments/report/video.hpp"
 #include "experiments/report/video_handles.hpp"
+#include "experiments/report/video_parts.hpp"
 
-namespace troupe::experiments {
+namespace troupe::experiments::video {
 namespace {
-
-using video::check;
 
 struct Input {
   AVFormatContext* file = nullptr;
@@ -18,7 +16,7 @@ void note_colours(const AVFrame& frame, VideoInfo& info) {
   const int stride = (frame.width * 3 + 63) / 64 * 64;
   std::vector<std::uint8_t> rgb(static_cast<std::size_t>(stride)
                                 * (static_cast<std::size_t>(frame.height) + 1));
-  const video::Scaler scaler(sws_getContext(
+  const Scaler scaler(sws_getContext(
       frame.width, frame.height, static_cast<AVPixelFormat>(frame.format), frame.width,
       frame.height, AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_ACCURATE_RND, nullptr, nullptr, nullptr));
   std::uint8_t* planes[1] = {rgb.data()};
@@ -52,7 +50,7 @@ void take_frames(AVCodecContext& codec, AVFrame& frame, const std::string& path,
 
 } // namespace
 
-VideoInfo read_video(const std::filesystem::path& file) {
+VideoInfo read(const std::filesystem::path& file) {
   const std::string path = file.string();
   Input input;
   check(avformat_open_input(&input.file, path.c_str(), nullptr, nullptr), path, "cannot be read");
@@ -61,15 +59,15 @@ VideoInfo read_video(const std::filesystem::path& file) {
   const int index = check(av_find_best_stream(input.file, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder, 0),
                           path, "no video");
   const AVStream& stream = *input.file->streams[index];
-  const video::Codec codec(avcodec_alloc_context3(decoder));
+  const Codec codec(avcodec_alloc_context3(decoder));
   check(avcodec_parameters_to_context(codec.get(), stream.codecpar), path, "cannot be decoded");
   check(avcodec_open2(codec.get(), decoder, nullptr), path, "cannot be decoded");
   VideoInfo info{.width = codec->width,
                  .height = codec->height,
                  .seconds = static_cast<double>(input.file->duration) / AV_TIME_BASE,
                  .codec = avcodec_get_name(codec->codec_id)};
-  const video::Frame frame(av_frame_alloc());
-  const video::Packet packet(av_packet_alloc());
+  const Frame frame(av_frame_alloc());
+  const Packet packet(av_packet_alloc());
   while (av_read_frame(input.file, packet.get()) >= 0) {
     if (packet->stream_index == index) {
       check(avcodec_send_packet(codec.get(), packet.get()), path, "cannot be decoded");
@@ -82,4 +80,4 @@ VideoInfo read_video(const std::filesystem::path& file) {
   return info;
 }
 
-} // namespace troupe::experiments
+} // namespace troupe::experiments::video

@@ -18,6 +18,7 @@
 #include "env/wire/context.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/report/video.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments::commands {
@@ -114,6 +115,12 @@ void find_gpu(std::vector<Finding>& out) {
                  reason.empty() ? "usable" : "not usable: " + reason});
 }
 
+void find_video(std::vector<Finding>& out) {
+  const std::string reason = video_unavailable_reason();
+  out.push_back({"videos", reason.empty() ? Level::good : Level::warning,
+                 reason.empty() ? "can be written" : "cannot be written: " + reason});
+}
+
 void find_runs(const std::string& runs, std::vector<Finding>& out) {
   namespace fs = std::filesystem;
   const fs::path path = fs::absolute(runs).lexically_normal();
@@ -172,6 +179,7 @@ void add_doctor(CLI::App& app) {
     find_gl(findings);
     find_models(options->models, findings);
     find_gpu(findings);
+    find_video(findings);
     find_runs(options->runs, findings);
     print(findings, options->json);
     const auto bad = std::find_if(findings.begin(), findings.end(),

@@ -56,3 +56,27 @@ stop { environment_steps: 3000 }
   CHECK(refused.exit_code == 2);
   CHECK(refused.output.find("environment.pixels.renderer") != std::string::npos);
 }
+
+TEST_CASE("Without FFmpeg a run warns once, and trains to its end") {
+  const TemporaryFolder folder;
+  const fs::path program = folder / "troupe";
+  fs::copy_file(in_build("troupe"), program);
+  std::ofstream(folder / "libtroupe_video.so") << "no library"; // found first: beside the program
+  std::ofstream(folder / "short.textproto") << R"(
+environment { task: "cartpole_balance" }
+replay { minimum_items: 100 samples_per_insert: 4 }
+d4pg { policy_layers: [16] critic_layers: [16] batch_size: 16 }
+actors { random_steps: 100 }
+evaluation { period: 0 final_episodes: 1 }
+stop { environment_steps: 1000 }
+)";
+  Program run({program.string(), "train", "short.textproto"}, folder.path());
+  const int exit_code = run.wait();
+  CAPTURE(run.output());
+  CHECK(exit_code == 0);
+  const std::string warning = "no video: ";
+  const std::size_t first = run.output().find(warning);
+  REQUIRE(first != std::string::npos);
+  CHECK(run.output().find("install FFmpeg's libraries", first) != std::string::npos);
+  CHECK(run.output().find(warning, first + 1) == std::string::npos);
+}

@@ -137,7 +137,7 @@ TEST_CASE("doctor names every version and the machine, and fails where runs cann
     CHECK_FALSE(finding.at("text").get<std::string>().empty());
   }
   for (const char* name : {"LibTorch", "MuJoCo", "CAF", "ZeroMQ", "Protobuf", "CPU", "memory",
-                           "OpenGL", "models", "NCCL", "runs folder"}) {
+                           "OpenGL", "models", "NCCL", "videos", "runs folder"}) {
     CAPTURE(name);
     CHECK(std::find(names.begin(), names.end(), name) != names.end());
   }

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "experiments/report/video_module.hpp"
+
+/// What the module libtroupe_video.so is made of.
+namespace troupe::experiments::video {
+
+std::unique_ptr<VideoFile> write(const std::filesystem::path& path, int width, int height,
+                                 double frames_per_second);
+VideoInfo read(const std::filesystem::path& path);
+
+} // namespace troupe::experiments::video
