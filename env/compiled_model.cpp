@@ -73,18 +73,20 @@ CompiledModel::~CompiledModel() {
   mj_deleteModel(model_);
 }
 
-std::filesystem::path suite_folder(const std::filesystem::path& built,
-                                   const std::filesystem::path& program) {
+std::filesystem::path models_folder(const std::string& name, const std::filesystem::path& built,
+                                    const std::filesystem::path& object) {
   std::error_code ignored;
-  const auto beside = (program.parent_path() / "../suite").lexically_normal();
+  for (const auto& folder : shared_folders(object, name))
+    if (std::filesystem::is_directory(folder, ignored))
+      return folder;
+  const auto beside = (object.parent_path() / ".." / name).lexically_normal();
   const bool moved = !std::filesystem::is_directory(built, ignored)
                      && std::filesystem::is_directory(beside, ignored);
   return moved ? beside : built; // if neither exists, messages name the build's
 }
 
 std::filesystem::path suite_folder() {
-  std::error_code ignored;
-  return suite_folder(TROUPE_SUITE_DIR, std::filesystem::read_symlink("/proc/self/exe", ignored));
+  return models_folder("suite", TROUPE_SUITE_DIR);
 }
 
 std::shared_ptr<const CompiledModel> load_model(const std::string& folder, const std::string& file,

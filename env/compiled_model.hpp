@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "env/own_file.hpp"
+
 namespace troupe::env {
 
 /// A compiled MuJoCo model. Immutable: any number of Physics on any threads share it (the suite's
@@ -35,12 +37,13 @@ std::string mujoco_version();
 /// Changes a parsed model before it is compiled, e.g. adds poles.
 using ModelEdit = std::function<void(mjSpec&)>;
 
-/// The control suite's models: `built`, the folder that the build found, if it exists; else "suite"
-/// beside the folder of `program`, the layout of programs copied to other hosts.
-std::filesystem::path suite_folder(const std::filesystem::path& built,
-                                   const std::filesystem::path& program);
+/// The folder of models `name`: `share/troupe/<name>` of the package that the code in `object`, a
+/// program or a library, belongs to; else `built`, the folder that the build found, if it exists;
+/// else `<name>` beside the folder of `object`, the layout of programs copied to other hosts.
+std::filesystem::path models_folder(const std::string& name, const std::filesystem::path& built,
+                                    const std::filesystem::path& object = own_file());
 
-/// That of this program.
+/// That of the control suite's models, "suite".
 std::filesystem::path suite_folder();
 
 /// The model of <folder>/<file>, included files taken from the same folder, then edited. Models

@@ -24,7 +24,8 @@ load_gym_model(const std::string& task, const std::string& xml_file, const std::
                                 + "'; a path begins with '/' or '.', write the home folder out");
   std::filesystem::path path = xml_file;
   if (xml_file.front() != '/' && xml_file.front() != '.')
-    path = std::filesystem::path(models.empty() ? TROUPE_GYM_DIR : models) / path;
+    path = (models.empty() ? models_folder("gym", TROUPE_GYM_DIR) : std::filesystem::path(models))
+           / path;
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     throw std::runtime_error(task + ": the model " + path.string()

@@ -1,13 +1,11 @@
 #include "experiments/commands/folders.hpp"
 
-#include <system_error>
+#include "env/own_file.hpp"
 
 namespace troupe::experiments::commands {
 
 std::vector<std::filesystem::path> found_folders(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {program.parent_path() / "share/troupe" / folder, program / "share/troupe" / folder};
+  return env::shared_folders(env::own_file(), folder);
 }
 
 std::vector<std::filesystem::path> config_folders() {

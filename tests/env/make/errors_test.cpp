@@ -39,15 +39,21 @@ TEST_CASE("missing model files are named, with the way out") {
                        doctest::Contains("install_dependencies"), std::runtime_error);
 }
 
-TEST_CASE("models are where the build found them, or beside a program that was copied elsewhere") {
+TEST_CASE("models are in the package of the code, where the build found them, or beside a copied "
+          "program") {
   const troupe::TemporaryFolder folder;
   std::filesystem::create_directory(folder / "built");
-  CHECK(suite_folder(folder / "built", folder / "copy/bin/troupe") == folder / "built");
-  CHECK(suite_folder(folder / "none", folder / "copy/bin/troupe") == folder / "none");
+  CHECK(models_folder("suite", folder / "built", folder / "copy/bin/troupe") == folder / "built");
+  CHECK(models_folder("suite", folder / "none", folder / "copy/bin/troupe") == folder / "none");
   std::filesystem::create_directories(folder / "copy/suite");
   std::filesystem::create_directory(folder / "copy/bin");
-  CHECK(suite_folder(folder / "built", folder / "copy/bin/troupe") == folder / "built");
-  CHECK(suite_folder(folder / "none", folder / "copy/bin/troupe") == folder / "copy/suite");
+  CHECK(models_folder("suite", folder / "built", folder / "copy/bin/troupe") == folder / "built");
+  CHECK(models_folder("suite", folder / "none", folder / "copy/bin/troupe")
+        == folder / "copy/suite");
+  std::filesystem::create_directories(folder / "copy/share/troupe/suite");
+  for (const char* object : {"copy/bin/troupe", "copy/module.so"})
+    CHECK(models_folder("suite", folder / "built", folder / object)
+          == folder / "copy/share/troupe/suite");
 }
 
 TEST_CASE("sizes out of range are refused") {
