@@ -1,0 +1,132 @@
+"""Makes the wheel, looks into it, installs it into a virtual environment without compilers, and runs wheel_checks.py there.
+
+Usage: wheel_test.py <build folder>; exit code 77: skipped, PyPI cannot be reached.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+PACKAGING = SOURCE / "experiments" / "packaging"
+PACKAGES = ["numpy==2.4.6", "gymnasium==1.4.0", "mujoco==3.17.0"]
+# The rest of what `torch` requires is not needed by the CPU's part of LibTorch, and takes gigabytes.
+ALONE = ["torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti"]
+LICENCES = {"dm_control.txt": "Apache License", "gymnasium.txt": "The MIT License", "libcaf-core0.17.txt": "BSD-3-clause"}
+
+
+def fail(*words):
+    sys.exit(" ".join(map(str, words)))
+
+
+def run(*words, **more):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
+
+
+def output(*words):
+    done = run(*words)
+    if done.returncode != 0:
+        fail(*words, "failed:", done.stdout, done.stderr)
+    return done.stdout
+
+
+def pip(python, *words):
+    return run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", *words)
+
+
+def make_environment(venv):
+    """A virtual environment with what the wheel requires; None where it cannot be fetched."""
+    python = venv / "bin/python"
+    pinned = [line for line in (PACKAGING / "wheels.txt").read_text().splitlines() if line.split("==")[0] in ALONE]
+    ready = venv / ("ready-" + "-".join([*PACKAGES, *(line.split()[0] for line in pinned)]).replace("==", "-"))
+    if ready.exists():
+        return python
+    made = run(sys.executable, "-m", "venv", "--clear", venv)
+    if made.returncode == 0:
+        made = pip(python, *PACKAGES)
+    if made.returncode == 0:
+        requirements = venv / "requirements.txt"
+        requirements.write_text("\n".join(pinned) + "\n")
+        made = pip(python, "--no-deps", "--require-hashes", "-r", requirements)
+    if made.returncode != 0:
+        print("skipped: cannot make an environment with", *PACKAGES, *ALONE, "\n" + made.stderr.strip()[-500:])
+        return None
+    ready.touch()
+    return python
+
+
+def check_contents(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        texts = {pathlib.PurePath(name).name: archive.read(name).decode(errors="replace") for name in names if ".dist-info/licenses/" in name}
+    for wanted in ("troupe/py.typed", "troupe/_native.pyi", "troupe/bin/troupe", "troupe/lib/libtroupe_video.so", "troupe/share/troupe/suite/dog.xml",
+                   "troupe/share/troupe/suite/common/materials.xml", "troupe/share/troupe/gym/ant.xml", "troupe/share/troupe/configs/quickstart.textproto"):
+        if wanted not in names:
+            fail(wheel, "does not have", wanted)
+    libraries = collections.Counter(re.sub(r"-[0-9a-f]{8}(?=\.)", "", name) for name in names if name.startswith("troupe.libs/"))
+    if twice := [name for name, count in libraries.items() if count > 1]:
+        fail("libraries are in the wheel twice:", *twice)
+    if kept := [name for name in libraries if re.search("lib(torch|c10|mujoco|cudart|cupti|gomp|av|sw|x26)", name)]:
+        fail("libraries of other wheels, or FFmpeg's, are in the wheel:", *kept)
+    for name, words in LICENCES.items():
+        if words not in texts.get(name, ""):
+            fail("the licence", name, "does not have the words", repr(words))
+
+
+def check_binaries(site):
+    """Run paths are relative, and every library is found, wherever the environment is."""
+    binaries = [path for folder in (site / "troupe", site / "troupe.libs") for path in folder.rglob("*")
+                if path.is_file() and path.open("rb").read(4) == b"\x7fELF"]
+    if len(binaries) < 10:
+        fail(site, "has only", len(binaries), "binaries")
+    for path in binaries:
+        for folders in re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", output("readelf", "--dynamic", "--wide", path)):
+            if odd := [folder for folder in folders.split(":") if not folder.startswith("$ORIGIN")]:
+                fail("the run path of", path, "names", *odd)
+    for path in [site / "troupe/bin/troupe", *site.glob("troupe/_native.*.so")]:
+        linked = output("ldd", path)
+        if missing := re.findall(r"(\S+) => not found", linked):
+            fail(path, "does not find", *missing)
+        # All else is the C and C++ runtimes', which every system of the tag has.
+        for name, found in re.findall(r"(\S+) => (/\S+)", linked):
+            if not pathlib.Path(found).resolve().is_relative_to(site) and not re.match(
+                    r"lib(c|m|dl|rt|pthread|util|resolv|z|stdc\+\+|gcc_s)\.so", name):
+                fail(path, "is linked with the system's", name)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    venv, out = build / "wheel_venv", build / "wheel_test"
+    python = make_environment(venv)
+    if python is None:
+        return 77
+    made = run(sys.executable, PACKAGING / "make_wheel.py", "--build", build, "--out", out)
+    if "cannot be fetched" in made.stderr:
+        print("skipped:", made.stderr)
+        return 77
+    if made.returncode != 0:
+        fail(made.stdout, made.stderr)
+    print(made.stdout)
+    wheel = pathlib.Path(re.search(r"^(\S+\.whl): ", made.stdout, re.M)[1])
+    platform = re.search(r"-(manylinux_\d+_\d+_x86_64)\.whl$", wheel.name)
+    shown = output(build / "wheel_tools/bin/auditwheel", "show", wheel)
+    if platform is None or f'"{platform[1]}"' not in shown.replace("\n", " "):
+        fail(wheel, "is not of the platform that auditwheel finds:", shown)
+    check_contents(wheel)
+    installed = pip(python, "--no-deps", "--force-reinstall", wheel)
+    if installed.returncode != 0:
+        fail("the wheel cannot be installed:", installed.stderr)
+    check_binaries(next((venv / "lib").glob("python3.*/site-packages")).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        checks = pathlib.Path(__file__).with_name("wheel_checks.py")
+        environment = {"PATH": str(venv / "bin"), "HOME": folder, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
+        return subprocess.run([python, checks, build], env=environment, cwd=folder).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
