@@ -85,7 +85,7 @@ keep = {"torch": ("torch/include/", "torch/lib/libtorch_cpu.so", "torch/lib/libc
         "pybind11": ("pybind11/include/", "pybind11/share/")}.get(name, ("nvidia/",))
 with zipfile.ZipFile(wheel) as archive:
     for member in archive.namelist():
-        if member.startswith(keep) and not member.endswith((".py", ".pyi")) or ".dist-info/" in member and "LICENSE" in member:
+        if member.startswith(keep) and not member.endswith((".py", ".pyi")) or ".dist-info/" in member and "licen" in member.lower():
             archive.extract(member, target)
 PY
   rm -f "$deps/wheels/$wheel"
