@@ -43,9 +43,12 @@ def fail(message):
     sys.exit(f"make_wheel.py: {message}")
 
 
-def run(*words, **more):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
-    if done.returncode != 0:
+def run(*words, may_fail=False, **more):
+    try:
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **more)
+    except FileNotFoundError:
+        fail(f"{words[0]} is not installed; strip is in binutils, dpkg-query in dpkg")
+    if done.returncode != 0 and not may_fail:
         fail(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
     return done.stdout
 
@@ -55,7 +58,10 @@ def make_tools(build):
     folder = build / "wheel_tools"
     ready = folder / ("ready-" + "-".join(TOOLS).replace("==", "-"))
     if not ready.exists():
-        venv.create(folder, clear=True, with_pip=True)
+        try:
+            venv.create(folder, clear=True, with_pip=True)
+        except subprocess.CalledProcessError as error:
+            fail(f"{folder}: cannot make a virtual environment: {error}; on Debian install python3-venv")
         made = subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", *TOOLS],
                               capture_output=True, text=True)
         if made.returncode != 0:
@@ -172,7 +178,7 @@ def unpack(wheel, folder):
 def owner_of(library):
     """Debian's package with the library, whose name auditwheel has made unique."""
     name = re.sub(r"-[0-9a-f]{8}(?=\.)", "", library, count=1)
-    found = subprocess.run(["dpkg-query", "--search", f"*/{name}"], capture_output=True, text=True).stdout
+    found = run("dpkg-query", "--search", f"*/{name}", may_fail=True)
     if not found:
         fail(f"{name}: no Debian package has it, so its licence is unknown; build with Debian's libraries")
     return found.split(":")[0].split(",")[0]

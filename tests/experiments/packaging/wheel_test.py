@@ -105,6 +105,9 @@ def main():
     python = make_environment(venv)
     if python is None:
         return 77
+    refused = run(sys.executable, PACKAGING / "make_wheel.py", "--build", PACKAGING, "--out", out)
+    if refused.returncode == 0 or f"--build {PACKAGING}: is no build folder" not in refused.stderr:
+        fail("a folder that is no build was taken:", refused.stdout, refused.stderr)
     made = run(sys.executable, PACKAGING / "make_wheel.py", "--build", build, "--out", out)
     if "cannot be fetched" in made.stderr:
         print("skipped:", made.stderr)
