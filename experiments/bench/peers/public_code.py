@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""public_code.py [sb3-sac sb3-ppo cleanrl-ddpg cleanrl-td3 cleanrl-ppo] [--steps N] [--seeds S] [--cleanrl FOLDER]: public training code on Gymnasium's
+own environment and on Troupe's, with only the environment's name changed.
+
+    PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/public_code.py sb3-sac sb3-ppo
+
+VENV has torch, gymnasium, mujoco and stable-baselines3 (for sb3-…), or what CleanRL needs (gymnasium 0.29, tyro, tensorboard) and a checkout of CleanRL.
+Each training is a process of its own with one thread; the two names take turns. Prints minutes and the mean return of the last 10 episodes.
+Nothing else may run meanwhile."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+NAMES = {"own": "HalfCheetah-v{}", "troupe": "troupe.environments:troupe/HalfCheetah-v5"}
+SCRIPTS = {"cleanrl-ddpg": "ddpg_continuous_action.py", "cleanrl-td3": "td3_continuous_action.py", "cleanrl-ppo": "ppo_continuous_action.py"}
+
+
+def sb3(algorithm, name, steps, seed):
+    """Trains and evaluates in this process."""
+    import gymnasium
+    import torch
+    from stable_baselines3 import PPO, SAC
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    torch.set_num_threads(1)
+    environments = make_vec_env(name, n_envs=8 if algorithm == "ppo" else 1, seed=seed)
+    model = (PPO if algorithm == "ppo" else SAC)("MlpPolicy", environments, seed=seed, device="cpu")
+    begin = time.perf_counter()
+    model.learn(steps)
+    seconds = time.perf_counter() - begin
+    returns, _ = evaluate_policy(model, gymnasium.make(NAMES["own"].format(5)), 10, return_episode_rewards=True)
+    return seconds, statistics.mean(returns)
+
+
+def cleanrl(folder, script, name, steps, seed):
+    words = [sys.executable, str(pathlib.Path(folder) / "cleanrl" / script), "--env-id", name, "--total-timesteps", str(steps), "--seed", str(seed), "--no-cuda"]
+    with tempfile.TemporaryDirectory() as here:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
+        begin = time.perf_counter()
+        done = subprocess.run(words, capture_output=True, text=True, cwd=here, env=environment)
+        seconds = time.perf_counter() - begin
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr[-500:])
+    returns = [float(found) for found in re.findall(r"episodic_return=\[?\s*(-?[\d.]+)", done.stdout)]
+    return seconds, statistics.mean(returns[-10:])
+
+
+def measured(what, which, options, seed):
+    if what in SCRIPTS:
+        return cleanrl(options.cleanrl, SCRIPTS[what], NAMES[which].format(4), options.steps, seed)
+    done = subprocess.run(
+        [sys.executable, __file__, "call", json.dumps([what[4:], NAMES[which].format(5), options.steps, seed])],
+        capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr[-500:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main():
+    known = ["sb3-sac", "sb3-ppo", *SCRIPTS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="+", choices=known)
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--cleanrl", help="a checkout of CleanRL")
+    options = parser.parse_args()
+    print("| HalfCheetah | steps | minutes, its own | minutes, Troupe's | ratio | returns, its own | returns, Troupe's |\n|---|---|---|---|---|---|---|")
+    for what in options.what:
+        results = {"own": [], "troupe": []}
+        for seed in range(1, options.seeds + 1):
+            for which, kept in results.items():
+                kept.append(measured(what, which, options, seed))
+        minutes = {which: statistics.median(seconds for seconds, _ in kept) / 60 for which, kept in results.items()}
+        returns = {which: ", ".join(f"{value:.0f}" for _, value in kept) for which, kept in results.items()}
+        print(f"| {what} | {options.steps} | {minutes['own']:.2f} | {minutes['troupe']:.2f} | {minutes['own'] / minutes['troupe']:.2f} | {returns['own']} | {returns['troupe']} |", flush=True)
+
+
+if sys.argv[1:2] == ["call"]:
+    print(json.dumps(sb3(*json.loads(sys.argv[2]))))
+else:
+    main()
