@@ -38,7 +38,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "lz4": (r"lz4", ["replay/chunks"]),
     "xxHash": (r"xxh", ["replay/storage", "collectives/nest", "collectives/rendezvous", "learner/transparent"]),
     "zlib": (r"zlib\.h", ["learner/data/formats"]),
-    "pybind11": (r"pybind11/", ["replay/python", "experiments/python"]),
+    "pybind11": (r"pybind11/", ["experiments/python"]),
     "NCCL": (r"nccl", ["collectives/backends"]),
     "MPI": (r"mpi\.h", ["collectives/backends"]),
     "CUDA": (r"cuda", ["env/caster/cuda", "collectives/backends", "learner/device"]),

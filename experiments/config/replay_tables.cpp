@@ -83,6 +83,35 @@ ReplayColumn column_of(const std::string& text) {
   return column;
 }
 
+env::ElementType element_of(const std::string& name) {
+  for (const auto type : {env::ElementType::uint8, env::ElementType::float32,
+                          env::ElementType::float64, env::ElementType::int64}) {
+    if (name == env::element_name(type)) {
+      return type;
+    }
+  }
+  throw std::invalid_argument("a column's type is \"" + name
+                              + "\"; it must be uint8, float32, float64 or int64");
+}
+
+/// The complaint without where it comes from and without the name of the only table.
+std::string without_origin(std::string complaint, const std::vector<std::string>& columns,
+                           const std::vector<std::string>& assignments) {
+  const auto drop = [&](const std::string& origin) {
+    if (complaint.starts_with(origin))
+      complaint.erase(0, origin.size());
+  };
+  for (const std::string& column : columns)
+    drop("--column " + column + ": ");
+  for (const std::string& assignment : assignments)
+    drop("--set " + assignment + ": ");
+  drop("flags: ");
+  constexpr std::string_view kTableDot = "table[0].";
+  for (auto at = complaint.find(kTableDot); at != std::string::npos; at = complaint.find(kTableDot))
+    complaint.erase(at, kTableDot.size());
+  return complaint;
+}
+
 } // namespace
 
 ReplayTables parse_replay_tables(const std::string& text, const std::string& source) {
@@ -121,6 +150,50 @@ ReplayTables replay_table_of_flags(const std::vector<std::string>& columns,
     placed["table[0]." + key] = origin;
   }
   return checked(std::move(tables), placed, "flags");
+}
+
+ReplayTable replay_table_of_keys(const std::vector<std::string>& columns,
+                                 const std::vector<std::string>& assignments) {
+  try {
+    return replay_table_of_flags(columns, assignments).table(0);
+  } catch (const ConfigError& error) {
+    std::vector<std::string> complaints;
+    for (const std::string& complaint : error.complaints())
+      complaints.push_back(without_origin(complaint, columns, assignments));
+    throw ConfigError(complaints);
+  }
+}
+
+replay::HostedTable hosted_table(const ReplayTable& table) {
+  replay::HostedTable made;
+  made.name = table.name();
+  made.seed = table.seed();
+  for (const ReplayColumn& column : table.column()) {
+    made.signature.columns.push_back(
+        {column.name(), element_of(column.type()), {column.shape().begin(), column.shape().end()}});
+  }
+  made.signature.items = table.items();
+  if (table.disk_bytes() > 0) {
+    made.spill = {.folder = table.disk_folder(),
+                  .max_disk_bytes = static_cast<std::uint64_t>(table.disk_bytes())};
+  }
+  made.config = {
+      .max_items = table.max_items(),
+      .max_bytes = table.max_bytes(),
+      .sampler = {.kind = replay::selector_named(table.sampler()),
+                  .exponent = table.priority_exponent()},
+      .remover = {.kind = replay::selector_named(table.remover()),
+                  .exponent = table.priority_exponent()},
+      .max_times_sampled = table.max_times_sampled(),
+      .insert_at_maximum = table.insert_at_maximum(),
+      .compression = replay::compression_named(table.compression()),
+      .limiter = {.kind = replay::limiter_named(table.limiter()),
+                  .min_items = table.min_items(),
+                  .samples_per_insert = table.samples_per_insert(),
+                  .error_buffer = table.error_buffer(),
+                  .queue_items = table.queue_items()},
+  };
+  return made;
 }
 
 } // namespace troupe::experiments

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/config/replay_tables.pb.h"
+#include "replay/service/hosted_shard.hpp"
 
 namespace troupe::experiments {
 
@@ -19,5 +20,12 @@ ReplayTables load_replay_tables(const std::filesystem::path& file);
 /// may the shape) and "key=value" of `troupe list table-keys`. Throws ConfigError.
 ReplayTables replay_table_of_flags(const std::vector<std::string>& columns,
                                    const std::vector<std::string>& overrides);
+
+/// The same for callers other than a command line: the complaints begin with the key.
+ReplayTable replay_table_of_keys(const std::vector<std::string>& columns,
+                                 const std::vector<std::string>& assignments);
+
+/// What a table is served as. Throws std::invalid_argument on an unknown type or name.
+replay::HostedTable hosted_table(const ReplayTable& table);
 
 } // namespace troupe::experiments

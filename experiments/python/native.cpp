@@ -7,4 +7,8 @@ PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
   troupe::python::add_ray_caster(module);
   troupe::python::add_policy(module);
   troupe::python::add_training(module);
+  troupe::python::add_replay_sinks(module);
+  troupe::python::add_replay_client(module);
+  troupe::python::add_replay_table(module);
+  troupe::python::add_replay_writers(module);
 }

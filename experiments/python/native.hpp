@@ -9,5 +9,9 @@ void add_environments(pybind11::module_& module);
 void add_ray_caster(pybind11::module_& module);
 void add_policy(pybind11::module_& module);
 void add_training(pybind11::module_& module);
+void add_replay_sinks(pybind11::module_& module); // before the three below
+void add_replay_client(pybind11::module_& module);
+void add_replay_table(pybind11::module_& module);
+void add_replay_writers(pybind11::module_& module);
 
 } // namespace troupe::python

@@ -9,6 +9,8 @@
 #include "env/make/make.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/environment_keys.hpp"
+#include "experiments/python/deadlines.hpp"
+#include "experiments/python/element_types.hpp"
 #include "experiments/python/native.hpp"
 #include "experiments/python/released_lock.hpp"
 
@@ -17,19 +19,7 @@ namespace py = pybind11;
 namespace troupe::python {
 namespace {
 
-using Clock = env::EnvironmentPool::Clock;
-
 constexpr std::chrono::milliseconds kSliceOfWait{200}; // between two looks for Ctrl-C
-
-Clock::time_point deadline_in(double seconds) {
-  if (!(seconds >= 0))
-    throw std::invalid_argument("deadline is " + std::to_string(seconds)
-                                + "; it must be a number of seconds, 0 or more");
-  constexpr double kLongest = 1e9; // a clock cannot add more than some centuries
-  return Clock::now()
-         + std::chrono::duration_cast<Clock::duration>(
-             std::chrono::duration<double>(std::min(seconds, kLongest)));
-}
 
 env::EnvironmentConfig checked_environment(const std::vector<std::string>& assignments) {
   try {
@@ -50,20 +40,6 @@ void choose_threads(const env::EnvironmentConfig& config, env::PoolOptions& opti
     options.binding = env::PoolThreads::shared;
   else
     options.caller_plays = false; // Python may call from any thread
-}
-
-py::dtype dtype_of(env::ElementType type) {
-  switch (type) {
-  case env::ElementType::uint8:
-    return py::dtype::of<std::uint8_t>();
-  case env::ElementType::float32:
-    return py::dtype::of<float>();
-  case env::ElementType::float64:
-    return py::dtype::of<double>();
-  case env::ElementType::int64:
-    break;
-  }
-  return py::dtype::of<std::int64_t>();
 }
 
 /// Takes the parts of a block one after the other; without a block it only counts their bytes.

@@ -5,27 +5,16 @@
 #include <stdexcept>
 #include <string>
 
+#include "replay/batch/prefetch.hpp"
+
 namespace troupe::replay {
 
 namespace {
-
-constexpr std::size_t kAhead = 4; // items
-constexpr std::size_t kCacheLine = 64;
-constexpr std::size_t kMostPrefetched =
-    512; // bytes; the hardware prefetches the rest of a larger window
 
 void need(const char* name, std::size_t have, std::size_t wanted) {
   if (have < wanted)
     throw std::invalid_argument("batch." + std::string(name) + " has " + std::to_string(have)
                                 + " entries but the rows asked for need " + std::to_string(wanted));
-}
-
-void prefetch(const Item& item, std::size_t window_bytes) {
-  if (item.chunks[0]->encoded())
-    return;
-  const std::byte* row = item.row(0);
-  for (std::size_t at = 0; at < window_bytes; at += kCacheLine)
-    __builtin_prefetch(row + at);
 }
 
 template <typename Value>
@@ -193,11 +182,11 @@ void gather(const TransitionSpec& spec, std::span<const Item> items, const Batch
   };
   const auto action_size = static_cast<std::size_t>(spec.action_size);
   const std::size_t observation_bytes = frame_bytes * static_cast<std::size_t>(spec.stack);
-  const std::size_t prefetched = std::min(
-      kMostPrefetched, layout.row_bytes * static_cast<std::size_t>(spec.stack + spec.n_step));
+  const std::size_t window_bytes =
+      layout.row_bytes * static_cast<std::size_t>(spec.stack + spec.n_step);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i + kAhead < items.size())
-      prefetch(items[i + kAhead], prefetched);
+    if (i + kItemsAhead < items.size())
+      prefetch_window(items[i + kItemsAhead], window_bytes);
     const Item& item = items[i];
     if (!is_transition(spec, item))
       throw std::invalid_argument(

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "replay/batch/gather.hpp"
+#include "replay/batch/gather_columns.hpp"
 #include "replay/service/wire_format.hpp"
 #include "replay/table/selector.hpp"
 #include "replay/table/table_config_wire.hpp"
@@ -16,17 +17,6 @@ static_assert(sizeof(SampleRecord) == 40);
 
 using env::wire::Frame;
 using env::wire::Message;
-
-std::size_t shown_bytes(const RowLayout& layout, std::size_t column, const Item& item) {
-  return rows_shown(item.shape.get(), column, item.rows) * layout.columns[column].bytes;
-}
-
-/// Rows [first, first + count) of the item's window, one column of each; chunk by chunk.
-void copy_rows(const WindowReader& window, const RowLayout::Column& column, const Slice& slice,
-               std::byte*& out) {
-  for (std::uint32_t k = 0; k < slice.count; ++k, out += column.bytes)
-    std::memcpy(out, window.row(slice.first + k) + column.offset, column.bytes);
-}
 
 /// The received rows of a transition, by position in its window.
 struct TransitionRows {
@@ -263,16 +253,7 @@ Message encode_sample(const RowLayout& layout, std::uint64_t signature, std::uin
     message.frames.push_back(frame(bytes));
     out.push_back(message.frames.back().bytes().data());
   }
-  WindowReader window;
-  for (const Item& item : items) {
-    window.open(item);
-    for (std::size_t column = 0; column < layout.columns.size(); ++column)
-      if (!item.shape)
-        copy_rows(window, layout.columns[column], {0, item.rows}, out[column]);
-      else
-        for (const Slice& slice : item.shape->columns[column])
-          copy_rows(window, layout.columns[column], slice, out[column]);
-  }
+  gather_columns(layout, items, out);
   message.header = head.SerializeAsString();
   return message;
 }

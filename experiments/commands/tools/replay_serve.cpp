@@ -29,49 +29,6 @@ struct ReplayServeOptions {
   bool json = false;
 };
 
-env::ElementType element_of(const std::string& name) {
-  for (const auto type : {env::ElementType::uint8, env::ElementType::float32,
-                          env::ElementType::float64, env::ElementType::int64}) {
-    if (name == env::element_name(type)) {
-      return type;
-    }
-  }
-  throw std::invalid_argument("a column's type is \"" + name
-                              + "\"; it must be uint8, float32, float64 or int64");
-}
-
-replay::HostedTable hosted(const ReplayTable& table) {
-  replay::HostedTable made;
-  made.name = table.name();
-  made.seed = table.seed();
-  for (const ReplayColumn& column : table.column()) {
-    made.signature.columns.push_back(
-        {column.name(), element_of(column.type()), {column.shape().begin(), column.shape().end()}});
-  }
-  made.signature.items = table.items();
-  if (table.disk_bytes() > 0) {
-    made.spill = {.folder = table.disk_folder(),
-                  .max_disk_bytes = static_cast<std::uint64_t>(table.disk_bytes())};
-  }
-  made.config = {
-      .max_items = table.max_items(),
-      .max_bytes = table.max_bytes(),
-      .sampler = {.kind = replay::selector_named(table.sampler()),
-                  .exponent = table.priority_exponent()},
-      .remover = {.kind = replay::selector_named(table.remover()),
-                  .exponent = table.priority_exponent()},
-      .max_times_sampled = table.max_times_sampled(),
-      .insert_at_maximum = table.insert_at_maximum(),
-      .compression = replay::compression_named(table.compression()),
-      .limiter = {.kind = replay::limiter_named(table.limiter()),
-                  .min_items = table.min_items(),
-                  .samples_per_insert = table.samples_per_insert(),
-                  .error_buffer = table.error_buffer(),
-                  .queue_items = table.queue_items()},
-  };
-  return made;
-}
-
 ReplayTables tables_of(const ReplayServeOptions& options) {
   if (options.config.empty() == options.columns.empty()) {
     throw std::invalid_argument("replay serve: give either --config FILE or the columns of one "
@@ -115,7 +72,7 @@ void serve(const ReplayServeOptions& options) {
   host_options.log = say;
   std::vector<replay::HostedTable> hosts;
   for (const ReplayTable& table : tables.table()) {
-    hosts.push_back(hosted(table));
+    hosts.push_back(hosted_table(table));
     try {
       replay::check(hosts.back().signature);
       replay::check(hosts.back().config);
@@ -172,7 +129,7 @@ void add_replay_serve(CLI::App& replay) {
       "Example: troupe replay serve --config tables.textproto --listen tcp://127.0.0.1:7400\n"
       "         troupe replay serve --column state:float32:24 --column reward --set "
       "sampler=prioritized\n"
-      "Clients: Python's troupe_replay, C++'s replay/service/shard_client.hpp, or "
+      "Clients: Python's troupe.replay, C++'s replay/service/shard_client.hpp, or "
       "replay/service/PROTOCOL.md.");
   auto options = std::make_shared<ReplayServeOptions>();
   command->add_option("--config", options->config,

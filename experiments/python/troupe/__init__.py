@@ -1,10 +1,10 @@
-"""Troupe in Python: environments that step in C++, MuJoCo's pictures by a ray caster, and training.
+"""Troupe in Python: environments that step in C++, MuJoCo's pictures by a ray caster, and replay tables.
 
     envs = troupe.make_vec("cheetah_run", num_envs=16, num_threads=2)
     observations, info = envs.reset(seed=1)
 
 `troupe.make` and `troupe.make_vec` give Gymnasium's Env and VectorEnv, `troupe.dm.make` dm_env's Environment, `troupe.render` draws the
-models of MuJoCo's own package. Parts are imported when they are first used: Gymnasium, dm_env and MuJoCo are needed by their own only.
+models of MuJoCo's own package, `troupe.replay` stores experience. Parts are imported when they are first used: Gymnasium, dm_env and MuJoCo are needed by their own only.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ _HOMES = {
     "train": "training",
     "agent": "agents",
 }
-_MODULES = ("agents", "dm", "environments", "render", "runs", "spaces", "training")
+_MODULES = ("agents", "dm", "environments", "render", "replay", "runs", "spaces", "training")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 __version__ = "0.1.0"

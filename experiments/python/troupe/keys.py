@@ -6,7 +6,8 @@ import os
 from typing import Any, Iterator, List, Mapping, Sequence
 
 
-def _text(key: str, value: Any) -> str:
+def text_of(key: str, value: Any) -> str:
+    """The value of an assignment. Raises ValueError on texts that it cannot contain."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -36,13 +37,13 @@ def _assignments(prefix: str, values: Mapping[str, Any]) -> Iterator[str]:
         elif key == "normalization" and isinstance(value, str):
             value = {"mode": value}
         elif key == "options" and isinstance(value, Mapping):
-            value = [f"{option}={_text(option, setting)}" for option, setting in value.items()]
+            value = [f"{option}={text_of(option, setting)}" for option, setting in value.items()]
         if isinstance(value, Mapping):
             yield from _assignments(key + ".", value)
         elif isinstance(value, (list, tuple)):
-            yield f"{key}=" + ",".join(f'"{_text(key, part)}"' if isinstance(part, str) else _text(key, part) for part in value)
+            yield f"{key}=" + ",".join(f'"{text_of(key, part)}"' if isinstance(part, str) else text_of(key, part) for part in value)
         else:
-            yield f"{key}={_text(key, value)}"
+            yield f"{key}={text_of(key, value)}"
 
 
 def flattened(keys: Mapping[str, Any]) -> List[str]:

@@ -1,6 +1,6 @@
-"""Runs a script with NumPy and the package troupe_replay: Python's own NumPy, or one in a virtual environment inside the build tree.
+"""Runs a script with NumPy and the package troupe: Python's own NumPy, or one in a virtual environment inside the build tree.
 
-Usage: replay_python_test.py <folder for the virtual environment> <folder of the package> <script> <its arguments>; exit code 77: skipped.
+Usage: numpy_test.py <folder for the virtual environment> <folder of the package> <script> <its arguments>; exit code 77: skipped.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""How many items a Python process writes and samples per second through troupe_replay. Usage: replay_python_rate.py <troupe> [seconds].
+"""How many items a Python process writes and samples per second through troupe.replay. Usage: replay_client_rate.py <troupe> [seconds].
 
 A step is an item. Medians of 3; the server is `troupe replay serve` on the same host, reached through ipc and shared memory.
 """
@@ -10,7 +10,7 @@ import sys
 import time
 
 import numpy as np
-import troupe_replay
+from troupe import replay
 
 TROUPE = sys.argv[1]
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 0.5
@@ -34,7 +34,7 @@ def measure(kind, columns, capacity):
     flags = [flag for column in columns for flag in ("--column", column)]
     server = subprocess.Popen([TROUPE, "replay", "serve", "--json", "--end-with-input", "--set", f"max_items={capacity}", *flags],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    client = troupe_replay.Client(json.loads(server.stdout.readline())["endpoint"])
+    client = replay.Client(json.loads(server.stdout.readline())["endpoint"])
     rows = {column.name: np.ones((256, *column.shape), column.dtype) for column in client.columns}
     step = {name: values[0] for name, values in rows.items()}
     writer = client.writer()

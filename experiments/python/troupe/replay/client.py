@@ -6,20 +6,10 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-import numpy as np
-
-from troupe_replay import _native
-from troupe_replay.batch import Batch
-from troupe_replay.writer import Writer
-
-
-@dataclass(frozen=True)
-class Column:
-    """What a step holds of one kind: rows of `dtype` and `shape` (() is one number)."""
-
-    name: str
-    dtype: np.dtype
-    shape: Tuple[int, ...]
+from troupe import _native
+from troupe.replay.batch import Batch
+from troupe.replay.columns import Column, columns_of
+from troupe.replay.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,7 @@ class Client:
         part_bytes: int = 48 << 20,
     ):
         self.endpoint, self.table = endpoint, table
-        self._native = _native.Client(
+        self._native = _native.ReplayClient(
             endpoint=endpoint,
             table=table,
             deadline=deadline,
@@ -73,10 +63,8 @@ class Client:
             window=window,
             part_bytes=part_bytes,
         )
-        self.columns: Tuple[Column, ...] = tuple(
-            Column(name, np.dtype(kind), tuple(shape)) for name, kind, shape in self._native.columns
-        )
-        self._names = tuple(column.name for column in self.columns)
+        self.columns: Tuple[Column, ...] = columns_of(self._native)
+        self._places = {column.name: place for place, column in enumerate(self.columns)}
 
     @property
     def items_are(self) -> str:
@@ -86,7 +74,7 @@ class Client:
     def writer(self, reach: int = 1, *, id: Optional[int] = None, chunk_rows: int = 0) -> Writer:
         """A writer of steps, of whose newest `reach` items may be made. `id`: a number that no other writer to this port has (None: a
         random one). `chunk_rows`: steps stored together; 0: about a MiB."""
-        return Writer(self, secrets.randbits(64) if id is None else id, reach, chunk_rows)
+        return Writer(self._native, self.columns, self.endpoint, secrets.randbits(64) if id is None else id, reach, chunk_rows)
 
     def sample(self, count: int, *, deadline: float = 10.0, patience: float = 0.0) -> Batch:
         """A batch of `count` items. Raises TimeoutError where the limiter lets it not through before the deadline (the next sample() of as
@@ -96,11 +84,11 @@ class Client:
             raise TimeoutError(
                 f"no sample of {count} items from {self.endpoint} within {deadline} s; info().waiting says who waits for what"
             )
-        return Batch(parts, self._names)
+        return Batch(parts, self._places)
 
     def update_priorities(self, keys: Sequence[int], priorities: Sequence[float], *, deadline: float = 10.0) -> None:
         """Gives items, by `keys` [n] of a batch, new priorities [n] of 0 to 1e12; items that have left are passed over."""
-        self._native.update_priorities(np.ascontiguousarray(keys, np.uint64), np.ascontiguousarray(priorities, np.float64), deadline)
+        self._native.update_priorities(keys, priorities, deadline)
 
     def set_limiter(
         self,

@@ -1,4 +1,4 @@
-"""The Python package against a real `troupe replay serve`. Usage: replay_python_checks.py <troupe> <README of the package>."""
+"""The Python package against a real `troupe replay serve`. Usage: replay_client_checks.py <troupe> <README of the package>."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ import tracemalloc
 import unittest
 
 import numpy as np
-import troupe_replay
+from troupe import _native, replay
 
 TROUPE, README = sys.argv[1], pathlib.Path(sys.argv[2])
 
@@ -89,7 +89,7 @@ class Checks(unittest.TestCase):
     def test_windows_of_any_length_come_back_as_they_were_written(self):
         for shared in (True, False):
             for part_bytes in (1, 1 << 26):
-                client = troupe_replay.Client(self.endpoint, "windows", shared_memory=shared, part_bytes=part_bytes)
+                client = replay.Client(self.endpoint, "windows", shared_memory=shared, part_bytes=part_bytes)
                 self.assertEqual([column.name for column in client.columns], ["pixels", "state", "step", "exact"])
                 self.assertEqual(client.columns[0].shape, (3, 21, 21))
                 self.assertEqual(client.items_are, "windows")
@@ -113,7 +113,7 @@ class Checks(unittest.TestCase):
                 client.close()
 
     def test_arrays_view_the_message_and_keep_it_alive(self):
-        client = troupe_replay.Client(self.endpoint, "more")
+        client = replay.Client(self.endpoint, "more")
         writer = client.writer(reach=4)
         for number in range(200):
             writer.append(**fill(number))
@@ -130,10 +130,10 @@ class Checks(unittest.TestCase):
         self.assertEqual(pixels.shape, (256, 4, 3, 21, 21))
         self.assertGreater(pixels.nbytes, 1_000_000)
         self.assertLess(allocated, pixels.nbytes // 10)
-        self.assertIsInstance(frame_of(pixels), troupe_replay._native.View)
+        self.assertIsInstance(frame_of(pixels), _native.ReplayPart)
         self.assertFalse(pixels.flags.writeable)
         self.assertFalse(pixels.flags.owndata)
-        self.assertIs(type(frame_of(batch.keys)), troupe_replay._native.View)
+        self.assertIs(type(frame_of(batch.keys)), _native.ReplayPart)
         steps = batch["step"].copy()
         del batch
         client.close()
@@ -144,7 +144,7 @@ class Checks(unittest.TestCase):
             client.sample(1)
 
     def test_shapes_show_some_rows_of_each_column(self):
-        client = troupe_replay.Client(self.endpoint, "more")
+        client = replay.Client(self.endpoint, "more")
         writer = client.writer(reach=4, id=99)
         shape = writer.shape(pixels=[(0, 1), (3, 1)], step=[(1, 3)])
         for number in range(1000, 1004):
@@ -166,7 +166,7 @@ class Checks(unittest.TestCase):
             writer.shape(pixel=[(0, 1)])
 
     def test_many_steps_at_once_are_the_same_as_one_after_another(self):
-        client = troupe_replay.Client(self.endpoint, "states")
+        client = replay.Client(self.endpoint, "states")
         writer = client.writer()
         rows = np.arange(300, dtype=np.float32).reshape(100, 3)
         writer.extend(state=rows)
@@ -183,8 +183,8 @@ class Checks(unittest.TestCase):
         np.testing.assert_array_equal(got[:, 0, 1] - got[:, 0, 0], 1)
 
     def test_priorities_go_back_and_two_tables_share_what_is_written(self):
-        client = troupe_replay.Client(self.endpoint, "windows")
-        before = troupe_replay.Client(self.endpoint, "more").info()
+        client = replay.Client(self.endpoint, "windows")
+        before = replay.Client(self.endpoint, "more").info()
         writer = client.writer(reach=3)
         for number in range(5000, 5030):
             writer.append(**fill(number))
@@ -193,7 +193,7 @@ class Checks(unittest.TestCase):
                 writer.add_item(3, table="more")
                 writer.insert()
         client.flush()
-        self.assertEqual(troupe_replay.Client(self.endpoint, "more").info().inserted, before.inserted + 28)
+        self.assertEqual(replay.Client(self.endpoint, "more").info().inserted, before.inserted + 28)
         batch = client.sample(100)
         client.update_priorities(batch.keys, np.zeros(100))
         client.update_priorities(batch.keys[:1], [1e6])
@@ -209,7 +209,7 @@ class Checks(unittest.TestCase):
             client.update_priorities([1], [np.nan])
 
     def test_what_does_not_fit_is_said_with_column_got_and_expected(self):
-        client = troupe_replay.Client(self.endpoint, "windows")
+        client = replay.Client(self.endpoint, "windows")
         writer = client.writer()
         good = fill(3)
         for change, error, words in [
@@ -238,7 +238,7 @@ class Checks(unittest.TestCase):
         client.update_priorities(batch.keys, [0])
 
     def test_limiters_hold_back_and_say_why(self):
-        client = troupe_replay.Client(self.endpoint, "queue")
+        client = replay.Client(self.endpoint, "queue")
         with self.assertRaisesRegex(TimeoutError, "no sample of 1 items"):
             client.sample(1, deadline=0.05)
         self.assertIn("1 samples of 1 wait", client.info().waiting)
@@ -259,7 +259,7 @@ class Checks(unittest.TestCase):
         self.assertEqual(client.sample(3)["state"][:, 0, 0].tolist(), [1, 2, 3])
 
     def test_threads_take_turns_and_wait_side_by_side(self):
-        client = troupe_replay.Client(self.endpoint, "states")
+        client = replay.Client(self.endpoint, "states")
         writer = client.writer()
         for number in range(50):
             writer.append(state=[number, number, number])
@@ -288,7 +288,7 @@ class Checks(unittest.TestCase):
         def interrupt(*_):
             raise Interrupt
 
-        client = troupe_replay.Client(self.endpoint, "empty")
+        client = replay.Client(self.endpoint, "empty")
         before = signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         with self.assertRaises(Interrupt):
@@ -297,24 +297,24 @@ class Checks(unittest.TestCase):
         signal.signal(signal.SIGALRM, before)
 
     def test_who_is_not_there_is_named(self):
-        with self.assertRaisesRegex(troupe_replay.ShardSilent, "ipc:///nowhere/at/all does not answer"):
-            troupe_replay.Client("ipc:///nowhere/at/all", deadline=0.6)
+        with self.assertRaisesRegex(replay.ShardSilent, "ipc:///nowhere/at/all does not answer"):
+            replay.Client("ipc:///nowhere/at/all", deadline=0.6)
         with self.assertRaisesRegex(ValueError, 'has several tables; name one of "windows"'):
-            troupe_replay.Client(self.endpoint)
+            replay.Client(self.endpoint)
         with self.assertRaisesRegex(RuntimeError, 'no table "window" behind this port'):
-            troupe_replay.Client(self.endpoint, "window")
+            replay.Client(self.endpoint, "window")
         with self.assertRaisesRegex(ValueError, "window is 0 but must be 1 to 64"):
-            troupe_replay.Client(self.endpoint, "states", window=0)
+            replay.Client(self.endpoint, "states", window=0)
         with self.assertRaisesRegex(ValueError, "needs both"):
-            troupe_replay.Client(self.endpoint, "states", secret_key="x")
+            replay.Client(self.endpoint, "states", secret_key="x")
         with self.assertRaisesRegex(ValueError, "deadline is -1"):
-            troupe_replay.Client(self.endpoint, "states").sample(1, deadline=-1)
+            replay.Client(self.endpoint, "states").sample(1, deadline=-1)
 
     def test_a_server_that_comes_again_gets_what_it_has_not_accepted(self):
         with tempfile.TemporaryDirectory() as folder:
             flags = ["--column", "state:float32:3", "--listen", f"ipc://{folder}/port"]
             with Server(*flags) as server:
-                client = troupe_replay.Client(server.endpoint)
+                client = replay.Client(server.endpoint)
                 writer = client.writer()
                 writer.append(state=[1, 2, 3])
                 writer.add_item(1)
@@ -330,6 +330,7 @@ class Checks(unittest.TestCase):
 
     def test_the_readme_does_what_it_says(self):
         code = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+        code = [block for block in code if "Client(" in block]
         self.assertEqual(len(code), 1)
         with tempfile.TemporaryDirectory() as folder:
             columns = ["--column", "pixels:uint8:3,84,84", "--column", "action:float32:2", "--column", "reward"]

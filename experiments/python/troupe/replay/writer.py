@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
-import numpy as np
+from troupe import _native
+from troupe.replay.columns import Column, converter
 
-from troupe_replay import _native
-
-if TYPE_CHECKING:
-    from troupe_replay.client import Client
-
-Shape = _native.Shape
+Shape = _native.ReplayShape
 
 
 class Writer:
-    """Stores time steps and makes items of windows of them; made by Client.writer(). One thread.
+    """Stores time steps and makes items of windows of them; made by writer() of a table or a client. One thread at a time; a second one gets a
+    RuntimeError.
 
     Steps are counted from 0: `rows` is the number of the one to come. What is written is sent by insert(); a step that several items show
     travels and is stored once.
     """
 
-    def __init__(self, client: "Client", id: int, reach: int, chunk_rows: int):
-        self._client = client
-        self._columns = client.columns
-        self._native = _native.Writer(client._native, id, reach, chunk_rows, self._convert)
+    def __init__(
+        self, sink: _native.ReplaySink, columns: Tuple[Column, ...], where: str, id: int, reach: int, chunk_rows: int, deadline: float = 10.0
+    ):
+        self._columns, self._where, self._deadline = columns, where, deadline
+        self._native = _native.ReplayWriter(sink, id, reach, chunk_rows, converter(columns))
 
     @property
     def rows(self) -> int:
@@ -57,7 +55,7 @@ class Writer:
         unknown = set(slices) - {column.name for column in self._columns}
         if unknown:
             raise ValueError(f"there is no column {sorted(unknown)[0]!r}; the table has {', '.join(c.name for c in self._columns)}")
-        return _native.Shape([[tuple(pair) for pair in slices.get(column.name, ())] for column in self._columns])
+        return Shape([[tuple(pair) for pair in slices.get(column.name, ())] for column in self._columns])
 
     def add_item(
         self,
@@ -71,7 +69,8 @@ class Writer:
     ) -> None:
         """An item of steps [first, first + count) (None: the newest), the first `history` of them older than what it is about. `table`:
         another one behind the same port that stores the same steps; these then travel and are stored once."""
-        self._native.add_item(self.rows - count if first is None else first, count, history, shape, priority, table)
+        begin = self.rows - count if first is None else first
+        self._native.add_items(begin, begin + 1, 1, count, history, shape, priority, table)
 
     def add_items(
         self,
@@ -90,22 +89,11 @@ class Writer:
             raise ValueError(f"step is {step} but must be 1 or more")
         self._native.add_items(begin, end, step, count, history, shape, priority, table)
 
-    def insert(self, *, deadline: float = 10.0) -> None:
-        """Sends the items added since and the steps they need, and does not wait until they are accepted (Client.flush() does). Raises
-        TimeoutError where the window of insertions is full until the deadline; the next insert() goes on."""
+    def insert(self, *, deadline: Optional[float] = None) -> None:
+        """Sends the items added since and the steps they need, and does not wait until a server has accepted them (flush() does). Raises
+        TimeoutError where the limiter, or the window of insertions, is full until the deadline (None: 10 s for a server, else now); the next
+        insert() goes on."""
+        if deadline is None:
+            deadline = self._deadline
         if not self._native.insert(deadline):
-            raise TimeoutError(
-                f"{self._client.endpoint} has accepted none of {self._client.in_flight} insertions within {deadline} s; "
-                "info().waiting says who waits for what"
-            )
-
-    def _convert(self, place: int, leading: int, value: Any) -> np.ndarray:
-        column = self._columns[place]
-        array = np.asarray(value)
-        expected = f"{column.dtype} [{', '.join((['steps'] if leading else []) + [str(n) for n in column.shape])}]"
-        got = f"{array.dtype} [{', '.join(str(n) for n in array.shape)}]"
-        if array.ndim != leading + len(column.shape) or array.shape[leading:] != column.shape:
-            raise ValueError(f"column {column.name!r}: got {got}, expected {expected}")
-        if array.dtype != column.dtype and not np.can_cast(array.dtype, column.dtype, "same_kind"):
-            raise TypeError(f"column {column.name!r}: got {got}, expected {expected}; convert it by astype() if that is meant")
-        return np.array(array, dtype=column.dtype, order="C", copy=True, ndmin=array.ndim)
+            raise TimeoutError(f"{self._where} has not taken what was written within {deadline} s; info() says who waits for what")

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/python/fork_guard.hpp"
+#include "experiments/python/replay/insertion_sink.hpp"
+#include "experiments/python/replay/step_values.hpp"
+#include "replay/writers/sequence_items.hpp"
+#include "replay/writers/writer.hpp"
+
+namespace troupe::python {
+
+struct StepWriterOptions {
+  std::int64_t reach = 1;
+  int chunk_rows = 0;
+  /// Makes items by itself, for add(); without it the caller adds items.
+  std::optional<replay::SequenceOptions> sequences = {};
+  bool shared = false; // by threads, which wait for each other; otherwise the second one is refused
+};
+
+/// A Writer that Python fills, and whose items may belong to several tables. Any thread, with the
+/// interpreter's lock; a process that was forked after the writer was made is refused.
+class StepWriter {
+public:
+  StepWriter(InsertionSink& sink, std::uint64_t id, const StepWriterOptions& options,
+             pybind11::function convert);
+
+  std::int64_t rows() const { return end_; }
+  std::int64_t kept_rows();
+  std::int64_t pending_items();
+
+  /// A step, or several, for items of the caller's own.
+  void append(const pybind11::dict& values);
+  void extend(const pybind11::dict& values);
+  void add_items(std::int64_t begin, std::int64_t end, std::int64_t step,
+                 const replay::Window& window, const replay::ShapePtr& shape, double priority,
+                 const std::string& table);
+  /// False: not all was sent before the deadline; the next call continues.
+  bool insert(double deadline);
+
+  /// With `sequences`: a step, `last` of its episode, or several of which last[i] are; and sends
+  /// the items that are complete, with `priority`. False as insert().
+  bool add(const pybind11::dict& values, bool last, double priority, double deadline);
+  bool add_many(const pybind11::dict& values, const pybind11::object& last, double priority,
+                double deadline);
+  /// The next step begins an episode.
+  void abandon();
+
+private:
+  class Use;
+  void write(std::span<const std::byte* const> columns, std::int64_t step);
+  bool send(double deadline);
+  std::size_t place_of(const std::string& table);
+
+  InsertionSink& sink_;
+  ForkGuard guard_;
+  bool shared_;
+  std::mutex mutex_; // guards the members below
+  StepValues values_;
+  double priority_ = 1; // of the items that add() makes
+  replay::Writer writer_;
+  std::vector<std::size_t> row_bytes_; // of each column
+  std::vector<std::string> tables_{""};
+  std::vector<std::size_t> parts_; // of the items not yet taken, their tables
+  std::vector<std::pair<replay::InsertionPtr, std::string>> waiting_;
+  std::atomic<std::int64_t> end_ = 0;
+};
+
+} // namespace troupe::python

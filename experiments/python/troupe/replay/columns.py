@@ -1,0 +1,42 @@
+"""The columns of a table, and values for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Tuple
+
+import numpy as np
+
+from troupe import _native
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a step holds of one kind: rows of `dtype` and `shape` (() is one number)."""
+
+    name: str
+    dtype: np.dtype
+    shape: Tuple[int, ...]
+
+
+def columns_of(sink: _native.ReplaySink) -> Tuple[Column, ...]:
+    """Those of a table or client."""
+    return tuple(Column(name, np.dtype(kind), tuple(shape)) for name, kind, shape in sink.columns)
+
+
+def converter(columns: Tuple[Column, ...]) -> Callable[[int, int, Any], np.ndarray]:
+    """Makes a contiguous array of a column's type from what NumPy can read; raises ValueError or TypeError with the column, what came and
+    what is expected."""
+
+    def convert(place: int, leading: int, value: Any) -> np.ndarray:
+        column = columns[place]
+        array = np.asarray(value)
+        expected = f"{column.dtype} [{', '.join((['steps'] if leading else []) + [str(n) for n in column.shape])}]"
+        got = f"{array.dtype} [{', '.join(str(n) for n in array.shape)}]"
+        if array.ndim != leading + len(column.shape) or array.shape[leading:] != column.shape:
+            raise ValueError(f"column {column.name!r}: got {got}, expected {expected}")
+        if array.dtype != column.dtype and not np.can_cast(array.dtype, column.dtype, "same_kind"):
+            raise TypeError(f"column {column.name!r}: got {got}, expected {expected}; convert it by astype() if that is meant")
+        return np.array(array, dtype=column.dtype, order="C", copy=True, ndmin=array.ndim)
+
+    return convert

@@ -1,0 +1,259 @@
+"""Tables of this process, and the same methods for served ones."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from troupe import _native
+from troupe.keys import text_of
+from troupe.replay.batch import Batch
+from troupe.replay.client import Client, Info
+from troupe.replay.columns import Column, columns_of, converter
+from troupe.replay.writer import Writer
+
+_KEYWORDS = ("last", "priority", "deadline", "self")  # of add()
+
+
+class _Steps:
+    """What tables of this process and served ones have in common: steps into items, items into batches."""
+
+    def __init__(self, sink: _native.ReplaySink, where: str, deadline: float, sequences: Mapping[str, Any]):
+        self.columns: Tuple[Column, ...] = columns_of(sink)
+        self._places = {column.name: place for place, column in enumerate(self.columns)}
+        for name in self._places:
+            if name in _KEYWORDS:
+                raise ValueError(f"a column is named {name!r}, which is a keyword of add(); give it another name")
+        self._sink, self._where, self._deadline = sink, where, deadline
+        self.length: Optional[int] = sequences["length"]
+        self._single = self.length is None
+        self._steps = _native.ReplayWriter.of_sequences(
+            sink,
+            secrets.randbits(64),
+            1 if self._single else self.length,
+            sequences["period"],
+            sequences["burn_in"],
+            sequences["end"],
+            sequences["chunk_rows"],
+            converter(self.columns),
+        )
+
+    @property
+    def names(self) -> List[str]:
+        """Of the columns."""
+        return list(self._places)
+
+    def add(self, *, last: bool = False, priority: float = 1.0, deadline: Optional[float] = None, **columns: Any) -> None:
+        """One step: for each column an array of its shape or a number; `last`: of its episode. An item that is complete with it enters the
+        table with `priority`. All steps of add() and extend() are one stream: where several environments play, give each a writer(), or
+        leave `length` out.
+
+        Raises ValueError or TypeError with the column, what came and what is expected; nothing is stored then. Raises TimeoutError where
+        the limiter lets nothing in before the deadline (None: 10 s for a server, else now); the step is kept and enters with the next
+        call, so do not add it again."""
+        if deadline is None:
+            deadline = self._deadline
+        if not self._steps.add(columns, last, priority, deadline):
+            self._full(deadline)
+
+    def extend(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        last: Optional[Sequence[bool]] = None,
+        priority: float = 1.0,
+        deadline: Optional[float] = None,
+    ) -> None:
+        """Several steps in order: for each column an array [steps, *shape]; last[i]: step i is the last of its episode. Otherwise as add()."""
+        if deadline is None:
+            deadline = self._deadline
+        if not self._steps.add_many(columns, last, priority, deadline):
+            self._full(deadline)
+
+    def begin_episode(self) -> None:
+        """The next step begins an episode, though the one before was not the last (its environment failed, say)."""
+        self._steps.abandon()
+
+    def writer(self, reach: Optional[int] = None, *, id: Optional[int] = None, chunk_rows: int = 0) -> Writer:
+        """A writer of a stream of steps of its own, of whose newest `reach` (None: `length`) items may be made. `id`: a number that no
+        other writer to this table has (None: a random one). `chunk_rows`: steps stored together; 0: about a MiB."""
+        if reach is None:
+            reach = self.length or 1
+        number = secrets.randbits(64) if id is None else id
+        return Writer(self._sink, self.columns, self._where, number, reach, chunk_rows, self._deadline)
+
+    def _full(self, deadline: float) -> None:
+        raise TimeoutError(f"{self._where} takes no insertion within {deadline} s; what was added is kept and enters with the next call")
+
+
+class Table(_Steps):
+    """Items of steps in this process, without server and sockets. Any thread may call; others run while items are copied or a call waits
+    for the limiter. A process that was forked after the table was made gets a RuntimeError.
+
+    `columns`: name -> (shape, dtype), or the shape of float32 alone; dtypes are uint8, float32, float64 and int64. `keys`: those of
+    `troupe list table-keys`: sampler, remover, limiter, max_items, max_bytes, compression, …; a mistake raises ValueError with the key, the
+    value and the rule.
+
+    add() and extend() make an item of every step. With `length` items are sequences of so many consecutive steps of an episode, one every
+    `period` steps, whose first `burn_in` only lead up to them; at the end of an episode, `end` fills up the sequence that is cut off ("pad"
+    with zeros), makes it shorter ("shorten"), moves it back ("shift") or drops it ("drop"). Steps that items share are stored once.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        length: Optional[int] = None,
+        period: int = 1,
+        burn_in: int = 0,
+        end: str = "pad",
+        chunk_rows: int = 0,
+        **keys: Any,
+    ):
+        if isinstance(columns, str):
+            raise TypeError(f"columns is {columns!r}; it must map names to (shape, dtype); Table.connect({columns!r}) connects to a served table")
+        texts = [_column_text(name, value) for name, value in columns.items()]
+        assignments = [f"{key}={text_of(key, value)}" for key, value in keys.items() if value is not None]
+        self._native = _native.ReplayTable(texts, assignments)
+        super().__init__(
+            self._native, "the table", 0.0, {"length": length, "period": period, "burn_in": burn_in, "end": end, "chunk_rows": chunk_rows}
+        )
+
+    @staticmethod
+    def connect(
+        endpoint: str,
+        table: str = "",
+        *,
+        length: Optional[int] = None,
+        period: int = 1,
+        burn_in: int = 0,
+        end: str = "pad",
+        chunk_rows: int = 0,
+        **options: Any,
+    ) -> "ServedTable":
+        """The table `table` ("": the only one) behind `endpoint`, "tcp://…" or "ipc://…". `options`: those of Client."""
+        sequences = {"length": length, "period": period, "burn_in": burn_in, "end": end, "chunk_rows": chunk_rows}
+        return ServedTable(Client(endpoint, table, **options), sequences)
+
+    def sample(self, count: int, *, deadline: float = 0.0) -> Batch:
+        """A batch of `count` items, chosen with replacement. Its arrays belong to the caller: no later call touches them, they may be written
+        to and outlive the table, and their memory is used again when the last of them has gone. Raises TimeoutError with the reason where
+        the limiter lets it not through before the deadline, in seconds, for which another thread has to add."""
+        return Batch((self._native.sample(count, deadline),), self._places, self._single)
+
+    def update_priorities(self, keys: Sequence[int], priorities: Sequence[float]) -> None:
+        """Gives items, by `keys` [n] of a batch, new priorities [n] of 0 to 1e12; items that have left are passed over."""
+        self._native.update_priorities(keys, priorities)
+
+    def set_limiter(
+        self,
+        limiter: str,
+        *,
+        min_items: int = 1,
+        samples_per_insert: float = 1.0,
+        error_buffer: float = 1024.0,
+        queue_items: int = 1,
+    ) -> None:
+        """Another limiter: "minimum_size", "samples_per_insert", "queue" or "stack"."""
+        self._native.set_limiter(limiter, min_items, samples_per_insert, error_buffer, queue_items)
+
+    def __len__(self) -> int:
+        return self._native.items()
+
+    def info(self) -> Info:
+        """What the table holds and who waits for what."""
+        return Info(**self._native.info())
+
+    def save(self, path: Union[str, os.PathLike]) -> None:
+        """Writes items, priorities, counters and the sampler's state to the folder `path`, with checksums. It is complete or not there: an
+        earlier one is replaced at the end. Other threads may use the table meanwhile."""
+        self._native.save(os.fspath(path))
+
+    def load(self, path: Union[str, os.PathLike], *, accept_other_configuration: bool = False) -> str:
+        """Replaces the contents by saved ones; sampling continues exactly as after save(). Returns how the configuration differs from the
+        saved one, "" if it does not; with `accept_other_configuration` this table's applies. Raises RuntimeError on a folder that is
+        missing, damaged or of other columns or another configuration, and changes nothing then."""
+        return self._native.load(os.fspath(path), accept_other_configuration)
+
+    def clear(self) -> None:
+        """Removes all items; the counters and the sampler's state begin again."""
+        self._native.clear()
+
+    def flush(self) -> None:
+        """Sends what a limiter has held back. Raises TimeoutError where it still does."""
+        if not self._steps.insert(0.0):
+            self._full(0.0)
+
+    def close(self) -> None:
+        """Nothing: a table ends with its last reference. For programs that may have a served one."""
+
+
+class ServedTable(_Steps):
+    """A table behind `troupe replay serve`; made by Table.connect(). Its methods are those of Table; save(), load() and clear() belong to
+    the server. `client` is the connection."""
+
+    def __init__(self, client: Client, sequences: Mapping[str, Any]):
+        self.client = client
+        super().__init__(client._native, client.endpoint, 10.0, sequences)
+
+    def sample(self, count: int, *, deadline: float = 10.0) -> Batch:
+        """As Table.sample(); the arrays are read-only and lie in memory that the server may share: copy what is kept for long."""
+        return Batch(self.client.sample(count, deadline=deadline)._natives, self._places, self._single)
+
+    def update_priorities(self, keys: Sequence[int], priorities: Sequence[float]) -> None:
+        """As Table.update_priorities()."""
+        self.client.update_priorities(keys, priorities)
+
+    def set_limiter(self, limiter: str, **numbers: Any) -> None:
+        """As Table.set_limiter()."""
+        self.client.set_limiter(limiter, **numbers)
+
+    def __len__(self) -> int:
+        return self.client.info().items
+
+    def info(self) -> Info:
+        """As Table.info()."""
+        return self.client.info()
+
+    def save(self, path: Union[str, os.PathLike]) -> None:
+        """Raises RuntimeError."""
+        raise RuntimeError(f"{self._where} saves its tables itself: start it with `troupe replay serve --checkpoints <folder>`")
+
+    def load(self, path: Union[str, os.PathLike], *, accept_other_configuration: bool = False) -> str:
+        """Raises RuntimeError."""
+        raise RuntimeError(f"{self._where} loads its tables itself: start it with `troupe replay serve --checkpoints <folder>`")
+
+    def clear(self) -> None:
+        """Raises RuntimeError."""
+        raise RuntimeError(f"{self._where} serves others, too; start it again without checkpoints for an empty table")
+
+    def flush(self, *, deadline: float = 10.0) -> None:
+        """Returns when the server has accepted all that was added; raises TimeoutError."""
+        if not self._steps.insert(deadline):
+            self._full(deadline)
+        self.client.flush(deadline=deadline)
+
+    def close(self) -> None:
+        """Ends the connection; flush() first."""
+        self.client.close()
+
+
+def _column_text(name: str, value: Any) -> str:
+    """"name:type:3,84,84"."""
+    if not isinstance(name, str) or not name or ":" in name:
+        raise ValueError(f"a column is named {name!r}; a name is a text without colons")
+    if hasattr(value, "shape") and hasattr(value, "dtype"):  # a space of Gymnasium, an array
+        shape, kind = value.shape, value.dtype
+    elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], (tuple, list)):
+        shape, kind = value
+    else:
+        shape, kind = value, np.float32
+    try:
+        extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(int(extent) for extent in shape)
+        text = f"{name}:{np.dtype(kind).name}"
+    except (TypeError, ValueError) as mistake:
+        raise TypeError(f"column {name!r} is {value!r}; it must be (shape, dtype), e.g. ((84, 84), 'uint8'): {mistake}") from None
+    return text + (":" + ",".join(map(str, extents)) if extents else "")
