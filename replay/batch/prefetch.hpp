@@ -7,7 +7,7 @@
 
 namespace troupe::replay {
 
-constexpr std::size_t kItemsAhead = 4; // of the item that is copied
+constexpr std::size_t kItemsAhead = 8; // of the item that is copied
 
 /// Fetches the first bytes of a window into the cache; the hardware prefetches the rest of a larger
 /// one.

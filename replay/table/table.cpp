@@ -153,6 +153,7 @@ Item Table::item(std::uint64_t key) const {
 }
 
 void Table::sample(std::int64_t count, std::vector<Item>& out) {
+  constexpr std::size_t kAhead = 8; // items
   TableItems& items = state_.items;
   const bool expires = expires_by_use();
   count = std::min(count, expires ? samples_left() : size() == 0 ? 0 : count);
@@ -160,9 +161,14 @@ void Table::sample(std::int64_t count, std::vector<Item>& out) {
   if (out.empty())
     return;
   selected_.resize(expires ? 1 : out.size());
-  if (!expires)
+  if (!expires) {
     items.sample(state_.random, selected_);
+    for (std::size_t i = 0; i < std::min(kAhead, selected_.size()); ++i)
+      items.prefetch(selected_[i].place);
+  }
   for (std::size_t i = 0; i < out.size(); ++i) {
+    if (i + kAhead < selected_.size())
+      items.prefetch(selected_[i + kAhead].place);
     if (expires) // one after another: each may remove its item
       items.sample(state_.random, selected_);
     const Selected chosen = selected_[expires ? 0 : i];

@@ -58,6 +58,15 @@ public:
   std::vector<Place> by_key() const; // all, oldest first
 
   const ItemWindow& window(Place place) const { return windows_[place]; }
+  /// Fetches what is known of an item into the cache.
+  void prefetch(Place place) const {
+    __builtin_prefetch(&windows_[place]);
+    __builtin_prefetch(&times_[place], 1);
+    if (!priorities_.empty())
+      __builtin_prefetch(&priorities_[place]);
+    if (!keys_.empty())
+      __builtin_prefetch(&keys_[place]);
+  }
   std::uint32_t times_sampled(Place place) const { return times_[place]; }
   double priority(Place place) const { return priorities_.empty() ? 1 : priorities_[place]; }
   /// How often the present items were sampled, in sum.

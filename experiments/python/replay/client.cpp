@@ -167,10 +167,10 @@ void add_replay_client(py::module_& module) {
       .def("info",
            [](ReplayClient& client, double deadline) { return info_dict(client.info(deadline)); })
       .def("update_priorities",
-           [](ReplayClient& client, const Keys& keys, const Priorities& priorities,
+           [](ReplayClient& client, const py::object& keys, const py::object& priorities,
               double deadline) {
-             client.update_priorities(span_of(keys, "keys"), span_of(priorities, "priorities"),
-                                      deadline);
+             client.update_priorities(numbers_of<std::uint64_t>(keys, "keys"),
+                                      numbers_of<double>(priorities, "priorities"), deadline);
            })
       .def("set_limiter", [](ReplayClient& client, const std::string& kind, std::int64_t min_items,
                              double samples_per_insert, double error_buffer,

@@ -3,9 +3,9 @@
 #include <pybind11/numpy.h>
 
 #include <cstdint>
-#include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "replay/service/shard_client.hpp"
 
@@ -17,15 +17,21 @@ pybind11::dict info_dict(const replay::ShardInfo& info);
 /// (name, type, shape) of each column.
 pybind11::list columns_list(const replay::Signature& signature);
 
-using Keys =
-    pybind11::array_t<std::uint64_t, pybind11::array::c_style | pybind11::array::forcecast>;
-using Priorities = pybind11::array_t<double, pybind11::array::c_style | pybind11::array::forcecast>;
-
-template <typename Array>
-auto span_of(const Array& array, const char* what) {
+/// The numbers of a vector of any strides, or of what NumPy makes one of. Throws
+/// std::invalid_argument on arrays of more dimensions.
+template <typename Number>
+std::vector<Number> numbers_of(const pybind11::object& values, const char* what) {
+  using Array = pybind11::array_t<Number, pybind11::array::forcecast>;
+  const auto array = Array::ensure(values);
+  if (!array)
+    throw pybind11::error_already_set();
   if (array.ndim() != 1)
     throw std::invalid_argument(std::string(what) + " must be a vector");
-  return std::span(array.data(), static_cast<std::size_t>(array.size()));
+  const auto numbers = array.template unchecked<1>();
+  std::vector<Number> made(static_cast<std::size_t>(array.size()));
+  for (std::size_t i = 0; i < made.size(); ++i)
+    made[i] = numbers(static_cast<pybind11::ssize_t>(i));
+  return made;
 }
 
 } // namespace troupe::python

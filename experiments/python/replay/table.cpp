@@ -170,34 +170,42 @@ RecycledBlocks& ReplayTable::blocks_of(std::size_t bytes) {
   return blocks_.try_emplace(bytes, bytes).first->second;
 }
 
+/// Sets where the items' rows of a column begin and end; returns how many they are.
+std::size_t ReplayTable::count_rows(std::span<const replay::Item> items, std::size_t place,
+                                    bool whole_and_equal, ReplayPart::Column& column) {
+  const auto rows = [place](const replay::Item& item) {
+    return replay::rows_shown(item.shape.get(), place, item.rows);
+  };
+  column.rows = rows(items.front());
+  if (whole_and_equal || std::all_of(items.begin(), items.end(), [&](const replay::Item& item) {
+        return rows(item) == column.rows;
+      }))
+    return items.size() * column.rows;
+  column.first.push_back(0);
+  for (const replay::Item& item : items)
+    column.first.push_back(column.first.back() + rows(item));
+  return column.first.back();
+}
+
 /// Without the interpreter's lock.
 ReplayPart ReplayTable::part_of(std::span<const replay::Item> items) {
+  const bool whole_and_equal =
+      std::all_of(items.begin(), items.end(), [&](const replay::Item& item) {
+        return !item.shape && item.rows == items.front().rows;
+      });
   const std::size_t columns = layout_->columns.size();
   std::vector<ReplayPart::Column> made(columns);
-  std::vector<std::size_t> begins(columns);
+  std::vector<std::byte*> out(columns);
   std::size_t bytes = aligned(items.size() * sizeof(replay::SampledItem));
+  std::vector<std::size_t> begins(columns);
   for (std::size_t c = 0; c < columns; ++c) {
     begins[c] = bytes;
-    const std::size_t row_bytes = layout_->columns[c].bytes;
-    const auto rows = [&](const replay::Item& item) {
-      return replay::rows_shown(item.shape.get(), c, item.rows);
-    };
-    made[c].rows = rows(items.front());
-    std::size_t total = 0;
-    bool same = true;
-    for (const replay::Item& item : items) {
-      const std::size_t shown = rows(item);
-      same = same && shown == made[c].rows;
-      total += shown;
-    }
-    if (!same) {
-      made[c].first.push_back(0);
-      for (const replay::Item& item : items)
-        made[c].first.push_back(made[c].first.back() + rows(item));
-    }
-    bytes += aligned(total * row_bytes);
+    bytes += aligned(count_rows(items, c, whole_and_equal, made[c]) * layout_->columns[c].bytes);
   }
   std::shared_ptr<std::byte> block = blocks_of(rounded_up(bytes)).take();
+  for (std::size_t c = 0; c < columns; ++c)
+    out[c] = made[c].bytes = block.get() + begins[c];
+  replay::gather_columns(*layout_, items, out);
   auto* records = reinterpret_cast<replay::SampledItem*>(block.get());
   for (std::size_t i = 0; i < items.size(); ++i) {
     const replay::Item& item = items[i];
@@ -205,10 +213,6 @@ ReplayPart ReplayTable::part_of(std::span<const replay::Item> items) {
         replay::SampledItem{item.key,     item.priority,      item.probability, item.rows,
                             item.history, item.times_sampled, item.table_items};
   }
-  std::vector<std::byte*> out(columns);
-  for (std::size_t c = 0; c < columns; ++c)
-    out[c] = made[c].bytes = block.get() + begins[c];
-  replay::gather_columns(*layout_, items, out);
   return {signature_, std::move(block), {records, items.size()}, std::move(made)};
 }
 
@@ -287,8 +291,9 @@ void add_replay_table(py::module_& module) {
       .def(py::init<const std::vector<std::string>&, const std::vector<std::string>&>())
       .def("sample", &ReplayTable::sample)
       .def("update_priorities",
-           [](ReplayTable& table, const Keys& keys, const Priorities& priorities) {
-             table.update_priorities(span_of(keys, "keys"), span_of(priorities, "priorities"));
+           [](ReplayTable& table, const py::object& keys, const py::object& priorities) {
+             table.update_priorities(numbers_of<std::uint64_t>(keys, "keys"),
+                                     numbers_of<double>(priorities, "priorities"));
            })
       .def("set_limiter",
            [](ReplayTable& table, const std::string& kind, std::int64_t min_items,

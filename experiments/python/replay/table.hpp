@@ -54,6 +54,8 @@ private:
   std::string wait_for(Request& request, replay::Deadline end);
   void finish(Request& request, std::string refusal);
   RecycledBlocks& blocks_of(std::size_t bytes);
+  static std::size_t count_rows(std::span<const replay::Item> items, std::size_t place,
+                                bool whole_and_equal, ReplayPart::Column& column);
   ReplayPart part_of(std::span<const replay::Item> items);
 
   replay::HostedTable configured_;
