@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -24,6 +26,7 @@ public:
   static constexpr std::size_t kAlignment = 64;
 
 private:
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20; // bytes
   static constexpr std::size_t kMostKept = 4; // unused blocks; further ones are freed
 
   class Store {
@@ -45,7 +48,10 @@ private:
           return block;
         }
       }
-      return static_cast<std::byte*>(::operator new(bytes_, std::align_val_t(kAlignment)));
+      void* block = ::operator new(bytes_, alignment());
+      if (bytes_ >= kHugePage) // fewer entries of the page table; without them it works as well
+        static_cast<void>(madvise(block, bytes_, MADV_HUGEPAGE));
+      return static_cast<std::byte*>(block);
     }
 
     void give(std::byte* block) {
@@ -60,9 +66,10 @@ private:
     }
 
   private:
-    static void release(std::byte* block) {
-      ::operator delete(block, std::align_val_t(kAlignment));
+    std::align_val_t alignment() const {
+      return std::align_val_t(bytes_ >= kHugePage ? kHugePage : kAlignment);
     }
+    void release(std::byte* block) const { ::operator delete(block, alignment()); }
 
     std::size_t bytes_;
     std::mutex mutex_;
