@@ -18,6 +18,7 @@ constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr double kMaxExponent = 10;
 constexpr double kLeastWeight = 1e-150; // of any positive priority
 constexpr std::size_t kSideBySide = 32; // tree searches at once
+constexpr std::size_t kUpdatedAtOnce = 256;
 
 /// Grows `values` to contain `place`; doubles its size, so that growth is rare.
 template <class T>
@@ -97,6 +98,18 @@ public:
   void update(Place place, double priority) override {
     check_priority(priority, "an item");
     tree_.set(set_.position(place), weight(priority));
+  }
+  void update(std::span<const Place> places, std::span<const double> priorities) override {
+    std::uint32_t positions[kUpdatedAtOnce];
+    double weights[kUpdatedAtOnce];
+    for (std::size_t first = 0; first < places.size(); first += kUpdatedAtOnce) {
+      const std::size_t count = std::min(kUpdatedAtOnce, places.size() - first);
+      for (std::size_t i = 0; i < count; ++i) {
+        positions[i] = set_.position(places[first + i]);
+        weights[i] = weight(priorities[first + i]);
+      }
+      tree_.set({positions, count}, {weights, count});
+    }
   }
   Selected select(Random& random) const override {
     const double total = tree_.total();
@@ -311,6 +324,11 @@ void check_priority(double priority, const std::string& whose) {
        << (std::isnan(priority) ? "; look for a NaN in the loss it comes from"
                                 : "; take the error's absolute value, and clip it");
   throw std::invalid_argument(text.str());
+}
+
+void Selector::update(std::span<const Place> places, std::span<const double> priorities) {
+  for (std::size_t i = 0; i < places.size(); ++i)
+    update(places[i], priorities[i]);
 }
 
 void Selector::select(Random& random, std::span<Selected> out) const {

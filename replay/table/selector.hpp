@@ -56,6 +56,8 @@ public:
   virtual void insert(std::uint32_t place, double priority) = 0;
   virtual void erase(std::uint32_t place) = 0;
   virtual void update(std::uint32_t place, double priority) = 0;
+  /// The same as update() of one after another, for valid priorities.
+  virtual void update(std::span<const std::uint32_t> places, std::span<const double> priorities);
 
   /// Needs at least one place.
   virtual Selected select(Random& random) const = 0;

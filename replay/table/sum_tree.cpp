@@ -46,6 +46,26 @@ void SumTree::set(std::size_t position, double weight) {
   refresh(position / 8);
 }
 
+void SumTree::set(std::span<std::uint32_t> positions, std::span<const double> weights) {
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    levels_[0][positions[i] / 8].child[positions[i] % 8] = weights[i];
+    positions[i] /= 8;
+  }
+  for (std::size_t level = 0; level + 1 < levels_.size(); ++level) {
+    const std::vector<Node>& below = levels_[level];
+    std::vector<Node>& above = levels_[level + 1];
+    if (below.size() <= positions.size()) {
+      for (std::size_t node = 0; node < below.size(); ++node)
+        above[node / 8].child[node % 8] = sum(below[node]);
+      continue;
+    }
+    for (std::uint32_t& node : positions) {
+      above[node / 8].child[node % 8] = sum(below[node]);
+      node /= 8;
+    }
+  }
+}
+
 void SumTree::clear() {
   levels_.clear();
   size_ = 0;

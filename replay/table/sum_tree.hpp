@@ -21,6 +21,9 @@ public:
   void push_back(double weight); // finite, not negative; O(log n) except for growth
   void pop_back();
   void set(std::size_t position, double weight);
+  /// The same for many at once, which recomputes a node of several of them once or a few times. Of
+  /// equal positions the last counts. Overwrites `positions`.
+  void set(std::span<std::uint32_t> positions, std::span<const double> weights);
   void clear();
 
   /// The position whose part of [0, total()) contains `value`; never one of weight 0. The sum must

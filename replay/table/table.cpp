@@ -199,16 +199,19 @@ void Table::update_priorities(std::span<const std::uint64_t> keys,
       check_priority(priorities[i], "item " + std::to_string(keys[i]));
   if (!state_.items.keeps_priorities())
     return;
+  updated_places_.clear();
+  updated_priorities_.clear();
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const TableItems::Place place = state_.items.find(keys[i]);
-    if (place == TableItems::kAbsent) {
-      ++state_.late_priorities;
+    if (place == TableItems::kAbsent)
       continue;
-    }
-    state_.items.set_priority(place, priorities[i]);
+    updated_places_.push_back(place);
+    updated_priorities_.push_back(priorities[i]);
     state_.greatest_priority = std::max(state_.greatest_priority, priorities[i]);
-    ++state_.updated_priorities;
   }
+  state_.items.set_priorities(updated_places_, updated_priorities_);
+  state_.updated_priorities += static_cast<std::int64_t>(updated_places_.size());
+  state_.late_priorities += static_cast<std::int64_t>(keys.size() - updated_places_.size());
 }
 
 TableStats Table::stats() const {

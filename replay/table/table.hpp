@@ -138,6 +138,8 @@ private:
   bool removal_suspended_ = false;
   mutable std::shared_ptr<const RowLayout> checked_; // the last layout that fitted
   std::vector<Selected> selected_;                   // of one sample
+  std::vector<TableItems::Place> updated_places_;    // of one update
+  std::vector<double> updated_priorities_;
 };
 
 } // namespace troupe::replay

@@ -118,12 +118,13 @@ TableItems::Place TableItems::choose_removal(Random& random) const {
                   : static_cast<Place>(begin_ & (windows_.size() - 1));
 }
 
-void TableItems::set_priority(Place place, double priority) {
-  priorities_[place] = priority;
+void TableItems::set_priorities(std::span<const Place> places, std::span<const double> priorities) {
+  for (std::size_t i = 0; i < places.size(); ++i)
+    priorities_[places[i]] = priorities[i];
   if (sampler_)
-    sampler_->update(place, priority);
+    sampler_->update(places, priorities);
   if (remover_)
-    remover_->update(place, priority);
+    remover_->update(places, priorities);
 }
 
 void TableItems::sample(Random& random, std::span<Selected> out) const {

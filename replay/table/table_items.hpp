@@ -78,7 +78,7 @@ public:
   Place add(const ItemWindow& window, double priority);
   ItemWindow remove(Place place);
   Place choose_removal(Random& random) const; // of at least one item
-  void set_priority(Place place, double priority);
+  void set_priorities(std::span<const Place> places, std::span<const double> priorities);
 
   /// Chooses with replacement, of at least one item.
   void sample(Random& random, std::span<Selected> out) const;

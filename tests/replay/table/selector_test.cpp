@@ -171,6 +171,37 @@ TEST_CASE("many choices at once are those that would be made one by one") {
 }
 
 // With k - 1 degrees of freedom chi-square has mean k - 1 and standard deviation sqrt(2 (k - 1)).
+TEST_CASE("many updates at once are those that would be made one by one") {
+  for (const SelectorKind kind : kSelectors) {
+    const auto single = make_selector({.kind = kind, .exponent = 0.7});
+    const auto many = make_selector({.kind = kind, .exponent = 0.7});
+    std::mt19937_64 random(3);
+    for (std::uint32_t place = 0; place < 5000; ++place) {
+      single->insert(place, 1);
+      many->insert(place, 1);
+    }
+    for (const std::size_t count : {1U, 7U, 256U, 300U, 9000U}) { // with some places twice
+      std::vector<std::uint32_t> places(count);
+      std::vector<double> priorities(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        places[i] = static_cast<std::uint32_t>(random() % 5000);
+        priorities[i] = static_cast<double>(random() % 100);
+        single->update(places[i], priorities[i]);
+      }
+      many->update(places, priorities);
+      CHECK_EQ(single->total(), many->total());
+      Random first(count);
+      Random second(count);
+      for (int i = 0; i < 500; ++i) {
+        const Selected expected = single->select(first);
+        const Selected got = many->select(second);
+        REQUIRE_EQ(expected.place, got.place);
+        REQUIRE_EQ(expected.probability, got.probability);
+      }
+    }
+  }
+}
+
 TEST_CASE("choices are as frequent as their probabilities say") {
   for (const SelectorKind kind : {SelectorKind::uniform, SelectorKind::prioritized})
     for (const double exponent : {0.0, 0.5, 1.0, 2.0}) {
