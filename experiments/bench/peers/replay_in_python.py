@@ -7,6 +7,7 @@ of stacks of 3 as observation and next observation, with 6 actions, a reward, an
 items, full. Libraries that are not installed are named and left out. Needs NumPy and, on PYTHONPATH, <build>/python."""
 import argparse
 import importlib.util
+import itertools
 import pathlib
 import statistics
 import time
@@ -141,6 +142,7 @@ class Reverb:
         self.rows = [{name: values[i] for name, values in many.items()} for i in range(MANY)]
         self.writer = self.client.trajectory_writer(4 if self.pixels else 1)
         self.steps = 0
+        self.sampler = None
 
     def _write(self, flush_each):
         length = 4 if self.pixels else 1
@@ -161,8 +163,10 @@ class Reverb:
         return self._write(False)
 
     def sample(self):
-        batch = list(self.client.sample("table", BATCH, emit_timesteps=False))
-        for place in range(len(batch[0].data)) if isinstance(batch[0].data, list) else batch[0].data:
+        if self.sampler is None:  # one that goes on, as its documentation advises
+            self.sampler = self.client.sample("table", 1 << 40, emit_timesteps=False)
+        batch = list(itertools.islice(self.sampler, BATCH))
+        for place in range(len(batch[0].data)):
             np.stack([item.data[place] for item in batch])
         self.keys = [int(item.info.key) for item in batch]
         return len(batch)
