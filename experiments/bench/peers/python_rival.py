@@ -11,7 +11,6 @@ import argparse
 import copy
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -25,7 +24,8 @@ TASKS = [
     ("HalfCheetah-v5", "HalfCheetah-v5"),
     ("Ant-v5", "Ant-v5"),
 ]
-PICTURES = ["cheetah", "walker", "humanoid", "quadruped", "fish", "meshes", "skin"]
+# Tasks of dm_control, and two models of this file's own.
+PICTURES = ["cheetah run", "walker walk", "humanoid run", "quadruped walk", "fish swim", "meshes", "skin"]
 
 
 def rate(step, count, seconds):
@@ -172,10 +172,9 @@ def pictures(what, kind, seconds):
     if kind in ("meshes", "skin"):
         model = mujoco.MjModel.from_xml_string(own_model(kind))
     else:
-        import importlib.util
+        from dm_control import suite
 
-        suite = pathlib.Path(importlib.util.find_spec("dm_control").submodule_search_locations[0]) / "suite"
-        model = mujoco.MjModel.from_xml_path(str(suite / f"{kind}.xml"))
+        model = suite.load(*kind.split()).physics.model.ptr
     rng = np.random.default_rng(0)
     states = [mujoco.MjData(model)]
     for _ in range(31):

@@ -198,7 +198,7 @@ class TorchRL:
             many.update(observation=data.observations, next_observation=data.following)
         self.many = tensordict.TensorDict({name: torch.from_numpy(values) for name, values in many.items()}, batch_size=[MANY])
         self.rows = [self.many[i] for i in range(MANY)]
-        self.priorities = torch.from_numpy(data.priorities)
+        self.priorities = torch.from_numpy(data.priorities).float()
 
     def add_one(self):
         for row in self.rows:
