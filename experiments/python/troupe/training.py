@@ -81,7 +81,7 @@ def train(
     """Trains as `troupe train` does, and returns the run.
 
     `config` is the name or the path of an experiment file (`troupe list experiments`), or a mapping of its keys: {"environment": {"task":
-    "cheetah_run"}, "td3": {}, "stop": {"environment_steps": 100_000}}. `overrides` are keys in place of its own: {"seed": 3,
+    "cheetah_run"}, "stop": {"environment_steps": 100_000}}. `overrides` are keys in place of its own: {"seed": 3,
     "replay.shards": 4}, or ["seed=3"]. `agent` is a class with @troupe.agent; `agent_options` are its options.
 
     `callbacks`: a function of the progress (a dict of numbers, twice a second), or an object or mapping with some of started(folder),
