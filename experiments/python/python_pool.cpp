@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "env/make/make.hpp"
-#include "experiments/config/config.hpp"
 #include "experiments/config/environment_keys.hpp"
+#include "experiments/python/config_mistakes.hpp"
 #include "experiments/python/deadlines.hpp"
 #include "experiments/python/element_types.hpp"
 #include "experiments/python/native.hpp"
@@ -19,16 +19,13 @@ namespace py = pybind11;
 namespace troupe::python {
 namespace {
 
-constexpr std::chrono::milliseconds kSliceOfWait{200}; // between two looks for Ctrl-C
+constexpr std::chrono::milliseconds kSliceOfWait{200}; // until the next look for Ctrl-C
 
 env::EnvironmentConfig checked_environment(const std::vector<std::string>& assignments) {
   try {
     return experiments::environment_of_keys(assignments);
   } catch (const experiments::ConfigError& error) {
-    std::string all;
-    for (const std::string& complaint : error.complaints())
-      all += (all.empty() ? "" : "\n") + complaint;
-    throw std::invalid_argument(all);
+    throw_all(error);
   }
 }
 
@@ -40,44 +37,6 @@ void choose_threads(const env::EnvironmentConfig& config, env::PoolOptions& opti
     options.binding = env::PoolThreads::shared;
   else
     options.caller_plays = false; // Python may call from any thread
-}
-
-/// Takes the parts of a block one after the other; without a block it only counts their bytes.
-class Parts {
-public:
-  explicit Parts(std::byte* block) : block_(block) {}
-
-  template <typename T>
-  std::span<T> take(std::size_t count) {
-    std::byte* at = block_ == nullptr ? nullptr : block_ + bytes_;
-    bytes_ += (count * sizeof(T) + RecycledBlocks::kAlignment - 1) / RecycledBlocks::kAlignment
-              * RecycledBlocks::kAlignment;
-    return {reinterpret_cast<T*>(at), count};
-  }
-  std::size_t bytes() const { return bytes_; }
-
-private:
-  std::byte* block_;
-  std::size_t bytes_ = 0;
-};
-
-env::PoolBatch batch_in(Parts& parts, std::size_t row_bytes, std::size_t rows) {
-  return {.observations = parts.take<std::byte>(rows * row_bytes),
-          .rewards = parts.take<double>(rows),
-          .discounts = parts.take<double>(rows),
-          .step_types = parts.take<env::StepType>(rows),
-          .statuses = parts.take<env::RowStatus>(rows),
-          .environments = parts.take<std::int32_t>(rows),
-          .episode_steps = parts.take<std::int64_t>(rows),
-          .episode_returns = parts.take<double>(rows)};
-}
-
-std::size_t block_bytes(std::size_t row_bytes, std::size_t rows) {
-  Parts parts(nullptr);
-  batch_in(parts, row_bytes, rows);
-  parts.take<std::uint8_t>(rows);
-  parts.take<std::uint8_t>(rows);
-  return parts.bytes();
 }
 
 [[noreturn]] void time_out(const char* what, double seconds) {
@@ -126,7 +85,8 @@ PythonPool::PythonPool(const std::vector<std::string>& environment, env::PoolOpt
   spec_ = pool_->spec();
   threads_ = options.threads;
   row_bytes_ = spec_.observation_bytes();
-  blocks_ = RecycledBlocks(block_bytes(row_bytes_, static_cast<std::size_t>(options.environments)));
+  blocks_ = RecycledBlocks(
+      result_parts(nullptr, row_bytes_, static_cast<std::size_t>(options.environments)).bytes);
 }
 
 PythonPool::~PythonPool() {
@@ -162,10 +122,7 @@ py::dict PythonPool::spec() const {
 PythonPool::Results PythonPool::results(std::size_t rows) {
   Results out;
   out.block = blocks_.take();
-  Parts parts(out.block.get());
-  out.batch = batch_in(parts, row_bytes_, rows);
-  out.terminated = parts.take<std::uint8_t>(rows);
-  out.truncated = parts.take<std::uint8_t>(rows);
+  static_cast<ResultParts&>(out) = result_parts(out.block.get(), row_bytes_, rows);
   return out;
 }
 
@@ -261,7 +218,7 @@ py::tuple PythonPool::reset(const Indices& environments, double deadline_seconds
     finish_earlier(deadline_in(deadline_seconds), deadline_seconds);
     if (last_.block == nullptr)
       throw std::invalid_argument("the first reset must be of all environments");
-    std::memcpy(into.block.get(), last_.block.get(), block_bytes(row_bytes_, all));
+    std::memcpy(into.block.get(), last_.block.get(), last_.bytes);
   }
   return play(std::move(into), deadline_seconds,
               [&](const env::PoolBatch& batch, Clock::time_point deadline) {

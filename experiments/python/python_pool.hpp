@@ -16,6 +16,7 @@
 #include "env/pool/environment_pool.hpp"
 #include "env/render/renderer.hpp"
 #include "experiments/python/recycled_blocks.hpp"
+#include "experiments/python/result_block.hpp"
 
 namespace troupe::python {
 
@@ -61,11 +62,8 @@ public:
 
 private:
   /// The results of `rows` environments in one block.
-  struct Results {
+  struct Results : ResultParts {
     std::shared_ptr<std::byte> block;
-    env::PoolBatch batch;
-    std::span<std::uint8_t> terminated;
-    std::span<std::uint8_t> truncated;
   };
   class Use;
 

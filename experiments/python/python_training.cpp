@@ -13,7 +13,7 @@
 
 #include "experiments/commands/running/resumption.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
-#include "experiments/config/config.hpp"
+#include "experiments/python/config_mistakes.hpp"
 #include "experiments/python/native.hpp"
 #include "experiments/python/python_agent.hpp"
 #include "experiments/python/released_lock.hpp"
@@ -27,13 +27,6 @@ namespace {
 using namespace experiments;
 
 constexpr std::chrono::milliseconds kLook{100}; // between two looks for Ctrl-C
-
-[[noreturn]] void throw_all(const ConfigError& error) {
-  std::string all;
-  for (const std::string& complaint : error.complaints())
-    all += (all.empty() ? "" : "\n") + complaint;
-  throw std::invalid_argument(all);
-}
 
 /// Calls back into Python from the run's threads; the first exception ends the run.
 class Reports {

@@ -40,30 +40,32 @@ def rate(step, count, seconds):
     return calls * count / (time.perf_counter() - begin)
 
 
+def played(envs, environments, receive, actions, batch, seconds):
+    """Steps/s with `actions` [turns, batch, …]: of all environments at once, or of the first `batch` that `receive` gives."""
+    turn = 0
+    if batch == environments:
+        envs.reset()
+    else:
+        envs.async_reset()
+
+    def step():
+        nonlocal turn
+        turn = (turn + 1) % len(actions)
+        if batch == environments:
+            envs.step(actions[turn])
+        else:
+            envs.send(actions[turn], receive()[4]["env_id"])
+
+    return rate(step, batch, seconds)
+
+
 def troupe_steps(task, environments, batch, threads, seconds):
     import numpy as np
     import troupe
 
     envs = troupe.make_vec(task, environments, num_threads=threads, batch_size=batch, seed=1)
-    size = envs.single_action_space.shape[0]
-    actions = np.random.default_rng(0).uniform(-1, 1, (64, batch, size)).astype(np.float32)
-    turn = 0
-    if batch == environments:
-        envs.reset()
-
-        def step():
-            nonlocal turn
-            turn += 1
-            envs.step(actions[turn % 64])
-    else:
-        envs.async_reset()
-
-        def step():
-            nonlocal turn
-            turn += 1
-            envs.send(actions[turn % 64], envs.receive()[4]["env_id"])
-
-    return rate(step, batch, seconds)
+    actions = np.random.default_rng(0).uniform(-1, 1, (64, batch, *envs.single_action_space.shape)).astype(np.float32)
+    return played(envs, environments, envs.receive, actions, batch, seconds)
 
 
 def envpool_steps(task, environments, batch, threads, seconds):
@@ -71,25 +73,8 @@ def envpool_steps(task, environments, batch, threads, seconds):
     import numpy as np
 
     envs = envpool.make(task, env_type="gymnasium", num_envs=environments, batch_size=batch, num_threads=threads, seed=1)
-    shape, dtype = envs.action_space.shape, envs.action_space.dtype
-    actions = np.random.default_rng(0).uniform(-1, 1, (64, batch, *shape)).astype(dtype)
-    turn = 0
-    if batch == environments:
-        envs.reset()
-
-        def step():
-            nonlocal turn
-            turn += 1
-            envs.step(actions[turn % 64])
-    else:
-        envs.async_reset()
-
-        def step():
-            nonlocal turn
-            turn += 1
-            envs.send(actions[turn % 64], envs.recv()[4]["env_id"])
-
-    return rate(step, batch, seconds)
+    actions = np.random.default_rng(0).uniform(-1, 1, (64, batch, *envs.action_space.shape)).astype(envs.action_space.dtype)
+    return played(envs, environments, envs.recv, actions, batch, seconds)
 
 
 def gymnasium_steps(task, environments, seconds):

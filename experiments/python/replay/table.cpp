@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "experiments/config/config.hpp"
 #include "experiments/config/replay_tables.hpp"
+#include "experiments/python/config_mistakes.hpp"
 #include "experiments/python/deadlines.hpp"
 #include "experiments/python/native.hpp"
 #include "experiments/python/released_lock.hpp"
@@ -36,10 +36,7 @@ replay::HostedTable configured(const std::vector<std::string>& columns,
   try {
     return experiments::hosted_table(experiments::replay_table_of_keys(columns, assignments));
   } catch (const experiments::ConfigError& error) {
-    std::string all;
-    for (const std::string& complaint : error.complaints())
-      all += (all.empty() ? "" : "\n") + complaint;
-    throw std::invalid_argument(all);
+    throw_all(error);
   }
 }
 

@@ -35,7 +35,7 @@ _RESERVED = ("batch_size", "policy_layers", "noise", "epsilon")
 
 @dataclass(frozen=True)
 class AgentEnv:
-    """What an agent is told of its environment."""
+    """The sizes of an environment and the settings of replay, for an agent."""
 
     observation_size: int  # float32 numbers
     action_size: int  # numbers of a continuous action; 1 of a choice

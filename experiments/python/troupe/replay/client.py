@@ -14,7 +14,7 @@ from troupe.replay.writer import Writer
 
 @dataclass(frozen=True)
 class Info:
-    """What a server tells of a table; `bytes` are of memory. `waiting` says who waits for what ("": nobody); `config` is None where
+    """What a server tells of a table; `bytes` are of memory. `waiting` describes the waiting requests ("": none); `config` is None where
     the owner does not tell."""
 
     protocol: int
@@ -82,7 +82,7 @@ class Client:
         parts = self._native.sample(count, deadline, patience)
         if parts is None:
             raise TimeoutError(
-                f"no sample of {count} items from {self.endpoint} within {deadline} s; info().waiting says who waits for what"
+                f"no sample of {count} items from {self.endpoint} within {deadline} s; info().waiting describes the waiting requests"
             )
         return Batch(parts, self._places)
 
@@ -104,7 +104,7 @@ class Client:
         self._native.set_limiter(limiter, min_items, samples_per_insert, error_buffer, queue_items, deadline)
 
     def info(self, *, deadline: float = 10.0) -> Info:
-        """What the table holds and who waits for what."""
+        """Contents, counters and waiting requests."""
         return Info(**self._native.info(deadline))
 
     @property

@@ -164,7 +164,7 @@ class Table(_Steps):
         return self._native.items()
 
     def info(self) -> Info:
-        """What the table holds and who waits for what."""
+        """Contents, counters and waiting requests."""
         return Info(**self._native.info())
 
     def save(self, path: Union[str, os.PathLike]) -> None:

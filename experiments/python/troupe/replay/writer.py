@@ -96,4 +96,4 @@ class Writer:
         if deadline is None:
             deadline = self._deadline
         if not self._native.insert(deadline):
-            raise TimeoutError(f"{self._where} has not taken what was written within {deadline} s; info() says who waits for what")
+            raise TimeoutError(f"{self._where} has not taken what was written within {deadline} s; info().waiting describes the waiting requests")
