@@ -103,6 +103,7 @@ learner::ReplicaAssignment meet_others(LearnerState& state) {
 void build(LearnerSelf self) {
   auto& state = self->state;
   learner::prepare_compute_thread(state.options.threads);
+  state.thread_choice.emplace(state.options.threads, state.options.fixed_threads);
   if (state.options.strategy)
     state.strategy = state.options.strategy();
   auto assignment = state.strategy ? meet_others(state) : learner::ReplicaAssignment{};
@@ -117,7 +118,7 @@ void build(LearnerSelf self) {
 
 void step(LearnerState& state, const learner::TensorMap& batch) {
   state.watch.lap("learner.wait");
-  state.metrics = state.replica->step_fn(*state.context, batch);
+  state.thread_choice->run([&] { state.metrics = state.replica->step_fn(*state.context, batch); });
   state.metrics.merge(state.context->metrics());
   ++state.updates;
   state.watch.lap("learner.update");

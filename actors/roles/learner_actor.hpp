@@ -14,14 +14,16 @@
 #include "actors/roles/state_writes.hpp"
 #include "learner/replicas/replica.hpp"
 #include "learner/replicas/strategy.hpp"
+#include "learner/replicas/thread_choice.hpp"
 
 namespace troupe::actors {
 
 struct LearnerOptions {
   int replica = 0;
-  bool own_data = false; // batches come from the replica's input_fn(), not from shards
-  int threads = 1;
-  int publish_period = 10; // updates
+  bool own_data = false;      // batches come from the replica's input_fn(), not from shards
+  int threads = 1;            // at most (ThreadChoice)
+  bool fixed_threads = false; // neither more nor fewer
+  int publish_period = 10;    // updates
   int prefetch = 2;
   int gather_threads = 1;
   std::int64_t rows = 0; // of this replica's batch, from shards
@@ -59,6 +61,7 @@ struct LearnerState {
   LearnerOptions options;
   std::shared_ptr<learner::Strategy> strategy;
   std::unique_ptr<learner::ReplicaContext> context;
+  std::optional<learner::ThreadChoice> thread_choice; // always set
   std::unique_ptr<learner::Replica> replica;
   std::optional<PrefetchActor> prefetch;
   std::int64_t granted = 0;

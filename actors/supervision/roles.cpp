@@ -70,6 +70,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .replica = wiring.index,
       .own_data = static_cast<bool>(config.workload),
       .threads = config.learner.threads,
+      .fixed_threads = config.deterministic,
       .publish_period = config.learner.publish_period,
       // One batch at a time where each depends on the priorities of the one before, or has to be
       // new.

@@ -13,6 +13,7 @@
 #include "learner/agents/d4pg/d4pg.hpp"
 #include "learner/agents/drqv2/drqv2.hpp"
 #include "learner/replicas/replica_threads.hpp"
+#include "learner/replicas/thread_choice.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -122,10 +123,11 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
   const auto replica = agent_of(problem)->make_replica(problem.spec.transition);
   replica->build(context);
   const std::vector<TensorMap> ready = batches(problem);
+  learner::ThreadChoice choice(threads);
   std::size_t next = 0;
   Figure figure = measure_rate(options, "learner", metric(problem), "updates/s", [&] {
     for (int i = 0; i < 4; ++i)
-      replica->step_fn(context, ready[next++ % ready.size()]);
+      choice.run([&] { replica->step_fn(context, ready[next++ % ready.size()]); });
     return 4.0;
   });
   figure.config = described(problem, threads);

@@ -50,7 +50,9 @@ at::Tensor reduced_here(const at::Tensor& all, ReduceOp op) { // [replica, …]
 
 Replicator::Replicator(std::unique_ptr<Strategy> strategy, const ReplicatorOptions& options)
     : threads_(std::move(strategy),
-               {.seed = options.seed, .threads = options.threads, .timeline = options.timeline}) {}
+               {.seed = options.seed, .threads = options.threads, .timeline = options.timeline}),
+      choices_(static_cast<std::size_t>(threads_.size()),
+               ThreadChoice(options.threads, options.fixed_threads)) {}
 
 Replicator::~Replicator() = default;
 
@@ -88,8 +90,11 @@ std::optional<PerReplica> Replicator::step(DistributedInput& input, const StepFn
     if (batch.empty())
       return TensorMap{};
     const collectives::Timeline::Span span(context.timeline(), "step");
-    stepped[static_cast<std::size_t>(context.local_id())] = 1;
-    return step_fn(context, batch);
+    const auto id = static_cast<std::size_t>(context.local_id());
+    stepped[id] = 1;
+    TensorMap result;
+    choices_[id].run([&] { result = step_fn(context, batch); });
+    return result;
   });
   for (const auto one : stepped)
     if (one)
@@ -181,6 +186,7 @@ ReplicaProgram::ReplicaProgram(Replicator& replicator, ReplicaFactory factory,
 
 ReplicaReport ReplicaProgram::run_steps(ReplicaContext& context, std::int64_t steps) {
   auto& replica = replicas_.of(context);
+  auto& choice = replicator_.choices_[static_cast<std::size_t>(context.local_id())];
   ReplicaReport report;
   Metrics sums;
   for (std::int64_t i = 0; i < steps && !replicator_.threads_.ending(); ++i) {
@@ -188,7 +194,8 @@ ReplicaReport ReplicaProgram::run_steps(ReplicaContext& context, std::int64_t st
     if (batch.empty())
       break;
     const collectives::Timeline::Span span(context.timeline(), "step");
-    auto metrics = replica.step_fn(context, batch);
+    Metrics metrics;
+    choice.run([&] { metrics = replica.step_fn(context, batch); });
     ++report.steps;
     for (const auto& [name, value] : metrics)
       sums[name] += value;

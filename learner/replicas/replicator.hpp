@@ -10,13 +10,15 @@
 #include "learner/replicas/distributed_input.hpp"
 #include "learner/replicas/replica.hpp"
 #include "learner/replicas/replica_threads.hpp"
+#include "learner/replicas/thread_choice.hpp"
 
 namespace troupe::learner {
 
 struct ReplicatorOptions {
-  std::uint64_t seed = 1;   // of the run; each replica's own is split from it
-  int threads = 1;          // of LibTorch, for each replica
-  std::size_t timeline = 0; // spans kept per replica; 0: none
+  std::uint64_t seed = 1;     // of the run; each replica's own is split from it
+  int threads = 1;            // of LibTorch, for each replica, at most (ThreadChoice)
+  bool fixed_threads = false; // neither more nor fewer
+  std::size_t timeline = 0;   // spans kept per replica; 0: none
 };
 
 /// What every replica of this process returned, [local replica].
@@ -98,6 +100,7 @@ private:
   bool all_in_sync();
 
   ReplicaThreads threads_;
+  std::vector<ThreadChoice> choices_; // [local replica]
 };
 
 /// Makes one replica; called once per replica, from the thread that will run it.

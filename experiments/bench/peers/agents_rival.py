@@ -7,7 +7,7 @@ compares returns, seconds to a fixed score, environment steps/s, and processor t
     experiments/bench/peers/agents_rival.py table results.jsonl
 
 CASE: one of those that `measure --help` lists, or all. FOLDER: a clone of CleanRL's repository; without it CleanRL is left out. PYTHON:
-interpreters with torch, stable-baselines3, gymnasium and mujoco==3.17.0, and for CleanRL with torch, gymnasium==0.29.1, numpy<2, tyro and tensorboard.
+interpreters with torch, stable-baselines3, gymnasium[mujoco] and mujoco==3.17.0, and for CleanRL with torch, gymnasium==0.29.1, numpy<2, tyro and tensorboard.
 --rltools: a program of yours on RLtools' headers; it is started with an algorithm (sac, td3), a seed and a score, trains RLtools' Pendulum with the
 settings of the small cases, and prints a line of JSON with the keys of a result: return, reached, seconds, steps_per_second, processor_seconds. Results that the file already has are not measured again, so an interrupted measurement continues where it
 ended. Where other programs run meanwhile, compare processor seconds.

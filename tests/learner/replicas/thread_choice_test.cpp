@@ -1,0 +1,93 @@
+#include "learner/replicas/thread_choice.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace troupe::learner {
+namespace {
+
+/// Seconds of a step with `threads`, `step` steps after the start.
+using Duration = double (*)(int threads, int step);
+
+struct Outcome {
+  double seconds = 0;
+  int at_most = 0; // steps with all threads
+  int last = 0;    // threads of the last step
+};
+
+Outcome simulated(ThreadChoice& choice, int steps, Duration duration, int first = 0) {
+  Outcome outcome;
+  for (int i = first; i < first + steps; ++i) {
+    outcome.last = choice.threads();
+    const double seconds = duration(outcome.last, i);
+    choice.took(seconds);
+    outcome.seconds += seconds;
+    outcome.at_most += outcome.last > 1 ? 1 : 0;
+  }
+  return outcome;
+}
+
+double idle(int threads, int) {
+  return .01 / threads;
+}
+
+double shared(int threads, int) { // with programs that keep the processors busy
+  return threads == 1 ? .02 : .2;
+}
+
+double uneven(int threads, int step) { // every second step updates the policy as well
+  return idle(threads, step) * (step % 2 == 0 ? .8 : 1.2);
+}
+
+} // namespace
+
+TEST_CASE("on idle processors a choice of threads stays at the most that are faster") {
+  for (const auto duration : {&idle, &uneven}) {
+    ThreadChoice choice(2);
+    const auto outcome = simulated(choice, 4000, duration);
+    CHECK(outcome.seconds < 1.02 * 4000 * .005);
+    CHECK(outcome.at_most > 3900);
+  }
+}
+
+TEST_CASE("on shared processors two threads cost little more than one") {
+  ThreadChoice choice(2);
+  const auto outcome = simulated(choice, 8000, &shared);
+  CHECK(outcome.last == 1);
+  CHECK(outcome.seconds < 1.05 * 8000 * .02);
+}
+
+TEST_CASE("a choice of threads follows programs that come and go") {
+  ThreadChoice choice(2);
+  simulated(choice, 3000, &idle);
+  const auto busy = simulated(choice, 200, &shared, 3000);
+  CHECK(busy.last == 1);
+  CHECK(busy.at_most < 40);
+  simulated(choice, 2048, &idle, 3200);
+  CHECK(simulated(choice, 100, &idle, 5248).at_most > 90);
+}
+
+TEST_CASE("a choice among twelve threads finds the fastest number between") {
+  ThreadChoice choice(12);
+  const auto fastest = [](int threads, int step) {
+    return .01 * (1 + std::abs(std::log2(threads / (step < 2000 ? 2. : 8.))));
+  };
+  CHECK(choice.threads() == 12);
+  CHECK(simulated(choice, 2000, fastest).last == 2);
+  simulated(choice, 6000, fastest, 2000);
+  CHECK(simulated(choice, 100, fastest, 8000).seconds < 1.05);
+}
+
+TEST_CASE("a fixed number of threads does not change, and is at least one") {
+  ThreadChoice fixed(4, true);
+  const auto outcome = simulated(fixed, 500, &shared);
+  CHECK(outcome.at_most == 500);
+  CHECK(fixed.threads() == 4);
+  ThreadChoice one(1);
+  CHECK(simulated(one, 500, &idle).last == 1);
+  CHECK_THROWS_AS(ThreadChoice(0), std::invalid_argument);
+}
+
+} // namespace troupe::learner
