@@ -58,6 +58,7 @@ endif()
 list(REMOVE_AT CMAKE_MODULE_PATH 0 1 2)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/TroupeConfig.cmake.in ${PROJECT_BINARY_DIR}/package/TroupeConfig.cmake @ONLY)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/TroupeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/troupe COMPONENT libraries)
 install(FILES ${PROJECT_BINARY_DIR}/package/TroupeConfig.cmake ${PROJECT_BINARY_DIR}/package/TroupeConfigVersion.cmake
     ${PROJECT_SOURCE_DIR}/collectives/cmake/FindLibTorch.cmake ${PROJECT_SOURCE_DIR}/env/cmake/FindMuJoCo.cmake
     ${PROJECT_SOURCE_DIR}/actors/cmake/FindCAF.cmake

@@ -126,18 +126,21 @@ def stage(build, tools, folder):
             copy(build.folder / name, package / "lib" / name)
     for name in ("configs", "clusters"):
         copy_tree(SOURCE / "experiments" / name, package / "share/troupe" / name, lambda path: path.suffix == ".textproto")
+    for name in ("own_agent", "own_cluster", "own_environment", "own_experiment"):  # what `troupe new` writes from
+        copy_tree(SOURCE / "experiments/examples" / name, package / "share/troupe/examples" / name, lambda path: True)
     copy_models(build, package, info / "licenses")
     for path in [package / build.module.name, package / "bin/troupe", *(package / "lib").glob("*.so")]:
         up = "/".join([".."] * len(path.parent.relative_to(folder).parts))
         run("strip", "--strip-all" if path.name == "troupe" else "--strip-unneeded", path)
         run(tools / "patchelf", "--set-rpath", ":".join(f"$ORIGIN/{up}/{other}" for other in OTHER_WHEELS), path)
+    copy(SOURCE / "LICENSE", info / "licenses/LICENSE")
     write_metadata(build, info)
 
 
 def write_metadata(build, info):
     minor = int(build.python.split(".")[1])
     lines = ["Metadata-Version: 2.1", "Name: troupe", f"Version: {build.version}",
-             "Summary: Asynchronous reinforcement learning in C++: environments, pixels, training", f"Requires-Python: >=3.{minor},<3.{minor + 1}",
+             "Summary: Asynchronous reinforcement learning in C++: environments, pixels, training", "License: Apache-2.0", f"Requires-Python: >=3.{minor},<3.{minor + 1}",
              "Classifier: Operating System :: POSIX :: Linux", f"Classifier: Programming Language :: Python :: {build.python}",
              "Classifier: Typing :: Typed", "Description-Content-Type: text/markdown"]
     lines += [f"Requires-Dist: {requirement}" for requirement in REQUIRED]
