@@ -180,6 +180,16 @@ void resume(const std::string& run, const std::vector<std::string>& overrides,
 
 } // namespace
 
+std::string curve(const std::string& run) {
+  try {
+    check_is_run(run);
+    return commands::run_curve(load_experiment(std::filesystem::path(run) / "config.textproto"),
+                               run);
+  } catch (const ConfigError& error) {
+    throw_all(error);
+  }
+}
+
 void add_training(py::module_& module) {
   module.def("add_agent", &add_python_agent, py::arg("factory"));
   module.def("train", &train, py::arg("experiment"), py::arg("overrides"), py::kw_only(),
@@ -188,4 +198,5 @@ void add_training(py::module_& module) {
              py::arg("callbacks"));
 }
 
+  module.def("run_curve", &curve, py::arg("run"));
 } // namespace troupe::python

@@ -56,11 +56,7 @@ std::filesystem::path make_video(const Experiment& experiment, const RunFolder& 
 
 void write_report(const Experiment& experiment, const RunFolder& folder, const Summary& summary,
                   const std::filesystem::path& video) {
-  const std::string along = plays(experiment) ? "environment_steps" : "updates";
-  const auto points = read_curve(folder.path() / "metrics.csv", headline(experiment), along);
-  const auto curve =
-      plays(experiment) ? curve_svg(points, experiment.name())
-                        : curve_svg(points, experiment.name() + ": " + headline(experiment), along);
+  const std::string curve = run_curve(experiment, folder.path());
   write_text(folder.path() / "curve.svg", curve);
   write_text(folder.path() / "report.html", report_html(experiment, summary, curve, video));
 }
@@ -124,6 +120,14 @@ actors::RunCallbacks both(actors::RunCallbacks first, const actors::RunCallbacks
 }
 
 } // namespace
+
+std::string run_curve(const Experiment& experiment, const std::filesystem::path& folder) {
+  const std::string along = plays(experiment) ? "environment_steps" : "updates";
+  const auto points = read_curve(folder / "metrics.csv", headline(experiment), along);
+  return plays(experiment)
+             ? curve_svg(points, experiment.name())
+             : curve_svg(points, experiment.name() + ": " + headline(experiment), along);
+}
 
 actors::RunConfig prepare_run(const Experiment& experiment) {
   actors::RunConfig config = plan_run(experiment);

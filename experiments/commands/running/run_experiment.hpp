@@ -46,6 +46,9 @@ void check_run(const actors::RunConfig& config, bool processes);
 /// As actors::verify_checkpoint(); without the actors nothing is checked.
 void verify_checkpoint(const std::filesystem::path& checkpoint);
 
+/// The evaluations so far of the run in `folder`, as read_curve() and curve_svg() show them.
+std::string run_curve(const Experiment& experiment, const std::filesystem::path& folder);
+
 /// Trains in `folder` as prepare_run() planned, from a checkpoint's folder or from the start:
 /// progress, metrics, signals, a video of the trained agent, report and summary. Returns the exit
 /// code; the last line on standard error is the first cause of a failure.

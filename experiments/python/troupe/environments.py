@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from troupe import _native
 from troupe.keys import assignments
+from troupe.pictures import Picture, png, shown
 from troupe.spaces import Actions, Spec, observation_space
 
 try:
@@ -100,9 +101,16 @@ class _Pool:
         period = self.spec.control_timestep_seconds * self.spec.action_repeat
         return {"render_modes": ["rgb_array", "depth_array"], "render_fps": round(1 / period) if period > 0 else 30}
 
-    def picture(self, environment: int, mode: str, size: Tuple[int, int], camera: Union[int, str]) -> np.ndarray:
+    def picture(self, environment: int, mode: Optional[str], size: Tuple[int, int], camera: Union[int, str]) -> Picture:
         height, width = size
-        return self.native.picture(environment, height, width, str(camera), mode == "depth_array")
+        return shown(self.native.picture(environment, height, width, str(camera), mode == "depth_array"))
+
+    def png(self, environments: int, mode: Optional[str], size: Tuple[int, int], camera: Union[int, str]) -> Optional[bytes]:
+        """What a notebook displays of the first `environments`: colours where `mode` is None; None where there is no picture."""
+        try:
+            return png(np.stack([self.picture(i, mode, size, camera) for i in range(environments)]))
+        except (ValueError, RuntimeError):  # no task of MuJoCo, or playing in another thread
+            return None
 
 
 class Env(gymnasium.Env):
@@ -166,6 +174,10 @@ class Env(gymnasium.Env):
         if self.render_mode is None:
             return None
         return self._pool.picture(0, self.render_mode, *self._render)
+
+    def _repr_png_(self) -> Optional[bytes]:
+        """The present state, for notebooks."""
+        return self._pool.png(1, self.render_mode, *self._render)
 
     def save_state(self) -> bytes:
         """The complete state, between two steps; an environment of the same options continues from it bit for bit."""
@@ -323,6 +335,10 @@ class VectorEnv(GymnasiumVectorEnv):
         if self.render_mode is None:
             return None
         return tuple(self._pool.picture(i, self.render_mode, *self._render) for i in range(self.num_envs))
+
+    def _repr_png_(self) -> Optional[bytes]:
+        """The present states of the first sixteen, for notebooks."""
+        return self._pool.png(min(self.num_envs, 16), self.render_mode, *self._render)
 
     def save_state(self) -> bytes:
         """The complete state of all environments, while no request is in flight."""

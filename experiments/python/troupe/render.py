@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from troupe import _native
+from troupe.pictures import shown
 
 __all__ = ["GymnasiumPictures", "RayCaster", "Renderer", "draw_physics"]
 
@@ -48,7 +49,7 @@ class RayCaster:
     The pictures are those of `mujoco.Renderer` with shadows, reflections and four samples a pixel (`effects`), drawn in a few tens of
     microseconds. Changes of the model's colours, materials, lights, cameras and sizes show in the next picture; its meshes and textures are
     those that it had when the caster was made. One thread at a time; a caster for each thread is cheap. The interpreter's lock is released
-    while it draws."""
+    while it draws. A notebook displays the arrays as pictures."""
 
     def __init__(self, model: mujoco.MjModel, height: int = 240, width: int = 320, *, effects: bool = True, fog: bool = False, grey: bool = False):
         self._model = model
@@ -67,7 +68,7 @@ class RayCaster:
     def _out(self, kind: str, out: Optional[np.ndarray], count: Sequence[int] = ()) -> np.ndarray:
         shape, dtype = (*count, *self._shapes[kind]), _KINDS[kind][1]
         if out is None:
-            return np.empty(shape, dtype)
+            return shown(np.empty(shape, dtype))
         if out.shape != shape or out.dtype != dtype:
             raise ValueError(f"out is {out.dtype} {out.shape}; it must be {np.dtype(dtype)} {shape}")
         return out

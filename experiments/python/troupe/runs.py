@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import os
 import pathlib
 from typing import Any, Dict, List, Optional, Union
@@ -96,7 +97,6 @@ class Run:
         return sorted((self.folder / "videos").glob("*.mp4"), key=lambda path: int(path.stem))
 
     def _repr_html_(self) -> str:
-        """The return curve, for notebooks."""
-        curve = self.folder / "curve.svg"
-        title = f"<p><code>{self.folder}</code></p>"
-        return title + (curve.read_text() if curve.is_file() else "<p>not over yet</p>")
+        """The return curve, for notebooks; of a run that is not over, the evaluations so far."""
+        title = f"<p><code>{html.escape(str(self.folder))}</code></p>"
+        return title + (_native.run_curve(str(self.folder)) if (self.folder / "metrics.csv").is_file() else "<p>no evaluation yet</p>")

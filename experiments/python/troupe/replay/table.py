@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import secrets
 from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
@@ -84,6 +85,23 @@ class _Steps:
             reach = self.length or 1
         number = secrets.randbits(64) if id is None else id
         return Writer(self._sink, self.columns, self._where, number, reach, chunk_rows, self._deadline)
+
+    def _repr_html_(self) -> str:
+        """Columns and contents, for notebooks."""
+        info = self.info()
+        config = info.config or {}
+        rows = [
+            ("columns", ", ".join(f"{column.name} {column.dtype}{list(column.shape)}" for column in self.columns)),
+            ("items", f"{info.items:,}" + (f" of {config['max_items']:,}" if config else "") + ("" if self._single else f", sequences of {self.length} steps")),
+            ("memory", f"{info.bytes / 1e6:,.1f} MB" + (f", {info.disk_bytes / 1e6:,.1f} MB on disk" if info.disk_bytes else "")),
+            ("inserted, sampled", f"{info.inserted:,}, {info.sampled:,}"),
+        ]
+        if config:
+            rows.append(("sampler, remover, limiter", ", ".join(str(config[key]) for key in ("sampler", "remover", "limiter"))))
+        if info.waiting:
+            rows.append(("waiting", info.waiting))
+        cells = "".join(f'<tr><th style="text-align: left">{name}</th><td>{html.escape(text)}</td></tr>' for name, text in rows)
+        return f"<p><code>{html.escape(self._where)}</code></p><table>{cells}</table>"
 
     def _full(self, deadline: float) -> None:
         raise TimeoutError(f"{self._where} takes no insertion within {deadline} s; what was added is kept and enters with the next call")
