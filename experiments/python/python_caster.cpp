@@ -1,6 +1,9 @@
 #include "experiments/python/python_caster.hpp"
 
+#include <pybind11/stl.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <exception>
@@ -125,7 +128,7 @@ private:
 
 PythonCaster::PythonCaster(std::uintptr_t model, int height, int width, bool effects, bool fog,
                            bool grey)
-    : model_(reinterpret_cast<const mjModel*>(model)) {
+    : model_(reinterpret_cast<const mjModel*>(model)), channels_(grey ? 1 : 3) {
   if (model_ == nullptr)
     throw std::invalid_argument("the model's address is 0; give an mujoco.MjModel");
   shared_ = copied(model_);
@@ -263,6 +266,22 @@ void PythonCaster::draw_positions(const py::array_t<double, py::array::c_style>&
     std::rethrow_exception(failure);
 }
 
+void PythonCaster::cast_rays(std::uintptr_t data, const Points& origins, const Points& directions,
+                             const env::RayQueryOptions& options, const py::array& distances,
+                             const py::array& geoms) {
+  const Use use(*this);
+  const auto count = static_cast<std::size_t>(directions.size() / 3);
+  const auto found = as<float>(memory_of(distances, count * sizeof(float)));
+  const auto which = as<std::int32_t>(memory_of(geoms, count * sizeof(std::int32_t)));
+  const std::span from(origins.data(), static_cast<std::size_t>(origins.size()));
+  const std::span along(directions.data(), static_cast<std::size_t>(directions.size()));
+  if (!query_)
+    query_ = std::make_unique<env::RayQuery>(shared_);
+  const ReleasedLock released;
+  query_->update(*model_, *reinterpret_cast<const mjData*>(data), options);
+  query_->cast(from, along, found, which);
+}
+
 void add_ray_caster(py::module_& module) {
   using Kind = PythonCaster::Kind;
   py::enum_<Kind>(module, "PictureKind")
@@ -281,7 +300,23 @@ void add_ray_caster(py::module_& module) {
       .def("draw_segmentation", &PythonCaster::draw_segmentation, py::arg("out"))
       .def("draw_positions", &PythonCaster::draw_positions, py::arg("positions"), py::kw_only(),
            py::arg("camera") = py::none(), py::arg("option") = py::none(), py::arg("kind"),
-           py::arg("threads") = 1, py::arg("out"));
+           py::arg("threads") = 1, py::arg("out"))
+      .def(
+          "cast_rays",
+          [](PythonCaster& caster, std::uintptr_t data, const PythonCaster::Points& origins,
+             const PythonCaster::Points& directions, const std::array<bool, mjNGROUP>& groups,
+             bool statics, int exclude_body, float cutoff, const py::array& distances,
+             const py::array& geoms) {
+            caster.cast_rays(data, origins, directions,
+                             {.groups = groups,
+                              .statics = statics,
+                              .exclude_body = exclude_body,
+                              .cutoff = cutoff},
+                             distances, geoms);
+          },
+          py::arg("data"), py::arg("origins"), py::arg("directions"), py::kw_only(),
+          py::arg("groups"), py::arg("statics"), py::arg("exclude_body"), py::arg("cutoff"),
+          py::arg("distances"), py::arg("geoms"));
 }
 
 } // namespace troupe::python

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "env/caster/ray_caster.hpp"
+#include "env/caster/ray_query.hpp"
 
 namespace troupe::python {
 
@@ -32,7 +33,14 @@ public:
                       const pybind11::object& camera, const pybind11::object& option, Kind kind,
                       int threads, const pybind11::array& out);
 
-  int channels() const { return casters_.front()->channels(); }
+  /// Where rays [n, 3], from origins [n, 3] or [3], first meet the geoms of a state: distances [n]
+  /// float32 and geoms [n] int32, which it fills.
+  using Points = pybind11::array_t<double, pybind11::array::c_style>;
+  void cast_rays(std::uintptr_t data, const Points& origins, const Points& directions,
+                 const env::RayQueryOptions& options, const pybind11::array& distances,
+                 const pybind11::array& geoms);
+
+  int channels() const { return channels_; }
 
 private:
   class Use;
@@ -43,9 +51,11 @@ private:
                      std::byte* out);
 
   const mjModel* model_;
+  int channels_;
   std::shared_ptr<const env::CasterModel> shared_;
   std::vector<std::unique_ptr<env::RayCaster>>
-      casters_; // one for each thread; the first draws alone
+      casters_;                          // one for each thread; the first draws alone
+  std::unique_ptr<env::RayQuery> query_; // made by the first rays
   mjvCamera camera_;
   mjvOption option_;
   std::mutex mutex_;

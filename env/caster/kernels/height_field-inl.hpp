@@ -160,7 +160,8 @@ HWY_INLINE void meet_field_sides(const HeightFieldView& field, const BoxRays<R>&
 }
 
 /// Nearest outer side of surface, walls and floor of each lane of `mask` with t_near < t < hit.t.
-template <class R>
+/// With kBothSides the inner sides count, too.
+template <bool kBothSides = false, class R>
 HWY_INLINE void intersect_field(const HeightFieldView& field, const Vec3<R>& o, const Vec3<R>& d,
                                 R t_near, MaskOf<R> mask, FieldHit<R>& hit) {
   if (field.heights == nullptr)
@@ -177,7 +178,7 @@ HWY_INLINE void intersect_field(const HeightFieldView& field, const Vec3<R>& o, 
       const float* a = cell.corner[0];
       const float* b = half == 0 ? cell.corner[1] : cell.corner[3];
       const float* c = half == 0 ? cell.corner[3] : cell.corner[2];
-      const TriangleMeeting<R> meeting = meet_triangle<false>(o, d, a, b, c);
+      const TriangleMeeting<R> meeting = meet_triangle<kBothSides>(o, d, a, b, c);
       const MaskOf<R> closer = mask & meeting.inside & (meeting.t > t_near) & (meeting.t < hit.t);
       if (none(closer))
         continue;
@@ -190,7 +191,7 @@ HWY_INLINE void intersect_field(const HeightFieldView& field, const Vec3<R>& o, 
     }
     return true;
   });
-  meet_field_sides<false>(
+  meet_field_sides<kBothSides>(
       field, rays, t_near, mask, far, [&](R t, int axis, float side, MaskOf<R> lanes) HWY_ATTR {
         const R out(side);
         const R zero(0.0F);

@@ -171,8 +171,9 @@ HWY_INLINE void walk_bvh(const MeshView& mesh, const BoxRays<R>& rays, R t_near,
 }
 
 /// Nearest front face of each lane of `mask` with t_near < t < hit.t; t_near is at least 0. Other
-/// lanes stay. `eye`: o, where it is the same for all lanes; null otherwise.
-template <class R>
+/// lanes stay. With kBothSides backs count, too. `eye`: o, where it is the same for all lanes and
+/// fronts alone count; null otherwise.
+template <bool kBothSides = false, class R>
 HWY_INLINE void intersect_mesh(const MeshView& mesh, const Vec3<R>& o, const Vec3<R>& d, R t_near,
                                MaskOf<R> mask, MeshHit<R>& hit, const float* eye = nullptr) {
   const BoxRays<R> rays = make_box_rays(o, d);
@@ -186,7 +187,7 @@ HWY_INLINE void intersect_mesh(const MeshView& mesh, const Vec3<R>& o, const Vec
           const float* c = mesh.vertices + 4 * corner[2];
           if (turned_away(eye, a, b, c))
             continue;
-          const TriangleMeeting<R> meeting = meet_triangle<false>(o, d, a, b, c);
+          const TriangleMeeting<R> meeting = meet_triangle<kBothSides>(o, d, a, b, c);
           const MaskOf<R> closer =
               mask & meeting.inside & (meeting.t > t_near) & (meeting.t < hit.t);
           if (none(closer))

@@ -52,6 +52,19 @@ class Caster:
     def draw_positions(
         self, positions: np.ndarray, *, camera: Any = None, option: Any = None, kind: PictureKind, threads: int = 1, out: np.ndarray
     ) -> None: ...
+    def cast_rays(
+        self,
+        data: int,
+        origins: np.ndarray,
+        directions: np.ndarray,
+        *,
+        groups: Sequence[bool],
+        statics: bool,
+        exclude_body: int,
+        cutoff: float,
+        distances: np.ndarray,
+        geoms: np.ndarray,
+    ) -> None: ...
 
 class Policy:
     def __init__(self, run: str, checkpoint: str) -> None: ...
@@ -66,6 +79,7 @@ def train(
     experiment: str, overrides: List[str], *, runs: str, folders: List[str], callbacks: Dict[str, Callable[..., Any]]
 ) -> str: ...
 def resume(run: str, overrides: List[str], *, callbacks: Dict[str, Callable[..., Any]]) -> None: ...
+def run_curve(run: str) -> str: ...
 class ShardSilent(ConnectionError): ...
 
 class ReplayPart:
@@ -79,7 +93,6 @@ class ReplayPart:
 class ReplaySink:
     @property
     def columns(self) -> List[Tuple[str, str, Tuple[int, ...]]]: ...
-def run_curve(run: str) -> str: ...
     @property
     def items_are(self) -> str: ...
 

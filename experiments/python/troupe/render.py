@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Tuple, Union
 
 import mujoco
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from troupe import _native
 from troupe.pictures import shown
 
-__all__ = ["GymnasiumPictures", "RayCaster", "Renderer", "draw_physics"]
+__all__ = ["GymnasiumPictures", "RayCaster", "Renderer", "draw_physics", "lidar"]
 
 Camera = Union[int, str, mujoco.MjvCamera]
 _KINDS = {
@@ -73,10 +73,13 @@ class RayCaster:
             raise ValueError(f"out is {out.dtype} {out.shape}; it must be {np.dtype(dtype)} {shape}")
         return out
 
+    def _check_state(self, data: mujoco.MjData) -> None:
+        if data.qpos.shape[0] != self._model.nq or data.geom_xpos.shape[0] != self._model.ngeom:
+            raise ValueError(f"data has {data.qpos.shape[0]} positions and the model {self._model.nq}; it must be of this model")
+
     def update(self, data: mujoco.MjData, camera: Camera = -1, option: Optional[mujoco.MjvOption] = None) -> None:
         """Takes over the state, whose derived quantities must be up to date (`mj_forward`), for render()."""
-        if data.qpos.shape[0] != self._model.nq:
-            raise ValueError(f"data has {data.qpos.shape[0]} positions and the model {self._model.nq}; it must be of this model")
+        self._check_state(data)
         self._native.update(data._address, _camera(self._model, camera), option)
 
     def render(self, kind: str = "rgb", *, out: Optional[np.ndarray] = None) -> np.ndarray:
@@ -101,6 +104,47 @@ class RayCaster:
         self.update(data, camera)
         return self.render("segmentation", out=out)
 
+    def rays(
+        self,
+        data: mujoco.MjData,
+        origins: np.ndarray,
+        directions: np.ndarray,
+        *,
+        groups: Optional[Sequence[bool]] = None,
+        statics: bool = True,
+        exclude_body: Union[int, str] = -1,
+        cutoff: float = np.inf,
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """Where rays first meet a geom: distances float32 [...] in lengths of the direction, and geoms int32 [...]; -1 and -1 where nothing is
+        within `cutoff`. `origins` and `directions` are [..., 3] in the world, of one shape or one that NumPy makes it: one origin of many
+        directions, say lidar().
+
+        Rays meet what `mujoco.mj_ray` meets: geoms of the `groups` (six truth values; None: all), with or without `statics`, those that are
+        fixed to the world; surfaces from inside, too, and planes from their front. `exclude_body`, by number or name, is the sensor's own.
+        A signed distance field is met as its mesh; flexes and skins are not met. The state's kinematics must be up to date (`mj_kinematics` or `mj_forward`)."""
+        self._check_state(data)
+        directions, origins = (np.asarray(array, np.float64) for array in (directions, origins))
+        if origins.shape[-1:] != (3,) or directions.shape[-1:] != (3,):
+            raise ValueError(f"origins are {list(origins.shape)} and directions {list(directions.shape)}; both must be [..., 3]")
+        shape = np.broadcast_shapes(origins.shape, directions.shape)
+        if groups is not None and len(groups) != mujoco.mjNGROUP:
+            raise ValueError(f"groups has {len(groups)} values; it must have {mujoco.mjNGROUP}, one for each group of geoms")
+        if isinstance(exclude_body, str):
+            exclude_body = self._model.body(exclude_body).id
+        distances, geoms = np.empty(shape[:-1], np.float32), np.empty(shape[:-1], np.int32)
+        self._native.cast_rays(
+            data._address,
+            origins if origins.size == 3 else np.ascontiguousarray(np.broadcast_to(origins, shape)),
+            np.ascontiguousarray(np.broadcast_to(directions, shape)),
+            groups=[True] * mujoco.mjNGROUP if groups is None else [bool(group) for group in groups],
+            statics=statics,
+            exclude_body=exclude_body,
+            cutoff=cutoff,
+            distances=distances,
+            geoms=geoms,
+        )
+        return distances, geoms
+
     def positions(
         self,
         qpos: np.ndarray,
@@ -119,6 +163,14 @@ class RayCaster:
         camera = _camera(self._model, camera)
         self._native.draw_positions(qpos, camera=camera, option=option, kind=_KINDS[kind][0], threads=threads, out=out)
         return out
+
+
+def lidar(azimuths: Sequence[float], elevations: Sequence[float], rotation: Optional[np.ndarray] = None) -> np.ndarray:
+    """Unit directions [elevations, azimuths, 3] of a turning sensor: angles in radians, azimuths to the left of its x axis, elevations above
+    its x-y plane. `rotation` is the sensor's in the world, e.g. `data.site("lidar").xmat`; None: the world's axes."""
+    azimuth, elevation = np.asarray(azimuths, np.float64)[None, :], np.asarray(elevations, np.float64)[:, None]
+    directions = np.stack([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation) + 0 * azimuth], axis=-1)
+    return directions if rotation is None else directions @ np.reshape(rotation, (3, 3)).T
 
 
 class Renderer:

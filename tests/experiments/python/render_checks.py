@@ -155,6 +155,61 @@ class ManyPictures(unittest.TestCase):
         self.assertEqual(results, [True] * 4)
 
 
+class Rays(unittest.TestCase):
+    models = {
+        **{name: mujoco.MjModel.from_xml_path(str(SUITE / f"{name}.xml")) for name in ("humanoid", "quadruped", "cheetah") if (SUITE / f"{name}.xml").exists()},
+        "own": mujoco.MjModel.from_xml_string(OWN),
+    }
+
+    def test_a_lidar_is_mj_multi_rays(self):
+        for name, model in self.models.items():
+            data = state_of(model, 2)
+            directions = troupe.render.lidar(np.linspace(-np.pi, np.pi, 180, endpoint=False), np.radians(np.linspace(-40, 40, 9)))
+            self.assertEqual(directions.shape, (9, 180, 3))
+            np.testing.assert_allclose(np.linalg.norm(directions, axis=-1), 1)
+            origin = data.xpos[1] + [0.3, 0.2, 1]
+            distances, geoms = troupe.render.RayCaster(model, 8, 8).rays(data, origin, directions)
+            count = directions[..., 0].size
+            theirs, their_geoms = np.zeros(count), np.zeros(count, np.int32)
+            mujoco.mj_multiRay(model, data, origin, directions.ravel(), None, 1, -1, their_geoms, theirs, None, count, mujoco.mjMAXVAL)
+            with self.subTest(name):
+                self.assertEqual((distances.dtype, geoms.dtype, geoms.shape), (np.float32, np.int32, (9, 180)))
+                same = geoms.ravel() == their_geoms
+                self.assertGreater((geoms >= 0).mean(), 0.02)
+                self.assertGreater(same.mean(), 0.999)
+                np.testing.assert_allclose(distances.ravel()[same], theirs[same], rtol=1e-4, atol=1e-4)
+
+    def test_options_are_mj_rays(self):
+        model = self.models["own"]
+        data = state_of(model, 1)
+        caster = troupe.render.RayCaster(model, 8, 8)
+        rng = np.random.default_rng(0)
+        origins, directions = rng.uniform(-1, 1, (500, 3)) + [0, 0, 1], rng.normal(size=(500, 3))
+        hand = model.body("hand").id
+        for options, words in [({}, (None, 1, -1)), ({"groups": [1, 1, 0, 1, 1, 1]}, ([1, 1, 0, 1, 1, 1], 1, -1)),
+                               ({"statics": False}, (None, 0, -1)), ({"exclude_body": "hand"}, (None, 1, hand)), ({"exclude_body": hand}, (None, 1, hand))]:
+            distances, geoms = caster.rays(data, origins, directions, **options)
+            groups = None if words[0] is None else np.array(words[0], np.uint8)
+            found = np.zeros(1, np.int32)
+            expected = []
+            for origin, direction in zip(origins, directions):
+                distance = mujoco.mj_ray(model, data, origin, direction, groups, *words[1:], found)
+                expected.append((distance, found[0]))
+            expected = np.array(expected)
+            with self.subTest(options):
+                same = geoms == expected[:, 1]
+                self.assertGreater(same.mean(), 0.997)
+                np.testing.assert_allclose(distances[same], expected[same, 0], rtol=1e-4, atol=1e-4)
+        everything, _ = caster.rays(data, origins, directions)
+        distances, geoms = caster.rays(data, origins, directions, cutoff=0.5)
+        np.testing.assert_array_equal(distances, np.where(everything < 0.5, everything, -1))
+        np.testing.assert_array_equal(distances == -1, geoms == -1)
+
+    def test_a_turned_sensor(self):
+        turned = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 1]])
+        np.testing.assert_allclose(troupe.render.lidar([0.0, np.pi / 2], [0.0], turned)[0], [[0, 1, 0], [-1, 0, 0]], atol=1e-12)
+
+
 class StockEnvironments(unittest.TestCase):
     def test_a_wrapper_draws_gymnasiums_tasks(self):
         plain = gymnasium.make("HalfCheetah-v5", render_mode="rgb_array", width=96, height=64)
@@ -190,6 +245,12 @@ class Mistakes(unittest.TestCase):
             (lambda: caster.positions(np.zeros((2, 3))), "shape \\[n, 8\\]"),
             (lambda: caster.positions(np.zeros((2, 8)), threads=0), "threads is 0"),
             (lambda: caster.render("colour"), "kind is 'colour'"),
+            (lambda: caster.rays(data, [0, 0, 1], [0, 0]), "origins are \\[3\\] and directions \\[2\\]"),
+            (lambda: caster.rays(data, [0, 0], [0, 0]), "both must be"),
+            (lambda: caster.rays(data, [0, 0, 1], [0, 0, 1], groups=[True]), "groups has 1 values"),
+            (lambda: caster.rays(data, [0, 0, 1], [0, 0, 1], exclude_body=99), "exclude_body is 99"),
+            (lambda: caster.rays(data, [0, 0, 1], [0, 0, 1], cutoff=0), "cutoff is 0"),
+            (lambda: caster.rays(other, [0, 0, 1], [0, 0, 1]), "data has 0 positions"),
             (lambda: troupe.render.RayCaster(model, 48, 64).render(), "call update\\(\\) first"),
         ]:
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
