@@ -94,8 +94,9 @@ void check_companion(const RunConfig& config, bool processes) {
                                 "there would be no episodes to report; leave it out");
   if (processes)
     throw std::invalid_argument(
-        "companion is given, but the run has processes of its own or nodes: an actor that joins a "
-        "run needs its environment actors in the same process; leave --processes out");
+        "companion is given, but the run has processes of its own or nodes: these make their "
+        "environments from the run's config.textproto alone, which names no companion, so that its "
+        "changes would not reach them; leave --processes out");
   if (config.environment.normalization.mode == "running")
     throw std::invalid_argument(
         "companion is given with environment.normalization.mode \"running\": the statistics would "

@@ -152,7 +152,9 @@ fs::path find_config(const std::string& name_or_path, const std::vector<fs::path
   if (fs::is_regular_file(name_or_path, ignored)) {
     return name_or_path;
   }
-  const bool is_name = name_or_path.find('/') == std::string::npos;
+  const fs::path name = name_or_path; // may lead into a subfolder: games/dqn_cartpole
+  const bool is_name =
+      name.is_relative() && std::find(name.begin(), name.end(), "..") == name.end();
   for (const fs::path& folder : folders) {
     for (const std::string& suffix : {std::string(), std::string(kSuffix)}) {
       if (is_name && fs::is_regular_file(folder / (name_or_path + suffix), ignored)) {

@@ -57,12 +57,25 @@ std::string folder_word(std::string text) {
 
 fs::path find_run_file(const std::string& name, const fs::path& source,
                        const std::vector<fs::path>& folders) {
-  const fs::path beside = source.parent_path() / name;
-  std::error_code ignored;
-  if (!source.empty() && fs::is_regular_file(beside, ignored)) {
-    return beside;
+  for (const char* suffix : {"", ".textproto"}) {
+    const fs::path beside = source.parent_path() / (name + suffix);
+    std::error_code ignored;
+    if (!source.empty() && fs::is_regular_file(beside, ignored)) {
+      return beside;
+    }
   }
   return find_config(name, folders);
+}
+
+/// "dqn_cartpole" of games/dqn_cartpole.textproto; "games_dqn_cartpole" where another experiment of
+/// the sweep has that name in another folder.
+std::string group_of(const std::string& name, const Sweep& sweep) {
+  const auto stem = [](const std::string& one) { return fs::path(one).stem().string(); };
+  const auto alike = std::count_if(
+      sweep.experiment().begin(), sweep.experiment().end(),
+      [&](const std::string& other) { return other != name && stem(other) == stem(name); });
+  return folder_word(alike == 0 ? stem(name)
+                                : fs::path(name).replace_extension().relative_path().string());
 }
 
 /// Whether a goal of experiment `named` is of that `listed`: as it is listed, or by its name alone.
@@ -189,7 +202,7 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& source,
     const fs::path file = find_run_file(name, source, folders);
     for (const auto& variant : variants) {
       SweepRun run;
-      run.group = folder_word(file.stem().string());
+      run.group = group_of(name, sweep);
       run.file = file;
       run.overrides.assign(sweep.set().begin(), sweep.set().end());
       for (const auto& [key, value] : variant) {

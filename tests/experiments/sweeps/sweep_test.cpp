@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <map>
 
 #include "experiments/config/config.hpp"
@@ -31,6 +32,11 @@ std::vector<std::string> names(const std::vector<SweepRun>& runs) {
 
 std::vector<SweepRun> plan(const std::string& text) {
   return plan_sweep(parse_sweep(text, "few.textproto"), "few.textproto", {kConfigs});
+}
+
+std::vector<std::string> planned(const fs::path& folder, const std::string& text) {
+  return names(
+      plan_sweep(parse_sweep(text, "few.textproto"), folder / "few.textproto", {kConfigs}));
 }
 
 const std::string kResult = R"({"run": "r", "interrupted": false, "error": "",
@@ -185,4 +191,19 @@ TEST_CASE("Curves are those of the runs' metrics, waiting runs have none") {
   CHECK(sweep_curves(runs, states)
         == "run,steps,value,minimum,maximum\nwalker_walk_seed=1,100,5,4,6\n"
            "walker_walk_seed=1,200,7,6.5,8\n");
+}
+
+TEST_CASE("Experiments of a sweep may lie in subfolders, of the program's or beside the sweep") {
+  const TemporaryFolder folder;
+  for (const char* sub : {"near", "far"}) {
+    fs::create_directories(folder.path() / sub);
+    std::ofstream(folder.path() / sub / "one.textproto") << "environment { task: \"walker_walk\" }";
+  }
+  CHECK(planned(folder.path(), "experiment: \"games/dqn_cartpole\"")
+        == std::vector<std::string>{"dqn_cartpole_seed=1"});
+  CHECK(planned(folder.path(),
+                "experiment: [\"near/one\", \"far/one.textproto\", \"gym/sac_hopper\"]")
+        == std::vector<std::string>{"near_one_seed=1", "far_one_seed=1", "sac_hopper_seed=1"});
+  CHECK(has(complaint("experiment: \"games/dqn_cartpol\""), "did you mean"));
+  CHECK(has(complaint("experiment: \"../configs/quickstart\""), "there is no such file"));
 }
