@@ -9,6 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 PACKAGES = ["gymnasium==1.4.0"]
 # Drawing is left out here, and maps of the user's own; the time limit is an argument of gymnasium.make(), the acrobot's dynamics an attribute.
 OPTIONS = """
@@ -47,18 +50,7 @@ print(checked, "options have Gymnasium's names and defaults")
 
 
 def main():
-    program, venv = sys.argv[1], pathlib.Path(sys.argv[2])
-    python = venv / "bin" / "python"
-    ready = venv / "ready"
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *PACKAGES],
-                                  capture_output=True, text=True)
-        if made.returncode != 0:
-            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
-            return 77
-        ready.touch()
+    program, python = sys.argv[1], python_with(sys.argv[2], PACKAGES)
     with tempfile.TemporaryDirectory() as folder:
         options = pathlib.Path(folder) / "options.txt"
         with open(options, "w") as f:

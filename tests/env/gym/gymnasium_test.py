@@ -9,6 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 PACKAGES = ["gymnasium[mujoco]==1.4.0", "mujoco==3.17.0"]
 # Drawing is not the environment's business here; the time limit is an argument of gymnasium.make().
 OPTIONS = """
@@ -43,18 +46,7 @@ print(checked, "options have Gymnasium's names and defaults")
 
 
 def main():
-    program, venv = sys.argv[1], pathlib.Path(sys.argv[2])
-    python = venv / "bin" / "python"
-    ready = venv / "ready"
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *PACKAGES],
-                                  capture_output=True, text=True)
-        if made.returncode != 0:
-            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
-            return 77
-        ready.touch()
+    program, python = sys.argv[1], python_with(sys.argv[2], PACKAGES)
     with tempfile.TemporaryDirectory() as folder:
         options = pathlib.Path(folder) / "options.txt"
         with open(options, "w") as f:

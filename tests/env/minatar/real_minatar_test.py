@@ -9,8 +9,11 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 # The package's other dependencies are for drawing.
-PACKAGES = ["gymnasium==1.4.0", "--no-deps", "minatar==1.0.15"]
+PACKAGES = [["gymnasium==1.4.0"], ["--no-deps", "minatar==1.0.15"]]
 TASKS = """
 import inspect, sys
 import gymnasium
@@ -37,19 +40,7 @@ print("tasks, actions, observations and options are MinAtar's")
 
 
 def main():
-    program, venv = sys.argv[1], pathlib.Path(sys.argv[2])
-    python = venv / "bin" / "python"
-    ready = venv / "ready"
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        for packages in (PACKAGES[:1], PACKAGES[1:]):
-            if made.returncode == 0:
-                made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *packages],
-                                      capture_output=True, text=True)
-        if made.returncode != 0:
-            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
-            return 77
-        ready.touch()
+    program, python = sys.argv[1], python_with(sys.argv[2], *PACKAGES)
     with tempfile.TemporaryDirectory() as folder:
         tasks = pathlib.Path(folder) / "tasks.txt"
         with open(tasks, "w") as f:

@@ -3,11 +3,13 @@
 Usage: python_test.py [--with PACKAGE==VERSION]... <folder for the virtual environment> <script> <its arguments>; exit code 77: skipped.
 """
 
-import hashlib
 import os
 import pathlib
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
 
 PACKAGES = ["numpy==2.4.6", "pyzmq==27.1.0", "gymnasium==1.4.0", "imageio==2.37.0", "packaging==25.0", "mujoco==3.17.0",
             "dm_control==1.0.50", "protobuf==7.36.2", "setuptools==80.9.0", "ale-py==0.12.1", "opencv-python-headless==5.0.0.93"]
@@ -19,18 +21,7 @@ def main():
     while words[0] == "--with":
         packages.append(words[1])
         words = words[2:]
-    venv, script_and_arguments = pathlib.Path(words[0]), words[1:]
-    python = venv / "bin" / "python"
-    ready = venv / ("ready-" + hashlib.sha256(" ".join(sorted(packages)).encode()).hexdigest()[:16])
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *packages],
-                                  capture_output=True, text=True)
-        if made.returncode != 0:
-            print("skipped: cannot make an environment with", *packages, "\n" + made.stderr.strip()[-500:])
-            return 77
-        ready.touch()
+    python, script_and_arguments = python_with(words[0], sorted(packages)), words[1:]
     paths = [str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "MUJOCO_GL": os.environ.get("MUJOCO_GL", "disabled"), "PYTHONWARNINGS": "ignore",
                    "PYTHONDONTWRITEBYTECODE": "1"}

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 PACKAGES = ["scikit-image==0.25.2"]
 READER = """
 import sys
@@ -24,18 +27,7 @@ for line in sys.stdin:
 
 
 def main():
-    writer, venv = sys.argv[1], pathlib.Path(sys.argv[2])
-    python = venv / "bin" / "python"
-    ready = venv / "ready"
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *PACKAGES],
-                                  capture_output=True, text=True)
-        if made.returncode != 0:
-            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
-            return 77
-        ready.touch()
+    writer, python = sys.argv[1], python_with(sys.argv[2], PACKAGES)
     with tempfile.TemporaryDirectory() as folder:
         told = subprocess.run([writer, folder], check=True, capture_output=True, text=True).stdout
         assert len(told.splitlines()) == 12

@@ -11,23 +11,15 @@ import subprocess
 import sys
 import tempfile
 
-VALIDATE = "kubernetes-validate==1.37.0"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 VERSIONS = ["1.29", "1.33", "1.37"]  # of Kubernetes
 
 
 def inside_environment(venv):
     """Runs this script again in a virtual environment that has the package."""
-    python = venv / "bin" / "python"
-    ready = venv / f"ready-{VALIDATE.replace('==', '-')}"
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", VALIDATE], capture_output=True, text=True)
-        if made.returncode != 0:
-            print(f"skipped: {VALIDATE} cannot be installed\n" + made.stderr.strip()[-500:])
-            return 77
-        ready.touch()
-    return subprocess.run([python, *sys.argv, "inside"]).returncode
+    return subprocess.run([python_with(venv, ["kubernetes-validate==1.37.0"]), *sys.argv, "inside"]).returncode
 
 
 def valid(value, version):

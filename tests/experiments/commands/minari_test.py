@@ -10,17 +10,14 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 PACKAGES = ["minari[hdf5]==0.5.4", "gymnasium==1.4.0", "jax==0.6.2", "jaxlib==0.6.2", "pillow"]  # its collector needs jax
 
 
 def main(venv, troupe):
-    python = venv / "bin/python"
-    if not (venv / "ready").exists():
-        made = subprocess.run([sys.executable, "-m", "venv", venv]).returncode == 0
-        if not made or subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES]).returncode != 0:
-            print(f"skipped: {', '.join(PACKAGES)} cannot be installed")
-            return 77
-        (venv / "ready").touch()
+    python = python_with(venv, PACKAGES, sources=True)
     with tempfile.TemporaryDirectory() as folder:
         return subprocess.run([python, __file__, "inside", troupe, folder], env={**os.environ, "MINARI_DATASETS_PATH": f"{folder}/datasets"}).returncode
 

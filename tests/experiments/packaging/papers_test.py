@@ -7,6 +7,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 PACKAGES = ["cffconvert==2.0.0", "setuptools==80.9.0"]
 APACHE = pathlib.Path("/usr/share/common-licenses/Apache-2.0")  # of Debian's base system
 
@@ -30,16 +33,8 @@ def main(source, venv):
     need(only(r"^license: (\S+)$", source / "CITATION.cff") == "Apache-2.0", "CITATION.cff names another licence")
     if APACHE.exists():
         need((source / "LICENSE").read_bytes() == APACHE.read_bytes(), "LICENSE is not the Apache License 2.0")
-    ready = venv / "ready"
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([venv / "bin/python", "-m", "pip", "install", "--quiet", *PACKAGES], capture_output=True, text=True)
-        if made.returncode != 0:
-            print("skipped: cannot make an environment with", *PACKAGES, "\n" + made.stderr.strip()[-500:])
-            return 77
-        ready.touch()
-    return subprocess.run([venv / "bin/cffconvert", "--validate", "-i", source / "CITATION.cff"]).returncode
+    python = python_with(venv, PACKAGES, sources=True)
+    return subprocess.run([python.with_name("cffconvert"), "--validate", "-i", source / "CITATION.cff"]).returncode
 
 
 if __name__ == "__main__":

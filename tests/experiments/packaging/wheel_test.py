@@ -12,6 +12,9 @@ import sys
 import tempfile
 import zipfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 PACKAGING = SOURCE / "experiments" / "packaging"
 PACKAGES = ["numpy==2.4.6", "gymnasium==1.4.0", "mujoco==3.17.0"]
@@ -40,24 +43,11 @@ def pip(python, *words):
 
 
 def make_environment(venv):
-    """A virtual environment with what the wheel requires; None where it cannot be fetched."""
-    python = venv / "bin/python"
+    """The interpreter of a virtual environment with what the wheel requires."""
     pinned = [line for line in (PACKAGING / "wheels.txt").read_text().splitlines() if line.split("==")[0] in ALONE]
-    ready = venv / ("ready-" + "-".join([*PACKAGES, *(line.split()[0] for line in pinned)]).replace("==", "-"))
-    if ready.exists():
-        return python
-    made = run(sys.executable, "-m", "venv", "--clear", venv)
-    if made.returncode == 0:
-        made = pip(python, *PACKAGES)
-    if made.returncode == 0:
-        requirements = venv / "requirements.txt"
-        requirements.write_text("\n".join(pinned) + "\n")
-        made = pip(python, "--no-deps", "--require-hashes", "-r", requirements)
-    if made.returncode != 0:
-        print("skipped: cannot make an environment with", *PACKAGES, *ALONE, "\n" + made.stderr.strip()[-500:])
-        return None
-    ready.touch()
-    return python
+    requirements = pathlib.Path("-".join([str(venv), *(line.split()[0] for line in pinned)]) + ".txt")
+    requirements.write_text("\n".join(pinned) + "\n")
+    return python_with(venv, PACKAGES, ["--no-deps", "--require-hashes", "-r", str(requirements)])
 
 
 def check_contents(wheel):
@@ -103,8 +93,6 @@ def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     venv, out = build / "wheel_venv", build / "wheel_test"
     python = make_environment(venv)
-    if python is None:
-        return 77
     refused = run(sys.executable, PACKAGING / "make_wheel.py", "--build", PACKAGING, "--out", out)
     if refused.returncode == 0 or f"--build {PACKAGING}: is no build folder" not in refused.stderr:
         fail("a folder that is no build was taken:", refused.stdout, refused.stderr)

@@ -9,23 +9,14 @@ import pathlib
 import subprocess
 import sys
 
-NUMPY = "numpy==2.4.6"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
 
 
 def python_with_numpy(venv):
     if importlib.util.find_spec("numpy"):
         return sys.executable
-    python = venv / "bin" / "python"
-    ready = venv / f"ready-{NUMPY.replace('==', '-')}"
-    if not ready.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", "--clear", venv], capture_output=True, text=True)
-        if made.returncode == 0:
-            made = subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary=:all:", NUMPY], capture_output=True, text=True)
-        if made.returncode != 0:
-            print(f"skipped: there is no NumPy and {NUMPY} cannot be installed\n" + made.stderr.strip()[-500:])
-            sys.exit(77)
-        ready.touch()
-    return python
+    return python_with(venv, ["numpy==2.4.6"])
 
 
 venv, package, script_and_arguments = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
