@@ -23,12 +23,13 @@ struct BenchOptions {
   double seconds = 1;               // per repetition
   int repetitions = 3;              // the median is reported
   std::string models;               // folder of the suite's XML files; empty: the build's
-  std::vector<std::string> tasks{}; // render, replay_disk (codecs): these, or "all"; empty: some
-  std::vector<int> sizes{};         // render: height and width in pixels; empty: 84
-  std::string join{};               // collectives: the seat of a process that the stage started
-  std::string vectors{};            // render: the caster's, e.g. "AVX2"; empty: the widest
-  std::string data{};               // data: an image folder; empty: one is made
-  std::string timeline{};           // ddp: where its Chrome trace is written; empty: nowhere
+  std::vector<std::string> tasks{}; // pool, render, replay_disk (codecs): these; empty: some
+  std::string pool{};       // pool: "256/128/2" environments, batch and threads alone; empty: some
+  std::vector<int> sizes{}; // render: height and width in pixels; empty: 84
+  std::string join{};       // collectives: the seat of a process that the stage started
+  std::string vectors{};    // render: the caster's, e.g. "AVX2"; empty: the widest
+  std::string data{};       // data: an image folder; empty: one is made
+  std::string timeline{};   // ddp: where its Chrome trace is written; empty: nowhere
 };
 
 using Report = std::function<void(const Figure&)>;

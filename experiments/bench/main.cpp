@@ -80,9 +80,12 @@ int run(int argc, char** argv) {
   app.add_option("--models", options.models, "folder with the control suite's XML files");
   app.add_option(
          "--task", options.tasks,
-         "of the stages render and replay_disk, may be given again; \"all\": the control suite; "
-         "of the stage learner: networks with this in their name, as \"drq\"")
+         "of the stages pool, render and replay_disk, may be given again; \"all\", not of pool: "
+         "the "
+         "control suite; of the stage learner: networks with this in their name, as \"drq\"")
       ->allow_extra_args(false);
+  app.add_option("--pool", options.pool,
+                 "of the stage pool: this one alone, ENVIRONMENTS/BATCH/THREADS, e.g. 256/128/2");
   app.add_option("--size", options.sizes,
                  "of the stage render's pictures, in pixels; may be given again")
       ->allow_extra_args(false)

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -159,9 +161,21 @@ std::map<std::string, std::string> described(const std::string& task, const Sett
           {"playing", setting.binding == env::PoolThreads::bound ? "bound" : "shared"}};
 }
 
-void bench_pool_task(const BenchOptions& options, const Report& report, const std::string& task) {
+constexpr int kPoolChunk = 1000; // control steps
+
+void bench_pool_setting(const BenchOptions& options, const Report& report, const std::string& task,
+                        const Setting& setting) {
+  PoolPlayer player(setting, [&](int) {
+    return env::make_environment({.task = task, .models = options.models});
+  });
+  Figure figure = measure_rate(options, "pool", task + ", states, control steps (resets included)",
+                               "control steps/s", [&] { return player.play(kPoolChunk); });
+  figure.config = described(task, setting);
+  report(figure);
+}
+
+void bench_floors(const BenchOptions& options, const Report& report, const std::string& task) {
   const env::EnvironmentConfig config{.task = task, .models = options.models};
-  constexpr int kPoolChunk = 1000;
   for (const int threads : {1, 2}) {
     std::vector<std::unique_ptr<Floor>> floors;
     for (int t = 0; t < threads; ++t)
@@ -177,17 +191,6 @@ void bench_pool_task(const BenchOptions& options, const Report& report, const st
                                 });
     plain.config = {{"task", task}, {"threads", std::to_string(threads)}};
     report(plain);
-  }
-  for (const Setting& setting :
-       {Setting{1, 1, 1}, Setting{16, 16, 1}, Setting{16, 8, 1}, Setting{16, 16, 2},
-        Setting{16, 8, 2}, Setting{16, 8, 2, env::PoolThreads::bound}, Setting{256, 128, 2},
-        Setting{256, 128, 2, env::PoolThreads::bound}, Setting{256, 256, 2}}) {
-    PoolPlayer player(setting, [&](int) { return env::make_environment(config); });
-    Figure figure =
-        measure_rate(options, "pool", task + ", states, control steps (resets included)",
-                     "control steps/s", [&] { return player.play(kPoolChunk); });
-    figure.config = described(task, setting);
-    report(figure);
   }
 }
 
@@ -218,9 +221,33 @@ void bench_stall(const BenchOptions& options, const Report& report, const Settin
           .config = described(task, setting)});
 }
 
+/// "256/128/2". Throws std::invalid_argument.
+Setting setting_of(const std::string& text) {
+  Setting setting{};
+  int end = 0;
+  const int read = std::sscanf(text.c_str(), "%d/%d/%d%n", &setting.environments, &setting.batch,
+                               &setting.threads, &end);
+  if (read != 3 || static_cast<std::size_t>(end) != text.size() || setting.batch < 1
+      || setting.batch > setting.environments)
+    throw std::invalid_argument(
+        "--pool is \"" + text
+        + "\"; it must be ENVIRONMENTS/BATCH/THREADS with a batch from 1 to "
+          "all environments, e.g. 256/128/2");
+  return setting;
+}
+
 } // namespace
 
 void bench_pool(const BenchOptions& options, const Report& report) {
+  std::vector<std::string> tasks = options.tasks;
+  if (tasks.empty())
+    tasks = {"cheetah_run", "walker_walk", "humanoid_run", "HalfCheetah-v5", "Ant-v5"};
+  if (!options.pool.empty()) {
+    const Setting setting = setting_of(options.pool);
+    for (const std::string& task : tasks)
+      bench_pool_setting(options, report, task, setting);
+    return;
+  }
   for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{16, 8, 2},
                                  Setting{256, 128, 2}, Setting{256, 256, 2}}) {
     PoolPlayer player(setting, [](int) { return std::make_unique<NoEnvironment>(); });
@@ -229,9 +256,14 @@ void bench_pool(const BenchOptions& options, const Report& report) {
     figure.config = described("nothing", setting);
     report(figure);
   }
-  for (const char* task :
-       {"cheetah_run", "walker_walk", "humanoid_run", "HalfCheetah-v5", "Ant-v5"})
-    bench_pool_task(options, report, task);
+  for (const std::string& task : tasks) {
+    bench_floors(options, report, task);
+    for (const Setting& setting :
+         {Setting{1, 1, 1}, Setting{16, 16, 1}, Setting{16, 8, 1}, Setting{16, 16, 2},
+          Setting{16, 8, 2}, Setting{16, 8, 2, env::PoolThreads::bound}, Setting{256, 128, 2},
+          Setting{256, 128, 2, env::PoolThreads::bound}, Setting{256, 256, 2}})
+      bench_pool_setting(options, report, task, setting);
+  }
   for (const Setting& setting : {Setting{16, 16, 1}, Setting{16, 16, 2}, Setting{256, 256, 2}})
     bench_stall(options, report, setting);
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""python_rival.py [steps] [pixels] [--rounds N] [--seconds S] [--bench PROGRAM]: environments and pictures from Python beside EnvPool, Gymnasium
+"""python_rival.py [steps] [native] [pixels] [rays] [--rounds N] [--seconds S] [--bench PROGRAM]: environments and pictures from Python beside EnvPool, Gymnasium
 and mujoco.Renderer, as Markdown tables.
 
-    PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/python_rival.py steps pixels --bench build/release/troupe_bench
+    PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/python_rival.py steps pixels rays
+    PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/python_rival.py native --bench build/release/troupe_bench
 
 VENV has gymnasium, mujoco, dm_control and envpool; an EnvPool that is missing is left out. Each figure is measured in a process of its own; ours and
-the rival's take turns, and a figure is the median of the rounds. `--bench`: also the C++ pool (`troupe_bench pool`) in the same rounds.
-Nothing else may run meanwhile."""
+the rival's take turns, and a figure is the median of the rounds. `native`: the rival is the C++ pool, without Python. Nothing else may run meanwhile."""
 import argparse
 import copy
 import json
@@ -149,17 +149,22 @@ def own_model(kind):
       <deformable><skin name="sleeve" material="noise" vertex="{numbers}" face="{" ".join(map(str, faces))}">{bones}</skin></deformable></mujoco>"""
 
 
+def model_of(kind):
+    import mujoco
+
+    if kind in ("meshes", "skin"):
+        return mujoco.MjModel.from_xml_string(own_model(kind))
+    from dm_control import suite
+
+    return suite.load(*kind.split()).physics.model.ptr
+
+
 def pictures(what, kind, seconds):
     os.environ["MUJOCO_GL"] = "egl"
     import mujoco
     import numpy as np
 
-    if kind in ("meshes", "skin"):
-        model = mujoco.MjModel.from_xml_string(own_model(kind))
-    else:
-        from dm_control import suite
-
-        model = suite.load(*kind.split()).physics.model.ptr
+    model = model_of(kind)
     rng = np.random.default_rng(0)
     states = [mujoco.MjData(model)]
     for _ in range(31):
@@ -204,7 +209,29 @@ def troupe_pixels(task, seconds):
     return rate(lambda: envs.step(actions), 4, seconds)
 
 
-CALLS = {f.__name__: f for f in (troupe_steps, envpool_steps, gymnasium_steps, pictures, envpool_pixels, troupe_pixels)}
+RAYS = ["humanoid run", "quadruped walk", "meshes"]
+
+
+def rays(what, kind, seconds):
+    """Rays/s of a lidar of 64 by 1024 directions from a point above the scene's middle."""
+    import mujoco
+    import numpy as np
+    from troupe.render import RayCaster, lidar
+
+    model = model_of(kind)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    directions = lidar(np.linspace(-np.pi, np.pi, 1024, endpoint=False), np.radians(np.linspace(-45, 15, 64))).reshape(-1, 3)
+    origin = data.xpos[1] + [0.7, 0.3, 0.8]
+    count = len(directions)
+    if what == "troupe":
+        caster = RayCaster(model, 8, 8)
+        return rate(lambda: caster.rays(data, origin, directions), count, seconds)
+    flat, geoms, distances = directions.ravel(), np.zeros(count, np.int32), np.zeros(count)
+    return rate(lambda: mujoco.mj_multiRay(model, data, origin, flat, None, 1, -1, geoms, distances, None, count, mujoco.mjMAXVAL), count, seconds)
+
+
+CALLS = {f.__name__: f for f in (troupe_steps, envpool_steps, gymnasium_steps, pictures, rays, envpool_pixels, troupe_pixels)}
 
 
 def measured(call, *arguments):
@@ -220,14 +247,10 @@ def measured(call, *arguments):
         return None
 
 
-def cpp_pool(program, task, seconds):
-    """`troupe_bench pool`, async 256/128 on two threads: all of its tasks."""
-    done = subprocess.run([program, "pool", "--json", "--seconds", str(seconds), "--repetitions", "1"], capture_output=True, text=True, check=True)
-    wanted = {"threads": "2", "mode": "async 256/128", "playing": "shared", "task": task}
-    for found in map(json.loads, done.stdout.splitlines()):
-        if wanted.items() <= found["config"].items() and "control steps" in found["metric"]:
-            return found["value"]
-    return None
+def cpp_pool(program, task, environments, batch, threads, seconds):
+    """`troupe_bench pool` of one pool."""
+    words = [program, "pool", "--task", task, "--pool", f"{environments}/{batch}/{threads}", "--json", "--seconds", str(seconds), "--repetitions", "1"]
+    return json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)["value"]
 
 
 def table(title, columns, rows):
@@ -249,11 +272,27 @@ def interleaved(calls, rounds):
     return [statistics.median(kept) if kept else None for kept in values]
 
 
+POOLS = ((64, 64, 1), (64, 64, 2), (256, 128, 2))
+
+
+def native(options):
+    s, rounds = options.seconds, options.rounds
+    rows = []
+    for task, _ in TASKS:
+        for environments, batch, threads in POOLS:
+            calls = [
+                lambda: measured("troupe_steps", task, environments, batch, threads, s),
+                lambda: cpp_pool(options.bench, task, environments, batch, threads, s),
+            ]
+            rows.append((f"{task}, {environments} environments, batch {batch}, {threads} thread{'s' * (threads > 1)}", interleaved(calls, rounds)))
+    table("Steps/s", ["Python", "C++"], rows)
+
+
 def steps(options):
     s, rounds = options.seconds, options.rounds
     rows = []
     for ours, theirs in TASKS:
-        for environments, batch, threads in ((64, 64, 1), (64, 64, 2), (256, 128, 2)):
+        for environments, batch, threads in POOLS:
             calls = [
                 lambda: measured("troupe_steps", ours, environments, batch, threads, s),
                 lambda: measured("envpool_steps", theirs, environments, batch, threads, s),
@@ -265,12 +304,6 @@ def steps(options):
         calls = [lambda: measured("troupe_steps", task, 16, 16, 2, s), lambda: measured("gymnasium_steps", task, 16, s)]
         rows.append((f"{task}, 16 environments", interleaved(calls, rounds)))
     table("Steps/s from Python", ["troupe", "AsyncVectorEnv"], rows)
-    if options.bench:
-        rows = []
-        for task, _ in TASKS:
-            calls = [lambda: measured("troupe_steps", task, 256, 128, 2, s), lambda: cpp_pool(options.bench, task, s)]
-            rows.append((f"{task}, 256 environments, batch 128, 2 threads", interleaved(calls, rounds)))
-        table("Steps/s", ["Python", "C++"], rows)
 
 
 def pixels(options):
@@ -287,17 +320,29 @@ def pixels(options):
     table("Steps/s with pixels from Python", ["troupe", "EnvPool"], rows)
 
 
+def lidars(options):
+    s, rounds = options.seconds, options.rounds
+    rows = [(f"{kind}, 64x1024 rays", interleaved([lambda who=who: measured("rays", who, kind, s) for who in ("troupe", "mujoco")], rounds)) for kind in RAYS]
+    table("Rays/s from Python, one thread", ["troupe", "mj_multiRay"], rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="+", choices=["steps", "pixels"])
+    parser.add_argument("what", nargs="+", choices=["steps", "native", "pixels", "rays"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--bench", help="the built troupe_bench")
     options = parser.parse_args()
     if "steps" in options.what:
         steps(options)
+    if "native" in options.what:
+        if not options.bench:
+            parser.error("native needs --bench, the built troupe_bench")
+        native(options)
     if "pixels" in options.what:
         pixels(options)
+    if "rays" in options.what:
+        lidars(options)
 
 
 if sys.argv[1:2] == ["call"]:
