@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Writes a software bill of materials: CycloneDX 1.5, JSON. No network is used.
+
+Components are those of dependencies.csv: Debian's packages with the versions that are installed here, wheels with the versions and
+checksums of wheels.txt. The output depends only on these, so that two runs on one machine are equal.
+
+Example: experiments/packaging/sbom.py --out troupe.cdx.json
+"""
+import argparse
+import csv
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.parse
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def rows():
+    with open(HERE / "dependencies.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def wheels():
+    found = {}
+    for line in (HERE / "wheels.txt").read_text(encoding="utf-8").split("\n"):
+        if match := re.fullmatch(r"(\S+)==(\S+) --hash=sha256:([0-9a-f]{64})", line.strip()):
+            found[match[1]] = (match[2], match[3])
+    return found
+
+
+def debian_version(package):
+    asked = subprocess.run(["dpkg-query", "--show", "--showformat", "${Version} ${Architecture}", package],
+                           capture_output=True, text=True, check=False)
+    if asked.returncode != 0 or not asked.stdout.strip():
+        sys.exit(f"{package}: is not installed here; experiments/packaging/install_dependencies.sh installs it")
+    return asked.stdout.split()
+
+
+def component(row, package, pinned):
+    made = {"type": "library", "name": package}
+    if package.startswith("wheel:"):
+        name = package.removeprefix("wheel:")
+        if name not in pinned:
+            sys.exit(f"{name}: is in dependencies.csv and not in wheels.txt; add it with its version and checksum")
+        version, checksum = pinned[name]
+        purl = f"pkg:pypi/{name.lower().replace('_', '-')}@{version}"
+        made |= {"name": name, "version": version, "hashes": [{"alg": "SHA-256", "content": checksum}]}
+    else:
+        version, architecture = debian_version(package)
+        purl = f"pkg:deb/debian/{package}@{urllib.parse.quote(version, safe='')}?arch={architecture}&distro=bookworm"
+        made["version"] = version
+    licence = row["licence"]
+    named = {"name": licence} if licence.startswith("LicenseRef-") else None
+    made |= {
+        "bom-ref": purl,
+        "purl": purl,
+        "scope": "excluded" if row["part"] == "build" else "required",
+        "licenses": [{"license": named}] if named else [{"expression": licence}],
+        "properties": [{"name": f"troupe:{key}", "value": row[key]} for key in ("part", "watched", "instead")],
+    }
+    return made
+
+
+def bill():
+    version = re.search(r"project\(\s*\w+\s+VERSION\s+([0-9.]+)", (HERE.parents[1] / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+    pinned = wheels()
+    parts = [component(row, package, pinned) for row in rows() for package in row["packages"].split()]
+    own = {"type": "application", "name": "troupe", "version": version, "bom-ref": f"pkg:generic/troupe@{version}"}
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"component": own},
+        "components": parts,
+        "dependencies": [{"ref": own["bom-ref"], "dependsOn": sorted(part["bom-ref"] for part in parts)}],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, help="file; standard output if none is named")
+    options = parser.parse_args()
+    text = json.dumps(bill(), indent=2) + "\n"
+    if options.out:
+        options.out.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
