@@ -123,8 +123,8 @@ struct RunConfig {
   } checkpoint;
 };
 
-/// Counters and rates of a run, twice a second and at the end. Rates are means since the last
-/// report, `total_*` since the start.
+/// Counters and rates of a run, twice a second and at the end. Rates are means over the last ten
+/// seconds, because a slow or starved run moves in bursts.
 struct Progress {
   std::int64_t environment_steps = 0; // of the simulator's control loop
   std::int64_t agent_steps = 0;
@@ -142,7 +142,8 @@ struct Progress {
   std::int64_t parameter_version = 0;
   double parameter_lag = 0; // updates, mean over the actors' last steps
   double training_seconds =
-      0; // without evaluation pauses: the environments' and learner's own time
+      0;                      // without evaluation pauses: the environments' and learner's own time
+  double session_seconds = 0; // the part of it since the start or the resumption
   double environment_steps_per_second = 0;
   double updates_per_second = 0;
   double samples_per_second = 0;

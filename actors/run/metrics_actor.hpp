@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -42,6 +43,12 @@ private:
     double rate_scale_sum = 0;
   };
   void add_servers(Progress& now);
+  /// What was reached when, twice a second.
+  struct Reached {
+    double seconds = 0; // on clock_
+    std::int64_t environment_steps = 0, updates = 0, samples = 0, frames = 0;
+  };
+  void add_rates(Progress& now, double elapsed_seconds);
 
   wire::RunState before_;
   std::map<std::pair<int, std::uint64_t>, wire::EnvironmentReport>
@@ -57,8 +64,10 @@ private:
   std::int64_t episodes_ = 0;
   std::int64_t failed_spills_ = 0;
   double training_seconds_ = 0;
-  double since_rates_ = 0; // seconds
-  Progress rates_from_;    // counters then, and the rates of the last stretch
+  double clock_ = 0;            // seconds
+  double since_rates_ = 0;      // seconds
+  std::deque<Reached> reached_; // of the stretch that the rates are means of; never empty
+  Progress rates_;
 };
 
 /// A report of the metrics actor to the run.

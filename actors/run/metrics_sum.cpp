@@ -7,11 +7,15 @@
 
 namespace troupe::actors {
 
-MetricsSum::MetricsSum(const wire::RunState& before) : before_(before) {
-  rates_from_.environment_steps = before.environment_steps();
-  rates_from_.updates = before.updates();
-  rates_from_.samples = before.samples();
+namespace {
+constexpr double kRateSeconds = 10;
 }
+
+MetricsSum::MetricsSum(const wire::RunState& before)
+    : before_(before),
+      reached_{{.environment_steps = before.environment_steps(),
+                .updates = before.updates(),
+                .samples = before.samples()}} {}
 
 std::vector<std::pair<double, std::int64_t>>
 MetricsSum::add(const wire::EnvironmentReport& report) {
@@ -68,6 +72,29 @@ void MetricsSum::add_servers(Progress& now) {
   now.learner["learning_rate_scale"] = rate_scale_mean_;
 }
 
+void MetricsSum::add_rates(Progress& now, double elapsed_seconds) {
+  clock_ += elapsed_seconds;
+  if (since_rates_ >= 0.5) {
+    since_rates_ = 0;
+    while (reached_.size() > 1 && clock_ - reached_[1].seconds >= kRateSeconds)
+      reached_.pop_front();
+    const Reached from = reached_.front();
+    const auto rate = [&](std::int64_t after, std::int64_t before) { // 0 where some were lost
+      return static_cast<double>(std::max<std::int64_t>(0, after - before))
+             / (clock_ - from.seconds);
+    };
+    rates_.environment_steps_per_second = rate(now.environment_steps, from.environment_steps);
+    rates_.updates_per_second = rate(now.updates, from.updates);
+    rates_.samples_per_second = rate(now.samples, from.samples);
+    rates_.frames_per_second = rate(now.frames, from.frames);
+    reached_.push_back({clock_, now.environment_steps, now.updates, now.samples, now.frames});
+  }
+  now.environment_steps_per_second = rates_.environment_steps_per_second;
+  now.updates_per_second = rates_.updates_per_second;
+  now.samples_per_second = rates_.samples_per_second;
+  now.frames_per_second = rates_.frames_per_second;
+}
+
 void MetricsSum::add(const wire::ShardReport& report) {
   wire::ShardReport& known = shards_[report.shard()];
   const std::int64_t before = known.stats().failed_spills(), now = report.stats().failed_spills();
@@ -84,6 +111,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
   now.episodes = before_.episodes() + episodes_;
   now.updates = before_.updates();
   now.training_seconds = before_.training_seconds() + training_seconds_;
+  now.session_seconds = training_seconds_;
   std::int64_t frames = 0;
   std::map<int, std::uint64_t> newest; // incarnation, by actor
   for (const auto& [key, report] : environments_) {
@@ -128,22 +156,7 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
                                  / static_cast<double>(last_returns_.size());
   since_rates_ += elapsed_seconds;
   add_servers(now);
-  if (since_rates_ >= 0.5) {
-    const auto rate = [&](std::int64_t after, std::int64_t before) { // 0 where some were lost
-      return static_cast<double>(std::max<std::int64_t>(0, after - before)) / since_rates_;
-    };
-    const Progress before = std::exchange(rates_from_, now);
-    rates_from_.environment_steps_per_second =
-        rate(now.environment_steps, before.environment_steps);
-    rates_from_.updates_per_second = rate(now.updates, before.updates);
-    rates_from_.samples_per_second = rate(now.samples, before.samples);
-    rates_from_.frames_per_second = rate(now.frames, before.frames);
-    since_rates_ = 0;
-  }
-  now.environment_steps_per_second = rates_from_.environment_steps_per_second;
-  now.updates_per_second = rates_from_.updates_per_second;
-  now.samples_per_second = rates_from_.samples_per_second;
-  now.frames_per_second = rates_from_.frames_per_second;
+  add_rates(now, elapsed_seconds);
   return now;
 }
 

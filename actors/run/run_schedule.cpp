@@ -10,7 +10,8 @@ namespace troupe::actors {
 
 namespace {
 constexpr std::int64_t kRoundUpdates = 100; // without environment actors
-}
+constexpr double kPaceSeconds = 0.25;       // that a pace is measured over, at least
+} // namespace
 
 RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before)
     : config_(config),
@@ -19,7 +20,9 @@ RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before)
       updates_(before.updates()),
       lane_steps_(before.lane_steps()),
       next_evaluation_(before.next_evaluation() > 0 ? before.next_evaluation()
-                                                    : config.evaluation.period) {
+                                                    : config.evaluation.period),
+      seen_seconds_(before.training_seconds()),
+      seen_updates_(before.updates()) {
   if (before.environments() > 0 && !config.workload
       && before.environments_configured() == config.actors.environment)
     environments_ = before.environments();
@@ -69,9 +72,23 @@ std::int64_t RunSchedule::extend_updates(const Progress& now) {
   }
   if (config_.plays() && now.inserts < config_.replay.minimum_items)
     return updates_;
-  const auto ahead =
-      static_cast<std::int64_t>((config_.workload ? 2 : 32) + now.updates_per_second);
+  // All granted updates are made, also after the time limit: a slow learner gets few.
+  const double fast = pace(now);
+  const double most = config_.workload ? 2 : 32;
+  const bool known = now.updates > before_.updates();
+  const auto ahead = static_cast<std::int64_t>(fast + (known ? std::clamp(fast, 2.0, most) : most));
   return grant(now.updates + std::min<std::int64_t>(ahead, 10'000));
+}
+
+/// Updates per second, the greater of the latest and the usual pace: a learner that gets faster
+/// does not wait for grants.
+double RunSchedule::pace(const Progress& now) {
+  if (const double passed = now.training_seconds - seen_seconds_; passed >= kPaceSeconds) {
+    latest_pace_ = std::max(0.0, static_cast<double>(now.updates - seen_updates_) / passed);
+    seen_seconds_ = now.training_seconds;
+    seen_updates_ = now.updates;
+  }
+  return std::max(latest_pace_, now.updates_per_second);
 }
 
 std::int64_t RunSchedule::grant(std::int64_t wanted) {

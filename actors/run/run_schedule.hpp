@@ -73,6 +73,7 @@ public:
 private:
   std::int64_t evaluation_clock(const Progress& now) const;
   std::int64_t grant(std::int64_t updates);
+  double pace(const Progress& now);
 
   const RunConfig& config_;
   wire::RunState before_;
@@ -84,6 +85,8 @@ private:
   std::int64_t lane_steps_;      // granted to each environment, in rounds
   std::int64_t next_evaluation_; // environment steps, or updates
   bool shared_ = false;          // each actor may make all remaining steps
+  double seen_seconds_ = 0, latest_pace_ = 0;
+  std::int64_t seen_updates_ = 0; // at seen_seconds_
   std::map<std::int32_t, std::int64_t>
       steps_made_; // per environment of an actor, at the last pause
 };

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
-#include <tuple>
 
 #include "experiments/config/on_data.hpp"
 #include "experiments/run_folder/clock.hpp"
@@ -47,9 +46,9 @@ std::string return_text(const std::vector<double>& returns) {
   return text;
 }
 
-/// The time of one kind of actor by stage, longest first: seconds over all its actors and their
-/// share.
-std::string time_text(const actors::Progress& progress, const std::string& kind, int actors_count) {
+/// The time of one kind of actor by stage, longest first: seconds over all its actors since the
+/// start or the resumption, and their share.
+std::string time_text(const actors::Progress& progress, const std::string& kind) {
   std::vector<std::pair<std::string, double>> stages;
   for (const auto& [name, seconds] : progress.seconds) {
     if (name.starts_with(kind + ".") && std::isfinite(seconds) && seconds > 0) {
@@ -58,16 +57,15 @@ std::string time_text(const actors::Progress& progress, const std::string& kind,
   }
   std::sort(stages.begin(), stages.end(),
             [](const auto& a, const auto& b) { return a.second > b.second; });
-  const double whole = progress.training_seconds * actors_count;
+  const double whole =
+      std::accumulate(stages.begin(), stages.end(), 0.0,
+                      [](double sum, const auto& stage) { return sum + stage.second; });
   std::string out;
   for (const auto& [name, seconds] : stages) {
     char text[128];
-    std::snprintf(text, sizeof text, "%s%s %.1f s", out.empty() ? "" : ", ", name.c_str(), seconds);
+    std::snprintf(text, sizeof text, "%s%s %.1f s (%.0f %%)", out.empty() ? "" : ", ", name.c_str(),
+                  seconds, 100 * seconds / whole);
     out += text;
-    if (whole > 0) {
-      std::snprintf(text, sizeof text, " (%.0f %%)", 100 * seconds / whole);
-      out += text;
-    }
   }
   return out;
 }
@@ -76,7 +74,15 @@ std::string time_text(const actors::Progress& progress, const std::string& kind,
 
 namespace {
 
-/// Adds times and output files of the run.
+void add_times(Summary& out, const actors::Progress& progress) {
+  for (const char* kind : {"learner", "environment"}) {
+    if (const std::string text = time_text(progress, kind); !text.empty()) {
+      out.emplace_back("time of " + std::string(kind) + " actors", text);
+    }
+  }
+}
+
+/// Adds output files of the run.
 void add_end(Summary& out, const Finished& finished) {
   if (!finished.result.checkpoint.empty()) {
     out.emplace_back("checkpoint", finished.result.checkpoint.string());
@@ -112,12 +118,7 @@ Summary summarise_on_data(const Experiment& experiment, const Finished& finished
                                + duration_text(finished.wall_seconds) + " in all");
   out.emplace_back("rates", rate_text(p.samples, p.training_seconds) + " rows/s, "
                                 + rate_text(p.updates, p.training_seconds) + " updates/s");
-  const int replicas = experiment.learner().replicas();
-  if (const std::string text = time_text(p, "learner", replicas); !text.empty()) {
-    out.emplace_back("time of " + count_text(replicas)
-                         + (replicas > 1 ? " learner actors" : " learner actor"),
-                     text);
-  }
+  add_times(out, p);
   add_end(out, finished);
   return out;
 }
@@ -150,20 +151,11 @@ Summary summarise(const Experiment& experiment, const Finished& finished) {
                                + duration_text(finished.wall_seconds) + " in all");
   out.emplace_back(
       "rates", (played ? rate_text(p.environment_steps, seconds) + " environment steps/s, " : "")
-                   + (p.frames > 0 ? rate_text(p.frames, seconds) + " frames/s, " : "")
+                   + (p.frames > 0 ? rate_text(p.frames, p.session_seconds) + " frames/s, " : "")
                    + (played ? rate_text(p.inserts, seconds) + " inserts/s, " : "")
                    + rate_text(p.samples, seconds) + " samples/s, " + rate_text(p.updates, seconds)
                    + " updates/s");
-  const std::string learners = count_text(experiment.learner().replicas());
-  const std::string players = count_text(experiment.actors().environment());
-  for (const auto& [kind, count, name] :
-       {std::tuple{"learner", experiment.learner().replicas(), "time of " + learners + " learner"},
-        {"environment", experiment.actors().environment(),
-         "time of " + players + " environment"}}) {
-    if (const std::string text = time_text(p, kind, count); !text.empty()) {
-      out.emplace_back(name + (count > 1 ? " actors" : " actor"), text);
-    }
-  }
+  add_times(out, p);
   add_end(out, finished);
   return out;
 }

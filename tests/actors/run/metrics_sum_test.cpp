@@ -42,12 +42,27 @@ TEST_CASE("the rates of a resumed run are those since it was") {
   environment.set_environment_steps(800);
   sum.add(environment);
   const auto then = sum.progress(0.5, true);
-  CHECK(then.updates_per_second == 200);
-  CHECK(then.samples_per_second == 51'200);
-  CHECK(then.environment_steps_per_second == 1600);
-  learner.set_updates(57'040); // it came back as it was before
-  sum.add(learner);
-  CHECK(sum.progress(0.5, true).updates_per_second == 0);
+  CHECK(then.updates_per_second == 100);
+  CHECK(then.samples_per_second == 25'600);
+  CHECK(then.environment_steps_per_second == 800);
+  CHECK(then.session_seconds == 1);
+}
+
+TEST_CASE("rates are means over ten seconds: a run that moves in bursts does not look stuck") {
+  MetricsSum sum({});
+  wire::LearnerReport learner;
+  Progress now;
+  for (int second = 1; second <= 40; ++second) { // 7 updates in every seventh second, then none
+    if (second % 7 == 0 && second <= 28)
+      learner.set_updates(learner.updates() + 7);
+    sum.add(learner);
+    now = sum.progress(1, true);
+    if (second >= 10 && second <= 28) {
+      CHECK(now.updates_per_second >= 0.7);
+      CHECK(now.updates_per_second <= 1.4);
+    }
+  }
+  CHECK(now.updates_per_second == 0); // stuck
 }
 
 TEST_CASE("failed spills add up over shards, and a shard that restarts adds to its earlier ones") {

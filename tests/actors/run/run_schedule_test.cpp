@@ -45,6 +45,22 @@ TEST_CASE("learners get updates once there are enough items, a second ahead of t
   }
 }
 
+TEST_CASE("a slow learner gets few updates ahead, which end soon after the time limit") {
+  const auto config = schedule_config();
+  RunSchedule schedule(config, {});
+  Progress now;
+  now.inserts = 200;
+  CHECK(schedule.extend_updates(now) == 32); // nobody knows its pace yet
+  now.updates = 40;
+  now.training_seconds = 40;
+  now.updates_per_second = 1;
+  CHECK(schedule.extend_updates(now) == 40 + 3);
+  now.updates = 60; // suddenly twenty times as fast: it need not wait for the mean
+  now.training_seconds = 41;
+  now.updates_per_second = 3;
+  CHECK(schedule.extend_updates(now) == 60 + 40);
+}
+
 TEST_CASE("on data no learner goes beyond the next evaluation or the end") {
   auto config = schedule_config();
   config.workload = [] { return nullptr; };

@@ -24,14 +24,15 @@ actors::Progress half_way() {
   p.updates = 3000;
   p.frames = 6250;
   p.training_seconds = 100;
+  p.session_seconds = 100;
   p.environment_steps_per_second = 500;
   p.updates_per_second = 30;
   p.frames_per_second = 62.5;
   p.episode_return = 321.5;
   p.inserts = 6000;
   p.samples = 384'000;
-  p.seconds = {{"learner.update", 80},
-               {"learner.sample", 5},
+  p.seconds = {{"learner.update", 75},
+               {"learner.sample", 25},
                {"learner.publish", 0},
                {"environment.step", 100}};
   return p;
@@ -108,17 +109,22 @@ TEST_CASE("A summary has task, return, steps, rates, folder and video, and where
   finished.result.evaluation.returns = {900, 950, 1000};
   const std::string text = summary_text(summarise(experiment, finished));
   for (const std::string part :
-       {"task                          cartpole_balance from states\n",
-        "return                        950.0 (mean of 3 episodes, 900.0 to 1000.0)\n",
+       {"task                        cartpole_balance from states\n",
+        "return                      950.0 (mean of 3 episodes, 900.0 to 1000.0)\n",
         "50,000 environment steps, 6,250 agent steps", "1 min 40 s of training, 2 min 10 s in all",
         "500 environment steps/s, 62.5 frames/s, 60.0 inserts/s, 3840 samples/s, 30.0 updates/s",
-        "time of 1 learner actor       update 80.0 s (80 %), sample 5.0 s (5 %)\n",
-        "time of 2 environment actors  step 100.0 s (50 %)\n",
-        "run                           runs/x/now\n",
-        "video                         runs/x/now/videos/1.mp4\n"}) {
+        "time of learner actors      update 75.0 s (75 %), sample 25.0 s (25 %)\n",
+        "time of environment actors  step 100.0 s (100 %)\n",
+        "run                         runs/x/now\n",
+        "video                       runs/x/now/videos/1.mp4\n"}) {
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
+  // Resumed: the counters are of all sessions, frames and stages of the last one.
+  finished.result.progress.session_seconds = 10;
+  const std::string resumed = summary_text(summarise(experiment, finished));
+  CHECK(resumed.find("500 environment steps/s, 625 frames/s") != std::string::npos);
+  CHECK(resumed.find("update 75.0 s (75 %), sample 25.0 s (25 %)") != std::string::npos);
   finished.result.interrupted = true;
   CHECK(summary_text(summarise(experiment, finished)).find("troupe resume runs/x/now")
         != std::string::npos);
