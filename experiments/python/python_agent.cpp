@@ -173,18 +173,20 @@ public:
   }
 
   void build(ReplicaContext& context) override {
-    if (context.num_replicas() > 1)
-      throw std::invalid_argument("learner.replicas is " + std::to_string(context.num_replicas())
-                                  + "; an agent in Python learns with one replica, set it to 1");
     with_lock(name_, [&] {
+      py::object replicas = py::none();
+      if (context.num_replicas() > 1)
+        replicas = py::make_tuple(
+            reduction([&context](at::Tensor& tensor) { context.all_reduce_(tensor); }),
+            reduction([&context](at::Tensor& tensor) { context.broadcast_(tensor); }));
       py::dict environment;
       environment["observation_size"] = observation_size_;
       environment["action_size"] = transitions_.action_size;
       environment["choices"] = transitions_.choices_of(0);
       environment["n_step"] = transitions_.n_step;
       environment["discount"] = transitions_.discount;
-      learner_ = py::reinterpret_borrow<py::object>(factory_).attr("make")(*options_, environment,
-                                                                           context.seed());
+      learner_ = py::reinterpret_borrow<py::object>(factory_).attr("make")(
+          *options_, environment, context.seed(), replicas);
     });
     policy_parameters(); // a network that the actors cannot play is refused before the run
   }
@@ -255,6 +257,17 @@ public:
   }
 
 private:
+  /// A function for Python that reduces a float32 array in place.
+  template <typename Reduce>
+  static py::cpp_function reduction(const Reduce& reduce) {
+    return {[reduce](py::array_t<float, py::array::c_style> array) {
+      at::Tensor tensor = at::from_blob(array.mutable_data(), {array.size()});
+      const py::gil_scoped_release released; // which the other replicas need
+      const at::NoGradGuard no_gradient;
+      reduce(tensor);
+    }};
+  }
+
   static std::string text_of(at::IntArrayRef shape) {
     std::string out;
     for (const std::int64_t extent : shape)

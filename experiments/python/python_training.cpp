@@ -28,13 +28,14 @@ using namespace experiments;
 
 constexpr std::chrono::milliseconds kLook{100}; // between two looks for Ctrl-C
 
-/// Calls back into Python from the run's threads; the first exception ends the run.
+/// Calls back into Python from the run's threads, one at a time; the first exception ends the run.
 class Reports {
 public:
   explicit Reports(py::dict callbacks) : callbacks_(std::move(callbacks)) {}
 
   template <typename... Values>
   void call(const char* name, const Values&... values) {
+    const std::lock_guard one(mutex_); // also where Python runs without a lock of the interpreter
     const py::gil_scoped_acquire lock;
     if (failure || !callbacks_.contains(name))
       return;
@@ -60,7 +61,7 @@ public:
   }
 
   std::atomic<bool> stop = false;
-  std::exception_ptr failure; // with the interpreter's lock
+  std::exception_ptr failure; // of a callback; for others after the run
 
 private:
   static std::map<std::string, double> numbers(const actors::Progress& p) {
@@ -80,7 +81,8 @@ private:
     return out;
   }
 
-  py::dict callbacks_; // used and destroyed with the interpreter's lock
+  std::recursive_mutex mutex_; // a callback may cause a report
+  py::dict callbacks_;         // used and destroyed with the interpreter's lock
 };
 
 /// Runs on a thread of its own, so that this one sees Ctrl-C: then the run ends after a checkpoint.
@@ -126,6 +128,16 @@ void settle_numerics() {
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
 }
 
+/// Replicas of an agent in Python average their gradients. Throws std::invalid_argument.
+void check_strategy(const Experiment& experiment) {
+  const auto& learner = experiment.learner();
+  const bool in_python = experiment.has_agent() && experiment.agent().plugin().empty();
+  if (in_python && learner.replicas() > 1 && learner.strategy() != "multi_worker")
+    throw std::invalid_argument("learner.strategy is \"" + learner.strategy()
+                                + "\"; replicas of an agent in Python average their gradients, set "
+                                  "it to \"multi_worker\"");
+}
+
 std::string train(const std::string& experiment_file, const std::vector<std::string>& overrides,
                   const std::string& runs, const std::vector<std::string>& folders,
                   const py::dict& callbacks) {
@@ -136,6 +148,7 @@ std::string train(const std::string& experiment_file, const std::vector<std::str
     const std::vector<std::filesystem::path> places(folders.begin(), folders.end());
     const auto file = find_config(experiment_file, places);
     const Experiment experiment = load_experiment(file, overrides);
+    check_strategy(experiment);
     run_and_watch(reports, [&] {
       const auto config = commands::prepare_run(experiment);
       const RunFolder folder = RunFolder::create(
@@ -162,6 +175,7 @@ void resume(const std::string& run, const std::vector<std::string>& overrides,
     const Experiment before = load_experiment(file);
     const Experiment experiment = load_experiment(file, overrides);
     commands::check_changes(before, experiment);
+    check_strategy(experiment);
     run_and_watch(reports, [&] {
       const auto config = commands::prepare_run(experiment);
       const RunFolder folder = RunFolder::open(run);

@@ -30,6 +30,8 @@ import torch
 from troupe import _native
 
 Schedule = Union[float, Tuple[float, float, int]]
+Reduction = Callable[[np.ndarray], None]  # of a float32 array over the replicas, in place
+Replicas = Tuple[Reduction, Reduction]  # the mean, and the first one's
 _RESERVED = ("batch_size", "policy_layers", "noise", "epsilon")
 
 
@@ -67,11 +69,37 @@ def _schedule(key: str, value: Schedule) -> List[float]:
     return [float(x) for x in numbers]
 
 
+def _reduced(tensors: Sequence[torch.Tensor], reduce: Reduction) -> None:
+    """Gives the tensors the values that they have, reduced, on all replicas."""
+    flat = torch.cat([tensor.reshape(-1).float().cpu() for tensor in tensors])
+    reduce(flat.numpy())
+    for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors])):
+        tensor.copy_(part.view_as(tensor))
+
+
+def _average(optimizer: torch.optim.Optimizer, mean: Reduction) -> None:
+    gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    if gradients:
+        _reduced(gradients, mean)
+
+
 class _Learner:
     """An agent's object as the extension module uses it: arrays in, arrays out."""
 
-    def __init__(self, agent: Any):
+    def __init__(self, agent: Any, replicas: Optional[Replicas] = None):
         self._agent = agent
+        if replicas is not None:
+            self._join(*replicas)
+
+    def _join(self, mean: Reduction, of_first: Reduction) -> None:
+        """Several replicas begin with the first one's numbers, and each step of an optimizer is along the mean of their gradients."""
+        for _, value in self._walk():
+            if isinstance(value, torch.optim.Optimizer):
+                value.register_step_pre_hook(lambda optimizer, *_: _average(optimizer, mean))
+            tensors = value.state_dict().values() if isinstance(value, torch.nn.Module) else [value]
+            for tensor in tensors:
+                if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+                    _reduced([tensor.data], of_first)
 
     def update(self, batch: Dict[str, np.ndarray]) -> Dict[str, float]:
         tensors = {name: torch.from_numpy(array) for name, array in batch.items()}
@@ -185,7 +213,7 @@ class Factory:
             "discrete": self.discrete,
         }
 
-    def make(self, options: Dict[str, str], environment: Dict[str, Any], seed: int) -> _Learner:
+    def make(self, options: Dict[str, str], environment: Dict[str, Any], seed: int, replicas: Optional[Replicas]) -> _Learner:
         common, own = self._split(options)
         torch.manual_seed(seed % (1 << 63))
         env = AgentEnv(**environment, policy_layers=tuple(common["policy_layers"]), seed=seed)
@@ -193,7 +221,7 @@ class Factory:
         for attribute in ("update", "policy"):
             if not hasattr(made, attribute):
                 raise TypeError(f"{self.name} has no `{attribute}`; an agent has update(batch) and policy, a network of Linear and ReLU layers")
-        return _Learner(made)
+        return _Learner(made, replicas)
 
 
 def agent(
@@ -214,7 +242,11 @@ def agent(
 
     The class is made once for a run: `__init__(self, env, *, …)` gets an AgentEnv, and its keyword-only parameters are options of the
     experiment (`agent.options`). `update(batch)` gets tensors: observation, next_observation, action, reward, discount (of n steps, 0 after
-    a termination), and weight where replay is prioritized; it may set `self.priorities` [batch]."""
+    a termination), and weight where replay is prioritized; it may set `self.priorities` [batch].
+
+    With `learner.replicas` of the strategy multi_worker there are several objects, each of which gets its part of the batch on a thread of its
+    own; before an optimizer's step() its gradients become the mean of all replicas', so that all make the same steps of the same optimizers.
+    They share PyTorch's generator of random numbers, and such a run is not repeatable."""
 
     def decorate(made: Any) -> Any:
         factory = Factory(made, name or made.__name__, batch_size, policy_layers, noise, epsilon, metrics, discrete)

@@ -180,6 +180,36 @@ class AgentsInPython(InFolder):
         self.assertGreater(run.checkpoints[-1], 500)
         self.assertIn(int(run.policy()(np.zeros(4, np.float32))), (0, 1))
 
+    def test_replicas_take_the_same_steps_on_parts_of_the_batch(self):
+        seen = {}
+
+        @troupe.agent(batch_size=32, policy_layers=(16,), metrics=("rows",))
+        class Pair:
+            def __init__(self, env):
+                self.policy = troupe.agents.mlp(env.observation_size, env.policy_layers, env.outputs)
+                self.optimizer = torch.optim.Adam(self.policy.parameters(), 1e-3)
+                self.log = seen.setdefault(len(seen), [])
+
+            def update(self, batch):
+                self.log.append((batch["observation"][0].tolist(), [p.detach().clone() for p in self.policy.parameters()]))
+                self.optimizer.zero_grad()
+                (self.policy(batch["observation"]).tanh() - batch["action"]).square().mean().backward()
+                self.optimizer.step()
+                return {"rows": len(batch["action"])}
+
+        config = without_agent(python_td3.experiment("Pendulum-v1", 600), replay={"minimum_items": 100, "samples_per_insert": 32}, actors={"random_steps": 100})
+        config["evaluation"] = {"episodes": 1, "video": False}
+        run = self.train(config, {"learner.replicas": 2, "learner.strategy": "multi_worker"}, agent=Pair)
+        first, second = seen.values()
+        self.assertGreater(min(len(first), len(second)), 100)
+        different_rows = 0
+        for (row, parameters), (other_row, others) in zip(first, second):
+            different_rows += row != other_row
+            for one, other in zip(parameters, others):
+                self.assertTrue(torch.equal(one, other))
+        self.assertGreater(different_rows, 50)
+        self.assertEqual(run.metrics()["rows"][-1], 16)
+
     def test_what_update_raises_ends_the_run_with_its_words(self):
         @troupe.agent(batch_size=8)
         class Broken:
@@ -202,8 +232,8 @@ class AgentsInPython(InFolder):
         ]:
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 self.train(pendulum, agent=python_td3.Td3, agent_options=options)
-        with self.assertRaisesRegex(RuntimeError, "learner.replicas is 2"):
-            self.train(pendulum, {"learner.replicas": 2, "learner.strategy": "multi_worker"}, agent=python_td3.Td3)
+        with self.assertRaisesRegex(ValueError, 'learner.strategy is "local_sgd"; replicas of an agent in Python average'):
+            self.train(pendulum, {"learner.replicas": 2, "learner.strategy": "local_sgd"}, agent=python_td3.Td3)
         with self.assertRaisesRegex(ValueError, "environment.pixels"):
             self.train({**pendulum, "environment": {"task": "cheetah_run", "pixels": True}}, agent=python_td3.Td3)
 
