@@ -68,7 +68,13 @@ StepValues::StepValues(std::shared_ptr<const replay::Signature> signature, py::f
 }
 
 PyObject* StepValues::value_of(const py::dict& values, std::size_t column) {
+#ifdef Py_GIL_DISABLED // another thread may take the value out of the dictionary meanwhile
+  PyObject* value = nullptr;
+  PyDict_GetItemRef(values.ptr(), names_[column].ptr(), &value);
+  kept_.push_back(py::reinterpret_steal<py::object>(value));
+#else
   PyObject* value = PyDict_GetItemWithError(values.ptr(), names_[column].ptr());
+#endif
   if (value == nullptr) {
     if (PyErr_Occurred() != nullptr)
       throw py::error_already_set();
@@ -127,9 +133,9 @@ const std::byte* StepValues::number(PyObject* value, std::size_t column) {
 
 const std::byte* StepValues::converted(PyObject* value, std::size_t column, std::size_t leading,
                                        std::int64_t& count) {
-  converted_.push_back(convert_(column, leading, py::handle(value)));
+  kept_.push_back(convert_(column, leading, py::handle(value)));
   const std::byte* bytes =
-      bytes_of(converted_.back().ptr(), signature_->columns[column], leading, count);
+      bytes_of(kept_.back().ptr(), signature_->columns[column], leading, count);
   if (bytes == nullptr)
     throw std::invalid_argument("column \"" + signature_->columns[column].name
                                 + "\" could not be converted");
@@ -137,7 +143,7 @@ const std::byte* StepValues::converted(PyObject* value, std::size_t column, std:
 }
 
 std::span<const std::byte* const> StepValues::step(const py::dict& values) {
-  converted_.clear();
+  kept_.clear();
   std::int64_t ignored = 0;
   for (std::size_t c = 0; c < bytes_.size(); ++c) {
     PyObject* value = value_of(values, c);
@@ -153,7 +159,7 @@ std::span<const std::byte* const> StepValues::step(const py::dict& values) {
 }
 
 std::span<const std::byte* const> StepValues::steps(const py::dict& values, std::int64_t& count) {
-  converted_.clear();
+  kept_.clear();
   for (std::size_t c = 0; c < bytes_.size(); ++c) {
     PyObject* value = value_of(values, c);
     std::int64_t steps = 0;

@@ -37,9 +37,9 @@ private:
   std::shared_ptr<const replay::Signature> signature_;
   pybind11::function convert_;
   std::vector<pybind11::str> names_;
-  std::vector<const std::byte*> bytes_;     // of each column
-  std::vector<pybind11::object> converted_; // arrays that bytes_ points into
-  std::vector<double> numbers_;             // storage of single numbers
+  std::vector<const std::byte*> bytes_; // of each column
+  std::vector<pybind11::object> kept_;  // arrays that bytes_ points into
+  std::vector<double> numbers_;         // storage of single numbers
 };
 
 } // namespace troupe::python

@@ -160,11 +160,11 @@ ReplayPart ReplayTable::sample(std::int64_t count, double deadline) {
   }
 }
 
-RecycledBlocks& ReplayTable::blocks_of(std::size_t bytes) {
+std::shared_ptr<std::byte> ReplayTable::take_block(std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (blocks_.size() >= kMostSizes && !blocks_.contains(bytes))
     blocks_.clear();
-  return blocks_.try_emplace(bytes, bytes).first->second;
+  return blocks_.try_emplace(bytes, bytes).first->second.take();
 }
 
 /// Sets where the items' rows of a column begin and end; returns how many they are.
@@ -199,7 +199,7 @@ ReplayPart ReplayTable::part_of(std::span<const replay::Item> items) {
     begins[c] = bytes;
     bytes += aligned(count_rows(items, c, whole_and_equal, made[c]) * layout_->columns[c].bytes);
   }
-  std::shared_ptr<std::byte> block = blocks_of(rounded_up(bytes)).take();
+  std::shared_ptr<std::byte> block = take_block(rounded_up(bytes));
   for (std::size_t c = 0; c < columns; ++c)
     out[c] = made[c].bytes = block.get() + begins[c];
   replay::gather_columns(*layout_, items, out);

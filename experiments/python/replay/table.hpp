@@ -18,8 +18,8 @@
 
 namespace troupe::python {
 
-/// A table of this process. Any number of threads, with the interpreter's lock, which is released
-/// while items are copied and while the limiter holds a call back. A process that was forked after
+/// A table of this process. Any number of threads. The interpreter's lock is released while items
+/// are copied and while the limiter holds a call back. A process that was forked after
 /// the table was made is refused.
 class ReplayTable final : public InsertionSink {
 public:
@@ -53,7 +53,7 @@ private:
   struct Request;
   std::string wait_for(Request& request, replay::Deadline end);
   void finish(Request& request, std::string refusal);
-  RecycledBlocks& blocks_of(std::size_t bytes);
+  std::shared_ptr<std::byte> take_block(std::size_t bytes);
   static std::size_t count_rows(std::span<const replay::Item> items, std::size_t place,
                                 bool whole_and_equal, ReplayPart::Column& column);
   ReplayPart part_of(std::span<const replay::Item> items);

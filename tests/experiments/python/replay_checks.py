@@ -538,6 +538,14 @@ class Readme(unittest.TestCase):
         self.assertEqual(scope["frames"].shape, (32, 4, 84, 84))
         self.assertEqual(scope["next_observation"].base.base is scope["observation"].base.base, True)
         self.assertEqual(scope["n_step"](scope["pixels"].sample(8), 0.9).shape, (8,))
+        self.assertEqual(len(scope["reached"]), 250)
+        again = scope["with_hindsight"](scope["episode"], scope["near"], np.random.default_rng(2))
+        for name, array in scope["episode"].items():
+            np.testing.assert_array_equal(again[name][:50], array)
+        for row in range(50, 250):
+            later = np.flatnonzero((scope["episode"]["achieved"] == again["goal"][row]).all(axis=1))
+            self.assertGreaterEqual(later[-1], row % 50)
+            self.assertEqual(again["reward"][row], scope["near"](again["achieved"][row], again["goal"][row]))
         data = scope["data"]
         self.assertEqual(data.observations.shape, (8, 4))
         self.assertTrue((data.next_observations - data.observations == 1).all())
