@@ -13,8 +13,6 @@ namespace troupe::env {
 
 namespace {
 
-constexpr double kSmallestVariance = 1e-8;
-
 void check_fits(const EnvironmentSpec& spec, const ObservationStatistics& own,
                 const ObservationStatistics& given) {
   std::string problem;
@@ -73,8 +71,7 @@ void Normalize::normalize(std::size_t array, std::byte* numbers) {
       known.mean[i] += distance / static_cast<double>(statistics_.count);
       known.squares[i] += distance * (value - known.mean[i]);
     }
-    const double scaled =
-        (value - known.mean[i]) / std::sqrt(statistics_.variance(array, i) + kSmallestVariance);
+    const double scaled = (value - known.mean[i]) / statistics_.deviation(array, i);
     number = static_cast<T>(std::clamp(scaled, -clip_, clip_));
     std::memcpy(numbers + i * sizeof(T), &number, sizeof number);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -24,6 +25,10 @@ struct ObservationStatistics {
   /// Variance of an element; 1 before there are two observations.
   double variance(std::size_t array, std::size_t element) const {
     return count < 2 ? 1 : arrays[array].squares[element] / static_cast<double>(count);
+  }
+  /// What Normalize divides by.
+  double deviation(std::size_t array, std::size_t element) const {
+    return std::sqrt(variance(array, element) + 1e-8);
   }
   bool operator==(const ObservationStatistics&) const = default;
 };

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
+
+#include "learner/policy_graph/policy_graph.hpp"
 
 namespace troupe::learner {
 
@@ -69,6 +72,9 @@ public:
   /// std::invalid_argument on bytes that are not such a state.
   virtual void save_exploration(std::vector<std::byte>& /*out*/) const {}
   virtual std::span<const std::byte> load_exploration(std::span<const std::byte> in) { return in; }
+
+  /// The loaded policy as act() plays it, layer by layer, for export; nullopt: it does not say.
+  virtual std::optional<PolicyGraph> graph() const { return std::nullopt; }
 
   /// The same as act() for `batch` contiguous observations. Allocates.
   void act(std::span<const std::byte> observations, std::int64_t batch, std::span<float> actions,

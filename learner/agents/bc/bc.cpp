@@ -7,6 +7,7 @@
 #include "learner/agents/parts/group_replica.hpp"
 #include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -29,6 +30,13 @@ public:
   }
   at::Tensor forward(const Leaves& leaves, const Observed& observation) const {
     return head_.forward(leaves, torso_.forward(leaves, observation));
+  }
+  PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const {
+    PolicyGraph graph = graph_of(transitions);
+    torso_.describe(leaves, transitions, graph);
+    add_linear(graph, head_.weight(leaves), head_.bias(leaves));
+    graph.actions = actions_.describe();
+    return graph;
   }
 
 private:
@@ -58,6 +66,9 @@ public:
     const ActionHead& kinds = network_.actions();
     for (std::int64_t i = 0; i < observations.batch; ++i)
       kinds.best(outputs.const_data_ptr<float>() + i * kinds.outputs(), &actions[i * kinds.size()]);
+  }
+  std::optional<PolicyGraph> graph() const override {
+    return network_.describe(leaves_, transitions_);
   }
 
 private:

@@ -8,6 +8,7 @@
 #include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/nn/categorical.hpp"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -50,6 +51,21 @@ public:
     return out - out.mean(1, true) + value_.forward(leaves, x, noise).view({-1, 1, support_.atoms});
   }
 
+  /// Without noise. The mean of the advantages and the value are linear, too: one layer.
+  PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const {
+    PolicyGraph graph = graph_of(transitions);
+    torso_.describe(leaves, transitions, graph);
+    add_linear(graph, centred(advantage_.weight(leaves), value_.weight(leaves)),
+               centred(advantage_.bias(leaves).unsqueeze(0), value_.bias(leaves)).squeeze(0));
+    graph.actions = {
+        {.kind = is_distribution() ? GraphAction::Kind::distribution : GraphAction::Kind::choice,
+         .choices = choices_,
+         .atoms = support_.atoms,
+         .minimum = support_.minimum,
+         .maximum = support_.maximum}};
+    return graph;
+  }
+
   /// [batch, choices] of what forward() gave.
   at::Tensor values(const at::Tensor& outputs) const {
     if (!is_distribution())
@@ -58,6 +74,14 @@ public:
   }
 
 private:
+  /// [rows, choices * atoms]; value: [rows, atoms] or what view() makes that.
+  at::Tensor centred(const at::Tensor& advantage, const at::Tensor& value) const {
+    if (!dueling_)
+      return advantage;
+    const at::Tensor each = advantage.reshape({-1, choices_, support_.atoms});
+    return (each - each.mean(1, true) + value.reshape({-1, 1, support_.atoms})).flatten(1);
+  }
+
   ParameterLayout layout_;
   std::int64_t choices_;
   Support support_;
@@ -89,6 +113,9 @@ public:
     Random noise(config_.noisy ? exploration.random[0]->generator() : 0);
     choose(observations, config_.noisy ? &noise : nullptr, actions);
     config_.epsilon.apply(exploration, network_.choices(), actions);
+  }
+  std::optional<PolicyGraph> graph() const override {
+    return network_.describe(leaves_, transitions_);
   }
 
 private:

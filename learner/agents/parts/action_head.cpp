@@ -104,6 +104,15 @@ double ActionHead::sample(const float* outputs, const float* deviations, ActingR
   return logarithm;
 }
 
+std::vector<GraphAction> ActionHead::describe() const {
+  std::vector<GraphAction> made;
+  for (const Part& part : parts_)
+    made.push_back({.kind = part.choices > 0 ? GraphAction::Kind::choice : GraphAction::Kind::clamp,
+                    .count = part.count,
+                    .choices = part.choices});
+  return made;
+}
+
 void ActionHead::check(const at::Tensor& action, std::int64_t update) const {
   for (const Part& part : parts_)
     if (part.choices > 0)

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "learner/acting/policy.hpp"
+#include "learner/policy_graph/policy_graph.hpp"
 #include "replay/chunks/spec.hpp"
 
 namespace troupe::learner {
@@ -31,6 +32,9 @@ public:
   /// Of one row: draws an action; the logarithm of its probability.
   double sample(const float* outputs, const float* deviations, ActingRandom& random,
                 float* action) const;
+
+  /// What best() does.
+  std::vector<GraphAction> describe() const;
 
   /// Throws std::runtime_error naming `update` and the row if a choice of a batch's action is not
   /// one.

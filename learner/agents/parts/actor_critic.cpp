@@ -8,6 +8,7 @@
 
 #include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/ops.hpp"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -72,6 +73,17 @@ at::Tensor ActorCritic::head(const Leaves& leaves, const Observed& observation,
     state.copy_(made.state);
   }
   return head_.forward(leaves, x);
+}
+
+PolicyGraph ActorCritic::describe(const Leaves& leaves,
+                                  const replay::TransitionSpec& transitions) const {
+  PolicyGraph graph = graph_of(transitions);
+  torso_.describe(leaves, transitions, graph);
+  if (is_recurrent())
+    lstm_.describe(leaves, graph);
+  add_linear(graph, head_.weight(leaves), head_.bias(leaves));
+  graph.actions = actions_.describe();
+  return graph;
 }
 
 at::Tensor ActorCritic::log_probability(const Leaves& leaves, const at::Tensor& head,

@@ -48,6 +48,9 @@ public:
   /// replaced.
   at::Tensor head(const Leaves& leaves, const Observed& observation, at::Tensor& state) const;
 
+  /// The layers of head() and the best actions.
+  PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const;
+
   /// [batch] of actions [batch, action size].
   at::Tensor log_probability(const Leaves& leaves, const at::Tensor& head,
                              const at::Tensor& action) const;
@@ -85,6 +88,9 @@ public:
   void act(const Observations& observations, std::span<float> actions) override;
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override;
+  std::optional<PolicyGraph> graph() const override {
+    return network_.describe(leaves_, transitions_);
+  }
 
 private:
   at::Tensor head_of(const Observations& observations, std::span<const float> actions);

@@ -9,6 +9,7 @@
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 
@@ -17,6 +18,7 @@ DeterministicPolicy::DeterministicPolicy(std::string agent,
                                          const EncoderShape* encoder,
                                          const ActionNoiseConfig& noise)
     : agent_(std::move(agent)),
+      transitions_(transitions),
       layers_(std::move(layers)),
       encoder_(encoder != nullptr ? *encoder : EncoderShape()),
       pixels_(encoder != nullptr),
@@ -49,6 +51,18 @@ void DeterministicPolicy::explore(const Observations& observations, const Explor
                                   std::span<float> actions) {
   Policy::explore(observations, exploration, actions);
   noise_->apply(network_.inputs(), exploration, actions);
+}
+
+std::optional<PolicyGraph> DeterministicPolicy::graph() const {
+  PolicyGraph graph = graph_of(transitions_);
+  auto layers = layers_.bind(layout_, parameters_);
+  if (pixels_) {
+    add_encoder(graph, transitions_, encoder_, encoder_.bind(layout_, parameters_));
+    layers[0].weight = rows_by_channel(encoder_, layers[0].weight);
+  }
+  add_mlp(graph, layers_, layers);
+  graph.actions = {{.kind = GraphAction::Kind::tanh, .count = transitions_.action_size}};
+  return graph;
 }
 
 ImageShape picture_shape(const replay::TransitionSpec& transitions, const std::string& agent) {

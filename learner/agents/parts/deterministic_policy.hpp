@@ -28,6 +28,7 @@ public:
   void act(const Observations& observations, std::span<float> actions) override;
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override;
+  std::optional<PolicyGraph> graph() const override;
   void save_exploration(std::vector<std::byte>& out) const override { noise_->save_state(out); }
   std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
     return noise_->load_state(in);
@@ -37,6 +38,7 @@ private:
   void pack();
 
   std::string agent_;
+  replay::TransitionSpec transitions_;
   Mlp layers_;
   EncoderShape encoder_;
   bool pixels_;

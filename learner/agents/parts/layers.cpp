@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "learner/nn/kernels/normal.hpp"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -168,6 +169,17 @@ at::Tensor Torso::forward(const Leaves& leaves, const Observed& observation) con
     x = tanh_ ? at::tanh(x) : at::relu(x);
   }
   return x;
+}
+
+void Torso::describe(const Leaves& leaves, const replay::TransitionSpec& transitions,
+                     PolicyGraph& graph) const {
+  for (const Convolution& convolution : convolutions_)
+    add_convolution(graph, transitions, leaves[convolution.first], leaves[convolution.first + 1],
+                    convolution.stride);
+  add_vectors(graph);
+  for (const Linear& layer : layers_)
+    add_linear(graph, layer.weight(leaves), layer.bias(leaves),
+               tanh_ ? GraphLayer::Activation::tanh : GraphLayer::Activation::relu);
 }
 
 std::int64_t least_picture(const std::string& encoder) {

@@ -11,6 +11,7 @@
 #include "learner/agents/parts/observed.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/parameter_layout.hpp"
+#include "learner/policy_graph/policy_graph.hpp"
 
 namespace troupe::learner {
 
@@ -36,6 +37,9 @@ public:
                              at::Generator& generator, double gain) const;
   /// `noise`: source of the noise of a noisy layer; null: none.
   at::Tensor forward(const Leaves& leaves, const at::Tensor& x, Random* noise = nullptr) const;
+  /// Without noise: [inputs, outputs] and [outputs].
+  const at::Tensor& weight(const Leaves& leaves) const { return leaves[first_]; }
+  const at::Tensor& bias(const Leaves& leaves) const { return leaves[first_ + 1]; }
 
 private:
   std::size_t first_ = 0; // weight [inputs, outputs], bias, and their noise
@@ -68,6 +72,9 @@ public:
   void initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
                              at::Generator& generator) const;
   at::Tensor forward(const Leaves& leaves, const Observed& observation) const;
+  /// What forward() does, as layers of a graph for these transitions that has none.
+  void describe(const Leaves& leaves, const replay::TransitionSpec& transitions,
+                PolicyGraph& graph) const;
   std::int64_t features() const { return features_; }
 
 private:

@@ -6,6 +6,8 @@
 
 #include <torch/types.h>
 
+#include "learner/policy_graph/graph_layers.hpp"
+
 namespace troupe::learner {
 
 Lstm::Lstm(ParameterLayout& layout, const std::string& name, std::int64_t inputs, std::int64_t size)
@@ -45,6 +47,15 @@ Lstm::Output Lstm::forward(const Leaves& leaves, const at::Tensor& x, const at::
     made.push_back(hidden);
   }
   return {at::stack(made, 1), at::cat({hidden, cell}, 1)};
+}
+
+void Lstm::describe(const Leaves& leaves, PolicyGraph& graph) const {
+  graph.layers.push_back(
+      {.kind = GraphLayer::Kind::lstm,
+       .inputs = graph_width(graph),
+       .outputs = size_,
+       .weight = numbers_of(at::cat({inputs_.weight(leaves), leaves[recurrent_]})),
+       .bias = numbers_of(inputs_.bias(leaves))});
 }
 
 at::Tensor acting_state(const Observations& observations, std::int64_t size) {

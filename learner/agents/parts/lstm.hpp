@@ -37,6 +37,8 @@ public:
   Output forward(const Leaves& leaves, const at::Tensor& x, const at::Tensor& state,
                  const at::Tensor& first = {}) const;
 
+  void describe(const Leaves& leaves, PolicyGraph& graph) const;
+
 private:
   Linear inputs_;             // of the gates: input, forget, output, and the new value
   std::size_t recurrent_ = 0; // [size, 4 * size]

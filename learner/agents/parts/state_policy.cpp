@@ -7,6 +7,7 @@
 
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/observed.hpp"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -44,6 +45,7 @@ std::int64_t state_size(const replay::TransitionSpec& transitions, const std::st
 StatePolicy::StatePolicy(std::string agent, const replay::TransitionSpec& transitions,
                          const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action)
     : agent_(std::move(agent)),
+      transitions_(transitions),
       action_size_(transitions.action_size),
       mlp_(declared(Mlp(learner::state_size(transitions, agent_),
                         relu_layers(widths, action_size_ * outputs_per_action)),
@@ -56,6 +58,15 @@ StatePolicy::StatePolicy(std::string agent, const replay::TransitionSpec& transi
 void StatePolicy::load(std::span<const float> parameters) {
   load_parameters(parameters, parameters_, agent_);
   acting_.load(mlp_.bind(layout_, parameters_));
+}
+
+PolicyGraph StatePolicy::layers(std::int64_t outputs) const {
+  PolicyGraph graph = graph_of(transitions_);
+  auto layers = mlp_.bind(layout_, parameters_);
+  layers.back().weight = layers.back().weight.narrow(1, 0, outputs);
+  layers.back().bias = layers.back().bias.narrow(0, 0, outputs);
+  add_mlp(graph, mlp_, layers);
+  return graph;
 }
 
 } // namespace troupe::learner

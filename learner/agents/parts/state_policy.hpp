@@ -37,9 +37,12 @@ protected:
   const float* outputs(const Observations& observations, std::span<float> actions) {
     return acting_.outputs(observations, actions);
   }
+  /// The first `outputs` of the network's, and no actions.
+  PolicyGraph layers(std::int64_t outputs) const;
 
 private:
   std::string agent_;
+  replay::TransitionSpec transitions_;
   std::int64_t action_size_;
   ParameterLayout layout_;
   Mlp mlp_;

@@ -11,6 +11,7 @@
 #include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/r2d2/r2d2.pb.h"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -69,6 +70,22 @@ public:
     return {values.unflatten(0, last.sizes()), made.state};
   }
 
+  /// The mean of the advantages and the value are linear, too: one layer.
+  PolicyGraph describe(const Leaves& leaves, const replay::TransitionSpec& transitions) const {
+    PolicyGraph graph = graph_of(transitions);
+    torso_.describe(leaves, transitions, graph);
+    graph.layers.push_back({.kind = GraphLayer::Kind::last_choice,
+                            .inputs = torso_.features(),
+                            .outputs = torso_.features() + choices_ + 1});
+    lstm_.describe(leaves, graph);
+    const at::Tensor& weight = advantage_.weight(leaves);
+    const at::Tensor& bias = advantage_.bias(leaves);
+    add_linear(graph, weight - weight.mean(1, true) + value_.weight(leaves),
+               bias - bias.mean() + value_.bias(leaves));
+    graph.actions = {{.kind = GraphAction::Kind::choice, .choices = choices_}};
+    return graph;
+  }
+
 private:
   ParameterLayout layout_;
   std::int64_t choices_;
@@ -103,6 +120,9 @@ public:
     choose(observations, actions);
     config_.epsilon.apply(exploration, network_.choices(), actions);
     remember(observations, actions);
+  }
+  std::optional<PolicyGraph> graph() const override {
+    return network_.describe(leaves_, transitions_);
   }
 
 private:

@@ -32,6 +32,12 @@ public:
     kernel_table().tanh(actions.data(), actions.data(), static_cast<std::int64_t>(actions.size()));
   }
 
+  std::optional<PolicyGraph> graph() const override {
+    PolicyGraph graph = layers(action_size());
+    graph.actions = {{.kind = GraphAction::Kind::tanh, .count = action_size()}};
+    return graph;
+  }
+
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override {
     const float* raw = outputs(observations, actions);

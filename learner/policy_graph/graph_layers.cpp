@@ -1,0 +1,126 @@
+#include "learner/policy_graph/graph_layers.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include <torch/types.h>
+
+namespace troupe::learner {
+namespace {
+
+GraphLayer::Activation activation_of(Activation activation) {
+  switch (activation) {
+  case Activation::none:
+    return GraphLayer::Activation::none;
+  case Activation::relu:
+    return GraphLayer::Activation::relu;
+  case Activation::elu:
+    return GraphLayer::Activation::elu;
+  case Activation::norm_tanh:
+    return GraphLayer::Activation::tanh;
+  }
+  throw std::logic_error("no such activation");
+}
+
+} // namespace
+
+std::vector<float> numbers_of(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+  return {dense.const_data_ptr<float>(), dense.const_data_ptr<float>() + dense.numel()};
+}
+
+PolicyGraph graph_of(const replay::TransitionSpec& transitions) {
+  PolicyGraph graph;
+  graph.picture = transitions.frame.type == env::ElementType::uint8;
+  graph.inputs = static_cast<std::int64_t>(transitions.observation().elements());
+  graph.vectors = static_cast<std::int64_t>(transitions.vector_elements());
+  return graph;
+}
+
+std::int64_t graph_width(const PolicyGraph& graph) {
+  return graph.layers.empty() ? graph.inputs : graph.layers.back().outputs;
+}
+
+void add_linear(PolicyGraph& graph, const at::Tensor& weight, const at::Tensor& bias,
+                GraphLayer::Activation activation) {
+  if (weight.size(0) != graph_width(graph))
+    throw std::logic_error("a layer takes " + std::to_string(weight.size(0)) + " numbers behind "
+                           + std::to_string(graph_width(graph)));
+  graph.layers.push_back({.kind = GraphLayer::Kind::linear,
+                          .activation = activation,
+                          .inputs = weight.size(0),
+                          .outputs = weight.size(1),
+                          .weight = numbers_of(weight),
+                          .bias = numbers_of(bias)});
+}
+
+void add_convolution(PolicyGraph& graph, const replay::TransitionSpec& transitions,
+                     const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride) {
+  GraphLayer::Picture in;
+  if (graph.layers.empty()) {
+    const auto shape = transitions.observation().shape;
+    in = {shape[0], shape[1], shape[2]};
+  } else
+    in = graph.layers.back().out;
+  const std::int64_t kernel = weight.size(2);
+  const GraphLayer::Picture out{weight.size(0), (in.height - kernel) / stride + 1,
+                                (in.width - kernel) / stride + 1};
+  graph.layers.push_back({.kind = GraphLayer::Kind::convolution,
+                          .activation = GraphLayer::Activation::relu,
+                          .inputs = in.size(),
+                          .outputs = out.size(),
+                          .weight = numbers_of(weight),
+                          .bias = numbers_of(bias),
+                          .in = in,
+                          .out = out,
+                          .kernel = kernel,
+                          .stride = stride});
+}
+
+void add_vectors(PolicyGraph& graph) {
+  if (graph.vectors == 0)
+    return;
+  const std::int64_t before = graph_width(graph);
+  graph.layers.push_back(
+      {.kind = GraphLayer::Kind::vectors, .inputs = before, .outputs = before + graph.vectors});
+}
+
+void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters) {
+  for (std::size_t i = 0; i < mlp.size(); ++i) {
+    const LayerTensors& layer = parameters[i];
+    if (mlp.layer(i).activation != Activation::norm_tanh) {
+      add_linear(graph, layer.weight, layer.bias, activation_of(mlp.layer(i).activation));
+      continue;
+    }
+    add_linear(graph, layer.weight, layer.bias);
+    const std::int64_t width = graph_width(graph);
+    graph.layers.push_back({.kind = GraphLayer::Kind::layer_norm,
+                            .activation = GraphLayer::Activation::tanh,
+                            .inputs = width,
+                            .outputs = width,
+                            .bias = numbers_of(layer.shift),
+                            .gain = numbers_of(layer.gain)});
+  }
+}
+
+void add_encoder(PolicyGraph& graph, const replay::TransitionSpec& transitions,
+                 const EncoderShape& encoder, const EncoderShape::Tensors& parameters) {
+  graph.picture_offset = -0.5;
+  for (std::size_t i = 0; i < encoder.layers().size(); ++i) {
+    const Convolution& c = encoder.layers()[i];
+    const at::Tensor& stored = parameters.weight[i]; // [patch, channels]
+    const at::Tensor weight =
+        i == 0 ? stored.view({c.in.channels, c.kernel, c.kernel, -1}).permute({3, 0, 1, 2})
+               : stored.view({c.kernel, c.kernel, c.in.channels, -1}).permute({3, 2, 0, 1});
+    add_convolution(graph, transitions, weight, parameters.bias[i], c.stride);
+  }
+}
+
+at::Tensor rows_by_channel(const EncoderShape& encoder, const at::Tensor& weight) {
+  const ImageShape& out = encoder.layers().back().out;
+  return weight.view({out.height, out.width, out.channels, weight.size(1)})
+      .permute({2, 0, 1, 3})
+      .reshape({out.size(), weight.size(1)});
+}
+
+} // namespace troupe::learner

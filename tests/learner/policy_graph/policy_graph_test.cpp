@@ -1,0 +1,159 @@
+// The layers that an agent describes act as its policy does.
+#include "tests/doctest_torch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "learner/policy_graph/graph_runner.hpp"
+#include "learner/policy_graph/weight_type.hpp"
+#include "tests/learner/agents/small_agent.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+
+namespace {
+
+/// What is observed, what is done, and further keys of the agent's block.
+struct Case {
+  std::string agent;
+  std::string keys;
+  replay::TransitionSpec transitions;
+};
+
+const env::ArraySpec kState = {"state", env::ElementType::float32, {7}};
+const env::ArraySpec kPicture = {"pixels", env::ElementType::uint8, {3, 40, 40}};
+const env::ArraySpec kBeside = {"velocity", env::ElementType::float32, {3}};
+
+std::vector<Case> cases() {
+  const replay::TransitionSpec states{.frame = kState, .stack = 2, .action_size = 3};
+  const replay::TransitionSpec pixels{.frame = kPicture, .stack = 2, .action_size = 3};
+  const replay::TransitionSpec both{
+      .frame = kPicture, .vectors = {kBeside}, .action_size = 3, .action_choices = {0, 4, 0}};
+  const replay::TransitionSpec choice{.frame = kState, .action_size = 1, .action_choices = {5}};
+  const replay::TransitionSpec seen_choice{
+      .frame = kPicture, .vectors = {kBeside}, .action_size = 1, .action_choices = {5}};
+  return {{"d4pg", "", states},
+          {"d4pg", "layer_norm: false", states},
+          {"d4pg", "encoder: \"drq\" encoder_channels: 5 feature_size: 9", pixels},
+          {"d4pg", "encoder: \"stride4\" encoder_channels: 5 feature_size: 9", pixels},
+          {"drqv2", "", pixels},
+          {"td3", "", states},
+          {"sac", "", states},
+          {"bc", "", both},
+          {"bc", "", states},
+          {"ppo", "", states},
+          {"ppo", "lstm: 6 encoder: \"nature\"", both},
+          {"impala", "", choice},
+          {"impala", "lstm: 6", states},
+          {"dqn", "", choice},
+          {"dqn", "dueling: true noisy: true atoms: 11", seen_choice},
+          {"r2d2", "", choice},
+          {"r2d2", "encoder: \"nature\"", seen_choice}};
+}
+
+/// A policy with random parameters.
+std::unique_ptr<Policy> random_policy(const Agent& agent,
+                                      const replay::TransitionSpec& transitions) {
+  auto policy = agent.make_policy(transitions);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 0.15F);
+  std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()));
+  for (float& parameter : parameters)
+    parameter = normal(random);
+  policy->load(parameters);
+  return policy;
+}
+
+/// An observation as an environment writes it.
+std::vector<std::byte> random_observation(const replay::TransitionSpec& transitions,
+                                          std::mt19937& random) {
+  const std::size_t frames = transitions.observation().bytes();
+  std::vector<std::byte> made(transitions.vectors.empty()
+                                  ? frames
+                                  : (frames + 7) / 8 * 8
+                                        + transitions.vector_elements() * sizeof(float));
+  std::normal_distribution<float> normal;
+  const auto write = [&](std::size_t place) {
+    const float number = normal(random);
+    std::memcpy(made.data() + place, &number, sizeof number);
+  };
+  const bool picture = transitions.frame.type == env::ElementType::uint8;
+  for (std::size_t i = 0; picture && i < frames; ++i)
+    made[i] = static_cast<std::byte>(random());
+  for (std::size_t i = picture ? (frames + 7) / 8 * 8 : 0; i < made.size(); i += sizeof(float))
+    write(i);
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("every built-in agent's layers act as its policy, episode after episode") {
+  for (const Case& one : cases()) {
+    CAPTURE(one.agent);
+    CAPTURE(one.keys);
+    const AgentPtr agent = small_agent(*find_agent(one.agent), one.keys);
+    const auto transitions = stored_by(*agent, one.transitions);
+    const auto policy = random_policy(*agent, transitions);
+    const auto graph = policy->graph();
+    REQUIRE(graph);
+    GraphRunner runner(*graph);
+    REQUIRE(graph->state_size() == policy->state_size());
+    std::mt19937 random(5);
+    std::vector<float> state(static_cast<std::size_t>(policy->state_size()));
+    std::vector<float> same_state = state;
+    std::vector<float> action(static_cast<std::size_t>(transitions.action_size));
+    std::vector<float> same = action;
+    for (int step = 0; step < 50; ++step) {
+      const auto whole = random_observation(transitions, random);
+      const std::size_t frames = transitions.observation().bytes();
+      std::vector<float> vectors(transitions.vector_elements());
+      std::memcpy(vectors.data(), whole.data() + (whole.size() - vectors.size() * sizeof(float)),
+                  vectors.size() * sizeof(float));
+      policy->act(whole, 1, action, state);
+      runner.act(std::span(whole).first(frames), vectors, same_state, same);
+      for (std::size_t i = 0; i < action.size(); ++i)
+        CHECK(same[i] == doctest::Approx(action[i]).epsilon(1e-5));
+    }
+    for (std::size_t i = 0; i < state.size(); ++i)
+      CHECK(same_state[i] == doctest::Approx(state[i]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("weights of fewer bits are the nearest of their type") {
+  PolicyGraph graph{.inputs = 2,
+                    .layers = {{.inputs = 2,
+                                .outputs = 2,
+                                .weight = {1.27F, 0.01F, -0.635F, -2.54F},
+                                .bias = {0, 0}}},
+                    .actions = {{.count = 2}}};
+  const auto bytes = with_weights(graph, WeightType::int8).layers[0].weight;
+  CHECK(bytes[0] == doctest::Approx(1.27)); // the largest of output 0: its scale is 0.01
+  CHECK(bytes[1] == 0);                     // scale 0.02 of output 1; a half is rounded to even
+  CHECK(std::abs(bytes[2] + 0.635F) <= 0.0051F);
+  CHECK(bytes[3] == doctest::Approx(-2.54));
+  const auto halves = with_weights(graph, WeightType::bfloat16).layers[0].weight;
+  for (std::size_t i = 0; i < halves.size(); ++i)
+    CHECK(std::abs(halves[i] - graph.layers[0].weight[i])
+          <= std::abs(graph.layers[0].weight[i]) / 256);
+  CHECK(bfloat16_bits(1.00390625F) == 0x3f80); // half-way between two: to even
+  CHECK(weight_type_named("int8") == WeightType::int8);
+  CHECK_THROWS_WITH(weight_type_named("int4"),
+                    "weights 'int4' are none; name float, bfloat16 or int8");
+}
+
+TEST_CASE("layers that do not fit each other are refused by number") {
+  PolicyGraph graph{.inputs = 2,
+                    .layers = {{.inputs = 3, .outputs = 1, .weight = {1, 2, 3}, .bias = {0}}},
+                    .actions = {{.count = 1}}};
+  CHECK_THROWS_WITH(GraphRunner{graph}, "layer 0 of the policy takes 3 numbers behind 2");
+  graph.inputs = 3;
+  graph.layers[0].weight.pop_back();
+  CHECK_THROWS_WITH(GraphRunner{graph}, "layer 0 of the policy has 2 weights, not 3");
+  graph.layers[0].weight.push_back(1);
+  graph.actions[0].count = 2;
+  CHECK_THROWS_WITH(GraphRunner{graph},
+                    "layer 0 of the policy gives 1 numbers for actions that take 2");
+}
