@@ -152,6 +152,14 @@ struct Progress {
   std::map<std::string, double> learner; // last metrics of the learner
   std::map<std::string, double> seconds; // where the time went, per stage: "learner.sample",
                                          // "learner.update", "environment.step", …
+  /// One replay shard, since its start.
+  struct Shard {
+    int index = 0;
+    std::int64_t items = 0, bytes = 0, inserted = 0, sampled = 0;
+    std::string waiting = {}; // which requests wait for what; empty: none
+  };
+  std::vector<Shard> shards;
+  std::vector<std::string> waits; // what each actor waits for, and which do not answer
 };
 
 /// [height, width, 3].

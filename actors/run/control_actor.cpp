@@ -48,7 +48,7 @@ ProtoBytes status(const ControlState& state, const wire::SupervisorReport& super
                      + process.waits());
   if (state.update) {
     set_counters(state.options.config, state.update->progress, *made.mutable_counters());
-    for (const auto& line : state.update->waits)
+    for (const auto& line : state.update->progress.waits)
       made.add_waits(line);
   }
   return encode(made);

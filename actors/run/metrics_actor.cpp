@@ -26,10 +26,10 @@ UpdatePtr make_update(MetricsState& state) {
   made->state = state.sum->state(made->progress);
   made->episodes = std::exchange(state.episodes, {});
   made->warnings = std::exchange(state.warnings, {});
-  made->waits = state.sum->waits();
+  made->progress.waits = state.sum->waits();
   for (const auto& watched : state.watched)
     if (watched.asked && now - watched.since > kSilence)
-      made->waits.push_back(
+      made->progress.waits.push_back(
           std::string(role_name(watched.role)) + " " + std::to_string(watched.index)
           + " has not answered for "
           + std::to_string(

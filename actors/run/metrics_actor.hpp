@@ -78,7 +78,6 @@ struct Update {
   std::vector<std::pair<double, std::int64_t>>
       episodes;                      // ended since the last update: return, environment steps
   std::vector<std::string> warnings; // since the last update, for people
-  std::vector<std::string> waits;    // what each actor waits for, and which do not answer
 };
 
 struct MetricsState {

@@ -147,6 +147,12 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
     now.replay_bytes += report.stats().bytes();
     now.replay_disk_bytes += report.stats().disk_bytes();
     now.priorities += report.stats().updated_priorities();
+    now.shards.push_back({.index = shard,
+                          .items = report.stats().items(),
+                          .bytes = report.stats().bytes(),
+                          .inserted = report.stats().inserted(),
+                          .sampled = report.stats().sampled(),
+                          .waiting = report.waiting()});
   }
   now.replay_failed_spills = failed_spills_;
   now.frames = frames;

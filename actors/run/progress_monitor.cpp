@@ -54,9 +54,9 @@ std::string ProgressMonitor::standstill(const Update& update, const std::string&
     text += "; head: " + asking;
   for (const auto& [role, index] : returning)
     text += "; " + std::string(role_name(role)) + " " + std::to_string(index) + ": is restarting";
-  for (const auto& line : update.waits)
+  for (const auto& line : update.progress.waits)
     text += "; " + line;
-  return text + (update.waits.empty() ? "; no actor reports what it waits for" : "");
+  return text + (update.progress.waits.empty() ? "; no actor reports what it waits for" : "");
 }
 
 void ProgressMonitor::note_failure(const std::string& what) {

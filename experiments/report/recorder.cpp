@@ -11,6 +11,7 @@ Recorder::Recorder(Options options, std::atomic<bool>& stop)
       stop_(stop),
       log_(options_.folder / "log.txt"),
       metrics_(options_.folder / "metrics.csv", options_.columns),
+      live_(options_.folder),
       events_(options_.folder, options_.now()),
       printer_(options_.screen == nullptr ? stderr : options_.screen, options_.terminal) {}
 
@@ -48,6 +49,7 @@ void Recorder::log(const std::string& level, const std::string& text) {
 void Recorder::progress(const actors::Progress& p) {
   guarded([&] {
     metrics_.progress(p);
+    live_.write(p, options_.now());
     const bool on_data = options_.stop.updates > 0;
     std::map<std::string, double> values = {{"rate/updates_per_second", p.updates_per_second}};
     if (on_data) {

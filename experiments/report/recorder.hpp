@@ -12,6 +12,7 @@
 #include "experiments/report/progress_line.hpp"
 #include "experiments/run_folder/clock.hpp"
 #include "experiments/run_folder/event_file.hpp"
+#include "experiments/run_folder/live_file.hpp"
 #include "experiments/run_folder/log_file.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
 
@@ -53,6 +54,7 @@ private:
   std::atomic<bool>& stop_;
   LogFile log_;
   MetricsFile metrics_;
+  LiveFile live_;
   EventFile events_;
   ProgressPrinter printer_;
   std::optional<double> last_evaluation_;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -28,6 +29,23 @@ void drop_partial_row(const fs::path& path, const std::string& text) {
   if (keep < text.size()) {
     fs::resize_file(path, keep);
   }
+}
+
+/// Reads the quoted field at `at`; the position of the ',' or '\n' behind it, npos if there is
+/// none.
+std::size_t unquote(std::string_view text, std::size_t at, std::string& field) {
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    if (text[i] != '"') {
+      field += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == '"') {
+      field += text[++i];
+    } else {
+      const std::size_t end = text.find_first_of(",\n", i + 1);
+      field += text.substr(i + 1, std::min(end, text.size()) - i - 1);
+      return end;
+    }
+  }
+  return std::string_view::npos;
 }
 
 } // namespace
@@ -58,32 +76,44 @@ std::string csv_record(const std::vector<std::string>& fields) {
   return out + "\r\n";
 }
 
+std::size_t scan_csv(std::string_view text, const CsvRecord& record) {
+  std::vector<std::string_view> fields;
+  std::deque<std::string> unquoted; // whose views stay valid as it grows
+  std::size_t begin = 0;
+  while (true) {
+    fields.clear();
+    unquoted.clear();
+    std::size_t at = begin;
+    for (bool more = true; more;) {
+      std::size_t end;
+      if (at < text.size() && text[at] == '"') {
+        std::string& field = unquoted.emplace_back();
+        end = unquote(text, at, field);
+        fields.emplace_back(field);
+      } else {
+        end = text.find_first_of(",\n", at);
+        fields.push_back(text.substr(at, end == std::string_view::npos ? end : end - at));
+      }
+      if (end == std::string_view::npos) {
+        return begin; // this record is not whole yet
+      }
+      more = text[end] == ',';
+      at = end + 1;
+    }
+    if (fields.back().ends_with('\r')) {
+      fields.back().remove_suffix(1);
+    }
+    begin = at;
+    record(fields);
+  }
+}
+
 std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   std::vector<std::vector<std::string>> records;
-  std::vector<std::string> record(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c != '"') {
-        record.back() += c;
-      } else if (i + 1 < text.size() && text[i + 1] == '"') {
-        record.back() += text[++i];
-      } else {
-        quoted = false;
-      }
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == ',') {
-      record.emplace_back();
-    } else if (c == '\n') {
-      records.push_back(std::move(record));
-      record.assign(1, "");
-    } else if (c != '\r') {
-      record.back() += c;
-    }
-  }
-  if (quoted) {
+  const std::size_t end = scan_csv(text, [&](const std::vector<std::string_view>& fields) {
+    records.emplace_back(fields.begin(), fields.end());
+  });
+  if (std::count(text.begin() + static_cast<std::ptrdiff_t>(end), text.end(), '"') % 2 != 0) {
     throw std::runtime_error("a quoted field does not end");
   }
   return records;

@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/protocol/run_config.hpp"
@@ -34,6 +36,13 @@ private:
 
 /// One record of RFC 4180, with its CR LF; fields are quoted where they need it.
 std::string csv_record(const std::vector<std::string>& fields);
+
+/// Gets the fields of one record, which are valid during the call.
+using CsvRecord = std::function<void(const std::vector<std::string_view>& fields)>;
+
+/// Gives each complete record of such a file, or of a part that begins with a record, to `record`;
+/// returns their length in bytes.
+std::size_t scan_csv(std::string_view text, const CsvRecord& record);
 
 /// All complete records of such a file. Throws std::runtime_error on a quote that never closes.
 std::vector<std::vector<std::string>> read_csv(const std::string& text);

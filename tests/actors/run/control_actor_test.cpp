@@ -141,7 +141,7 @@ TEST_CASE_FIXTURE(ControlFixture,
   auto update = std::make_shared<Update>();
   update->progress.updates = 12;
   update->progress.episode_return = std::nan("");
-  update->waits = {"learner 0: waits for samples of replay 1"};
+  update->progress.waits = {"learner 0: waits for samples of replay 1"};
   self->send(control, update_atom_v, UpdatePtr(update));
   wire::ControlRequest request;
   request.set_folder("/runs/a");

@@ -209,11 +209,19 @@ TEST_CASE("what each one waits for: alike actors in one line, the newest life of
   wire::ShardReport shard;
   shard.set_shard(2);
   shard.set_waiting("1 samples of 32 wait");
+  shard.mutable_stats()->set_items(7);
+  shard.mutable_stats()->set_sampled(64);
   sum.add(shard);
   CHECK(sum.waits()
         == std::vector<std::string>{"environment 1, 2: waits for the learner's parameters",
                                     "learner 1: waits for samples of replay 2",
                                     "replay 2: 1 samples of 32 wait"});
+  const Progress progress = sum.progress(1, true);
+  REQUIRE(progress.shards.size() == 1);
+  CHECK(progress.shards[0].index == 2);
+  CHECK(progress.shards[0].items == 7);
+  CHECK(progress.shards[0].sampled == 64);
+  CHECK(progress.shards[0].waiting == "1 samples of 32 wait");
 }
 
 } // namespace

@@ -10,6 +10,7 @@
 #include "experiments/report/recorder.hpp"
 #include "experiments/run_folder/event_file.hpp"
 #include "experiments/run_folder/events.pb.h"
+#include "experiments/run_folder/live_file.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -187,6 +188,29 @@ TEST_CASE("A recorder passes everything on, to the files and in whole lines to t
   REQUIRE(curve.size() == 2);
   CHECK(curve[0].value == 2);
   CHECK(curve[1].maximum == 7);
+}
+
+TEST_CASE("live.json is the last report, whole, with shards, stages and waiting requests") {
+  const TemporaryFolder folder;
+  CHECK_FALSE(read_live_file(folder.path()));
+  LiveFile live(folder.path());
+  actors::Progress progress;
+  progress.updates = 3;
+  progress.episode_return = kNan;
+  REQUIRE(live.write(progress, kNow));
+  progress.updates = 4;
+  progress.seconds["learner.update"] = 1.5;
+  progress.shards = {{.index = 1, .waiting = "a \"sample\" waits"}};
+  progress.waits = {"learner 0: waits for samples of replay 1"};
+  REQUIRE(live.write(progress, kNow));
+  const std::string text = read_live_file(folder.path()).value();
+  CHECK(text.find("\"updates\":4") != std::string::npos);
+  CHECK(text.find("\"episode_return\":null") != std::string::npos);
+  CHECK(text.find("\"seconds\":{\"learner.update\":1.5}") != std::string::npos);
+  CHECK(text.find("\"waiting\":\"a \\\"sample\\\" waits\"") != std::string::npos);
+  CHECK(text.find("waits for samples of replay 1") != std::string::npos);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1); // nothing is left beside it
+  CHECK_FALSE(LiveFile(folder.path() / "none").write(progress, kNow));
 }
 
 TEST_CASE("A disk that fills up stops the run and says so once") {
