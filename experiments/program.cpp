@@ -44,6 +44,7 @@ int run_command(int argc, char** argv) {
   commands::add_status(app);
   commands::add_top(app);
   commands::add_logs(app);
+  commands::add_dashboard(app);
   commands::add_stop(app);
   commands::add_scale(app);
   commands::add_restart(app);

@@ -53,6 +53,8 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "OpenSSL": (r"openssl/", ["actors/remoting"]),
     "yaml-cpp": (r"yaml-cpp/", ["experiments/cluster"]),
     "CLI11": (r"CLI/", ["experiments"]),
+    "Boost": (r"boost/", ["experiments/dashboard"]),
+    "prometheus-cpp": (r"prometheus/", ["experiments/dashboard"]),
     "doctest": (r"doctest", []),
 }
 

@@ -46,6 +46,7 @@ void add_transparent(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app);
 void add_top(CLI::App& app);
 void add_logs(CLI::App& app);
+void add_dashboard(CLI::App& app);
 void add_stop(CLI::App& app);
 void add_scale(CLI::App& app);
 void add_restart(CLI::App& app);

@@ -39,6 +39,7 @@ struct LaunchOptions {
   std::string listen, launcher, manifests;
   bool resume = false;
   bool dry_run = false;
+  DashboardChoice dashboard;
   bool json = false;
   int interrupted_code = kDone;
 };
@@ -263,6 +264,8 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
   run.interrupted_code = options.interrupted_code;
   run.head_address = reached.host;
   run.head_port = static_cast<std::uint16_t>(reached.port);
+  run.dashboard = options.dashboard;
+  run.keys = plan.cluster.keys();
   run.deployment = actors::Deployment{
       .nodes =
           actors::DeploymentNodes{
@@ -326,6 +329,7 @@ void add_launch(CLI::App& app, int& exit_code) {
           "exit code after SIGINT or SIGTERM, for systems that restart after a code other than 0")
       ->check(CLI::Range(0, 125))
       ->capture_default_str();
+  add_dashboard_flags(*command, options->dashboard);
   command->add_flag("--dry-run", options->dry_run, "only print the placement");
   command->add_option("--manifests", options->manifests,
                       "only write manifests for Kubernetes or Slurm to this folder");

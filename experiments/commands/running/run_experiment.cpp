@@ -171,6 +171,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                      .now = [] { return std::chrono::system_clock::now(); },
                      .listener = options.embedding ? options.embedding->callbacks.log : nullptr},
                     stop);
+  const auto dashboard =
+      run_dashboard(options.dashboard, folder.path(), !options.processes && !options.deployment,
+                    options.keys, stop);
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
                            + " in " + folder.path().string());
   for (const std::string& note : options.notes) {

@@ -9,6 +9,7 @@
 
 #include "actors/roles/checkpoint.hpp"
 #include "actors/run/run.hpp"
+#include "experiments/commands/running/run_dashboard.hpp"
 #include "experiments/config/experiment.pb.h"
 #include "experiments/run_folder/run_folder.hpp"
 
@@ -33,6 +34,8 @@ struct RunOptions {
   std::string head_address = {}; // that others reach the head at; empty: where it listens
   std::uint16_t head_port = 0;   // and at which port; 0: where it listens
   std::optional<Embedding> embedding = {};
+  DashboardChoice dashboard = {};
+  std::string keys = {}; // the deployment's folder, where it has one
 };
 
 /// Plans the experiment except for its folder. Opens its data, or creates its environment once with

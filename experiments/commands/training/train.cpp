@@ -66,6 +66,7 @@ void add_run_flags(CLI::App& command, RunOptions& options) {
       .add_option("--port", options.port,
                   "port on 127.0.0.1 for the processes of --processes; default: a free one")
       ->check(CLI::Range(1, 65535));
+  add_dashboard_flags(command, options.dashboard);
   command.add_flag("--json", options.json, "the summary as JSON; progress goes to standard error");
   command.add_flag("--quiet", options.quiet, "print only the summary");
 }

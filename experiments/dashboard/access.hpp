@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "experiments/dashboard/http.hpp"
+
+namespace troupe::experiments::dashboard {
+
+/// 32 random bytes of the system in hexadecimal. Throws std::runtime_error.
+std::string new_token();
+
+/// The token in `file`, which is made with a new one (mode 0600) if it does not exist. Throws
+/// std::invalid_argument if others can read the file or it contains no token.
+std::string token_of(const std::filesystem::path& file);
+
+/// Takes the same time for any text of the same length.
+bool equal_secrets(std::string_view one, std::string_view other);
+
+/// Who may ask for what. Any thread.
+///
+/// Every request needs the token: in a cookie, as "Authorization: Bearer TOKEN", or once as
+/// /?token=TOKEN, which sets the cookie and redirects. The header Host must name the loopback
+/// interface, so that another site's name that was bound to 127.0.0.1 gets nothing. What is not
+/// GET or HEAD must have the header X-Troupe: dashboard, which no page of another site can send,
+/// and Origin, if there is one, must be the dashboard's own.
+class Access {
+public:
+  Access(std::string token, std::uint16_t port);
+
+  /// The answer if the request must not get one from the dashboard.
+  std::optional<Response> refusal(const Request& request) const;
+
+  /// "http://127.0.0.1:PORT/?token=TOKEN"
+  std::string address() const;
+
+private:
+  bool has_token(const Request& request) const;
+  std::string token_;
+  std::uint16_t port_;
+  std::string cookie_; // its name: browsers share cookies between ports
+};
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,269 @@
+#include "experiments/dashboard/api.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/config/on_data.hpp"
+#include "experiments/config/resume_changes.hpp"
+#include "experiments/dashboard/prometheus_reply.hpp"
+#include "experiments/dashboard/run_file.hpp"
+#include "experiments/dashboard/series_reply.hpp"
+#include "experiments/run_folder/live_file.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+
+namespace troupe::experiments::dashboard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::chrono::milliseconds kBudget{60}; // of a request, to read files
+constexpr std::size_t kMostCompared = 500;       // runs
+
+RunMetrics::Deadline budget_end() {
+  return std::chrono::steady_clock::now() + kBudget;
+}
+
+Response json_reply(const Json& value) {
+  return {.body = value.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+Json or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+/// A JSON text of a file or a head; null if it is none.
+Json parsed(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? Json(nullptr) : value;
+}
+
+Json body_of(const Request& request) {
+  Json body = parsed(request.body);
+  if (!body.is_object()) {
+    throw std::invalid_argument("the body must be a JSON object");
+  }
+  return body;
+}
+
+std::string text_in(const Json& body, const std::string& key) {
+  const auto found = body.find(key);
+  if (found == body.end() || !found->is_string()) {
+    throw std::invalid_argument(key + ": must be a text in the body");
+  }
+  return *found;
+}
+
+Json files_json(const std::filesystem::path& run, const std::string& kind) {
+  Json files = Json::array();
+  for (const RunFile& file : run_files(run, kind)) {
+    files.push_back({{"path", file.path}, {"time", file.time}});
+  }
+  return files;
+}
+
+/// How the run is spread, for the drawing of its data flow.
+Json plan_json(const Experiment& e) {
+  return {{"on_data", is_on_data(e)},
+          {"plays", plays(e)},
+          {"environment_actors", plays(e) ? e.actors().environment() : 0},
+          {"environments_per_actor", e.actors().environments_per_actor()},
+          {"shards", is_on_data(e) ? 0 : e.replay().shards()},
+          {"samples_per_insert", e.replay().samples_per_insert()},
+          {"minimum_items", e.replay().minimum_items()},
+          {"capacity_items", e.replay().capacity_items()},
+          {"capacity_bytes", e.replay().capacity_bytes()},
+          {"replicas", e.learner().replicas()},
+          {"strategy", e.learner().strategy()},
+          {"parameter_servers", e.learner().parameter_servers()},
+          {"evaluation_period", e.evaluation().period()}};
+}
+
+} // namespace
+
+Api::Api(const std::filesystem::path& runs, Connect connect, std::string selected)
+    : catalogue_(runs), operators_(std::move(connect)), selected_(std::move(selected)) {}
+
+bool Api::serves(const std::string& path) {
+  return path.starts_with("/api/") || path == "/metrics";
+}
+
+Response Api::answer(const Request& request) {
+  const std::string& path = request.path;
+  if (request.method == "POST") {
+    return path == "/api/series"    ? series_reply(request, catalogue_, kBudget)
+           : path == "/api/compare" ? compare(request)
+           : path == "/api/stop" || path == "/api/scale" || path == "/api/restart"
+               ? act(request)
+               : error_response(404, path + ": nothing is posted there");
+  }
+  if (path == "/api/file") {
+    return file_reply(catalogue_.find(request.parameter("id"))->folder(), request);
+  }
+  return path == "/api/runs"     ? list()
+         : path == "/api/run"    ? one(request)
+         : path == "/api/config" ? config(request)
+         : path == "/api/logs"   ? logs(request)
+         : path == "/metrics"    ? prometheus_reply(catalogue_, budget_end())
+                                 : error_response(404, path + ": there is no such answer");
+}
+
+Response Api::list() {
+  const auto deadline = budget_end();
+  Json runs = Json::array();
+  bool pending = false;
+  for (const RunPtr& run : catalogue_.runs()) {
+    const RunSummary summary = run->summary(deadline);
+    pending = pending || summary.group.empty();
+    runs.push_back({{"id", run->id()},
+                    {"sweep", run->sweep()},
+                    {"started", run->folder().filename().string()},
+                    {"state", summary.state},
+                    {"experiment", summary.experiment},
+                    {"task", summary.task},
+                    {"agent", summary.agent},
+                    {"seed", summary.seed},
+                    {"group", summary.group},
+                    {"headline", summary.headline},
+                    {"problem", summary.problem},
+                    {"environment_steps", summary.environment_steps},
+                    {"updates", summary.updates},
+                    {"training_seconds", summary.training_seconds},
+                    {"target", summary.target},
+                    {"result", or_null(summary.result)}});
+  }
+  return json_reply({{"folder", std::filesystem::absolute(catalogue_.folder()).string()},
+                     {"selected", selected_},
+                     {"pending", pending},
+                     {"runs", runs}});
+}
+
+Response Api::one(const Request& request) {
+  const RunPtr run = catalogue_.find(request.parameter("id"));
+  const RunSummary summary = run->summary(budget_end());
+  Json out = {{"id", run->id()},
+              {"folder", std::filesystem::absolute(run->folder()).string()},
+              {"state", summary.state},
+              {"live", parsed(read_live_file(run->folder()).value_or("null"))},
+              {"videos", files_json(run->folder(), "videos")},
+              {"pictures", files_json(run->folder(), "pictures")}};
+  Operators::Told told;
+  if (summary.state == "running") {
+    told = operators_.status(*run);
+  }
+  out["status"] = parsed(told.status);
+  out["actions"] = told.actions;
+  out["why_no_actions"] = told.problem;
+  Json checkpoints = Json::array();
+  for (const CheckpointFolder& one : complete_checkpoints(run->folder())) {
+    checkpoints.push_back(one.updates);
+  }
+  out["checkpoints"] = checkpoints;
+  const LogLine problem = run->first_problem();
+  out["first_problem"] = {{"time", problem.time}, {"text", problem.text}};
+  out["plan"] = summary.problem.empty() ? plan_json(run->experiment()) : Json(nullptr);
+  return json_reply(out);
+}
+
+Response Api::config(const Request& request) {
+  const RunPtr run = catalogue_.find(request.parameter("id"));
+  Json out = {{"id", run->id()}, {"text", run->config_text()}, {"other", ""}};
+  if (const std::string other = request.parameter("other"); !other.empty()) {
+    Json differences = Json::array();
+    for (const KeyChange& change :
+         changes_between(catalogue_.find(other)->experiment(), run->experiment())) {
+      differences.push_back(
+          {{"key", change.key}, {"before", change.before}, {"after", change.after}});
+    }
+    out["other"] = other;
+    out["differences"] = differences;
+  }
+  return json_reply(out);
+}
+
+Response Api::compare(const Request& request) {
+  const Json body = body_of(request);
+  const auto wanted = body.find("runs");
+  if (wanted == body.end() || !wanted->is_array() || wanted->size() > kMostCompared) {
+    throw std::invalid_argument("runs: must be a list of at most " + std::to_string(kMostCompared)
+                                + " runs");
+  }
+  std::optional<Experiment> first;
+  std::vector<std::string> keys;
+  std::map<std::string, std::string> common; // of the first run
+  struct Row {
+    RunPtr run;
+    RunSummary summary = {};
+    std::map<std::string, std::string> values = {};
+  };
+  std::vector<Row> rows;
+  for (const Json& id : *wanted) {
+    Row row{.run = catalogue_.find(id.is_string() ? std::string(id) : "")};
+    row.summary = row.run->summary(RunMetrics::Deadline::max());
+    if (!row.summary.problem.empty()) { // nothing to compare it by
+      continue;
+    }
+    const Experiment experiment = row.run->experiment();
+    first = first ? first : experiment;
+    for (const KeyChange& change : changes_between(*first, experiment)) {
+      if (change.key != "name" && common.try_emplace(change.key, change.before).second) {
+        keys.push_back(change.key);
+      }
+      row.values[change.key] = change.after;
+    }
+    rows.push_back(std::move(row));
+  }
+  Json out_rows = Json::array();
+  for (const Row& row : rows) {
+    Json values = Json::array();
+    for (const std::string& key : keys) {
+      const auto own = row.values.find(key);
+      values.push_back(own == row.values.end() ? common[key] : own->second);
+    }
+    out_rows.push_back({{"id", row.run->id()},
+                        {"state", row.summary.state},
+                        {"headline", row.summary.headline},
+                        {"values", values},
+                        {"updates", row.summary.updates},
+                        {"environment_steps", row.summary.environment_steps},
+                        {"training_seconds", row.summary.training_seconds},
+                        {"result", or_null(row.summary.result)}});
+  }
+  return json_reply({{"keys", keys}, {"rows", out_rows}});
+}
+
+Response Api::logs(const Request& request) {
+  const RunPtr run = catalogue_.find(request.parameter("id"));
+  const LogFilter filter{.who = request.parameter("who"),
+                         .contains = request.parameter("contains"),
+                         .problems = request.parameter("problems") == "1"};
+  Json lines = Json::array();
+  for (const LogLine& line : run->log(filter)) {
+    lines.push_back(
+        {{"time", line.time}, {"who", line.who}, {"text", line.text}, {"level", level_of(line)}});
+  }
+  return json_reply({{"lines", lines}, {"most", filter.most}});
+}
+
+Response Api::act(const Request& request) {
+  const Json body = body_of(request);
+  const RunPtr run = catalogue_.find(text_in(body, "id"));
+  const std::string done = operators_.act(*run, [&](RunOperator& one) {
+    if (request.path == "/api/stop") {
+      return one.stop();
+    }
+    if (request.path == "/api/restart") {
+      return one.restart(body.value("role", ""), body.value("node", ""));
+    }
+    const auto count = body.find("count");
+    if (count == body.end() || !count->is_number_unsigned() || *count > 1'000'000) {
+      throw std::invalid_argument("count: must be a whole number from 0 to 1000000");
+    }
+    return one.scale(text_in(body, "role"), *count);
+  });
+  return json_reply({{"done", done}});
+}
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "experiments/dashboard/http.hpp"
+#include "experiments/dashboard/operators.hpp"
+#include "experiments/dashboard/run_catalogue.hpp"
+
+namespace troupe::experiments::dashboard {
+
+/// What the page asks for, as JSON unless another type is named. Any thread.
+///
+/// GET  /api/runs                        the list of runs, with state and result
+/// POST /api/series                      curves (series_reply.hpp, binary)
+/// GET  /api/run?id=                     one run: live.json, status of its head, videos,
+/// checkpoints GET  /api/config?id=&other=           the configuration, and how it differs from
+/// another run's POST /api/compare {"runs": [ID]}      the keys in which runs differ, with their
+/// results GET  /api/logs?id=&who=&contains=&problems=1 GET  /api/file?id=&path=              a
+/// video or picture (run_file.hpp) POST /api/stop {"id"}, /api/scale {"id", "role", "count"},
+/// /api/restart {"id", "role", "node"} GET  /metrics                         for Prometheus
+/// (prometheus_reply.hpp, text)
+///
+/// Throws std::invalid_argument for a request that names no run, or an action that is refused.
+class Api {
+public:
+  Api(const std::filesystem::path& runs, Connect connect, std::string selected);
+
+  static bool serves(const std::string& path);
+  Response answer(const Request& request);
+
+private:
+  Response list();
+  Response one(const Request& request);
+  Response config(const Request& request);
+  Response compare(const Request& request);
+  Response logs(const Request& request);
+  Response act(const Request& request);
+
+  RunCatalogue catalogue_;
+  Operators operators_;
+  std::string selected_;
+};
+
+} // namespace troupe::experiments::dashboard

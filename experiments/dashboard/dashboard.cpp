@@ -1,0 +1,59 @@
+#include "experiments/dashboard/dashboard.hpp"
+
+#include <utility>
+
+#include "experiments/dashboard/access.hpp"
+#include "experiments/dashboard/api.hpp"
+#include "experiments/dashboard/http_server.hpp"
+#include "experiments/dashboard/page_files.hpp"
+
+namespace troupe::experiments::dashboard {
+namespace {
+
+Response page_reply(const Request& request) {
+  const PageFile* const file = find_page_file(request.path);
+  if (file == nullptr) {
+    return error_response(404, request.path + ": there is no such page");
+  }
+  return {.type = std::string(file->type), .body = std::string(file->text)};
+}
+
+std::string id_of(const std::filesystem::path& run, const std::filesystem::path& runs) {
+  std::error_code error;
+  return run.empty() ? "" : std::filesystem::relative(run, runs, error).string();
+}
+
+} // namespace
+
+struct Dashboard::Parts {
+  explicit Parts(const DashboardOptions& options)
+      : api(options.runs, options.connect, id_of(options.selected, options.runs)),
+        server(options.port),
+        access(options.token, server.port()) {}
+
+  Response answer(const Request& request) {
+    if (auto refusal = access.refusal(request)) {
+      return *refusal;
+    }
+    return Api::serves(request.path) ? api.answer(request) : page_reply(request);
+  }
+
+  Api api;
+  HttpServer server;
+  Access access;
+};
+
+Dashboard::Dashboard(const DashboardOptions& options) : parts_(std::make_unique<Parts>(options)) {
+  parts_->server.start(
+      [parts = parts_.get()](const Request& request) { return parts->answer(request); });
+}
+
+Dashboard::~Dashboard() {
+  parts_->server.stop(); // its threads use the other parts
+}
+
+std::string Dashboard::address() const {
+  return parts_->access.address();
+}
+
+} // namespace troupe::experiments::dashboard

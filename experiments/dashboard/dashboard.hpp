@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "experiments/dashboard/run_operator.hpp"
+
+namespace troupe::experiments::dashboard {
+
+struct DashboardOptions {
+  std::filesystem::path runs = "runs"; // the folder of all runs
+  std::uint16_t port = 0;              // 0: a free one
+  std::string token;                   // access.hpp
+  Connect connect;
+  std::filesystem::path selected = {}; // the run that the page shows first; empty: the newest
+};
+
+/// Serves the page, what it asks for and /metrics on threads of its own while it exists.
+class Dashboard {
+public:
+  /// Throws std::invalid_argument if there is no folder for runs, std::runtime_error if the port is
+  /// taken.
+  explicit Dashboard(const DashboardOptions& options);
+  ~Dashboard();
+  Dashboard(const Dashboard&) = delete;
+  Dashboard& operator=(const Dashboard&) = delete;
+
+  /// To open in a browser; it contains the token.
+  std::string address() const;
+
+private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe::experiments::dashboard {
+
+/// A request as the server read it. All of it is untrusted.
+struct Request {
+  std::string method = "GET";
+  std::string path = "/";                          // decoded, without the query
+  std::map<std::string, std::string> query = {};   // decoded
+  std::map<std::string, std::string> headers = {}; // names in lower case
+  std::string body = {};
+
+  /// "" if there is none.
+  std::string header(const std::string& name) const;
+  std::string parameter(const std::string& name) const;
+};
+
+struct Response {
+  int status = 200;
+  std::string type = "application/json";
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+/// Fills in path and query of a request target. False if an escape is malformed.
+bool parse_target(const std::string& target, Request& request);
+
+/// {"error": text}
+Response error_response(int status, const std::string& text);
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,86 @@
+#include "experiments/dashboard/operators.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace troupe::experiments::dashboard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kFresh{900};
+constexpr std::chrono::seconds kUnused{30};
+
+} // namespace
+
+Operators::Operators(Connect connect) : connect_(std::move(connect)) {}
+
+std::shared_ptr<Operators::Slot> Operators::slot(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  close_unused(Clock::now());
+  auto& found = slots_[id];
+  if (!found) {
+    found = std::make_shared<Slot>();
+  }
+  return found;
+}
+
+void Operators::close_unused(Clock::time_point now) {
+  std::erase_if(slots_, [now](const auto& entry) {
+    const std::lock_guard lock(entry.second->answer);
+    const auto asked = entry.second->asked;
+    return asked != Clock::time_point() && now - asked > kUnused;
+  });
+}
+
+Operators::Told Operators::status(const WatchedRun& run) {
+  const auto its = slot(run.id());
+  const auto known = [&](bool only_fresh) -> std::pair<Told, bool> {
+    const std::lock_guard lock(its->answer);
+    return {its->told, !only_fresh || Clock::now() - its->asked < kFresh};
+  };
+  if (auto [told, fresh] = known(true); fresh) {
+    return told;
+  }
+  const std::unique_lock asking(its->connection, std::try_to_lock);
+  if (!asking) {
+    return known(false).first;
+  }
+  Told told;
+  try {
+    if (!its->one) {
+      its->one = connect_(run.folder());
+    }
+    told.status = its->one->status();
+    told.actions = its->one->actions();
+  } catch (const std::exception& failure) {
+    its->one.reset();
+    told.problem = failure.what();
+  }
+  const std::lock_guard lock(its->answer);
+  its->told = told;
+  its->asked = Clock::now();
+  return told;
+}
+
+std::string Operators::act(const WatchedRun& run,
+                           const std::function<std::string(RunOperator&)>& action) {
+  const auto its = slot(run.id());
+  const std::unique_lock asking(its->connection, std::try_to_lock);
+  if (!asking) {
+    throw std::invalid_argument(run.id()
+                                + ": the run is being asked for something else; try again");
+  }
+  if (!its->one) {
+    its->one = connect_(run.folder());
+  }
+  try {
+    return action(*its->one);
+  } catch (const std::invalid_argument&) { // it refuses, but is there
+    throw;
+  } catch (const std::exception&) {
+    its->one.reset();
+    throw;
+  }
+}
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,94 @@
+#include "experiments/dashboard/run_catalogue.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace troupe::experiments::dashboard {
+namespace {
+
+constexpr int kDeepest = 4; // folders: sweep, part, name, time
+constexpr std::size_t kMostRuns = 10'000;
+constexpr std::size_t kMostLoaded = 256;
+
+/// Adds the ids of runs in `folder`, whose own id is `prefix`.
+void add_ids(const std::filesystem::path& folder, const std::string& prefix, int depth,
+             std::vector<std::string>& ids) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (ids.size() >= kMostRuns || !entry.is_directory(error)) {
+      continue;
+    }
+    const std::string id = prefix + entry.path().filename().string();
+    if (std::filesystem::is_regular_file(entry.path() / "config.textproto", error)) {
+      ids.push_back(id);
+    } else if (depth < kDeepest) {
+      add_ids(entry.path(), id + "/", depth + 1, ids);
+    }
+  }
+}
+
+} // namespace
+
+RunCatalogue::RunCatalogue(const std::filesystem::path& runs) : folder_(runs) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(runs, error)) {
+    throw std::invalid_argument(
+        runs.string()
+        + ": is no folder for runs; name the one that `troupe train --runs` "
+          "wrote to");
+  }
+}
+
+void RunCatalogue::look() {
+  const auto now = std::chrono::steady_clock::now();
+  if (looked_ != decltype(looked_)() && now - looked_ < std::chrono::seconds(1)) {
+    return;
+  }
+  looked_ = now;
+  std::vector<std::string> ids;
+  add_ids(folder_, "", 1, ids);
+  std::map<std::string, RunPtr> found;
+  sorted_.clear();
+  for (const std::string& id : ids) {
+    const auto known = runs_.find(id);
+    sorted_.push_back(known != runs_.end() ? known->second
+                                           : std::make_shared<WatchedRun>(id, folder_ / id));
+    found[id] = sorted_.back();
+  }
+  runs_ = std::move(found);
+  std::sort(sorted_.begin(), sorted_.end(), [](const RunPtr& a, const RunPtr& b) {
+    const auto one = a->folder().filename(), other = b->folder().filename();
+    return one != other ? one > other : a->id() < b->id();
+  });
+}
+
+std::vector<RunPtr> RunCatalogue::runs() {
+  const std::lock_guard lock(mutex_);
+  look();
+  return sorted_;
+}
+
+RunPtr RunCatalogue::find(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  auto found = runs_.find(id);
+  if (found == runs_.end()) {
+    look();
+    found = runs_.find(id);
+  }
+  if (found == runs_.end()) {
+    throw std::invalid_argument("run " + id + ": there is no such run below " + folder_.string());
+  }
+  return found->second;
+}
+
+void RunCatalogue::used(const RunPtr& run) {
+  const std::lock_guard lock(mutex_);
+  std::erase(recent_, run);
+  recent_.push_back(run);
+  if (recent_.size() > kMostLoaded) {
+    recent_.front()->forget_metrics();
+    recent_.erase(recent_.begin());
+  }
+}
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,113 @@
+#include "experiments/dashboard/run_file.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+namespace troupe::experiments::dashboard {
+namespace {
+
+constexpr std::size_t kMostListed = 200;
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{4} << 20; // bytes of a part
+constexpr std::uint64_t kMostWhole = std::uint64_t{64} << 20;
+
+struct Range {
+  std::uint64_t first = 0, last = 0; // bytes
+};
+
+/// Of "bytes=0-99", "bytes=100-" and "bytes=-50"; empty for what else may stand there, and for what
+/// is not in the file.
+std::optional<Range> parse_range(std::string_view text, std::uint64_t size) {
+  const std::string_view unit = "bytes=";
+  if (!text.starts_with(unit) || size == 0) {
+    return std::nullopt;
+  }
+  text.remove_prefix(unit.size());
+  const auto dash = text.find('-');
+  if (dash == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
+    std::uint64_t value = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto result = std::from_chars(digits.data(), end, value);
+    return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
+  };
+  const auto first = number(text.substr(0, dash)), last = number(text.substr(dash + 1));
+  Range range{.first = 0, .last = size - 1};
+  if (first) {
+    range = {*first, std::min(last.value_or(size - 1), size - 1)};
+  } else if (last && *last > 0) {
+    range.first = size - std::min(*last, size);
+  } else {
+    return std::nullopt;
+  }
+  return range.first <= range.last ? std::optional(range) : std::nullopt;
+}
+
+} // namespace
+
+std::vector<RunFile> run_files(const std::filesystem::path& run, const std::string& kind) {
+  const std::string extension = kind == "videos" ? ".mp4" : ".png";
+  std::vector<RunFile> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(run / kind, error)) {
+    struct stat about {};
+    if (entry.path().extension() == extension && ::stat(entry.path().c_str(), &about) == 0
+        && S_ISREG(about.st_mode)) {
+      found.push_back({kind + "/" + entry.path().filename().string(),
+                       static_cast<double>(about.st_mtim.tv_sec)});
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const RunFile& a, const RunFile& b) {
+    return a.time != b.time ? a.time > b.time : a.path > b.path;
+  });
+  found.resize(std::min(found.size(), kMostListed));
+  return found;
+}
+
+Response file_reply(const std::filesystem::path& run, const Request& request) {
+  const std::string path = request.parameter("path");
+  const std::string kind = path.substr(0, path.find('/'));
+  const auto listed =
+      kind == "videos" || kind == "pictures" ? run_files(run, kind) : std::vector<RunFile>();
+  const bool is_listed = std::any_of(listed.begin(), listed.end(),
+                                     [&](const RunFile& file) { return file.path == path; });
+  std::error_code error;
+  const std::uint64_t size = is_listed ? std::filesystem::file_size(run / path, error) : 0;
+  std::ifstream in(run / path, std::ios::binary);
+  if (!is_listed || error || !in) {
+    return error_response(404, path + ": the run has no such video or picture");
+  }
+  Response response{.type = kind == "videos" ? "video/mp4" : "image/png",
+                    .headers = {{"Accept-Ranges", "bytes"}}};
+  const std::string asked = request.header("range");
+  const auto range = parse_range(asked, size);
+  if (!asked.empty() && !range) {
+    response.status = 416;
+    response.headers.emplace_back("Content-Range", "bytes */" + std::to_string(size));
+    return response;
+  }
+  if (!range && size > kMostWhole) {
+    return error_response(413, path + ": is above 64 MiB; ask for parts with the header Range");
+  }
+  Range sent = range.value_or(Range{.first = 0, .last = std::max<std::uint64_t>(1, size) - 1});
+  if (range) {
+    sent.last = std::min(sent.last, sent.first + kMostAtOnce - 1);
+    response.status = 206;
+    response.headers.emplace_back("Content-Range", "bytes " + std::to_string(sent.first) + "-"
+                                                       + std::to_string(sent.last) + "/"
+                                                       + std::to_string(size));
+  }
+  response.body.resize(size == 0 ? 0 : sent.last - sent.first + 1);
+  in.seekg(static_cast<std::streamoff>(sent.first));
+  in.read(response.body.data(), static_cast<std::streamsize>(response.body.size()));
+  response.body.resize(static_cast<std::size_t>(in.gcount()));
+  return response;
+}
+
+} // namespace troupe::experiments::dashboard

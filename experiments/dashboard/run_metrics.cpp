@@ -1,0 +1,127 @@
+#include "experiments/dashboard/run_metrics.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "experiments/run_folder/metrics_file.hpp"
+
+namespace troupe::experiments::dashboard {
+namespace {
+
+constexpr std::size_t kPart = 1 << 20;       // bytes read at once
+constexpr std::size_t kMostRecord = 1 << 20; // bytes
+constexpr std::size_t kMostColumns = 512;
+constexpr std::size_t kMostEvaluations = 4096; // buckets
+
+double number(std::string_view text) {
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size()
+             ? value
+             : std::numeric_limits<double>::quiet_NaN();
+}
+
+} // namespace
+
+RunMetrics::RunMetrics(std::filesystem::path file) : file_(std::move(file)) {}
+
+void RunMetrics::reset() {
+  at_ = 0;
+  rest_.clear();
+  names_.clear();
+  last_.clear();
+  reports_.reset();
+  evaluations_.reset();
+  finished_ = false;
+  ++version_;
+}
+
+void RunMetrics::read(Deadline deadline) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file_, error);
+  size_ = error ? 0 : size;
+  if (size_ < at_) {
+    reset();
+  }
+  complete_ = at_ >= size_;
+  if (complete_) {
+    return;
+  }
+  std::ifstream in(file_, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(at_));
+  std::string part(kPart, '\0');
+  do {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    const auto count = static_cast<std::size_t>(in.gcount());
+    at_ += count;
+    complete_ = count == 0 || at_ >= size_;
+    rest_.append(part, 0, count);
+    rest_.erase(0, scan_csv(rest_, [this](const auto& fields) { take(fields); }));
+    if (rest_.size() > kMostRecord) { // no record that we wrote
+      rest_.clear();
+    }
+  } while (!complete_ && std::chrono::steady_clock::now() < deadline);
+  ++version_;
+}
+
+void RunMetrics::take(const std::vector<std::string_view>& fields) {
+  if (names_.empty()) {
+    names_.assign(fields.begin(),
+                  fields.begin()
+                      + static_cast<std::ptrdiff_t>(std::min(fields.size(), kMostColumns)));
+    last_.assign(names_.size(), std::numeric_limits<double>::quiet_NaN());
+    reports_.emplace(names_.size());
+    evaluations_.emplace(names_.size(), kMostEvaluations);
+    kind_ = index_of("kind").value_or(0);
+    steps_ = index_of("environment_steps").value_or(0);
+    updates_ = index_of("updates").value_or(0);
+    return;
+  }
+  if (fields.size() < names_.size()) {
+    return;
+  }
+  values_.resize(names_.size());
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    values_[i] = number(fields[i]);
+  }
+  const bool report = fields[kind_] == "progress";
+  if (!report) { // counters and rates that an evaluation does not have are those before it
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      values_[i] =
+          std::isnan(values_[i]) && !names_[i].starts_with("validation_") ? last_[i] : values_[i];
+    }
+  }
+  const double steps = values_[steps_];
+  const double position = steps > 0 ? steps : values_[updates_];
+  (report ? *reports_ : *evaluations_).add(std::isnan(position) ? 0 : position, values_);
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    last_[i] = std::isnan(values_[i]) ? last_[i] : values_[i];
+  }
+  finished_ = fields[kind_] == "final";
+}
+
+std::optional<std::size_t> RunMetrics::index_of(const std::string& column) const {
+  const auto found = std::find(names_.begin(), names_.end(), column);
+  return found == names_.end() ? std::nullopt
+                               : std::optional(static_cast<std::size_t>(found - names_.begin()));
+}
+
+std::vector<SeriesPoint> RunMetrics::series(const std::string& x, const std::string& y,
+                                            std::size_t most) const {
+  const auto along = index_of(x), value = index_of(y);
+  if (!along || !value) {
+    return {};
+  }
+  const bool evaluated = y.starts_with("evaluation_") || y.starts_with("validation_");
+  return (evaluated ? *evaluations_ : *reports_).series(*along, *value, most);
+}
+
+std::optional<double> RunMetrics::last(const std::string& column) const {
+  const auto index = index_of(column);
+  return index && !std::isnan(last_[*index]) ? std::optional(last_[*index]) : std::nullopt;
+}
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::experiments::dashboard {
+
+/// What operates one live run. One thread at a time. Everything throws std::invalid_argument with
+/// the reason if the run refuses, std::runtime_error if it is gone or late.
+class RunOperator {
+public:
+  RunOperator() = default;
+  RunOperator(const RunOperator&) = delete;
+  RunOperator& operator=(const RunOperator&) = delete;
+  virtual ~RunOperator() = default;
+
+  /// The names of the functions below that it can do: "stop", "scale", "restart".
+  virtual std::vector<std::string> actions() const = 0;
+
+  /// As `troupe status --json`; "" if there is no more than what the run's folder says.
+  virtual std::string status() = 0;
+
+  /// These give what was done, in a sentence.
+  virtual std::string stop() = 0;
+  virtual std::string scale(const std::string& role, int count) = 0;
+  virtual std::string restart(const std::string& role, const std::string& node) = 0;
+};
+
+/// Connects to a live run. Throws std::invalid_argument with the reason if it cannot be operated.
+using Connect = std::function<std::unique_ptr<RunOperator>(const std::filesystem::path& run)>;
+
+} // namespace troupe::experiments::dashboard

@@ -1,0 +1,245 @@
+#include "tests/doctest_torch.hpp"
+
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "env/random.hpp"
+#include "experiments/dashboard/api.hpp"
+#include "experiments/run_folder/folder_lock.hpp"
+#include "tests/experiments/dashboard/dashboard_fixture.hpp"
+#include "tests/experiments/mutated.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+using namespace troupe::experiments::dashboard;
+using Json = nlohmann::json;
+
+namespace {
+
+/// Notes what it is asked for.
+class NotingOperator : public RunOperator {
+public:
+  explicit NotingOperator(std::vector<std::string>& asked) : asked_(asked) {}
+  std::vector<std::string> actions() const override { return {"stop", "scale"}; }
+  std::string status() override { return R"({"phase": "training"})"; }
+  std::string stop() override { return note("stop"); }
+  std::string scale(const std::string& role, int count) override {
+    if (role != "environment") {
+      throw std::invalid_argument("only environment actors are scaled");
+    }
+    return note("scale " + role + " " + std::to_string(count));
+  }
+  std::string restart(const std::string& role, const std::string& node) override {
+    return note("restart " + role + "@" + node);
+  }
+
+private:
+  std::string note(const std::string& what) {
+    asked_.push_back(what);
+    return "done: " + what;
+  }
+  std::vector<std::string>& asked_;
+};
+
+struct Fixture {
+  Fixture() {
+    write_run(folder / "balance" / "2026-11-25T10-00-00", 1, 20);
+    write_run(folder / "balance" / "2026-11-25T11-00-00", 2, 20);
+    write_run(folder / "speeds" / "part" / "balance" / "2026-11-25T12-00-00", 3, 20);
+  }
+  const TemporaryFolder folder;
+  std::vector<std::string> asked;
+  Api api{folder.path(),
+          [this](const std::filesystem::path&) { return std::make_unique<NotingOperator>(asked); },
+          ""};
+  const std::string first = "balance/2026-11-25T10-00-00", second = "balance/2026-11-25T11-00-00";
+
+  Json get(const std::string& path, const std::map<std::string, std::string>& query = {}) {
+    return Json::parse(api.answer({.path = path, .query = query}).body);
+  }
+  Response post(const std::string& path, const Json& body) {
+    return api.answer({.method = "POST", .path = path, .body = body.dump()});
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(
+    Fixture,
+    "The list has runs and those of sweeps, the newest first, with state, result and group") {
+  const Json runs = get("/api/runs")["runs"];
+  REQUIRE(runs.size() == 3);
+  CHECK(runs[0]["id"] == "speeds/part/balance/2026-11-25T12-00-00");
+  CHECK(runs[0]["sweep"] == "speeds");
+  CHECK(runs[2]["id"] == first);
+  CHECK(runs[2]["sweep"] == "");
+  CHECK(runs[2]["state"] == "finished");
+  CHECK(runs[2]["result"] == 100);
+  CHECK(runs[2]["task"] == "cartpole_balance");
+  CHECK(runs[2]["agent"] == "d4pg");
+  CHECK(runs[2]["environment_steps"] == 200);
+  CHECK(runs[1]["group"] == runs[2]["group"]); // the seed alone differs
+  const FolderLock lock(folder / second, "this run");
+  CHECK(get("/api/runs")["runs"][1]["state"] == "running");
+}
+
+TEST_CASE_FIXTURE(Fixture, "Curves come in one binary answer, and only those that have changed") {
+  const auto ask = [&](std::uint64_t version) {
+    const Json one = {{"id", first}, {"version", version}};
+    const Json other = {{"id", second}, {"version", 0}};
+    return post("/api/series",
+                {{"x", "updates"}, {"y", "headline"}, {"points", 100}, {"runs", {one, other}}})
+        .body;
+  };
+  std::string bytes = ask(0);
+  std::uint32_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  CHECK(length % 4 == 0);
+  const Json head = Json::parse(bytes.substr(4, length))["runs"];
+  REQUIRE(head.size() == 2);
+  CHECK(head[1]["id"] == second);
+  CHECK(head[1]["points"] == 1);
+  CHECK(head[1]["read"] == 1.0);
+  float numbers[4];
+  std::memcpy(numbers, bytes.data() + 4 + length + 4 * head[1]["offset"].get<std::size_t>(),
+              sizeof numbers);
+  CHECK(numbers[0] == 20);  // updates
+  CHECK(numbers[1] == 200); // the return
+  bytes = ask(head[0]["version"]);
+  std::memcpy(&length, bytes.data(), sizeof length);
+  CHECK(Json::parse(bytes.substr(4, length))["runs"].size() == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "A run tells its live numbers, plan, checkpoints and first warning") {
+  const Json run = get("/api/run", {{"id", first}});
+  CHECK(run["live"]["seconds"]["learner.update"] == 3.0);
+  CHECK(run["live"]["shards"][0]["waiting"] == "a sample waits for items");
+  CHECK(run["plan"]["shards"] == 1);
+  CHECK(run["first_problem"]["text"] == "warning a disk is slow");
+  CHECK(run["actions"].empty()); // it is over
+  const FolderLock lock(folder / second, "this run");
+  const Json live = get("/api/run", {{"id", second}});
+  CHECK(live["status"]["phase"] == "training");
+  CHECK(live["actions"] == Json({"stop", "scale"}));
+}
+
+TEST_CASE_FIXTURE(Fixture, "Configurations are compared key by key, two or many") {
+  const Json config = get("/api/config", {{"id", first}, {"other", second}});
+  CHECK(has(config["text"], "cartpole_balance"));
+  REQUIRE(config["differences"].size() == 1);
+  CHECK(config["differences"][0] == Json({{"key", "seed"}, {"before", "2"}, {"after", "1"}}));
+  const Json table = Json::parse(
+      post("/api/compare", {{"runs", {first, second, "speeds/part/balance/2026-11-25T12-00-00"}}})
+          .body);
+  CHECK(table["keys"] == Json({"seed"}));
+  CHECK(table["rows"][0]["values"] == Json({"1"}));
+  CHECK(table["rows"][2]["values"] == Json({"3"}));
+  CHECK(table["rows"][2]["result"] == 300);
+}
+
+TEST_CASE_FIXTURE(Fixture, "Log lines are filtered by source, text and level") {
+  CHECK(get("/api/logs", {{"id", first}})["lines"].size() == 3);
+  CHECK(get("/api/logs", {{"id", first}, {"contains", "EVALUATION"}})["lines"].size() == 1);
+  CHECK(get("/api/logs", {{"id", first}, {"who", "learner"}})["lines"].empty());
+  const Json problems = get("/api/logs", {{"id", first}, {"problems", "1"}})["lines"];
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0]["level"] == "warning");
+}
+
+TEST_CASE_FIXTURE(Fixture, "Videos are sent whole or in parts, and nothing else is") {
+  std::filesystem::create_directories(folder / first / "videos");
+  std::ofstream(folder / first / "videos" / "200.mp4") << "0123456789";
+  CHECK(get("/api/run", {{"id", first}})["videos"][0]["path"] == "videos/200.mp4");
+  const auto ask = [&](const std::string& path, const std::string& range) {
+    Request request{.path = "/api/file", .query = {{"id", first}, {"path", path}}};
+    if (!range.empty()) {
+      request.headers["range"] = range;
+    }
+    return api.answer(request);
+  };
+  CHECK(ask("videos/200.mp4", "").body == "0123456789");
+  CHECK(ask("videos/200.mp4", "").type == "video/mp4");
+  CHECK(ask("videos/200.mp4", "bytes=2-4").body == "234");
+  CHECK(ask("videos/200.mp4", "bytes=2-4").status == 206);
+  CHECK(ask("videos/200.mp4", "bytes=8-").body == "89");
+  CHECK(ask("videos/200.mp4", "bytes=-3").body == "789");
+  CHECK(ask("videos/200.mp4", "bytes=10-").status == 416);
+  CHECK(ask("videos/200.mp4", "bytes=5-2").status == 416);
+  CHECK(ask("videos/200.mp4", "lines=1-2").status == 416);
+  for (const char* path :
+       {"config.textproto", "videos/../config.textproto", "/etc/passwd", "videos/none.mp4", ""}) {
+    CHECK(ask(path, "").status == 404);
+  }
+  CHECK(has(error_of([&] { get("/api/run", {{"id", "../" + first}}); }), "there is no such run"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "Actions reach the run's operator, and what it refuses is told") {
+  CHECK(Json::parse(post("/api/stop", {{"id", first}}).body)["done"] == "done: stop");
+  post("/api/scale", {{"id", first}, {"role", "environment"}, {"count", 4}});
+  post("/api/restart", {{"id", first}, {"role", "learner"}});
+  CHECK(asked == std::vector<std::string>{"stop", "scale environment 4", "restart learner@"});
+  CHECK(has(error_of([&] {
+              post("/api/scale", {{"id", first}, {"role", "learner"}, {"count", 4}});
+            }),
+            "only environment"));
+  CHECK(has(error_of([&] {
+              post("/api/scale", {{"id", first}, {"role", "environment"}, {"count", -1}});
+            }),
+            "count"));
+  CHECK(has(error_of([&] { post("/api/stop", Json::array()); }), "JSON object"));
+  CHECK(has(error_of([&] { post("/api/stop", {{"id", 3}}); }), "id"));
+  CHECK(api.answer({.path = "/api/stop"}).status == 404); // GET changes nothing
+  CHECK(asked.size() == 3);
+}
+
+TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the others by number") {
+  CHECK(has(api.answer({.path = "/metrics"}).body, "troupe_runs{state=\"finished\"} 3"));
+  const FolderLock lock(folder / second, "this run");
+  const std::string text = api.answer({.path = "/metrics"}).body;
+  CHECK(has(text, "# TYPE troupe_environment_steps_total counter"));
+  CHECK(has(text, "troupe_environment_steps_total{run=\"" + second
+                      + "\",task=\"cartpole_balance\",agent=\"d4pg\"} 200"));
+  CHECK(has(text, "troupe_shard_waiting"));
+  CHECK_FALSE(has(text, first));
+}
+
+TEST_CASE_FIXTURE(
+    Fixture, "A mutated request or run folder is answered or refused, and nothing else happens") {
+  env::Random random(21);
+  const std::string body = Json({{"x", "updates"},
+                                 {"y", "headline"},
+                                 {"points", 100},
+                                 {"runs", {{{"id", first}, {"version", 0}}}}})
+                               .dump();
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    Request request{.method = i % 2 == 0 ? "POST" : "GET"};
+    static constexpr const char* kPaths[] = {"/api/series", "/api/compare", "/api/scale",
+                                             "/api/stop"};
+    const bool read = parse_target(
+        mutated("/api/logs?id=" + first + "&contains=a%20b&problems=1", random), request);
+    if (request.method == "POST") {
+      request.path = kPaths[i / 2 % 4];
+      request.body = mutated(body, random);
+    }
+    try {
+      refused += !read || api.answer(request).status != 200 ? 1 : 0;
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 1000);
+  CHECK(asked.size() < 3000);
+  const std::string metrics = read_text(folder / first / "metrics.csv");
+  const std::string live = read_text(folder / first / "live.json");
+  for (int i = 0; i < 300; ++i) {
+    std::ofstream(folder / first / "metrics.csv", std::ios::binary) << mutated(metrics, random);
+    std::ofstream(folder / first / "live.json", std::ios::binary) << mutated(live, random);
+    CHECK(get("/api/runs")["runs"].size() == 3);
+    CHECK(get("/api/run", {{"id", first}}).contains("live"));
+    post("/api/series", Json::parse(body));
+    api.answer({.path = "/metrics"});
+  }
+}

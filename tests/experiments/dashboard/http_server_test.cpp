@@ -1,0 +1,143 @@
+#include <doctest/doctest.h>
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "experiments/dashboard/http_server.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments::dashboard;
+
+namespace {
+
+/// A connection that sends what it is told, well-formed or not.
+class Client {
+public:
+  explicit Client(std::uint16_t port) : handle_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{.sin_family = AF_INET,
+                        .sin_port = htons(port),
+                        .sin_addr = {htonl(INADDR_LOOPBACK)},
+                        .sin_zero = {}};
+    REQUIRE(::connect(handle_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  }
+  ~Client() { ::close(handle_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void send(const std::string& text) const {
+    ::send(handle_, text.data(), text.size(), MSG_NOSIGNAL);
+  }
+
+  /// All until the server closes the connection, or until `end` has come.
+  std::string receive(const std::string& end = "") {
+    std::string text;
+    char bytes[4096];
+    while (end.empty() || !has(text, end)) {
+      pollfd ready{handle_, POLLIN, 0};
+      REQUIRE(::poll(&ready, 1, 20'000) == 1);
+      const ssize_t count = ::recv(handle_, bytes, sizeof bytes, 0);
+      if (count <= 0) {
+        break;
+      }
+      text.append(bytes, static_cast<std::size_t>(count));
+    }
+    return text;
+  }
+
+private:
+  int handle_;
+};
+
+Response echo(const Request& request) {
+  if (request.path == "/mistake") {
+    throw std::invalid_argument("no such run");
+  }
+  if (request.path == "/failure") {
+    throw std::runtime_error("the disk is gone");
+  }
+  return {.type = "text/plain",
+          .body = request.method + " " + request.path + " " + request.parameter("a b") + " "
+                  + request.header("x-one") + request.body};
+}
+
+std::string ask(const HttpServer& server, const std::string& text) {
+  Client client(server.port());
+  client.send(text);
+  return client.receive();
+}
+
+} // namespace
+
+TEST_CASE("Requests are decoded, answered in order on one connection, and answers forbid caching "
+          "and framing") {
+  HttpServer server(0);
+  server.start(echo);
+  Client client(server.port());
+  client.send("GET /x%20y?a+b=1%262 HTTP/1.1\r\nHost: h\r\nX-One: two\r\n\r\n");
+  const std::string first = client.receive("two");
+  CHECK(has(first, "HTTP/1.1 200"));
+  CHECK(has(first, "GET /x y 1&2 two"));
+  CHECK(has(first, "Cache-Control: no-store"));
+  CHECK(has(first, "frame-ancestors 'none'"));
+  CHECK(has(first, "X-Content-Type-Options: nosniff"));
+  client.send("POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody");
+  CHECK(has(client.receive(), "POST /p  body"));
+  CHECK(has(ask(server, "GET /mistake HTTP/1.1\r\nConnection: close\r\n\r\n"), "400"));
+  CHECK(has(ask(server, "GET /failure HTTP/1.1\r\nConnection: close\r\n\r\n"), "the disk is gone"));
+}
+
+TEST_CASE("What is no request, or is above a limit, gets an error, and the connection closes") {
+  HttpServer server(0, {.header_bytes = 2000, .body_bytes = 1000});
+  server.start(echo);
+  CHECK(has(ask(server, "\x16\x03\x01 TLS?\r\n\r\n"), "400"));
+  CHECK(has(ask(server, "GET /%4 HTTP/1.1\r\nConnection: close\r\n\r\n"), "malformed"));
+  CHECK(has(ask(server, "GET / HTTP/1.1\r\nX: " + std::string(3000, 'x') + "\r\n\r\n"), "431"));
+  std::string many = "GET / HTTP/1.1\r\n";
+  for (int i = 0; i < 500; ++i) {
+    many += "X" + std::to_string(i) + ": y\r\n";
+  }
+  CHECK(has(ask(server, many + "\r\n"), "431"));
+  CHECK(has(ask(server, "POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n"), "413"));
+  CHECK(has(ask(server, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n"
+                            + std::string(0xfff, 'x') + "\r\n"),
+            "413"));
+  CHECK(has(ask(server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), "200")); // it serves on
+}
+
+TEST_CASE("A client that does not finish its request is left after the time for it") {
+  HttpServer server(0, {.seconds = 1});
+  server.start(echo);
+  CHECK(ask(server, "GET / HTTP/1.1\r\nX-Slow: ") == "");
+}
+
+TEST_CASE("More connections than allowed are closed at once, and a place is free when one ends") {
+  HttpServer server(0, {.connections = 2});
+  server.start(echo);
+  auto one = std::make_unique<Client>(server.port()), two = std::make_unique<Client>(server.port());
+  for (auto* client : {one.get(), two.get()}) {
+    client->send("GET / HTTP/1.1\r\n\r\n");
+    CHECK(has(client->receive("GET /"), "200"));
+  }
+  CHECK(ask(server, "") == "");
+  one->send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+  one->receive();
+  bool served = false; // the server notices the end a moment later
+  for (int tries = 0; tries < 1000 && !served; ++tries) {
+    served = has(ask(server, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), "200");
+  }
+  CHECK(served);
+}
+
+TEST_CASE("A taken port is named, with the way out") {
+  const HttpServer server(0);
+  const std::string error = error_of([&] { const HttpServer other(server.port()); });
+  CHECK(has(error, std::to_string(server.port())));
+  CHECK(has(error, "another --port"));
+}
