@@ -10,6 +10,7 @@
 
 #include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
+#include "experiments/commands/mistakes.hpp"
 #include "experiments/config/config.hpp"
 
 namespace troupe::experiments {
@@ -31,6 +32,8 @@ int run_command(int argc, char** argv) {
   commands::add_record(app);
   commands::add_list(app);
   commands::add_doctor(app);
+  commands::add_completion(app);
+  commands::add_new(app);
   commands::add_bench(app);
   commands::add_check(app);
   commands::add_render(app);
@@ -54,9 +57,7 @@ int run_command(int argc, char** argv) {
   } catch (const CLI::Success& asked_for) { // --help, --version
     return app.exit(asked_for);
   } catch (const CLI::ParseError& mistake) {
-    const auto chosen = app.get_subcommands();
-    const std::string name = chosen.empty() ? "troupe" : "troupe " + chosen.front()->get_name();
-    std::fprintf(stderr, "troupe: %s (`%s --help` shows how)\n", mistake.what(), name.c_str());
+    std::fprintf(stderr, "troupe: %s\n", commands::mistake_text(app, mistake).c_str());
     return commands::kMistake;
   }
   return exit_code;

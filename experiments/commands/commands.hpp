@@ -23,6 +23,8 @@ void add_evaluate(CLI::App& app);
 void add_record(CLI::App& app);
 void add_list(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_completion(CLI::App& app);
+void add_new(CLI::App& app);
 void add_bench(CLI::App& app);
 /// Replaces this process by the program of the benchmarks. Throws std::runtime_error.
 [[noreturn]] void exec_bench(std::vector<std::string> arguments);

@@ -137,8 +137,11 @@ std::string complaint(const std::string& text, const std::string& source, const 
   const SourcePlace place = find_place(text, error.position);
   const std::string unknown = quoted_part(error.message, "has no field named ");
   if (!unknown.empty()) {
+    const bool outside = !place.block().empty() && schema.FindFieldByName(unknown) != nullptr;
     return at_text(source, place.key_at) + ": " + place.dotted() + " is not a key"
-           + did_you_mean(place.block(), unknown, schema) + where_keys_are(schema);
+           + (outside ? "; " + unknown + " stands outside " + place.block()
+                            + ": is a } missing before it?"
+                      : did_you_mean(place.block(), unknown, schema) + where_keys_are(schema));
   }
   if (error.message.find("specified multiple times") != std::string::npos) {
     return at_text(source, place.key_at) + ": " + place.dotted()

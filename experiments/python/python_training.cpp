@@ -184,7 +184,7 @@ void resume(const std::string& run, const std::vector<std::string>& overrides,
       reports.call("started", run);
       commands::run_experiment(
           experiment, config, folder, resumption.checkpoint,
-          {.notes = resumption.changes,
+          {.notes = resumption.notes,
            .embedding = commands::Embedding{reports.stop, reports.callbacks()}});
     });
   } catch (const ConfigError& error) {

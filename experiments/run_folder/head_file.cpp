@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <fstream>
 #include <stdexcept>
@@ -28,20 +29,6 @@ fs::path head_file(const fs::path& run) {
 
 std::string how_served() {
   return "only runs of `troupe launch` and `troupe train --processes` can be operated";
-}
-
-/// Runs below a folder for runs: <name>/<time>.
-std::vector<fs::path> runs_below(const fs::path& runs) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (const auto& name : fs::directory_iterator(runs, error)) {
-    for (const auto& run : fs::directory_iterator(name.path(), error)) {
-      if (fs::is_regular_file(run.path() / "config.textproto", error)) {
-        found.push_back(run.path());
-      }
-    }
-  }
-  return found;
 }
 
 LiveRun live_run(const fs::path& run) {
@@ -88,6 +75,19 @@ std::optional<LiveRun> newest_live_run(const fs::path& runs) {
 }
 
 } // namespace
+
+std::vector<fs::path> runs_below(const fs::path& runs) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& name : fs::directory_iterator(runs, error)) {
+    for (const auto& run : fs::directory_iterator(name.path(), error)) {
+      if (fs::is_regular_file(run.path() / "config.textproto", error)) {
+        found.push_back(run.path());
+      }
+    }
+  }
+  return found;
+}
 
 HeadFile::HeadFile(const fs::path& run, const HeadPlace& place) : path_(head_file(run)) {
   const nlohmann::ordered_json text = {{"version", kVersion},      {"host", place.host},
@@ -158,17 +158,26 @@ LiveRun find_live_run(const fs::path& run, const fs::path& runs) {
 }
 
 fs::path find_run_with_logs(const fs::path& run, const fs::path& runs) {
+  if (run.empty()) {
+    if (auto found = newest_live_run(runs)) {
+      return found->run;
+    }
+  }
+  return find_run(run, runs);
+}
+
+fs::path find_run(const fs::path& run, const fs::path& runs) {
   if (!run.empty()) {
     check_is_run(run);
     return run;
   }
-  if (auto found = newest_live_run(runs)) {
-    return found->run;
-  }
   const auto all = runs_below(runs);
-  const auto newest = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.filename() < b.filename();
-  });
+  const auto time = [](const fs::path& path) { // a sweep's runs are not named after one
+    const std::string name = path.filename();
+    return std::isdigit(static_cast<unsigned char>(name.front())) != 0 ? name : "";
+  };
+  const auto newest = std::max_element(
+      all.begin(), all.end(), [&](const auto& a, const auto& b) { return time(a) < time(b); });
   if (newest == all.end()) {
     throw std::invalid_argument(runs.string()
                                 + ": there is no run below it; name the run's "

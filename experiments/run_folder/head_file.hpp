@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/run_folder/clock.hpp"
 
@@ -47,6 +48,13 @@ struct LiveRun {
 /// if it is not a run, no process works on it, its head was killed, or it runs in one process,
 /// which cannot be operated.
 LiveRun find_live_run(const std::filesystem::path& run, const std::filesystem::path& runs);
+
+/// Runs below a folder for runs: <name>/<time>.
+std::vector<std::filesystem::path> runs_below(const std::filesystem::path& runs);
+
+/// `run` or, if that is empty, the newest below `runs`, by the time that its folder is named after.
+/// Throws std::invalid_argument if it is no run or there is none.
+std::filesystem::path find_run(const std::filesystem::path& run, const std::filesystem::path& runs);
 
 /// The run whose logs to read: `run`, or the live one, or else the newest below `runs`.
 std::filesystem::path find_run_with_logs(const std::filesystem::path& run,

@@ -253,8 +253,11 @@ void TransparentProcess::end() {
   try {
     communicator_->barrier();
   } catch (const collectives::CollectiveError& error) {
-    throw collectives::CollectiveError("this rank's program ended after " + std::to_string(steps_)
-                                       + " steps, but another rank continues: " + error.what());
+    throw collectives::CollectiveError(
+        "this rank's program ended after " + std::to_string(steps_)
+        + " steps, but another rank continues; where a program stops by its own "
+          "loss, let it stop after a number of steps instead: "
+        + error.what());
   }
   for (const auto& gradients : gradients_)
     gradients->drain();

@@ -23,6 +23,7 @@
 #include "experiments/commands/running/run_experiment.hpp"
 #include "experiments/commands/running/signals.hpp"
 #include "experiments/config/config.hpp"
+#include "experiments/config/keys.hpp"
 #include "experiments/launchers/make_launcher.hpp"
 #include "experiments/run_folder/rotated_file.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
@@ -50,6 +51,7 @@ struct LaunchPlan {
   Experiment experiment;
   actors::Placer placer;
   LauncherKind launcher = LauncherKind::none;
+  std::vector<std::string> sets = {}; // keys of the experiment that the cluster sets
 };
 
 Cluster chosen_cluster(const LaunchOptions& options) {
@@ -75,7 +77,8 @@ Cluster chosen_cluster(const LaunchOptions& options) {
 
 LaunchPlan plan_launch(const LaunchOptions& options) {
   Cluster cluster = chosen_cluster(options);
-  auto overrides = cluster_overrides(cluster);
+  const auto sets = cluster_overrides(cluster);
+  auto overrides = sets;
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   Experiment experiment =
       load_experiment(find_config(options.experiment, config_folders()), overrides);
@@ -89,7 +92,7 @@ LaunchPlan plan_launch(const LaunchOptions& options) {
     throw ConfigError({options.cluster + ": " + problem});
   }
   const auto launcher = options.launcher == "none" ? LauncherKind::none : launcher_of(cluster);
-  return {std::move(cluster), std::move(experiment), std::move(placer), launcher};
+  return {std::move(cluster), std::move(experiment), std::move(placer), launcher, sets};
 }
 
 void print_plan(const LaunchPlan& plan, bool json) {
@@ -256,7 +259,10 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
   const HeldSignals held; // also called by the launcher's threads
   StartedNodes nodes(plan, folder.path());
   const HostPort listen = head_endpoint(plan.cluster);
-  RunOptions run{.json = options.json, .notes = resumption.changes};
+  RunOptions run{.json = options.json, .notes = resumption.notes};
+  if (!plan.sets.empty()) {
+    run.notes.push_back("the cluster sets " + joined(plan.sets, ", "));
+  }
   run.grace_seconds = plan.experiment.checkpoint().grace_seconds() > 0
                           ? plan.experiment.checkpoint().grace_seconds()
                           : plan.cluster.supervision().grace_seconds();

@@ -144,7 +144,10 @@ void add_scale(CLI::App& app) {
       "New actors are placed as at the start; surplus ones stop, the newest first. Checkpoints "
       "keep the number. The numbers of shards, learners and parameter servers cannot change."));
   auto options = std::make_shared<ChangeOptions>();
-  command->add_option("WORDS", options->words, "[RUN] ROLE=COUNT")->required();
+  command
+      ->add_option("[RUN] ROLE=COUNT", options->words,
+                   "a run's folder, and the new number of a role's actors")
+      ->required();
   add_run_choice(*command, options->choice);
   add_deadline(*command, *options);
   command->callback([options] { scale(*options); });

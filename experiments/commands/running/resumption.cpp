@@ -29,6 +29,32 @@ fs::path name_for_former(const fs::path& run) {
   }
 }
 
+/// Why the run trains no more; empty if it does.
+std::string nothing_left(const actors::RunConfig& config, const fs::path& checkpoint) {
+  const auto state = actors::read_manifest(checkpoint).state();
+  const auto text = [](const std::string& key, const std::string& limit, const std::string& done) {
+    return "nothing is left to train: " + key + " is " + limit
+           + " and counts from the run's start, " + done + " are done; --set " + key
+           + "= a greater number trains on";
+  };
+  if (config.plays() && state.environment_steps() >= config.stop.environment_steps) {
+    return text("stop.environment_steps", std::to_string(config.stop.environment_steps),
+                std::to_string(state.environment_steps()));
+  }
+  if (!config.plays() && state.updates() >= config.stop.updates) {
+    return text("stop.updates", std::to_string(config.stop.updates),
+                std::to_string(state.updates()));
+  }
+  if (config.stop.minutes > 0 && state.training_seconds() >= 60 * config.stop.minutes) {
+    char limit[32];
+    char done[32];
+    std::snprintf(limit, sizeof limit, "%.4g", config.stop.minutes);
+    std::snprintf(done, sizeof done, "%.4g", state.training_seconds() / 60);
+    return text("stop.minutes", limit, done);
+  }
+  return {};
+}
+
 } // namespace
 
 void check_changes(const Experiment& before, const Experiment& after) {
@@ -48,11 +74,14 @@ Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
       }).path;
   check_with_checkpoint(config, made.checkpoint);
   for (const KeyChange& change : changes_between(before, after)) {
-    made.changes.push_back(text_of(change));
+    made.notes.push_back(text_of(change));
   }
-  if (!made.changes.empty()) {
+  if (!made.notes.empty()) {
     write_text(name_for_former(folder.path()), resolved_text(before));
     write_text(folder.path() / "config.textproto", resolved_text(after));
+  }
+  if (std::string text = nothing_left(config, made.checkpoint); !text.empty()) {
+    made.notes.push_back(std::move(text));
   }
   return made;
 }

@@ -12,7 +12,7 @@ namespace troupe::experiments::commands {
 
 struct Resumption {
   std::filesystem::path checkpoint;
-  std::vector<std::string> changes; // of keys, for people
+  std::vector<std::string> notes; // for people: changes of keys; that nothing is left to train
 };
 
 /// Checks that a checkpoint fits the changed keys. Throws ConfigError.

@@ -46,7 +46,18 @@ env::EnvironmentConfig config_of(const std::string& task, const CheckEnvironment
     }
     sets.push_back(assignment);
   }
-  return plan_environment(parse_experiment("name: \"check\"", "check", sets).environment());
+  try {
+    return plan_environment(parse_experiment("name: \"check\"", "check", sets).environment());
+  } catch (const ConfigError& mistake) { // the name was given without --set
+    auto complaints = mistake.complaints();
+    const std::string own = "--set " + sets.front();
+    for (std::string& complaint : complaints) {
+      if (complaint.starts_with(own)) {
+        complaint.replace(0, own.size(), task);
+      }
+    }
+    throw ConfigError(complaints);
+  }
 }
 
 Report check_one(const std::string& task, const CheckEnvironmentOptions& options) {
@@ -148,7 +159,7 @@ void add_check_environment(CLI::App& check_command) {
                   "Exit codes: 0 no errors (warnings may be meant so), 1 an error, 2 a mistake in "
                   "flags, names or the plug-in.");
   auto options = std::make_shared<CheckEnvironmentOptions>();
-  command->add_option("task", options->tasks,
+  command->add_option("TASKS", options->tasks,
                       "names, as environment.task takes them; all of the plug-in's, or of this "
                       "program's, without any");
   command->add_option("--plugin", options->plugin, "shared library that has them");

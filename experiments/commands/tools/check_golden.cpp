@@ -71,7 +71,9 @@ void check_one_golden(const CheckGoldenOptions& options) {
 } // namespace
 
 void add_check(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("check", "Compares with what was promised or recorded");
+  CLI::App* command = app.add_subcommand(
+      "check", "Tests environments and renderers against their rules and recordings");
+  command->footer("Example: troupe check environment pendulum_swingup");
   command->require_subcommand(1);
   add_check_environment(*command);
   add_check_likeness(*command);
@@ -79,7 +81,7 @@ void add_check(CLI::App& app) {
       "golden", "Replays recorded trajectories of dm_control; prints the largest errors per task");
   golden->footer("Example: troupe check golden tests/golden/control_suite --frames");
   auto options = std::make_shared<CheckGoldenOptions>();
-  golden->add_option("folder", options->folder, "holds index.json and <task>.npz")->required();
+  golden->add_option("FOLDER", options->folder, "holds index.json and <task>.npz")->required();
   golden->add_option("--task", options->tasks, "only this one; may be given again");
   golden->add_option("--models", options->models, "folder of the control suite's XML files");
   golden->add_flag("--frames", options->frames, "the pictures too (needs OpenGL)");

@@ -115,7 +115,7 @@ void add_check_likeness(CLI::App& check_command) {
                   "1.5 levels, when 1% of the depths or objects away from edges differ, or when "
                   "the mean similarity of all tasks is below .985.");
   auto options = std::make_shared<CheckLikenessOptions>();
-  command->add_option("folder", options->folder,
+  command->add_option("FOLDER", options->folder,
                       "recordings of dm_control (frames_<task>.npz) to compare with instead");
   command->add_option("--task", options->tasks, "only this one; may be given again")
       ->allow_extra_args(false);

@@ -105,7 +105,7 @@ std::int64_t check_rows(const ReadOptions& options) {
 
 void add_read_flags(CLI::App& command, ReadOptions& options) {
   auto& dataset = options.dataset;
-  command.add_option("path", dataset.path, "file, folder or shards-{000..009}.tar")->required();
+  command.add_option("PATH", dataset.path, "file, folder or shards-{000..009}.tar")->required();
   command.add_option("--format", dataset.format, "by default detected from the files")
       ->check(CLI::IsMember(data::dataset_formats()));
   command.add_option("--split", dataset.split, "where there are several: train, validation, test");
@@ -152,7 +152,7 @@ void add_import(CLI::App& app) {
   command->footer("Example: troupe dataset import ~/.minari/datasets/mujoco/hopper/medium-v0 --out "
                   "hopper");
   auto flags = std::make_shared<MinariFlags>();
-  command->add_option("folder", flags->from, "of the data set; data/main_data.hdf5 is in it")
+  command->add_option("FOLDER", flags->from, "of the data set; data/main_data.hdf5 is in it")
       ->required();
   command->add_option("--out", flags->out, "the recording, a new folder")->required();
   command->add_option("--observation", flags->name, "one of a dictionary, \"a/b\" within another");
@@ -169,7 +169,7 @@ void add_export(CLI::App& app) {
   command->footer("Example: troupe dataset export hopper --name hopper/medium-v0 --out "
                   "~/.minari/datasets/hopper/medium-v0");
   auto flags = std::make_shared<MinariFlags>();
-  command->add_option("recording", flags->from, "a folder of `troupe record`")->required();
+  command->add_option("RECORDING", flags->from, "a folder of `troupe record`")->required();
   command->add_option("--out", flags->out, "a new folder")->required();
   command->add_option("--name", flags->name, "of the data set, as in \"hopper/medium-v0\"")
       ->required();

@@ -229,7 +229,7 @@ void add_dataset_render(CLI::App& dataset) {
                   "CIFAR's and MNIST's files in <out>.\nDefault classes: "
                   + names);
   auto options = std::make_shared<SceneOptions>();
-  command->add_option("out", options->out, "output folder")->required();
+  command->add_option("OUT", options->out, "output folder")->required();
   command->add_option("--classes", options->classes, "task names, separated by commas")
       ->delimiter(',');
   command->add_option("--rows", options->rows, "rows per class")

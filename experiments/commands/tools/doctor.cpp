@@ -1,5 +1,3 @@
-#include <cpuid.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <google/protobuf/stubs/common.h>
@@ -9,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "collectives/communicator.hpp"
 #include "env/compiled_model.hpp"
@@ -18,19 +15,12 @@
 #include "env/wire/context.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/tools/machine.hpp"
 #include "experiments/report/video.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
-
-enum class Level { good, warning, bad };
-
-struct Finding {
-  std::string name;
-  Level level = Level::good;
-  std::string text;
-};
 
 void find_versions(std::vector<Finding>& out) {
   out.push_back({"Troupe", Level::good, TROUPE_VERSION});
@@ -44,38 +34,6 @@ void find_versions(std::vector<Finding>& out) {
        env::wire::zeromq_version() + (env::wire::zeromq_encrypts() ? " with CURVE" : "")});
   out.push_back({"Protobuf", Level::good,
                  google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)});
-}
-
-/// AMX is not among the names that the compiler's builtin knows.
-bool has_amx_bf16() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1U << 22)) != 0;
-}
-
-void find_machine(std::vector<Finding>& out) {
-  __builtin_cpu_init();
-  std::string features;
-  for (const auto& [name, there] : {std::pair{"AVX2", __builtin_cpu_supports("avx2") != 0},
-                                    {"AVX-512", __builtin_cpu_supports("avx512f") != 0},
-                                    {"AVX512-BF16", __builtin_cpu_supports("avx512bf16") != 0},
-                                    {"AMX-BF16", has_amx_bf16()}}) {
-    features += (features.empty() ? "" : ", ") + std::string(name) + (there ? " yes" : " no");
-  }
-  out.push_back({"CPU", __builtin_cpu_supports("avx2") != 0 ? Level::good : Level::warning,
-                 std::to_string(std::thread::hardware_concurrency()) + " cores; " + features});
-  struct sysinfo memory {};
-  ::sysinfo(&memory);
-  const double unit = static_cast<double>(memory.mem_unit) / (1 << 30);
-  const double free_gib = static_cast<double>(memory.freeram + memory.bufferram) * unit;
-  char text[96];
-  std::snprintf(text, sizeof text, "%.1f GiB, %.1f GiB of it unused",
-                static_cast<double>(memory.totalram) * unit, free_gib);
-  const bool small = static_cast<double>(memory.totalram) * unit < 4;
-  out.push_back({"memory", small ? Level::warning : Level::good,
-                 text + std::string(small ? "; training from pixels needs 4 GiB" : "")});
 }
 
 void find_gl(std::vector<Finding>& out) {
@@ -147,9 +105,15 @@ void print(const std::vector<Finding>& findings, bool json) {
   for (const Finding& finding : findings) {
     const char* mark = kMarks[static_cast<int>(finding.level)];
     if (json) {
-      all.push_back({{"name", finding.name}, {"level", mark}, {"text", finding.text}});
+      all.push_back({{"name", finding.name},
+                     {"level", mark},
+                     {"text", finding.text},
+                     {"change", finding.change}});
     } else {
-      std::printf("%-12s %-8s %s\n", finding.name.c_str(), mark, finding.text.c_str());
+      std::printf("%-13s %-8s %s\n", finding.name.c_str(), mark, finding.text.c_str());
+      if (!finding.change.empty()) {
+        std::printf("%22s -> %s\n", "", finding.change.c_str());
+      }
     }
   }
   if (json) {
@@ -166,7 +130,9 @@ void add_doctor(CLI::App& app) {
     std::string models;
     bool json = false;
   };
-  CLI::App* command = app.add_subcommand("doctor", "Checks what this machine and program support");
+  CLI::App* command = app.add_subcommand(
+      "doctor",
+      "Measures this machine, checks what the program finds on it, and says what to change");
   command->footer("Example: troupe doctor --json\nExit code 1 if something is BAD.");
   auto options = std::make_shared<Options>();
   command->add_option("--runs", options->runs, "folder of runs")->capture_default_str();
@@ -175,7 +141,9 @@ void add_doctor(CLI::App& app) {
   command->callback([options] {
     std::vector<Finding> findings;
     find_versions(findings);
-    find_machine(findings);
+    for (Finding& finding : judge_machine(measure_machine())) {
+      findings.push_back(std::move(finding));
+    }
     find_gl(findings);
     find_models(options->models, findings);
     find_gpu(findings);

@@ -1,8 +1,10 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <stdexcept>
 
+#include "env/nearest_names.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
@@ -18,9 +20,19 @@
 namespace troupe::experiments::commands {
 namespace {
 
-void list_keys(const Schema& schema, bool json) {
+/// `block` "replay" or "environment.pixels": only its keys; a key: only this one.
+void list_keys(const Schema& schema, const std::string& block, bool json) {
   Json all = Json::array();
+  std::set<std::string> blocks;
+  bool found = false;
   for (const Key& key : all_keys(schema)) {
+    if (const auto dot = key.name.rfind('.'); dot != std::string::npos) {
+      blocks.insert(key.name.substr(0, dot));
+    }
+    if (!block.empty() && key.name != block && !key.name.starts_with(block + ".")) {
+      continue;
+    }
+    found = true;
     const Rule& rules = rule_of(*key.field);
     const std::string rule = rule_text(*key.field);
     if (json) {
@@ -34,6 +46,11 @@ void list_keys(const Schema& schema, bool json) {
     const std::string value = default_text(*key.field);
     std::printf("%s = %s\n    %s; %s\n", key.name.c_str(), value.empty() ? "\"\"" : value.c_str(),
                 rules.help().c_str(), rule.c_str());
+  }
+  if (!found) {
+    const auto near = env::nearest_names(block, {blocks.begin(), blocks.end()}, 1);
+    throw std::invalid_argument("list: " + block + " is no block of keys"
+                                + (near.empty() ? "" : "; did you mean " + near.front() + "?"));
   }
   if (json) {
     print_json(all);
@@ -105,20 +122,21 @@ void list_files(const std::vector<std::filesystem::path>& folders, bool json) {
 void add_list(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "list", "Lists environments, agents, keys, experiments, sweeps, clusters and benchmarks");
-  command->footer("Example: troupe list keys\n"
+  command->footer("Example: troupe list keys replay\n"
                   "         troupe list environments Ant-v5");
   auto what = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command
       ->add_option(
-          "what", *what,
+          "WHAT", *what,
           "environments, agents, keys, table-keys (of `troupe replay serve`), experiments, "
           "sweeps, sweep-keys, clusters, cluster-keys (of `troupe launch`) or benches")
       ->required()
       ->check(CLI::IsMember({"environments", "agents", "keys", "table-keys", "experiments",
                              "sweeps", "sweep-keys", "clusters", "cluster-keys", "benches"}));
-  command->add_option("name", *name, "an environment, to show its details and options");
+  command->add_option("NAME", *name,
+                      "an environment, to show its details and options, or a block of keys");
   auto plugin = std::make_shared<std::string>();
   command->add_option("--plugin", *plugin, "shared library with agents, to list those");
   command->add_flag("--json", *json, "as JSON");
@@ -127,7 +145,7 @@ void add_list(CLI::App& app) {
       throw std::invalid_argument("list " + *what + ": takes no --plugin; " + *plugin
                                   + " is given");
     }
-    if (!name->empty() && *what != "environments") {
+    if (!name->empty() && *what != "environments" && !what->ends_with("keys")) {
       throw std::invalid_argument("list " + *what + ": takes no name; " + *name + " is given");
     }
     if (*what == "environments") {
@@ -135,19 +153,19 @@ void add_list(CLI::App& app) {
     } else if (*what == "agents") {
       list_agents(*plugin, *json);
     } else if (*what == "keys") {
-      list_keys(*Experiment::descriptor(), *json);
+      list_keys(*Experiment::descriptor(), *name, *json);
     } else if (*what == "table-keys") {
-      list_keys(*ReplayTable::descriptor(), *json);
+      list_keys(*ReplayTable::descriptor(), *name, *json);
     } else if (*what == "experiments") {
       list_files(config_folders(), *json);
     } else if (*what == "sweeps") {
       list_files(sweep_folders(), *json);
     } else if (*what == "sweep-keys") {
-      list_keys(*Sweep::descriptor(), *json);
+      list_keys(*Sweep::descriptor(), *name, *json);
     } else if (*what == "clusters") {
       list_files(cluster_folders(), *json);
     } else if (*what == "cluster-keys") {
-      list_keys(*Cluster::descriptor(), *json);
+      list_keys(*Cluster::descriptor(), *name, *json);
     } else {
       exec_bench(*json ? std::vector<std::string>{"--list", "--json"}
                        : std::vector<std::string>{"--list"});

@@ -22,7 +22,7 @@ struct RenderOptions {
   RenderState state;
   std::int64_t steps = 200; // of a video
   int size = 0;
-  std::string renderer = "automatic";
+  std::string renderer = "AUTO";
   bool depth = false;
   bool segmentation = false;
   bool no_effects = false;
@@ -154,9 +154,9 @@ void settle(RenderOptions& options) {
     pixels.height = pixels.width = sheet ? 120 : 480;
   }
   pixels.effects = !options.no_effects;
-  options.view.both = options.renderer == "both";
-  pixels.renderer = options.renderer == "caster"   ? env::RendererKind::caster
-                    : options.renderer == "opengl" ? env::RendererKind::opengl
+  options.view.both = options.renderer == "BOTH";
+  pixels.renderer = options.renderer == "CASTER"   ? env::RendererKind::caster
+                    : options.renderer == "OPENGL" ? env::RendererKind::opengl
                                                    : env::RendererKind::automatic;
   options.view.shows = options.depth          ? Shows::depth
                        : options.segmentation ? Shows::segmentation
@@ -181,8 +181,9 @@ void add_view_flags(CLI::App& command, RenderOptions& options) {
   height->needs(width);
   command
       .add_option("--renderer", options.renderer,
-                  "both: pictures by OpenGL and the ray caster and their difference, side by side")
-      ->check(CLI::IsMember({"automatic", "caster", "opengl", "both"}))
+                  "as environment.pixels.renderer, or BOTH: pictures by OpenGL and the ray caster "
+                  "and their difference, side by side")
+      ->check(CLI::IsMember({"AUTO", "CASTER", "OPENGL", "BOTH"}, CLI::ignore_case))
       ->capture_default_str();
   command.add_option("--gain", options.view.gain, "factor of the shown difference")
       ->check(CLI::Range(1, 255))
@@ -207,7 +208,7 @@ void add_render(CLI::App& app) {
                   "         troupe render --all --renderer both --out sheet.png\n"
                   "Actions are uniformly random; the same seed gives the same pictures.");
   auto options = std::make_shared<RenderOptions>();
-  command->add_option("environment", options->tasks,
+  command->add_option("TASKS", options->tasks,
                       "`troupe list environments` names them; several make a contact sheet");
   command->add_flag("--all", options->all, "a contact sheet of the control suite");
   command->add_option("--out", options->out,

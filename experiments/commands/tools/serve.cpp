@@ -68,7 +68,7 @@ void add_serve(CLI::App& app) {
                   "and in Python: troupe_env.GymnasiumVectorEnv(endpoint=\"ipc:///tmp/cheetah\", "
                   "num_envs=16)");
   auto options = std::make_shared<ServeOptions>();
-  command->add_option("task", options->environment.task, "`troupe list environments` names them")
+  command->add_option("TASK", options->environment.task, "`troupe list environments` names them")
       ->required();
   command->add_option("--endpoint", options->server.endpoint,
                       "ipc://<path> or tcp://<host>:<port>; * finds a port");

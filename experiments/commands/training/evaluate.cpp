@@ -11,6 +11,7 @@
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/plan_workload.hpp"
+#include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "learner/device/safetensors.hpp"
 
@@ -41,6 +42,7 @@ void evaluate_on_data(const Experiment& experiment, const CheckpointFolder& chec
 
 struct Options {
   std::string run;
+  std::string runs = "runs";
   std::vector<std::string> overrides;
   std::int64_t step = -1;
   bool best = false;
@@ -51,7 +53,7 @@ struct Options {
 };
 
 void evaluate(Options options) {
-  check_is_run(options.run);
+  options.run = find_run(options.run, options.runs).string();
   const Experiment experiment =
       load_experiment(std::filesystem::path(options.run) / "config.textproto", options.overrides);
   const CheckpointFolder checkpoint =
@@ -69,8 +71,8 @@ void evaluate(Options options) {
   options.play.video = options.video;
   options.play.picture = options.picture;
   if (!options.json) {
-    std::printf("%s, checkpoint of %lld updates\n", experiment.environment().task().c_str(),
-                static_cast<long long>(checkpoint.updates));
+    std::printf("%s, checkpoint of %lld updates of %s\n", experiment.environment().task().c_str(),
+                static_cast<long long>(checkpoint.updates), options.run.c_str());
     options.play.on_episode = [](int episode, double episode_return) {
       std::printf("episode %d: return %.1f\n", episode + 1, episode_return);
       std::fflush(stdout);
@@ -105,7 +107,9 @@ void add_evaluate(CLI::App& app) {
   command->footer("Example: troupe evaluate runs/quickstart/2026-11-21T10-00-00 --episodes 10 "
                   "--video agent.mp4");
   auto options = std::make_shared<Options>();
-  command->add_option("run", options->run, "the run's folder")->required();
+  command->add_option("RUN", options->run, "the run's folder");
+  command->add_option("--runs", options->runs, "without RUN, the newest below this folder")
+      ->capture_default_str();
   command->add_option("--episodes", options->play.episodes, "how many")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();

@@ -76,7 +76,7 @@ void add_record(CLI::App& app) {
   auto options = std::make_shared<RecordFlags>();
   command
       ->add_option(
-          "run", options->source,
+          "RUN", options->source,
           "the run's folder; with --random also an experiment, whose environment is played")
       ->required();
   command->add_option("--out", options->out, "the new folder")->required();

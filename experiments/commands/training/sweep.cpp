@@ -184,7 +184,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
                   "`troupe list sweeps` lists the included sweeps, `troupe list sweep-keys` the "
                   "keys of a sweep file.");
   auto options = std::make_shared<SweepOptions>();
-  command->add_option("what", options->what, "sweep file or name, or experiments")->required();
+  command->add_option("WHAT", options->what, "sweep file or name, or experiments")->required();
   command->add_option("--seeds", options->seeds, "seeds of each experiment, as 1,2,3")
       ->delimiter(',');
   command

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "experiments/config/config.hpp"
+#include "experiments/config/on_data.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments::commands {
@@ -168,8 +169,8 @@ void Sweeper::collect(const Running& ended) {
   RunState& state = states_[i];
   if (how.empty() && keep_result(i)) {
     char text[96];
-    std::snprintf(text, sizeof text, "is done: %.5g after %.1f minutes of training", state.value,
-                  state.training_seconds / 60);
+    std::snprintf(text, sizeof text, "is done: %s %.5g after %.1f minutes of training",
+                  headline(runs_[i].experiment).c_str(), state.value, state.training_seconds / 60);
     say(i, text);
   } else if (how.empty() || (stopped_ && how.starts_with("was killed by signal"))) {
     say(i, "stopped");

@@ -7,6 +7,7 @@
 #include "experiments/commands/running/resumption.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
 #include "experiments/config/config.hpp"
+#include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
 namespace troupe::experiments::commands {
@@ -41,20 +42,21 @@ void train(TrainOptions options, int& exit_code) {
 
 struct ResumeOptions {
   std::string run;
+  std::string runs = "runs";
   std::vector<std::string> overrides;
   RunOptions options;
 };
 
 void resume(ResumeOptions given, int& exit_code) {
-  check_is_run(given.run);
-  const auto file = std::filesystem::path(given.run) / "config.textproto";
+  const auto run = find_run(given.run, given.runs);
+  const auto file = run / "config.textproto";
   const Experiment before = load_experiment(file);
   const Experiment experiment = load_experiment(file, given.overrides);
   check_changes(before, experiment);
   const auto config = prepare_run(experiment);
-  const RunFolder folder = RunFolder::open(given.run);
+  const RunFolder folder = RunFolder::open(run);
   const Resumption resumption = prepare_resumption(folder, before, experiment, config);
-  given.options.notes = resumption.changes;
+  given.options.notes = resumption.notes;
   exit_code = run_experiment(experiment, config, folder, resumption.checkpoint, given.options);
 }
 
@@ -79,7 +81,7 @@ void add_train(CLI::App& app, int& exit_code) {
       "Example: troupe train quickstart --set seed=3 --set replay.shards=4\n"
       "`troupe list experiments` lists the included ones, `troupe list keys` the keys for --set.");
   auto options = std::make_shared<TrainOptions>();
-  command->add_option("experiment", options->file, "experiment file or name");
+  command->add_option("EXPERIMENT", options->file, "experiment file or name");
   command
       ->add_option("--set", options->overrides,
                    "key=value, may be repeated; a list as 1,2,3; key= for the default")
@@ -95,13 +97,15 @@ void add_train(CLI::App& app, int& exit_code) {
 void add_resume(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("resume", "Resumes a run from its latest complete checkpoint");
-  command->footer("Example: troupe resume runs/quickstart/2026-11-21T10-00-00\n"
+  command->footer("Example: troupe resume\n"
                   "         troupe resume runs/quickstart/2026-11-21T10-00-00 --set "
                   "replay.shards=5 --set actors.environment=16\n"
                   "Items are redistributed if the number of shards changes. Keys that do not fit "
                   "the checkpoint (networks, environment, n_step, ...) are refused.");
   auto options = std::make_shared<ResumeOptions>();
-  command->add_option("run", options->run, "the run's folder")->required();
+  command->add_option("RUN", options->run, "the run's folder");
+  command->add_option("--runs", options->runs, "without RUN, the newest below this folder")
+      ->capture_default_str();
   command
       ->add_option("--set", options->overrides,
                    "key=value that overrides the run's from now on; may be repeated")

@@ -112,6 +112,11 @@ TEST_CASE("The run that is meant is the named one, or the newest that is alive; 
   CHECK(has(refusal(folder / "none", runs), "there is no such run"));
   CHECK(find_run_with_logs({}, runs) == old);
   CHECK(find_run_with_logs(over, runs) == over);
+  make_run(runs, "sweep", "seed=1");
+  CHECK(find_run({}, runs) == over);
+  CHECK(find_run(young, runs) == young);
+  CHECK_THROWS_WITH_AS(find_run({}, folder / "none"), doctest::Contains("no run below it"),
+                       std::invalid_argument);
 }
 
 TEST_CASE("A rotated file holds the newest lines and never more than twice its bound") {

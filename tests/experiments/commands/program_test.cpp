@@ -22,6 +22,9 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
                                              {"resume", "--help"},
                                              {"evaluate", "--help"},
                                              {"list", "--help"},
+                                             {"new", "--help"},
+                                             {"completion", "--help"},
+                                             {"check", "--help"},
                                              {"doctor", "--help"},
                                              {"bench", "--help"},
                                              {"check", "golden", "--help"},
@@ -58,6 +61,8 @@ TEST_CASE("Every command has help with an example, and help is no mistake") {
 TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "bad.textproto") << "environment { task: \"cartpole_balanc\" }";
+  std::ofstream(folder.path() / "open.textproto")
+      << "environment { task: \"cartpole_balance\"\nstop { minutes: 1 }";
   struct Mistake {
     std::vector<std::string> words;
     std::string part; // of the last line
@@ -65,10 +70,24 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
   const std::string here = folder.path().string();
   for (const Mistake& mistake : std::vector<Mistake>{
            {{}, "troupe --help"},
-           {{"trian"}, "troupe --help"},
+           {{"trian", "x"},
+            "trian: `troupe` has no such command; did you mean train? (`troupe --help`"},
+           {{"check", "enviroment"},
+            "`troupe check` has no such command; did you mean environment?"},
+           {{"replay", "info", "--secconds=3"},
+            "`troupe replay info` has no such option; did you mean --seconds?"},
+           {{"check", "environment", "cartpole_balanse"}, "troupe: cartpole_balanse: "},
+           {{"resume", "--colour"}, "--colour: `troupe resume` has no such option"},
+           {{"train", "quickstart", "twice"}, "twice: `troupe train` takes no such word"},
+           {{"resume"}, "there is no run below it"},
+           {{"evaluate"}, "there is no run below it"},
            {{"train"}, "quickstart"},
            {{"train", "quickstrat"}, "did you mean quickstart"},
            {{"train", "bad.textproto"}, "did you mean cartpole_balance"},
+           {{"train", "open.textproto"},
+            "open.textproto:2:1: environment.stop is not a key; stop stands outside environment: "
+            "is a "
+            "} missing"},
            {{"train", "quickstart", "--set", "replay.shard=2"}, "replay.shards"},
            {{"train", "quickstart", "--set", "replay.shards=0"}, "from 1 to 64"},
            {{"train", "quickstart", "--minutes", "-3"}, "--minutes"},
@@ -109,7 +128,10 @@ TEST_CASE("list names environments, keys, experiments and benches, for people an
   CHECK(has(ant, "  option       healthy_z_range=0.2,1\n"));
   CHECK(has(ant, "  action       7: -1 to 1\n"));
   CHECK(has(run_troupe({"list", "environments", "Ant-v6"}).last_line, "Ant-v5"));
-  CHECK(run_troupe({"list", "keys", "seed"}).exit_code == 2);
+  CHECK(run_troupe({"list", "keys", "replay"}).output.starts_with("replay.shards = 1\n"));
+  CHECK(run_troupe({"list", "keys", "seed"}).output.starts_with("seed = "));
+  CHECK(has(run_troupe({"list", "keys", "replya"}).last_line, "did you mean replay?"));
+  CHECK(run_troupe({"list", "sweeps", "seed"}).exit_code == 2);
   CHECK(has(run_troupe({"list", "keys"}).output, "replay.shards = 1\n"));
   CHECK(has(run_troupe({"list", "experiments"}).output, "quickstart "));
   const json tasks = json::parse(run_troupe({"list", "environments", "--json"}).output);
@@ -136,8 +158,10 @@ TEST_CASE("doctor names every version and the machine, and fails where runs cann
     names.push_back(finding.at("name"));
     CHECK_FALSE(finding.at("text").get<std::string>().empty());
   }
-  for (const char* name : {"LibTorch", "MuJoCo", "CAF", "ZeroMQ", "Protobuf", "CPU", "memory",
-                           "OpenGL", "models", "NCCL", "videos", "runs folder"}) {
+  for (const char* name :
+       {"LibTorch", "MuJoCo", "CAF",        "ZeroMQ",        "Protobuf",    "CPU",     "memory",
+        "OpenGL",   "models", "NCCL",       "videos",        "runs folder", "kernels", "threads",
+        "load",     "clock",  "huge pages", "shared memory", "descriptors", "GPU"}) {
     CAPTURE(name);
     CHECK(std::find(names.begin(), names.end(), name) != names.end());
   }
@@ -146,6 +170,34 @@ TEST_CASE("doctor names every version and the machine, and fails where runs cann
   CHECK(bad.exit_code == 1);
   CHECK(has(bad.last_line, "cannot be written"));
   CHECK(run_troupe({"doctor", "--models", "nowhere"}, folder.path()).exit_code == 1);
+}
+
+TEST_CASE("new writes folders that work at once, under a name that can be one, and no other") {
+  const TemporaryFolder folder;
+  for (const char* kind : {"experiment", "environment", "agent", "cluster"}) {
+    CAPTURE(kind);
+    const std::string name = std::string("my_") + kind;
+    const Outcome made = run_troupe({"new", kind, name}, folder.path());
+    CHECK(made.exit_code == 0);
+    CHECK(has(made.output, name + "/README.md\n  "));
+    for (const auto& entry : fs::directory_iterator(folder.path() / name)) {
+      const std::string text = read_text(entry.path());
+      CAPTURE(entry.path());
+      CHECK_FALSE(has(text, "own_" + std::string(kind)));
+      CHECK_FALSE(has(text, "push_to_middle"));
+      CHECK_FALSE(has(text, "PushToMiddle"));
+      CHECK_FALSE(has(text, "own_td3"));
+    }
+    const Outcome again = run_troupe({"new", kind, name}, folder.path());
+    CHECK(again.exit_code == 2);
+    CHECK(has(again.last_line, "is there already"));
+  }
+  CHECK(has(read_text(folder.path() / "my_environment/my_environment.cpp"), "class MyEnvironment"));
+  for (const char* name : {"", "Big", "9lives", "a/b", "../up", "with-dash", "a b"}) {
+    CAPTURE(name);
+    CHECK(run_troupe({"new", "cluster", name}, folder.path()).exit_code == 2);
+  }
+  CHECK(has(run_troupe({"new", "agnet", "x"}, folder.path()).last_line, "KIND"));
 }
 
 TEST_CASE("Keys are made for their owner's eyes, shown without the secret, and never replaced") {

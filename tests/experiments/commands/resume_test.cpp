@@ -100,6 +100,14 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   CHECK(has(read_text(run / "config.textproto"), "shards: 2"));
   CHECK(has(read_text(run / "log.txt"), "replay.shards was 3 and is 2"));
   CHECK(has(read_text(run / "log.txt"), "the items of 3 replay shards are dealt to 2"));
+  CHECK_FALSE(has(read_text(run / "log.txt"), "nothing is left to train"));
+
+  const Outcome done = run_troupe({"resume"}, place.folder.path()); // the newest run
+  CAPTURE(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK(has(
+      read_text(run / "log.txt"),
+      "nothing is left to train: stop.environment_steps is 8000 and counts from the run's start"));
 }
 
 TEST_CASE("A deterministic run that got SIGTERM and was resumed equals one that did not") {

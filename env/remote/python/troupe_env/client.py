@@ -119,7 +119,10 @@ class Client:
             play.seeds = [int(resets[i]) & (1 << 64) - 1 for i in which if i in resets]
         vectors = np.zeros((len(which), self.spec.actions), "<f8")
         if len(resets) < len(which):
-            vectors[:] = np.asarray(actions, np.float64).reshape(vectors.shape)
+            given = np.asarray(actions, np.float64)
+            if given.size != vectors.size:
+                raise ValueError(f"actions have the shape {given.shape}, but {len(which)} environments need {self.spec.actions} numbers each")
+            vectors[:] = given.reshape(vectors.shape)
             check_actions(self.spec, vectors)
             np.clip(vectors, self.spec.action_minimum, self.spec.action_maximum, out=vectors)
         try:

@@ -30,10 +30,11 @@ class Program:
         )
         line = self._first_line(time.monotonic() + deadline)
         if not line.startswith(b"serving "):
+            how = f"did not start within {deadline} s" if self._process.poll() is None and not line else "ended before it served"
             self.close()
             self._errors.seek(0)
             text = self._errors.read().decode("utf-8", "replace").strip()
-            raise RuntimeError(f"{' '.join(command)} did not start within {deadline} s: {text or 'no message'}")
+            raise RuntimeError(f"{' '.join(command)} {how}: {text or 'no message'}")
 
     def _first_line(self, deadline):
         while time.monotonic() < deadline:
