@@ -84,10 +84,10 @@ std::string token_of(const std::filesystem::path& file) {
     throw std::invalid_argument(file.string() + ": cannot be made: " + std::strerror(errno)
                                 + "; name a file in a folder that you may write to");
   }
-  if ((about.st_mode & 077U) != 0) {
+  if ((about.st_mode & 077U) != 0 || about.st_uid != ::geteuid()) {
     throw std::invalid_argument(file.string()
-                                + ": other users can read it; chmod 600, or remove it for a new "
-                                  "token");
+                                + ": is another user's, or others can read it; chmod 600, or "
+                                  "remove it for a new token");
   }
   std::ifstream in(file);
   std::string token;

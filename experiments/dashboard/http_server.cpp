@@ -15,6 +15,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -30,6 +31,8 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using Reply = http::response<http::string_body>;
+
+constexpr std::chrono::milliseconds kRetryPeriod{100};
 
 Response answer(const HttpServer::Handler& handler, RequestParser& parser) {
   Request& request = parser.request();
@@ -122,6 +125,7 @@ struct HttpServer::Parts {
   }
 
   asio::awaitable<void> accept() {
+    asio::steady_timer retry(context);
     while (true) {
       beast::error_code error;
       auto socket = co_await acceptor.async_accept(
@@ -130,6 +134,8 @@ struct HttpServer::Parts {
         co_return;
       }
       if (error) { // the process has no descriptors left: later perhaps
+        retry.expires_after(kRetryPeriod);
+        co_await retry.async_wait(asio::redirect_error(asio::use_awaitable, error));
         continue;
       }
       if (connections >= limits.connections) {
