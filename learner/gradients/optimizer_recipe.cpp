@@ -144,9 +144,12 @@ std::unique_ptr<torch::optim::Optimizer> make_fused_adam(const OptimizerRecipe& 
   const auto& numbers = recipe.groups.front();
   if (parameters.size() != 1 || parameters.front().size() != 1)
     throw std::invalid_argument("optimizer FusedAdam takes one flat parameter in one param group");
-  if (numbers.size() != 1 || !numbers.contains("lr") || !std::isfinite(numbers.at("lr")))
-    throw std::invalid_argument("optimizer FusedAdam has one number, a finite \"lr\"");
-  return std::make_unique<FusedAdam>(parameters.front().front(), numbers.at("lr"));
+  if (numbers.size() != 2 || !numbers.contains("lr") || !numbers.contains("weight_decay")
+      || !std::isfinite(numbers.at("lr")) || !std::isfinite(numbers.at("weight_decay")))
+    throw std::invalid_argument(
+        "optimizer FusedAdam has two numbers, a finite \"lr\" and a finite \"weight_decay\"");
+  return std::make_unique<FusedAdam>(parameters.front().front(), numbers.at("lr"),
+                                     numbers.at("weight_decay"));
 }
 
 using SgdKind = OptimizerKind<torch::optim::SGD, torch::optim::SGDOptions>;
@@ -171,7 +174,10 @@ OptimizerRecipe describe(const torch::optim::Optimizer& optimizer) {
       || FusedDecoupled::describe(optimizer, "FusedAdamW", recipe))
     return recipe;
   if (typeid(optimizer) == typeid(FusedAdam))
-    return {.name = "FusedAdam", .groups = {{{"lr", learning_rates(optimizer).front()}}}};
+    return {
+        .name = "FusedAdam",
+        .groups = {{{"lr", learning_rates(optimizer).front()},
+                    {"weight_decay", static_cast<const FusedAdam&>(optimizer).weight_decay()}}}};
   throw std::invalid_argument("optimizer " + c10::demangle(typeid(optimizer).name())
                               + " cannot be described: known are " + std::string(kNames)
                               + "; give a describer and a maker of your own for it");

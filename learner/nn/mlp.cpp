@@ -20,9 +20,10 @@ void Mlp::declare(ParameterLayout& layout, const std::string& prefix) {
     const std::string name = prefix + "." + layers_[i].name;
     layout.add(name + ".weight", {layer_inputs(i), layers_[i].outputs}, {1, 0});
     layout.add(name + ".bias", {layers_[i].outputs});
-    if (layers_[i].activation == Activation::norm_tanh) {
-      layout.add(name + ".norm.weight", {layers_[i].outputs});
-      layout.add(name + ".norm.bias", {layers_[i].outputs});
+    if (has_norm(i)) {
+      const std::int64_t width = layers_[i].norm_input ? layer_inputs(i) : layers_[i].outputs;
+      layout.add(name + ".norm.weight", {width});
+      layout.add(name + ".norm.bias", {width});
     }
   }
 }
@@ -30,11 +31,11 @@ void Mlp::declare(ParameterLayout& layout, const std::string& prefix) {
 std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Tensor& flat) const {
   std::vector<LayerTensors> bound;
   std::size_t entry = first_entry_;
-  for (const LayerSpec& spec : layers_) {
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
     LayerTensors& layer = bound.emplace_back();
     layer.weight = layout.stored_view(flat, entry++);
     layer.bias = layout.stored_view(flat, entry++);
-    if (spec.activation == Activation::norm_tanh) {
+    if (has_norm(i)) {
       layer.gain = layout.stored_view(flat, entry++);
       layer.shift = layout.stored_view(flat, entry++);
     }
@@ -48,6 +49,10 @@ void Mlp::initialise(const ParameterLayout& layout, const at::Tensor& flat, Weig
     const double bound = 1 / std::sqrt(static_cast<double>(layer.weight.size(0)));
     if (weights == Weights::orthogonal) {
       orthogonal(layer.weight, 1, generator);
+      layer.bias.zero_();
+    } else if (weights == Weights::xavier) {
+      const auto sizes = static_cast<double>(layer.weight.size(0) + layer.weight.size(1));
+      layer.weight.uniform_(-std::sqrt(6 / sizes), std::sqrt(6 / sizes), generator);
       layer.bias.zero_();
     } else {
       layer.weight.uniform_(-bound, bound, generator);
@@ -68,12 +73,12 @@ void Mlp::prepare(const at::Tensor& x, Tape& tape) const {
   tape.layers.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Tape::Layer& layer = tape.layers[i];
-    if (static_cast<std::int64_t>(i) == extra_layer_)
+    if (static_cast<std::int64_t>(i) == extra_layer_ || layers_[i].norm_input)
       layer.input = at::empty({batch, layer_inputs(i)}, x.options());
     layer.output = at::empty({batch, layers_[i].outputs}, x.options());
     layer.gradient = at::empty_like(layer.output);
-    if (layers_[i].activation == Activation::norm_tanh) {
-      layer.normalised = at::empty_like(layer.output);
+    if (has_norm(i)) {
+      layer.normalised = at::empty_like(layers_[i].norm_input ? layer.input : layer.output);
       layer.inverse = at::empty({batch}, x.options());
     }
   }
@@ -91,17 +96,23 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
       const std::int64_t width = before.size(1);
       layer.input.narrow(1, 0, width).copy_(before);
       layer.input.narrow(1, width, extra_).copy_(extra);
+    } else if (layers_[i].norm_input) {
+      layer.normalised.copy_(before);
+      norm(Activation::norm, layer.normalised, parameters[i].gain, parameters[i].shift, layer.input,
+           layer.inverse);
     } else {
       layer.input = before;
     }
     const LayerTensors& p = parameters[i];
-    if (layers_[i].activation == Activation::norm_tanh) {
+    if (normalises(layers_[i].activation)) {
       linear(layer.input, p.weight, p.bias, layer.normalised, workspace);
-      norm_tanh(layer.normalised, p.gain, p.shift, layer.output, layer.inverse);
+      norm(layers_[i].activation, layer.normalised, p.gain, p.shift, layer.output, layer.inverse);
     } else {
       linear(layer.input, p.weight, p.bias, layer.output, workspace);
       activate(layers_[i].activation, layer.output);
     }
+    if (layers_[i].residual)
+      layer.output.add_(tape.layers[i - 2].output);
   }
   return tape.output();
 }
@@ -109,26 +120,69 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
 void Mlp::undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
                           Tape& tape, std::size_t index) const {
   Tape::Layer& layer = tape.layers[index];
-  if (layers_[index].activation == Activation::norm_tanh)
-    norm_tanh_backward(layer.output, layer.normalised, layer.inverse, parameters[index].gain,
-                       layer.gradient, gradients.gain, gradients.shift, gradients.bias);
+  if (normalises(layers_[index].activation))
+    norm_backward(layers_[index].activation, layer.output, layer.normalised, layer.inverse,
+                  parameters[index].gain, layer.gradient, gradients.gain, gradients.shift,
+                  gradients.bias);
   else
     activate_backward(layers_[index].activation, layer.output, layer.gradient, gradients.bias);
 }
 
+/// Writes the gradient of what layer `index` was given, but the extra inputs, to `before`.
+void Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
+                      Tape& tape, std::size_t index, at::Tensor& before,
+                      Workspace& workspace) const {
+  const Tape::Layer& layer = tape.layers[index];
+  const LayerTensors& p = parameters[index];
+  linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
+  at::Tensor no_bias;
+  if (layers_[index].norm_input)
+    norm_backward(Activation::norm, layer.input, layer.normalised, layer.inverse, p.gain, before,
+                  gradients.gain, gradients.shift, no_bias);
+  if (index + 1 < layers_.size() && layers_[index + 1].residual)
+    before.add_(tape.layers[index + 1].gradient);
+}
+
 void Mlp::backward(const std::vector<LayerTensors>& parameters,
                    std::vector<LayerTensors>& gradients, Tape& tape, bool with_input,
-                   Workspace& workspace) const {
+                   Workspace& workspace, bool with_weights) const {
   for (std::size_t i = layers_.size(); i-- > 0;) {
     Tape::Layer& layer = tape.layers[i];
     undo_activation(parameters, gradients[i], tape, i);
-    linear_weight_gradient(layer.input, layer.gradient, gradients[i].weight, workspace);
+    if (with_weights)
+      linear_weight_gradient(layer.input, layer.gradient, gradients[i].weight, workspace);
     if (i == 0 && !with_input)
       return;
     at::Tensor& before = i == 0 ? tape.input_gradient : tape.layers[i - 1].gradient;
-    linear_input_gradient(layer.gradient, parameters[i].weight.narrow(0, 0, before.size(1)), before,
-                          workspace);
+    undo_linear(parameters, gradients[i], tape, i, before, workspace);
   }
+}
+
+void Mlp::reserve(const at::Tensor& x, Tape& tape) const {
+  prepare(x, tape);
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    if (static_cast<std::int64_t>(i) != extra_layer_ && !layers_[i].norm_input)
+      tape.layers[i].input = i == 0 ? x : tape.layers[i - 1].output;
+}
+
+void Mlp::weight_gradients(std::vector<LayerTensors>& gradients, const Tape& tape,
+                           Workspace& workspace) const {
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    linear_weight_gradient(tape.layers[i].input, tape.layers[i].gradient, gradients[i].weight,
+                           workspace);
+}
+
+Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count) {
+  const auto part = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.narrow(0, first, count) : tensor;
+  };
+  Tape made;
+  for (const Tape::Layer& layer : tape.layers)
+    made.layers.push_back({part(layer.input), part(layer.output), part(layer.normalised),
+                           part(layer.inverse), part(layer.gradient)});
+  made.input_gradient = part(tape.input_gradient);
+  made.extra_gradient = part(tape.extra_gradient);
+  return made;
 }
 
 void Mlp::backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
@@ -143,8 +197,7 @@ void Mlp::backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& t
       linear_input_gradient(layer.gradient, rows, tape.extra_gradient, workspace);
       return;
     }
-    linear_input_gradient(layer.gradient, parameters[i].weight, tape.layers[i - 1].gradient,
-                          workspace);
+    undo_linear(parameters, none, tape, i, tape.layers[i - 1].gradient, workspace);
   }
 }
 

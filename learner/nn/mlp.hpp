@@ -13,9 +13,11 @@ struct LayerSpec {
   std::string name; // "layer0"
   std::int64_t outputs = 0;
   Activation activation = Activation::none;
+  bool norm_input = false; // LayerNorm before the linear layer; not with one behind it
+  bool residual = false;   // adds the output of the layer two before; no activation
 };
 
-/// Tensors of one layer; views of a flat tensor. gain and shift only behind a LayerNorm.
+/// Tensors of one layer; views of a flat tensor. gain and shift only with a LayerNorm.
 struct LayerTensors {
   at::Tensor weight; // [inputs, outputs]
   at::Tensor bias;
@@ -27,9 +29,9 @@ struct LayerTensors {
 /// to fill.
 struct Tape {
   struct Layer {
-    at::Tensor input;      // [batch, inputs]
+    at::Tensor input;      // [batch, inputs] of the linear layer
     at::Tensor output;     // [batch, outputs]
-    at::Tensor normalised; // norm_tanh only
+    at::Tensor normalised; // only with a LayerNorm
     at::Tensor inverse;
     at::Tensor gradient; // of the output, then of what is before the activation
   };
@@ -41,8 +43,11 @@ struct Tape {
   at::Tensor& gradient() { return layers.back().gradient; }
 };
 
+/// A tape in the memory of rows [first, first + count) of another.
+Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count);
+
 /// A stack of linear layers with hand-written derivatives. `extra` inputs (a critic's action) are
-/// appended to the input of one layer.
+/// appended to the input of one layer, which does not normalise it.
 class Mlp {
 public:
   Mlp() = default;
@@ -53,8 +58,9 @@ public:
   void declare(ParameterLayout& layout, const std::string& prefix);
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat) const;
   enum class Weights : std::uint8_t {
-    uniform,   // and biases: in ±1/sqrt(inputs)
-    orthogonal // biases: 0
+    uniform,    // and biases: in ±1/sqrt(inputs)
+    orthogonal, // biases: 0
+    xavier      // uniform in ±sqrt(6/(inputs + outputs)), biases: 0 (Glorot and Bengio 2010)
   };
   void initialise(const ParameterLayout& layout, const at::Tensor& flat, Weights weights,
                   at::Generator& generator) const;
@@ -67,17 +73,30 @@ public:
   at::Tensor& forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
                       const at::Tensor& extra, Tape& tape, Workspace& workspace) const;
 
-  /// Writes the gradients of all parameters, and tape.input_gradient when asked.
+  /// Writes the gradients of all parameters, and tape.input_gradient when asked. Without
+  /// `with_weights` those of the weights are left as they are; others that are undefined, too.
   void backward(const std::vector<LayerTensors>& parameters, std::vector<LayerTensors>& gradients,
-                Tape& tape, bool with_input, Workspace& workspace) const;
+                Tape& tape, bool with_input, Workspace& workspace, bool with_weights = true) const;
+
+  /// For a network that is applied several times, to rows of its own each time: a tape for all rows
+  /// of x, its parts by rows_of(), and the gradients of the weights once backward() without them
+  /// has filled every part.
+  void reserve(const at::Tensor& x, Tape& tape) const;
+  void weight_gradients(std::vector<LayerTensors>& gradients, const Tape& tape,
+                        Workspace& workspace) const;
   /// Writes tape.extra_gradient and nothing else.
   void backward_to_extra(const std::vector<LayerTensors>& parameters, Tape& tape,
                          Workspace& workspace) const;
 
 private:
   void prepare(const at::Tensor& x, Tape& tape) const;
+  bool has_norm(std::size_t layer) const {
+    return layers_[layer].norm_input || normalises(layers_[layer].activation);
+  }
   void undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
                        Tape& tape, std::size_t layer) const;
+  void undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors& gradients, Tape& tape,
+                   std::size_t layer, at::Tensor& before, Workspace& workspace) const;
 
   std::int64_t inputs_ = 0;
   std::vector<LayerSpec> layers_;

@@ -15,9 +15,9 @@ void D4pg::build(ReplicaContext& context) {
   const at::Tensor policy = at::zeros({networks_.policy_layout.count()}, options_.device(at::kCPU));
   networks_.initialise(critic, policy, context.seed());
   critic_.build(context, critic.to(options_.device()), config_.critic_learning_rate,
-                config_.gradient_norm);
+                config_.gradient_norm, config_.blocks.weight_decay);
   policy_.build(context, policy.to(options_.device()), config_.policy_learning_rate,
-                config_.gradient_norm);
+                config_.gradient_norm, config_.blocks.weight_decay);
   const auto& layout = networks_.critic_layout;
   critic_parameters_ = networks_.critic.bind(layout, critic_.flat());
   critic_gradients_ = networks_.critic.bind(layout, critic_.gradient());
@@ -31,6 +31,8 @@ void D4pg::build(ReplicaContext& context) {
     encoder_target_ = networks_.encoder.bind(layout, critic_.target());
     encoder_ = make_encoder(networks_.encoder, config_.precision, options_.device());
   }
+  if (moments_)
+    moments_->build(options_);
   random_ = Random(context.seed());
   updates_ = 0;
   captured_.reset();
@@ -62,6 +64,10 @@ D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
   } else {
     in.observation = batch.at("observation").to(options_);
     in.next_observation = batch.at("next_observation").to(options_);
+  }
+  if (moments_) {
+    in.observation = moments_->normalised(in.observation);
+    in.next_observation = moments_->normalised(in.next_observation);
   }
   return in;
 }
@@ -142,9 +148,11 @@ void D4pg::average_targets(std::int64_t applied) {
   policy_.average_target(config_.target_update, times);
 }
 
-Metrics D4pg::step_fn(ReplicaContext&, const TensorMap& batch) {
+Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_transitions(batch, spec_.transition, updates_ + 1);
+  if (moments_)
+    moments_->observe(context, used.at("observation").to(options_));
   if (steps_whole_)
     return step_whole(used);
   const Inputs in = prepare(used);
@@ -164,6 +172,8 @@ TensorMap D4pg::parameters() {
   TensorMap out;
   critic_.show_parameters(out);
   policy_.show_parameters(out);
+  if (moments_)
+    moments_->show("observation", out);
   return out;
 }
 
@@ -195,7 +205,9 @@ at::Tensor D4pg::policy_parameters() {
   if (networks_.pixels) // the policy learns on the online encoder's features
     return at::cat({critic_.flat().narrow(0, 0, networks_.encoder_count), policy_.flat()})
         .to(at::kCPU, at::kFloat);
-  return policy_.target().to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  const at::Tensor target =
+      policy_.target().to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  return moments_ ? at::cat({moments_->published(), target}) : target;
 }
 
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,

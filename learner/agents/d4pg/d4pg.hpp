@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "learner/acting/policy.hpp"
+#include "learner/agents/blocks_config.hpp"
 #include "learner/agents/parts/action_noise.hpp"
 #include "learner/replicas/replica.hpp"
 #include "replay/chunks/spec.hpp"
@@ -44,6 +45,7 @@ struct D4pgConfig {
       "auto"; // of the encoder: "float32", "bfloat16", "auto" (bfloat16 for "drq" on processors
               // that multiply it, and on GPUs); "float64" for tests: everything
   std::int64_t batch_size = 256; // global, over all replicas
+  BlocksConfig blocks{};         // they replace layer_norm
   ActionNoiseConfig noise{.scale = {{.start = 0.2, .end = 0.2}}};
 };
 

@@ -27,6 +27,7 @@ Members members(D4pgConfig& config) {
               {"shift_pixels", &config.shift_pixels},
               {"precision", &config.precision},
               {"batch_size", &config.batch_size}};
+  config.blocks.add_members(all);
   config.noise.add_members(all);
   return all;
 }
@@ -39,6 +40,9 @@ std::vector<OptionProblem> problems(const D4pgConfig& config, const AgentSetting
   if (config.value_minimum >= config.value_maximum)
     complain("value_minimum", config.value_minimum,
              "below d4pg.value_maximum, " + number_text(config.value_maximum));
+  for (OptionProblem& problem :
+       config.blocks.problems("d4pg", config.policy_layers, config.critic_layers, setting))
+    found.push_back(std::move(problem));
   if (!setting.picture)
     return found;
   for (OptionProblem& problem :

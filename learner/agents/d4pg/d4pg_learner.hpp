@@ -2,6 +2,7 @@
 // D4PG's replica, for d4pg.cpp and d4pg_captured.cpp alone.
 
 #include <optional>
+#include <stdexcept>
 
 #include <torch/types.h>
 
@@ -9,6 +10,7 @@
 #include "learner/agents/parts/parameter_group.hpp"
 #include "learner/device/step_graph.hpp"
 #include "learner/nn/policy_head.hpp"
+#include "learner/nn/running_moments.hpp"
 
 namespace troupe::learner {
 
@@ -18,6 +20,12 @@ public:
       : config_(config), spec_(spec), networks_(config, spec), captured_update_(captured_update) {
     critic_.declare(networks_.critic_layout);
     policy_.declare(networks_.policy_layout);
+    if (config.blocks.normalise_observations) {
+      if (networks_.pixels)
+        throw std::invalid_argument("d4pg.normalise_observations is true, but the environment "
+                                    "gives pixels; it is of states: leave it out");
+      moments_ = RunningMoments(networks_.observation_size);
+    }
   }
 
   void build(ReplicaContext& context) override;
@@ -87,7 +95,8 @@ private:
   at::Tensor priorities_; // of the last weighted batch
   Workspace workspace_;
   Random random_{0};
-  std::int64_t updates_ = 0; // that the parameters took
+  std::optional<RunningMoments> moments_; // of states that are normalised
+  std::int64_t updates_ = 0;              // that the parameters took
 
   bool captured_update_ = false; // on any device
   bool steps_whole_ = false;

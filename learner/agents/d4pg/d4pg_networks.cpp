@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/parts/choices.hpp"
+#include "learner/nn/residual_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -40,6 +41,10 @@ void check(const D4pgConfig& c) {
           "at least 1");
   require(c.feature_size >= 1, "feature_size", static_cast<double>(c.feature_size), "at least 1");
   require(c.shift_pixels >= 0, "shift_pixels", c.shift_pixels, "at least 0 (0: off)");
+  require(c.blocks.policy_blocks == 0 || c.policy_layers.size() == 1, "policy_blocks",
+          c.blocks.policy_blocks, "0 unless policy_layers has one width");
+  require(c.blocks.critic_blocks == 0 || c.critic_layers.size() == 1, "critic_blocks",
+          c.blocks.critic_blocks, "0 unless critic_layers has one width");
   require(c.batch_size >= 1, "batch_size", static_cast<double>(c.batch_size), "at least 1");
   if (c.precision != "auto" && c.precision != "float32" && c.precision != "bfloat16"
       && c.precision != "float64")
@@ -48,10 +53,16 @@ void check(const D4pgConfig& c) {
 }
 
 std::vector<LayerSpec> layers(const D4pgConfig& config, bool pixels,
-                              const std::vector<std::int64_t>& widths, std::int64_t outputs) {
+                              const std::vector<std::int64_t>& widths, std::int64_t outputs,
+                              int blocks) {
   std::vector<LayerSpec> specs;
   if (pixels)
     specs.push_back({"trunk", config.feature_size, Activation::norm_tanh});
+  if (blocks > 0) {
+    for (LayerSpec& spec : relu_layers(widths, outputs, blocks))
+      specs.push_back(std::move(spec));
+    return specs;
+  }
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const bool first = i == 0 && !pixels && config.layer_norm;
     const Activation activation =
@@ -92,9 +103,12 @@ D4pgNetworks::D4pgNetworks(const D4pgConfig& config, const D4pgSpec& spec) {
     inputs = encoder.features();
   }
   support = {config.atoms, config.value_minimum, config.value_maximum};
-  policy = Mlp(inputs, layers(config, pixels, config.policy_layers, action_size));
-  critic = Mlp(inputs, layers(config, pixels, config.critic_layers, config.atoms), pixels ? 1 : 0,
-               action_size);
+  policy = Mlp(inputs, layers(config, pixels, config.policy_layers, action_size,
+                              config.blocks.policy_blocks));
+  critic =
+      Mlp(inputs,
+          layers(config, pixels, config.critic_layers, config.atoms, config.blocks.critic_blocks),
+          pixels ? 1 : 0, action_size);
   critic.declare(critic_layout, "critic");
   policy.declare(policy_layout, "policy");
 }

@@ -7,7 +7,7 @@ std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpe
   const D4pgNetworks networks(config, spec);
   return std::make_unique<DeterministicPolicy>("d4pg", spec.transition, networks.policy,
                                                networks.pixels ? &networks.encoder : nullptr,
-                                               config.noise);
+                                               config.noise, config.blocks.normalise_observations);
 }
 
 } // namespace troupe::learner

@@ -22,6 +22,8 @@ private:
     std::int64_t inputs = 0;
     std::int64_t outputs = 0;
     Activation activation = Activation::none;
+    bool norm_input = false;
+    bool residual = false;
     std::vector<float> weight;
     std::vector<float> bias;
     std::vector<float> gain;
@@ -33,6 +35,8 @@ private:
   std::vector<float> before_;
   std::vector<float> after_;
   std::vector<float> raw_;
+  std::vector<float> normal_;
+  std::vector<float> kept_; // for the next residual layer
   std::vector<float> inverse_;
 };
 

@@ -19,8 +19,9 @@ ActingNetwork::ActingNetwork(const replay::TransitionSpec& transitions, const Ml
 }
 
 void ActingNetwork::load(const std::vector<LayerTensors>& layers,
-                         const EncoderShape::Tensors& encoder) {
+                         const EncoderShape::Tensors& encoder, const at::Tensor& moments) {
   layers_.load(layers);
+  moments_ = moments;
   encoder_parameters_ = encoder;
 }
 
@@ -50,6 +51,12 @@ const float* ActingNetwork::outputs(const Observations& observations,
   }
   if (!kernel_table().all_finite(states_.data(), static_cast<std::int64_t>(states_.size())))
     throw std::runtime_error("NaN or infinity in an observation given to the policy");
+  if (moments_.defined()) {
+    const auto columns = static_cast<std::size_t>(moments_.numel() / 2);
+    const float* mean = moments_.const_data_ptr<float>();
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      states_[i] = (states_[i] - mean[i % columns]) * mean[columns + i % columns];
+  }
   inputs_ = states_.data();
   return layers_.forward(inputs_, batch);
 }

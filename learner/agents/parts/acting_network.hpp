@@ -23,8 +23,10 @@ public:
   ActingNetwork(const replay::TransitionSpec& transitions, const Mlp& layers,
                 const EncoderShape* encoder = nullptr);
 
-  /// Copies the layers' parameters and refers to the encoder's.
-  void load(const std::vector<LayerTensors>& layers, const EncoderShape::Tensors& encoder = {});
+  /// Copies the layers' parameters and refers to the encoder's and to `moments`, by which states
+  /// are normalised (RunningMoments::published(); undefined: they are not).
+  void load(const std::vector<LayerTensors>& layers, const EncoderShape::Tensors& encoder = {},
+            const at::Tensor& moments = {});
   /// [batch, outputs], valid until the next call. Throws std::invalid_argument on spans of other
   /// sizes, `actions` included, std::runtime_error on an observation that is not finite.
   const float* outputs(const Observations& observations, std::span<const float> actions);
@@ -38,6 +40,7 @@ private:
   std::unique_ptr<Encoder> encoder_;
   EncoderShape::Tensors encoder_parameters_;
   EncoderTape tape_;
+  at::Tensor moments_;
   std::vector<float> states_;
   const float* inputs_ = nullptr;
 };

@@ -16,16 +16,19 @@ namespace troupe::learner {
 DeterministicPolicy::DeterministicPolicy(std::string agent,
                                          const replay::TransitionSpec& transitions, Mlp layers,
                                          const EncoderShape* encoder,
-                                         const ActionNoiseConfig& noise)
+                                         const ActionNoiseConfig& noise, bool normalised)
     : agent_(std::move(agent)),
       transitions_(transitions),
       layers_(std::move(layers)),
       encoder_(encoder != nullptr ? *encoder : EncoderShape()),
       pixels_(encoder != nullptr),
+      normalised_(normalised),
       network_(transitions, layers_, encoder),
       noise_(make_action_noise(noise, layers_)) {
   if (pixels_)
     encoder_.declare(layout_, "encoder");
+  if (normalised_)
+    layout_.add("observation", {2 * layers_.layer_inputs(0)});
   layers_.declare(layout_, "policy");
   parameters_ = at::zeros({layout_.count()}, at::kFloat);
   pack();
@@ -39,7 +42,8 @@ void DeterministicPolicy::load(std::span<const float> parameters) {
 void DeterministicPolicy::pack() {
   const auto layers = layers_.bind(layout_, parameters_);
   noise_->load(layers);
-  network_.load(layers, pixels_ ? encoder_.bind(layout_, parameters_) : EncoderShape::Tensors());
+  network_.load(layers, pixels_ ? encoder_.bind(layout_, parameters_) : EncoderShape::Tensors(),
+                normalised_ ? layout_.stored_view(parameters_, 0) : at::Tensor());
 }
 
 void DeterministicPolicy::act(const Observations& observations, std::span<float> actions) {

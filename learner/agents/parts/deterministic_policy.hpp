@@ -15,12 +15,14 @@
 namespace troupe::learner {
 
 /// A policy whose actions are tanh of a network's outputs, from states or pixels, and which
-/// explores by noise. Its parameters are the encoder's, then the layers'.
+/// explores by noise. Its parameters are the encoder's or the observations' moments, then the
+/// layers'.
 class DeterministicPolicy : public Policy {
 public:
-  /// `encoder`: of pixels; null: states.
+  /// `encoder`: of pixels; null: states. `normalised`: states are, by RunningMoments.
   DeterministicPolicy(std::string agent, const replay::TransitionSpec& transitions, Mlp layers,
-                      const EncoderShape* encoder, const ActionNoiseConfig& noise);
+                      const EncoderShape* encoder, const ActionNoiseConfig& noise,
+                      bool normalised = false);
 
   std::int64_t parameter_count() const override { return layout_.count(); }
   void load(std::span<const float> parameters) override;
@@ -42,6 +44,7 @@ private:
   Mlp layers_;
   EncoderShape encoder_;
   bool pixels_;
+  bool normalised_;
   ActingNetwork network_;
   std::unique_ptr<ActionNoise> noise_;
   ParameterLayout layout_;

@@ -10,10 +10,10 @@
 namespace troupe::learner {
 
 void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-                           double max_gradient_norm) {
+                           double max_gradient_norm, double weight_decay) {
   flat_ = initial;
   gradient_ = at::zeros_like(flat_);
-  auto adam = std::make_unique<FusedAdam>(flat_, learning_rate);
+  auto adam = std::make_unique<FusedAdam>(flat_, learning_rate, weight_decay);
   adam_ = adam.get();
   optimizer_ = context.wrap_optimizer(std::move(adam));
   optimizer_->set_max_gradient_norm(max_gradient_norm);

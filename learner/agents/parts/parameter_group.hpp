@@ -21,7 +21,7 @@ public:
   void declare(ParameterLayout layout) { layout_ = std::move(layout); }
   /// `initial`: the parameters, on their device; the replicas begin with the same.
   void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-             double max_gradient_norm);
+             double max_gradient_norm, double weight_decay = 0);
 
   const ParameterLayout& layout() const { return layout_; }
   at::Tensor& flat() { return flat_; }

@@ -10,18 +10,32 @@ void SavedReplica::begin(ReplicaContext& context, const std::string& precision) 
   options_ =
       at::TensorOptions(precision == "float64" ? at::kDouble : at::kFloat).device(context.device());
   random_ = Random(context.seed());
+  moments_.build(options_);
   for (const auto& [name, value] : counters_)
     *value = 0;
 }
 
-at::Tensor SavedReplica::published(ParameterGroup& group) {
-  return group.flat().detach().to(at::kCPU, at::kFloat, false, true);
+at::Tensor SavedReplica::published(ParameterGroup& group) const {
+  const at::Tensor flat = group.flat().detach().to(at::kCPU, at::kFloat, false, true);
+  return normalises_ ? at::cat({moments_.published(), flat}) : flat;
+}
+
+std::pair<at::Tensor, at::Tensor> SavedReplica::states(ReplicaContext& context,
+                                                       const TensorMap& batch) {
+  const at::Tensor state = batch.at("observation").to(options_);
+  const at::Tensor next = batch.at("next_observation").to(options_);
+  if (!normalises_)
+    return {state, next};
+  moments_.observe(context, state);
+  return {moments_.normalised(state), moments_.normalised(next)};
 }
 
 TensorMap SavedReplica::parameters() {
   TensorMap out;
   for (const Group& one : groups_)
     one.group->show_parameters(out, one.target);
+  if (normalises_)
+    moments_.show("observation", out);
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "learner/agents/parts/parameter_group.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
+#include "learner/nn/running_moments.hpp"
 #include "learner/replicas/replica.hpp"
 
 namespace troupe::learner {
@@ -36,11 +37,20 @@ protected:
   void save_counter(std::string name, std::int64_t& value) {
     counters_.emplace_back(std::move(name), &value);
   }
+  /// States of so many numbers are normalised by the moments of the states that it learns from,
+  /// which a checkpoint holds and published() begins with.
+  void normalise_states(std::int64_t size) {
+    moments_ = RunningMoments(size);
+    normalises_ = true;
+  }
+  /// The states of a batch, "observation" and "next_observation", on the parameters' device and
+  /// normalised where they are to be; the first ones count in the moments. Once per batch.
+  std::pair<at::Tensor, at::Tensor> states(ReplicaContext& context, const TensorMap& batch);
   /// The counters begin at 0, the random numbers with the context's seed. `precision`: "float64",
   /// else float32.
   void begin(ReplicaContext& context, const std::string& precision);
   /// On the CPU, for the actors.
-  static at::Tensor published(ParameterGroup& group);
+  at::Tensor published(ParameterGroup& group) const;
 
   const at::TensorOptions& options() const { return options_; } // of parameters
   Random& random() { return random_; }
@@ -58,6 +68,8 @@ private:
   std::vector<std::pair<std::string, std::int64_t*>> counters_{{"updates", &updates_}};
   at::TensorOptions options_;
   Random random_{0};
+  RunningMoments moments_;
+  bool normalises_ = false;
 };
 
 } // namespace troupe::learner

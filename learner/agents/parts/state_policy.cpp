@@ -10,23 +10,6 @@
 #include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
-namespace {
-
-Mlp declared(Mlp mlp, ParameterLayout& layout) {
-  mlp.declare(layout, "policy");
-  return mlp;
-}
-
-} // namespace
-
-std::vector<LayerSpec> relu_layers(const std::vector<std::int64_t>& widths, std::int64_t outputs) {
-  std::vector<LayerSpec> layers;
-  for (std::size_t i = 0; i < widths.size(); ++i)
-    layers.push_back({"layer" + std::to_string(i), widths[i], Activation::relu});
-  layers.push_back({"output", outputs, Activation::none});
-  return layers;
-}
-
 std::int64_t state_size(const replay::TransitionSpec& transitions, const std::string& agent) {
   const env::ArraySpec observation = transitions.observation();
   if (transitions.action_size < 1)
@@ -43,21 +26,30 @@ std::int64_t state_size(const replay::TransitionSpec& transitions, const std::st
 }
 
 StatePolicy::StatePolicy(std::string agent, const replay::TransitionSpec& transitions,
-                         const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action)
+                         const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action,
+                         const BlocksConfig& blocks)
     : agent_(std::move(agent)),
       transitions_(transitions),
       action_size_(transitions.action_size),
-      mlp_(declared(Mlp(learner::state_size(transitions, agent_),
-                        relu_layers(widths, action_size_ * outputs_per_action)),
-                    layout_)),
-      parameters_(at::zeros({layout_.count()}, at::kFloat)),
-      acting_(transitions, mlp_) {
-  acting_.load(mlp_.bind(layout_, parameters_));
+      mlp_(learner::state_size(transitions, agent_),
+           relu_layers(widths, action_size_ * outputs_per_action, blocks.policy_blocks)),
+      acting_(transitions, mlp_),
+      normalised_(blocks.normalise_observations) {
+  if (normalised_)
+    layout_.add("observation", {2 * learner::state_size(transitions, agent_)});
+  mlp_.declare(layout_, "policy");
+  parameters_ = at::zeros({layout_.count()}, at::kFloat);
+  pack();
 }
 
 void StatePolicy::load(std::span<const float> parameters) {
   load_parameters(parameters, parameters_, agent_);
-  acting_.load(mlp_.bind(layout_, parameters_));
+  pack();
+}
+
+void StatePolicy::pack() {
+  acting_.load(mlp_.bind(layout_, parameters_), {},
+               normalised_ ? layout_.stored_view(parameters_, 0) : at::Tensor());
 }
 
 PolicyGraph StatePolicy::layers(std::int64_t outputs) const {

@@ -7,25 +7,25 @@
 #include <ATen/core/Tensor.h>
 
 #include "learner/acting/policy.hpp"
+#include "learner/agents/blocks_config.hpp"
 #include "learner/agents/parts/acting_network.hpp"
 #include "learner/nn/parameter_layout.hpp"
+#include "learner/nn/residual_layers.hpp"
 #include "replay/chunks/spec.hpp"
 
 namespace troupe::learner {
-
-/// ReLU layers of these widths and a linear output layer.
-std::vector<LayerSpec> relu_layers(const std::vector<std::int64_t>& widths, std::int64_t outputs);
 
 /// Elements of an observation that is a float32 vector. Throws std::invalid_argument naming the
 /// observation and `agent` if it is something else, or if the action is empty.
 std::int64_t state_size(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// A policy from states that is one network of ReLU layers. What derives from it makes actions of
-/// the network's outputs.
+/// A policy from states that is one network. What derives from it makes actions of the network's
+/// outputs.
 class StatePolicy : public Policy {
 public:
   StatePolicy(std::string agent, const replay::TransitionSpec& transitions,
-              const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action);
+              const std::vector<std::int64_t>& widths, std::int64_t outputs_per_action,
+              const BlocksConfig& blocks = {});
 
   std::int64_t parameter_count() const override { return layout_.count(); }
   void load(std::span<const float> parameters) override;
@@ -41,6 +41,8 @@ protected:
   PolicyGraph layers(std::int64_t outputs) const;
 
 private:
+  void pack();
+
   std::string agent_;
   replay::TransitionSpec transitions_;
   std::int64_t action_size_;
@@ -48,6 +50,7 @@ private:
   Mlp mlp_;
   at::Tensor parameters_;
   ActingNetwork acting_;
+  bool normalised_;
 };
 
 } // namespace troupe::learner

@@ -4,24 +4,25 @@
 
 #include <torch/types.h>
 
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/nn/residual_layers.hpp"
 
 namespace troupe::learner {
 
 TwinCritic::TwinCritic(std::int64_t state_size, std::int64_t action_size,
-                       const std::vector<std::int64_t>& widths, ParameterLayout front) {
+                       const std::vector<std::int64_t>& widths, ParameterLayout front, int blocks) {
   ParameterLayout layout = std::move(front);
   for (std::size_t i = 0; i < 2; ++i) {
-    networks_[i] = Mlp(state_size, relu_layers(widths, 1), 0, action_size);
+    networks_[i] = Mlp(state_size, relu_layers(widths, 1, blocks), 0, action_size);
     networks_[i].declare(layout, "critic" + std::to_string(i + 1));
   }
   group_.declare(std::move(layout));
 }
 
 void TwinCritic::build(ReplicaContext& context, const at::TensorOptions& options,
-                       at::Generator& generator, double learning_rate, double max_gradient_norm) {
+                       at::Generator& generator, double learning_rate, double max_gradient_norm,
+                       double weight_decay) {
   build(context, initial(options, Mlp::Weights::uniform, generator).to(options.device()),
-        learning_rate, max_gradient_norm);
+        learning_rate, max_gradient_norm, weight_decay);
 }
 
 at::Tensor TwinCritic::initial(const at::TensorOptions& options, Mlp::Weights weights,
@@ -33,8 +34,8 @@ at::Tensor TwinCritic::initial(const at::TensorOptions& options, Mlp::Weights we
 }
 
 void TwinCritic::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-                       double max_gradient_norm) {
-  group_.build(context, initial, learning_rate, max_gradient_norm);
+                       double max_gradient_norm, double weight_decay) {
+  group_.build(context, initial, learning_rate, max_gradient_norm, weight_decay);
   for (std::size_t i = 0; i < 2; ++i) {
     parameters_[i] = networks_[i].bind(group_.layout(), group_.flat());
     gradients_[i] = networks_[i].bind(group_.layout(), group_.gradient());

@@ -14,17 +14,18 @@ namespace troupe::learner {
 class TwinCritic {
 public:
   /// `front`: parameters of what makes the state, which the same optimizer steps; they come first.
+  /// `blocks`: residual blocks, as relu_layers().
   TwinCritic(std::int64_t state_size, std::int64_t action_size,
-             const std::vector<std::int64_t>& widths, ParameterLayout front = {});
+             const std::vector<std::int64_t>& widths, ParameterLayout front = {}, int blocks = 0);
 
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
-             double learning_rate, double max_gradient_norm);
+             double learning_rate, double max_gradient_norm, double weight_decay = 0);
   /// Fresh parameters on the CPU; those of the front are 0.
   at::Tensor initial(const at::TensorOptions& options, Mlp::Weights weights,
                      at::Generator& generator) const;
   /// `initial`: on their device.
   void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-             double max_gradient_norm);
+             double max_gradient_norm, double weight_decay = 0);
   ParameterGroup& group() { return group_; }
 
   /// The smaller value of the target networks, [batch].

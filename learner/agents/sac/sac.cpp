@@ -21,7 +21,7 @@ namespace {
 class SacPolicy : public StatePolicy {
 public:
   SacPolicy(const SacConfig& config, const replay::TransitionSpec& transitions)
-      : StatePolicy("sac", transitions, config.policy_layers, 2) {}
+      : StatePolicy("sac", transitions, config.policy_layers, 2, config.blocks) {}
 
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {
@@ -56,9 +56,13 @@ public:
   Sac(const SacConfig& config, const replay::TransitionSpec& transitions)
       : config_(config),
         transitions_(transitions),
-        critic_(state_size(transitions, "sac"), transitions.action_size, config.critic_layers),
+        critic_(state_size(transitions, "sac"), transitions.action_size, config.critic_layers, {},
+                config.blocks.critic_blocks),
         network_(state_size(transitions, "sac"),
-                 relu_layers(config.policy_layers, 2 * std::int64_t{transitions.action_size})) {
+                 relu_layers(config.policy_layers, 2 * std::int64_t{transitions.action_size},
+                             config.blocks.policy_blocks)) {
+    if (config.blocks.normalise_observations)
+      normalise_states(state_size(transitions, "sac"));
     ParameterLayout layout;
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
@@ -97,23 +101,23 @@ void Sac::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   begin(context, config_.precision);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm);
+  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm,
+                config_.blocks.weight_decay);
   const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
   policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm);
+                config_.gradient_norm, config_.blocks.weight_decay);
   temperature_.build(context, at::full({1}, std::log(config_.temperature), options()),
                      std::max(config_.temperature_learning_rate, 1e-12), 0);
   parameters_ = network_.bind(policy_.layout(), policy_.flat());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
 }
 
-Metrics Sac::step_fn(ReplicaContext&, const TensorMap& batch) {
+Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const std::int64_t update = updates() + 1;
   const TensorMap used = checked_transitions(batch, transitions_, update);
-  const at::Tensor state = used.at("observation").to(options());
-  const at::Tensor next_state = used.at("next_observation").to(options());
+  const auto [state, next_state] = states(context, used);
   const at::Tensor weight =
       used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
   const std::int64_t rows = state.size(0);
@@ -154,17 +158,27 @@ Metrics Sac::step_fn(ReplicaContext&, const TensorMap& batch) {
 }
 
 Members members(SacConfig& config) {
-  return {{"policy_layers", &config.policy_layers},
-          {"critic_layers", &config.critic_layers},
-          {"policy_learning_rate", &config.policy_learning_rate},
-          {"critic_learning_rate", &config.critic_learning_rate},
-          {"temperature_learning_rate", &config.temperature_learning_rate},
-          {"temperature", &config.temperature},
-          {"target_entropy", &config.target_entropy},
-          {"target_update", &config.target_update},
-          {"gradient_norm", &config.gradient_norm},
-          {"precision", &config.precision},
-          {"batch_size", &config.batch_size}};
+  Members all{{"policy_layers", &config.policy_layers},
+              {"critic_layers", &config.critic_layers},
+              {"policy_learning_rate", &config.policy_learning_rate},
+              {"critic_learning_rate", &config.critic_learning_rate},
+              {"temperature_learning_rate", &config.temperature_learning_rate},
+              {"temperature", &config.temperature},
+              {"target_entropy", &config.target_entropy},
+              {"target_update", &config.target_update},
+              {"gradient_norm", &config.gradient_norm},
+              {"precision", &config.precision},
+              {"batch_size", &config.batch_size}};
+  config.blocks.add_members(all);
+  return all;
+}
+
+std::vector<OptionProblem> problems(const SacConfig& config, const AgentSetting& setting) {
+  auto found = refuse_pixels(config, setting);
+  for (OptionProblem& problem :
+       config.blocks.problems("sac", config.policy_layers, config.critic_layers, setting))
+    found.push_back(std::move(problem));
+  return found;
 }
 
 } // namespace
@@ -180,7 +194,7 @@ AgentKind sac_agent() {
                                 .metrics = {"critic_loss", "policy_loss", "q_mean", "entropy",
                                             "temperature", "gradient_norm"},
                                 .options = agents::Sac::descriptor()},
-                               members, refuse_pixels<SacConfig>, make_sac_agent);
+                               members, problems, make_sac_agent);
 }
 
 } // namespace troupe::learner

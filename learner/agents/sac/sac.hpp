@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "learner/agents/agent.hpp"
+#include "learner/agents/blocks_config.hpp"
 
 namespace troupe::learner {
 
@@ -24,6 +25,7 @@ struct SacConfig {
   double gradient_norm = 0;
   std::string precision = "float32"; // "float64": for tests
   std::int64_t batch_size = 256;     // global, over all replicas
+  BlocksConfig blocks{};
 };
 
 /// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:

@@ -21,8 +21,9 @@ public:
   Td3Policy(const Td3Config& config, const replay::TransitionSpec& transitions)
       : DeterministicPolicy("td3", transitions,
                             Mlp(learner::state_size(transitions, "td3"),
-                                relu_layers(config.policy_layers, transitions.action_size)),
-                            nullptr, config.noise) {}
+                                relu_layers(config.policy_layers, transitions.action_size,
+                                            config.blocks.policy_blocks)),
+                            nullptr, config.noise, config.blocks.normalise_observations) {}
 };
 
 class Td3 : public SavedReplica {
@@ -30,9 +31,13 @@ public:
   Td3(const Td3Config& config, const replay::TransitionSpec& transitions)
       : config_(config),
         transitions_(transitions),
-        critic_(state_size(transitions, "td3"), transitions.action_size, config.critic_layers),
+        critic_(state_size(transitions, "td3"), transitions.action_size, config.critic_layers, {},
+                config.blocks.critic_blocks),
         network_(state_size(transitions, "td3"),
-                 relu_layers(config.policy_layers, transitions.action_size)) {
+                 relu_layers(config.policy_layers, transitions.action_size,
+                             config.blocks.policy_blocks)) {
+    if (config.blocks.normalise_observations)
+      normalise_states(state_size(transitions, "td3"));
     ParameterLayout layout;
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
@@ -67,11 +72,12 @@ void Td3::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   begin(context, config_.precision);
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm);
+  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm,
+                config_.blocks.weight_decay);
   const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
   policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm);
+                config_.gradient_norm, config_.blocks.weight_decay);
   parameters_ = network_.bind(policy_.layout(), policy_.flat());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
   targets_ = network_.bind(policy_.layout(), policy_.target());
@@ -111,11 +117,10 @@ double Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
   return loss;
 }
 
-Metrics Td3::step_fn(ReplicaContext&, const TensorMap& batch) {
+Metrics Td3::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
-  const at::Tensor state = used.at("observation").to(options());
-  const at::Tensor next_state = used.at("next_observation").to(options());
+  const auto [state, next_state] = states(context, used);
   const at::Tensor weight =
       used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
   const at::Tensor target = used.at("reward").to(options())
@@ -152,6 +157,7 @@ Members members(Td3Config& config) {
               {"gradient_norm", &config.gradient_norm},
               {"precision", &config.precision},
               {"batch_size", &config.batch_size}};
+  config.blocks.add_members(all);
   config.noise.add_members(all);
   return all;
 }
@@ -159,6 +165,9 @@ Members members(Td3Config& config) {
 std::vector<OptionProblem> problems(const Td3Config& config, const AgentSetting& setting) {
   auto found = refuse_pixels(config, setting);
   for (OptionProblem& problem : config.noise.problems("td3"))
+    found.push_back(std::move(problem));
+  for (OptionProblem& problem :
+       config.blocks.problems("td3", config.policy_layers, config.critic_layers, setting))
     found.push_back(std::move(problem));
   return found;
 }

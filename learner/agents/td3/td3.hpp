@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "learner/agents/agent.hpp"
+#include "learner/agents/blocks_config.hpp"
 #include "learner/agents/parts/action_noise.hpp"
 
 namespace troupe::learner {
@@ -25,6 +26,7 @@ struct Td3Config {
   double gradient_norm = 0;
   std::string precision = "float32"; // "float64": for tests
   std::int64_t batch_size = 256;     // global, over all replicas
+  BlocksConfig blocks{};
   ActionNoiseConfig noise{.scale = {{.start = 0.1, .end = 0.1}}};
 };
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
 
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/ops.hpp"
@@ -20,11 +20,12 @@ constexpr double kEpsilon = 1e-8;
 
 } // namespace
 
-FusedAdam::FusedAdam(at::Tensor flat, double learning_rate)
+FusedAdam::FusedAdam(at::Tensor flat, double learning_rate, double weight_decay)
     : Optimizer({torch::optim::OptimizerParamGroup({flat})},
                 std::make_unique<torch::optim::AdamOptions>(learning_rate)),
       mean_(at::zeros_like(flat)),
-      square_(at::zeros_like(flat)) {}
+      square_(at::zeros_like(flat)),
+      weight_decay_(weight_decay) {}
 
 at::Tensor FusedAdam::step(LossClosure closure) {
   at::Tensor loss;
@@ -39,7 +40,10 @@ at::Tensor FusedAdam::step(LossClosure closure) {
   const double rate = param_groups_.front().options().get_lr();
   const double correction1 = 1 - std::pow(kBeta1, static_cast<double>(steps_));
   const double correction2 = std::sqrt(1 - std::pow(kBeta2, static_cast<double>(steps_)));
+  const double decay = 1 - rate * weight_decay_;
   if (!uses_kernels(parameter)) {
+    if (weight_decay_ > 0)
+      parameter.mul_(decay);
     mean_.lerp_(gradient, 1 - kBeta1);
     square_.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
     const at::Tensor denominator = (square_.sqrt() / correction2).add_(kEpsilon);
@@ -50,8 +54,8 @@ at::Tensor FusedAdam::step(LossClosure closure) {
     kernel_table().adam(
         parameter.mutable_data_ptr<float>() + first, gradient.const_data_ptr<float>() + first,
         mean_.mutable_data_ptr<float>() + first, square_.mutable_data_ptr<float>() + first,
-        last - first, 1.0f, static_cast<float>(rate / correction1), static_cast<float>(kBeta1),
-        static_cast<float>(kBeta2), static_cast<float>(1 / correction2),
+        last - first, 1.0f, static_cast<float>(decay), static_cast<float>(rate / correction1),
+        static_cast<float>(kBeta1), static_cast<float>(kBeta2), static_cast<float>(1 / correction2),
         static_cast<float>(kEpsilon));
   };
   constexpr std::int64_t kGrain = 1 << 17;
@@ -67,9 +71,9 @@ void FusedAdam::step_on_device(const at::Tensor& gradient, const at::Tensor& ste
                                const at::Tensor& left_out) {
   at::NoGradGuard no_gradient;
   const auto& group = param_groups_.front();
-  at::_fused_adam_({group.params().front()}, {gradient}, {mean_}, {square_}, {}, {steps},
-                   group.options().get_lr(), kBeta1, kBeta2, /*weight_decay=*/0, kEpsilon,
-                   /*amsgrad=*/false, /*maximize=*/false, divisor, left_out);
+  at::_fused_adamw_({group.params().front()}, {gradient}, {mean_}, {square_}, {}, {steps},
+                    group.options().get_lr(), kBeta1, kBeta2, weight_decay_, kEpsilon,
+                    /*amsgrad=*/false, /*maximize=*/false, divisor, left_out);
 }
 
 } // namespace troupe::learner

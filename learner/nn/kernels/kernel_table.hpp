@@ -8,6 +8,9 @@ namespace troupe::learner {
 /// parts of at most so many.
 constexpr std::int64_t kProductBlock = 256;
 
+/// What follows a LayerNorm.
+enum class AfterNorm : std::uint8_t { none, elu, relu, tanh };
+
 /// Float32 arithmetic of small networks on one thread, compiled once per instruction set and chosen
 /// by the processor. Matrices are row-major and dense unless a stride is passed. Nothing here
 /// allocates, throws or looks at NaN specially: a NaN in gives a NaN out.
@@ -34,15 +37,15 @@ struct KernelTable {
   void (*relu_backward)(const float* y, float* gradient, float* bias_gradient, std::int64_t m,
                         std::int64_t n);
   void (*column_sums)(const float* x, float* sums, std::int64_t m, std::int64_t n);
-  /// y = tanh(layer_norm(x) * gain + shift); x becomes the normalised x; inverse[m] = 1 / sigma.
-  void (*norm_tanh)(float* x, const float* gain, const float* shift, float* y, float* inverse,
-                    std::int64_t m, std::int64_t n);
-  /// gradient[m, n]: of y in, of x out. gain_gradient, shift_gradient, bias_gradient [n] are
-  /// written; all three null: skipped.
-  void (*norm_tanh_backward)(const float* y, const float* normalised, const float* inverse,
-                             const float* gain, float* gradient, float* gain_gradient,
-                             float* shift_gradient, float* bias_gradient, std::int64_t m,
-                             std::int64_t n);
+  /// y = after(layer_norm(x) * gain + shift); x becomes the normalised x; inverse[m] = 1 / sigma.
+  void (*norm)(AfterNorm after, float* x, const float* gain, const float* shift, float* y,
+               float* inverse, std::int64_t m, std::int64_t n);
+  /// gradient[m, n]: of y in, of x out. gain_gradient and shift_gradient [n] are written unless
+  /// both are null, bias_gradient [n], the column sums of the gradient of x, unless it is null.
+  void (*norm_backward)(AfterNorm after, const float* y, const float* normalised,
+                        const float* inverse, const float* gain, float* gradient,
+                        float* gain_gradient, float* shift_gradient, float* bias_gradient,
+                        std::int64_t m, std::int64_t n);
 
   /// Categorical critic loss: gradient[m, atoms] of the mean cross entropy between the projected
   /// target distribution and softmax(logits). Row i counts weight[i] times (null: once); its own
@@ -56,8 +59,9 @@ struct KernelTable {
   double (*expected_value)(const float* logits, float* gradient, float minimum, float maximum,
                            std::int64_t m, std::int64_t atoms);
 
+  /// The parameters are multiplied by `decay` before the step.
   void (*adam)(float* parameter, const float* gradient, float* mean, float* square,
-               std::int64_t count, float scale, float rate, float beta1, float beta2,
+               std::int64_t count, float scale, float decay, float rate, float beta1, float beta2,
                float inverse_correction2, float epsilon);
   void (*lerp)(float* target, const float* source, float weight, std::int64_t count);
   double (*sum_of_squares)(const float* x, std::int64_t count);

@@ -88,8 +88,9 @@ void column_sums(const float* x, float* sums, Index m, Index n) {
   });
 }
 
-void norm_tanh(float* x, const float* gain, const float* shift, float* y, float* inverse, Index m,
-               Index n) {
+template <class After>
+void norm_with(float* x, const float* gain, const float* shift, float* y, float* inverse, Index m,
+               Index n, After after) {
   for (Index i = 0; i < m; ++i, x += n, y += n) {
     Vector total = {};
     each(n, [&](Index j, Index part) { total += get(x + j, part); });
@@ -105,28 +106,49 @@ void norm_tanh(float* x, const float* gain, const float* shift, float* y, float*
     each(n, [&](Index j, Index part) {
       const Vector v = (get(x + j, part) - mean) * scale;
       put(x + j, v, part);
-      put(y + j, hyperbolic_tangent(v * get(gain + j, part) + get(shift + j, part)), part);
+      put(y + j, after(v * get(gain + j, part) + get(shift + j, part)), part);
     });
   }
 }
 
-void norm_tanh_backward(const float* y, const float* normalised, const float* inverse,
+void norm(AfterNorm after, float* x, const float* gain, const float* shift, float* y,
+          float* inverse, Index m, Index n) {
+  switch (after) {
+  case AfterNorm::none:
+    return norm_with(x, gain, shift, y, inverse, m, n, [](Vector v) { return v; });
+  case AfterNorm::elu:
+    return norm_with(x, gain, shift, y, inverse, m, n, [](Vector v) {
+      const Vector low = v > 0.0f ? Vector{} : v;
+      return v > 0.0f ? v : exponential(low) - 1.0f;
+    });
+  case AfterNorm::relu:
+    return norm_with(x, gain, shift, y, inverse, m, n,
+                     [](Vector v) { return v < 0.0f ? Vector{} : v; });
+  case AfterNorm::tanh:
+    return norm_with(x, gain, shift, y, inverse, m, n,
+                     [](Vector v) { return hyperbolic_tangent(v); });
+  }
+}
+
+template <class Slope>
+void norm_backward_with(const float* y, const float* normalised, const float* inverse,
                         const float* gain, float* gradient, float* gain_gradient,
-                        float* shift_gradient, float* bias_gradient, Index m, Index n) {
+                        float* shift_gradient, float* bias_gradient, Index m, Index n,
+                        Slope slope) {
   const bool with_parameters = gain_gradient != nullptr;
   if (with_parameters) {
     zero(gain_gradient, n);
     zero(shift_gradient, n);
-    zero(bias_gradient, n);
   }
+  if (bias_gradient != nullptr)
+    zero(bias_gradient, n);
   const float share = 1.0f / static_cast<float>(n);
   for (Index i = 0; i < m; ++i, y += n, normalised += n, gradient += n) {
     Vector mean = {};
     Vector projection = {};
     each(n, [&](Index j, Index part) {
-      const Vector out = get(y + j, part);
       const Vector x = get(normalised + j, part);
-      const Vector d = get(gradient + j, part) * (1.0f - out * out);
+      const Vector d = get(gradient + j, part) * slope(get(y + j, part));
       if (with_parameters) {
         put(gain_gradient + j, get(gain_gradient + j, part) + d * x, part);
         put(shift_gradient + j, get(shift_gradient + j, part) + d, part);
@@ -142,9 +164,28 @@ void norm_tanh_backward(const float* y, const float* normalised, const float* in
       const Vector x = get(normalised + j, part);
       const Vector d = (get(gradient + j, part) - a - x * b) * inverse[i];
       put(gradient + j, d, part);
-      if (with_parameters)
+      if (bias_gradient != nullptr)
         put(bias_gradient + j, get(bias_gradient + j, part) + d, part);
     });
+  }
+}
+
+void norm_backward(AfterNorm after, const float* y, const float* normalised, const float* inverse,
+                   const float* gain, float* gradient, float* gain_gradient, float* shift_gradient,
+                   float* bias_gradient, Index m, Index n) {
+  const auto with = [=](auto slope) {
+    norm_backward_with(y, normalised, inverse, gain, gradient, gain_gradient, shift_gradient,
+                       bias_gradient, m, n, slope);
+  };
+  switch (after) {
+  case AfterNorm::none:
+    return with([](Vector) { return Vector{} + 1.0f; });
+  case AfterNorm::elu:
+    return with([](Vector v) { return v > 0.0f ? Vector{} + 1.0f : v + 1.0f; });
+  case AfterNorm::relu:
+    return with([](Vector v) { return v > 0.0f ? Vector{} + 1.0f : Vector{}; });
+  case AfterNorm::tanh:
+    return with([](Vector v) { return 1.0f - v * v; });
   }
 }
 
@@ -252,7 +293,7 @@ Vector square_root(Vector v) {
 }
 
 void adam(float* parameter, const float* gradient, float* mean, float* square, Index count,
-          float scale, float rate, float beta1, float beta2, float inverse_correction2,
+          float scale, float decay, float rate, float beta1, float beta2, float inverse_correction2,
           float epsilon) {
   each(count, [=](Index i, Index part) {
     const Vector g = get(gradient + i, part) * scale;
@@ -263,7 +304,7 @@ void adam(float* parameter, const float* gradient, float* mean, float* square, I
     put(mean + i, m1, part);
     put(square + i, v1, part);
     const Vector step = m1 * rate / (square_root(v1) * inverse_correction2 + epsilon);
-    put(parameter + i, get(parameter + i, part) - step, part);
+    put(parameter + i, get(parameter + i, part) * decay - step, part);
   });
 }
 
@@ -325,8 +366,8 @@ const KernelTable table = {TROUPE_TEXT(TROUPE_KERNELS) + sizeof("kernels_") - 1,
                            elu_backward,
                            relu_backward,
                            column_sums,
-                           norm_tanh,
-                           norm_tanh_backward,
+                           norm,
+                           norm_backward,
                            categorical_loss,
                            expected_value,
                            adam,

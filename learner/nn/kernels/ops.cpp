@@ -164,31 +164,67 @@ void activate_backward(Activation activation, const at::Tensor& y, at::Tensor& g
   }
 }
 
-void norm_tanh(at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift, at::Tensor& y,
-               at::Tensor& inverse) {
+bool normalises(Activation activation) {
+  return activation >= Activation::norm;
+}
+
+AfterNorm after_norm(Activation activation) {
+  switch (activation) {
+  case Activation::norm_elu:
+    return AfterNorm::elu;
+  case Activation::norm_relu:
+    return AfterNorm::relu;
+  case Activation::norm_tanh:
+    return AfterNorm::tanh;
+  default:
+    return AfterNorm::none;
+  }
+}
+
+void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift,
+          at::Tensor& y, at::Tensor& inverse) {
   if (uses_kernels(x)) {
-    kernel_table().norm_tanh(data(x), data(gain), data(shift), data(y), data(inverse), x.size(0),
-                             x.size(1));
+    kernel_table().norm(after_norm(activation), data(x), data(gain), data(shift), data(y),
+                        data(inverse), x.size(0), x.size(1));
     return;
   }
   const auto [variance, mean] = at::var_mean(x, at::IntArrayRef{1}, false, true);
   inverse.copy_((variance + 1e-5).rsqrt().flatten());
   x.sub_(mean).mul_(inverse.unsqueeze(1));
-  at::tanh_out(y, at::addcmul(shift, x, gain));
-}
-
-void norm_tanh_backward(const at::Tensor& y, const at::Tensor& normalised,
-                        const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
-                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
-                        at::Tensor& bias_gradient) {
-  if (uses_kernels(y)) {
-    kernel_table().norm_tanh_backward(data(y), data(normalised), data(inverse), data(gain),
-                                      data(gradient), data_or_null(gain_gradient),
-                                      data_or_null(shift_gradient), data_or_null(bias_gradient),
-                                      y.size(0), y.size(1));
+  const at::Tensor z = at::addcmul(shift, x, gain);
+  switch (after_norm(activation)) {
+  case AfterNorm::none:
+    y.copy_(z);
+    return;
+  case AfterNorm::elu:
+    at::elu_out(y, z);
+    return;
+  case AfterNorm::relu:
+    at::relu_out(y, z);
+    return;
+  case AfterNorm::tanh:
+    at::tanh_out(y, z);
     return;
   }
-  gradient.mul_(1 - y * y);
+}
+
+void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& normalised,
+                   const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
+                   at::Tensor& gain_gradient, at::Tensor& shift_gradient,
+                   at::Tensor& bias_gradient) {
+  if (uses_kernels(y)) {
+    kernel_table().norm_backward(after_norm(activation), data(y), data(normalised), data(inverse),
+                                 data(gain), data(gradient), data_or_null(gain_gradient),
+                                 data_or_null(shift_gradient), data_or_null(bias_gradient),
+                                 y.size(0), y.size(1));
+    return;
+  }
+  if (activation == Activation::norm_tanh)
+    gradient.mul_(1 - y * y);
+  else if (activation == Activation::norm_elu)
+    gradient.mul_(at::where(y > 0, at::ones_like(y), y + 1));
+  else if (activation == Activation::norm_relu)
+    gradient.mul_(y > 0);
   if (gain_gradient.defined()) {
     gain_gradient.copy_((gradient * normalised).sum(0));
     shift_gradient.copy_(gradient.sum(0));

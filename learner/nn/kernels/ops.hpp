@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "learner/nn/kernels/kernel_table.hpp"
+
 namespace troupe::learner {
 
 /// The arithmetic of small networks with hand-written derivatives, without autograd: the kernels of
@@ -20,7 +22,10 @@ private:
   at::Tensor buffer_;
 };
 
-enum class Activation : std::uint8_t { none, elu, relu, norm_tanh };
+/// norm…: a LayerNorm, then the rest.
+enum class Activation : std::uint8_t { none, elu, relu, norm, norm_elu, norm_relu, norm_tanh };
+bool normalises(Activation activation);
+AfterNorm after_norm(Activation activation);
 
 bool uses_kernels(const at::Tensor& tensor); // float32, CPU
 
@@ -40,14 +45,16 @@ void activate(Activation activation, at::Tensor& x);
 void activate_backward(Activation activation, const at::Tensor& y, at::Tensor& gradient,
                        at::Tensor& bias_gradient);
 
-/// y = tanh(layer_norm(x) * gain + shift); x becomes the normalised x, inverse[m] = 1 / sigma.
-void norm_tanh(at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift, at::Tensor& y,
-               at::Tensor& inverse);
-/// gradient: of y in, of x out. The three parameter gradients are all defined or all undefined.
-void norm_tanh_backward(const at::Tensor& y, const at::Tensor& normalised,
-                        const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
-                        at::Tensor& gain_gradient, at::Tensor& shift_gradient,
-                        at::Tensor& bias_gradient);
+/// For one that normalises: y = activation(layer_norm(x) * gain + shift); x becomes the normalised
+/// x, inverse[m] = 1 / sigma.
+void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift,
+          at::Tensor& y, at::Tensor& inverse);
+/// gradient: of y in, of x out. The gradients of gain and shift are both defined or both undefined;
+/// bias_gradient (when defined): the column sums of the gradient of x.
+void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& normalised,
+                   const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
+                   at::Tensor& gain_gradient, at::Tensor& shift_gradient,
+                   at::Tensor& bias_gradient);
 
 void tanh_into(const at::Tensor& x, at::Tensor& y);
 /// target += weight * (source - target), flat.

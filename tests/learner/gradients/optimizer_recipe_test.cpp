@@ -97,7 +97,7 @@ TEST_CASE("an optimizer made of a recipe and a state goes on with the same bits"
 
 TEST_CASE("FusedAdam goes on likewise, and follows its param group's learning rate") {
   auto parameter = torch::ones({7});
-  FusedAdam original(parameter, 0.1);
+  FusedAdam original(parameter, 0.1, 0.2);
   steps(original, {parameter}, 3, 1);
   auto other = parameter.clone();
   const auto made = make_optimizer(describe(original), {{other}});

@@ -8,6 +8,7 @@
 #include "learner/nn/kernels/fused_adam.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/mlp.hpp"
+#include "learner/nn/residual_layers.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 
 using namespace troupe::learner;
@@ -169,6 +170,25 @@ TEST_CASE("sum of squares and averaging agree with LibTorch in double") {
   }
 }
 
+TEST_CASE("the fused Adam with weight decay makes the steps of torch::optim::AdamW") {
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    at::Tensor mine = uniform({1003}, 8).to(type);
+    at::Tensor theirs = mine.clone();
+    mine.mutable_grad() = at::zeros_like(mine);
+    theirs.mutable_grad() = at::zeros_like(theirs);
+    FusedAdam fused(mine, 1e-2, 0.3);
+    torch::optim::AdamW reference({theirs}, torch::optim::AdamWOptions(1e-2).weight_decay(0.3));
+    for (int i = 0; i < 50; ++i) {
+      const at::Tensor gradient = uniform({1003}, static_cast<std::uint64_t>(100 + i));
+      mine.mutable_grad().copy_(gradient);
+      theirs.mutable_grad().copy_(gradient);
+      fused.step();
+      reference.step();
+    }
+    CHECK(largest_difference(mine, theirs) < (type == at::kFloat ? 2e-5 : 1e-12));
+  }
+}
+
 TEST_CASE("the fused Adam makes the steps of torch::optim::Adam") {
   at::Tensor mine = uniform({1003}, 8);
   at::Tensor theirs = mine.clone();
@@ -187,13 +207,8 @@ TEST_CASE("the fused Adam makes the steps of torch::optim::Adam") {
   CHECK(fused.steps() == 50);
 }
 
-TEST_CASE("a network's hand-written derivatives are the finite differences, with the extra input") {
-  Mlp mlp(5,
-          {{"a", 9, Activation::norm_tanh},
-           {"b", 8, Activation::elu},
-           {"c", 7, Activation::relu},
-           {"d", 3, Activation::none}},
-          1, 2);
+/// `size`: of the numbers that are compared.
+void check_derivatives(Mlp mlp, double size = 1) {
   ParameterLayout layout;
   mlp.declare(layout, "net");
   const at::TensorOptions wide(at::kDouble);
@@ -231,9 +246,9 @@ TEST_CASE("a network's hand-written derivatives are the finite differences, with
   tape.gradient().copy_(weights);
   mlp.backward_to_extra(parameters, tape, workspace);
   const at::Tensor extra_gradient = tape.extra_gradient.clone();
-  CHECK(largest_difference(gradient, differences(flat)) < 1e-7);
-  CHECK(largest_difference(input_gradient, differences(x)) < 1e-7);
-  CHECK(largest_difference(extra_gradient, differences(extra)) < 1e-7);
+  CHECK(largest_difference(gradient, differences(flat)) < 1e-7 * size);
+  CHECK(largest_difference(input_gradient, differences(x)) < 1e-7 * size);
+  CHECK(largest_difference(extra_gradient, differences(extra)) < 1e-7 * size);
 
   // The kernels of float32 give the same within its precision.
   const at::Tensor narrow = flat.to(at::kFloat);
@@ -243,13 +258,58 @@ TEST_CASE("a network's hand-written derivatives are the finite differences, with
   Tape narrow_tape;
   const at::Tensor& out = mlp.forward(narrow_parameters, x.to(at::kFloat), extra.to(at::kFloat),
                                       narrow_tape, workspace);
-  CHECK(largest_difference(out, mlp.forward(parameters, x, extra, tape, workspace)) < 3e-5);
+  CHECK(largest_difference(out, mlp.forward(parameters, x, extra, tape, workspace)) < 3e-5 * size);
   narrow_tape.gradient().copy_(weights);
   mlp.backward(narrow_parameters, narrow_gradients, narrow_tape, true, workspace);
-  CHECK(largest_difference(narrow_gradient, gradient) < 3e-5);
-  CHECK(largest_difference(narrow_tape.input_gradient, input_gradient) < 3e-5);
+  CHECK(largest_difference(narrow_gradient, gradient) < 3e-5 * size);
+  CHECK(largest_difference(narrow_tape.input_gradient, input_gradient) < 3e-5 * size);
   mlp.forward(narrow_parameters, x.to(at::kFloat), extra.to(at::kFloat), narrow_tape, workspace);
   narrow_tape.gradient().copy_(weights);
   mlp.backward_to_extra(narrow_parameters, narrow_tape, workspace);
-  CHECK(largest_difference(narrow_tape.extra_gradient, extra_gradient) < 3e-5);
+  CHECK(largest_difference(narrow_tape.extra_gradient, extra_gradient) < 3e-5 * size);
+}
+
+TEST_CASE("a network's hand-written derivatives are the finite differences, with the extra input") {
+  check_derivatives(Mlp(5,
+                        {{"a", 9, Activation::norm_tanh},
+                         {"b", 8, Activation::elu},
+                         {"c", 7, Activation::relu},
+                         {"d", 3, Activation::none}},
+                        1, 2));
+  check_derivatives(Mlp(5,
+                        {{"a", 9, Activation::norm_elu},
+                         {"b", 18, Activation::norm_relu},
+                         {"c", 7, Activation::norm},
+                         {"d", 3, Activation::none, true}},
+                        0, 2),
+                    20);
+}
+
+TEST_CASE("so are those of residual blocks") {
+  check_derivatives(Mlp(5, residual_layers(6, 2, 3), 0, 2), 20);
+  auto behind_a_trunk = residual_layers(4, 1, 3);
+  behind_a_trunk.insert(behind_a_trunk.begin(), {"trunk", 7, Activation::norm_tanh});
+  check_derivatives(Mlp(5, behind_a_trunk, 1, 2), 20);
+}
+
+TEST_CASE("a residual block is what SimBa says") {
+  Mlp mlp(3, residual_layers(4, 1, 2));
+  ParameterLayout layout;
+  mlp.declare(layout, "net");
+  const at::Tensor flat = uniform({layout.count()}, 31).to(at::kDouble);
+  const auto p = mlp.bind(layout, flat);
+  const at::Tensor x = uniform({5, 3}, 32).to(at::kDouble);
+  const auto norm = [](const at::Tensor& in, const LayerTensors& by) {
+    return at::layer_norm(in, {in.size(1)}, by.gain, by.shift, 1e-5);
+  };
+  const auto layer = [](const at::Tensor& in, const LayerTensors& by) {
+    return at::addmm(by.bias, in, by.weight);
+  };
+  const at::Tensor input = layer(x, p[0]);
+  const at::Tensor inner = at::relu(layer(norm(input, p[1]), p[1]));
+  CHECK(inner.size(1) == 16);
+  const at::Tensor expected = layer(norm(input + layer(inner, p[2]), p[3]), p[3]);
+  Tape tape;
+  Workspace workspace;
+  CHECK(largest_difference(mlp.forward(p, x, {}, tape, workspace), expected) < 1e-12);
 }
