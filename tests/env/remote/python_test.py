@@ -1,6 +1,7 @@
 """Runs a script with the real Gymnasium, dm_control and Protobuf, in a virtual environment inside the build tree.
 
-Usage: python_test.py [--with PACKAGE==VERSION]... <folder for the virtual environment> <script> <its arguments>; exit code 77: skipped.
+Usage: python_test.py [--only] [--with PACKAGE==VERSION]... <folder for the virtual environment> <script> <its arguments>; exit code 77: skipped.
+--only: with these packages alone.
 """
 
 import os
@@ -18,6 +19,8 @@ PACKAGE = pathlib.Path(__file__).parents[3] / "env" / "remote" / "python"
 
 def main():
     words, packages = sys.argv[1:], list(PACKAGES)
+    if words[0] == "--only":
+        words, packages = words[1:], []
     while words[0] == "--with":
         packages.append(words[1])
         words = words[2:]

@@ -56,6 +56,10 @@ TEST_CASE("Two equal runs of the guide's agent are equal bit for bit, one of the
   };
   CHECK(parameters(first).size() > 1000);
   CHECK(parameters(first) == parameters(second));
+  const Outcome exported =
+      run_troupe({"export", last_json(first.output).at("run").get<std::string>()}, whole.path());
+  CHECK(exported.exit_code == 2);
+  CHECK(has(exported.last_line, "agent 'own_dqn' does not describe its policy"));
 }
 
 TEST_CASE("What the guide's agent does not take is refused before a run exists") {

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "experiments/exporting/contract.hpp"
+#include "learner/policy_graph/policy_graph.hpp"
+#include "learner/policy_graph/weight_type.hpp"
+
+namespace troupe::experiments {
+
+/// Writes a folder that needs nothing else: policy.hpp (C++17: the policy behind its contract, with
+/// what it is made of), CMakeLists.txt with the target `name`, and parity.cpp, which compares the
+/// header with samples.safetensors. `name`: a namespace. Throws std::runtime_error naming path and
+/// reason, std::invalid_argument if `name` is no identifier.
+void write_header(const std::filesystem::path& folder, const std::string& name,
+                  const learner::PolicyGraph& graph, const PolicyContract& contract,
+                  learner::WeightType weights);
+
+} // namespace troupe::experiments

@@ -1,0 +1,351 @@
+// What every exported policy is made of: C++17, no dependency, no allocation, no lock, no
+// exception. Sizes are template arguments. Numbers that vectors load are laid out in blocks of
+// kColumns outputs, so that the same weights serve every width of vectors.
+#ifndef TROUPE_POLICY_RUNTIME_1
+#define TROUPE_POLICY_RUNTIME_1
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace troupe_policy {
+
+/// Weights are padded to a multiple of so many outputs.
+inline constexpr int kColumns = 16;
+constexpr int padded(int outputs) {
+  return (outputs + kColumns - 1) / kColumns * kColumns;
+}
+
+// Vectors of the compiler, as wide as the processor that it compiles for has them.
+#if defined(__GNUC__) && defined(__AVX512F__)
+inline constexpr int kLanes = 16;
+#elif defined(__GNUC__) && defined(__AVX__)
+inline constexpr int kLanes = 8;
+#elif defined(__GNUC__)
+inline constexpr int kLanes = 4;
+#else
+inline constexpr int kLanes = 1;
+#endif
+
+#if defined(__GNUC__)
+typedef float Vector __attribute__((vector_size(kLanes * 4)));
+typedef std::uint32_t Words __attribute__((vector_size(kLanes * 4)));
+typedef std::uint16_t Halves __attribute__((vector_size(kLanes * 2)));
+typedef std::int8_t Bytes __attribute__((vector_size(kLanes)));
+
+inline __attribute__((always_inline)) void load(const float* from, Vector& to) {
+  std::memcpy(&to, from, sizeof to);
+}
+inline __attribute__((always_inline)) void load(const std::uint16_t* from, Vector& to) {
+  Halves halves;
+  std::memcpy(&halves, from, sizeof halves);
+  const Words words = __builtin_convertvector(halves, Words) << 16;
+  std::memcpy(&to, &words, sizeof to);
+}
+inline __attribute__((always_inline)) void load(const std::int8_t* from, Vector& to) {
+  Bytes bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  to = __builtin_convertvector(bytes, Vector);
+}
+#else
+using Vector = float;
+inline void load(const float* from, Vector& to) {
+  to = *from;
+}
+inline void load(const std::uint16_t* from, Vector& to) {
+  const std::uint32_t word = static_cast<std::uint32_t>(*from) << 16;
+  std::memcpy(&to, &word, sizeof to);
+}
+inline void load(const std::int8_t* from, Vector& to) {
+  to = static_cast<float>(*from);
+}
+#endif
+
+/// `kVectors` vectors of outputs: y = sum of x[i] * w[i]. `kWays` sums at once hide the latency of
+/// an addition.
+template <int kVectors, int kWays, int kInputs, int kStride, class Weight>
+inline void multiply_columns(const Weight* w, const float* x, float* y) {
+  constexpr int kTogether = kInputs / kWays * kWays;
+  Vector sum[kWays][kVectors] = {};
+  for (int i = 0; i < kTogether; i += kWays)
+    for (int way = 0; way < kWays; ++way)
+      for (int v = 0; v < kVectors; ++v) {
+        Vector weight;
+        load(w + (i + way) * kStride + v * kLanes, weight);
+        sum[way][v] += x[i + way] * weight;
+      }
+  for (int i = kTogether; i < kInputs; ++i)
+    for (int v = 0; v < kVectors; ++v) {
+      Vector weight;
+      load(w + i * kStride + v * kLanes, weight);
+      sum[0][v] += x[i] * weight;
+    }
+  for (int v = 0; v < kVectors; ++v) {
+    for (int way = 1; way < kWays; ++way)
+      sum[0][v] += sum[way][v];
+    std::memcpy(y + v * kLanes, &sum[0][v], sizeof(Vector));
+  }
+}
+
+/// y [padded(kOutputs)] = x [kInputs] * w [kInputs, padded(kOutputs)], then times `scale` where
+/// there is one (int8), plus bias.
+template <int kInputs, int kOutputs, class Weight>
+inline void linear(const Weight* w, const float* scale, const float* bias, const float* x,
+                   float* y) {
+  constexpr int kWide = padded(kOutputs);
+  constexpr int kBlock = kLanes >= 8 ? 8 : (kLanes == 4 ? 4 : 8); // vectors at once
+  constexpr int kAll = kWide / kLanes;
+  constexpr int kWhole = kAll / kBlock;
+  constexpr int kRest = kAll % kBlock;
+  for (int block = 0; block < kWhole; ++block)
+    multiply_columns<kBlock, 1, kInputs, kWide>(w + block * kBlock * kLanes, x,
+                                                y + block * kBlock * kLanes);
+  if constexpr (kRest > 0)
+    multiply_columns<kRest, (kRest >= 4 ? 2 : (kRest >= 2 ? 4 : 8)), kInputs, kWide>(
+        w + kWhole * kBlock * kLanes, x, y + kWhole * kBlock * kLanes);
+  for (int j = 0; j < kWide; ++j)
+    y[j] = (scale != nullptr ? y[j] * scale[j] : y[j]) + bias[j];
+}
+
+/// e^x within 2 units in the last place, from 2^-126 to 2^127: 2^n times a Taylor series.
+inline float exponential(float x) {
+  x = x < -87.0F ? -87.0F : (x > 88.0F ? 88.0F : x);
+  const float scaled = x * 1.44269504F;
+  const int whole = static_cast<int>(scaled + (scaled < 0.0F ? -0.5F : 0.5F));
+  const auto n = static_cast<float>(whole);
+  const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F; // log(2) in two parts
+  const float series =
+      1.0F
+      + r
+            * (1.0F
+               + r
+                     * (0.5F
+                        + r
+                              * (1.0F / 6
+                                 + r
+                                       * (1.0F / 24
+                                          + r * (1.0F / 120 + r * (1.0F / 720 + r / 5040))))));
+  const std::int32_t bits = (whole + 127) << 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof power);
+  return series * power;
+}
+inline float sigmoid(float x) {
+  return 1.0F / (1.0F + exponential(-x));
+}
+inline float tanh(float x) {
+  return 1.0F - 2.0F / (exponential(2.0F * x) + 1.0F);
+}
+
+enum class Activation { none, relu, elu, tanh };
+
+template <Activation kActivation, int kCount>
+inline void activate(float* x) {
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (kActivation == Activation::relu)
+      x[i] = x[i] > 0.0F ? x[i] : 0.0F;
+    if constexpr (kActivation == Activation::elu)
+      x[i] = x[i] > 0.0F ? x[i] : exponential(x[i]) - 1.0F;
+    if constexpr (kActivation == Activation::tanh)
+      x[i] = tanh(x[i]);
+  }
+}
+
+template <int kCount>
+inline void layer_norm(const float* gain, const float* bias, float* x) {
+  float mean = 0.0F;
+  for (int i = 0; i < kCount; ++i)
+    mean += x[i];
+  mean /= kCount;
+  float variance = 0.0F;
+  for (int i = 0; i < kCount; ++i)
+    variance += (x[i] - mean) * (x[i] - mean);
+  const float y = variance / kCount + 1e-5F;
+  // 1 / sqrt(y): Newton's method from the halved exponent, without a library's square root.
+  std::int32_t bits;
+  std::memcpy(&bits, &y, sizeof bits);
+  bits = 0x5f3759df - (bits >> 1);
+  float inverse;
+  std::memcpy(&inverse, &bits, sizeof inverse);
+  for (int i = 0; i < 4; ++i)
+    inverse *= 1.5F - 0.5F * y * inverse * inverse;
+  for (int i = 0; i < kCount; ++i)
+    x[i] = (x[i] - mean) * inverse * gain[i] + bias[i];
+}
+
+/// A step of a memory. x: [kInputs] and room for kSize more numbers; gates: [padded(4 * kSize)].
+/// state: hidden [kSize], cell [kSize]. The output is the hidden part, also written to x.
+template <int kInputs, int kSize, class Weight>
+inline void lstm(const Weight* w, const float* scale, const float* bias, float* x, float* gates,
+                 float* state) {
+  float* hidden = state;
+  float* cell = state + kSize;
+  std::memcpy(x + kInputs, hidden, kSize * sizeof(float));
+  linear<kInputs + kSize, 4 * kSize>(w, scale, bias, x, gates);
+  for (int i = 0; i < kSize; ++i) {
+    cell[i] = sigmoid(gates[kSize + i]) * cell[i] + sigmoid(gates[i]) * tanh(gates[3 * kSize + i]);
+    hidden[i] = sigmoid(gates[2 * kSize + i]) * tanh(cell[i]);
+  }
+  std::memcpy(x, hidden, kSize * sizeof(float));
+}
+
+/// Pictures are [height, width, channels] inside. `patch`: room for kKernel * kKernel * kChannels
+/// numbers; `row`: for padded(kOutputs).
+template <int kChannels, int kHeight, int kWidth, int kOutputs, int kKernel, int kStride,
+          Activation kActivation, class Weight>
+inline void convolution(const Weight* w, const float* scale, const float* bias, const float* x,
+                        float* y, float* patch, float* row) {
+  constexpr int kRows = (kHeight - kKernel) / kStride + 1;
+  constexpr int kColumnsOut = (kWidth - kKernel) / kStride + 1;
+  constexpr int kPatchRow = kKernel * kChannels;
+  for (int v = 0; v < kRows; ++v)
+    for (int u = 0; u < kColumnsOut; ++u, y += kOutputs) {
+      for (int k = 0; k < kKernel; ++k)
+        std::memcpy(patch + k * kPatchRow,
+                    x + ((v * kStride + k) * kWidth + u * kStride) * kChannels,
+                    kPatchRow * sizeof(float));
+      linear<kKernel * kPatchRow, kOutputs>(w, scale, bias, patch, row);
+      activate<kActivation, padded(kOutputs)>(row);
+      std::memcpy(y, row, kOutputs * sizeof(float));
+    }
+}
+
+/// Bytes [channels, height, width] to numbers [height, width, channels].
+template <int kChannels, int kPlane>
+inline void enter_picture(const std::uint8_t* picture, float scale, float offset, float* x) {
+  for (int pixel = 0; pixel < kPlane; ++pixel)
+    for (int c = 0; c < kChannels; ++c)
+      *x++ = static_cast<float>(picture[c * kPlane + pixel]) * scale + offset;
+}
+
+/// Numbers [plane, channels] to [channels, plane].
+template <int kChannels, int kPlane>
+inline void by_channel(const float* x, float* y) {
+  for (int c = 0; c < kChannels; ++c)
+    for (int pixel = 0; pixel < kPlane; ++pixel)
+      *y++ = x[pixel * kChannels + c];
+}
+
+inline int largest(const float* values, int count) {
+  int best = 0;
+  for (int i = 1; i < count; ++i)
+    if (values[i] > values[best])
+      best = i;
+  return best;
+}
+
+/// The choice whose distribution over equidistant numbers has the largest mean.
+inline int largest_mean(const float* logits, int choices, int atoms, float minimum, float maximum) {
+  int best = 0;
+  float most = 0.0F;
+  for (int choice = 0; choice < choices; ++choice, logits += atoms) {
+    const float greatest = logits[largest(logits, atoms)];
+    float weights = 0.0F;
+    float sum = 0.0F;
+    for (int k = 0; k < atoms; ++k) {
+      const float weight = exponential(logits[k] - greatest);
+      weights += weight;
+      sum +=
+          weight
+          * (minimum + (maximum - minimum) * static_cast<float>(k) / static_cast<float>(atoms - 1));
+    }
+    const float mean = sum / weights;
+    if (choice == 0 || mean > most) {
+      most = mean;
+      best = choice;
+    }
+  }
+  return best;
+}
+
+inline bool all_finite(const float* x, int count) {
+  bool finite = true;
+  for (int i = 0; i < count; ++i)
+    finite = finite && x[i] - x[i] == 0.0F;
+  return finite;
+}
+
+inline bool all_finite(const std::uint8_t*, int) {
+  return true;
+}
+
+inline float limited(float x, float least, float most) {
+  return x < least ? least : (x > most ? most : x);
+}
+
+/// What a number of an observation or action is. A choice has minimum 0 and maximum n - 1.
+struct Element {
+  const char* name;
+  const char* unit;
+  float minimum; // of an action; 0 and 0: no bounds
+  float maximum;
+};
+
+/// What a policy was trained for, and what a machine gives and takes.
+struct Contract {
+  const char* task;
+  const Element* observation; // in order; of a picture one element
+  int observation_size;
+  const Element* action;
+  int action_size;
+  int history; // frames in an observation, oldest first
+  double control_period_seconds;
+};
+
+/// Compares in the order of the members, the task left out. Writes the first difference by name
+/// into `message` (may be null) and returns false.
+inline bool check_contract(const Contract& policy, const Contract& machine, char* message,
+                           std::size_t size) {
+  const auto refuse = [&](const char* what, int number, const char* wanted, const char* found) {
+    if (message != nullptr && size > 0)
+      std::snprintf(message, size, "%s %d: the policy has '%s', the machine '%s'", what, number,
+                    wanted, found);
+    return false;
+  };
+  const auto refuse_number = [&](const char* what, double wanted, double found) {
+    if (message != nullptr && size > 0)
+      std::snprintf(message, size, "%s: the policy has %g, the machine %g", what, wanted, found);
+    return false;
+  };
+  const auto check = [&](const char* what, const char* unit_of, const char* least_of,
+                         const char* most_of, const Element* wanted, const Element* found,
+                         int count) {
+    for (int i = 0; i < count; ++i) {
+      if (std::strcmp(wanted[i].name, found[i].name) != 0)
+        return refuse(what, i, wanted[i].name, found[i].name);
+      if (std::strcmp(wanted[i].unit, found[i].unit) != 0)
+        return refuse(unit_of, i, wanted[i].unit, found[i].unit);
+      if (wanted[i].minimum < found[i].minimum || wanted[i].minimum > found[i].minimum)
+        return refuse_number(least_of, static_cast<double>(wanted[i].minimum),
+                             static_cast<double>(found[i].minimum));
+      if (wanted[i].maximum < found[i].maximum || wanted[i].maximum > found[i].maximum)
+        return refuse_number(most_of, static_cast<double>(wanted[i].maximum),
+                             static_cast<double>(found[i].maximum));
+    }
+    return true;
+  };
+  if (policy.observation_size != machine.observation_size)
+    return refuse_number("elements of an observation", policy.observation_size,
+                         machine.observation_size);
+  if (!check("observation", "unit of observation", "minimum of an observation",
+             "maximum of an observation", policy.observation, machine.observation,
+             policy.observation_size))
+    return false;
+  if (policy.action_size != machine.action_size)
+    return refuse_number("elements of an action", policy.action_size, machine.action_size);
+  if (!check("action", "unit of action", "minimum of an action", "maximum of an action",
+             policy.action, machine.action, policy.action_size))
+    return false;
+  if (policy.history != machine.history)
+    return refuse_number("history in frames", policy.history, machine.history);
+  const double difference = policy.control_period_seconds - machine.control_period_seconds;
+  if (difference > 1e-9 || difference < -1e-9)
+    return refuse_number("control period in seconds", policy.control_period_seconds,
+                         machine.control_period_seconds);
+  return true;
+}
+
+} // namespace troupe_policy
+
+#endif

@@ -1,0 +1,122 @@
+"""Exported policies of every agent with the real onnx and ONNX Runtime, and their headers with the compilers that are there.
+
+Usage: export_checks.py <export_cases> <check_header.cpp> <examples/realtime_loop>
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import onnx
+import onnxruntime
+from safetensors.numpy import load_file
+
+ALLOWED = 1e-5
+FLAGS = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fno-exceptions", "-fno-rtti"]
+
+
+def check_onnx(folder, contract):
+    model = onnx.load(folder / "policy.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    assert json.loads(metadata["contract"]) == contract
+    assert metadata["action_names"].split(",") == [action["name"] for action in contract["actions"]]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(folder / "policy.onnx", options, providers=["CPUExecutionProvider"])
+    samples = load_file(folder / "samples.safetensors")
+    rows = len(samples["first"])
+    arrays, column = {}, 0
+    for number, array in enumerate(contract["observations"]):
+        if number == 0:
+            shape = [array["shape"][0] * contract["history"], *array["shape"][1:]]
+            arrays[array["name"]] = samples["observation"].reshape(rows, *shape)
+        else:
+            size = int(numpy.prod(array["shape"]))
+            arrays[array["name"]] = samples["vectors"][:, column:column + size]
+            column += size
+    if contract["state_size"] == 0:
+        actions = session.run(["action"], arrays)[0]
+    else:
+        memory, actions = None, []
+        for row in range(rows):
+            if samples["first"][row]:
+                memory = numpy.zeros((1, contract["state_size"]), numpy.float32)
+            inputs = {name: array[row:row + 1] for name, array in arrays.items()}
+            action, memory = session.run(["action", "next_memory"], {**inputs, "memory": memory})
+            actions.append(action[0])
+        actions = numpy.stack(actions)
+    difference = float(numpy.abs(actions - samples["action"]).max())
+    assert difference <= ALLOWED, (folder.name, difference)
+    for number, action in enumerate(contract["actions"]):
+        taken = samples["action"][:, number]
+        if "choices" in action:
+            assert set(taken) <= set(range(action["choices"])) and (rows < 1000 or len(set(taken)) > 1), (folder.name, set(taken))
+        elif "minimum" in action:
+            assert taken.min() >= action["minimum"] - 1e-6 and taken.max() <= action["maximum"] + 1e-6
+            assert taken.std() > 1e-3, (folder.name, "its actions do not depend on what it observes")
+    return rows, difference
+
+
+def check_header(folder, compiler, check_source, allowed=ALLOWED):
+    program = folder / f"parity_{pathlib.Path(compiler).name}"
+    name = folder.name
+    subprocess.run([compiler, *FLAGS, "-O2", "-march=native", f"-DPOLICY={name}", "-o", program, folder / "parity.cpp"], check=True)
+    said = subprocess.run([program, folder / "samples.safetensors", str(allowed)], capture_output=True, text=True)
+    assert said.stdout, (name, said.stderr)
+    result = json.loads(said.stdout)
+    assert said.returncode == 0 and result["allocations"] == 0, (name, compiler, result)
+    # Without the processor's vectors, and a whole program: contract, history, memory, numbers that are not finite, malloc.
+    subprocess.run([compiler, *FLAGS, "-O1", f"-DPOLICY={name}", "-I", folder, "-Wl,--wrap=malloc", "-o", program, check_source], check=True)
+    said = subprocess.run([program], capture_output=True, text=True)
+    assert said.returncode == 0, (name, compiler, said.stdout, said.stderr)
+    return result
+
+
+def check_loop(folders, example, top):
+    """The example's loop around a policy from states and one from pixels with a memory."""
+    for name in ("d4pg", "ppo_both"):
+        folder = next(f for f in folders if f.name == name)
+        build = top / f"loop_{name}"
+        subprocess.run(["cmake", "-S", example, "-B", build, f"-DPOLICY_FOLDER={folder}", f"-DPOLICY={name}"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["cmake", "--build", build], check=True, stdout=subprocess.DEVNULL)
+        said = subprocess.run([build / "realtime_loop", "0.2", "2000"], check=True, capture_output=True, text=True).stdout
+        result = json.loads(said)
+        assert result["steps"] == 101 and result["refused_observations"] == 0, result
+        assert 0 <= result["missed_deadlines"] <= 101 and result["step_max_us"] > 0, result
+        assert subprocess.run([build / "realtime_loop", "0"], capture_output=True).returncode == 2
+        print("realtime_loop", said.strip(), flush=True)
+
+
+def main():
+    cases, check_source, example = sys.argv[1:]
+    compilers = [c for c in ("g++", "clang++") if shutil.which(c)]
+    with tempfile.TemporaryDirectory() as top:
+        top = pathlib.Path(top)
+        subprocess.run([cases, top / "float", "10000"], check=True)
+        folders = sorted(f for f in (top / "float").iterdir() if f.is_dir())
+        assert len(folders) == 13, folders
+        for folder in folders:
+            contract = json.loads((folder / "contract.json").read_text())
+            rows, difference = check_onnx(folder, contract)
+            headers = [check_header(folder, compiler, check_source) for compiler in compilers]
+            worst = max(header["largest_difference"] for header in headers)
+            print(f"{folder.name:16} {rows} observations: ONNX Runtime differs by {difference:.1e}, the header by {worst:.1e}", flush=True)
+        subprocess.run(["cmake", "-S", folders[0], "-B", top / "build"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["cmake", "--build", top / "build"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["ctest", "--test-dir", top / "build"], check=True, stdout=subprocess.DEVNULL)
+        check_loop(folders, example, top)
+        for weights, allowed in (("bfloat16", 0.2), ("int8", 0.2)):
+            subprocess.run([cases, top / weights, "300", weights], check=True, stdout=subprocess.DEVNULL)
+            for name in ("d4pg", "sac_bounds", "ppo_memory", "d4pg_pixels"):
+                bound = allowed * (4 if name == "sac_bounds" else 1)  # its actions reach from -2 to 2
+                result = check_header(top / weights / name, compilers[0], check_source, bound)
+                assert result["largest_difference"] > 0
+                print(f"{name:16} {weights} weights differ by {result['largest_difference']:.1e}", flush=True)
+
+
+main()
