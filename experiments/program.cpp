@@ -31,6 +31,7 @@ int run_command(int argc, char** argv) {
   commands::add_evaluate(app);
   commands::add_record(app);
   commands::add_export_policy(app);
+  commands::add_report(app);
   commands::add_list(app);
   commands::add_doctor(app);
   commands::add_completion(app);

@@ -22,6 +22,7 @@ void add_sweep(CLI::App& app, int& exit_code);
 void add_evaluate(CLI::App& app);
 void add_record(CLI::App& app);
 void add_export_policy(CLI::App& app);
+void add_report(CLI::App& app);
 void add_list(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_completion(CLI::App& app);

@@ -173,51 +173,93 @@ std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
   return curve;
 }
 
-std::string curve_svg(const std::vector<CurvePoint>& all, const std::string& title,
-                      const std::string& unit) {
+namespace {
+
+std::vector<CurvePoint> finite(const std::vector<CurvePoint>& all) {
   std::vector<CurvePoint> curve;
   std::copy_if(all.begin(), all.end(), std::back_inserter(curve), [](const CurvePoint& p) {
     return std::isfinite(p.environment_steps) && std::isfinite(p.value) && std::isfinite(p.minimum)
            && std::isfinite(p.maximum);
   });
-  double last_step = 1;
-  double low = 0;
-  double high = 1;
-  for (const CurvePoint& p : curve) {
-    last_step = std::max(last_step, p.environment_steps);
-    low = std::min(low, p.minimum);
-    high = std::max(high, p.maximum);
-  }
-  const auto steps = round_ticks(0, last_step, 5);
-  const auto values = round_ticks(low, high, 5);
-  const Axes axes{0, steps.back(), values.front(), values.back()};
+  return curve;
+}
+
+/// The line, its band and a dot for each of a few points.
+std::string drawn(const std::vector<CurvePoint>& curve, const Axes& axes,
+                  const std::string& colour) {
+  constexpr std::size_t kMostDots = 100;
   std::string line;
   std::string band;
   for (const CurvePoint& p : curve) {
     line += coordinates(axes.x(p.environment_steps), axes.y(p.value));
     band += coordinates(axes.x(p.environment_steps), axes.y(p.maximum));
   }
-  for (auto p = curve.rbegin(); p != curve.rend(); ++p) {
+  for (auto p = curve.rbegin(); p != curve.rend(); ++p)
     band += coordinates(axes.x(p->environment_steps), axes.y(p->minimum));
+  std::string out =
+      "<polygon points=\"" + band + "\" fill=\"" + colour + "\" fill-opacity=\"0.2\"/>\n";
+  out += "<polyline points=\"" + line + "\" fill=\"none\" stroke=\"" + colour
+         + "\" stroke-width=\"2\"/>\n";
+  for (const CurvePoint& p : curve) {
+    if (curve.size() > kMostDots)
+      break;
+    char dot[96];
+    std::snprintf(dot, sizeof dot, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
+                  axes.x(p.environment_steps), axes.y(p.value), colour.c_str());
+    out += dot;
   }
+  return out;
+}
+
+/// Distinguishable also by people who do not see all colours (Okabe and Ito 2008), the first as
+/// other pictures have it.
+std::string colour_of(std::size_t number) {
+  static const std::vector<std::string> kColours = {"#1f77b4", "#d55e00", "#009e73", "#cc79a7",
+                                                    "#e69f00", "#56b4e9", "#000000", "#b2a800"};
+  return kColours[number % kColours.size()];
+}
+
+} // namespace
+
+std::string curve_svg(const std::vector<CurvePoint>& curve, const std::string& title,
+                      const std::string& unit) {
+  return curves_svg({{"", curve}}, title, unit);
+}
+
+std::string curves_svg(const std::vector<CurveLine>& lines, const std::string& title,
+                       const std::string& unit) {
+  double last_step = 1;
+  double low = 0;
+  double high = 1;
+  bool empty = true;
+  std::vector<std::vector<CurvePoint>> curves;
+  for (const CurveLine& line : lines) {
+    curves.push_back(finite(line.points));
+    for (const CurvePoint& p : curves.back()) {
+      last_step = std::max(last_step, p.environment_steps);
+      low = std::min(low, p.minimum);
+      high = std::max(high, p.maximum);
+      empty = false;
+    }
+  }
+  const auto steps = round_ticks(0, last_step, 5);
+  const auto values = round_ticks(low, high, 5);
+  const Axes axes{0, steps.back(), values.front(), values.back()};
   std::string out =
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 360\" width=\"640\" "
       "height=\"360\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"640\" height=\"360\" fill=\"white\"/>\n";
   out += grid(axes, steps, values, unit);
   out += label(kWidth / 2, 22, "middle", title);
-  if (curve.empty()) {
+  if (empty)
     out += label(kWidth / 2, kHeight / 2, "middle", "no evaluation yet");
-  } else {
-    out += "<polygon points=\"" + band + "\" fill=\"#1f77b4\" fill-opacity=\"0.2\"/>\n";
-    out +=
-        "<polyline points=\"" + line + "\" fill=\"none\" stroke=\"#1f77b4\" stroke-width=\"2\"/>\n";
-    for (const CurvePoint& p : curve) {
-      char dot[96];
-      std::snprintf(dot, sizeof dot, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"#1f77b4\"/>\n",
-                    axes.x(p.environment_steps), axes.y(p.value));
-      out += dot;
-    }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (!curves[i].empty())
+      out += drawn(curves[i], axes, colour_of(i));
+    if (lines.size() > 1)
+      out += "<g fill=\"" + colour_of(i) + "\">"
+             + label(kLeft + 10, kTop + 14 * static_cast<double>(i + 1), "start", lines[i].name)
+             + "</g>\n";
   }
   return out + "</svg>\n";
 }

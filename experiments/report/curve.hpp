@@ -27,6 +27,16 @@ std::vector<CurvePoint> read_curve(const std::filesystem::path& metrics_csv,
 std::string curve_svg(const std::vector<CurvePoint>& curve, const std::string& title,
                       const std::string& unit = "environment steps");
 
+/// One of several lines in a picture.
+struct CurveLine {
+  std::string name;
+  std::vector<CurvePoint> points;
+};
+
+/// The same for several lines, each in a colour of its own, with a legend.
+std::string curves_svg(const std::vector<CurveLine>& lines, const std::string& title,
+                       const std::string& unit = "environment steps");
+
 /// Text as it stands in HTML or XML.
 std::string escaped(const std::string& text);
 

@@ -1,0 +1,241 @@
+#include "experiments/statistics/comparison.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+#include "env/suite/task_names.hpp"
+#include "experiments/config/agent_choice.hpp"
+#include "experiments/config/config.hpp"
+#include "experiments/config/on_data.hpp"
+#include "experiments/run_folder/metrics_file.hpp"
+
+namespace troupe::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 4; // folders below the one that is named
+constexpr std::uint64_t kSeed = 1;
+constexpr std::size_t kCurvePoints = 200;
+
+/// Folders with a config.textproto and a metrics.csv, sorted.
+void find_runs(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+  std::error_code ignored;
+  if (fs::exists(folder / "config.textproto", ignored)) {
+    found.push_back(folder);
+    return;
+  }
+  std::vector<fs::path> inside;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.is_directory(ignored))
+      inside.push_back(entry.path());
+  std::sort(inside.begin(), inside.end());
+  for (const fs::path& one : inside)
+    if (depth > 0)
+      find_runs(one, depth - 1, found);
+}
+
+/// The value of a curve at a step between its points.
+double value_at(const std::vector<CurvePoint>& curve, double step) {
+  const auto behind = std::find_if(curve.begin(), curve.end(), [&](const CurvePoint& point) {
+    return point.environment_steps >= step;
+  });
+  if (behind == curve.end())
+    return curve.back().value;
+  if (behind == curve.begin())
+    return behind->value;
+  const CurvePoint& before = *(behind - 1);
+  const double part =
+      (step - before.environment_steps) / (behind->environment_steps - before.environment_steps);
+  return before.value + part * (behind->value - before.value);
+}
+
+template <class T>
+void add_once(std::vector<T>& to, const T& value) {
+  if (std::find(to.begin(), to.end(), value) == to.end())
+    to.push_back(value);
+}
+
+} // namespace
+
+std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
+                                       std::vector<std::string>& without) {
+  std::vector<ComparedRun> made;
+  for (const std::string& place : places) {
+    const auto equals = place.find('=');
+    const bool named = equals != std::string::npos && !fs::exists(place);
+    const fs::path folder = named ? place.substr(equals + 1) : place;
+    std::vector<fs::path> found;
+    find_runs(folder, kDeepest, found);
+    if (found.empty())
+      throw std::invalid_argument(folder.string()
+                                  + ": no run in it or below; name folders of "
+                                    "runs, or method=folder");
+    for (const fs::path& run : found) {
+      const Experiment experiment = load_experiment(run / "config.textproto");
+      if (is_on_data(experiment))
+        throw std::invalid_argument(run.string()
+                                    + ": a run on data has no returns to compare; "
+                                      "leave it out");
+      ComparedRun one{.folder = run,
+                      .method =
+                          named ? place.substr(0, equals) : chosen_agent(experiment).kind->name,
+                      .task = experiment.environment().task(),
+                      .seed = experiment.seed(),
+                      .curve = {}};
+      try {
+        one.curve = read_curve(run / "metrics.csv", "evaluation_return");
+      } catch (const std::runtime_error& error) {
+        throw std::invalid_argument(error.what());
+      }
+      if (one.curve.empty()) {
+        without.push_back(run.string());
+        continue;
+      }
+      one.final_score = one.curve.back().value;
+      made.push_back(std::move(one));
+    }
+  }
+  if (made.empty())
+    throw std::invalid_argument("none of the runs has an evaluation yet; evaluation.period says "
+                                "how often there is one");
+  return made;
+}
+
+References read_references(const fs::path& csv) {
+  const auto records = read_csv(read_config_file(csv));
+  const std::vector<std::string> head = {"task", "name", "score"};
+  if (records.empty() || records[0] != head)
+    throw std::invalid_argument(csv.string() + ":1: the first line must be task,name,score");
+  References made;
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    const auto& record = records[i];
+    double score = 0;
+    const char* end = record.size() == 3 ? record[2].data() + record[2].size() : nullptr;
+    if (record.size() != 3 || std::from_chars(record[2].data(), end, score).ptr != end
+        || !std::isfinite(score))
+      throw std::invalid_argument(csv.string() + ":" + std::to_string(i + 1)
+                                  + ": must be a task, a name and a number");
+    made[record[0]][record[1]] = score;
+  }
+  return made;
+}
+
+Comparison::Comparison(std::vector<ComparedRun> runs, References references)
+    : runs_(std::move(runs)), references_(std::move(references)) {
+  const auto suite = env::task_names();
+  for (const ComparedRun& run : runs_) {
+    add_once(methods_, run.method);
+    add_once(tasks_, run.task);
+  }
+  std::sort(tasks_.begin(), tasks_.end());
+  for (const std::string& task : tasks_) {
+    Interval scale{std::numeric_limits<double>::infinity(),
+                   -std::numeric_limits<double>::infinity()};
+    for (const ComparedRun& run : runs_)
+      if (run.task == task)
+        scale = {std::min(scale.low, run.final_score), std::max(scale.high, run.final_score)};
+    if (std::find(suite.begin(), suite.end(), task) != suite.end())
+      scale = {0, 1000};
+    const auto& known = references_[task];
+    if (known.contains("low"))
+      scale.low = known.at("low");
+    if (known.contains("high"))
+      scale.high = known.at("high");
+    if (!(scale.high > scale.low))
+      scale.high = scale.low + 1;
+    scales_[task] = scale;
+  }
+}
+
+std::string Comparison::scale_text(const std::string& task) const {
+  std::ostringstream text;
+  text << scales_.at(task).low << " to " << scales_.at(task).high;
+  return text.str();
+}
+
+double Comparison::scaled(const std::string& task, double score) const {
+  const Interval& scale = scales_.at(task);
+  return (score - scale.low) / (scale.high - scale.low);
+}
+
+std::vector<double> Comparison::finals(const std::string& method, const std::string& task) const {
+  std::vector<double> made;
+  for (const ComparedRun& run : runs_)
+    if (run.method == method && run.task == task)
+      made.push_back(run.final_score);
+  return made;
+}
+
+Scores Comparison::scores(const std::string& method) const {
+  Scores made;
+  for (const std::string& task : tasks_) {
+    std::vector<double> values = finals(method, task);
+    for (double& value : values)
+      value = scaled(task, value);
+    if (!values.empty())
+      made.push_back(std::move(values));
+  }
+  return made;
+}
+
+Estimate Comparison::estimate(const std::string& method, double (*statistic)(const Scores&)) const {
+  const Scores all = scores(method);
+  return {statistic(all), bootstrap(all, statistic, kRepetitions, kSeed)};
+}
+
+Estimate Comparison::task_mean(const std::string& method, const std::string& task) const {
+  const Scores one = {finals(method, task)};
+  return {mean_score(one), bootstrap(one, mean_score, kRepetitions, kSeed)};
+}
+
+Estimate Comparison::improvement(const std::string& method, const std::string& other) const {
+  Scores x, y;
+  for (const std::string& task : tasks_) {
+    const auto ours = finals(method, task);
+    const auto theirs = finals(other, task);
+    if (ours.empty() || theirs.empty())
+      continue;
+    x.push_back(ours);
+    y.push_back(theirs);
+  }
+  if (x.empty())
+    return {std::numeric_limits<double>::quiet_NaN(), {}};
+  return {probability_of_improvement(x, y),
+          bootstrap(x, y, probability_of_improvement, kRepetitions, kSeed)};
+}
+
+std::vector<CurvePoint> Comparison::mean_curve(const std::string& method,
+                                               const std::string& task) const {
+  std::vector<const ComparedRun*> chosen;
+  double last = std::numeric_limits<double>::infinity();
+  std::vector<double> steps;
+  for (const ComparedRun& run : runs_)
+    if (run.method == method && run.task == task) {
+      chosen.push_back(&run);
+      last = std::min(last, run.curve.back().environment_steps);
+      for (const CurvePoint& point : run.curve)
+        steps.push_back(point.environment_steps);
+    }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  steps.erase(std::upper_bound(steps.begin(), steps.end(), last), steps.end());
+  std::vector<CurvePoint> made;
+  const std::size_t every = (steps.size() + kCurvePoints - 1) / kCurvePoints;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i % every != 0 && i + 1 != steps.size())
+      continue;
+    Scores values(1);
+    for (const ComparedRun* run : chosen)
+      values[0].push_back(value_at(run->curve, steps[i]));
+    const Interval interval = bootstrap(values, mean_score, kRepetitions / 10, kSeed);
+    made.push_back({steps[i], mean_score(values), interval.low, interval.high});
+  }
+  return made;
+}
+
+} // namespace troupe::experiments

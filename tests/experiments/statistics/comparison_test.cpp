@@ -1,0 +1,119 @@
+// Runs beside each other.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+
+#include "experiments/statistics/comparison_page.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A run's folder with a curve of three evaluations.
+void write_run(const fs::path& folder, const std::string& agent, const std::string& task, int seed,
+               double last) {
+  fs::create_directories(folder);
+  std::ofstream(folder / "config.textproto") << "environment { task: \"" << task << "\" }\n"
+                                             << agent << " {}\nseed: " << seed << "\n";
+  std::ofstream csv(folder / "metrics.csv");
+  csv << "environment_steps,evaluation_return,evaluation_return_min,evaluation_return_max\r\n";
+  for (int i = 1; i <= 3; ++i)
+    csv << i * 1000 << ',' << last * i / 3 << ',' << last * i / 3 << ',' << last * i / 3 << "\r\n";
+}
+
+/// Two agents, two tasks, three seeds; sac is better on the first.
+void write_runs(const fs::path& top) {
+  for (int seed = 1; seed <= 3; ++seed) {
+    const std::string name = std::to_string(seed);
+    write_run(top / "a" / name, "td3", "walker_walk", seed, 500 + seed);
+    write_run(top / "b" / name, "sac", "walker_walk", seed, 700 + seed);
+    write_run(top / "c" / name, "td3", "Pendulum-v1", seed, -200 - seed);
+    write_run(top / "d" / name, "sac", "Pendulum-v1", seed, -200 - seed);
+  }
+}
+
+Comparison compared(const fs::path& top, References references = {}) {
+  std::vector<std::string> without;
+  return Comparison(find_compared({top.string()}, without), std::move(references));
+}
+
+} // namespace
+
+TEST_CASE("Runs are found below a folder, by agent and task, and compared on each task's scale") {
+  const TemporaryFolder folder;
+  write_runs(folder.path());
+  const Comparison made = compared(folder.path());
+  CHECK(made.runs().size() == 12);
+  CHECK(made.methods() == std::vector<std::string>{"td3", "sac"});
+  CHECK(made.scale_text("walker_walk") == "0 to 1000");
+  CHECK(made.scale_text("Pendulum-v1") == "-203 to -201");
+  CHECK(made.finals("sac", "walker_walk") == std::vector<double>{701, 702, 703});
+  const Estimate walk = made.task_mean("td3", "walker_walk");
+  CHECK(walk.value == doctest::Approx(502));
+  CHECK(walk.interval.low >= 501);
+  CHECK(walk.interval.high <= 503);
+  // Always better on one task, the same on the other.
+  CHECK(made.improvement("sac", "td3").value == doctest::Approx(0.75));
+  CHECK(made.improvement("td3", "sac").value == doctest::Approx(0.25));
+  CHECK(made.estimate("td3", interquartile_mean).value
+        == doctest::Approx((0.5 + 0.501 + 0.502 + 0.503) / 4).epsilon(0.01));
+  const auto curve = made.mean_curve("sac", "walker_walk");
+  REQUIRE(curve.size() == 3);
+  CHECK(curve[1].environment_steps == 2000);
+  CHECK(curve[1].value == doctest::Approx(702 * 2 / 3.0));
+  CHECK(curve[2].minimum <= curve[2].value);
+}
+
+TEST_CASE("References stand beside the runs and may set a task's scale") {
+  const TemporaryFolder folder;
+  write_runs(folder.path());
+  std::ofstream(folder / "known.csv") << "task,name,score\nPendulum-v1,low,-1200\n"
+                                         "Pendulum-v1,high,-150\nwalker_walk,DrQ-v2,980.5\n";
+  const Comparison made = compared(folder.path(), read_references(folder / "known.csv"));
+  CHECK(made.scale_text("Pendulum-v1") == "-1200 to -150");
+  const std::string text = comparison_markdown(made);
+  CHECK(has(text, "| task | scale | td3 | sac | DrQ-v2 |"));
+  CHECK(has(text, "980.5 |"));
+  CHECK(has(comparison_latex(made), "walker\\_walk & 0 to 1000 & 502.0 ["));
+  std::ofstream(folder / "bad.csv") << "task,name,score\nwalker_walk,DrQ-v2,many\n";
+  CHECK_THROWS_WITH_AS(read_references(folder / "bad.csv"), doctest::Contains("bad.csv:2: must be"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("The page is one file that names every run and marks what differs") {
+  const TemporaryFolder folder;
+  write_runs(folder.path());
+  fs::create_directories(folder / "b/1/videos");
+  std::ofstream(folder / "b/1/videos/100.mp4") << "moving";
+  const std::string page = comparison_page(compared(folder.path()), "Written by <me>.");
+  CHECK(has(page, (folder / "d/3").string()));
+  CHECK(has(page, "data:video/mp4;base64,bW92aW5n\""));
+  CHECK(has(page, "<mark>sac {</mark>"));
+  CHECK(has(page, "performance profiles"));
+  CHECK(has(page, "Written by &lt;me&gt;."));
+  CHECK_FALSE(has(page, "<script"));
+  CHECK_FALSE(has(page, "src=\"http"));
+}
+
+TEST_CASE("What cannot be compared is named") {
+  const TemporaryFolder folder;
+  std::vector<std::string> without;
+  CHECK_THROWS_WITH_AS(find_compared({(folder / "none").string()}, without),
+                       doctest::Contains("no run in it or below"), std::invalid_argument);
+  write_run(folder / "one", "td3", "walker_walk", 1, 10);
+  std::ofstream(folder / "one/metrics.csv")
+      << "environment_steps,evaluation_return,evaluation_return_min,evaluation_return_max\r\n";
+  CHECK_THROWS_WITH_AS(find_compared({(folder / "one").string()}, without),
+                       doctest::Contains("none of the runs has an evaluation"),
+                       std::invalid_argument);
+  CHECK(without.size() == 1);
+  std::ofstream(folder / "one/metrics.csv") << "steps\r\n1\r\n";
+  CHECK_THROWS_WITH_AS(find_compared({"mine=" + (folder / "one").string()}, without),
+                       doctest::Contains("has no column environment_steps"), std::invalid_argument);
+}
