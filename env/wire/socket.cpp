@@ -10,6 +10,7 @@
 #include <zmq.h>
 
 #include "env/wire/deployment_keys.hpp"
+#include "env/wire/plain_port.hpp"
 #include "env/wire/sharing.hpp"
 #include "env/wire/zap_handler.hpp"
 #include "env/wire/zeromq.hpp"
@@ -21,6 +22,7 @@ namespace {
 constexpr int kHandshakeMilliseconds =
     10'000;                            // after which an unfinished handshake is disconnected
 constexpr int kBacklogMessages = 1024; // per peer, for sockets that may drop
+constexpr std::size_t kLeastPartBytes = 64 << 10; // that a part may have: control parts too
 
 int zmq_type(SocketType type) {
   switch (type) {
@@ -130,6 +132,8 @@ Socket::Socket(Socket&& other) noexcept
       handle_(std::exchange(other.handle_, nullptr)),
       type_(other.type_),
       options_(std::move(other.options_)),
+      port_(std::move(other.port_)),
+      uses_zeromq_(other.uses_zeromq_),
       sharing_(std::move(other.sharing_)),
       admission_(std::move(other.admission_)),
       connections_(other.connections_),
@@ -139,9 +143,13 @@ std::string Socket::bind(const std::string& endpoint) {
   if (options_.client_keys)
     throw std::invalid_argument("cannot bind " + endpoint
                                 + " with client_keys: a socket that binds takes server_keys");
-  const std::string server_key = use_keys_to_bind(endpoint);
+  const std::optional<std::string> server_key = use_keys_to_bind(endpoint);
   if (!is_routed())
     sharing_.reset(); // with several peers a message's receiver is unknown
+  if (!server_key && !endpoint.starts_with("inproc://")
+      && (is_routed() || type_ == SocketType::publisher))
+    return bind_port(endpoint);
+  uses_zeromq_ = true;
   if (zmq_bind(handle_, endpoint.c_str()) != 0)
     fail("cannot bind " + endpoint,
          zmq_errno() == EADDRINUSE
@@ -152,7 +160,27 @@ std::string Socket::bind(const std::string& endpoint) {
   std::size_t size = bound.size();
   if (zmq_getsockopt(handle_, ZMQ_LAST_ENDPOINT, bound.data(), &size) != 0)
     fail("asking for the endpoint of " + endpoint);
-  return server_key.empty() ? std::string(bound.data()) : with_server_key(bound.data(), server_key);
+  return server_key.value_or("").empty() ? std::string(bound.data())
+                                         : with_server_key(bound.data(), *server_key);
+}
+
+std::string Socket::bind_port(const std::string& endpoint) {
+  if (!port_) {
+    constexpr std::size_t kSmallParts = 2; // the header and a control part in front of it
+    const std::size_t most =
+        std::max({options_.max_frame_bytes, options_.max_header_bytes, kLeastPartBytes});
+    PortOptions made{.limits = {.max_part_bytes = most,
+                                .max_parts = options_.max_frames + kSmallParts,
+                                .max_message_bytes = std::max(options_.max_message_bytes,
+                                                              most + options_.max_header_bytes)},
+                     .publishes = type_ == SocketType::publisher};
+    const std::size_t message = made.limits.max_message_bytes;
+    made.max_unfinished_bytes = std::max(made.max_unfinished_bytes, 2 * message);
+    made.max_waiting_bytes = std::max(made.max_waiting_bytes, 2 * message);
+    made.max_unread_bytes = std::max(made.max_unread_bytes, 2 * message);
+    port_ = std::make_unique<PlainPort>(made);
+  }
+  return port_->bind(endpoint);
 }
 
 void Socket::connect(const std::string& endpoint) {
@@ -160,6 +188,7 @@ void Socket::connect(const std::string& endpoint) {
     throw std::invalid_argument("cannot connect to " + endpoint
                                 + " with server_keys: a socket that connects takes client_keys");
   const std::string address = use_keys_to_connect(endpoint);
+  uses_zeromq_ = true;
   if (zmq_connect(handle_, address.c_str()) != 0)
     fail("cannot connect to " + endpoint, "; the form is tcp://<host>:<port>");
   // Within a process frames travel as pointers; with several servers any may get a message.
@@ -213,6 +242,30 @@ bool Socket::send(Message&& message, Deadline deadline) {
 }
 
 bool Socket::send_parts(std::vector<Frame>& parts, Deadline deadline) {
+  const auto sent_by_port = [&] {
+    for (Frame& part : parts)
+      sendable(part);
+    return std::move(parts);
+  };
+  if (port_ && type_ == SocketType::publisher) {
+    if (!uses_zeromq_) {
+      port_->publish(sent_by_port());
+      return true;
+    }
+    std::vector<Frame> copies; // of the few who publish at both
+    for (const Frame& part : parts)
+      copies.emplace_back(part.bytes());
+    port_->publish(std::move(copies));
+  } else if (port_) {
+    const auto peer = std::as_const(parts.front()).bytes();
+    const std::string name(reinterpret_cast<const char*>(peer.data()), peer.size());
+    if (port_->is_peer(name)) {
+      parts.erase(parts.begin());
+      return port_->send(name, sent_by_port());
+    }
+    if (!uses_zeromq_)
+      return true; // the peer has left
+  }
   for (std::size_t i = 0; i < parts.size();) {
     const int flags = ZMQ_DONTWAIT | (i + 1 < parts.size() ? ZMQ_SNDMORE : 0);
     if (zmq_msg_send(sendable(parts[i]), handle_, flags) >= 0) {
@@ -263,9 +316,11 @@ Socket::Received Socket::receive(Message& message) {
 }
 
 bool Socket::receive_parts(Arrived& arrived) {
-  Message& message = arrived.message;
-  std::size_t header = is_routed() ? 1 : 0; // its place among the parts
-  for (bool more = true; more; ++arrived.parts) {
+  if (port_ && receive_from_port(arrived))
+    return true;
+  if (port_ && !uses_zeromq_)
+    return false;
+  for (bool more = true; more;) {
     Frame frame;
     auto* part = static_cast<zmq_msg_t*>(frame.handle());
     while (zmq_msg_recv(part, handle_, ZMQ_DONTWAIT) < 0) {
@@ -275,25 +330,45 @@ bool Socket::receive_parts(Arrived& arrived) {
         fail("receiving");
     }
     more = zmq_msg_more(part) != 0;
-    const auto bytes = std::as_const(frame).bytes();
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    if (is_routed() && arrived.parts == 0)
-      message.peer.assign(text, bytes.size());
-    else if (is_headed() && arrived.parts == header) {
-      if (arrived.control.empty() && is_control(bytes)) {
-        arrived.control.assign(text, bytes.size());
-        ++header;
-      } else if (bytes.size() > options_.max_header_bytes)
-        arrived.kind = Received::oversized;
-      else
-        message.header.assign(text, bytes.size());
-    } else if (message.frames.size() == options_.max_frames
-               || bytes.size() > options_.max_frame_bytes)
-      arrived.kind = Received::oversized;
-    else if (arrived.kind == Received::message)
-      message.frames.push_back(std::move(frame));
+    take_part(arrived, std::move(frame));
   }
   return true;
+}
+
+bool Socket::receive_from_port(Arrived& arrived) {
+  std::optional<PlainPort::Received> got = port_->try_receive();
+  if (!got)
+    return false;
+  arrived.message.peer = std::move(got->peer);
+  arrived.parts = 1;
+  for (Frame& frame : got->message.parts)
+    take_part(arrived, std::move(frame));
+  if (got->message.cut)
+    arrived.kind = Received::oversized;
+  return true;
+}
+
+void Socket::take_part(Arrived& arrived, Frame&& frame) {
+  Message& message = arrived.message;
+  const std::size_t place = arrived.parts++;
+  // Where the header is: behind the peer and a control part, if any.
+  const std::size_t header = (is_routed() ? 1U : 0U) + (arrived.control.empty() ? 0U : 1U);
+  const auto bytes = std::as_const(frame).bytes();
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  if (is_routed() && place == 0)
+    message.peer.assign(text, bytes.size());
+  else if (is_headed() && place == header) {
+    if (arrived.control.empty() && is_control(bytes))
+      arrived.control.assign(text, bytes.size());
+    else if (bytes.size() > options_.max_header_bytes)
+      arrived.kind = Received::oversized;
+    else
+      message.header.assign(text, bytes.size());
+  } else if (message.frames.size() == options_.max_frames
+             || bytes.size() > options_.max_frame_bytes)
+    arrived.kind = Received::oversized;
+  else if (arrived.kind == Received::message)
+    message.frames.push_back(std::move(frame));
 }
 
 /// Handles the control part; false: no message follows it.
@@ -321,24 +396,31 @@ bool Socket::unpack(Arrived& arrived) {
 }
 
 bool Socket::wait(Deadline deadline, int wake_fd) {
-  // Poll items: the socket, then descriptors; absent ones are -1.
-  std::vector<zmq_pollitem_t> items{{handle_, 0, ZMQ_POLLIN, 0}};
+  // Poll items: the sources of messages, then the others; absent ones are -1.
+  std::vector<zmq_pollitem_t> items;
+  if (uses_zeromq_ || !port_)
+    items.push_back({handle_, 0, ZMQ_POLLIN, 0});
+  if (port_)
+    items.push_back({nullptr, port_->descriptor(), ZMQ_POLLIN, 0});
+  const std::size_t sources = items.size();
   if (wake_fd >= 0)
     items.push_back({nullptr, wake_fd, ZMQ_POLLIN, 0});
   if (sharing_)
     items.push_back({nullptr, sharing_->descriptor(), ZMQ_POLLIN, 0});
+  const auto is_ready = [](const zmq_pollitem_t& item) { return item.revents != 0; };
   while (!waiting_) {
     if (!poll(items, deadline))
       return false;
-    if (items[0].revents != 0) {
+    if (std::any_of(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(sources),
+                    is_ready)) {
       Message message;
       const Received kind = receive(message);
       if (kind != Received::nothing)
         waiting_.emplace(kind, std::move(message));
     }
-    if (wake_fd >= 0 && items[1].revents != 0)
+    if (wake_fd >= 0 && is_ready(items[sources]))
       return true;
-    if (sharing_ && items.back().revents != 0)
+    if (sharing_ && is_ready(items.back()))
       sharing_->pump();
   }
   return true;
@@ -350,6 +432,10 @@ SharedCounters Socket::shared_counters() const {
 
 std::int64_t Socket::strangers() const {
   return admission_ ? admission_->strangers.load() : 0;
+}
+
+std::int64_t Socket::disconnected() const {
+  return port_ ? port_->disconnected() : 0;
 }
 
 } // namespace troupe::env::wire

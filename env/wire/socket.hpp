@@ -16,6 +16,7 @@
 
 namespace troupe::env::wire {
 
+class PlainPort;
 class Sharing;
 struct Admission;
 
@@ -33,6 +34,8 @@ struct SocketOptions {
   std::size_t max_frame_bytes = std::size_t{64} << 20; // a peer that sends more is disconnected
   std::size_t max_frames = 1024;                       // data frames of a message
   std::size_t max_header_bytes = std::size_t{1} << 20;
+  /// Of a message, at a socket that binds without keys, without frames in shared memory.
+  std::size_t max_message_bytes = std::size_t{256} << 20;
   bool keep_newest_only = false;  // subscriber: the newest message, of one frame, is kept
   bool allow_other_hosts = false; // bind beyond loopback without keys
   std::optional<SharedMemory> shared_memory{}; // with peers on this host (dealer and router)
@@ -48,6 +51,9 @@ struct SocketOptions {
 /// With shared_memory, data frames between a router and the dealers of its host and user, which
 /// connect to no other router, are in the sender's memory, which the receiver maps; the message
 /// carries the rest, in order. Peers elsewhere, and frames when the memory is full, use messages.
+///
+/// A router or publisher that binds without keys is a PlainPort, which bounds what strangers can
+/// make it hold; all other connections are libzmq's.
 class Socket {
 public:
   Socket(Context& context, SocketType type, const SocketOptions& options = {});
@@ -79,6 +85,7 @@ public:
 
   SharedCounters shared_counters() const; // zeros without shared_memory
   std::int64_t strangers() const;         // connections refused for wrong or missing keys
+  std::int64_t disconnected() const; // of those without keys: for what they sent or did not read
 
 private:
   struct Arrived;
@@ -93,16 +100,21 @@ private:
   void set_server_keys(const ServerKeys& keys);
   void set_no_keys();
   void limit_frames(bool encrypted);
-  std::string use_keys_to_bind(const std::string& endpoint);
+  std::optional<std::string> use_keys_to_bind(const std::string& endpoint);
+  std::string bind_port(const std::string& endpoint);
   std::string use_keys_to_connect(const std::string& endpoint);
   Received receive(Message& message);
   bool receive_parts(Arrived& arrived);
+  bool receive_from_port(Arrived& arrived);
+  void take_part(Arrived& arrived, Frame&& frame);
   bool unpack(Arrived& arrived);
 
   Context* context_;
   void* handle_ = nullptr;
   SocketType type_;
   SocketOptions options_;
+  std::unique_ptr<PlainPort> port_; // what is bound without keys
+  bool uses_zeromq_ = false;
   std::unique_ptr<Sharing> sharing_;
   std::shared_ptr<Admission> admission_;
   int connections_ = 0;

@@ -76,8 +76,9 @@ void Socket::set_no_keys() {
   limit_frames(false);
 }
 
-/// Returns the server's key for the endpoint, or "".
-std::string Socket::use_keys_to_bind(const std::string& endpoint) {
+/// Returns the server's key for the endpoint, or "" where others know it; nothing where it is
+/// plain.
+std::optional<std::string> Socket::use_keys_to_bind(const std::string& endpoint) {
   const auto& shared = context_->keys();
   // Once bound off the loopback interface, it encrypts on loopback too.
   const bool stays_plain = is_loopback(endpoint) && !(shared && admission_);
@@ -85,7 +86,7 @@ std::string Socket::use_keys_to_bind(const std::string& endpoint) {
     return "";
   if (stays_plain) {
     refuse_old_peers(handle_);
-    return "";
+    return std::nullopt;
   }
   if (shared) {
     set_server_keys(server_keys(*shared));
@@ -98,7 +99,7 @@ std::string Socket::use_keys_to_bind(const std::string& endpoint) {
                                   "deployment with `troupe keys cluster DIR` (--keys DIR), for one "
                                   "socket with `troupe keys new DIR` (server_keys)");
   refuse_old_peers(handle_);
-  return "";
+  return std::nullopt;
 }
 
 /// Returns the address for ZeroMQ.

@@ -33,6 +33,7 @@ env::wire::SocketOptions socket_options(const ParameterServerHostOptions& option
   env::wire::SocketOptions made;
   made.max_frame_bytes = kFrameBytes;
   made.max_header_bytes = std::size_t{16} << 20; // of a slice with very many segments
+  made.max_message_bytes = std::size_t{4} << 30; // a gradient of a whole shard
   made.shared_memory = options.shared_memory;
   made.server_keys = options.keys;
   return made;

@@ -1,0 +1,287 @@
+#include "env/wire/plain_port.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "env/wire/plain_port_impl.hpp"
+
+namespace troupe::env::wire {
+
+namespace {
+
+constexpr std::size_t kWrittenByOwner = 64 << 10; // bytes, by the owner itself
+constexpr std::size_t kMostPieces = 64;           // of one call of the system
+constexpr char kPeerPrefix = '\1';                // libzmq's names begin with a zero
+constexpr std::size_t kPeerBytes = 1 + sizeof(std::uint64_t);
+
+Descriptor checked(int number, const char* what) {
+  if (number < 0)
+    throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+  return Descriptor(number);
+}
+
+std::string name_of(std::uint64_t number) {
+  std::string name(kPeerBytes, kPeerPrefix);
+  std::memcpy(name.data() + 1, &number, sizeof number);
+  return name;
+}
+
+std::uint64_t number_of(const std::string& peer) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, peer.data() + 1, sizeof number);
+  return number;
+}
+
+} // namespace
+
+PlainPort::Impl::Impl(const PortOptions& o)
+    : options(o),
+      epoll(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      wake(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")),
+      ready(checked(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")),
+      next_number(kFirstPeer),
+      buffer(kBufferBytes) {
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake}};
+  if (::epoll_ctl(epoll.number(), EPOLL_CTL_ADD, wake.number(), &event) != 0)
+    throw std::runtime_error(std::string("epoll_ctl: ") + std::strerror(errno));
+  thread = std::jthread([this](const std::stop_token& stop) { run(stop); });
+}
+
+PlainPort::Impl::~Impl() {
+  thread.request_stop();
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake.number(), &one, sizeof one);
+  thread.join();
+}
+
+PlainPort::Impl::Peer PlainPort::Impl::find(std::uint64_t number) const {
+  const auto at = peers.find(number);
+  return at == peers.end() ? nullptr : at->second;
+}
+
+/// Sets what epoll reports of the peer.
+void PlainPort::Impl::watch(PortPeer& peer, std::uint32_t events) {
+  if (peer.events == events || peer.doomed)
+    return;
+  peer.events = events;
+  epoll_event event{.events = events, .data = {.u64 = peer.number}};
+  ::epoll_ctl(epoll.number(), EPOLL_CTL_MOD, peer.socket.number(), &event);
+}
+
+/// The thread then sees the end of the connection.
+void PlainPort::Impl::disconnect(PortPeer& peer) {
+  if (peer.doomed)
+    return;
+  watch(peer, EPOLLIN);
+  peer.doomed = true;
+  ::shutdown(peer.socket.number(), SHUT_RDWR);
+  if (!peer.writing)
+    forget_unread(peer);
+}
+
+void PlainPort::Impl::forget_unread(PortPeer& peer) {
+  unread_bytes -= peer.unread_bytes;
+  peer.unread_bytes = 0;
+  peer.unread.clear();
+}
+
+void PlainPort::Impl::keep_to_unread_bytes(const Peer& newest) {
+  while (unread_bytes > options.max_unread_bytes) {
+    Peer most;
+    for (const auto& [number, peer] : peers) // the newest message may be larger than the limit
+      if (!peer->doomed && !peer->unread.empty() && (peer != newest || peer->unread.size() > 1)
+          && (!most || peer->unread_bytes > most->unread_bytes))
+        most = peer;
+    if (!most)
+      return;
+    ++disconnected;
+    disconnect(*most);
+    if (most->writing) // another thread forgets its messages in a moment
+      return;
+  }
+}
+
+void PlainPort::Impl::queue(Lock& lock, const Peer& peer,
+                            std::shared_ptr<const PortMessage> message) {
+  const std::size_t bytes = message->bytes;
+  const bool idle = peer->unread.empty() && !peer->writing;
+  unread_bytes += bytes;
+  peer->unread_bytes += bytes;
+  peer->unread.push_back(std::move(message));
+  keep_to_unread_bytes(peer);
+  if (peer->doomed)
+    return;
+  if (idle && bytes <= kWrittenByOwner)
+    flush(lock, peer, kWrittenByOwner);
+  else
+    watch(*peer, peer->events | EPOLLOUT);
+}
+
+/// Writes about `most` bytes; without the mutex while it does. The rest follows on the thread.
+void PlainPort::Impl::flush(Lock& lock, const Peer& peer, std::size_t most) {
+  if (peer->writing)
+    return;
+  peer->writing = true;
+  std::array<iovec, kMostPieces> pieces;
+  for (std::size_t written = 0; written < most && !peer->unread.empty() && !peer->doomed;) {
+    msghdr header{};
+    header.msg_iov = pieces.data();
+    std::size_t piece = peer->piece;
+    std::size_t offset = peer->offset;
+    // A publisher may replace all but the first.
+    const std::size_t messages = options.publishes ? 1 : peer->unread.size();
+    for (std::size_t i = 0; i < messages && header.msg_iovlen < kMostPieces; ++i, piece = 0)
+      for (; piece < peer->unread[i]->pieces.size() && header.msg_iovlen < kMostPieces;
+           ++piece, offset = 0) {
+        const iovec& from = peer->unread[i]->pieces[piece];
+        pieces[header.msg_iovlen++] = {static_cast<std::byte*>(from.iov_base) + offset,
+                                       from.iov_len - offset};
+      }
+    lock.unlock();
+    const ssize_t count = ::sendmsg(peer->socket.number(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const int error = errno;
+    lock.lock();
+    if (count >= 0) {
+      written += static_cast<std::size_t>(count);
+      wrote(*peer, static_cast<std::size_t>(count));
+    } else if (error == EAGAIN) {
+      break;
+    } else if (error != EINTR) {
+      peer->writing = false;
+      return disconnect(*peer);
+    }
+  }
+  peer->writing = false;
+  if (peer->doomed)
+    return forget_unread(*peer);
+  watch(*peer, peer->unread.empty() ? peer->events & ~EPOLLOUT : peer->events | EPOLLOUT);
+}
+
+void PlainPort::Impl::wrote(PortPeer& peer, std::size_t bytes) {
+  while (bytes > 0) {
+    const PortMessage& message = *peer.unread.front();
+    const std::size_t left = message.pieces[peer.piece].iov_len - peer.offset;
+    peer.offset += std::min(bytes, left);
+    if (bytes < left)
+      return;
+    bytes -= left;
+    peer.offset = 0;
+    if (++peer.piece < message.pieces.size())
+      continue;
+    peer.piece = 0;
+    unread_bytes -= message.bytes;
+    peer.unread_bytes -= message.bytes;
+    peer.unread.pop_front();
+  }
+}
+
+/// With no more than 1/`part` of what may wait.
+bool PlainPort::Impl::may_read(const PortPeer& peer, std::size_t part) const {
+  return peer.received.size() < kMostMessages / part
+         && peer.received_bytes < options.limits.max_message_bytes / part
+         && waiting_bytes < options.max_waiting_bytes / part;
+}
+
+/// After a message was taken: reads peers again that were paused.
+void PlainPort::Impl::read_again(const Peer& taken, std::size_t waiting_before) {
+  const std::size_t half = options.max_waiting_bytes / 2;
+  const bool all = waiting_before >= half && waiting_bytes < half;
+  if (paused.empty() || (!all && !may_read(*taken, 2)))
+    return;
+  std::erase_if(paused, [&](const Peer& peer) {
+    if ((!all && peer != taken) || !may_read(*peer, 2))
+      return peer->doomed;
+    watch(*peer, peer->events | EPOLLIN);
+    return true;
+  });
+}
+
+PlainPort::PlainPort(const PortOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+
+PlainPort::~PlainPort() = default;
+
+std::string PlainPort::bind(const std::string& endpoint) {
+  auto listener = std::make_unique<Listener>(endpoint);
+  const std::string bound = listener->endpoint();
+  const Impl::Lock lock(impl_->mutex);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWake + 1 + impl_->listeners.size()}};
+  if (event.data.u64 >= kFirstPeer
+      || ::epoll_ctl(impl_->epoll.number(), EPOLL_CTL_ADD, listener->number(), &event) != 0)
+    throw std::runtime_error("cannot bind " + endpoint + ": " + std::strerror(errno));
+  impl_->listeners.push_back(std::move(listener));
+  return bound;
+}
+
+std::optional<PlainPort::Received> PlainPort::try_receive() {
+  const Impl::Lock lock(impl_->mutex);
+  if (impl_->turns.empty())
+    return std::nullopt;
+  const Impl::Peer peer = std::move(impl_->turns.front());
+  impl_->turns.pop_front();
+  Received taken{name_of(peer->number), std::move(peer->received.front())};
+  peer->received.pop_front();
+  const std::size_t cost = cost_of(taken.message);
+  const std::size_t before = std::exchange(impl_->waiting_bytes, impl_->waiting_bytes - cost);
+  peer->received_bytes -= cost;
+  if (!peer->received.empty())
+    impl_->turns.push_back(peer);
+  impl_->read_again(peer, before);
+  if (impl_->turns.empty()) {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const auto got = ::read(impl_->ready.number(), &count, sizeof count);
+  }
+  return taken;
+}
+
+int PlainPort::descriptor() const {
+  return impl_->ready.number();
+}
+
+bool PlainPort::is_peer(const std::string& peer) const {
+  return peer.size() == kPeerBytes && peer[0] == kPeerPrefix;
+}
+
+bool PlainPort::send(const std::string& peer, std::vector<Frame> parts) {
+  auto message = std::make_shared<const PortMessage>(std::move(parts));
+  Impl::Lock lock(impl_->mutex);
+  const Impl::Peer to = impl_->find(number_of(peer));
+  if (!to || to->doomed)
+    return false;
+  if (to->unread.size() < kMostMessages)
+    impl_->queue(lock, to, std::move(message));
+  return true;
+}
+
+void PlainPort::publish(std::vector<Frame> parts) {
+  const auto message = std::make_shared<const PortMessage>(std::move(parts));
+  Impl::Lock lock(impl_->mutex);
+  std::vector<Impl::Peer> subscribers;
+  for (const auto& [number, peer] : impl_->peers)
+    if (peer->subscribed && !peer->doomed)
+      subscribers.push_back(peer);
+  for (const Impl::Peer& peer : subscribers) {
+    const bool begun = peer->writing || peer->piece > 0 || peer->offset > 0;
+    for (std::size_t i = peer->unread.size(); i > (begun ? 1U : 0U); --i) {
+      const auto at = peer->unread.begin() + static_cast<std::ptrdiff_t>(i - 1);
+      if ((*at)->parts.empty()) // of the protocol
+        continue;
+      impl_->unread_bytes -= (*at)->bytes;
+      peer->unread_bytes -= (*at)->bytes;
+      peer->unread.erase(at);
+    }
+    impl_->queue(lock, peer, message);
+  }
+}
+
+std::int64_t PlainPort::disconnected() const {
+  return impl_->disconnected;
+}
+
+} // namespace troupe::env::wire

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/uio.h>
+
+#include "env/wire/descriptor.hpp"
+#include "env/wire/zmtp_reader.hpp"
+
+namespace troupe::env::wire {
+
+/// A message as it is written: its parts, each behind what precedes it.
+struct PortMessage {
+  explicit PortMessage(std::vector<Frame> of);
+  explicit PortMessage(std::vector<std::byte> raw); // bytes of the protocol
+  PortMessage(const PortMessage&) = delete;
+  PortMessage& operator=(const PortMessage&) = delete;
+
+  std::vector<Frame> parts;
+  std::vector<std::byte> heads;
+  std::vector<iovec> pieces; // of heads and parts in turn
+  std::size_t bytes = 0;
+};
+
+inline PortMessage::PortMessage(std::vector<Frame> of) : parts(std::move(of)) {
+  std::vector<std::size_t> ends; // of heads
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    append_zmtp_head(heads, parts[i].size(), i + 1 < parts.size());
+    ends.push_back(heads.size());
+  }
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    pieces.push_back({heads.data() + begin, ends[i] - begin});
+    begin = ends[i];
+    const auto part = std::as_const(parts[i]).bytes();
+    if (!part.empty()) // writing only reads it
+      pieces.push_back({const_cast<std::byte*>(part.data()), part.size()});
+    bytes += part.size();
+  }
+  bytes += heads.size();
+}
+
+inline PortMessage::PortMessage(std::vector<std::byte> raw) : heads(std::move(raw)) {
+  pieces.push_back({heads.data(), heads.size()});
+  bytes = heads.size();
+}
+
+/// A connection of a PlainPort.
+struct PortPeer {
+  PortPeer(Descriptor connection, std::uint64_t number_, const ZmtpLimits& limits)
+      : socket(std::move(connection)), number(number_), reader(limits) {}
+
+  const Descriptor socket;
+  const std::uint64_t number;
+  const std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
+
+  // Of the port's thread:
+  ZmtpReader reader;
+  std::chrono::steady_clock::time_point began{}; // the unfinished message
+  bool has_sent = false;                         // a message
+
+  // Changed with the port's mutex:
+  std::atomic<std::uint32_t> events = 0; // that epoll reports
+  bool subscribed = false;
+  bool doomed = false;  // to be disconnected
+  bool writing = false; // a thread writes without the mutex
+  std::deque<ZmtpMessage> received;
+  std::size_t received_bytes = 0;
+  std::deque<std::shared_ptr<const PortMessage>> unread;
+  std::size_t unread_bytes = 0;
+  std::size_t piece = 0;  // of unread.front(), the next to write
+  std::size_t offset = 0; // in it
+};
+
+} // namespace troupe::env::wire
