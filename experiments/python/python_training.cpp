@@ -212,5 +212,5 @@ void add_training(py::module_& module) {
              py::arg("callbacks"));
 }
 
-  module.def("run_curve", &curve, py::arg("run"));
+module.def("run_curve", &curve, py::arg("run"));
 } // namespace troupe::python

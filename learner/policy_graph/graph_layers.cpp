@@ -11,10 +11,13 @@ namespace {
 GraphLayer::Activation activation_of(Activation activation) {
   switch (activation) {
   case Activation::none:
+  case Activation::norm:
     return GraphLayer::Activation::none;
   case Activation::relu:
+  case Activation::norm_relu:
     return GraphLayer::Activation::relu;
   case Activation::elu:
+  case Activation::norm_elu:
     return GraphLayer::Activation::elu;
   case Activation::norm_tanh:
     return GraphLayer::Activation::tanh;
@@ -85,21 +88,45 @@ void add_vectors(PolicyGraph& graph) {
       {.kind = GraphLayer::Kind::vectors, .inputs = before, .outputs = before + graph.vectors});
 }
 
+bool is_chain(const Mlp& mlp) {
+  for (std::size_t i = 0; i < mlp.size(); ++i)
+    if (mlp.layer(i).residual)
+      return false;
+  return true;
+}
+
+void fold_moments(const at::Tensor& moments, LayerTensors& first) {
+  const at::Tensor wide = moments.to(at::kDouble);
+  const std::int64_t columns = wide.numel() / 2;
+  const at::Tensor mean = wide.narrow(0, 0, columns);
+  const at::Tensor weight =
+      first.weight.to(at::kDouble) * wide.narrow(0, columns, columns).unsqueeze(1);
+  first.bias = (first.bias.to(at::kDouble) - mean.matmul(weight)).to(at::kFloat);
+  first.weight = weight.to(at::kFloat);
+}
+
 void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters) {
-  for (std::size_t i = 0; i < mlp.size(); ++i) {
-    const LayerTensors& layer = parameters[i];
-    if (mlp.layer(i).activation != Activation::norm_tanh) {
-      add_linear(graph, layer.weight, layer.bias, activation_of(mlp.layer(i).activation));
-      continue;
-    }
-    add_linear(graph, layer.weight, layer.bias);
+  if (!is_chain(mlp))
+    throw std::logic_error("a list of layers does not describe residual ones");
+  const auto add_norm = [&](const LayerTensors& layer, GraphLayer::Activation activation) {
     const std::int64_t width = graph_width(graph);
     graph.layers.push_back({.kind = GraphLayer::Kind::layer_norm,
-                            .activation = GraphLayer::Activation::tanh,
+                            .activation = activation,
                             .inputs = width,
                             .outputs = width,
                             .bias = numbers_of(layer.shift),
                             .gain = numbers_of(layer.gain)});
+  };
+  for (std::size_t i = 0; i < mlp.size(); ++i) {
+    const LayerTensors& layer = parameters[i];
+    const bool normalised = normalises(mlp.layer(i).activation);
+    const GraphLayer::Activation activation = activation_of(mlp.layer(i).activation);
+    if (mlp.layer(i).norm_input)
+      add_norm(layer, GraphLayer::Activation::none);
+    add_linear(graph, layer.weight, layer.bias,
+               normalised ? GraphLayer::Activation::none : activation);
+    if (normalised)
+      add_norm(layer, activation);
   }
 }
 

@@ -24,7 +24,13 @@ void add_convolution(PolicyGraph& graph, const replay::TransitionSpec& transitio
                      const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride);
 void add_vectors(PolicyGraph& graph);
 
-/// The layers behind a picture's encoder, or behind states.
+/// Whether each layer takes the one before alone: a list of layers does not describe residual ones.
+bool is_chain(const Mlp& mlp);
+/// Makes the layer that takes states take them as they are, not in units of `moments`
+/// (RunningMoments::published()).
+void fold_moments(const at::Tensor& moments, LayerTensors& first);
+/// The layers behind a picture's encoder, or behind states. Throws std::logic_error unless
+/// is_chain().
 void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters);
 /// Bytes enter as x / 255 - 0.5, and the features leave channel by channel: pass the first layer
 /// behind it through rows_by_channel().

@@ -58,8 +58,12 @@ void DeterministicPolicy::explore(const Observations& observations, const Explor
 }
 
 std::optional<PolicyGraph> DeterministicPolicy::graph() const {
+  if (!is_chain(layers_))
+    return std::nullopt;
   PolicyGraph graph = graph_of(transitions_);
   auto layers = layers_.bind(layout_, parameters_);
+  if (normalised_)
+    fold_moments(layout_.stored_view(parameters_, 0), layers.front());
   if (pixels_) {
     add_encoder(graph, transitions_, encoder_, encoder_.bind(layout_, parameters_));
     layers[0].weight = rows_by_channel(encoder_, layers[0].weight);

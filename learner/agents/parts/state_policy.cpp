@@ -52,9 +52,13 @@ void StatePolicy::pack() {
                normalised_ ? layout_.stored_view(parameters_, 0) : at::Tensor());
 }
 
-PolicyGraph StatePolicy::layers(std::int64_t outputs) const {
+std::optional<PolicyGraph> StatePolicy::layers(std::int64_t outputs) const {
+  if (!is_chain(mlp_))
+    return std::nullopt;
   PolicyGraph graph = graph_of(transitions_);
   auto layers = mlp_.bind(layout_, parameters_);
+  if (normalised_)
+    fold_moments(layout_.stored_view(parameters_, 0), layers.front());
   layers.back().weight = layers.back().weight.narrow(1, 0, outputs);
   layers.back().bias = layers.back().bias.narrow(0, 0, outputs);
   add_mlp(graph, mlp_, layers);

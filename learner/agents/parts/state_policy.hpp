@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ protected:
     return acting_.outputs(observations, actions);
   }
   /// The first `outputs` of the network's, and no actions.
-  PolicyGraph layers(std::int64_t outputs) const;
+  std::optional<PolicyGraph> layers(std::int64_t outputs) const;
 
 private:
   void pack();

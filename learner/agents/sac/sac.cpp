@@ -33,8 +33,9 @@ public:
   }
 
   std::optional<PolicyGraph> graph() const override {
-    PolicyGraph graph = layers(action_size());
-    graph.actions = {{.kind = GraphAction::Kind::tanh, .count = action_size()}};
+    std::optional<PolicyGraph> graph = layers(action_size());
+    if (graph)
+      graph->actions = {{.kind = GraphAction::Kind::tanh, .count = action_size()}};
     return graph;
   }
 

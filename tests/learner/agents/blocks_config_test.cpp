@@ -6,6 +6,7 @@
 #include "learner/agents/sac/sac.hpp"
 #include "learner/agents/td3/td3.hpp"
 #include "learner/nn/residual_layers.hpp"
+#include "learner/policy_graph/policy_graph.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 
 using namespace troupe;
@@ -56,6 +57,13 @@ std::unique_ptr<Replica> fresh(const Agent& agent, ReplicaContext& context) {
 }
 
 } // namespace
+
+TEST_CASE("a policy of residual blocks is not described as a list of layers") {
+  for (const auto& [name, agent] : agents_with_blocks()) {
+    CAPTURE(name);
+    CHECK_FALSE(agent->make_policy(kSpec.transition)->graph());
+  }
+}
 
 TEST_CASE("agents of residual blocks continue bit for bit after a restart, with their moments") {
   for (const auto& [name, agent] : agents_with_blocks()) {
