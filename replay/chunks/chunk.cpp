@@ -60,8 +60,9 @@ Chunk::Chunk(std::shared_ptr<const RowLayout> layout, std::uint64_t id, std::uin
       layout_(std::move(layout)),
       // Not aligned_alloc(): glibc before 2.38 does not reuse its freed blocks.
       data_(static_cast<std::byte*>(std::malloc(data_bytes(*layout_, capacity)))),
-      flags_(capacity) {
-  if (!data_)
+      // The system gives these pages when rows are written: a remote writer pays for what it fills.
+      raw_flags_(static_cast<std::uint8_t*>(std::calloc(capacity, 1))) {
+  if (!data_ || !raw_flags_)
     throw std::bad_alloc();
 }
 
@@ -71,7 +72,7 @@ Chunk::Chunk(const Chunk& raw, std::uint32_t low, std::uint32_t high,
       capacity_(raw.capacity_),
       row_bytes_(raw.row_bytes_),
       layout_(raw.layout_),
-      flags_(raw.flags_.begin() + low, raw.flags_.begin() + high),
+      flags_(raw.flags() + low, raw.flags() + high),
       low_(low),
       high_(high) {
   columns_.reserve(plans.size());
@@ -180,13 +181,13 @@ void Chunk::decode(std::uint32_t first, std::uint32_t count, std::byte* out,
 }
 
 std::size_t Chunk::bytes() const {
-  std::size_t sum = flags_.size() + sizeof(Chunk);
+  std::size_t sum = (data_ ? capacity_ : flags_.size()) + sizeof(Chunk);
   for (const EncodedColumn& column : columns_)
     sum += column.bytes();
   return data_ ? sum + data_bytes(*layout_, capacity_) : sum;
 }
 
-void Chunk::Free::operator()(std::byte* memory) const {
+void Chunk::Free::operator()(void* memory) const {
   std::free(memory);
 }
 

@@ -74,13 +74,13 @@ public:
   // Only of raw chunks:
   const std::byte* row(std::size_t i) const { return data_.get() + i * row_bytes_; }
   std::byte* row(std::size_t i) { return data_.get() + i * row_bytes_; }
-  std::uint8_t flags(std::size_t i) const { return flags_[i]; }
-  const std::uint8_t* flags() const { return flags_.data(); }
-  std::uint8_t* flags() { return flags_.data(); }
+  std::uint8_t flags(std::size_t i) const { return raw_flags_[i]; }
+  const std::uint8_t* flags() const { return raw_flags_.get(); }
+  std::uint8_t* flags() { return raw_flags_.get(); }
 
 private:
   struct Free {
-    void operator()(std::byte* memory) const;
+    void operator()(void* memory) const;
   };
   void unpack(std::span<const std::byte> packed, std::vector<std::uint8_t>& flags,
               std::vector<EncodedColumn>& columns) const;
@@ -90,7 +90,8 @@ private:
   std::size_t row_bytes_;
   std::shared_ptr<const RowLayout> layout_;
   std::unique_ptr<std::byte[], Free> data_;
-  std::vector<std::uint8_t> flags_; // of all rows, or of the rows of columns_
+  std::unique_ptr<std::uint8_t[], Free> raw_flags_; // of all rows
+  std::vector<std::uint8_t> flags_;                 // of the rows of columns_
   std::vector<EncodedColumn> columns_;
   std::uint32_t low_ = 0; // the rows of an encoded chunk
   std::uint32_t high_ = 0;

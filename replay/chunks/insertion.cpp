@@ -81,12 +81,16 @@ bool fits(const ItemShape& shape, std::size_t columns, std::uint32_t rows) {
   if (shape.columns.size() != columns)
     return false;
   std::uint64_t shown = 0;
-  for (const std::vector<Slice>& slices : shape.columns)
+  std::size_t slices_of_all = 0;
+  for (const std::vector<Slice>& slices : shape.columns) {
+    if ((slices_of_all += slices.size()) > kMostSlices)
+      return false;
     for (const Slice& slice : slices) {
       shown += slice.count;
       if (std::uint64_t{slice.first} + slice.count > rows || shown > kMaxRowsShown)
         return false;
     }
+  }
   return true;
 }
 

@@ -59,7 +59,10 @@ struct ItemShape {
 };
 using ShapePtr = std::shared_ptr<const ItemShape>;
 
-/// True if there is a list of slices for each column, and each is within a window of `rows` rows.
+constexpr std::size_t kMostSlices = 4096; // of all columns of a shape
+
+/// True if there is a list of slices for each column, each is within a window of `rows` rows, and
+/// all are at most kMostSlices.
 bool fits(const ItemShape& shape, std::size_t columns, std::uint32_t rows);
 
 /// How many rows of a column an item of this shape shows of a window of `rows` rows; null: all.

@@ -31,6 +31,29 @@ std::string describe(const env::ArraySpec& column) {
 
 } // namespace
 
+bool is_utf8(const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto byte = [&](std::size_t i) {
+      return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+    };
+    const std::size_t more = byte(0) < 0x80   ? 0
+                             : byte(0) < 0xc2 ? 4 // never a beginning
+                             : byte(0) < 0xe0 ? 1
+                             : byte(0) < 0xf0 ? 2
+                             : byte(0) < 0xf5 ? 3
+                                              : 4;
+    for (std::size_t i = 1; i <= more; ++i)
+      if (more == 4 || (byte(i) & 0xc0U) != 0x80)
+        return false;
+    // Longer forms than needed, halves of UTF-16 pairs, and what lies beyond Unicode.
+    if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f)
+        || (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f))
+      return false;
+    at += more + 1;
+  }
+  return true;
+}
+
 TransitionSpec::operator Signature() const {
   std::ostringstream items;
   items.precision(17);
@@ -75,6 +98,8 @@ void check(const Signature& signature) {
     if (column.name.empty() || column.name.size() > 256)
       refuse(column, "has a name of " + std::to_string(column.name.size())
                          + " characters but it must be 1 to 256");
+    if (!is_utf8(column.name))
+      refuse(column, "has a name that is not UTF-8; messages and files cannot carry it");
     if (!names.insert(column.name).second)
       refuse(column, "exists twice; give each column its own name");
     if (column.type > env::ElementType::int64)

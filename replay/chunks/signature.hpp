@@ -43,6 +43,9 @@ constexpr HindsightColumns hindsight_columns(int lane) {
   return {first, first + 1, first + 2};
 }
 
+/// What messages and files can carry as text.
+bool is_utf8(const std::string& text);
+
 /// Throws std::invalid_argument naming the column, its value and the rule.
 void check(const Signature& signature);
 

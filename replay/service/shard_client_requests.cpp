@@ -24,6 +24,7 @@ ShardClient::Impl::Impl(env::wire::Context& in, std::string where, const ShardCl
       endpoint(std::move(where)),
       socket(context, env::wire::SocketType::dealer,
              {.max_frame_bytes = o.max_frame_bytes,
+              .max_header_bytes = kHeaderBytes,
               .shared_memory = o.shared_memory,
               .client_keys = o.keys}) {
   if (options.window < 1 || options.window > kMostInFlight)

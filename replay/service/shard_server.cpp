@@ -18,11 +18,11 @@ constexpr std::size_t kMostNameBytes = 256;
 void check_names(const std::vector<ServedTable>& tables) {
   std::set<std::string> names;
   for (const ServedTable& table : tables)
-    if (table.name.size() > kMostNameBytes || (table.name.empty() && tables.size() > 1)
-        || !names.insert(table.name).second)
+    if (table.name.size() > kMostNameBytes || !is_utf8(table.name)
+        || (table.name.empty() && tables.size() > 1) || !names.insert(table.name).second)
       throw std::invalid_argument("table \"" + table.name + "\" of a replay data port: each of "
                                   + std::to_string(tables.size())
-                                  + " needs a different name of 1 to 256 bytes");
+                                  + " needs a different name of 1 to 256 bytes of UTF-8");
   if (tables.empty())
     throw std::invalid_argument("a replay data port without tables; give it at least one");
 }
@@ -77,6 +77,8 @@ ShardServer::Impl::Impl(env::wire::Context& context, std::vector<ServedTable> se
       options(o),
       socket(context, env::wire::SocketType::router,
              {.max_frame_bytes = o.max_frame_bytes,
+              .max_header_bytes = kHeaderBytes,
+              .max_message_bytes = kMostInsertionBytes + kHeaderBytes,
               .shared_memory = o.shared_memory,
               .server_keys = o.keys}),
       endpoint(socket.bind(o.endpoint)),
@@ -100,7 +102,10 @@ void ShardServer::Impl::run(const std::stop_token& stop) {
       if (got == Socket::Received::nothing)
         break;
       if (got == Socket::Received::oversized) {
-        drop("a message with a larger header or more frames than allowed");
+        const std::string why = "a message with a larger header, more frames or more bytes than "
+                                "allowed";
+        drop(why);
+        refuse(message.peer, 0, why + "; send less at once");
         continue;
       }
       try {
@@ -114,8 +119,10 @@ void ShardServer::Impl::run(const std::stop_token& stop) {
     const env::wire::SharedCounters through = socket.shared_counters();
     shared = through.frames_sent + through.frames_received;
     const auto& log = tables.front().handlers.log;
-    if (socket.strangers() > 0 && log && logged.insert("strangers").second)
+    if (socket.strangers() > 0 && log && !std::exchange(told_of_strangers, true))
       log("replay data port " + endpoint + ": refused a client whose keys do not fit");
+    for (; cut_off < socket.disconnected(); ++cut_off)
+      drop("a connection that did not keep to the protocol or its limits");
   }
 }
 
@@ -129,10 +136,11 @@ Deadline ShardServer::Impl::tick() {
 
 void ShardServer::Impl::drop(const std::string& why) {
   ++garbage;
-  constexpr std::size_t kMostKinds = 64;
+  const std::int64_t times = drops.note(why, std::chrono::steady_clock::now());
   const auto& log = tables.front().handlers.log;
-  if (logged.size() < kMostKinds && logged.insert(why).second && log)
-    log("replay data port " + endpoint + ": dropped " + why);
+  if (times > 0 && log)
+    log("replay data port " + endpoint + ": dropped " + why
+        + (times == 1 ? "" : " (" + std::to_string(times) + " times since this was last said)"));
 }
 
 void ShardServer::Impl::send(const std::string& peer, const wire::Envelope& head) {

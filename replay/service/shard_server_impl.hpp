@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "env/wire/socket.hpp"
+#include "replay/service/dropped_kinds.hpp"
+#include "replay/service/insertion_decoder.hpp"
 #include "replay/service/outbox.hpp"
 #include "replay/service/shard_server.hpp"
 #include "replay/service/wire_format.hpp"
@@ -81,7 +83,9 @@ struct ShardServer::Impl {
   std::set<std::pair<std::string, std::uint64_t>> waiting_samples; // peer, request
   /// Bytes of samples in flight to a peer in separate memory.
   std::unordered_map<std::string, std::shared_ptr<std::atomic<std::size_t>>> unread;
-  std::set<std::string> logged;
+  DroppedKinds drops;
+  std::int64_t cut_off = 0; // connections that were counted
+  bool told_of_strangers = false;
   std::atomic<std::int64_t> garbage = 0;
   std::atomic<std::int64_t> insertions = 0;
   std::atomic<std::int64_t> duplicates = 0;

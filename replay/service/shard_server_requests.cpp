@@ -155,7 +155,8 @@ void ShardServer::Impl::on_set_limiter(std::size_t table, const wire::SetLimiter
                                        const std::string& peer) {
   const ShardHandlers& handlers = tables[table].handlers;
   if (!handlers.set_limiter)
-    return refuse(peer, change.request(), "clients cannot change this shard's rate limiter");
+    return refuse(peer, change.request(),
+                  "clients cannot change this shard's rate limiter; its owner does");
   handlers.set_limiter(limiter_of(change.limiter()),
                        done_or_refused(reply_to(table, peer, change.request(),
                                                 "the shard took no limiter: it stops")));

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "env/wire/socket.hpp"
@@ -24,6 +23,16 @@ namespace troupe::replay {
 constexpr std::uint32_t kProtocol = 5;
 constexpr std::uint32_t kMostWindow = std::uint32_t{1} << 24; // rows of an item
 constexpr std::size_t kPartBytes = std::size_t{1} << 20;      // of a sample by default
+
+constexpr std::size_t kHeaderBytes = std::size_t{2} << 20; // of any message
+static_assert(kHeaderBytes > 65536 * 16 + 65536, "priorities of 65,536 items travel in one");
+
+// Of an insertion:
+constexpr std::size_t kMostInsertionBytes = std::size_t{512} << 20;
+constexpr std::size_t kMostItems = 65536;
+constexpr std::size_t kMostItemChunks = 4 * kMostItems; // that all items together span
+constexpr int kMostWireRows = 512;                      // chunks with rows
+constexpr int kMostShapes = 4096;                       // of its items
 
 /// One item of an Insert message. Its window begins in the chunk with the id Insert.chunks[chunk]
 /// and continues in the chunks with the following ids.
@@ -57,52 +66,9 @@ private:
 
 /// The message of an insertion. Complete: with every row its items need, also those of earlier
 /// insertions. Rows travel from their chunks without a copy where they are many. Throws
-/// std::invalid_argument on more items or chunks than a message may have.
+/// std::invalid_argument on more items, chunks, shapes or bytes than a message may have.
 env::wire::Message encode_insertion(const Insertion& insertion, std::uint64_t signature,
                                     bool complete, const std::string& table = {});
-
-/// Rebuilds insertions of remote writers in chunks of its own. One thread.
-class InsertionDecoder {
-public:
-  struct Limits {
-    std::size_t max_chunk_bytes = 0;
-    std::size_t max_writers = 0; // the least recently active is forgotten
-  };
-  enum class Result { insertion, missing, garbage }; // missing: rows that it refers to are not here
-
-  InsertionDecoder(const Signature& signature, const Limits& limits);
-
-  /// `why` says what is wrong with garbage.
-  Result decode(const wire::Insert& header, std::span<const env::wire::Frame> frames,
-                InsertionPtr& insertion, std::string& why);
-
-private:
-  struct Known { // a chunk of a writer and the rows of it that are here
-    std::shared_ptr<Chunk> chunk;
-    std::uint32_t low = 0;
-    std::uint32_t high = 0;
-  };
-  struct Writer {
-    std::vector<Known> chunks;    // newest last
-    std::size_t keep = 0;         // chunks: as many as its longest item spans, and a few
-    std::vector<ChunkPtr> closed; // since its last insertion: no longer in chunks
-    std::uint64_t used = 0;
-  };
-
-  Result build(Writer& from, const wire::Insert& header, std::span<const env::wire::Frame> frames,
-               std::size_t items, InsertionPtr& insertion, std::string& why);
-  static Known* find(Writer& writer, std::uint64_t chunk);
-  bool add_rows(Writer& writer, const wire::Rows& rows, std::uint32_t capacity,
-                const env::wire::Frame& frame, bool complete, ChunkRows& made, std::string& why,
-                bool& missing);
-  Result add_item(Writer& writer, const wire::Insert& header, std::span<const ShapePtr> shapes,
-                  const ItemRecord& record, Item& item) const;
-
-  std::shared_ptr<const RowLayout> layout_;
-  Limits limits_;
-  std::unordered_map<std::uint64_t, Writer> writers_;
-  std::uint64_t used_ = 0;
-};
 
 /// How many of the first of `items` fit one part of about so many bytes; at least one.
 std::size_t part_size(const RowLayout& layout, std::span<const Item> items,

@@ -35,6 +35,15 @@ std::string named(const char* what, const std::set<std::string>& names) {
   return text.empty() ? text : text + ")";
 }
 
+/// What an insertion keeps in memory, about.
+std::size_t bytes_of(const Insertion& insertion) {
+  constexpr std::size_t kPages = 8192; // of a chunk, that its first row takes
+  std::size_t bytes = insertion.items.size() * sizeof(Item);
+  for (const ChunkRows& rows : insertion.rows)
+    bytes += rows.count * (rows.chunk->layout().row_bytes + 1) + kPages;
+  return bytes;
+}
+
 /// Removes and returns the requests whose deadline has come.
 template <class Waiting>
 std::deque<Waiting> take_late(std::deque<Waiting>& queue, Time now) {
@@ -61,9 +70,12 @@ bool Shard::insert(InsertionPtr insertion, std::function<void()> accepted, WaitO
     return true;
   }
   table_.check_insertion(*insertion);
-  if (insertions_.size() >= limits_.waiting_insertions)
+  const std::size_t bytes = bytes_of(*insertion);
+  if (insertions_.size() >= limits_.waiting_insertions
+      || (!insertions_.empty() && waiting_bytes_ + bytes > limits_.waiting_bytes))
     return false;
-  insertions_.push_back({std::move(insertion), std::move(accepted), std::move(wait)});
+  waiting_bytes_ += bytes;
+  insertions_.push_back({std::move(insertion), std::move(accepted), std::move(wait), bytes});
   serve_waiters(); // waiting samples may need this insertion
   return true;
 }
@@ -99,9 +111,11 @@ void Shard::expire(Time now) {
       && std::none_of(samples_.begin(), samples_.end(), late))
     return;
   const std::string why = "the deadline passed; " + why_waiting();
-  for (const WaitingInsertion& waiting : take_late(insertions_, now))
+  for (const WaitingInsertion& waiting : take_late(insertions_, now)) {
+    waiting_bytes_ -= waiting.bytes;
     if (waiting.wait.refused)
       waiting.wait.refused(why);
+  }
   for (const WaitingSample& waiting : take_late(samples_, now))
     refuse_sample(waiting.answer, waiting.wait, why);
   serve_waiters(); // a small sample may have waited behind a large one
@@ -119,6 +133,7 @@ std::optional<Time> Shard::next_deadline() const {
 void Shard::cancel_all() {
   const auto samples = std::exchange(samples_, {});
   insertions_.clear();
+  waiting_bytes_ = 0;
   for (const WaitingSample& waiting : samples)
     refuse_sample(waiting.answer, waiting.wait, "the shard stops");
 }
@@ -171,6 +186,7 @@ void Shard::serve_waiters() {
     if (!insertions_.empty() && may_insert()) {
       const WaitingInsertion next = std::move(insertions_.front());
       insertions_.pop_front();
+      waiting_bytes_ -= next.bytes;
       table_.insert(*next.insertion);
       if (next.accepted)
         next.accepted();

@@ -16,7 +16,8 @@
 namespace troupe::replay {
 
 struct ShardLimits {
-  std::size_t waiting_insertions = 4096; // at least the sum of all clients' windows
+  std::size_t waiting_insertions = 4096;            // at least the sum of all clients' windows
+  std::size_t waiting_bytes = std::size_t{1} << 30; // of their rows and items
   std::size_t waiting_samples = 256;
 };
 
@@ -30,9 +31,9 @@ public:
         const ShardLimits& limits = {});
 
   /// Inserts now, or once samples have made room, and then calls `accepted`. False: too many
-  /// insertions wait already; nothing is stored, `accepted` is destroyed without a call, and the
-  /// caller tries again later. An insertion is refused and not stored after its deadline; the
-  /// caller tells the time by expire(). Throws as Table::check_insertion() does.
+  /// insertions wait already, or too many bytes; nothing is stored, `accepted` is destroyed without
+  /// a call, and the caller tries again later. An insertion is refused and not stored after its
+  /// deadline; the caller tells the time by expire(). Throws as Table::check_insertion() does.
   bool insert(InsertionPtr insertion, std::function<void()> accepted, WaitOptions wait = {});
 
   /// Samples now, or once inserts have made it possible, and then calls `answer` with `count`
@@ -77,6 +78,7 @@ private:
     InsertionPtr insertion;
     std::function<void()> accepted;
     WaitOptions wait;
+    std::size_t bytes = 0;
   };
   struct WaitingSample {
     std::int64_t count = 0;
@@ -91,6 +93,7 @@ private:
   ShardLimits limits_;
   bool bypassed_ = false;
   std::deque<WaitingInsertion> insertions_;
+  std::size_t waiting_bytes_ = 0; // of insertions_
   std::deque<WaitingSample> samples_;
 };
 

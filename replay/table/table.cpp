@@ -19,13 +19,6 @@ void Table::check_insertion(const Insertion& insertion) const {
                                   + "; give the writer the table's signature");
     checked_ = layout;
   }
-  if (state_.shapes.size() + insertion.items.size() > kMaxShapes)
-    for (const Item& item : insertion.items)
-      if (item.shape && !state_.shapes.contains(*item.shape))
-        throw std::invalid_argument("the table already holds items of "
-                                    + std::to_string(state_.shapes.size())
-                                    + " shapes; for variable lengths vary only the window and "
-                                      "leave the shape out");
   if (state_.items.keeps_priorities() && !state_.config.insert_at_maximum)
     for (const Item& item : insertion.items)
       if (!valid_priority(item.priority))
@@ -38,15 +31,17 @@ void Table::insert(const Insertion& insertion) {
     ++state_.dropped_duplicates;
     return;
   }
+  state_.shapes.begin_insertion();
   for (const Item& item : insertion.items) {
-    while (size() >= state_.config.max_items)
+    while (size() >= state_.config.max_items
+           || (state_.shapes.is_full_for(item.shape) && size() > 0))
       remove_one();
     double priority = 1;
     if (state_.items.keeps_priorities()) {
       priority = state_.config.insert_at_maximum ? state_.greatest_priority : item.priority;
       state_.greatest_priority = std::max(state_.greatest_priority, priority);
     }
-    state_.items.add(state_.chunks.cover(item, state_.shapes.number(item.shape)), priority);
+    state_.items.add(state_.chunks.cover(item, state_.shapes.use(item.shape)), priority);
   }
   state_.limiter.note_inserted(static_cast<std::int64_t>(insertion.items.size()));
   state_.chunks.finish_insertion(insertion.closed);
@@ -56,11 +51,12 @@ void Table::insert(const Insertion& insertion) {
 /// Spills or removes what exceeds max_bytes.
 void Table::free_memory() {
   state_.chunks.retry_disk();
-  while (state_.chunks.bytes() > state_.config.max_bytes && size() > 1) {
+  while (bytes() > state_.config.max_bytes && size() > 1) {
     const TableChunks::Spilled spilled = state_.chunks.spill_oldest();
-    if (spilled == TableChunks::Spilled::nothing)
+    if (spilled == TableChunks::Spilled::nothing
+        && state_.shapes.bytes() <= state_.config.max_bytes) // shapes stay in memory
       return;
-    if (spilled == TableChunks::Spilled::failed)
+    if (spilled != TableChunks::Spilled::one)
       remove_one();
   }
 }
@@ -216,7 +212,7 @@ void Table::update_priorities(std::span<const std::uint64_t> keys,
 
 TableStats Table::stats() const {
   return {.items = size(),
-          .bytes = state_.chunks.bytes(),
+          .bytes = bytes(),
           .encoded_chunks = state_.chunks.encoded(),
           .chunks_on_disk = state_.chunks.on_disk(),
           .disk_bytes = state_.chunks.disk_bytes(),

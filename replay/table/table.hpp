@@ -15,7 +15,7 @@ struct TableSnapshot; // table_checkpoint.hpp
 
 struct TableStats {
   std::int64_t items = 0;
-  std::int64_t bytes = 0;          // memory of the chunks; a frame that items share counts once
+  std::int64_t bytes = 0; // memory of chunks and shapes; a frame that items share counts once
   std::int64_t encoded_chunks = 0; // in memory
   std::int64_t chunks_on_disk = 0;
   std::int64_t disk_bytes = 0;
@@ -46,9 +46,10 @@ public:
   Table(const TableConfig& config, const Signature& signature, std::uint64_t seed)
       : state_(config, signature, seed) {}
 
-  /// Adds all items and removes others above the limits; does not ask the rate limiter. Drops and
-  /// counts an insertion that its writer sent before (WriterSequences). Throws
-  /// std::invalid_argument as check_insertion() does, and changes nothing then.
+  /// Adds all items and removes others above the limits (max_items, max_bytes, kMaxShapes); does
+  /// not ask the rate limiter. Drops and counts an insertion that its writer sent before
+  /// (WriterSequences). Throws std::invalid_argument as check_insertion() does, and changes nothing
+  /// then.
   void insert(const Insertion& insertion);
 
   /// Throws std::invalid_argument on steps of another signature (with the column, what was expected
@@ -125,7 +126,12 @@ public:
 
 private:
   std::int64_t size() const { return state_.items.size(); }
-  void remove(TableItems::Place place) { state_.chunks.release(state_.items.remove(place)); }
+  std::int64_t bytes() const { return state_.chunks.bytes() + state_.shapes.bytes(); }
+  void remove(TableItems::Place place) {
+    const ItemWindow window = state_.items.remove(place);
+    state_.chunks.release(window);
+    state_.shapes.release(window.shape);
+  }
   void remove_one() { remove(state_.items.choose_removal(state_.random)); }
   void free_memory();
   std::int64_t samples_left() const;

@@ -108,8 +108,8 @@ std::vector<ShapePtr> load_shapes(const BlockReader& file, const wire::SavedTabl
                                   std::size_t columns) {
   std::vector<ShapePtr> shapes{nullptr};
   for (const wire::Shape& shape : head.shapes()) {
-    shapes.push_back(shape_of(shape));
-    if (!fits(*shapes.back(), columns, ~0U))
+    shapes.push_back(shape.columns().empty() ? nullptr : shape_of(shape));
+    if (shapes.back() && !fits(*shapes.back(), columns, ~0U))
       file.fail("is damaged: a shape of items makes no sense");
   }
   return shapes;
@@ -123,7 +123,8 @@ void check_window(const BlockReader& file, const wire::SavedTable& head,
       window.chunk < chunks && window.rows >= 1 && window.history < window.rows
       && window.shape < shapes.size()
       && (window.shape == 0
-          || fits(*shapes[window.shape], shapes[window.shape]->columns.size(), window.rows));
+          || (shapes[window.shape]
+              && fits(*shapes[window.shape], shapes[window.shape]->columns.size(), window.rows)));
   const std::uint32_t capacity = fine ? head.chunks(static_cast<int>(window.chunk)).capacity() : 1;
   std::uint64_t left = std::uint64_t{window.begin} + window.rows; // in this chunk and later ones
   std::uint32_t low = window.begin;
@@ -276,15 +277,15 @@ SavedTable::SavedTable(const std::filesystem::path& folder, const TableState& in
       items(load_items(file, head, shapes)) {}
 
 TableState build_table(const TableState& into, const wire::SavedTable& head, SavedItems items,
-                       std::span<const ShapePtr> shapes, std::span<const StoredChunk> chunks,
+                       const std::vector<ShapePtr>& shapes, std::span<const StoredChunk> chunks,
                        bool same_selectors) {
   TableState made(into.config, into.signature, 0);
-  std::vector<std::uint32_t> numbers; // of the shapes: two may be equal
-  for (const ShapePtr& shape : shapes)
-    numbers.push_back(made.shapes.number(shape));
+  const std::vector<std::uint32_t> numbers = made.shapes.restore(shapes);
   std::vector<TableChunks::Held> held = load_chunks(into, chunks, head.next_chunk());
   for (ItemWindow& window : items.windows) {
     window.shape = numbers[window.shape];
+    if (window.shape != 0)
+      made.shapes.use_number(window.shape);
     std::uint32_t at = window.chunk;
     for (std::uint32_t left = window.begin + window.rows;;) {
       ++held[at].items;
@@ -295,6 +296,7 @@ TableState build_table(const TableState& into, const wire::SavedTable& head, Sav
       at = held[at].next;
     }
   }
+  made.shapes.free_unused();
   for (std::size_t i = 0; i < held.size(); ++i)
     if (held[i].items == 0)
       chunks[i].saved->file.fail("is damaged: no item refers to one of its chunks");

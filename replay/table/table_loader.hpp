@@ -56,7 +56,7 @@ struct StoredChunk {
 
 /// Builds a table from its parts; `head` has the counters and writers.
 TableState build_table(const TableState& into, const wire::SavedTable& head, SavedItems items,
-                       std::span<const ShapePtr> shapes, std::span<const StoredChunk> chunks,
+                       const std::vector<ShapePtr>& shapes, std::span<const StoredChunk> chunks,
                        bool same_selectors);
 
 } // namespace troupe::replay

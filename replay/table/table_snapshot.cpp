@@ -16,8 +16,11 @@ constexpr std::uint32_t kUnsaved = 0xffffffffU;
 wire::SavedTable head_of(const TableState& table) {
   wire::SavedTable head;
   put(table.signature, *head.mutable_signature());
-  for (std::uint32_t i = 1; i < table.shapes.size(); ++i)
-    put(*table.shapes[i], *head.add_shapes());
+  for (std::uint32_t i = 1; i < table.shapes.numbers(); ++i) {
+    wire::Shape& saved = *head.add_shapes(); // of no columns: a free number
+    if (table.shapes[i])
+      put(*table.shapes[i], saved);
+  }
   put(table.config, *head.mutable_config());
   for (const std::uint64_t word : table.random.state)
     head.add_random(word);

@@ -144,7 +144,8 @@ void Writer::add_item(std::int64_t first, std::int64_t count, std::uint32_t hist
   if (shape && !fits(*shape, layout_->columns.size(), static_cast<std::uint32_t>(count)))
     throw std::invalid_argument(
         "replay writer: an item's shape has slices of " + std::to_string(shape->columns.size())
-        + " columns, or rows outside its window of " + std::to_string(count));
+        + " columns, more than " + std::to_string(kMostSlices)
+        + " slices, or rows outside its window of " + std::to_string(count));
   if (!valid_priority(priority))
     check_priority(priority, "a new item");
   // Constructed in place: zeroing an item first would cost more than the rest of this function.

@@ -8,6 +8,7 @@
 
 #include "replay/chunks/window_reader.hpp"
 #include "replay/replay.pb.h"
+#include "replay/service/insertion_decoder.hpp"
 #include "replay/service/wire_format.hpp"
 #include "replay/table/table.hpp"
 #include "replay/writers/writer.hpp"
@@ -234,6 +235,22 @@ TEST_CASE("a sample sends of each column just the rows that its items show") {
         }
     }
     CHECK_EQ(at, got.size());
+  }
+}
+
+TEST_CASE("names that are not UTF-8 are refused: no message could carry them") {
+  for (const std::string& fine : {std::string("x"), std::string("é€𝄞"), std::string("\0x", 2)}) {
+    CHECK(is_utf8(fine));
+    check(Signature{.columns = {{fine, env::ElementType::float32, {}}}, .items = ""});
+  }
+  for (const std::string& bad :
+       {std::string("x\xff"), std::string("\xc3"), std::string("\x80"), std::string("\xc0\x80"),
+        std::string("\xe0\x80\x80"), std::string("\xed\xa0\x80"), std::string("\xf4\x90\x80\x80"),
+        std::string("\xf0\x9d\x84"), std::string("\xf8\x88\x80\x80\x80")}) {
+    CHECK_FALSE(is_utf8(bad));
+    CHECK_THROWS_WITH_AS(
+        check(Signature{.columns = {{bad, env::ElementType::float32, {}}}, .items = ""}),
+        doctest::Contains("UTF-8"), std::invalid_argument);
   }
 }
 

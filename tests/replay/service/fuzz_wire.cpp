@@ -1,7 +1,7 @@
 // libFuzzer target of what comes over a replay data port, either way: clang++ -std=c++20
 // -fsanitize=fuzzer,address -I. -I<build>/generated tests/replay/service/fuzz_wire.cpp, and the
-// libraries of troupe::replay. The first byte counts the frames; each part follows its length, two
-// bytes.
+// libraries of troupe::replay. An input is several messages to one server: of each, the first byte
+// counts the frames; each part follows its length, two bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/service/insertion_decoder.hpp"
 #include "replay/service/wire_format.hpp"
 
 namespace {
@@ -29,30 +30,10 @@ std::span<const std::uint8_t> take(std::span<const std::uint8_t>& from) {
   return taken;
 }
 
-} // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0)
-    return 0;
-  std::span<const std::uint8_t> left(data + 1, size - 1);
-  const auto header = take(left);
-  std::vector<troupe::env::wire::Frame> frames;
-  for (int i = 0; i < data[0] % 8; ++i)
-    frames.emplace_back(std::as_bytes(take(left)));
-  std::string why;
-  const auto head = decode_envelope(std::string(header.begin(), header.end()), std::nullopt, why);
-  if (!head)
-    return 0;
-  if (head->has_insert()) {
-    InsertionDecoder decoder(kSignature, {.max_chunk_bytes = 1 << 20, .max_writers = 4});
-    InsertionPtr insertion;
-    decoder.decode(head->insert(), frames, insertion, why);
-    return 0;
-  }
+void decode_part(const wire::SamplePart& header, std::vector<troupe::env::wire::Frame> frames) {
   ColumnPart part;
-  if (!head->has_sample_part()
-      || !decode_columns(RowLayout(kSignature), head->sample_part(), std::move(frames), part))
-    return 0;
+  if (!decode_columns(RowLayout(kSignature), header, std::move(frames), part))
+    return;
   for (std::size_t column = 0; column < kSignature.columns.size(); ++column)
     for (std::size_t i = 0; i < part.items.size(); ++i) {
       volatile std::byte last{};
@@ -60,5 +41,33 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         last = rows.back();
       (void)last;
     }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr InsertionDecoder::Limits kLimits{
+      .max_chunk_bytes = 1 << 20, .max_writers = 4, .max_bytes = 4 << 20};
+  InsertionDecoder decoder(kSignature, kLimits);
+  std::span<const std::uint8_t> left(data, size);
+  while (!left.empty()) {
+    const int count = left[0] % 8;
+    left = left.subspan(1);
+    const auto header = take(left);
+    std::vector<troupe::env::wire::Frame> frames;
+    for (int i = 0; i < count; ++i)
+      frames.emplace_back(std::as_bytes(take(left)));
+    std::string why;
+    const auto head = decode_envelope(std::string(header.begin(), header.end()), std::nullopt, why);
+    if (head && head->has_insert()) {
+      InsertionPtr insertion;
+      decoder.decode(head->insert(), frames, insertion, why);
+      insertion.reset();
+      if (decoder.held_bytes() > 2 * kLimits.max_bytes)
+        __builtin_trap();
+    } else if (head && head->has_sample_part()) {
+      decode_part(head->sample_part(), std::move(frames));
+    }
+  }
   return 0;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -265,7 +266,8 @@ TEST_CASE("a peer of a ZMTP before 3.0 is cut off: what it says first is not che
   play(port, 5, [] { return true; });
 }
 
-TEST_CASE("a frame above max_frame_bytes cuts its sender off and nobody else") {
+TEST_CASE("a part above the limits of frames and headers cuts its sender off and nobody else") {
+  constexpr std::size_t kTooMany = std::max(kMostFrame, kHeaderBytes) + 1;
   Port port;
   std::atomic<bool> done = false;
   std::jthread stranger([&] {
@@ -274,8 +276,8 @@ TEST_CASE("a frame above max_frame_bytes cuts its sender off and nobody else") {
     for (int i = 0; i < 20; ++i) {
       Message message;
       message.header = head_for_other().SerializeAsString();
-      message.frames.emplace_back(kMostFrame + 1);
-      std::memset(message.frames[0].bytes().data(), 0, kMostFrame + 1);
+      message.frames.emplace_back(kTooMany);
+      std::memset(message.frames[0].bytes().data(), 0, kTooMany);
       socket.send(std::move(message), soon());
     }
     done = true;

@@ -106,6 +106,29 @@ TEST_CASE("priorities travel: with items, with samples, and back to the shard") 
                   std::invalid_argument);
 }
 
+TEST_CASE("as many priorities as a sample may have items are taken at once") {
+  const TransitionSpec spec = pixel_spec(1, 1);
+  env::wire::Context context;
+  ShardHost served(context,
+                   {.sampler = {.kind = SelectorKind::prioritized}, .limiter = {.min_items = 1}},
+                   spec, 4);
+  ShardClient client(context, served.endpoint(), spec);
+  for (const std::size_t count : {60'000UL, 65'536UL}) {
+    const std::vector<std::uint64_t> keys(count, std::uint64_t{1} << 60);
+    const std::vector<double> values(count, 0.3);
+    client.update_priorities(keys, values, in(seconds(20)));
+  }
+  CHECK_EQ(client.stats(in(seconds(20))).late_priorities, 60'000 + 65'536);
+  // More are refused in words, also where they do not fit a message.
+  for (const std::size_t count : {65'537UL, 300'000UL}) {
+    const std::vector<std::uint64_t> keys(count, 1);
+    const std::vector<double> values(count, 1);
+    CHECK_THROWS_WITH_AS(client.update_priorities(keys, values, in(seconds(20))),
+                         doctest::Contains(count == 65'537 ? "at most 65536" : "send less at once"),
+                         std::runtime_error);
+  }
+}
+
 TEST_CASE("a client changes the limiter of a running shard, and is told what is wrong with one") {
   const TransitionSpec spec = pixel_spec(1, 1);
   env::wire::Context context;

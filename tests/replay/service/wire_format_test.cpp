@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "replay/chunks/window_reader.hpp"
+#include "replay/service/insertion_decoder.hpp"
 #include "replay/table/selector.hpp"
 #include "tests/replay/windows.hpp"
 #include "tests/replay/writers/episodes.hpp"

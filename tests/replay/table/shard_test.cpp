@@ -65,6 +65,23 @@ TEST_CASE("full queues refuse, and cancelling answers the waiting requests") {
   CHECK_EQ(shard.waiting_insertions(), 0);
 }
 
+TEST_CASE("what waits is bounded in bytes, but one insertion may always wait") {
+  TransitionSource source;
+  Shard shard({.limiter = {.min_items = 1, .samples_per_insert = 1, .error_buffer = 1}},
+              source.spec, 1, {.waiting_bytes = 1});
+  while (shard.waiting_insertions() == 0)
+    REQUIRE(shard.insert(source.next(), [] {}));
+  CHECK_FALSE(shard.insert(source.next(), [] {}));
+  CHECK_EQ(shard.waiting_insertions(), 1);
+  while (shard.waiting_insertions() > 0)
+    shard.sample(1, [](const std::vector<Item>&) {});
+  while (shard.waiting_insertions() == 0) // and again
+    REQUIRE(shard.insert(source.next(), [] {}));
+  shard.cancel_all();
+  while (shard.waiting_insertions() == 0)
+    REQUIRE(shard.insert(source.next(), [] {}));
+}
+
 TEST_CASE("a bypassed rate limiter accepts every insertion but no sample before min_items") {
   TransitionSource source;
   Shard shard({.limiter = {.min_items = 3, .samples_per_insert = 1, .error_buffer = 1}},

@@ -1,0 +1,288 @@
+#include "replay/service/insertion_decoder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "replay/chunks/remembered.hpp"
+#include "replay/service/wire_format.hpp"
+#include "replay/table/selector.hpp"
+#include "replay/table/table_config_wire.hpp"
+
+namespace troupe::replay {
+
+namespace {
+
+using env::wire::Frame;
+
+constexpr std::size_t kChunksPerWriter = 4; // and an item's; rows of older ones are sent again
+
+} // namespace
+
+/// What a message would change, before it does.
+struct InsertionDecoder::Plan {
+  struct Planned {
+    std::shared_ptr<Chunk> chunk; // null: to be opened
+    std::uint32_t capacity = 0;
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    bool named = false; // by the message
+  };
+  struct Shown {
+    ShapePtr shape;
+    std::uint32_t window = 1; // the least that it fits
+  };
+
+  std::unordered_map<std::uint64_t, Planned> chunks; // by id
+  std::vector<Shown> shapes{Shown{}};
+  std::vector<ItemRecord> records;
+  std::size_t longest = 0; // item, in chunks
+  std::size_t opened = 0;  // bytes of chunks that are new
+  bool missing = false;
+};
+
+InsertionDecoder::InsertionDecoder(const Signature& signature, const Limits& limits)
+    : layout_(std::make_shared<const RowLayout>(signature)), limits_(limits) {}
+
+std::size_t InsertionDecoder::held_bytes(const Writer& writer) {
+  std::size_t sum = 0;
+  for (const Known& known : writer.chunks)
+    if (known.chunk.use_count() == 1)
+      sum += known.chunk->bytes();
+  for (const ChunkPtr& chunk : writer.closed)
+    if (chunk.use_count() == 1)
+      sum += chunk->bytes();
+  return sum;
+}
+
+std::size_t InsertionDecoder::held_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [id, writer] : writers_)
+    sum += held_bytes(writer);
+  return sum;
+}
+
+/// Counts what is held only when it may be too much, and then makes room for as much again.
+void InsertionDecoder::keep_to_budget(std::size_t opened) {
+  held_at_most_ += opened;
+  if (held_at_most_ <= limits_.max_bytes)
+    return;
+  held_at_most_ = held_bytes();
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> oldest; // used, writer
+  for (const auto& [id, writer] : writers_)
+    oldest.emplace_back(writer.used, id);
+  std::sort(oldest.begin(), oldest.end());
+  for (const auto& [used, id] : oldest) {
+    if (held_at_most_ <= limits_.max_bytes / 2)
+      return;
+    held_at_most_ -= held_bytes(writers_.at(id));
+    writers_.erase(id);
+  }
+}
+
+InsertionDecoder::Result InsertionDecoder::decode(const wire::Insert& header,
+                                                  std::span<const Frame> frames,
+                                                  InsertionPtr& insertion, std::string& why) {
+  const std::size_t items = frames.empty() ? 0 : frames[0].size() / sizeof(ItemRecord);
+  if (frames.size() != 1 + static_cast<std::size_t>(header.rows_size()) || items == 0
+      || frames[0].size() % sizeof(ItemRecord) != 0 || header.capacity() == 0
+      || header.capacity() > limits_.max_chunk_bytes / layout_->row_bytes || items > kMostItems
+      || header.rows_size() > kMostWireRows || header.shapes_size() > kMostShapes) {
+    why = "an insertion whose parts do not fit its header";
+    return Result::garbage;
+  }
+  const auto& priorities = header.priorities();
+  if ((!priorities.empty() && static_cast<std::size_t>(priorities.size()) != items)
+      || !std::all_of(priorities.begin(), priorities.end(), valid_priority)) {
+    why = "an insertion whose priorities are not one of 0 to 1e12 for each item";
+    return Result::garbage;
+  }
+  Plan plan;
+  if (const auto known = writers_.find(header.writer()); known != writers_.end())
+    for (const Known& one : known->second.chunks)
+      plan.chunks[one.chunk->id()] = {
+          .chunk = one.chunk, .capacity = one.chunk->capacity(), .low = one.low, .high = one.high};
+  if (!plan_rows(header, frames, plan, why) || !plan_shapes(header, plan, why))
+    return Result::garbage;
+  if (const Result found = plan_items(header, frames[0], plan, why); found != Result::insertion)
+    return found;
+  Writer& from = remember(writers_, header.writer(), limits_.max_writers, ++used_);
+  insertion = apply(from, header, frames, plan);
+  trim(from);
+  keep_to_budget(plan.opened);
+  return Result::insertion;
+}
+
+bool InsertionDecoder::plan_rows(const wire::Insert& header, std::span<const Frame> frames,
+                                 Plan& plan, std::string& why) const {
+  for (int i = 0; i < header.rows_size(); ++i) {
+    const wire::Rows& rows = header.rows(i);
+    const std::uint64_t end = std::uint64_t{rows.first()} + rows.count();
+    if (rows.count() == 0 || end > header.capacity() || rows.flags().size() != rows.count()
+        || frames[static_cast<std::size_t>(i) + 1].size() != rows.count() * layout_->row_bytes) {
+      why = "rows that do not fit their chunk";
+      return false;
+    }
+    const auto high = static_cast<std::uint32_t>(end);
+    auto [at, added] = plan.chunks.try_emplace(rows.chunk());
+    Plan::Planned& chunk = at->second;
+    if (!added && chunk.capacity != header.capacity()) {
+      why = "a chunk that changes its size";
+      return false;
+    }
+    if (std::exchange(chunk.named, true)) {
+      why = "rows of one chunk twice";
+      return false;
+    }
+    const bool apart = !added && (rows.first() > chunk.high || end < chunk.low);
+    if (apart && !header.complete()) {
+      plan.missing = true; // the rows between
+      continue;
+    }
+    if (added || apart) {
+      chunk = {.chunk = nullptr,
+               .capacity = header.capacity(),
+               .low = rows.first(),
+               .high = high,
+               .named = true};
+      plan.opened += header.capacity() * (layout_->row_bytes + 1);
+    }
+    chunk.low = std::min(chunk.low, rows.first());
+    chunk.high = std::max(chunk.high, high);
+  }
+  if (plan.opened <= limits_.max_bytes)
+    return true;
+  why = "an insertion that opens chunks of " + std::to_string(plan.opened) + " bytes, at most "
+        + std::to_string(limits_.max_bytes) + " are allowed";
+  return false;
+}
+
+bool InsertionDecoder::plan_shapes(const wire::Insert& header, Plan& plan, std::string& why) const {
+  for (const wire::Shape& shape : header.shapes()) {
+    Plan::Shown& shown = plan.shapes.emplace_back(shape_of(shape));
+    if (!fits(*shown.shape, layout_->columns.size(), kMostWindow)) {
+      why = "items of a shape that the columns do not have";
+      return false;
+    }
+    for (const std::vector<Slice>& slices : shown.shape->columns)
+      for (const Slice& slice : slices)
+        shown.window = std::max(shown.window, slice.first + slice.count);
+  }
+  return true;
+}
+
+InsertionDecoder::Result InsertionDecoder::plan_items(const wire::Insert& header,
+                                                      const Frame& records, Plan& plan,
+                                                      std::string& why) const {
+  const std::uint32_t capacity = header.capacity();
+  plan.records.resize(records.size() / sizeof(ItemRecord));
+  std::memcpy(plan.records.data(), records.bytes().data(), records.size());
+  std::size_t spanned = 0;
+  for (const ItemRecord& record : plan.records) {
+    const std::uint64_t end = std::uint64_t{record.begin} + record.rows;
+    if (record.chunk >= static_cast<std::size_t>(header.chunks_size()) || record.begin >= capacity
+        || record.rows < 1 || record.rows > kMostWindow || record.history >= record.rows
+        || (end - 1) / capacity >= kMostWireRows || record.shape >= plan.shapes.size()
+        || record.rows < plan.shapes[record.shape].window) {
+      why = "an item outside its chunks";
+      return Result::garbage;
+    }
+    const std::uint64_t count = (end - 1) / capacity + 1;
+    plan.longest = std::max<std::size_t>(plan.longest, count);
+    if ((spanned += count) > kMostItemChunks) {
+      why = "items that span more than " + std::to_string(kMostItemChunks) + " chunks together";
+      return Result::garbage;
+    }
+    const std::uint64_t id = header.chunks(static_cast<int>(record.chunk));
+    for (std::uint64_t i = 0; i < count && !plan.missing; ++i) {
+      const auto at = plan.chunks.find(id + i);
+      const std::uint64_t low = i == 0 ? record.begin : 0;
+      const std::uint64_t high = std::min<std::uint64_t>(end - i * capacity, capacity);
+      plan.missing = at == plan.chunks.end() || at->second.capacity != capacity
+                     || low < at->second.low || high > at->second.high;
+    }
+  }
+  if (!plan.missing)
+    return Result::insertion;
+  why = "a complete insertion that lacks rows of its items";
+  return header.complete() ? Result::garbage : Result::missing;
+}
+
+InsertionPtr InsertionDecoder::apply(Writer& from, const wire::Insert& header,
+                                     std::span<const Frame> frames, Plan& plan) const {
+  // Everything that may throw is before the first change of `from`.
+  auto made = std::make_shared<Insertion>();
+  made->writer_id = header.writer();
+  made->sequence = header.sequence();
+  made->rows.reserve(static_cast<std::size_t>(header.rows_size()));
+  made->items.resize(plan.records.size());
+  from.chunks.reserve(from.chunks.size() + static_cast<std::size_t>(header.rows_size()));
+  from.closed.reserve(from.closed.size() + static_cast<std::size_t>(header.rows_size()));
+  for (auto& [id, chunk] : plan.chunks)
+    if (!chunk.chunk)
+      chunk.chunk = std::make_shared<Chunk>(layout_, id, chunk.capacity);
+  for (std::size_t i = 0; i < plan.records.size(); ++i) {
+    const ItemRecord& record = plan.records[i];
+    Item& item = made->items[i];
+    item.key = header.first_key() + i;
+    const std::uint64_t id = header.chunks(static_cast<int>(record.chunk));
+    const std::uint32_t last = (record.begin + record.rows - 1) / header.capacity();
+    item.chunks.resize(last + 1);
+    for (std::uint32_t k = 0; k <= last; ++k)
+      item.chunks.set(k, plan.chunks.at(id + k).chunk);
+    item.begin = record.begin;
+    item.rows = record.rows;
+    item.history = record.history;
+    item.shape = plan.shapes[record.shape].shape;
+    if (!header.priorities().empty())
+      item.priority = header.priorities(static_cast<int>(i));
+  }
+  for (int i = 0; i < header.rows_size(); ++i) {
+    const wire::Rows& rows = header.rows(i);
+    const std::shared_ptr<Chunk>& chunk = plan.chunks.at(rows.chunk()).chunk;
+    auto known = std::find_if(from.chunks.begin(), from.chunks.end(),
+                              [&](const Known& one) { return one.chunk->id() == rows.chunk(); });
+    if (known == from.chunks.end())
+      known = from.chunks.insert(known, {chunk, rows.first(), rows.first()});
+    if (known->chunk != chunk) {
+      // The rows between were lost; items of the old rows keep the old chunk.
+      from.closed.push_back(std::move(known->chunk));
+      *known = {chunk, rows.first(), rows.first()};
+    }
+    // Rows that are here already may be read by others at this moment: only new ones are written.
+    const auto write = [&](std::uint32_t begin, std::uint32_t end) {
+      if (begin >= end)
+        return;
+      const std::size_t skip = begin - rows.first();
+      std::memcpy(chunk->row(begin),
+                  frames[static_cast<std::size_t>(i) + 1].bytes().data()
+                      + skip * layout_->row_bytes,
+                  (end - begin) * layout_->row_bytes);
+      std::memcpy(chunk->flags() + begin, rows.flags().data() + skip, end - begin);
+    };
+    const std::uint32_t end = rows.first() + rows.count();
+    write(rows.first(), std::min(known->low, end));
+    write(std::max(rows.first(), known->high), end);
+    known->low = std::min(known->low, rows.first());
+    known->high = std::max(known->high, end);
+    made->rows.push_back({chunk, rows.first(), rows.count()});
+  }
+  from.keep = std::max(from.keep, plan.longest);
+  made->closed = std::exchange(from.closed, {}); // chunks that this one closes go with the next
+  return made;
+}
+
+/// Closes the oldest chunks of a writer that has many.
+void InsertionDecoder::trim(Writer& writer) const {
+  const std::size_t keep = kChunksPerWriter + writer.keep;
+  if (writer.chunks.size() <= keep)
+    return;
+  std::sort(writer.chunks.begin(), writer.chunks.end(),
+            [](const Known& a, const Known& b) { return a.chunk->id() < b.chunk->id(); });
+  const auto kept = writer.chunks.end() - static_cast<std::ptrdiff_t>(keep);
+  for (auto at = writer.chunks.begin(); at != kept; ++at)
+    writer.closed.push_back(std::move(at->chunk));
+  writer.chunks.erase(writer.chunks.begin(), kept);
+}
+
+} // namespace troupe::replay
