@@ -3,10 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <google/protobuf/stubs/logging.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <stdexcept>
+#include <string>
 
 #include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
@@ -15,6 +17,24 @@
 
 namespace troupe::experiments {
 namespace {
+
+/// A range admits NaN, as NaN is neither below nor above it: every number of every command is
+/// checked here to be one.
+void refuse_what_is_no_number(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_name().starts_with("FLOAT")) {
+      option->check([](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool read = end != text.c_str();
+        return read && !std::isfinite(value) ? text + " is not a finite number" : std::string();
+      });
+    }
+  }
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    refuse_what_is_no_number(*command);
+  }
+}
 
 int run_command(int argc, char** argv) {
   int exit_code = commands::kDone;
@@ -54,6 +74,7 @@ int run_command(int argc, char** argv) {
   commands::add_scale(app);
   commands::add_restart(app);
   commands::add_transparent(app, exit_code);
+  refuse_what_is_no_number(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for) { // --help, --version

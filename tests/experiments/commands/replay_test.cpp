@@ -247,6 +247,12 @@ TEST_CASE("What is wrong with tables is said with place, key, value and rule") {
            {{"--column", "a", "--set", "min_items=10", "--set", "max_items=5"},
             "table \"\": replay.min_items is 10 but must be"},
            {{"--column", "a", "--listen", "tcp://0.0.0.0:*"}, "keys"},
+           {{"--column", "x\xff"}, "has a name that is not UTF-8"},
+           {{"--column", "a", "--set", "samples_per_insert=nan"}, "samples_per_insert"},
+           {{"--column", "a", "--checkpoints", "c", "--checkpoint-seconds", "nan"},
+            "nan is not a finite number"},
+           {{"--column", "a", "--checkpoints", "c", "--checkpoint-seconds", "-inf"},
+            "--checkpoint-seconds"},
            {{"--config", "/nowhere.textproto"}, "/nowhere.textproto: cannot be read"},
        }) {
     std::vector<std::string> words{"replay", "serve"};
