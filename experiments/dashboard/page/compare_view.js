@@ -82,7 +82,7 @@ export class CompareView {
     axes.push(axis('training time (s)', rows.map((row) => row.training_seconds)));
     axes.push(axis(columnName(headline), rows.map((row) => row.result)));
     const width = Math.max(620, axes.length * 150, this.drawing.clientWidth);
-    const at = (i) => 70 + (i * (width - 170)) / Math.max(1, axes.length - 1);
+    const at = (i) => 110 + (i * (width - 220)) / Math.max(1, axes.length - 1);
     const y = (place) => kTop + (1 - place) * kHeight;
     const picture = svg('svg', {
       viewBox: `0 0 ${width} ${kTop + kHeight + 24}`, role: 'img', class: 'parallel',

@@ -1,0 +1,254 @@
+"""Opens the dashboard in the real Chromium (Debian's), driven by Playwright: every view in light and dark, wide and narrow, while a real run trains.
+
+Usage: browser_test.py <folder for the virtual environment> <troupe> [--screenshots FOLDER]; exit code 77: skipped.
+Checks that curves move as the run writes, that the actions reach it, that nothing is asked of any other host, that no error is printed, that
+axe-core finds nothing, that strangers get nothing, and that Prometheus' promtool takes /metrics.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from python_packages import python_with
+
+PACKAGES = ["playwright==1.65.2", "axe-playwright-python==0.1.8"]
+VIEWS = ["curves", "run", "compare", "config", "logs"]
+SIZES = {1440: 900, 390: 844}
+WAIT = 60_000  # milliseconds
+QUICK = ["--set", "evaluation.episodes=1", "--set", "evaluation.final_episodes=1",
+         "--set", "replay.minimum_items=200", "--set", "actors.random_steps=200", "--quiet"]
+
+
+class Runs:
+    """Finished runs, a sweep, one that trains, and a dashboard over them."""
+
+    def __init__(self, troupe, folder):
+        self.troupe, self.folder = troupe, folder
+        short = [*QUICK, "--set", "stop.environment_steps=2000", "--set", "evaluation.period=300"]
+        for seed in (1, 2):
+            self.run("train", "cartpole_balance", "--runs", folder, "--set", f"seed={seed}", "--set", f"evaluation.video={str(seed == 2).lower()}", *short)
+        self.run("sweep", "cartpole_balance", "--runs", folder, "--name", "steps", "--seeds", "1", "--vary", "replay.n_step=1,5", "--vary",
+                 "learner.publish_period=5,20", "--jobs", "2", "--set", "evaluation.video=false", *[word for word in short if word != "--quiet"])
+        # Slow enough to last for the test, fast enough that each look finds something new.
+        self.live = subprocess.Popen([troupe, "train", "cartpole_balance", "--processes", "--runs", folder, "--set", "name=live", "--set", "actors.environment=2",
+                                      "--set", "stop.environment_steps=100000000", "--set", "evaluation.period=2000", "--set", "evaluation.video=false", *QUICK])
+        self.dashboard = subprocess.Popen([troupe, "dashboard", folder, "--json"], stdout=subprocess.PIPE, text=True)
+        self.address = json.loads(self.dashboard.stdout.readline())["address"]
+
+    def run(self, *words):
+        subprocess.run([self.troupe, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
+
+    def close(self):
+        for process in (self.live, self.dashboard):
+            process.terminate()
+        for process in (self.live, self.dashboard):
+            process.wait(60)
+
+
+class Checks:
+    def __init__(self, browser, runs, screenshots):
+        self.runs, self.screenshots = runs, screenshots
+        self.context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(WAIT)
+        self.problems, self.hosts = [], set()
+        self.page.on("console", lambda line: line.type in ("error", "warning") and self.problems.append(f"console: {line.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
+        self.page.on("request", lambda request: self.hosts.add(urllib.parse.urlsplit(request.url).hostname))
+        self.page.on("requestfailed", self.failed)
+
+    def until(self, expression, arg=None):
+        """The page's policy forbids scripts from texts, with which Playwright's own function of this kind works."""
+        deadline = time.monotonic() + WAIT / 1000
+        while not self.page.evaluate(expression, arg):
+            assert time.monotonic() < deadline, f"not within {WAIT / 1000} s: {expression}; {self.problems}"
+            self.page.wait_for_timeout(100)
+
+    def failed(self, request):
+        if request.failure != "net::ERR_ABORTED":  # of a video that left the page
+            self.problems.append(f"request: {request.url} {request.failure}")
+
+    def all(self):
+        self.opens()
+        check_strangers(self.runs.address)
+        self.curves_move()
+        check_metrics(self.runs.address)
+        self.views()
+        self.keyboard()
+        self.actions()
+        assert self.hosts == {"127.0.0.1"}, self.hosts
+        assert not self.problems, "\n".join(self.problems)
+
+    def opens(self):
+        page = self.page
+        page.goto(self.runs.address)
+        assert "token" not in page.url, page.url
+        page.wait_for_selector("#connection.connection-live")
+        self.until("document.querySelectorAll('#run-list li').length === 7")
+        self.until("document.querySelectorAll('.state-finished').length === 6 && document.querySelectorAll('.state-running').length === 1")
+
+    def chart_end(self, number):
+        """Where the curves of a chart end, as the chart says it to a screen reader."""
+        chart = self.page.locator("#view-curves .chart").nth(number)
+        chart.focus()
+        chart.press("End")
+        text = chart.locator("[role=status]").inner_text()
+        return float(text.split(":")[0].replace(",", "").replace(" M", "e6").replace(" k", "e3"))
+
+    def curves_move(self):
+        """The steps of the live run go beyond what the chart showed before."""
+        self.until("[...document.querySelectorAll('#view-curves .chart')].every((chart) => chart.querySelector('.chart-empty').hidden)")
+        self.until("document.querySelector('#run-list .state-running')")
+        before = self.chart_end(1)
+        self.until("""(before) => {
+          const chart = document.querySelectorAll('#view-curves .chart')[1];
+          chart.dispatchEvent(new KeyboardEvent('keydown', {key: 'End'}));
+          const text = chart.querySelector('[role=status]').textContent.split(':')[0];
+          return Number(text.replace(/,/g, '').replace(' M', 'e6')) > before;
+        }""", arg=before)
+
+    def open_view(self, view):
+        self.page.click(f"nav a[href='#{view}']")
+        self.page.wait_for_selector(f"#view-{view}:not([hidden])")
+        wanted = {"curves": ".chart-empty[hidden]", "run": "svg.flow", "compare": ".parallel-line", "config": "pre.config:not(:empty)", "logs": ".line"}
+        self.page.wait_for_selector(f"#view-{view} {wanted[view]}", state="attached")
+
+    def views(self):
+        self.page.get_by_role("button", name="live").click()
+        for theme in ("light", "dark"):
+            self.page.select_option("#theme", theme)
+            for width, height in SIZES.items():
+                self.page.set_viewport_size({"width": width, "height": height})
+                for view in VIEWS:
+                    self.open_view(view)
+                    if view == "config":
+                        self.page.select_option("#config-other", index=5)
+                        self.page.wait_for_selector("#view-config td, #view-config p")
+                    if view == "compare":
+                        self.page.select_option("#compare-which", "steps")
+                        self.until("document.querySelectorAll('.parallel-line').length === 4")
+                    self.fits(view, width)
+                    self.audit(f"{view}, {theme}, {width} pixels")
+                    self.picture(f"{view}_{theme}_{width}")
+        self.page.set_viewport_size({"width": 1440, "height": 900})
+        self.page.select_option("#theme", "system")
+
+    def fits(self, view, width):
+        wide = self.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{view} is {wide} pixels wide on a screen of {width}"
+
+    def audit(self, what):
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self.page)
+        assert found.violations_count == 0, f"{what}: {found.generate_report()}"
+
+    def picture(self, name):
+        if self.screenshots:
+            self.page.screenshot(path=self.screenshots / f"{name}.png", full_page=name.startswith("run") or "390" in name)
+
+    def keyboard(self):
+        """The first link skips the list; the views and the runs are reached by Tab and opened by Enter."""
+        page = self.page
+        page.goto(page.url.split("#")[0])
+        page.wait_for_selector("#run-list li")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        reached = set()
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.hash"))
+        assert {"theme", "run-filter", "run-button", "#logs", "along", "chart"} <= reached, reached
+
+    def actions(self):
+        page = self.page
+        self.open_view("run")
+        page.select_option("#run-run", label=page.locator("#run-run option", has_text="live").first.inner_text())
+        page.wait_for_selector("#scale-count:visible")
+        page.fill("#scale-count", "3")
+        page.get_by_role("button", name="Scale", exact=True).click()
+        self.until("/3/.test(document.querySelector('.done').textContent)")
+        self.until("/3 environment actors/.test(document.querySelector('svg.flow').textContent)")
+        page.fill("#scale-count", "70000")
+        page.get_by_role("button", name="Scale", exact=True).click()
+        page.wait_for_selector(".done.problem")
+        # A refusal is an answer that Chromium prints as an error.
+        self.problems = [line for line in self.problems if "400 (Bad Request)" not in line]
+        page.get_by_role("button", name="Stop the run").click()
+        page.get_by_role("button", name="Cancel").click()
+        assert self.runs.live.poll() is None
+        page.get_by_role("button", name="Stop the run").click()
+        page.locator("#confirm-yes").click()
+        self.until("document.querySelector('#view-run .tools .state').textContent === 'stopped'")
+        assert self.runs.live.wait(60) == 0
+
+
+def status_of(address, **headers):
+    try:
+        return urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def check_strangers(address):
+    base, token = address.split("/?token=")
+    bearer = {"Authorization": f"Bearer {token}"}
+    for path in ("/", "/main.js", "/api/runs", "/metrics"):
+        assert status_of(base + path) == 401, path
+        assert status_of(base + path, **bearer) == 200, path
+        assert status_of(base + path, Host="rebound.example", **bearer) == 403, path
+    assert status_of(base + "/?token=" + "0" * 64) == 401
+
+
+def check_metrics(address):
+    base, token = address.split("/?token=")
+    answer = urllib.request.urlopen(urllib.request.Request(base + "/metrics", headers={"Authorization": f"Bearer {token}"}), timeout=20).read()
+    assert b"troupe_updates_total" in answer and b"troupe_stage_seconds_total" in answer
+    checked = subprocess.run(["promtool", "check", "metrics"], input=answer, capture_output=True)
+    assert checked.returncode == 0 and not checked.stderr, checked.stderr.decode() + checked.stdout.decode()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("venv", type=pathlib.Path)
+    parser.add_argument("troupe")
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    parser.add_argument("--inside", action="store_true")
+    options = parser.parse_args()
+    for program in ("chromium", "promtool"):
+        if not shutil.which(program):
+            print(f"skipped: {program} is not installed")
+            return 77
+    if not options.inside:
+        return subprocess.run([python_with(options.venv, PACKAGES), *sys.argv, "--inside"]).returncode
+    from playwright.sync_api import sync_playwright
+
+    if options.screenshots:
+        options.screenshots.mkdir(parents=True, exist_ok=True)
+    folder = pathlib.Path(tempfile.mkdtemp())
+    runs = Runs(options.troupe, folder)
+    try:
+        with sync_playwright() as playwright:
+            # Its own sandbox needs privileges that containers lack.
+            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            checks = Checks(browser, runs, options.screenshots)
+            checks.all()
+            browser.close()
+    finally:
+        runs.close()
+        shutil.rmtree(folder)
+    print("every view opened in light and dark, wide and narrow; curves moved, actions worked, axe-core and promtool found nothing")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
