@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost
+
+  size   How long the page's requests take over --runs runs (200) of --rows rows each (100,000), once their files have been read: curves of all
+         of them, and the list. Prints also how long reading takes, a part with each request.
+  cost   How many environment steps per second a run makes with `--dashboard` and a page that polls it as the browser does, and without,
+         interleaved --pairs times (6). The page is this script: a browser on the same cores would be measured too.
+"""
+import argparse
+import json
+import pathlib
+import random
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+
+COLUMNS = ["kind", "environment_steps", "agent_steps", "episodes", "updates", "inserts", "samples", "frames", "replay_items", "replay_bytes",
+           "replay_failed_spills", "parameter_version", "parameter_lag", "training_seconds", "environment_steps_per_second",
+           "updates_per_second", "frames_per_second", "episode_return", "evaluation_return", "evaluation_return_min", "evaluation_return_max",
+           "evaluation_episodes", "critic_loss", "gradient_norm"]
+PERIOD = 2  # seconds between the page's refreshes
+CHARTS = ["headline", "episode_return", "environment_steps_per_second", "updates_per_second"]
+
+
+class Client:
+    def __init__(self, address):
+        self.base, self.token = address.split("/?token=")
+
+    def ask(self, path, body=None):
+        headers = {"Authorization": f"Bearer {self.token}", "X-Troupe": "dashboard"}
+        data = None if body is None else json.dumps(body).encode()
+        return urllib.request.urlopen(urllib.request.Request(self.base + path, data, headers), timeout=60).read()
+
+    def series(self, column, known, points):
+        wanted = [{"id": run, "version": version} for run, version in known.items()]
+        answer = self.ask("/api/series", {"x": "environment_steps", "y": column, "points": points, "runs": wanted})
+        length = int.from_bytes(answer[:4], "little")
+        return json.loads(answer[4:4 + length])["runs"]
+
+
+def write_runs(folder, config, count, rows):
+    """All runs have one file's text, with another seed in the configuration."""
+    rng = random.Random(1)
+    lines = [",".join(COLUMNS)]
+    for i in range(1, rows + 1):
+        lines.append(f"progress,{500 * i},{500 * i},{i // 2},{250 * i},{500 * i},{16000 * i},0,{min(500 * i, 1000000)},{150 * min(500 * i, 1000000)},0,{250 * i},"
+                     f"{rng.uniform(1, 9):.6f},{0.5 * i},{rng.uniform(900, 1100):.6f},{rng.uniform(450, 550):.6f},0,{rng.uniform(0, 1000):.6f},,,,,"
+                     f"{rng.uniform(0, 1):.8f},{rng.uniform(0, 9):.8f}")
+        if i % 100 == 0:
+            lines.append(f"evaluation,{500 * i},,,{250 * i},,,,,,,,,{0.5 * i},,,,,{rng.uniform(0, 1000):.6f},0,1000,10,,")
+    text = "\r\n".join(lines) + "\r\n"
+    for n in range(count):
+        run = folder / "balance" / f"2026-11-{1 + n // 24:02}T{n % 24:02}-00-00"
+        run.mkdir(parents=True)
+        (run / "config.textproto").write_text(config.replace("seed: 1\n", f"seed: {n}\n"))
+        (run / "metrics.csv").write_text(text)
+    return len(text)
+
+
+def timed(call, count):
+    times = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        call()
+        times.append(1000 * (time.perf_counter() - begin))
+    times.sort()
+    return {"p50_ms": round(times[len(times) // 2], 1), "p99_ms": round(times[int(0.99 * len(times))], 1), "max_ms": round(times[-1], 1)}
+
+
+def short_run(troupe, folder):
+    subprocess.run([troupe, "train", "cartpole_balance", "--runs", folder, "--set", "stop.environment_steps=1500", "--set", "evaluation.video=false", "--quiet"],
+                   check=True, stdout=subprocess.DEVNULL)
+    return next(folder.glob("*/*/config.textproto")).read_text()
+
+
+def size(options, folder):
+    config = short_run(options.troupe, folder / "config")
+    config = "\n".join("seed: 1" if line.startswith("seed:") else line for line in config.splitlines()) + "\n"
+    each = write_runs(folder / "runs", config, options.runs, options.rows)
+    dashboard = subprocess.Popen([options.troupe, "dashboard", folder / "runs", "--json"], stdout=subprocess.PIPE, text=True)
+    client = Client(json.loads(dashboard.stdout.readline())["address"])
+    begin = time.perf_counter()
+    longest = 0
+    while json.loads(client.ask("/api/runs"))["pending"]:
+        pass
+    ids = [run["id"] for run in json.loads(client.ask("/api/runs"))["runs"]]
+    nothing = {run: 0 for run in ids}
+    while True:
+        asked = time.perf_counter()
+        read = [run["read"] for run in client.series("episode_return", nothing, 300)]
+        longest = max(longest, time.perf_counter() - asked)
+        if min(read) == 1:
+            break
+    told = {"runs": len(ids), "rows": options.rows, "bytes_each": each, "reading_seconds": round(time.perf_counter() - begin, 1),
+            "longest_request_while_reading_ms": round(1000 * longest, 1)}
+    for name, call in {"curves_of_all": lambda: client.series("episode_return", nothing, 300), "list": lambda: client.ask("/api/runs"),
+                       "result_of_all": lambda: client.series("headline", nothing, 300)}.items():
+        told[name] = timed(call, 100)
+    told["dashboard_bytes"] = 4096 * int(pathlib.Path(f"/proc/{dashboard.pid}/statm").read_text().split()[1])
+    dashboard.terminate()
+    dashboard.wait()
+    print(json.dumps(told))
+
+
+def poll(address, over):
+    """What the page asks for, every two seconds."""
+    client = Client(address)
+    known = {column: {} for column in CHARTS}
+    while True:
+        runs = json.loads(client.ask("/api/runs"))["runs"]
+        for column in CHARTS:
+            for run in client.series(column, {run["id"]: known[column].get(run["id"], 0) for run in runs}, 600):
+                known[column][run["id"]] = run["version"]
+        client.ask("/api/run?id=" + urllib.request.quote(runs[0]["id"]))
+        if over.wait(PERIOD):
+            return
+
+
+def one_run(options, folder, dashboard):
+    words = [options.troupe, "train", "cartpole_balance", "--runs", folder, "--json", "--quiet", "--set", f"stop.environment_steps={options.steps}", "--set",
+             "evaluation.video=false", "--set", "evaluation.period=0", "--set", "evaluation.final_episodes=1"]
+    run = subprocess.Popen(words + ["--dashboard"] * dashboard, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    over = threading.Event()
+    poller = None
+    errors = run.stderr
+    for line in errors:
+        if line.startswith("dashboard: "):
+            poller = threading.Thread(target=poll, args=(line.split()[1], over), daemon=True)
+            poller.start()
+            break
+    result = json.loads(run.stdout.read())
+    over.set()
+    run.wait()
+    return result["environment_steps"] / result["training_seconds"]
+
+
+def cost(options, folder):
+    rates = {False: [], True: []}
+    for pair in range(options.pairs):
+        for dashboard in (False, True) if pair % 2 == 0 else (True, False):
+            rates[dashboard].append(one_run(options, folder, dashboard))
+    ratios = [on / off for on, off in zip(rates[True], rates[False])]
+    print(json.dumps({"steps": options.steps, "without_per_second": [round(rate) for rate in rates[False]], "with_per_second": [round(rate) for rate in rates[True]],
+                      "median_ratio": round(statistics.median(ratios), 4), "least_ratio": round(min(ratios), 4), "greatest_ratio": round(max(ratios), 4)}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["size", "cost"])
+    parser.add_argument("--troupe", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/release/troupe"))
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=4_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        {"size": size, "cost": cost}[options.what](options, pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    main()
