@@ -32,6 +32,8 @@ inline constexpr int kLanes = 1;
 typedef float Vector __attribute__((vector_size(kLanes * 4)));
 typedef std::uint32_t Words __attribute__((vector_size(kLanes * 4)));
 typedef std::uint16_t Halves __attribute__((vector_size(kLanes * 2)));
+typedef std::int32_t Integers __attribute__((vector_size(kLanes * 4)));
+typedef std::int16_t Shorts __attribute__((vector_size(kLanes * 2)));
 typedef std::int8_t Bytes __attribute__((vector_size(kLanes)));
 
 inline __attribute__((always_inline)) void load(const float* from, Vector& to) {
@@ -46,7 +48,9 @@ inline __attribute__((always_inline)) void load(const std::uint16_t* from, Vecto
 inline __attribute__((always_inline)) void load(const std::int8_t* from, Vector& to) {
   Bytes bytes;
   std::memcpy(&bytes, from, sizeof bytes);
-  to = __builtin_convertvector(bytes, Vector);
+  // In steps of twice the width: GCC 12 takes the numbers apart when it widens more at once.
+  const Shorts shorts = __builtin_convertvector(bytes, Shorts);
+  to = __builtin_convertvector(__builtin_convertvector(shorts, Integers), Vector);
 }
 #else
 using Vector = float;
