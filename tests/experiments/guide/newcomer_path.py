@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Times a newcomer's path through the guide, from a fresh clone: each step is a page's own commands, in an empty home folder.
+
+Usage: newcomer_path.py [--build FOLDER] [--json]
+
+Without --build the repository is cloned into the home folder and built by its own scripts, which takes most of the time. Prints the seconds of each step; exit code 1
+if one fails."""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from pages_test import script_of
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+GUIDE = SOURCE / "experiments/guide"
+SETUP = """set -eu
+git clone --quiet "$TROUPE_SOURCE" troupe-source
+cd troupe-source
+experiments/packaging/install_dependencies.sh
+cmake --preset release > /dev/null
+ninja -C build/release > /dev/null
+"""
+INSTALL = """set -eu
+for component in libraries program; do cmake --install "$TROUPE_BUILD" --prefix "$TROUPE_PREFIX" --component $component > /dev/null; done
+"""
+STEPS = [  # what a newcomer does, and the page
+    ("train, watch, change the task, compare settings", "first_hour"),
+    ("write an environment", "own_environment"),
+    ("write an agent", "own_agent"),
+    ("run on two nodes", "cluster"),
+]
+
+
+def timed(script, home, environment):
+    begin = time.monotonic()
+    done = subprocess.run(["bash", "-c", script], cwd=home, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return time.monotonic() - begin, done
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=pathlib.Path, help="use this build instead of a fresh clone")
+    parser.add_argument("--json", action="store_true", help="one object per step and line")
+    arguments = parser.parse_args()
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        home = pathlib.Path(folder)
+        build = arguments.build.resolve() if arguments.build else home / "troupe-source/build/release"
+        prefix = home / "troupe"
+        environment = {**os.environ, "HOME": folder, "TROUPE_SOURCE": str(SOURCE), "TROUPE_BUILD": str(build), "TROUPE_PREFIX": str(prefix),
+                       "PATH": f"{prefix}/bin:{build}:{os.environ['PATH']}"}
+        steps = ([] if arguments.build else [("clone and build", SETUP)]) + [("install", INSTALL)]
+        for what, script in steps + [(what, script_of((GUIDE / f"{page}.md").read_text())) for what, page in STEPS]:
+            seconds, done = timed(script, home, environment)
+            failed |= done.returncode != 0
+            how = "done" if done.returncode == 0 else f"failed with exit code {done.returncode}: " + done.stdout[-2000:]
+            print(json.dumps({"step": what, "seconds": round(seconds, 1), "how": how}) if arguments.json else f"{seconds:8.1f} s  {what}: {how}", flush=True)
+            if failed:
+                break
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Does what a page of the guide says, in an empty folder: writes its files, runs its commands and its Python, in their order.
+
+Usage: pages_test.py BUILD SOURCE PAGE
+
+All ```sh blocks are one shell script, so a folder that a block enters is that of the next one; ```language FILE writes a file; all ```python blocks are one program.
+```sh gpu and ```sh gpus run where one, or several, NVIDIA GPUs are. A block without a language is no command."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+DEADLINE = 800  # seconds for a page
+
+
+def gpus():
+    return len(list(pathlib.Path("/dev").glob("nvidia[0-9]*")))
+
+
+def blocks(page):
+    """(language, the rest of its first line, body) of each fenced block."""
+    return re.findall(r"^```(\w*) ?([^\n]*)\n(.*?)^```$", page, re.M | re.S)
+
+
+def script_of(page):
+    needed = {"gpu": 1, "gpus": 2}
+    lines, python = ["set -eux", "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT"], ""
+    for language, rest, body in blocks(page):
+        if language == "sh" and (not rest or gpus() >= needed[rest]):
+            lines.append(body)
+        elif language == "python":
+            python += body + "\n"
+        elif language and language != "sh":
+            if not rest:
+                raise SystemExit(f"a block of {language} names no file:\n{body}")
+            lines.append(f"cat > {rest} <<'end of the block'\n{body}end of the block\n")
+    if python:
+        lines.append(f"cat > page.py <<'end of the block'\n{python}end of the block\npython3 page.py\n")
+    return "\n".join(lines)
+
+
+def run(script, folder, environment):
+    try:
+        done = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE)
+    except subprocess.TimeoutExpired as late:
+        raise SystemExit(f"{(late.stdout or b'').decode()}\nthe page took longer than {DEADLINE} s") from None
+    if done.returncode != 0:
+        raise SystemExit(f"{done.stdout}\nthe page failed with exit code {done.returncode}")
+
+
+def main(build, source, page):
+    text = (source / "experiments/guide" / f"{page}.md").read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        home = pathlib.Path(folder, "home")
+        home.mkdir()
+        programs = [str(build)]
+        environment = {**os.environ, "HOME": str(home), "TROUPE_SOURCE": str(source), "TROUPE_PREFIX": f"{folder}/troupe", "OMP_NUM_THREADS": "1"}
+        if "TROUPE_PREFIX" in text:
+            for component in ("libraries", "program"):
+                subprocess.run(["cmake", "--install", build, "--prefix", f"{folder}/troupe", "--component", component], check=True,
+                               stdout=subprocess.DEVNULL)
+            programs = [f"{folder}/troupe/bin"]
+            environment["CMAKE_GENERATOR"] = "Ninja"
+            if subprocess.run(["which", "ccache"], capture_output=True).returncode == 0:
+                environment |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1"}
+        environment["PATH"] = os.pathsep.join([str(pathlib.Path(sys.executable).parent), *programs, os.environ["PATH"]])
+        run(script_of(text), home, environment)
+    print(f"{page}: {len(blocks(text))} blocks")
+
+
+if __name__ == "__main__":
+    main(*(pathlib.Path(argument).resolve() for argument in sys.argv[1:3]), sys.argv[3])
