@@ -192,8 +192,6 @@ void resume(const std::string& run, const std::vector<std::string>& overrides,
   }
 }
 
-} // namespace
-
 std::string curve(const std::string& run) {
   try {
     check_is_run(run);
@@ -204,13 +202,15 @@ std::string curve(const std::string& run) {
   }
 }
 
+} // namespace
+
 void add_training(py::module_& module) {
   module.def("add_agent", &add_python_agent, py::arg("factory"));
   module.def("train", &train, py::arg("experiment"), py::arg("overrides"), py::kw_only(),
              py::arg("runs"), py::arg("folders"), py::arg("callbacks"));
   module.def("resume", &resume, py::arg("run"), py::arg("overrides"), py::kw_only(),
              py::arg("callbacks"));
+  module.def("run_curve", &curve, py::arg("run"));
 }
 
-module.def("run_curve", &curve, py::arg("run"));
 } // namespace troupe::python
