@@ -16,9 +16,8 @@ namespace troupe::env::wire {
 
 namespace {
 
-constexpr std::size_t kWrittenByOwner = 64 << 10; // bytes, by the owner itself
-constexpr std::size_t kMostPieces = 64;           // of one call of the system
-constexpr char kPeerPrefix = '\1';                // libzmq's names begin with a zero
+constexpr std::size_t kMostPieces = 64; // of one call of the system
+constexpr char kPeerPrefix = '\1';      // libzmq's names begin with a zero
 constexpr std::size_t kPeerBytes = 1 + sizeof(std::uint64_t);
 
 Descriptor checked(int number, const char* what) {
@@ -108,20 +107,14 @@ void PlainPort::Impl::keep_to_unread_bytes(const Peer& newest) {
   }
 }
 
-void PlainPort::Impl::queue(Lock& lock, const Peer& peer,
-                            std::shared_ptr<const PortMessage> message) {
+void PlainPort::Impl::queue(const Peer& peer, std::shared_ptr<const PortMessage> message) {
   const std::size_t bytes = message->bytes;
-  const bool idle = peer->unread.empty() && !peer->writing;
   unread_bytes += bytes;
   peer->unread_bytes += bytes;
   peer->unread.push_back(std::move(message));
   keep_to_unread_bytes(peer);
-  if (peer->doomed)
-    return;
-  if (idle && bytes <= kWrittenByOwner)
-    flush(lock, peer, kWrittenByOwner);
-  else
-    watch(*peer, peer->events | EPOLLOUT);
+  // Written by the thread, many at once: a call of the system for each costs far more.
+  watch(*peer, peer->events | EPOLLOUT);
 }
 
 /// Writes about `most` bytes; without the mutex while it does. The rest follows on the thread.
@@ -250,18 +243,18 @@ bool PlainPort::is_peer(const std::string& peer) const {
 
 bool PlainPort::send(const std::string& peer, std::vector<Frame> parts) {
   auto message = std::make_shared<const PortMessage>(std::move(parts));
-  Impl::Lock lock(impl_->mutex);
+  const Impl::Lock lock(impl_->mutex);
   const Impl::Peer to = impl_->find(number_of(peer));
   if (!to || to->doomed)
     return false;
   if (to->unread.size() < kMostMessages)
-    impl_->queue(lock, to, std::move(message));
+    impl_->queue(to, std::move(message));
   return true;
 }
 
 void PlainPort::publish(std::vector<Frame> parts) {
   const auto message = std::make_shared<const PortMessage>(std::move(parts));
-  Impl::Lock lock(impl_->mutex);
+  const Impl::Lock lock(impl_->mutex);
   std::vector<Impl::Peer> subscribers;
   for (const auto& [number, peer] : impl_->peers)
     if (peer->subscribed && !peer->doomed)
@@ -276,7 +269,7 @@ void PlainPort::publish(std::vector<Frame> parts) {
       peer->unread_bytes -= (*at)->bytes;
       peer->unread.erase(at);
     }
-    impl_->queue(lock, peer, message);
+    impl_->queue(peer, message);
   }
 }
 

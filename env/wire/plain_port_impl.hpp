@@ -38,7 +38,7 @@ struct PlainPort::Impl {
 
   // Any thread, with the mutex: port.cpp.
   Peer find(std::uint64_t number) const;
-  void queue(Lock& lock, const Peer& peer, std::shared_ptr<const PortMessage> message);
+  void queue(const Peer& peer, std::shared_ptr<const PortMessage> message);
   void keep_to_unread_bytes(const Peer& newest);
   void flush(Lock& lock, const Peer& peer, std::size_t most);
   void wrote(PortPeer& peer, std::size_t bytes);

@@ -81,9 +81,9 @@ void PlainPort::Impl::accept_from(Listener& listener) {
     const auto peer = std::make_shared<PortPeer>(std::move(socket), number, options.limits);
     peer->events = EPOLLIN;
     has_unready = true;
-    Lock lock(mutex);
+    const Lock lock(mutex);
     peers.emplace(number, peer);
-    queue(lock, peer,
+    queue(peer,
           std::make_shared<const PortMessage>(zmtp_hello(options.publishes ? "PUB" : "ROUTER")));
   }
 }
@@ -199,7 +199,7 @@ void PlainPort::Impl::take_command(const Peer& peer) {
   const std::string subscribe("\11SUBSCRIBE", 10);
   constexpr std::size_t kTimeToLive = 2; // bytes, in front of the context
   constexpr std::size_t kMostContext = 16;
-  Lock lock(mutex);
+  const Lock lock(mutex);
   if (command.starts_with(subscribe))
     peer->subscribed = true;
   if (!command.starts_with(ping) || command.size() < ping.size() + kTimeToLive
@@ -211,7 +211,7 @@ void PlainPort::Impl::take_command(const Peer& peer) {
   append_zmtp_head(raw, pong.size(), false, true);
   const auto bytes = std::as_bytes(std::span(pong));
   raw.insert(raw.end(), bytes.begin(), bytes.end());
-  queue(lock, peer, std::make_shared<const PortMessage>(std::move(raw)));
+  queue(peer, std::make_shared<const PortMessage>(std::move(raw)));
 }
 
 bool PlainPort::Impl::deliver(const Peer& peer, ZmtpMessage message) {
