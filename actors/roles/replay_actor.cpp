@@ -227,9 +227,11 @@ std::string load(ReplayState& state, replay::Table& table, const std::filesystem
 
 std::unique_ptr<replay::ShardServer> serve(const ReplayOptions& options,
                                            const std::shared_ptr<replay::HostedShard>& shard) {
+  replay::ShardHandlers handlers = replay::handlers_of(shard);
+  handlers.set_limiter = nullptr; // the head's alone, who asks the actor
   const auto at = [&](const std::string& endpoint) {
     return std::make_unique<replay::ShardServer>(
-        *options.context, options.transitions, replay::handlers_of(shard),
+        *options.context, options.transitions, handlers,
         replay::ShardServerOptions{.endpoint = endpoint, .transitions = options.transitions});
   };
   try {

@@ -2,6 +2,7 @@
 
 #include "actors/protocol/messages.pb.h"
 #include "actors/roles/replay_actor.hpp"
+#include "replay/service/shard_client.hpp"
 #include "replay/writers/n_step_items.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -331,6 +332,24 @@ TEST_CASE_FIXTURE(Written, "a shard that is restored and dies comes back with wh
   const ReplayActor second = spawn(1);
   CHECK(report(second).stats().items() == 10);
   end(second);
+}
+
+TEST_CASE_FIXTURE(ReplayFixture, "clients of a run's shard cannot change its limiter") {
+  const auto context = std::make_shared<env::wire::Context>();
+  const ReplayActor served =
+      system.spawn(replay_actor, ReplayOptions{.table = {.limiter = {.min_items = 2}},
+                                               .transitions = kStates,
+                                               .seed = 7,
+                                               .endpoint = "tcp://127.0.0.1:*",
+                                               .context = context});
+  const auto endpoint = ask<std::string>(served, hello_atom_v);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  replay::ShardClient client(*context, endpoint, kStates);
+  CHECK_THROWS_WITH_AS(client.set_limiter({.min_items = 1}, deadline),
+                       doctest::Contains("clients cannot change this shard's rate limiter"),
+                       std::runtime_error);
+  caf::anon_send_exit(served, caf::exit_reason::user_shutdown);
+  deliver_all();
 }
 
 TEST_CASE_FIXTURE(ReplayFixture, "a limiter changed while the shard runs answers those it held") {
