@@ -1,7 +1,9 @@
 #include "experiments/python/native.hpp"
 #include "experiments/python/released_lock.hpp"
 
-PYBIND11_MODULE(_native, module, pybind11::mod_gil_not_used()) {
+// Not mod_gil_not_used(): in free-threaded Python, where pools and tables were tried and pictures
+// and training were not, importing this turns the interpreter's lock on.
+PYBIND11_MODULE(_native, module) {
   troupe::python::ReleasedLock::watch_exit();
   troupe::python::add_environments(module);
   troupe::python::add_ray_caster(module);
