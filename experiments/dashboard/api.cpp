@@ -19,12 +19,7 @@ namespace troupe::experiments::dashboard {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::chrono::milliseconds kBudget{60}; // of a request, to read files
-constexpr std::size_t kMostCompared = 500;       // runs
-
-RunMetrics::Deadline budget_end() {
-  return std::chrono::steady_clock::now() + kBudget;
-}
+constexpr std::size_t kMostCompared = 500; // runs
 
 Response json_reply(const Json& value) {
   return {.body = value.dump(-1, ' ', false, Json::error_handler_t::replace)};
@@ -83,8 +78,16 @@ Json plan_json(const Experiment& e) {
 
 } // namespace
 
-Api::Api(const std::filesystem::path& runs, Connect connect, std::string selected)
-    : catalogue_(runs), operators_(std::move(connect)), selected_(std::move(selected)) {}
+Api::Api(const std::filesystem::path& runs, Connect connect, std::string selected,
+         std::chrono::milliseconds budget)
+    : catalogue_(runs),
+      operators_(std::move(connect)),
+      selected_(std::move(selected)),
+      budget_(budget) {}
+
+RunMetrics::Deadline Api::budget_end() const {
+  return std::chrono::steady_clock::now() + budget_;
+}
 
 bool Api::serves(const std::string& path) {
   return path.starts_with("/api/") || path == "/metrics";
@@ -93,7 +96,7 @@ bool Api::serves(const std::string& path) {
 Response Api::answer(const Request& request) {
   const std::string& path = request.path;
   if (request.method == "POST") {
-    return path == "/api/series"    ? series_reply(request, catalogue_, kBudget)
+    return path == "/api/series"    ? series_reply(request, catalogue_, budget_)
            : path == "/api/compare" ? compare(request)
            : path == "/api/stop" || path == "/api/scale" || path == "/api/restart"
                ? act(request)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -24,12 +25,15 @@ namespace troupe::experiments::dashboard {
 /// Throws std::invalid_argument for a request that names no run, or an action that is refused.
 class Api {
 public:
-  Api(const std::filesystem::path& runs, Connect connect, std::string selected);
+  /// A request reads files for at most about `budget`; what it has then is the answer.
+  Api(const std::filesystem::path& runs, Connect connect, std::string selected,
+      std::chrono::milliseconds budget = std::chrono::milliseconds(60));
 
   static bool serves(const std::string& path);
   Response answer(const Request& request);
 
 private:
+  RunMetrics::Deadline budget_end() const;
   Response list();
   Response one(const Request& request);
   Response config(const Request& request);
@@ -40,6 +44,7 @@ private:
   RunCatalogue catalogue_;
   Operators operators_;
   std::string selected_;
+  std::chrono::milliseconds budget_;
 };
 
 } // namespace troupe::experiments::dashboard

@@ -64,6 +64,9 @@ void RunMetrics::read(Deadline deadline) {
       rest_.clear();
     }
   } while (!complete_ && std::chrono::steady_clock::now() < deadline);
+  if (complete_) {
+    rest_.shrink_to_fit(); // it had room for a part
+  }
   ++version_;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -46,6 +47,7 @@ Response series_reply(const Request& request, RunCatalogue& catalogue,
                                 + " are drawn");
   }
   nlohmann::json runs = nlohmann::json::array();
+  std::set<std::string> columns;
   std::string numbers;
   for (const auto& one : chosen) {
     const RunPtr run = catalogue.find(one.at("id"));
@@ -62,15 +64,16 @@ Response series_reply(const Request& request, RunCatalogue& catalogue,
            {"version", metrics.version()},
            {"read", metrics.complete() ? 1.0 : static_cast<double>(metrics.bytes_read()) / size},
            {"points", points.size()},
-           {"offset", numbers.size() / sizeof(float)},
-           {"columns", metrics.columns()}});
+           {"offset", numbers.size() / sizeof(float)}});
+      columns.insert(metrics.columns().begin(), metrics.columns().end());
       append(numbers, points, &SeriesPoint::x);
       append(numbers, points, &SeriesPoint::mean);
       append(numbers, points, &SeriesPoint::minimum);
       append(numbers, points, &SeriesPoint::maximum);
     });
   }
-  return {.type = "application/octet-stream", .body = packed({{"runs", runs}}, numbers)};
+  return {.type = "application/octet-stream",
+          .body = packed({{"runs", runs}, {"columns", columns}}, numbers)};
 } catch (const nlohmann::json::exception& error) {
   throw std::invalid_argument(std::string("the body is no request for series: ") + error.what());
 }

@@ -14,10 +14,10 @@ namespace troupe::experiments::dashboard {
 /// `version` is what the client has, 0 for nothing; `y` may be "headline", each run's own result.
 /// The answer is binary: the length of a JSON text in 4 bytes, the text, padded with spaces to a
 /// multiple of 4, and numbers of 4 bytes; all little-endian. The text is {"runs": [{"id",
-/// "version", "read", "points", "offset", "columns"}]}; from number `offset` follow `points` each
-/// of x, mean, minimum and maximum. Runs that are as the client has them are left out. `read` is
-/// the part of the file that was read: reading stops at the deadline and continues with the next
-/// request.
+/// "version", "read", "points", "offset"}], "columns": [NAME]}; from number `offset` follow
+/// `points` each of x, mean, minimum and maximum. Runs that are as the client has them are left
+/// out, with the columns that only they have. `read` is the part of the file that was read: reading
+/// stops at the deadline and continues with the next request.
 Response series_reply(const Request& request, RunCatalogue& catalogue,
                       std::chrono::milliseconds budget);
 

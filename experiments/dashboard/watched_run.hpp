@@ -44,14 +44,17 @@ public:
   Experiment experiment();
   std::string config_text() const;
 
-  /// Calls `use` with the run's metrics, after reading until `deadline`.
+  /// Calls `use` with the run's metrics, after reading until `deadline`; past it, with what is
+  /// known.
   template <typename Use>
   auto with_metrics(RunMetrics::Deadline deadline, Use use) {
     const std::lock_guard lock(mutex_);
     if (!metrics_) {
       metrics_.emplace(folder_ / "metrics.csv");
     }
-    metrics_->read(deadline);
+    if (std::chrono::steady_clock::now() < deadline) {
+      metrics_->read(deadline);
+    }
     return use(*metrics_);
   }
   void forget_metrics();

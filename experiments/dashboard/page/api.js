@@ -32,7 +32,8 @@ export function fileAddress(id, path) {
 export class SeriesCache {
   constructor() {
     this.key = '';
-    this.runs = new Map(); // id -> {version, read, columns, x, mean, minimum, maximum}
+    this.columns = new Set();
+    this.runs = new Map(); // id -> {version, read, x, mean, minimum, maximum}
   }
 
   /** Returns whether a curve changed. */
@@ -50,6 +51,7 @@ export class SeriesCache {
     const length = new DataView(bytes).getUint32(0, true);
     const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
     const numbers = new Float32Array(bytes, 4 + length);
+    for (const column of head.columns) this.columns.add(column);
     for (const run of head.runs) {
       const part = (i) => numbers.subarray(run.offset + i * run.points, run.offset + (i + 1) * run.points);
       known.set(run.id, {...run, x: part(0), mean: part(1), minimum: part(2), maximum: part(3)});

@@ -117,9 +117,7 @@ export class CurvesView {
 
   offer() {
     const columns = new Set();
-    for (const card of this.cards) {
-      for (const run of card.cache.runs.values()) run.columns.forEach((column) => columns.add(column));
-    }
+    for (const card of this.cards) card.cache.columns.forEach((column) => columns.add(column));
     this.cards.forEach((card) => card.offer(columns));
   }
 

@@ -8,7 +8,7 @@ import {RunView} from './run_view.js';
 import {store} from './store.js';
 
 const kPeriod = 2000;   // milliseconds between refreshes
-const kSoon = 150;      // while files are being read
+const kSoon = 30;       // while files are being read
 const kAway = 15000;    // while the page is hidden
 
 function applyTheme(theme) {

@@ -53,7 +53,7 @@ struct Fixture {
   std::vector<std::string> asked;
   Api api{folder.path(),
           [this](const std::filesystem::path&) { return std::make_unique<NotingOperator>(asked); },
-          ""};
+          "", std::chrono::hours(1)};
   const std::string first = "balance/2026-11-25T10-00-00", second = "balance/2026-11-25T11-00-00";
 
   Json get(const std::string& path, const std::map<std::string, std::string>& query = {}) {
