@@ -28,7 +28,7 @@ void check(bool holds, const char* what) {
   }
 }
 
-Policy policy, other;
+Policy one, other;
 Frame frames[Policy::kHistory * Policy::kFrameSize];
 float vectors[Policy::kVectorSize + 1];
 float action[Policy::kActionSize], again[Policy::kActionSize];
@@ -47,20 +47,20 @@ void check_steps() {
   // The first frame is repeated at the beginning of an episode.
   for (int i = Policy::kFrameSize; i < Policy::kHistory * Policy::kFrameSize; ++i)
     frames[i] = frames[i - Policy::kFrameSize];
-  check(policy.step(frames, vectors, action), "a step acts");
+  check(one.step(frames, vectors, action), "a step acts");
   check(other.act(frames, vectors, again), "a whole observation acts");
   check(same(), "a step repeats the first frame");
   Frame newest[Policy::kFrameSize];
   for (int i = 0; i < Policy::kFrameSize; ++i)
     newest[i] = static_cast<Frame>((i * 13) % 4);
   std::memcpy(frames + (Policy::kHistory - 1) * Policy::kFrameSize, newest, sizeof newest);
-  policy.step(newest, vectors, action);
+  one.step(newest, vectors, action);
   other.act(frames, vectors, again);
   check(same(), "a step shifts the history");
-  policy.reset();
+  one.reset();
   other.reset();
   fill(2);
-  policy.act(frames, vectors, action);
+  one.act(frames, vectors, action);
   other.act(frames, vectors, again);
   check(same(), "reset() forgets the episode");
 }
@@ -73,8 +73,8 @@ void check_not_finite() {
   auto* bytes = reinterpret_cast<unsigned char*>(frames);
   for (std::size_t i = 0; i < sizeof(Frame); ++i)
     bytes[i] = 0xff; // NaN
-  check(!policy.act(frames, vectors, action), "NaN is refused");
-  check(!policy.step(frames, vectors, action), "NaN is refused by a step");
+  check(!one.act(frames, vectors, action), "NaN is refused");
+  check(!one.step(frames, vectors, action), "NaN is refused by a step");
   check(same(), "a refused observation leaves the action alone");
   frames[0] = kept;
 }

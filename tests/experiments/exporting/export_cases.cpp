@@ -39,7 +39,7 @@ std::vector<Case> cases(const fs::path& statistics) {
   const std::string catcher = "environment { task: \"MinAtar/Breakout-v0\" } ";
   const std::string pole = "environment { task: \"CartPole-v1\" } ";
   return {
-      {"d4pg", walker + "d4pg { policy_layers: [256, 256] }"},
+      {"policy", walker + "d4pg { policy_layers: [256, 256] }"},
       {"td3_normalised",
        "environment { task: \"walker_walk\" frame_stack: 2 action_clip: 0.8 action_rescale: true "
        "normalization { mode: \"frozen\" file: \""
@@ -91,6 +91,20 @@ void load_random(learner::Policy& policy, std::uint32_t seed, float deviation) {
   policy.load(parameters);
 }
 
+bool every_action_varies(const std::vector<float>& taken, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    float least = taken[i];
+    float most = taken[i];
+    for (std::size_t row = i; row < taken.size(); row += size) {
+      least = std::min(least, taken[row]);
+      most = std::max(most, taken[row]);
+    }
+    if (most - least < 0.02F)
+      return false;
+  }
+  return true;
+}
+
 void write_case(const fs::path& folder, const Case& one, std::int64_t samples,
                 learner::WeightType weights) {
   fs::create_directories(folder);
@@ -106,12 +120,11 @@ void write_case(const fs::path& folder, const Case& one, std::int64_t samples,
   learner::PolicyGraph graph;
   PolicySamples recorded;
   for (std::uint32_t seed = 1; seed < 100; ++seed) { // until its actions depend on what it sees
-    load_random(*policy, seed, one.pixels ? 0.1F : 0.2F);
+    load_random(*policy, seed, 0.1F * (1 + 0.1F * static_cast<float>(seed)));
     graph = policy->graph().value();
     contract.state_size = graph.state_size();
     recorded = record_samples(config.environment, contract, *policy, graph, 11, kTried);
-    const auto& taken = recorded.actions;
-    if (std::any_of(taken.begin(), taken.end(), [&](float number) { return number != taken[0]; }))
+    if (every_action_varies(recorded.actions, contract.actions.size()))
       break;
   }
   recorded = record_samples(config.environment, contract, *policy, graph, 11, samples);

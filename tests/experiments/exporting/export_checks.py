@@ -79,7 +79,7 @@ def check_header(folder, compiler, check_source, allowed=ALLOWED):
 
 def check_loop(folders, example, top):
     """The example's loop around a policy from states and one from pixels with a memory."""
-    for name in ("d4pg", "ppo_both"):
+    for name in ("policy", "ppo_both"):
         folder = next(f for f in folders if f.name == name)
         build = top / f"loop_{name}"
         subprocess.run(["cmake", "-S", example, "-B", build, f"-DPOLICY_FOLDER={folder}", f"-DPOLICY={name}"], check=True, stdout=subprocess.DEVNULL)
@@ -112,7 +112,7 @@ def main():
         check_loop(folders, example, top)
         for weights, allowed in (("bfloat16", 0.2), ("int8", 0.2)):
             subprocess.run([cases, top / weights, "300", weights], check=True, stdout=subprocess.DEVNULL)
-            for name in ("d4pg", "sac_bounds", "ppo_memory", "d4pg_pixels"):
+            for name in ("policy", "sac_bounds", "ppo_memory", "d4pg_pixels"):
                 bound = allowed * (4 if name == "sac_bounds" else 1)  # its actions reach from -2 to 2
                 result = check_header(top / weights / name, compilers[0], check_source, bound)
                 assert result["largest_difference"] > 0

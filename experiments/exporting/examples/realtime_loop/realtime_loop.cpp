@@ -90,7 +90,7 @@ private:
   std::int64_t greatest_ = 0;
 };
 
-Policy policy;
+Policy agent;
 Machine machine;
 Durations lateness, work;
 
@@ -116,12 +116,12 @@ int main(int count, char** arguments) {
   const auto steps = static_cast<std::int64_t>(seconds * 1e9) / period + 1;
   std::int64_t missed = 0;
   std::int64_t refused = 0;
-  policy.reset();
+  agent.reset();
   for (std::int64_t step = 0; step < steps; ++step) {
     const std::int64_t due = begin + step * period;
     sleep_until(due);
     const std::int64_t woken = now();
-    if (policy.step(machine.frame(), machine.vectors(), machine.action()))
+    if (agent.step(machine.frame(), machine.vectors(), machine.action()))
       machine.apply();
     else
       ++refused; // keep the last action, or stop the machine
