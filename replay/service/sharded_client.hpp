@@ -159,7 +159,7 @@ private:
   Plan plan_;
   std::int64_t batches_ = 0; // planned
   Time tended_{};
-  std::size_t turn_ = 0; // the shard that rest() waits for
+  std::size_t turn_ = 0; // of the shards, to be waited for
   ShardedCounters counters_;
 };
 
