@@ -50,7 +50,9 @@ void ShardClient::Impl::send(const wire::Envelope& head) {
 }
 
 void ShardClient::Impl::send_insertion(const Key& key, const Insertion& insertion, bool complete) {
-  socket.send(encode_insertion(insertion, hash, complete, key.table), Clock::now());
+  socket.send(encode_insertion(insertion, hash, complete, key.table,
+                               most_insertion_bytes(options.max_frame_bytes)),
+              Clock::now());
 }
 
 bool ShardClient::Impl::has_room(const Key& key) const {

@@ -78,7 +78,7 @@ ShardServer::Impl::Impl(env::wire::Context& context, std::vector<ServedTable> se
       socket(context, env::wire::SocketType::router,
              {.max_frame_bytes = o.max_frame_bytes,
               .max_header_bytes = kHeaderBytes,
-              .max_message_bytes = kMostInsertionBytes + kHeaderBytes,
+              .max_message_bytes = most_insertion_bytes(o.max_frame_bytes) + kHeaderBytes,
               .shared_memory = o.shared_memory,
               .server_keys = o.keys}),
       endpoint(socket.bind(o.endpoint)),

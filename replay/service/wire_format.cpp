@@ -54,7 +54,7 @@ void add_rows_to_send(const Insertion& insertion, bool complete, Ranges& ranges)
   }
 }
 
-void check_size(const Message& message) {
+void check_size(const Message& message, std::size_t most_bytes) {
   if (message.header.size() > kHeaderBytes)
     throw std::invalid_argument(
         "an insertion with a header of " + std::to_string(message.header.size())
@@ -64,10 +64,10 @@ void check_size(const Message& message) {
   std::size_t bytes = 0;
   for (const Frame& frame : message.frames)
     bytes += frame.size();
-  if (bytes > kMostInsertionBytes)
-    throw std::invalid_argument(
-        "an insertion of " + std::to_string(bytes) + " bytes cannot be sent: at most "
-        + std::to_string(kMostInsertionBytes) + "; take() items from the writer more often");
+  if (bytes > most_bytes)
+    throw std::invalid_argument("an insertion of " + std::to_string(bytes)
+                                + " bytes cannot be sent: at most " + std::to_string(most_bytes)
+                                + "; take() items from the writer more often");
 }
 
 void check_spans(const Insertion& insertion, int shapes) {
@@ -150,7 +150,7 @@ std::optional<wire::Envelope> decode_envelope(const std::string& header,
 }
 
 Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bool complete,
-                         const std::string& table) {
+                         const std::string& table, std::size_t most_bytes) {
   if (insertion.items.empty() || insertion.items.size() > kMostItems)
     throw std::invalid_argument("an insertion of " + std::to_string(insertion.items.size())
                                 + " items cannot be sent: 1 to " + std::to_string(kMostItems)
@@ -199,7 +199,7 @@ Message encode_insertion(const Insertion& insertion, std::uint64_t signature, bo
                                                        : Frame::view(bytes, range.chunk));
   }
   message.header = head.SerializeAsString();
-  check_size(message);
+  check_size(message, most_bytes);
   return message;
 }
 

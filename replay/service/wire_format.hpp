@@ -28,7 +28,11 @@ constexpr std::size_t kHeaderBytes = std::size_t{2} << 20; // of any message
 static_assert(kHeaderBytes > 65536 * 16 + 65536, "priorities of 65,536 items travel in one");
 
 // Of an insertion:
-constexpr std::size_t kMostInsertionBytes = std::size_t{512} << 20;
+constexpr std::size_t kMostInsertionBytes = std::size_t{512}
+                                            << 20; // or an item of the largest frame
+constexpr std::size_t most_insertion_bytes(std::size_t max_frame_bytes) {
+  return max_frame_bytes > kMostInsertionBytes ? max_frame_bytes : kMostInsertionBytes;
+}
 constexpr std::size_t kMostItems = 65536;
 constexpr std::size_t kMostItemChunks = 4 * kMostItems; // that all items together span
 constexpr int kMostWireRows = 512;                      // chunks with rows
@@ -66,9 +70,11 @@ private:
 
 /// The message of an insertion. Complete: with every row its items need, also those of earlier
 /// insertions. Rows travel from their chunks without a copy where they are many. Throws
-/// std::invalid_argument on more items, chunks, shapes or bytes than a message may have.
+/// std::invalid_argument on more items, chunks, shapes or bytes (`most_bytes` of rows) than a
+/// message may have.
 env::wire::Message encode_insertion(const Insertion& insertion, std::uint64_t signature,
-                                    bool complete, const std::string& table = {});
+                                    bool complete, const std::string& table = {},
+                                    std::size_t most_bytes = kMostInsertionBytes);
 
 /// How many of the first of `items` fit one part of about so many bytes; at least one.
 std::size_t part_size(const RowLayout& layout, std::span<const Item> items,

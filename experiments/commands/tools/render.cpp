@@ -183,7 +183,7 @@ void add_view_flags(CLI::App& command, RenderOptions& options) {
       .add_option("--renderer", options.renderer,
                   "as environment.pixels.renderer, or BOTH: pictures by OpenGL and the ray caster "
                   "and their difference, side by side")
-      ->check(CLI::IsMember({"AUTO", "CASTER", "OPENGL", "BOTH"}, CLI::ignore_case))
+      ->transform(CLI::IsMember({"AUTO", "CASTER", "OPENGL", "BOTH"}, CLI::ignore_case))
       ->capture_default_str();
   command.add_option("--gain", options.view.gain, "factor of the shown difference")
       ->check(CLI::Range(1, 255))
