@@ -71,7 +71,7 @@ TEST_CASE("messages and commands arrive, whatever pieces the bytes come in") {
   }
 }
 
-TEST_CASE("a message that never ends is held no further than the limits, and its end is told") {
+TEST_CASE("a message that never ends is kept up to the limits only, and its end is reported") {
   for (const std::size_t size : {0UL, 1UL, 1000UL, 100'000UL}) {
     ZmtpReader reader({.max_part_bytes = 100'000, .max_parts = 20, .max_message_bytes = 500'000});
     REQUIRE_FALSE(hear(reader, dealer_hello(), 64).stranger);

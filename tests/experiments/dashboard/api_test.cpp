@@ -175,7 +175,8 @@ TEST_CASE_FIXTURE(Fixture, "Videos are sent whole or in parts, and nothing else 
   CHECK(has(error_of([&] { get("/api/run", {{"id", "../" + first}}); }), "there is no such run"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "Actions reach the run's operator, and what it refuses is told") {
+TEST_CASE_FIXTURE(
+    Fixture, "Actions reach the run's operator, and its refusals are answered with the reason") {
   CHECK(Json::parse(post("/api/stop", {{"id", first}}).body)["done"] == "done: stop");
   post("/api/scale", {{"id", first}, {"role", "environment"}, {"count", 4}});
   post("/api/restart", {{"id", first}, {"role", "learner"}});

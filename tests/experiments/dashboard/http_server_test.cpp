@@ -17,7 +17,7 @@ using namespace troupe::experiments::dashboard;
 
 namespace {
 
-/// A connection that sends what it is told, well-formed or not.
+/// A connection that sends any bytes, well-formed or not.
 class Client {
 public:
   explicit Client(std::uint16_t port) : handle_(::socket(AF_INET, SOCK_STREAM, 0)) {

@@ -157,7 +157,7 @@ TEST_CASE("what a message cannot carry is refused where it is made, in words") {
                        std::invalid_argument);
 }
 
-TEST_CASE("the first dropped message of a kind is told at once, later ones once a minute") {
+TEST_CASE("the first dropped message of a kind is logged at once, later ones once a minute") {
   DroppedKinds drops;
   const DroppedKinds::Time begin{};
   CHECK_EQ(drops.note("a", begin), 1);
