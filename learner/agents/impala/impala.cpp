@@ -49,6 +49,7 @@ Metrics Impala::update(const TensorMap& batch) {
       v_trace(batch, out.value.detach().view(first.sizes()).to(at::kCPU, at::kDouble),
               ratio.to(at::kCPU, at::kDouble),
               {.discount = discount(),
+               .reward_scale = config_.reward_scale,
                .lambda = config_.lambda,
                .most_weight = config_.most_weight,
                .most_trace = config_.most_trace});
@@ -78,6 +79,7 @@ Members members(ImpalaConfig& config) {
                {"entropy", &config.entropy},
                {"value_weight", &config.value_weight},
                {"gradient_norm", &config.gradient_norm},
+               {"reward_scale", &config.reward_scale},
                {"normalise_advantages", &config.normalise_advantages},
                {"precision", &config.precision}};
   config.rate.add_members(made);

@@ -24,6 +24,7 @@ struct ImpalaConfig {
   double entropy = 0.01;
   double value_weight = 0.5;
   double gradient_norm = 40;
+  double reward_scale = 1;
   bool normalise_advantages = false;
   std::string precision = "float32"; // "float64": for tests
 };

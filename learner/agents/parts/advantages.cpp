@@ -40,7 +40,7 @@ Advantages generalized_advantages(const TensorMap& batch, const at::Tensor& valu
 
 Advantages v_trace(const TensorMap& batch, const at::Tensor& values, const at::Tensor& ratios,
                    const VTraceOptions& options) {
-  const at::Tensor reward = batch.at("reward").to(at::kDouble);
+  const at::Tensor reward = batch.at("reward").to(at::kDouble) * options.reward_scale;
   const at::Tensor ends = batch.at("discount").to(at::kDouble) * options.discount;
   const std::int64_t rows = reward.size(0);
   const std::int64_t steps = reward.size(1);

@@ -23,6 +23,7 @@ Advantages generalized_advantages(const TensorMap& batch, const at::Tensor& valu
 
 struct VTraceOptions {
   double discount = 0.99;
+  double reward_scale = 1;
   double lambda = 1;
   double most_weight = 1;
   double most_trace = 1;
@@ -33,7 +34,8 @@ struct VTraceOptions {
 /// one's, and weights rho_t = min(most_weight, ratio_t), c_t = lambda * min(most_trace, ratio_t):
 ///   value_t     = V_t + rho_t * delta_t + discount * d_t * c_t * (value_{t+1} - V_{t+1})
 ///   advantage_t = rho_t * (r_t + discount * d_t * value_{t+1} - V_t),   delta_t as above
-/// Where the episode or the sequence ends, value_{t+1} is V_{t+1}. `values` and `ratios`: float64 on the CPU.
+/// Where the episode or the sequence ends, value_{t+1} is V_{t+1}. r_t is the reward times reward_scale.
+/// `values` and `ratios`: float64 on the CPU.
 // clang-format on
 Advantages v_trace(const TensorMap& batch, const at::Tensor& values, const at::Tensor& ratios,
                    const VTraceOptions& options);

@@ -64,12 +64,16 @@ TEST_CASE("V-trace is the sum of its definition; with equal policies it is the r
     const at::Tensor ratios =
         equal ? at::ones({9, 12}, at::kDouble) : uniform({9, 12}, 5, 0.2, 2).to(at::kDouble);
     const VTraceOptions options{.discount = kDiscount,
+                                .reward_scale = equal ? 1 : 0.25,
                                 .lambda = equal ? 1 : 0.9,
                                 .most_weight = equal ? 1 : 1.2,
                                 .most_trace = equal ? 1 : 0.8};
     const Advantages made = v_trace(batch, values, ratios, options);
     const auto of = [&](const char* name, std::int64_t row, std::int64_t t) {
       return batch.at(name)[row][t].item<double>();
+    };
+    const auto reward = [&](std::int64_t row, std::int64_t t) {
+      return of("reward", row, t) * options.reward_scale;
     };
     for (std::int64_t row = 0; row < 9; ++row) {
       const auto v = [&](std::int64_t t) { return values[row][t].item<double>(); };
@@ -81,7 +85,7 @@ TEST_CASE("V-trace is the sum of its definition; with equal policies it is the r
           const double ratio = ratios[row][k].item<double>();
           const double next = kDiscount * of("discount", row, k);
           sum += weight * std::min(options.most_weight, ratio)
-                 * (of("reward", row, k) + next * v(k + 1) - v(k));
+                 * (reward(row, k) + next * v(k + 1) - v(k));
           weight *= next * options.lambda * std::min(options.most_trace, ratio);
         }
         return sum;
@@ -95,14 +99,14 @@ TEST_CASE("V-trace is the sum of its definition; with equal policies it is the r
         const double next = kDiscount * of("discount", row, t);
         CHECK(made.advantage[row][t].item<double>()
               == doctest::Approx(std::min(options.most_weight, ratios[row][t].item<double>())
-                                 * (of("reward", row, t) + next * value(t + 1) - v(t))));
+                                 * (reward(row, t) + next * value(t + 1) - v(t))));
         if (!equal)
           continue;
         double sum = 0; // the rewards to the end, then the value there
         double weight = 1;
         std::int64_t k = t;
         for (; is_step(k); ++k) {
-          sum += weight * of("reward", row, k);
+          sum += weight * reward(row, k);
           weight *= kDiscount * of("discount", row, k);
         }
         CHECK(made.value[row][t].item<double>() == doctest::Approx(sum + weight * v(k)));
