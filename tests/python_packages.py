@@ -23,7 +23,7 @@ def python_with(folder, *groups, sources=False):
             return python
         commands = [[sys.executable, "-m", "venv", "--clear", folder]]
         only = [] if sources else ["--only-binary=:all:"]
-        commands += [[python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *only, *words] for words in groups]
+        commands += [[python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *only, *words] for words in groups]
         for command in commands:
             made = subprocess.run(command, capture_output=True, text=True)
             if made.returncode != 0:

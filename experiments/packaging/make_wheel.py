@@ -62,7 +62,7 @@ def make_tools(build):
             venv.create(folder, clear=True, with_pip=True)
         except subprocess.CalledProcessError as error:
             fail(f"{folder}: cannot make a virtual environment: {error}; on Debian install python3-venv")
-        made = subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", *TOOLS],
+        made = subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", "--only-binary=:all:", *TOOLS],
                               capture_output=True, text=True)
         if made.returncode != 0:
             fail(f"{' and '.join(TOOLS)} cannot be fetched from PyPI:\n{made.stderr}")

@@ -39,7 +39,7 @@ def output(*words):
 
 
 def pip(python, *words):
-    return run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", *words)
+    return run(python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", "--only-binary=:all:", *words)
 
 
 def make_environment(venv):
