@@ -54,8 +54,8 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "OpenSSL": (r"openssl/", ["actors/remoting"]),
     "yaml-cpp": (r"yaml-cpp/", ["experiments/cluster"]),
     "CLI11": (r"CLI/", ["experiments"]),
-    "Boost": (r"boost/", ["experiments/dashboard"]),
-    "prometheus-cpp": (r"prometheus/", ["experiments/dashboard"]),
+    "Boost": (r"boost/", ["experiments/web"]),
+    "prometheus-cpp": (r"prometheus/", ["experiments/dashboard", "experiments/serving"]),
     "doctest": (r"doctest", []),
 }
 

@@ -246,7 +246,7 @@ void RemoteEnvironments::Impl::must_save(const char* verb) const {
   if (!invitation->can_save)
     throw std::runtime_error("remote environments at " + options.endpoint + ": the peer cannot "
                              + verb + " the state of '" + invitation->spec.name
-                             + "' (Python environments have none to save; troupe serve has "
+                             + "' (Python environments have none to save; a server of troupe has "
                                "--can-save): a run that is resumed begins a new episode");
   if (!exchange || in_flight)
     throw std::runtime_error("remote environments at " + options.endpoint + ": no state to " + verb

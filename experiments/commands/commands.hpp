@@ -36,6 +36,8 @@ void add_check_likeness(CLI::App& check);    // below `check`
 void add_render(CLI::App& app);
 void add_dataset(CLI::App& app, int& exit_code);
 void add_serve(CLI::App& app);
+void add_serve_environment(CLI::App& serving); // below `serve`
+void add_serve_policy(CLI::App& serving);      // below `serve`
 void add_replay(CLI::App& app);
 void add_replay_serve(CLI::App& replay); // below `replay`
 void add_replay_info(CLI::App& replay);  // below `replay`

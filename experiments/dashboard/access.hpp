@@ -1,24 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 
-#include "experiments/dashboard/http.hpp"
+#include "experiments/web/http.hpp"
 
 namespace troupe::experiments::dashboard {
-
-/// 32 random bytes of the system in hexadecimal. Throws std::runtime_error.
-std::string new_token();
-
-/// The token in `file`, which is made with a new one (mode 0600) if it does not exist. Throws
-/// std::invalid_argument if others can read the file or it contains no token.
-std::string token_of(const std::filesystem::path& file);
-
-/// Takes the same time for any text of the same length.
-bool equal_secrets(std::string_view one, std::string_view other);
 
 /// Who may ask for what. Any thread.
 ///
@@ -32,13 +20,13 @@ public:
   Access(std::string token, std::uint16_t port);
 
   /// The answer if the request must not get one from the dashboard.
-  std::optional<Response> refusal(const Request& request) const;
+  std::optional<web::Response> refusal(const web::Request& request) const;
 
   /// "http://127.0.0.1:PORT/?token=TOKEN"
   std::string address() const;
 
 private:
-  bool has_token(const Request& request) const;
+  bool has_token(const web::Request& request) const;
   std::string token_;
   std::uint16_t port_;
   std::string cookie_; // its name: browsers share cookies between ports

@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr std::size_t kMostCompared = 500; // runs
 
-Response json_reply(const Json& value) {
+web::Response json_reply(const Json& value) {
   return {.body = value.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
@@ -35,7 +35,7 @@ Json parsed(const std::string& text) {
   return value.is_discarded() ? Json(nullptr) : value;
 }
 
-Json body_of(const Request& request) {
+Json body_of(const web::Request& request) {
   Json body = parsed(request.body);
   if (!body.is_object()) {
     throw std::invalid_argument("the body must be a JSON object");
@@ -93,14 +93,14 @@ bool Api::serves(const std::string& path) {
   return path.starts_with("/api/") || path == "/metrics";
 }
 
-Response Api::answer(const Request& request) {
+web::Response Api::answer(const web::Request& request) {
   const std::string& path = request.path;
   if (request.method == "POST") {
     return path == "/api/series"    ? series_reply(request, catalogue_, budget_)
            : path == "/api/compare" ? compare(request)
            : path == "/api/stop" || path == "/api/scale" || path == "/api/restart"
                ? act(request)
-               : error_response(404, path + ": nothing is posted there");
+               : web::error_response(404, path + ": nothing is posted there");
   }
   if (path == "/api/file") {
     return file_reply(catalogue_.find(request.parameter("id"))->folder(), request);
@@ -110,10 +110,10 @@ Response Api::answer(const Request& request) {
          : path == "/api/config" ? config(request)
          : path == "/api/logs"   ? logs(request)
          : path == "/metrics"    ? prometheus_reply(catalogue_, budget_end())
-                                 : error_response(404, path + ": there is no such answer");
+                                 : web::error_response(404, path + ": there is no such answer");
 }
 
-Response Api::list() {
+web::Response Api::list() {
   const auto deadline = budget_end();
   Json runs = Json::array();
   bool pending = false;
@@ -143,7 +143,7 @@ Response Api::list() {
                      {"runs", runs}});
 }
 
-Response Api::one(const Request& request) {
+web::Response Api::one(const web::Request& request) {
   const RunPtr run = catalogue_.find(request.parameter("id"));
   const RunSummary summary = run->summary(budget_end());
   Json out = {{"id", run->id()},
@@ -170,7 +170,7 @@ Response Api::one(const Request& request) {
   return json_reply(out);
 }
 
-Response Api::config(const Request& request) {
+web::Response Api::config(const web::Request& request) {
   const RunPtr run = catalogue_.find(request.parameter("id"));
   Json out = {{"id", run->id()}, {"text", run->config_text()}, {"other", ""}};
   if (const std::string other = request.parameter("other"); !other.empty()) {
@@ -186,7 +186,7 @@ Response Api::config(const Request& request) {
   return json_reply(out);
 }
 
-Response Api::compare(const Request& request) {
+web::Response Api::compare(const web::Request& request) {
   const Json body = body_of(request);
   const auto wanted = body.find("runs");
   if (wanted == body.end() || !wanted->is_array() || wanted->size() > kMostCompared) {
@@ -237,7 +237,7 @@ Response Api::compare(const Request& request) {
   return json_reply({{"keys", keys}, {"rows", out_rows}});
 }
 
-Response Api::logs(const Request& request) {
+web::Response Api::logs(const web::Request& request) {
   const RunPtr run = catalogue_.find(request.parameter("id"));
   const LogFilter filter{.who = request.parameter("who"),
                          .contains = request.parameter("contains"),
@@ -250,7 +250,7 @@ Response Api::logs(const Request& request) {
   return json_reply({{"lines", lines}, {"most", filter.most}});
 }
 
-Response Api::act(const Request& request) {
+web::Response Api::act(const web::Request& request) {
   const Json body = body_of(request);
   const RunPtr run = catalogue_.find(text_in(body, "id"));
   const std::string done = operators_.act(*run, [&](RunOperator& one) {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include "experiments/dashboard/http.hpp"
 #include "experiments/dashboard/operators.hpp"
 #include "experiments/dashboard/run_catalogue.hpp"
+#include "experiments/web/http.hpp"
 
 namespace troupe::experiments::dashboard {
 
@@ -30,16 +30,16 @@ public:
       std::chrono::milliseconds budget = std::chrono::milliseconds(60));
 
   static bool serves(const std::string& path);
-  Response answer(const Request& request);
+  web::Response answer(const web::Request& request);
 
 private:
   RunMetrics::Deadline budget_end() const;
-  Response list();
-  Response one(const Request& request);
-  Response config(const Request& request);
-  Response compare(const Request& request);
-  Response logs(const Request& request);
-  Response act(const Request& request);
+  web::Response list();
+  web::Response one(const web::Request& request);
+  web::Response config(const web::Request& request);
+  web::Response compare(const web::Request& request);
+  web::Response logs(const web::Request& request);
+  web::Response act(const web::Request& request);
 
   RunCatalogue catalogue_;
   Operators operators_;

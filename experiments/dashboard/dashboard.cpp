@@ -4,16 +4,16 @@
 
 #include "experiments/dashboard/access.hpp"
 #include "experiments/dashboard/api.hpp"
-#include "experiments/dashboard/http_server.hpp"
 #include "experiments/dashboard/page_files.hpp"
+#include "experiments/web/http_server.hpp"
 
 namespace troupe::experiments::dashboard {
 namespace {
 
-Response page_reply(const Request& request) {
+web::Response page_reply(const web::Request& request) {
   const PageFile* const file = find_page_file(request.path);
   if (file == nullptr) {
-    return error_response(404, request.path + ": there is no such page");
+    return web::error_response(404, request.path + ": there is no such page");
   }
   return {.type = std::string(file->type), .body = std::string(file->text)};
 }
@@ -28,10 +28,10 @@ std::string id_of(const std::filesystem::path& run, const std::filesystem::path&
 struct Dashboard::Parts {
   explicit Parts(const DashboardOptions& options)
       : api(options.runs, options.connect, id_of(options.selected, options.runs)),
-        server(options.port),
+        server({.port = options.port}),
         access(options.token, server.port()) {}
 
-  Response answer(const Request& request) {
+  web::Response answer(const web::Request& request) {
     if (auto refusal = access.refusal(request)) {
       return *refusal;
     }
@@ -39,13 +39,13 @@ struct Dashboard::Parts {
   }
 
   Api api;
-  HttpServer server;
+  web::HttpServer server;
   Access access;
 };
 
 Dashboard::Dashboard(const DashboardOptions& options) : parts_(std::make_unique<Parts>(options)) {
   parts_->server.start(
-      [parts = parts_.get()](const Request& request) { return parts->answer(request); });
+      [parts = parts_.get()](const web::Request& request) { return parts->answer(request); });
 }
 
 Dashboard::~Dashboard() {

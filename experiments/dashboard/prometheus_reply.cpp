@@ -107,7 +107,7 @@ void add_live(const nlohmann::json& live, const Labels& run, Families& families)
 
 } // namespace
 
-Response prometheus_reply(RunCatalogue& catalogue, RunMetrics::Deadline deadline) {
+web::Response prometheus_reply(RunCatalogue& catalogue, RunMetrics::Deadline deadline) {
   Families families;
   std::map<std::string, int> states = {
       {"running", 0}, {"finished", 0}, {"stopped", 0}, {"failed", 0}, {"killed", 0}};

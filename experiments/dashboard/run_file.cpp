@@ -70,7 +70,7 @@ std::vector<RunFile> run_files(const std::filesystem::path& run, const std::stri
   return found;
 }
 
-Response file_reply(const std::filesystem::path& run, const Request& request) {
+web::Response file_reply(const std::filesystem::path& run, const web::Request& request) {
   const std::string path = request.parameter("path");
   const std::string kind = path.substr(0, path.find('/'));
   const auto listed =
@@ -81,10 +81,10 @@ Response file_reply(const std::filesystem::path& run, const Request& request) {
   const std::uint64_t size = is_listed ? std::filesystem::file_size(run / path, error) : 0;
   std::ifstream in(run / path, std::ios::binary);
   if (!is_listed || error || !in) {
-    return error_response(404, path + ": the run has no such video or picture");
+    return web::error_response(404, path + ": the run has no such video or picture");
   }
-  Response response{.type = kind == "videos" ? "video/mp4" : "image/png",
-                    .headers = {{"Accept-Ranges", "bytes"}}};
+  web::Response response{.type = kind == "videos" ? "video/mp4" : "image/png",
+                         .headers = {{"Accept-Ranges", "bytes"}}};
   const std::string asked = request.header("range");
   const auto range = parse_range(asked, size);
   if (!asked.empty() && !range) {
@@ -93,7 +93,8 @@ Response file_reply(const std::filesystem::path& run, const Request& request) {
     return response;
   }
   if (!range && size > kMostWhole) {
-    return error_response(413, path + ": is above 64 MiB; ask for parts with the header Range");
+    return web::error_response(413,
+                               path + ": is above 64 MiB; ask for parts with the header Range");
   }
   Range sent = range.value_or(Range{.first = 0, .last = std::max<std::uint64_t>(1, size) - 1});
   if (range) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/dashboard/http.hpp"
+#include "experiments/web/http.hpp"
 
 namespace troupe::experiments::dashboard {
 
@@ -19,6 +19,6 @@ std::vector<RunFile> run_files(const std::filesystem::path& run, const std::stri
 
 /// Answers GET of one of them; with the header Range a part, 4 MiB at most at once. 404 for any
 /// other path.
-Response file_reply(const std::filesystem::path& run, const Request& request);
+web::Response file_reply(const std::filesystem::path& run, const web::Request& request);
 
 } // namespace troupe::experiments::dashboard

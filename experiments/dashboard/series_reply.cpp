@@ -34,8 +34,8 @@ std::string packed(const nlohmann::json& text, const std::string& numbers) {
 
 } // namespace
 
-Response series_reply(const Request& request, RunCatalogue& catalogue,
-                      std::chrono::milliseconds budget) try {
+web::Response series_reply(const web::Request& request, RunCatalogue& catalogue,
+                           std::chrono::milliseconds budget) try {
   const auto deadline = std::chrono::steady_clock::now() + budget;
   const auto wanted = nlohmann::json::parse(request.body);
   const std::string x = wanted.at("x"), y = wanted.at("y");

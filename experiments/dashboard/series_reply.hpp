@@ -3,8 +3,8 @@
 #include <chrono>
 #include <string>
 
-#include "experiments/dashboard/http.hpp"
 #include "experiments/dashboard/run_catalogue.hpp"
+#include "experiments/web/http.hpp"
 
 namespace troupe::experiments::dashboard {
 
@@ -18,7 +18,7 @@ namespace troupe::experiments::dashboard {
 /// `points` each of x, mean, minimum and maximum. Runs that are as the client has them are left
 /// out, with the columns that only they have. `read` is the part of the file that was read: reading
 /// stops at the deadline and continues with the next request.
-Response series_reply(const Request& request, RunCatalogue& catalogue,
-                      std::chrono::milliseconds budget);
+web::Response series_reply(const web::Request& request, RunCatalogue& catalogue,
+                           std::chrono::milliseconds budget);
 
 } // namespace troupe::experiments::dashboard

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -79,7 +80,7 @@ std::vector<ContractElement> actions_of(const env::EnvironmentSpec& bare,
   return made;
 }
 
-void normalise(const env::NormalizationConfig& config, PolicyContract& contract) {
+void add_normalisation(const env::NormalizationConfig& config, PolicyContract& contract) {
   if (config.mode == "off")
     return;
   if (config.mode != "frozen")
@@ -157,25 +158,44 @@ Json json_of(const PolicyContract& contract) {
 }
 
 /// The first path at which two documents differ, with both values; empty: none.
-std::string difference(const Json& ours, const Json& theirs, const std::string& path) {
+std::string difference_at(const std::string& path, const Json& ours, const Json& theirs) {
   if (ours.is_structured() && ours.type() == theirs.type()) {
     if (ours.size() != theirs.size())
-      return path + ": the policy has " + std::to_string(ours.size()) + " entries, the file "
+      return path + ": the policy has " + std::to_string(ours.size()) + " entries, the other "
              + std::to_string(theirs.size());
     for (const auto& [key, value] : ours.items()) {
       const std::string inner = path + (ours.is_array() ? "[" + key + "]" : "." + key);
       if (ours.is_object() && !theirs.contains(key))
-        return inner + ": the file has none";
+        return inner + ": the other has none";
       const Json& other = ours.is_array() ? theirs.at(std::stoul(key)) : theirs.at(key);
-      if (std::string found = difference(value, other, inner); !found.empty())
+      if (std::string found = difference_at(inner, value, other); !found.empty())
         return found;
     }
     return {};
   }
   if (ours == theirs)
     return {};
-  return path + ": the policy has " + ours.dump() + ", the file "
+  return path + ": the policy has " + ours.dump() + ", the other "
          + theirs.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// The first difference in what a policy's users depend on. Statistics are the policy's own.
+std::string difference(const Json& ours, const Json& theirs) {
+  for (const char* key :
+       {"observations", "actions", "history", "control_period_seconds", "state_size"}) {
+    Json mine = ours.at(key);
+    Json other = theirs.contains(key) ? theirs.at(key) : Json();
+    for (Json* side : {&mine, &other})
+      if (side->is_array())
+        for (Json& entry : *side)
+          if (entry.is_object()) {
+            entry.erase("normalisation");
+            entry.erase("from_policy");
+          }
+    if (std::string found = difference_at(key, mine, other); !found.empty())
+      return found;
+  }
+  return {};
 }
 
 } // namespace
@@ -212,7 +232,7 @@ PolicyContract contract_of(const env::EnvironmentConfig& config) {
             {.name = name, .unit = model.joints.empty() ? "as the environment's" : "SI"});
     made.observations.push_back(std::move(array));
   }
-  normalise(config.normalization, made);
+  add_normalisation(config.normalization, made);
   for (const ContractElement& action : made.actions) {
     const bool bounded = action.minimum < action.maximum;
     const double half = bounded ? (action.maximum - action.minimum) / 2 : 1;
@@ -221,6 +241,23 @@ PolicyContract contract_of(const env::EnvironmentConfig& config) {
                            .limit = config.action_rescale ? 1 : config.action_clip});
   }
   return made;
+}
+
+void normalise(const PolicyContract& contract, const env::EnvironmentSpec& spec,
+               std::span<std::byte> observation) {
+  for (std::size_t a = 0; a < spec.observations.size(); ++a) {
+    const ContractArray& array = contract.observations[a];
+    for (std::size_t i = 0; !array.mean.empty() && i < spec.observations[a].elements(); ++i) {
+      std::byte* place = observation.data() + spec.observation_offset(a) + i * sizeof(float);
+      float number = 0;
+      std::memcpy(&number, place, sizeof number);
+      const std::size_t k = i % array.mean.size();
+      const double clip = contract.normalisation_clip;
+      number = static_cast<float>(
+          std::clamp((number - array.mean[k]) / array.deviation[k], -clip, clip));
+      std::memcpy(place, &number, sizeof number);
+    }
+  }
 }
 
 std::string contract_text(const PolicyContract& contract) {
@@ -243,24 +280,14 @@ void check_contract(const PolicyContract& contract, const std::filesystem::path&
   if (!theirs.is_object() || theirs.value("format", Json()) != kFormat)
     throw std::invalid_argument(file.string() + ": is no contract, whose \"format\" is \"" + kFormat
                                 + "\"; name a contract.json of `troupe export`");
-  const Json ours = json_of(contract);
-  for (const char* key :
-       {"observations", "actions", "history", "control_period_seconds", "state_size"}) {
-    const Json other = theirs.contains(key) ? theirs.at(key) : Json();
-    Json mine = ours.at(key);
-    Json found = other;
-    for (Json* side : {&mine, &found}) // statistics are the policy's own business
-      if (side->is_array())
-        for (Json& entry : *side)
-          if (entry.is_object()) {
-            entry.erase("normalisation");
-            entry.erase("from_policy");
-          }
-    if (const std::string text_of = difference(mine, found, key); !text_of.empty())
-      throw std::invalid_argument(file.string() + " and the policy differ in " + text_of
-                                  + "; export a policy that was trained for this contract, or "
-                                    "change what uses it");
-  }
+  if (const std::string found = difference(json_of(contract), theirs); !found.empty())
+    throw std::invalid_argument(file.string() + " and the policy differ in " + found
+                                + "; export a policy that was trained for this contract, or "
+                                  "change what uses it");
+}
+
+std::string contract_difference(const PolicyContract& contract, const PolicyContract& other) {
+  return difference(json_of(contract), json_of(other));
 }
 
 } // namespace troupe::experiments

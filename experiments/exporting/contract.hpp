@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,11 +60,18 @@ struct PolicyContract {
 /// no checkpoint has.
 PolicyContract contract_of(const env::EnvironmentConfig& config);
 
+/// Of an observation as the environment has it without normalisation, in place.
+void normalise(const PolicyContract& contract, const env::EnvironmentSpec& spec,
+               std::span<std::byte> observation);
+
 /// As JSON, in the order of the members.
 std::string contract_text(const PolicyContract& contract);
 
 /// Throws std::invalid_argument naming the file and the first thing that differs, if the contract
 /// in a file (contract_text()) promises other observations or actions, another history or period.
 void check_contract(const PolicyContract& contract, const std::filesystem::path& file);
+
+/// The same between two policies; empty: programs can use either.
+std::string contract_difference(const PolicyContract& contract, const PolicyContract& other);
 
 } // namespace troupe::experiments

@@ -46,24 +46,6 @@ private:
   std::vector<float> vectors_;
 };
 
-/// As env::Normalize with frozen statistics.
-void normalise(const PolicyContract& contract, const env::EnvironmentSpec& spec,
-               std::span<std::byte> observation) {
-  for (std::size_t a = 0; a < spec.observations.size(); ++a) {
-    const ContractArray& array = contract.observations[a];
-    for (std::size_t i = 0; !array.mean.empty() && i < spec.observations[a].elements(); ++i) {
-      std::byte* place = observation.data() + spec.observation_offset(a) + i * sizeof(float);
-      float number = 0;
-      std::memcpy(&number, place, sizeof number);
-      const std::size_t k = i % array.mean.size();
-      const double clip = contract.normalisation_clip;
-      number = static_cast<float>(
-          std::clamp((number - array.mean[k]) / array.deviation[k], -clip, clip));
-      std::memcpy(place, &number, sizeof number);
-    }
-  }
-}
-
 void append(const env::EnvironmentSpec& spec, std::span<const std::byte> observation,
             PolicySamples& samples) {
   const auto frames = observation.first(spec.observations[0].bytes());

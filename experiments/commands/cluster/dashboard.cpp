@@ -5,7 +5,7 @@
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/run_dashboard.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
-#include "experiments/dashboard/access.hpp"
+#include "experiments/web/secrets.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -19,12 +19,11 @@ struct ServeDashboard {
 
 void serve_dashboard(const ServeDashboard& options) {
   const EndSignals signals;
-  const dashboard::Dashboard served({.runs = options.runs,
-                                     .port = options.port,
-                                     .token = options.token_file.empty()
-                                                  ? dashboard::new_token()
-                                                  : dashboard::token_of(options.token_file),
-                                     .connect = connect_to_heads(options.keys)});
+  const dashboard::Dashboard served(
+      {.runs = options.runs,
+       .port = options.port,
+       .token = options.token_file.empty() ? web::new_token() : web::token_of(options.token_file),
+       .connect = connect_to_heads(options.keys)});
   if (options.json) {
     print_json({{"address", served.address()}});
   } else {

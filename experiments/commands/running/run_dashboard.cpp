@@ -5,8 +5,8 @@
 
 #include "actors/run/control.hpp"
 #include "experiments/commands/running/run_choice.hpp"
-#include "experiments/dashboard/access.hpp"
 #include "experiments/report/status_text.hpp"
+#include "experiments/web/secrets.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -102,7 +102,7 @@ std::unique_ptr<dashboard::Dashboard> run_dashboard(const DashboardChoice& choic
   auto made = std::make_unique<dashboard::Dashboard>(
       dashboard::DashboardOptions{.runs = folder.parent_path().parent_path(),
                                   .port = choice.port,
-                                  .token = dashboard::new_token(),
+                                  .token = web::new_token(),
                                   .connect = connect,
                                   .selected = folder});
   std::fprintf(stderr, "dashboard: %s\n", made->address().c_str());

@@ -5,22 +5,16 @@
 #include <optional>
 #include <stdexcept>
 
-#include "env/make/make.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
-#include "experiments/commands/running/evaluate_run.hpp"
+#include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
-#include "experiments/config/agent_choice.hpp"
-#include "experiments/config/config.hpp"
-#include "experiments/config/on_data.hpp"
-#include "experiments/config/plan.hpp"
 #include "experiments/exporting/header_file.hpp"
 #include "experiments/exporting/onnx_file.hpp"
 #include "experiments/exporting/samples.hpp"
 #include "experiments/exporting/tensor_files.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "learner/acting/collector.hpp"
-#include "learner/acting/transition_spec.hpp"
 #include "learner/policy_graph/weight_type.hpp"
 
 namespace troupe::experiments::commands {
@@ -62,29 +56,16 @@ std::int64_t sample_count(const ExportFlags& options, const PolicyContract& cont
 
 Exported load_exported(const ExportFlags& options) {
   check_is_run(options.run);
-  const Experiment experiment =
-      load_experiment(std::filesystem::path(options.run) / "config.textproto", {});
-  if (is_on_data(experiment))
-    throw std::invalid_argument(options.run
-                                + " trains on data and has no policy; its parameters are "
-                                  "checkpoints/*/learner.safetensors");
-  const CheckpointFolder checkpoint =
-      options.best ? find_best_checkpoint(options.run)
-                   : find_checkpoint(options.run,
-                                     options.step < 0 ? std::nullopt : std::optional(options.step));
-  Exported made{.config = plan_run(experiment), .contract = {}, .graph = {}, .samples = {}};
-  made.contract = contract_of(made.config.environment);
-  made.contract.agent = chosen_agent(experiment).kind->name;
-  made.contract.experiment = experiment.name();
-  made.contract.version = TROUPE_VERSION;
-  made.contract.updates = checkpoint.updates;
-  const auto environment = env::make_environment(made.config.environment);
-  const auto transitions = learner::stored_by(
-      *made.config.agent, learner::transition_spec(environment->spec(), made.config.replay.n_step,
-                                                   made.config.replay.discount));
-  const auto policy = made.config.agent->make_policy(transitions);
-  policy->load(policy_parameters(made.config, transitions, checkpoint.path));
-  auto graph = policy->graph();
+  TrainedPolicy trained = load_trained_policy(
+      options.run,
+      choose_checkpoint(options.run,
+                        {.updates = options.step < 0 ? std::nullopt : std::optional(options.step),
+                         .best = options.best}));
+  Exported made{.config = std::move(trained.config),
+                .contract = std::move(trained.contract),
+                .graph = {},
+                .samples = {}};
+  auto graph = trained.policy->graph();
   if (!graph)
     throw std::invalid_argument(
         "agent '" + made.contract.agent
@@ -93,10 +74,9 @@ Exported load_exported(const ExportFlags& options) {
           "learner::Policy::graph(); an agent in Python exports its module with "
           "torch.onnx.export, from the checkpoint's learner.safetensors");
   made.graph = *std::move(graph);
-  made.contract.state_size = made.graph.state_size();
   if (!options.contract.empty())
     check_contract(made.contract, options.contract);
-  made.samples = record_samples(made.config.environment, made.contract, *policy, made.graph,
+  made.samples = record_samples(made.config.environment, made.contract, *trained.policy, made.graph,
                                 learner::split_seed(made.config.seed, {6}),
                                 sample_count(options, made.contract));
   for (const auto type :

@@ -28,17 +28,19 @@ std::unique_ptr<env::Environment> make(const std::string& task) {
 
 } // namespace
 
-/// As `troupe serve TASK --endpoint E --count N --end-with-input`, for tests of env/ alone.
+/// As `troupe serve environment TASK --endpoint E --count N --end-with-input`, for tests of env/
+/// alone.
 int main(int argc, char** argv) {
-  if (argc != 8) {
-    std::fprintf(stderr, "serve_task: serve TASK --endpoint E --count N --end-with-input\n");
+  if (argc != 9) {
+    std::fprintf(stderr,
+                 "serve_task: serve environment TASK --endpoint E --count N --end-with-input\n");
     return 2;
   }
-  const std::string task = argv[2];
+  const std::string task = argv[3];
   try {
     const env::EnvironmentServer server(nullptr, [&] { return make(task); },
-                                        {.endpoint = argv[4], .environments = std::stoul(argv[6])});
-    std::printf("serving %s of %s at %s\n", argv[6], task.c_str(), server.endpoint().c_str());
+                                        {.endpoint = argv[5], .environments = std::stoul(argv[7])});
+    std::printf("serving %s of %s at %s\n", argv[7], task.c_str(), server.endpoint().c_str());
     std::fflush(stdout);
     char ignored[256];
     while (read(STDIN_FILENO, ignored, sizeof ignored) > 0) {

@@ -138,6 +138,19 @@ def check_that_it_can_fail(folder):
         raise AssertionError("a bad manifest is taken for a good one")
 
 
+def check_policy_server(path):
+    """The manifest for `troupe serve policy`."""
+    import yaml
+
+    documents = list(yaml.safe_load_all(path.read_text()))
+    assert [document["kind"] for document in documents] == ["Deployment", "Service", "HorizontalPodAutoscaler"]
+    for document in documents:
+        for version in VERSIONS:
+            valid(document, version)
+    for pod in pods(documents[0]):
+        check_pod(pod)
+
+
 def main(troupe, clusters):
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)
@@ -166,6 +179,7 @@ def main(troupe, clusters):
         shell = place / "slurm"
         subprocess.run([troupe, "launch", clusters / "slurm.textproto", "quickstart", "--manifests", shell], check=True, capture_output=True)
         subprocess.run(["bash", "-n", shell / "job.sh"], check=True)
+    check_policy_server(clusters.parent / "serving" / "kubernetes.yaml")
     print("manifests and script are valid")
     return 0
 

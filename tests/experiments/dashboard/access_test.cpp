@@ -1,13 +1,12 @@
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
+#include <map>
 
 #include "experiments/dashboard/access.hpp"
-#include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
+using namespace troupe::experiments;
 using namespace troupe::experiments::dashboard;
 
 namespace {
@@ -15,12 +14,12 @@ namespace {
 const std::string kToken(64, 'a');
 const Access kAccess(kToken, 8800);
 
-Request request(const std::string& method, std::map<std::string, std::string> headers) {
+web::Request request(const std::string& method, std::map<std::string, std::string> headers) {
   headers.try_emplace("host", "127.0.0.1:8800");
   return {.method = method, .path = "/api/runs", .headers = std::move(headers)};
 }
 
-int status(const Request& asked) {
+int status(const web::Request& asked) {
   const auto refusal = kAccess.refusal(asked);
   return refusal ? refusal->status : 200;
 }
@@ -29,7 +28,7 @@ int status(const Request& asked) {
 
 TEST_CASE("The printed address sets the cookie, with which everything is read") {
   CHECK(kAccess.address() == "http://127.0.0.1:8800/?token=" + kToken);
-  Request first{.query = {{"token", kToken}}, .headers = {{"host", "127.0.0.1:8800"}}};
+  web::Request first{.query = {{"token", kToken}}, .headers = {{"host", "127.0.0.1:8800"}}};
   const auto redirect = kAccess.refusal(first);
   REQUIRE(redirect);
   CHECK(redirect->status == 303);
@@ -49,7 +48,7 @@ TEST_CASE("Nobody gets anything without the token, or with another one") {
   CHECK(status(request("GET", {{"authorization", "Bearer " + kToken + "a"}})) == 401);
   CHECK(status(request("GET", {{"authorization", "Bearer " + kToken}})) == 200);
   CHECK(status(request("DELETE", {{"authorization", "Bearer " + kToken}})) == 405);
-  const Request wrong{.query = {{"token", "guess"}}, .headers = {{"host", "localhost:8800"}}};
+  const web::Request wrong{.query = {{"token", "guess"}}, .headers = {{"host", "localhost:8800"}}};
   CHECK(status(wrong) == 401);
 }
 
@@ -76,31 +75,4 @@ TEST_CASE("A page of another site cannot post, though the browser sends the cook
         == 403);
   CHECK(status(request("POST", {{"cookie", cookie}, {"x-troupe", "dashboard"}, {"origin", "null"}}))
         == 403);
-}
-
-TEST_CASE("Secrets are equal only if all of their bytes are") {
-  CHECK(equal_secrets("abc", "abc"));
-  CHECK_FALSE(equal_secrets("abc", "abd"));
-  CHECK_FALSE(equal_secrets("abc", "abcabc"));
-  CHECK_FALSE(equal_secrets("abc", ""));
-  CHECK_FALSE(equal_secrets("", "abc"));
-}
-
-TEST_CASE(
-    "A token's file is made for its owner alone, read again, and refused if others can read it") {
-  const TemporaryFolder folder;
-  const auto file = folder / "token";
-  const std::string token = token_of(file);
-  CHECK(token.size() == 64);
-  CHECK(token != new_token());
-  namespace fs = std::filesystem;
-  CHECK((fs::status(file).permissions() & fs::perms::all)
-        == (fs::perms::owner_read | fs::perms::owner_write));
-  CHECK(token_of(file) == token);
-  fs::permissions(file, fs::perms::group_read, fs::perm_options::add);
-  CHECK(has(error_of([&] { token_of(file); }), "chmod 600"));
-  fs::permissions(file, fs::perms::group_read, fs::perm_options::remove);
-  std::ofstream(file) << "short";
-  CHECK(has(error_of([&] { token_of(file); }), "32 to 256"));
-  CHECK(has(error_of([&] { token_of(folder / "none" / "token"); }), "cannot be made"));
 }

@@ -59,7 +59,7 @@ struct Fixture {
   Json get(const std::string& path, const std::map<std::string, std::string>& query = {}) {
     return Json::parse(api.answer({.path = path, .query = query}).body);
   }
-  Response post(const std::string& path, const Json& body) {
+  web::Response post(const std::string& path, const Json& body) {
     return api.answer({.method = "POST", .path = path, .body = body.dump()});
   }
 };
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(Fixture, "Videos are sent whole or in parts, and nothing else 
   std::ofstream(folder / first / "videos" / "200.mp4") << "0123456789";
   CHECK(get("/api/run", {{"id", first}})["videos"][0]["path"] == "videos/200.mp4");
   const auto ask = [&](const std::string& path, const std::string& range) {
-    Request request{.path = "/api/file", .query = {{"id", first}, {"path", path}}};
+    web::Request request{.path = "/api/file", .query = {{"id", first}, {"path", path}}};
     if (!range.empty()) {
       request.headers["range"] = range;
     }
@@ -216,10 +216,10 @@ TEST_CASE_FIXTURE(
                                .dump();
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
-    Request request{.method = i % 2 == 0 ? "POST" : "GET"};
+    web::Request request{.method = i % 2 == 0 ? "POST" : "GET"};
     static constexpr const char* kPaths[] = {"/api/series", "/api/compare", "/api/scale",
                                              "/api/stop"};
-    const bool read = parse_target(
+    const bool read = web::parse_target(
         mutated("/api/logs?id=" + first + "&contains=a%20b&problems=1", random), request);
     if (request.method == "POST") {
       request.path = kPaths[i / 2 % 4];

@@ -89,11 +89,11 @@ TEST_CASE("Another contract is refused by the name of what differs") {
   json other = whole;
   other["actions"][2]["name"] = "gripper";
   CHECK(has(refusal(made, other.dump()),
-            "actions[2].name: the policy has \"right_ankle\", the file "
+            "actions[2].name: the policy has \"right_ankle\", the other "
             "\"gripper\""));
   other = whole;
   other["history"] = 3;
-  CHECK(has(refusal(made, other.dump()), "history: the policy has 2, the file 3"));
+  CHECK(has(refusal(made, other.dump()), "history: the policy has 2, the other 3"));
   other = whole;
   other["observations"][0]["elements"].erase(3);
   CHECK(has(refusal(made, other.dump()), "observations[0].elements: the policy has 24 entries"));

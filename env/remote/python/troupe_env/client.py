@@ -1,4 +1,4 @@
-"""Plays environments that somebody serves: Troupe (``troupe serve``, C++) or :class:`troupe_env.Server`."""
+"""Plays environments that somebody serves: Troupe (``troupe serve environment``, C++) or :class:`troupe_env.Server`."""
 
 import secrets
 import threading

@@ -1,4 +1,4 @@
-"""Starts ``troupe serve`` for as long as a Python environment needs it."""
+"""Starts ``troupe serve environment`` for as long as a Python environment needs it."""
 
 import pathlib
 import select
@@ -9,7 +9,7 @@ import time
 
 
 class Program:
-    """A ``troupe serve`` of `count` environments of `task`, reachable by this user only. `program` is the path of troupe (or its name
+    """A ``troupe serve environment`` of `count` environments of `task`, reachable by this user only. `program` is the path of troupe (or its name
     in the PATH), `arguments` are further flags, for example ["--pixels"]. It ends with close(), and with this process however it ends
     (its standard input is closed then)."""
 
@@ -23,7 +23,7 @@ class Program:
                 f"program '{program}' is not in the PATH; give the path of a built troupe, for example program='build/release/troupe', or an "
                 "endpoint where one serves already"
             )
-        command = [found, "serve", task, "--endpoint", self.endpoint, "--count", str(count), "--end-with-input", *arguments]
+        command = [found, "serve", "environment", task, "--endpoint", self.endpoint, "--count", str(count), "--end-with-input", *arguments]
         self._errors = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True

@@ -4,9 +4,9 @@
 
 #include <boost/beast/http/basic_parser.hpp>
 
-#include "experiments/dashboard/http.hpp"
+#include "experiments/web/http.hpp"
 
-namespace troupe::experiments::dashboard {
+namespace troupe::experiments::web {
 
 /// Reads a request as Beast parses it. Beast's own limit on headers holds for the part that it has
 /// not parsed yet; this one holds for all of them, trailers included.
@@ -71,4 +71,4 @@ private:
   std::size_t left_; // bytes of headers that may still come
 };
 
-} // namespace troupe::experiments::dashboard
+} // namespace troupe::experiments::web

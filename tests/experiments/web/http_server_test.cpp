@@ -9,11 +9,11 @@
 #include <memory>
 #include <vector>
 
-#include "experiments/dashboard/http_server.hpp"
+#include "experiments/web/http_server.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
-using namespace troupe::experiments::dashboard;
+using namespace troupe::experiments::web;
 
 namespace {
 
@@ -77,7 +77,7 @@ std::string ask(const HttpServer& server, const std::string& text) {
 
 TEST_CASE("Requests are decoded, answered in order on one connection, and answers forbid caching "
           "and framing") {
-  HttpServer server(0);
+  HttpServer server({});
   server.start(echo);
   Client client(server.port());
   client.send("GET /x%20y?a+b=1%262 HTTP/1.1\r\nHost: h\r\nX-One: two\r\n\r\n");
@@ -94,7 +94,7 @@ TEST_CASE("Requests are decoded, answered in order on one connection, and answer
 }
 
 TEST_CASE("What is no request, or is above a limit, gets an error, and the connection closes") {
-  HttpServer server(0, {.header_bytes = 2000, .body_bytes = 1000});
+  HttpServer server({.limits = {.header_bytes = 2000, .body_bytes = 1000}});
   server.start(echo);
   CHECK(has(ask(server, "\x16\x03\x01 TLS?\r\n\r\n"), "400"));
   CHECK(has(ask(server, "GET /%4 HTTP/1.1\r\nConnection: close\r\n\r\n"), "malformed"));
@@ -112,13 +112,13 @@ TEST_CASE("What is no request, or is above a limit, gets an error, and the conne
 }
 
 TEST_CASE("A client that does not finish its request is left after the time for it") {
-  HttpServer server(0, {.seconds = 1});
+  HttpServer server({.limits = {.seconds = 1}});
   server.start(echo);
   CHECK(ask(server, "GET / HTTP/1.1\r\nX-Slow: ") == "");
 }
 
 TEST_CASE("More connections than allowed are closed at once, and a place is free when one ends") {
-  HttpServer server(0, {.connections = 2});
+  HttpServer server({.limits = {.connections = 2}});
   server.start(echo);
   auto one = std::make_unique<Client>(server.port()), two = std::make_unique<Client>(server.port());
   for (auto* client : {one.get(), two.get()}) {
@@ -136,8 +136,8 @@ TEST_CASE("More connections than allowed are closed at once, and a place is free
 }
 
 TEST_CASE("A taken port is named, with the way out") {
-  const HttpServer server(0);
-  const std::string error = error_of([&] { const HttpServer other(server.port()); });
+  const HttpServer server({});
+  const std::string error = error_of([&] { const HttpServer other({.port = server.port()}); });
   CHECK(has(error, std::to_string(server.port())));
   CHECK(has(error, "another --port"));
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::experiments::dashboard {
+namespace troupe::experiments::web {
 
 /// A request as the server read it. All of it is untrusted.
 struct Request {
@@ -32,4 +32,4 @@ bool parse_target(const std::string& target, Request& request);
 /// {"error": text}
 Response error_response(int status, const std::string& text);
 
-} // namespace troupe::experiments::dashboard
+} // namespace troupe::experiments::web

@@ -1,4 +1,4 @@
-#include "experiments/dashboard/http.hpp"
+#include "experiments/web/http.hpp"
 
 #include <charconv>
 #include <optional>
@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace troupe::experiments::dashboard {
+namespace troupe::experiments::web {
 namespace {
 
 std::optional<std::string> decoded(std::string_view text, bool plus_is_space) {
@@ -69,4 +69,4 @@ Response error_response(int status, const std::string& text) {
                                                        nlohmann::json::error_handler_t::replace)};
 }
 
-} // namespace troupe::experiments::dashboard
+} // namespace troupe::experiments::web

@@ -61,10 +61,11 @@ void serve(ServeOptions options) {
 
 } // namespace
 
-void add_serve(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "serve", "Serves an environment to Python's troupe_env or to task \"remote\"");
-  command->footer("Example: troupe serve cheetah_run --endpoint ipc:///tmp/cheetah --count 16\n"
+void add_serve_environment(CLI::App& serving) {
+  CLI::App* command = serving.add_subcommand(
+      "environment", "Serves an environment to Python's troupe_env or to task \"remote\"");
+  command->footer("Example: troupe serve environment cheetah_run --endpoint ipc:///tmp/cheetah "
+                  "--count 16\n"
                   "and in Python: troupe_env.GymnasiumVectorEnv(endpoint=\"ipc:///tmp/cheetah\", "
                   "num_envs=16)");
   auto options = std::make_shared<ServeOptions>();

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/protocol/run_config.hpp"
+#include "env/spec.hpp"
+#include "experiments/exporting/contract.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+#include "learner/acting/policy.hpp"
+
+namespace troupe::experiments::commands {
+
+/// Which checkpoint of a run.
+struct CheckpointChoice {
+  std::optional<std::int64_t> updates; // nullopt: the latest
+  bool best = false;                   // that with the best evaluation, instead
+};
+
+CheckpointFolder choose_checkpoint(const std::filesystem::path& run,
+                                   const CheckpointChoice& choice);
+
+/// A run's policy with a checkpoint's parameters, and its contract.
+struct TrainedPolicy {
+  actors::RunConfig config;
+  PolicyContract contract;
+  env::EnvironmentSpec spec; // of the environment with its wrappers, without normalisation
+  std::unique_ptr<learner::Policy> policy;
+};
+
+/// Throws std::invalid_argument if the run has no policy, or one that has no contract.
+TrainedPolicy load_trained_policy(const std::filesystem::path& run,
+                                  const CheckpointFolder& checkpoint);
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/commands/running/trained_policy.hpp"
+#include "experiments/commands/running/wait_for_signal.hpp"
+#include "experiments/serving/policy_server.hpp"
+#include "experiments/web/secrets.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct PolicyServing {
+  std::string run;
+  std::vector<std::string> versions;
+  std::vector<std::string> shares;
+  std::string token_file;
+  serving::PolicyServerOptions server{
+      .http = {.limits = {.connections = 4'096, .body_bytes = 16 << 20, .threads = 2},
+               .thread_name = "policy"},
+      .versions = {}};
+  std::int64_t step = -1;
+  std::int64_t idle_seconds = 600;
+  double reload_seconds = 10;
+  bool best = false;
+  bool json = false;
+};
+
+/// The checkpoint of a run that a version is made of; the latest changes while the run goes on.
+serving::VersionOptions version_of(const std::string& name, const std::filesystem::path& run,
+                                   const CheckpointChoice& choice) {
+  return {.name = name,
+          .newer = [run, choice](std::int64_t updates) -> std::unique_ptr<serving::ServedPolicy> {
+            if (updates >= 0 && choice.updates)
+              return nullptr;
+            const CheckpointFolder checkpoint = choose_checkpoint(run, choice);
+            if (checkpoint.updates == updates)
+              return nullptr;
+            TrainedPolicy trained = load_trained_policy(run, checkpoint);
+            return std::make_unique<serving::ServedPolicy>(
+                std::move(trained.contract), std::move(trained.spec), std::move(trained.policy));
+          }};
+}
+
+/// "NAME=VALUE".
+std::pair<std::string, std::string> named_value(const std::string& text, const char* flag,
+                                                const char* form) {
+  const auto equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const bool plain =
+      !name.empty() && name.size() <= 64
+      && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+             == std::string::npos;
+  if (equals == std::string::npos || !plain || equals + 1 == text.size())
+    throw std::invalid_argument(std::string(flag) + " " + text + ": must be " + form
+                                + "; a name has letters, digits, - and _");
+  return {name, text.substr(equals + 1)};
+}
+
+/// "RUN", "RUN@UPDATES" or "RUN@best".
+serving::VersionOptions read_version(const std::string& text) {
+  const auto [name, value] = named_value(text, "--version",
+                                         "NAME=RUN, NAME=RUN@UPDATES or "
+                                         "NAME=RUN@best");
+  const auto at = value.rfind('@');
+  CheckpointChoice choice;
+  if (at != std::string::npos) {
+    const std::string which = value.substr(at + 1);
+    std::int64_t updates = 0;
+    const auto read = std::from_chars(which.data(), which.data() + which.size(), updates);
+    choice.best = which == "best";
+    if (!choice.best
+        && (read.ec != std::errc() || read.ptr != which.data() + which.size() || updates < 0))
+      throw std::invalid_argument("--version " + text
+                                  + ": behind the @ must be a checkpoint's updates or best");
+    if (!choice.best)
+      choice.updates = updates;
+  }
+  return version_of(name, value.substr(0, at), choice);
+}
+
+void read_shares(const std::vector<std::string>& texts,
+                 std::vector<serving::VersionOptions>& versions) {
+  for (const std::string& text : texts) {
+    const auto [name, value] = named_value(text, "--share", "NAME=NUMBER");
+    const auto found = std::ranges::find(versions, name, &serving::VersionOptions::name);
+    if (found == versions.end())
+      throw std::invalid_argument("--share " + text + ": there is no version " + name
+                                  + "; add --version " + name + "=RUN");
+    const auto read = std::from_chars(value.data(), value.data() + value.size(), found->share);
+    if (read.ec != std::errc() || read.ptr != value.data() + value.size()
+        || !(found->share >= 0 && found->share <= 1e6))
+      throw std::invalid_argument("--share " + text + ": must be a number from 0 to 1e6");
+  }
+  if (std::ranges::all_of(versions, [](const auto& version) { return version.share == 0; }))
+    throw std::invalid_argument("--share: one version at least must have more than 0");
+}
+
+void serve_policy(PolicyServing options) {
+  const EndSignals signals;
+  check_is_run(options.run);
+  options.server.token =
+      options.token_file.empty() ? web::new_token() : web::token_of(options.token_file);
+  options.server.versions = {
+      version_of("main", options.run,
+                 {.updates = options.step < 0 ? std::nullopt : std::optional(options.step),
+                  .best = options.best})};
+  for (const std::string& text : options.versions) {
+    options.server.versions.push_back(read_version(text));
+    const std::string& name = options.server.versions.back().name;
+    if (std::ranges::count(options.server.versions, name, &serving::VersionOptions::name) > 1)
+      throw std::invalid_argument("--version " + text + ": there is a version " + name
+                                  + " already");
+    options.server.versions.back().share = 0; // until --share says otherwise
+  }
+  read_shares(options.shares, options.server.versions);
+  options.server.sessions.idle = std::chrono::seconds(options.idle_seconds);
+  options.server.log = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+  const std::string token = options.server.token;
+  serving::PolicyServer server(std::move(options.server));
+  if (options.json)
+    print_json({{"address", server.address()}, {"token", token}});
+  else
+    std::printf("serving %s at %s/v1/act, token %s\n", options.run.c_str(),
+                server.address().c_str(), token.c_str());
+  std::fflush(stdout);
+  while (options.reload_seconds > 0
+         && !signals.wait_for(static_cast<int>(options.reload_seconds * 1000)))
+    server.reload();
+  signals.wait(false);
+}
+
+} // namespace
+
+void add_serve_policy(CLI::App& serving) {
+  CLI::App* command =
+      serving.add_subcommand("policy", "Serves a run's policy to other programs over HTTP");
+  command->footer(
+      "Example: troupe serve policy runs/quickstart/2026-11-21T10-00-00 --port 8900\n"
+      "         curl -H \"Authorization: Bearer TOKEN\" http://127.0.0.1:8900/v1/act \\\n"
+      "              -d '{\"session\": \"a\", \"first\": true, \"observation\": {\"state\": [0.1, "
+      "0.2]}}'\n"
+      "/v1/contract says what the policy observes. Without --checkpoint it is served as it is "
+      "trained: newer checkpoints replace it. It ends with SIGINT or SIGTERM.");
+  auto options = std::make_shared<PolicyServing>();
+  serving::PolicyServerOptions& server = options->server;
+  command->add_option("run", options->run, "the run's folder; its version is called main")
+      ->required();
+  CLI::Option* step = command
+                          ->add_option("--checkpoint", options->step,
+                                       "updates of the checkpoint; default: the latest, also later")
+                          ->check(CLI::NonNegativeNumber);
+  command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
+      ->excludes(step);
+  command->add_option("--version", options->versions,
+                      "another policy of the same contract, NAME=RUN, NAME=RUN@UPDATES or "
+                      "NAME=RUN@best; may be repeated");
+  command->add_option("--share", options->shares,
+                      "NAME=NUMBER: its share of the requests that name no version; default: 1 of "
+                      "main, 0 of others");
+  command
+      ->add_option("--reload", options->reload_seconds,
+                   "seconds between looks for newer checkpoints; 0: never")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  command
+      ->add_option("--address", server.http.address,
+                   "of the interface; others than loopback "
+                   "need --certificate")
+      ->capture_default_str();
+  command->add_option("--port", server.http.port, "default: a free one")
+      ->check(CLI::Range(1, 65535));
+  CLI::Option* certificate =
+      command->add_option("--certificate", server.http.certificate, "PEM file, for TLS");
+  command->add_option("--key", server.http.key, "PEM file of the certificate's key")
+      ->needs(certificate);
+  command->add_option("--token-file", options->token_file,
+                      "file with the token, made if it does not exist; default: a new token each "
+                      "time");
+  command->add_option("--batch", server.batches.batch, "observations that are computed together")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--queue", server.batches.queued, "observations that may wait; 503 beyond")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  command->add_option("--sessions", server.sessions.sessions, "episodes that it remembers")
+      ->check(CLI::Range(1, 100'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--session-idle", options->idle_seconds,
+                   "seconds after which it forgets one that rests")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  command->add_option("--connections", server.http.limits.connections, "more are closed at once")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--threads", server.http.limits.threads, "that read, compute and answer")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "print address and token as JSON");
+  command->callback([options] { serve_policy(*options); });
+}
+
+void add_serve(CLI::App& app) {
+  CLI::App* serving = app.add_subcommand("serve", "Serves an environment or a policy");
+  serving->require_subcommand(1);
+  serving->footer("Example: troupe serve environment cheetah_run --count 16\n"
+                  "         troupe serve policy runs/quickstart/2026-11-21T10-00-00");
+  add_serve_environment(*serving);
+  add_serve_policy(*serving);
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,68 @@
+#include "experiments/serving/batcher.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace troupe::experiments::serving {
+
+Batcher::Batcher(std::unique_ptr<ServedPolicy> policy, const Limits& limits,
+                 std::function<void(std::size_t)> observe)
+    : policy_(std::move(policy)), limits_(limits), observe_(std::move(observe)) {}
+
+std::size_t Batcher::queued() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.size();
+}
+
+bool Batcher::submit(std::vector<Job> jobs) {
+  std::unique_lock lock(mutex_);
+  if (jobs_.size() + jobs.size() > limits_.queued)
+    return false;
+  std::ranges::move(jobs, std::back_inserter(jobs_));
+  if (busy_) // whoever computes will take them
+    return true;
+  busy_ = true;
+  std::vector<Job> batch;
+  while (!jobs_.empty()) {
+    const auto count = static_cast<std::ptrdiff_t>(std::min(jobs_.size(), limits_.batch));
+    batch.assign(std::move_iterator(jobs_.begin()), std::move_iterator(jobs_.begin() + count));
+    jobs_.erase(jobs_.begin(), jobs_.begin() + count);
+    lock.unlock();
+    compute(batch);
+    for (Job& job : batch)
+      job.done(job);
+    lock.lock();
+  }
+  busy_ = false;
+  return true;
+}
+
+void Batcher::compute(std::span<Job> batch) {
+  const std::size_t memory = policy_->state_size();
+  const std::size_t size = policy_->action_size();
+  std::vector<std::byte*> observations;
+  std::vector<float> states;
+  std::vector<float> actions(batch.size() * size);
+  for (Job& job : batch) {
+    observations.push_back(job.observation.data());
+    states.insert(states.end(), job.state.begin(), job.state.end());
+  }
+  std::exception_ptr error;
+  try {
+    policy_->act(observations, states, actions);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    batch[i].error = error;
+    const auto action = actions.begin() + static_cast<std::ptrdiff_t>(i * size);
+    batch[i].action.assign(action, action + static_cast<std::ptrdiff_t>(size));
+    const auto state = states.begin() + static_cast<std::ptrdiff_t>(i * memory);
+    batch[i].state.assign(state, state + static_cast<std::ptrdiff_t>(memory));
+  }
+  if (observe_)
+    observe_(batch.size());
+}
+
+} // namespace troupe::experiments::serving

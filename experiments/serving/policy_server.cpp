@@ -1,0 +1,413 @@
+#include "experiments/serving/policy_server.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/serving/act_request.hpp"
+#include "experiments/serving/server_metrics.hpp"
+#include "experiments/web/secrets.hpp"
+
+namespace troupe::experiments::serving {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using Reply = web::HttpServer::Reply;
+
+constexpr double kMostShare = 1e6;
+
+web::Response busy(const std::string& what) {
+  web::Response made = web::error_response(503, what);
+  made.headers.emplace_back("Retry-After", "1");
+  return made;
+}
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& failure) {
+    return failure.what();
+  } catch (...) {
+    return "an unknown failure";
+  }
+}
+
+bool is_probe(const std::string& path) {
+  return path == "/healthz" || path == "/readyz";
+}
+
+} // namespace
+
+struct PolicyServer::Parts {
+  struct Version {
+    std::string name;
+    double share = 1;
+    std::shared_ptr<Batcher> batcher;
+
+    std::int64_t updates() const { return batcher ? batcher->policy().contract().updates : -1; }
+  };
+
+  /// A request on its way to its answer; the last job answers.
+  struct Asked {
+    Reply reply;
+    std::string version;
+    std::int64_t updates = 0;
+    std::string session_name;
+    Session session;
+    bool many = false;
+    bool as_bytes = false;
+    std::vector<std::vector<float>> actions;
+    std::atomic<std::size_t> left = 0;
+    std::mutex mutex; // of `error`
+    std::exception_ptr error;
+    Clock::time_point since;
+  };
+
+  static web::Response answer_of(const Asked& asked) {
+    if (asked.as_bytes) {
+      const std::vector<float>& action = asked.actions[0];
+      return {.type = "application/octet-stream",
+              .body = std::string(reinterpret_cast<const char*>(action.data()),
+                                  action.size() * sizeof(float)),
+              .headers = {{"X-Troupe-Version", asked.version}}};
+    }
+    Json body{{"version", asked.version}, {"updates", asked.updates}};
+    if (asked.many)
+      body["actions"] = asked.actions;
+    else
+      body["action"] = asked.actions[0];
+    return {.body = body.dump()};
+  }
+
+  explicit Parts(PolicyServerOptions its_options)
+      : options(std::move(its_options)), sessions(options.sessions) {
+    for (const VersionOptions& version : options.versions) {
+      versions.push_back({.name = version.name, .share = version.share, .batcher = {}});
+      load(versions.size() - 1, true);
+    }
+    server.emplace(options.http);
+  }
+
+  std::unique_ptr<ServedPolicy> newer(std::size_t index) {
+    auto policy = options.versions[index].newer(versions[index].updates());
+    if (policy == nullptr)
+      return nullptr;
+    const std::shared_ptr<Batcher> other =
+        versions[index].batcher ? versions[index].batcher : versions[0].batcher;
+    if (other)
+      if (const std::string difference =
+              contract_difference(policy->contract(), other->policy().contract());
+          !difference.empty())
+        throw std::invalid_argument("version " + versions[index].name + " has another contract: "
+                                    + difference + "; serve it by a server of its own");
+    return policy;
+  }
+
+  void load(std::size_t index, bool first) {
+    std::unique_ptr<ServedPolicy> policy;
+    try {
+      policy = newer(index);
+    } catch (const std::exception& failure) {
+      if (first)
+        throw;
+      metrics.reloaded(false);
+      log("version " + versions[index].name + " stays as it is: " + failure.what());
+      return;
+    }
+    if (policy == nullptr)
+      return;
+    auto batcher = std::make_shared<Batcher>(std::move(policy), options.batches,
+                                             [this](std::size_t size) { metrics.computed(size); });
+    const std::lock_guard lock(mutex);
+    Version& version = versions[index];
+    version.batcher = std::move(batcher);
+    metrics.loaded(version.name, static_cast<double>(version.updates()), version.share);
+    if (!first) {
+      metrics.reloaded(true);
+      log("version " + version.name + " is now of " + std::to_string(version.updates())
+          + " updates");
+    }
+  }
+
+  void log(const std::string& text) const {
+    if (options.log)
+      options.log(text);
+  }
+
+  const Version& named(const std::string& name) const {
+    for (const Version& version : versions)
+      if (version.name == name)
+        return version;
+    std::string all;
+    for (const Version& version : versions)
+      all += (all.empty() ? "" : ", ") + version.name;
+    throw std::invalid_argument("there is no version \"" + name + "\"; there are " + all);
+  }
+
+  /// By shares, in turns as even as they can be.
+  const Version& next() {
+    double total = 0;
+    for (const Version& version : versions)
+      total += version.share;
+    constexpr double kGolden = 0.6180339887498949;
+    double at = std::fmod(static_cast<double>(turn++) * kGolden, 1.0) * total;
+    for (const Version& version : versions) {
+      at -= version.share;
+      if (at < 0)
+        return version;
+    }
+    return versions[0];
+  }
+
+  /// A copy: it may be replaced meanwhile.
+  Version choose(const std::string& name) {
+    const std::lock_guard lock(mutex);
+    return name.empty() ? next() : named(name);
+  }
+
+  void act(const web::Request& http, const Reply& reply) {
+    const auto asked = std::make_shared<Asked>();
+    asked->reply = reply;
+    asked->since = Clock::now();
+    ActRequest request = parse_act_request(http);
+    if (!request.session.empty()) {
+      switch (sessions.take(request.session, request.first, asked->session)) {
+      case Sessions::Taken::ok:
+        break;
+      case Sessions::Taken::unknown:
+        throw std::invalid_argument(
+            "there is no session \"" + request.session + "\", or it rested for longer than "
+            + std::to_string(options.sessions.idle.count()) + " s; begin it with \"first\": true");
+      case Sessions::Taken::busy:
+        return finish_early(*asked,
+                            web::error_response(409, "the session \"" + request.session
+                                                         + "\" has a request in progress; wait "
+                                                           "for its answer"));
+      case Sessions::Taken::full:
+        return finish_early(*asked,
+                            busy("the server remembers " + std::to_string(options.sessions.sessions)
+                                 + " sessions already; end some, or raise --sessions"));
+      }
+      asked->session_name = request.session;
+    }
+    try {
+      submit(request, asked);
+    } catch (...) {
+      give_back(*asked);
+      throw;
+    }
+  }
+
+  void submit(const ActRequest& request, const std::shared_ptr<Asked>& asked) {
+    Session& session = asked->session;
+    const Version version = choose(request.version.empty() ? session.version : request.version);
+    const ServedPolicy& policy = version.batcher->policy();
+    asked->version = session.version = version.name;
+    asked->updates = version.updates();
+    asked->many = request.many;
+    asked->as_bytes = request.as_bytes;
+    if (request.session.empty() && policy.state_size() > 0)
+      throw std::invalid_argument("the policy has a memory of the episode; give the request a "
+                                  "\"session\", and \"first\": true where an episode begins");
+    std::vector<Job> jobs;
+    for (std::size_t i = 0; i < request.count(); ++i) {
+      int frames = 0;
+      jobs.push_back({.observation = read_observation(request, i, policy, frames),
+                      .state = {},
+                      .action = {},
+                      .error = {},
+                      .done = {}});
+      remember(request, policy, frames, session, jobs.back().observation);
+      jobs.back().state = session.state;
+      jobs.back().state.resize(policy.state_size());
+      jobs.back().done = [this, asked, i](Job& job) { note(asked, i, job); };
+    }
+    asked->actions.resize(jobs.size());
+    asked->left = jobs.size();
+    if (!version.batcher->submit(std::move(jobs))) {
+      give_back(*asked);
+      finish_early(*asked, busy(std::to_string(options.batches.queued)
+                                + " observations wait already; ask again later, or start "
+                                  "another server"));
+    }
+  }
+
+  /// Completes the history of the first array, and keeps it for the next request.
+  static void remember(const ActRequest& request, const ServedPolicy& policy, int frames,
+                       Session& session, std::span<std::byte> observation) {
+    const int history = policy.contract().history;
+    const std::size_t one = policy.frame_bytes();
+    const std::span<std::byte> all =
+        observation.subspan(policy.spec().observation_offset(0), one * history);
+    const std::span<std::byte> newest = all.last(one);
+    if (frames < history) {
+      if (request.session.empty())
+        throw std::invalid_argument("\"" + policy.contract().observations[0].spec.name
+                                    + "\" has one frame but must have " + std::to_string(history)
+                                    + ", oldest first; or give the request a \"session\"");
+      if (session.history.empty()) // the episode's first frame stands for those before it
+        for (int i = 0; i + 1 < history; ++i)
+          std::ranges::copy(newest, all.data() + one * i);
+      else
+        std::ranges::copy(session.history, all.data());
+    }
+    if (!request.session.empty() && history > 1) {
+      const std::span<std::byte> kept = all.last(one * (history - 1));
+      session.history.assign(kept.begin(), kept.end());
+    }
+  }
+
+  void note(const std::shared_ptr<Asked>& asked, std::size_t i, Job& job) {
+    asked->actions[i] = std::move(job.action);
+    if (!asked->session_name.empty())
+      asked->session.state = std::move(job.state);
+    if (job.error) {
+      const std::lock_guard lock(asked->mutex);
+      asked->error = job.error;
+    }
+    if (--asked->left > 0)
+      return;
+    give_back(*asked);
+    finish_early(*asked, asked->error ? web::error_response(500, text_of(asked->error))
+                                      : answer_of(*asked));
+  }
+
+  void give_back(Asked& asked) {
+    if (!asked.session_name.empty())
+      sessions.put_back(std::exchange(asked.session_name, {}), std::move(asked.session));
+  }
+
+  void finish_early(const Asked& asked, web::Response response) {
+    metrics.answered(asked.version, response.status,
+                     std::chrono::duration<double>(Clock::now() - asked.since).count());
+    asked.reply(std::move(response));
+  }
+
+  web::Response versions_reply() {
+    const std::lock_guard lock(mutex);
+    Json all = Json::array();
+    for (const Version& version : versions)
+      all.push_back(
+          {{"name", version.name}, {"updates", version.updates()}, {"share", version.share}});
+    return {.body = Json{{"versions", all}}.dump()};
+  }
+
+  web::Response set_shares(const std::string& text) {
+    const Json body = Json::parse(text, nullptr, false);
+    if (!body.is_object())
+      throw std::invalid_argument("the body must be a JSON object of shares by version");
+    const std::lock_guard lock(mutex);
+    std::vector<double> shares;
+    double total = 0;
+    for (const Version& version : versions) {
+      const Json share = body.value(version.name, Json(version.share));
+      if (!share.is_number() || share < 0 || share > kMostShare)
+        throw std::invalid_argument("the share of \"" + version.name
+                                    + "\" must be a number from 0 to 1e6");
+      total += shares.emplace_back(share);
+    }
+    for (const auto& [name, ignored] : body.items())
+      named(name);
+    if (total <= 0)
+      throw std::invalid_argument("one share at least must be above 0");
+    for (std::size_t i = 0; i < versions.size(); ++i) {
+      versions[i].share = shares[i];
+      metrics.loaded(versions[i].name, static_cast<double>(versions[i].updates()), shares[i]);
+    }
+    return {.body = "{}"};
+  }
+
+  std::size_t queued() {
+    const std::lock_guard lock(mutex);
+    std::size_t all = 0;
+    for (const Version& version : versions)
+      all += version.batcher->queued();
+    return all;
+  }
+
+  web::Response answer(const web::Request& request) {
+    const bool reads = request.method == "GET" || request.method == "HEAD";
+    const std::string& path = request.path;
+    if (path == "/v1/shares" && request.method == "POST")
+      return set_shares(request.body);
+    if (path == "/v1/act" || path == "/v1/shares")
+      return web::error_response(405, path + " takes POST");
+    if (path == "/v1/versions" && reads)
+      return versions_reply();
+    if (path == "/v1/contract" && reads)
+      return {.body =
+                  contract_text(choose(request.parameter("version")).batcher->policy().contract())};
+    if (path == "/metrics" && reads)
+      return {.type = "text/plain; version=0.0.4; charset=utf-8",
+              .body = metrics.text(queued(), sessions.size())};
+    if (is_probe(path) && reads)
+      return {.type = "text/plain; charset=utf-8", .body = "ok\n"};
+    return web::error_response(404, path
+                                        + ": there are /v1/act, /v1/contract, /v1/versions, "
+                                          "/v1/shares, /metrics, /healthz and /readyz");
+  }
+
+  bool may_ask(const web::Request& request) const {
+    const std::string authorization = request.header("authorization");
+    const std::string bearer = "Bearer ";
+    return is_probe(request.path)
+           || (authorization.starts_with(bearer)
+               && web::equal_secrets(options.token,
+                                     std::string_view(authorization).substr(bearer.size())));
+  }
+
+  void serve(const web::Request& request, const Reply& reply) {
+    if (!may_ask(request))
+      reply(web::error_response(401, "send \"Authorization: Bearer TOKEN\" with the token that "
+                                     "`troupe serve policy` printed"));
+    else if (request.path == "/v1/act" && request.method == "POST")
+      act(request, reply);
+    else
+      reply(answer(request));
+  }
+
+  PolicyServerOptions options;
+  ServerMetrics metrics;
+  Sessions sessions;
+  std::mutex mutex; // of versions' members, and of turn
+  std::vector<Version> versions;
+  std::uint64_t turn = 0;
+  std::optional<web::HttpServer> server; // its threads use the other parts
+};
+
+PolicyServer::PolicyServer(PolicyServerOptions options)
+    : parts_(std::make_unique<Parts>(std::move(options))) {
+  parts_->server->start([parts = parts_.get()](const web::Request& request, const Reply& reply) {
+    parts->serve(request, reply);
+  });
+}
+
+PolicyServer::~PolicyServer() {
+  parts_->server->stop();
+  for (auto& version : parts_->versions)
+    version.batcher.reset(); // and the replies that wait in it
+}
+
+std::string PolicyServer::address() const {
+  return parts_->server->address();
+}
+
+void PolicyServer::reload() {
+  for (std::size_t i = 0; i < parts_->versions.size(); ++i)
+    parts_->load(i, false);
+}
+
+void PolicyServer::act(const web::Request& request, const Reply& reply) {
+  parts_->act(request, reply);
+}
+
+} // namespace troupe::experiments::serving

@@ -1,0 +1,37 @@
+#include "experiments/serving/served_policy.hpp"
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace troupe::experiments::serving {
+
+ServedPolicy::ServedPolicy(PolicyContract contract, env::EnvironmentSpec spec,
+                           std::unique_ptr<learner::Policy> policy)
+    : contract_(std::move(contract)), spec_(std::move(spec)), policy_(std::move(policy)) {}
+
+void ServedPolicy::act(std::span<std::byte* const> observations, std::span<float> states,
+                       std::span<float> actions) {
+  const std::size_t bytes = spec_.observation_bytes();
+  std::vector<const std::byte*> frames;
+  for (std::byte* const observation : observations) {
+    normalise(contract_, spec_, {observation, bytes});
+    frames.push_back(observation);
+  }
+  policy_->act({.frames = frames,
+                .frame_bytes = bytes,
+                .batch = static_cast<std::int64_t>(frames.size()),
+                .state = states},
+               actions);
+  const std::size_t size = action_size();
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    if (!std::isfinite(actions[i]))
+      throw std::runtime_error("the policy's number " + std::to_string(i % size)
+                               + " is not finite; its training has diverged");
+    if (contract_.actions[i % size].choices == 0)
+      actions[i] = static_cast<float>(contract_.scales[i % size](actions[i]));
+  }
+}
+
+} // namespace troupe::experiments::serving

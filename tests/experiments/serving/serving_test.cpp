@@ -1,0 +1,298 @@
+#include "tests/doctest_torch.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <latch>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "env/random.hpp"
+#include "experiments/serving/act_request.hpp"
+#include "experiments/serving/batcher.hpp"
+#include "experiments/serving/policy_server.hpp"
+#include "experiments/serving/sessions.hpp"
+#include "tests/experiments/mutated.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments;
+using namespace troupe::experiments::serving;
+using Json = nlohmann::json;
+
+namespace {
+
+/// The sum of a whole observation's numbers, plus what it remembers: the sum of the steps before.
+class SummingPolicy : public learner::Policy {
+public:
+  SummingPolicy(std::size_t numbers, std::int64_t state) : numbers_(numbers), state_(state) {}
+  std::int64_t parameter_count() const override { return 0; }
+  std::int64_t state_size() const override { return state_; }
+  void load(std::span<const float>) override {}
+  void act(const learner::Observations& observations, std::span<float> actions) override {
+    for (std::size_t row = 0; row < actions.size(); ++row) {
+      std::vector<float> numbers(numbers_);
+      std::memcpy(numbers.data(), observations.frames[row], numbers_ * sizeof(float));
+      float sum = 0;
+      for (const float number : numbers)
+        sum += number;
+      if (state_ > 0)
+        sum = observations.state[row] += sum;
+      actions[row] = sum;
+    }
+  }
+
+private:
+  std::size_t numbers_;
+  std::int64_t state_;
+};
+
+/// Of an array "state" of two numbers, and an action from -20 to 20, ten times the policy's.
+std::unique_ptr<ServedPolicy> summing(std::int64_t updates = 5, int history = 1,
+                                      std::int64_t state = 0, const char* name = "state") {
+  PolicyContract contract;
+  contract.updates = updates;
+  contract.history = history;
+  contract.state_size = state;
+  contract.observations = {{.spec = {.name = name, .shape = {2}}, .elements = {}}};
+  contract.actions = {{.name = "force", .unit = "N", .minimum = -20, .maximum = 20}};
+  contract.scales = {{.offset = 0, .gain = 10, .limit = 2}};
+  env::EnvironmentSpec spec;
+  spec.frame_stack = history;
+  spec.observations = {{.name = name, .shape = {2 * history}}};
+  return std::make_unique<ServedPolicy>(contract, spec,
+                                        std::make_unique<SummingPolicy>(2 * history, state));
+}
+
+VersionOptions version(const std::string& name, double share,
+                       std::function<std::unique_ptr<ServedPolicy>()> make) {
+  return {.name = name, .share = share, .newer = [make](std::int64_t) { return make(); }};
+}
+
+/// Asks as a client that waits.
+struct Client {
+  PolicyServer& server;
+  Json operator()(const Json& body, int status = 200) const {
+    return ask({.method = "POST", .path = "/v1/act", .body = body.dump()}, status);
+  }
+  Json ask(const web::Request& request, int status) const {
+    std::promise<web::Response> answer;
+    try {
+      server.act(request, [&](web::Response response) { answer.set_value(std::move(response)); });
+    } catch (const std::invalid_argument& mistake) {
+      CHECK(status == 400);
+      return Json{{"error", mistake.what()}};
+    }
+    const web::Response response = answer.get_future().get();
+    CAPTURE(response.body);
+    CHECK(response.status == status);
+    return Json::parse(response.body);
+  }
+};
+
+std::string error_in(const Json& answer) {
+  return answer.value("error", "");
+}
+
+Json with(const Json& observation) {
+  return {{"observation", observation}};
+}
+
+} // namespace
+
+TEST_CASE("An observation of any nesting, or in base64, becomes an action in the machine's units") {
+  PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
+  const Client act{server};
+  const Json answer = act(with({{"state", {0.25, 0.5}}}));
+  CHECK(answer == Json{{"action", {7.5}}, {"version", "main"}, {"updates", 5}});
+  CHECK(act(with({{"state", {{0.25}, {0.5}}}}))["action"] == Json{7.5});
+  CHECK(act(with({0.25, 0.5}))["action"] == Json{7.5});
+  CHECK(act(with({9, 9}))["action"] == Json{20}); // limited
+  CHECK(act(with({{"state", "AACAPgAAAD8="}}))["action"] == Json{7.5});
+  CHECK(act({{"observations", {{{"state", {0, 1}}}, {{"state", {0, 1.5}}}}}})["actions"]
+        == Json{{10.0}, {15.0}});
+  const float numbers[] = {0.25F, 0.5F};
+  web::Request bytes{.method = "POST",
+                     .path = "/v1/act",
+                     .headers = {{"content-type", "application/octet-stream"}},
+                     .body = std::string(reinterpret_cast<const char*>(numbers), sizeof numbers)};
+  std::promise<web::Response> made;
+  server.act(bytes, [&](web::Response response) { made.set_value(std::move(response)); });
+  const web::Response response = made.get_future().get();
+  REQUIRE(response.body.size() == sizeof(float));
+  float force = 0;
+  std::memcpy(&force, response.body.data(), sizeof force);
+  CHECK(force == 7.5F);
+}
+
+TEST_CASE("What is wrong with a request is said with its key and the rule") {
+  PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
+  const Client act{server};
+  const auto refusal = [&](const Json& body) { return error_in(act(body, 400)); };
+  CHECK(has(refusal(Json::array()), "must be a JSON object"));
+  CHECK(has(refusal(Json::object()), "either \"observation\" or \"observations\""));
+  CHECK(has(refusal(with({1, 2, 3})), "has 3 numbers but must have 2"));
+  CHECK(has(refusal(with({{"states", {1, 2}}})), "must have \"state\""));
+  CHECK(has(refusal(with({{"state", {1, 2}}, {"more", 1}})), "and nothing else"));
+  CHECK(has(refusal(with({{"state", {1, "x"}}})), "must contain numbers"));
+  CHECK(has(refusal(with({{"state", {1, 1e300}}})), "finite as a float32"));
+  CHECK(has(refusal(with({{"state", "AAA="}})), "base64"));
+  CHECK(has(refusal(with({{"state", "AADAfwAAAAA="}})), "not finite"));
+  CHECK(has(refusal({{"observation", {1, 2}}, {"version", "old"}}), "no version \"old\""));
+  CHECK(has(refusal({{"observation", {1, 2}}, {"first", 1}}), "\"first\" must be true or false"));
+  CHECK(has(refusal({{"observation", {1, 2}}, {"session", std::string(200, 'a')}}), "128 bytes"));
+  CHECK(has(refusal({{"observations", {{1, 2}}}, {"session", "a"}}), "one \"observation\""));
+  Json deep = 1;
+  for (int i = 0; i < 20; ++i)
+    deep = Json::array({deep});
+  CHECK(has(refusal(with(deep)), "nested more than"));
+}
+
+TEST_CASE("A session has the memory and the history of its episode alone") {
+  PolicyServer server(
+      {.token = "t", .versions = {version("main", 1, [] { return summing(5, 3, 1); })}});
+  const Client act{server};
+  CHECK(has(error_in(act(with({0.1, 0}), 400)), "has a memory"));
+  CHECK(has(error_in(act({{"observation", {0.1, 0}}, {"session", "a"}}, 400)), "begin it with"));
+  const auto step = [&](const char* session, double number, bool first) {
+    const Json answer = act({{"observation", {number, 0}}, {"session", session}, {"first", first}});
+    return answer["action"][0].get<double>() / 10;
+  };
+  CHECK(step("a", 0.125, true) == 0.375); // three times the first frame
+  CHECK(step("b", 0.25, true) == 0.75);
+  CHECK(step("a", 0.25, false) == doctest::Approx(0.375 + 0.125 + 0.125 + 0.25));
+  CHECK(step("a", 0, false) == doctest::Approx(0.875 + 0.125 + 0.25));
+  CHECK(step("a", 0.125, true) == 0.375); // again from the beginning
+  CHECK(act({{"observation", {0.125, 0, 0.125, 0, 0.25, 0}},
+             {"session", "c"},
+             {"first", true}})["action"][0]
+        == 5.0);
+}
+
+TEST_CASE("Versions share requests as they should, keep their sessions, and must agree") {
+  PolicyServer server({.token = "t",
+                       .versions = {version("main", 0.75, [] { return summing(1); }),
+                                    version("candidate", 0.25, [] { return summing(2); })}});
+  const Client act{server};
+  int candidates = 0;
+  for (int i = 0; i < 400; ++i)
+    candidates += act(with({0, 0}))["version"] == "candidate" ? 1 : 0;
+  CHECK(std::abs(candidates - 100) <= 2);
+  CHECK(act({{"observation", {0, 0}}, {"version", "candidate"}})["updates"] == 2);
+  for (const std::string session : {"a", "b", "c", "d", "e"}) {
+    const Json begun = act({{"observation", {0, 0}}, {"session", session}, {"first", true}});
+    for (int i = 0; i < 3; ++i)
+      CHECK(act({{"observation", {0, 0}}, {"session", session}})["version"] == begun["version"]);
+  }
+  const auto other = [] { return summing(1, 1, 0, "pixels"); };
+  CHECK(has(error_of([&] {
+              PolicyServer({.token = "t",
+                            .versions = {version("main", 1, [] { return summing(); }),
+                                         version("other", 0, other)}});
+            }),
+            "version other has another contract: observations[0].name"));
+}
+
+TEST_CASE("Newer parameters replace older ones, and a failure leaves these in place") {
+  std::int64_t updates = 1;
+  std::string failure;
+  std::string logged;
+  PolicyServer server(
+      {.token = "t",
+       .versions = {{.name = "main",
+                     .newer = [&](std::int64_t have) -> std::unique_ptr<ServedPolicy> {
+                       if (!failure.empty())
+                         throw std::runtime_error(failure);
+                       return have == updates ? nullptr : summing(updates);
+                     }}},
+       .log = [&](const std::string& text) { logged = text; }});
+  const Client act{server};
+  CHECK(act(with({0, 0}))["updates"] == 1);
+  server.reload();
+  CHECK(logged.empty());
+  updates = 7;
+  server.reload();
+  CHECK(act(with({0, 0}))["updates"] == 7);
+  CHECK(has(logged, "is now of 7 updates"));
+  failure = "the checkpoint is damaged";
+  server.reload();
+  CHECK(has(logged, "the checkpoint is damaged"));
+  CHECK(act(with({0, 0}))["updates"] == 7);
+}
+
+TEST_CASE("Jobs that come while one is computed are computed together, and too many are refused") {
+  std::vector<std::size_t> sizes;
+  std::latch began(1);
+  std::latch go(1);
+  Batcher batcher(summing(), {.batch = 8, .queued = 10},
+                  [&](std::size_t size) { sizes.push_back(size); });
+  std::atomic<int> done = 0;
+  const auto jobs = [&](std::size_t count, bool waits) {
+    std::vector<Job> made(count);
+    for (Job& job : made) {
+      job.observation.resize(8);
+      job.done = [&, waits](Job& finished) {
+        CHECK(finished.action.size() == 1);
+        ++done;
+        if (waits) {
+          began.count_down();
+          go.wait();
+        }
+      };
+    }
+    return made;
+  };
+  std::thread first([&] { CHECK(batcher.submit(jobs(1, true))); });
+  began.wait();
+  CHECK(batcher.submit(jobs(3, false)));
+  CHECK(batcher.submit(jobs(7, false)));
+  CHECK(batcher.queued() == 10);
+  CHECK_FALSE(batcher.submit(jobs(1, false)));
+  go.count_down();
+  first.join();
+  CHECK(done == 11);
+  CHECK(sizes == std::vector<std::size_t>{1, 8, 2});
+}
+
+TEST_CASE("Sessions are bounded, forgotten when they rest, and used by one request at a time") {
+  Sessions::Clock::time_point now{};
+  Sessions sessions({.sessions = 2, .idle = std::chrono::seconds(10)}, [&] { return now; });
+  Session session;
+  using Taken = Sessions::Taken;
+  CHECK(sessions.take("a", false, session) == Taken::unknown);
+  CHECK(sessions.take("a", true, session) == Taken::ok);
+  CHECK(sessions.take("a", true, session) == Taken::busy);
+  session.state = {1};
+  sessions.put_back("a", session);
+  CHECK(sessions.take("a", false, session) == Taken::ok);
+  CHECK(session.state == std::vector<float>{1});
+  CHECK(sessions.take("b", true, session) == Taken::ok);
+  sessions.put_back("b", {});
+  CHECK(sessions.take("c", true, session) == Taken::full);
+  now += std::chrono::seconds(11);
+  CHECK(sessions.take("b", false, session) == Taken::unknown); // it rested
+  CHECK(sessions.take("c", true, session) == Taken::ok);
+  CHECK(sessions.size() == 2); // a is in use, however long
+}
+
+TEST_CASE("Mutated requests are answered or refused, never more") {
+  PolicyServer server(
+      {.token = "t", .versions = {version("main", 1, [] { return summing(5, 2, 1); })}});
+  const std::string whole =
+      R"({"observation": {"state": [0.1, 0.2]}, "session": "a", "first": true, "version": "main"})";
+  env::Random random(3);
+  int answered = 0;
+  for (int i = 0; i < 3'000; ++i) {
+    web::Request request{.method = "POST", .path = "/v1/act", .body = mutated(whole, random)};
+    if (i % 3 == 0)
+      request.headers["content-type"] = "application/octet-stream";
+    try {
+      server.act(request, [&](const web::Response& response) {
+        answered += response.status == 200 ? 1 : 0;
+      });
+    } catch (const std::invalid_argument&) {
+    }
+  }
+  CHECK(answered > 30);
+}
