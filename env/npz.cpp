@@ -21,6 +21,10 @@ using Bytes = std::span<const std::byte>;
   throw std::runtime_error(source + " is not an .npz archive we can read: " + what);
 }
 
+/// Deflate packs at most 1032 bytes into one. An archive that unpacks to more has entries that
+/// share their bytes, or uses another compression than .npz files do.
+constexpr std::size_t kMaxExpansion = 1100; // unpacked bytes per byte of the file
+
 /// An archive ends with a record of 22 bytes whose last two give the length of the comment that
 /// follows. libarchive does not notice when a part of the comment is missing.
 bool is_whole(Bytes file) {
@@ -113,6 +117,7 @@ std::map<std::string, NpyArray> parse_npz(Bytes file, const std::string& source,
     fail_npz(source, "it has no end of a zip archive (truncated?)");
   ZipReader zip(file, source);
   std::map<std::string, NpyArray> arrays;
+  const std::size_t most = std::min(limits.total_bytes, kMaxExpansion * file.size());
   std::size_t total = 0;
   while (zip.next()) {
     if (arrays.size() == limits.arrays)
@@ -121,7 +126,7 @@ std::map<std::string, NpyArray> parse_npz(Bytes file, const std::string& source,
     if (!entry.ends_with(".npy"))
       fail_npz(source, "'" + entry + "' is not an array (.npy)");
     const std::string name = entry.substr(0, entry.size() - 4);
-    const auto bytes = zip.read(std::min(limits.array_bytes, limits.total_bytes - total));
+    const auto bytes = zip.read(std::min(limits.array_bytes, most - total));
     total += bytes.size();
     if (!arrays.emplace(name, parse_npy(bytes, source + ":" + name)).second)
       fail_npz(source, "'" + name + "' is there twice");

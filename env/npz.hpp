@@ -23,7 +23,8 @@ struct NpyArray {
 struct NpzLimits {
   std::size_t file_bytes = std::size_t{256} << 20;
   std::size_t array_bytes = std::size_t{256} << 20; // of one array, unpacked
-  std::size_t total_bytes = std::size_t{1} << 30;   // of all arrays, unpacked
+  std::size_t total_bytes = std::size_t{1}
+                            << 30; // of all arrays, unpacked; never more than 1100 times the file
   std::size_t arrays = 4096;
 };
 

@@ -62,28 +62,42 @@ public:
     const std::uint64_t size = claimed_size != ~std::uint64_t{0} ? claimed_size : bytes.size();
     const auto checksum =
         crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
-    const std::size_t offset = file_.size();
-    Buffer common; // from "version needed" to the length of the extra field
-    put(common, 20, 2);
-    put(common, 0, 2);
-    put(common, packed ? 8 : 0, 2);
-    put(common, 0, 4);
-    put(common, checksum, 4);
-    put(common, data.size(), 4);
-    put(common, size, 4);
-    put(common, name.size(), 2);
-    put(common, 0, 2);
+    put_entry(name, packed, checksum, data.size(), size, file_.size());
     put(file_, 0x04034b50, 4);
-    file_.insert(file_.end(), common.begin(), common.end());
+    put_common(file_, packed, checksum, data.size(), size, name.size(), 0);
     put(file_, name);
     file_.insert(file_.end(), data.begin(), data.end());
-    put(directory_, 0x02014b50, 4);
-    put(directory_, 20, 2);
-    directory_.insert(directory_.end(), common.begin(), common.end());
-    directory_.insert(directory_.end(), 10, std::byte{0});
-    put(directory_, offset, 4);
-    put(directory_, name);
-    ++count_;
+  }
+
+  /// One entry for each name, all of which unpack the same data. Every local header calls the
+  /// headers after it an extra field, so that the data follow each of them.
+  void add_shared(const std::vector<std::string>& names, const Buffer& bytes) {
+    const Buffer data = deflated(bytes);
+    const auto checksum =
+        crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size()));
+    std::size_t later = 0; // bytes of the headers after this one
+    std::vector<std::size_t> before_data;
+    Buffer headers;
+    for (auto name = names.rbegin(); name != names.rend(); ++name) {
+      const std::size_t extra = later == 0 ? 0 : 4 + later;
+      Buffer header;
+      put(header, 0x04034b50, 4);
+      put_common(header, true, checksum, data.size(), bytes.size(), name->size(), extra);
+      put(header, *name);
+      if (extra > 0) {
+        put(header, 0x9999, 2); // a kind of field that no reader knows
+        put(header, later, 2);
+      }
+      later += header.size();
+      headers.insert(headers.begin(), header.begin(), header.end());
+      before_data.push_back(later);
+    }
+    const std::size_t at = file_.size() + headers.size(); // of the data
+    for (std::size_t i = 0; i < names.size(); ++i)
+      put_entry(names[names.size() - 1 - i], true, checksum, data.size(), bytes.size(),
+                at - before_data[i]);
+    file_.insert(file_.end(), headers.begin(), headers.end());
+    file_.insert(file_.end(), data.begin(), data.end());
   }
 
   Buffer finish(const std::string& comment = "") const {
@@ -101,6 +115,31 @@ public:
   }
 
 private:
+  /// From "version needed" to the length of the extra field.
+  static void put_common(Buffer& out, bool packed, std::uint64_t checksum, std::uint64_t stored,
+                         std::uint64_t size, std::size_t name, std::size_t extra) {
+    put(out, 20, 2);
+    put(out, 0, 2);
+    put(out, packed ? 8 : 0, 2);
+    put(out, 0, 4);
+    put(out, checksum, 4);
+    put(out, stored, 4);
+    put(out, size, 4);
+    put(out, name, 2);
+    put(out, extra, 2);
+  }
+
+  void put_entry(const std::string& name, bool packed, std::uint64_t checksum, std::uint64_t stored,
+                 std::uint64_t size, std::size_t offset) {
+    put(directory_, 0x02014b50, 4);
+    put(directory_, 20, 2);
+    put_common(directory_, packed, checksum, stored, size, name.size(), 0);
+    directory_.insert(directory_.end(), 10, std::byte{0});
+    put(directory_, offset, 4);
+    put(directory_, name);
+    ++count_;
+  }
+
   Buffer file_;
   Buffer directory_;
   std::uint64_t count_ = 0;
@@ -221,6 +260,24 @@ TEST_CASE("hostile archives are refused before memory is taken for them") {
   tight = {};
   tight.arrays = 3;
   CHECK_THROWS_AS(parse_npz(sample(), "sample", tight), std::runtime_error);
+}
+
+TEST_CASE("entries that share their bytes unpack to no more than an honest file would") {
+  const std::size_t size = std::size_t{4} << 20; // packed into some 4 KiB
+  const Buffer array = npy("|u1", "(" + std::to_string(size) + ",)", Buffer(size));
+  const auto archive = [&](int entries) {
+    std::vector<std::string> names;
+    for (int i = 0; i < entries; ++i)
+      names.push_back("a" + std::to_string(100 + i) + ".npy");
+    Zip zip;
+    zip.add_shared(names, array);
+    return zip.finish();
+  };
+  REQUIRE(parse_npz(archive(1), "one").at("a100").bytes.size() == size);
+  const Buffer file = archive(100); // unpacks to 400 MiB, less than NpzLimits
+  const std::string why = refusal(file);
+  REQUIRE(why.find("is too large; at most ") != std::string::npos);
+  CHECK(std::stoul(why.substr(why.find("at most ") + 8)) < 1100 * file.size());
 }
 
 TEST_CASE("a missing file is named") {

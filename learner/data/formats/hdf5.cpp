@@ -13,6 +13,12 @@ namespace {
 
 constexpr int kMostDepth = 16; // of groups in groups
 
+/// HDF5 calls it before it follows a link to another file, also in the middle of a path.
+herr_t refuse_other_file(const char*, const char*, const char*, const char*, unsigned*, hid_t,
+                         void*) {
+  return -1;
+}
+
 /// One of HDF5's identifiers.
 class Handle {
 public:
@@ -107,7 +113,10 @@ class Hdf5File final : public ArrayFile {
 public:
   explicit Hdf5File(std::string path)
       : path_(std::move(path)),
+        own_links_(H5Pcreate(H5P_LINK_ACCESS), H5Pclose),
         file_(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose) {
+    if (!own_links_.valid() || H5Pset_elink_cb(own_links_, refuse_other_file, nullptr) < 0)
+      fail(path_, "is not opened: HDF5 cannot be kept from following links to other files");
     if (!file_.valid())
       fail(path_, "is no HDF5 file that can be read (truncated?)");
     find(file_, "", 0);
@@ -143,7 +152,11 @@ private:
                              H5P_DEFAULT)
           < 0)
         fail(path_, "a name in its group \"" + prefix + "\" cannot be read");
-      Handle object(H5Oopen_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, H5P_DEFAULT),
+      H5L_info_t link;
+      if (H5Lget_info_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, &link, H5P_DEFAULT) < 0
+          || link.type == H5L_TYPE_EXTERNAL)
+        refuse_others(prefix + name);
+      Handle object(H5Oopen_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, own_links_),
                     H5Oclose);
       if (!object.valid())
         continue; // a link to nowhere
@@ -154,7 +167,19 @@ private:
     }
   }
 
+  /// Otherwise a data set could show other files of the user who reads it.
+  [[noreturn]] void refuse_others(const std::string& name) const {
+    throw DataError(path_ + ": \"" + name
+                    + "\" refers to another file (an external link, external storage or a virtual "
+                      "data set), which is not read; copy the data into one file, for example with "
+                      "h5repack");
+  }
+
   void add(Handle set, const std::string& name) {
+    const Handle making(H5Dget_create_plist(set), H5Pclose);
+    if (!making.valid() || H5Pget_external_count(making) != 0
+        || H5Pget_layout(making) == H5D_VIRTUAL)
+      refuse_others(name);
     const Handle space(H5Dget_space(set), H5Sclose), stored(H5Dget_type(set), H5Tclose);
     const int dimensions = H5Sget_simple_extent_ndims(space);
     const auto type = type_of(stored);
@@ -167,6 +192,7 @@ private:
   }
 
   std::string path_;
+  Handle own_links_; // links within the file are followed, others refused
   Handle file_;
   std::vector<FoundArray> arrays_;
   std::vector<Handle> sets_;

@@ -1,3 +1,4 @@
+#include <hdf5.h>
 #include <netcdf.h>
 
 #include <optional>
@@ -121,9 +122,17 @@ private:
 std::unique_ptr<DescribedDataset> open_netcdf(const DatasetOptions& options) {
   DatasetInfo info{.format = "netcdf", .bytes = File(options.path).size()};
   std::unique_ptr<const ArrayFile> file;
+  const auto path = options.path.string();
+  bool is_hdf5 = false;
   {
     const std::lock_guard lock(hdf5_mutex());
-    file = std::make_unique<NetcdfFile>(options.path.string());
+    is_hdf5 = H5Fis_hdf5(path.c_str()) > 0;
+  }
+  if (is_hdf5)
+    open_hdf5_arrays(path); // refuses references to other files
+  {
+    const std::lock_guard lock(hdf5_mutex());
+    file = std::make_unique<NetcdfFile>(path);
   }
   return make_file_table(std::move(file), std::move(info), options);
 }

@@ -32,7 +32,7 @@ at::Tensor tensor_of_array(env::NpyArray array) {
 std::map<std::string, env::NpyArray> read_arrays(const std::filesystem::path& path,
                                                  std::uint64_t bytes) {
   if (path.extension() != ".npy") {
-    const std::size_t most = std::size_t{1} << 40; // what the file can unpack to bounds it before
+    const std::size_t most = std::size_t{1} << 40; // the file's size bounds it before: NpzLimits
     return env::read_npz(path.string(),
                          {.file_bytes = most, .array_bytes = most, .total_bytes = most});
   }
@@ -49,6 +49,8 @@ std::unique_ptr<DescribedDataset> open_npz(const DatasetOptions& options) {
   try {
     arrays = read_arrays(options.path, info.bytes);
   } catch (const DataError&) {
+    throw;
+  } catch (const ReadError&) {
     throw;
   } catch (const std::runtime_error& error) {
     throw DataError(error.what());

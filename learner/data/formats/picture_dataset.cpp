@@ -1,5 +1,7 @@
 #include "learner/data/formats/picture_dataset.hpp"
 
+#include <algorithm>
+
 #include <ATen/ops/empty.h>
 
 #include "env/split_mix.hpp"
@@ -22,9 +24,10 @@ std::string text(const PictureSize& size) {
 } // namespace
 
 void check_label(std::int64_t label, std::int64_t classes, const std::string& where) {
-  if (label < 0 || (classes > 0 && label >= classes))
+  const std::int64_t most = classes > 0 ? std::min(classes, kMostClasses) : kMostClasses;
+  if (label < 0 || label >= most)
     throw DataError(where + ": label " + std::to_string(label)
-                    + " is out of range; it must be from 0 to " + std::to_string(classes - 1)
+                    + " is out of range; it must be from 0 to " + std::to_string(most - 1)
                     + " (classes)");
 }
 

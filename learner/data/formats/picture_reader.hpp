@@ -38,6 +38,9 @@ std::unique_ptr<PictureReader> open_tar(const DatasetOptions& options);
 std::unique_ptr<PictureReader> open_cifar(const DatasetOptions& options, int classes); // 10 or 100
 std::unique_ptr<PictureReader> open_idx(const DatasetOptions& options);
 
+/// Labels are below it whatever the options allow, because a model has one output per class.
+inline constexpr std::int64_t kMostClasses = std::int64_t{1} << 24;
+
 /// Throws DataError naming `where` when a label is not from 0 to classes - 1.
 void check_label(std::int64_t label, std::int64_t classes, const std::string& where);
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 
 #include "learner/data/formats/open_dataset.hpp"
+#include "learner/data/formats/picture_reader.hpp"
 
 namespace troupe::learner::data {
 namespace {
@@ -106,14 +107,14 @@ at::Tensor checked_label(const at::Tensor& given, std::int64_t classes, BadList&
   std::vector<bool> known(static_cast<std::size_t>(label.size(0)));
   for (const auto& one : bad)
     known[static_cast<std::size_t>(one.first)] = true;
+  const std::int64_t most = classes > 0 ? std::min(classes, kMostClasses) : kMostClasses;
   auto* value = label.mutable_data_ptr<std::int64_t>();
   for (std::int64_t row = 0; row < label.size(0); ++row)
-    if (value[row] < 0 || (classes > 0 && value[row] >= classes)) {
+    if (value[row] < 0 || value[row] >= most) {
       if (!known[static_cast<std::size_t>(row)])
-        bad.emplace_back(row, source + ": row " + std::to_string(row) + ": label "
-                                  + std::to_string(value[row]) + " is out of range; it must be "
-                                  + (classes > 0 ? "from 0 to " + std::to_string(classes - 1)
-                                                 : std::string("at least 0")));
+        bad.emplace_back(
+            row, source + ": row " + std::to_string(row) + ": label " + std::to_string(value[row])
+                     + " is out of range; it must be from 0 to " + std::to_string(most - 1));
       value[row] = 0;
     }
   return label;

@@ -142,18 +142,25 @@ private:
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (json)
       return take_json(text, sample);
-    if (const auto label = number_in(text); label && *label >= 0)
+    if (const auto label = number_in(text); label && *label >= 0 && *label < kMostClasses)
       sample.label = *label;
     else
-      sample.problem = ".cls is \"" + text.substr(0, 32) + "\"; a number from 0 is expected";
+      sample.problem = ".cls is \"" + text.substr(0, 32) + "\"; a number from 0 to "
+                       + std::to_string(kMostClasses - 1) + " is expected";
   }
 
   static void take_json(const std::string& text, Sample& sample) {
     const auto json = nlohmann::json::parse(text, nullptr, false);
     if (json.is_discarded())
       sample.problem = ".json cannot be parsed";
-    else if (json.is_object() && json.contains("label") && json["label"].is_number_integer())
-      sample.label = json["label"].get<std::int64_t>();
+    else if (json.is_object() && json.contains("label") && json["label"].is_number_integer()) {
+      const auto label = json["label"].get<double>(); // the number may exceed std::int64_t
+      if (label >= 0 && label < static_cast<double>(kMostClasses))
+        sample.label = json["label"].get<std::int64_t>();
+      else
+        sample.problem = ".json has the label " + json["label"].dump() + "; a number from 0 to "
+                         + std::to_string(kMostClasses - 1) + " is expected";
+    }
   }
 
   /// One file, "name-{000..009}.tar", or all of a folder.

@@ -9,4 +9,10 @@ struct DataError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The system failed to read, several times in a row. Nothing is known about the data, so no row
+/// counts as bad. The message names the file and the system's reason.
+struct ReadError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 } // namespace troupe::learner::data

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "learner/data/pictures/data_error.hpp"
@@ -15,24 +17,61 @@
 namespace troupe::learner::data {
 namespace {
 
+constexpr int kTries = 5;
+constexpr std::chrono::milliseconds kFirstPause{100}; // doubled each time: 1.5 s in all
+
+/// Whether the path is wrong, rather than the disk or the network file system.
+bool is_of_path(int reason) {
+  for (const int one : {ENOENT, EACCES, EPERM, ENOTDIR, EISDIR, ELOOP, ENAMETOOLONG, EINVAL, ENXIO})
+    if (reason == one)
+      return true;
+  return false;
+}
+
+/// The result of a system call, which is repeated when a signal interrupts it, and kTries times
+/// when the system fails. Otherwise below 0, with errno.
+template <class Call>
+auto tried(Call call) {
+  auto pause = kFirstPause;
+  for (int tries = 1;;) {
+    const auto result = call();
+    if (result >= 0 || is_of_path(errno))
+      return result;
+    if (errno == EINTR)
+      continue;
+    if (tries++ == kTries)
+      return result;
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+  }
+}
+
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& reason) {
   throw DataError(path.string() + ": cannot be read: " + reason);
 }
 
-std::string system_reason() {
-  return std::generic_category().message(errno);
+std::string reason_text(int reason) {
+  return std::generic_category().message(reason);
+}
+
+[[noreturn]] void fail_of_system(const std::filesystem::path& path, int reason) {
+  if (is_of_path(reason))
+    fail(path, reason_text(reason));
+  throw ReadError(path.string() + ": cannot be read: " + reason_text(reason) + ", in "
+                  + std::to_string(kTries)
+                  + " attempts; check the disk or the network file system, then resume");
 }
 
 } // namespace
 
 File::File(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor_ = tried([&] { return ::open(path_.c_str(), O_RDONLY | O_CLOEXEC); });
   struct stat about {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &about) != 0) {
-    const auto reason = system_reason();
+  if (descriptor_ < 0 || tried([&] { return ::fstat(descriptor_, &about); }) != 0) {
+    const int reason = errno;
     if (descriptor_ >= 0)
       ::close(descriptor_);
-    fail(path_, reason);
+    fail_of_system(path_, reason);
   }
   if (S_ISDIR(about.st_mode)) {
     ::close(descriptor_);
@@ -57,12 +96,14 @@ void File::read(std::uint64_t offset, std::uint64_t size, std::vector<std::byte>
                     + " to " + std::to_string(offset + size) + " are needed (truncated?)");
   out.resize(size);
   for (std::uint64_t done = 0; done < size;) {
-    const auto got =
-        ::pread(descriptor_, out.data() + done, size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      fail(path_, got < 0 ? system_reason() : "it became shorter while it was read");
+    const auto got = tried([&] {
+      return ::pread(descriptor_, out.data() + done, size - done,
+                     static_cast<off_t>(offset + done));
+    });
+    if (got < 0)
+      fail_of_system(path_, errno);
+    if (got == 0)
+      fail(path_, "it became shorter while it was read");
     done += static_cast<std::uint64_t>(got);
   }
 }

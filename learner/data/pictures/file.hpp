@@ -7,8 +7,9 @@
 
 namespace troupe::learner::data {
 
-/// A file that threads read at once, each where it wants. Throws DataError naming the path and the
-/// system's reason.
+/// A file that threads read at once, each where it wants. Throws DataError naming the path when the
+/// file is missing, forbidden or too short, and ReadError when the system still fails (EIO, a
+/// network file system that does not answer) after retries within two seconds.
 class File {
 public:
   explicit File(std::filesystem::path path);

@@ -1,6 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <time.h>
 #include <zlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -12,6 +17,51 @@
 #include "learner/data/pictures/data_error.hpp"
 #include "tests/folders.hpp"
 #include "tests/learner/data/data_fixture.hpp"
+
+namespace {
+
+/// The disk of this test: the linker replaces pread and nanosleep by the functions below.
+struct Disk {
+  std::atomic<int> failing_reads = 0;
+  std::atomic<int> reason = 0;                                // errno of a failing read
+  std::atomic<std::size_t> most_bytes = std::size_t{1} << 30; // of one read
+  std::atomic<std::int64_t> paused_ms = 0; // while a read fails; nobody really waits
+};
+
+Disk& disk() {
+  static Disk only;
+  return only;
+}
+
+/// The disk works again after a test that failed, too.
+struct RepairedDisk {
+  ~RepairedDisk() {
+    disk().failing_reads = 0;
+    disk().reason = 0;
+    disk().most_bytes = std::size_t{1} << 30;
+    disk().paused_ms = 0;
+  }
+};
+
+} // namespace
+
+extern "C" ssize_t __real_pread(int file, void* to, std::size_t size, off_t offset);
+extern "C" int __real_nanosleep(const timespec* wanted, timespec* left);
+
+extern "C" ssize_t __wrap_pread(int file, void* to, std::size_t size, off_t offset) {
+  if (disk().failing_reads == 0)
+    return __real_pread(file, to, std::min(size, disk().most_bytes.load()), offset);
+  --disk().failing_reads;
+  errno = disk().reason;
+  return -1;
+}
+
+extern "C" int __wrap_nanosleep(const timespec* wanted, timespec* left) {
+  if (disk().reason == 0)
+    return __real_nanosleep(wanted, left);
+  disk().paused_ms += wanted->tv_sec * 1000 + wanted->tv_nsec / 1'000'000;
+  return 0;
+}
 
 namespace troupe::learner::data {
 namespace {
@@ -138,6 +188,62 @@ TEST_CASE("a tar that ends too early is named, and labels out of range, too") {
   }
   write_bytes(path, whole);
   damage(path, 300, {.path = path, .tolerate = 0.5});
+}
+
+TEST_CASE("labels of 2^24 and more are bad rows and make no classes") {
+  const TemporaryFolder folder;
+  const auto path = folder / "a.tar";
+  const std::vector<std::pair<std::string, std::string>> labels = {
+      {"cls", "3"},
+      {"cls", "9223372036854775807"},
+      {"cls", "1000000000000000"},
+      {"json", "{\"label\": 18446744073709551615}"},
+      {"json", "{\"label\": -1}"},
+      {"cls", "16777216"}};
+  {
+    TarWriter tar(path);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      tar.add(std::to_string(i) + ".jpg",
+              encode_jpeg(numbered_picture(static_cast<int>(i), 12, 12), 95));
+      tar.add(std::to_string(i) + "." + labels[i].first, as_bytes(labels[i].second));
+    }
+    tar.finish();
+  }
+  const auto data = open_dataset({.path = path, .tolerate = 0.9});
+  CHECK(data->info().classes == 4);
+  all_rows(*data);
+  CHECK(data->info().bad_rows == 5);
+  refused({.path = path}, "a number from 0 to 16777215 is expected");
+}
+
+TEST_CASE("a disk that fails for a moment is read again, and no row counts as bad") {
+  const TemporaryFolder folder;
+  const auto data = open_dataset({.path = image_folder(folder), .tolerate = 0.9});
+  const RepairedDisk at_the_end;
+  disk().reason = EIO;
+  disk().failing_reads = 2;
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 1});
+  CHECK(disk().failing_reads == 0);
+  CHECK(disk().paused_ms == 100 + 200);
+  disk().paused_ms = 0;
+  disk().failing_reads = 1000;
+  CHECK_THROWS_WITH_AS(all_rows(*data), doctest::Contains("in 5 attempts; check the disk"),
+                       ReadError);
+  CHECK(disk().failing_reads == 1000 - 5);
+  CHECK(disk().paused_ms == 100 + 200 + 400 + 800);
+  CHECK(data->info().bad_rows == 0);
+}
+
+TEST_CASE("reads that signals interrupt or that come in pieces go on without a pause") {
+  const TemporaryFolder folder;
+  const auto data = open_dataset({.path = image_folder(folder)});
+  const RepairedDisk at_the_end;
+  disk().reason = EINTR;
+  disk().failing_reads = 100;
+  disk().most_bytes = 7;
+  CHECK(labels_of(*data) == std::vector<std::int64_t>{0, 0, 0, 1, 1, 1});
+  CHECK(disk().failing_reads == 0);
+  CHECK(disk().paused_ms == 0);
 }
 
 std::string cifar_row(int label, int coarse = -1) {

@@ -145,6 +145,47 @@ TEST_CASE("HDF5 arrays are columns, rows are fetched by number, labels are check
   refused({.path = path}, "a.h5: is no HDF5 file that can be read");
 }
 
+TEST_CASE("HDF5 files with references to other files are refused") {
+  const TemporaryFolder folder;
+  const auto secret = write_hdf5(folder); // a.h5
+  const auto made = [&](const std::string& name, const auto& fill) {
+    const auto path = (folder / name).string();
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    fill(file);
+    H5Fclose(file);
+    return path;
+  };
+  const hsize_t rows = 3;
+  const auto stored = [&](hid_t file, hid_t making) {
+    const hid_t space = H5Screate_simple(1, &rows, nullptr);
+    H5Dclose(H5Dcreate2(file, "data", H5T_STD_U8LE, space, H5P_DEFAULT, making, H5P_DEFAULT));
+    H5Sclose(space);
+    H5Pclose(making);
+  };
+  const auto link = made("link.h5", [&](hid_t file) {
+    H5Lcreate_external(secret.c_str(), "/label", file, "label", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  const auto through = made("through.h5", [&](hid_t file) {
+    H5Lcreate_external(secret.c_str(), "/", file, "z", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/z/label", file, "label", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  const auto outside = made("outside.h5", [&](hid_t file) {
+    const hid_t making = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_external(making, "/etc/hostname", 0, 3);
+    stored(file, making);
+  });
+  const auto pieces = made("pieces.h5", [&](hid_t file) {
+    const hid_t making = H5Pcreate(H5P_DATASET_CREATE);
+    const hid_t space = H5Screate_simple(1, &rows, nullptr);
+    H5Pset_virtual(making, space, secret.c_str(), "/label", space);
+    H5Sclose(space);
+    stored(file, making);
+  });
+  for (const std::string& path : {link, through, outside, pieces})
+    for (const std::string format : {"hdf5", "netcdf"})
+      refused({.path = path, .format = format}, "refers to another file");
+}
+
 TEST_CASE("NetCDF variables are columns along the label's dimension") {
   const TemporaryFolder folder;
   for (const int mode : {0, NC_NETCDF4}) {
