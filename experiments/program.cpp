@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "env/legible.hpp"
 #include "env/render/gl_context.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/mistakes.hpp"
@@ -80,7 +81,8 @@ int run_command(int argc, char** argv) {
   } catch (const CLI::Success& asked_for) { // --help, --version
     return app.exit(asked_for);
   } catch (const CLI::ParseError& mistake) {
-    std::fprintf(stderr, "troupe: %s\n", commands::mistake_text(app, mistake).c_str());
+    std::fprintf(stderr, "troupe: %s\n",
+                 env::legible(commands::mistake_text(app, mistake)).c_str());
     return commands::kMistake;
   }
   return exit_code;
@@ -90,7 +92,7 @@ int run_command(int argc, char** argv) {
 /// file.
 void complain(const char* text) {
   std::fflush(stdout);
-  std::fprintf(stderr, "troupe: %s\n", text);
+  std::fprintf(stderr, "troupe: %s\n", env::legible(text).c_str());
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "env/legible.hpp"
 #include "experiments/run_folder/clock.hpp"
 
 namespace troupe::experiments {
@@ -158,7 +159,7 @@ void ProgressPrinter::show(const actors::Progress& progress, const actors::RunCo
 }
 
 void ProgressPrinter::line(const std::string& text) {
-  std::fprintf(out_, drawn_ ? "\r\x1b[K%s\n" : "%s\n", text.c_str());
+  std::fprintf(out_, drawn_ ? "\r\x1b[K%s\n" : "%s\n", env::legible(text).c_str());
   drawn_ = false;
   std::fflush(out_);
 }

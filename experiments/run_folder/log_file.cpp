@@ -5,6 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "env/legible.hpp"
+
 namespace troupe::experiments {
 
 LogFile::LogFile(const std::filesystem::path& path) : out_(path, std::ios::app) {
@@ -14,7 +16,7 @@ LogFile::LogFile(const std::filesystem::path& path) : out_(path, std::ios::app) 
 }
 
 void LogFile::write(UtcTime now, const std::string& level, const std::string& text) {
-  std::string line = log_time(now) + ' ' + level + ' ' + text;
+  std::string line = log_time(now) + ' ' + level + ' ' + env::legible(text);
   std::replace(line.begin(), line.end(), '\n', ' '); // one event, one line
   const std::lock_guard lock(mutex_);
   out_ << line << '\n' << std::flush;

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "env/legible.hpp"
 #include "replay/service/shard_server_impl.hpp"
 
 namespace troupe::replay {
@@ -25,14 +26,6 @@ void check_names(const std::vector<ServedTable>& tables) {
                                   + " needs a different name of 1 to 256 bytes of UTF-8");
   if (tables.empty())
     throw std::invalid_argument("a replay data port without tables; give it at least one");
-}
-
-/// A stranger's text for messages: its beginning, with ? for bytes other than ASCII.
-std::string legible(const std::string& words) {
-  std::string text = words.substr(0, kMostNameBytes);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
 }
 
 std::vector<ServedState> served_by(std::vector<ServedTable> tables,
@@ -172,7 +165,8 @@ std::optional<std::size_t> ShardServer::Impl::find_table(const std::string& name
 }
 
 std::string ShardServer::Impl::no_table(const std::string& name) const {
-  std::string text = "there is no table \"" + legible(name) + "\" behind this port; name one of ";
+  std::string text = "there is no table \"" + env::legible_line(name.substr(0, kMostNameBytes))
+                     + "\" behind this port; name one of ";
   for (const ServedState& table : tables)
     text += (&table == &tables.front() ? "\"" : ", \"") + table.name + "\"";
   return text;

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "env/legible.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/run_choice.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
@@ -22,7 +23,7 @@ struct LogsOptions {
 
 void print(const LogLine& line) {
   std::printf("%s %s: %s\n", line.time.empty() ? "-" : line.time.c_str(), line.who.c_str(),
-              line.text.c_str());
+              env::legible_line(line.text).c_str());
 }
 
 void logs(const LogsOptions& options) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "env/legible.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/run_choice.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
@@ -56,7 +57,7 @@ void show(const LiveRun& live, const actors::wire::RunStatus& status, bool json)
   if (json) {
     std::printf("%s\n", status_json(live.head, status).c_str());
   } else {
-    std::printf("%s", status_text(live.head, status).c_str());
+    std::printf("%s", env::legible(status_text(live.head, status)).c_str());
   }
 }
 
@@ -78,7 +79,7 @@ void top(const StatusOptions& options) {
   try {
     const Screen screen;
     do {
-      screen.draw(status_text(live.head, control.status()) + "\nq ends\n");
+      screen.draw(env::legible(status_text(live.head, control.status())) + "\nq ends\n");
     } while (!signals.wait_for(kStatusPeriodMilliseconds, 'q'));
   } catch (const actors::NoHead&) {
     end = "the run is over\n";

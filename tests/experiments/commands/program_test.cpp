@@ -91,6 +91,7 @@ TEST_CASE("A mistake of the user's ends with 2 and one line that says which") {
            {{"train", "quickstart", "--set", "replay.shard=2"}, "replay.shards"},
            {{"train", "quickstart", "--set", "replay.shards=0"}, "from 1 to 64"},
            {{"train", "quickstart", "--minutes", "-3"}, "--minutes"},
+           {{"train", "\x1b[2J\xff"}, "\\x1b[2J\\xff"},
            {{"train", "quickstart", "--colour"}, "--colour"},
            {{"resume", "none"}, "there is no such run"},
            {{"resume", here}, "is no run's folder"},

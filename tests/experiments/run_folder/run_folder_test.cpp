@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 
+#include "experiments/run_folder/log_file.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -151,4 +152,12 @@ TEST_CASE("A restarted deployment goes on with the newest run that has a checkpo
   CHECK(find_unfinished_run(runs.path(), "mine").empty()); // what is newer counts, also unbegun
   make_checkpoint(second, "3", true);
   CHECK(find_unfinished_run(runs.path(), "mine") == second);
+}
+
+TEST_CASE("A log has one line per event, without control characters") {
+  const TemporaryFolder folder;
+  LogFile log(folder / "log.txt");
+  log.write(kTenOClock, "warning", "an environment says \x1b]0;owned\x07\nand more");
+  CHECK(read_text(folder / "log.txt")
+        == "2026-11-21T10:00:00Z warning an environment says \\x1b]0;owned\\x07 and more\n");
 }
