@@ -1,7 +1,6 @@
 #include "experiments/run_folder/folder_lock.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,8 +31,10 @@ FolderLock::FolderLock(const std::filesystem::path& folder, const std::string& w
   if (handle < 0) {
     fail_at(file, "cannot be opened", errno);
   }
-  if (::flock(handle, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  if (::fcntl(handle, F_OFD_SETLK, &whole) != 0) {
+    const int error = errno == EACCES ? EWOULDBLOCK : errno;
     char holder[32] = {};
     const ssize_t count = ::pread(handle, holder, sizeof holder - 1, 0);
     ::close(handle);

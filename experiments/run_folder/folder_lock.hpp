@@ -5,9 +5,10 @@
 
 namespace troupe::experiments {
 
-/// A folder that one process works in: an flock on <folder>/lock, which the kernel releases when
-/// the process dies. Throws std::runtime_error, naming the folder, `what` ("this run") and the
-/// process, when another holds it.
+/// A folder that one process works in: a lock on <folder>/lock, which the kernel releases when the
+/// process dies. It is an F_OFD_SETLK lock, because F_OFD_GETLK asks about it without taking it.
+/// Throws std::runtime_error, naming the folder, `what` ("this run") and the process, when another
+/// holds it.
 class FolderLock {
 public:
   FolderLock(const std::filesystem::path& folder, const std::string& what);

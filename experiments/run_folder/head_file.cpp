@@ -1,7 +1,6 @@
 #include "experiments/run_folder/head_file.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -135,13 +134,11 @@ std::optional<bool> is_run_held(const fs::path& run) {
   if (handle < 0) {
     return errno == ENOENT ? std::optional(false) : std::nullopt;
   }
-  const bool taken = ::flock(handle, LOCK_SH | LOCK_NB) == 0;
-  const int error = errno;
+  struct flock held {};
+  held.l_type = F_RDLCK;
+  const bool known = ::fcntl(handle, F_OFD_GETLK, &held) == 0;
   ::close(handle);
-  if (taken) {
-    return false;
-  }
-  return error == EWOULDBLOCK ? std::optional(true) : std::nullopt;
+  return known ? std::optional(held.l_type != F_UNLCK) : std::nullopt;
 }
 
 LiveRun find_live_run(const fs::path& run, const fs::path& runs) {

@@ -7,7 +7,11 @@
 
 #include <chrono>
 #include <functional>
+#include <thread>
+#include <vector>
 
+#include "experiments/run_folder/folder_lock.hpp"
+#include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/log_file.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
 #include "tests/temporary_folder.hpp"
@@ -160,4 +164,22 @@ TEST_CASE("A log has one line per event, without control characters") {
   log.write(kTenOClock, "warning", "an environment says \x1b]0;owned\x07\nand more");
   CHECK(read_text(folder / "log.txt")
         == "2026-11-21T10:00:00Z warning an environment says \\x1b]0;owned\\x07 and more\n");
+}
+
+TEST_CASE("Processes that ask whether a run is held never keep it from being resumed") {
+  const TemporaryFolder folder;
+  const fs::path& run = folder.path();
+  CHECK(is_run_held(run) == false);
+  std::vector<std::jthread> watchers;
+  for (int i = 0; i < 4; ++i)
+    watchers.emplace_back([&run](const std::stop_token& stop) {
+      while (!stop.stop_requested())
+        is_run_held(run);
+    });
+  for (int i = 0; i < 2000; ++i) {
+    const FolderLock held(run, "this run"); // throws when the folder is not free
+    CHECK(is_run_held(run) == true);
+  }
+  watchers.clear();
+  CHECK(is_run_held(run) == false);
 }
