@@ -46,7 +46,7 @@ std::string text_of_file(const fs::path& path) {
 }
 
 std::string checksum_of_file(const fs::path& path) {
-  return hexadecimal(checksum_of_text(text_of_file(path)));
+  return hexadecimal(replay::checksum_of_file(path));
 }
 
 /// The text with its seal: the checksum of all its bytes, with zeros in place of the seal.
@@ -101,7 +101,7 @@ fs::path former_name(const fs::path& complete) {
 }
 
 /// Exchanges the names of two folders atomically, if the file system can.
-bool exchange(const fs::path& a, const fs::path& b) {
+bool exchange_at_once(const fs::path& a, const fs::path& b) {
   return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
@@ -140,7 +140,7 @@ void commit_checkpoint(const fs::path& partial, const fs::path& complete, wire::
   write_manifest(partial, std::move(manifest));
   const fs::path former = former_name(complete);
   if (fs::exists(complete)) { // of the same number of updates, from before a resumption
-    if (exchange(partial, complete))
+    if (exchange_at_once(partial, complete))
       fs::rename(partial, former);
     else
       fs::rename(complete, former);

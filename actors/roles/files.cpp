@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <stdexcept>
 #include <string>
 
@@ -54,6 +56,15 @@ numbered_folders(const std::filesystem::path& folder) {
       found.emplace_back(std::stoll(name), entry.path());
   std::sort(found.begin(), found.end());
   return found;
+}
+
+void exchange(const std::filesystem::path& a, const std::filesystem::path& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0)
+    return;
+  const std::filesystem::path between = a.string() + ".former";
+  std::filesystem::rename(b, between);
+  std::filesystem::rename(a, b);
+  std::filesystem::rename(between, a);
 }
 
 } // namespace troupe::actors

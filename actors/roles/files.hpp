@@ -22,4 +22,8 @@ std::vector<std::byte> read_file(const std::filesystem::path& path);
 std::vector<std::pair<std::int64_t, std::filesystem::path>>
 numbered_folders(const std::filesystem::path& folder);
 
+/// Exchanges the names of two folders, atomically if the file system can. Throws
+/// std::filesystem::filesystem_error.
+void exchange(const std::filesystem::path& a, const std::filesystem::path& b);
+
 } // namespace troupe::actors

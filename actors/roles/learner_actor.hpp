@@ -36,6 +36,7 @@ struct LearnerOptions {
   std::function<std::shared_ptr<learner::Strategy>()> strategy; // the same; empty for one replica
   at::Device device = at::kCPU;                                 // unless the strategy says
   int local_id = 0;                                             // in it
+  std::uint64_t incarnation = 0;                                // how often it was started before
   std::vector<ReplayActor> shards;
   ShardEndpoints remote = {}; // instead of these
   replay::TransitionSpec transitions;
@@ -54,6 +55,7 @@ struct LearnerWrite {
   learner::TensorMap parameter_tensors, optimizer_tensors;
   std::int64_t updates = 0;
   int replica = 0;
+  std::uint64_t incarnation = 0; // of the learner
 };
 
 struct LearnerState {

@@ -1,9 +1,11 @@
 #include "actors/roles/learner_files.hpp"
 
+#include <fstream>
 #include <map>
 #include <stdexcept>
 
 #include "actors/roles/files.hpp"
+#include "env/whole_file.hpp"
 #include "learner/device/safetensors.hpp"
 
 namespace troupe::actors {
@@ -14,6 +16,7 @@ namespace {
 
 constexpr const char* kParameters = "learner.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors"; // of replica 0, and of snapshots
+constexpr const char* kWriter = "writer.txt";               // of a snapshot: replica, incarnation
 
 std::string optimizer_name(int replica) {
   return replica == 0 ? kOptimizer : "optimizer-" + std::to_string(replica) + ".safetensors";
@@ -34,6 +37,58 @@ void write_files(const LearnerWrite& write, const fs::path& folder, const std::s
   learner::write_safetensors(folder / optimizer, write.optimizer_tensors, about);
 }
 
+/// Whether a later incarnation of the replica has written a snapshot.
+bool is_superseded(const LearnerWrite& write) {
+  for (const auto& [number, path] : numbered_folders(write.folder)) {
+    int replica = -1;
+    std::uint64_t incarnation = 0;
+    std::ifstream writer(path / kWriter);
+    if (writer >> replica >> incarnation && replica == write.replica
+        && incarnation > write.incarnation)
+      return true;
+  }
+  return false;
+}
+
+/// Snapshots other than `complete`, and what earlier incarnations of the replica did not finish.
+void remove_others(const LearnerWrite& write, const fs::path& complete) {
+  const std::string unfinished = ".partial-" + std::to_string(write.replica) + "-";
+  std::vector<fs::path> others;
+  for (const auto& [number, path] : numbered_folders(write.folder))
+    if (path != complete)
+      others.push_back(path);
+  for (const auto& entry : fs::directory_iterator(write.folder))
+    if (entry.path().filename().string().starts_with(unfinished))
+      others.push_back(entry.path());
+  for (const fs::path& path : others)
+    fs::remove_all(path);
+}
+
+/// An incarnation that was declared dead may still be writing when its successor does: each has a
+/// separate folder to write in, and the earlier one gives way.
+void write_snapshot_files(const LearnerWrite& write) {
+  const std::string writer =
+      std::to_string(write.replica) + "-" + std::to_string(write.incarnation);
+  const fs::path partial = write.folder / (".partial-" + writer);
+  const fs::path complete = write.folder / std::to_string(write.updates);
+  if (is_superseded(write))
+    return;
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  std::ofstream(partial / kWriter) << write.replica << ' ' << write.incarnation << '\n';
+  write_files(write, partial, kOptimizer);
+  if (is_superseded(write)) { // meanwhile
+    fs::remove_all(partial);
+    return;
+  }
+  if (fs::exists(complete)) // of the same number, by an earlier incarnation
+    exchange(partial, complete);
+  else
+    fs::rename(partial, complete);
+  env::write_folder_to_disk(write.folder); // the new name, before an old snapshot is removed
+  remove_others(write, complete);
+}
+
 } // namespace
 
 LearnerWrite captured(const LearnerState& state, const fs::path& folder, bool snapshot) {
@@ -43,25 +98,18 @@ LearnerWrite captured(const LearnerState& state, const fs::path& folder, bool sn
                      .parameter_tensors = {},
                      .optimizer_tensors = copies(state.replica->optimizer_state()),
                      .updates = state.updates,
-                     .replica = state.options.replica};
+                     .replica = state.options.replica,
+                     .incarnation = state.options.incarnation};
   if (write.parameters)
     write.parameter_tensors = copies(state.replica->parameters());
   return write;
 }
 
 void write_learner(const LearnerWrite& write) {
-  if (!write.snapshot)
-    return write_files(write, write.folder, optimizer_name(write.replica));
-  const fs::path partial = write.folder / (".partial-" + std::to_string(write.replica));
-  const fs::path complete = write.folder / std::to_string(write.updates);
-  fs::remove_all(partial);
-  fs::create_directories(partial);
-  write_files(write, partial, kOptimizer);
-  fs::remove_all(complete); // of the same number, from an earlier life
-  fs::rename(partial, complete);
-  for (const auto& [number, path] : numbered_folders(write.folder))
-    if (path != complete)
-      fs::remove_all(path);
+  if (write.snapshot)
+    write_snapshot_files(write);
+  else
+    write_files(write, write.folder, optimizer_name(write.replica));
 }
 
 SavedLearner read_learner(const fs::path& folder, int replica, const learner::TensorMap& own) {

@@ -11,8 +11,10 @@ namespace troupe::actors {
 LearnerWrite captured(const LearnerState& state, const std::filesystem::path& folder,
                       bool snapshot);
 
-/// Writes a part of a checkpoint into its folder, or a snapshot to folder/<updates> atomically,
-/// which replaces earlier ones. Any thread. Throws std::runtime_error naming file and reason.
+/// Writes a part of a checkpoint into its folder, or a snapshot to folder/<updates> atomically;
+/// when that is on the disk, it removes the other snapshots. It writes nothing when a later
+/// incarnation of the replica has written a snapshot. Any thread. Throws std::runtime_error naming
+/// file and reason.
 void write_learner(const LearnerWrite& write);
 
 struct SavedLearner {

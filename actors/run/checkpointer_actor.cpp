@@ -28,15 +28,35 @@ void end(CheckpointerState& state, const caf::error& failure) {
       promise.deliver(state.last.string());
 }
 
-void complete(CheckpointerState& state) {
-  try {
-    commit_checkpoint(state.partial, state.complete, state.manifest);
+void on_committed(CheckpointerState& state, const caf::error& problem) {
+  state.committing = false;
+  std::error_code ignored;
+  if (!problem || fs::exists(state.complete / "manifest.json", ignored))
     state.last = state.complete;
-    remove_surplus(state.complete.parent_path(), state.options.keep, state.options.keep_best);
-    end(state, {});
-  } catch (const std::exception& e) {
-    end(state, failure(e));
-  }
+  end(state, problem);
+}
+
+/// Reads every file once for its checksum, which takes time: on a separate thread.
+void commit(CheckpointerSelf self) {
+  auto& state = self->state;
+  state.committing = true;
+  const auto worker = self->spawn<caf::detached>(
+      [partial = state.partial, complete = state.complete, manifest = state.manifest,
+       options = state.options](caf::event_based_actor* thread) -> caf::behavior {
+        return {[=](written_atom) -> caf::result<done_atom> {
+          thread->quit();
+          try {
+            commit_checkpoint(partial, complete, manifest);
+            remove_surplus(complete.parent_path(), options.keep, options.keep_best);
+            return done_atom_v;
+          } catch (const std::exception& e) {
+            return failure(e);
+          }
+        }};
+      });
+  self->request(worker, kWriteDeadline, written_atom_v)
+      .then([self](done_atom) { on_committed(self->state, {}); },
+            [self](const caf::error& problem) { on_committed(self->state, problem); });
 }
 
 /// Requests something of these parts; calls `then` when all have done it.
@@ -71,7 +91,7 @@ void on_captured(CheckpointerSelf self) {
       [self](const auto&, const caf::actor& who) {
         return self->request(who, kWriteDeadline, written_atom_v);
       },
-      [](CheckpointerSelf me) { complete(me->state); });
+      [](CheckpointerSelf me) { commit(me); });
 }
 
 void begin(CheckpointerSelf self, const std::string& folder, const ProtoBytes& run_state) {
@@ -109,7 +129,7 @@ CheckpointerActor::behavior_type checkpointer_actor(CheckpointerSelf self,
         auto& state = self->state;
         const bool needed = state.parts.erase({static_cast<Role>(role), index}) > 0
                             && static_cast<Role>(role) != Role::evaluator;
-        if (needed && !state.complete.empty())
+        if (needed && !state.complete.empty() && !state.committing)
           end(state, caf::make_error(Fault::lost, std::string(role_name(static_cast<Role>(role)))
                                                       + " actor " + std::to_string(index)
                                                       + " died meanwhile"));

@@ -30,7 +30,7 @@ struct CheckpointerState {
   std::filesystem::path last; // complete, of this line of the run; or empty
   // the one being written
   std::filesystem::path partial, complete;
-  bool captured = false;
+  bool committing = false; // on another thread; all parts are in their files
   wire::Manifest manifest;
   std::size_t missing = 0;
   std::uint64_t serial = 0;

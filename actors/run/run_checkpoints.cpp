@@ -11,6 +11,10 @@
 
 namespace troupe::actors {
 
+namespace {
+constexpr double kFirstMinutes = 0.25; // from the start of a new run to its first checkpoint
+}
+
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0
                         : std::accumulate(values.begin(), values.end(), 0.0)
@@ -22,7 +26,9 @@ RunCheckpoints::RunCheckpoints(const RunContext& context, RunActors& actors,
     : context_(context), actors_(actors), on_failure_(std::move(on_failure)) {}
 
 bool RunCheckpoints::due() {
-  const double minutes = context_.config.checkpoint.minutes;
+  const bool first = !begun_ && context_.resume_from.empty();
+  const double minutes = first ? std::min(context_.config.checkpoint.minutes, kFirstMinutes)
+                               : context_.config.checkpoint.minutes;
   const bool by_clock =
       minutes > 0 && Clock::now() - last_ >= std::chrono::duration<double, std::ratio<60>>(minutes);
   if (by_clock && writing_) {
@@ -45,6 +51,7 @@ void RunCheckpoints::capture(wire::RunState state) {
 }
 
 void RunCheckpoints::begin(wire::RunState state) {
+  begun_ = true;
   try {
     capture(std::move(state));
     writing_ = actors_.request<std::string>(

@@ -17,8 +17,9 @@ public:
   RunCheckpoints(const RunContext& context, RunActors& actors,
                  std::function<void(const std::string&)> on_failure);
 
-  /// One is due, by the clock or as one of the best evaluations, and may begin. Warns when it is
-  /// late because the one before is still being written.
+  /// One is due, by the clock or as one of the best evaluations, and may begin. The first of a new
+  /// run is due after 15 seconds at the latest, so that a run whose head dies early can be resumed.
+  /// Warns when one is late because the one before is still being written.
   bool due();
   bool writing() const { return writing_.has_value(); }
   /// Has all actors capture their state, which must not change meanwhile, then lets the writing
@@ -58,6 +59,7 @@ private:
   std::string newest_;
   Clock::time_point last_ = Clock::now(), written_ = Clock::now();
   bool wanted_ = false; // for one of the best evaluations
+  bool begun_ = false;  // one, since the head started
   std::optional<std::pair<double, std::int64_t>> unsaved_evaluation_; // mean return, updates
   std::optional<std::vector<double>> best_returns_; // of this run's checkpoints; read when needed
 };

@@ -93,6 +93,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .strategy = wiring.strategy,
       .device = wiring.device,
       .local_id = wiring.local_id,
+      .incarnation = wiring.incarnation,
       .shards = wiring.shards,
       .remote = wiring.remote_shards,
       .transitions = wiring.transitions,

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "env/whole_file.hpp"
 #include "replay/storage/checkpoint_reader.hpp"
 #include "replay/storage/storage_error.hpp"
 
@@ -111,8 +112,7 @@ void HostCheckpoints::remove_old() {
 std::uint64_t HostCheckpoints::write(ShardHost& host) {
   const std::scoped_lock lock(writing_);
   const std::uint64_t number = ++newest_;
-  std::error_code error;
-  fs::create_directories(options_.folder / std::to_string(number), error);
+  fs::create_directories(options_.folder / std::to_string(number));
   for (std::size_t i = 0; i < names_.size(); ++i) {
     TableSnapshot snapshot;
     host.with_table([&](Table& table) { snapshot = table.snapshot(); }, i);
@@ -120,6 +120,7 @@ std::uint64_t HostCheckpoints::write(ShardHost& host) {
                      options_.files);
   }
   previous_ = number;
+  env::write_folder_to_disk(options_.folder); // the new name, before an old checkpoint is removed
   remove_old();
   return number;
 }

@@ -4,6 +4,9 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -16,6 +19,7 @@
 #include <xxh_x86dispatch.h> // the same names for what the processor is best at
 #endif
 
+#include "env/whole_file.hpp"
 #include "replay/storage/storage_error.hpp"
 
 namespace troupe::replay {
@@ -26,6 +30,7 @@ namespace {
 
 constexpr std::uint32_t kSegmentVersion = 1;
 constexpr std::size_t kScanBytes = std::size_t{1} << 20;
+constexpr std::uint64_t kHashedBlock = std::uint64_t{1} << 20;
 
 struct SegmentHead {
   std::array<char, 8> magic{'T', 'R', 'P', 'S', 'E', 'G', 'M', 'T'};
@@ -63,6 +68,23 @@ int open_unnamed(const fs::path& folder) {
 }
 
 } // namespace
+
+std::uint64_t checksum_of_file(const std::filesystem::path& path) {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
+  if (!state)
+    throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  env::FileReader file(path);
+  std::vector<std::byte> block(std::min<std::uint64_t>(file.left(), kHashedBlock));
+  while (file.left() > 0) {
+    const auto size = std::min<std::uint64_t>(file.left(), block.size());
+    if (!file.read(block.data(), size))
+      throw std::runtime_error(path.string() + " became shorter while it was read");
+    XXH3_64bits_update(state.get(), block.data(), size);
+  }
+  return XXH3_64bits_digest(state.get());
+}
 
 std::uint64_t checksum_of(std::span<const std::byte> bytes) {
   return ::XXH3_64bits(bytes.data(), bytes.size());

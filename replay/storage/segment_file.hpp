@@ -12,6 +12,9 @@ namespace troupe::replay {
 /// XXH3, 64 bits.
 std::uint64_t checksum_of(std::span<const std::byte> bytes);
 
+/// The same of a whole file, which is read in blocks of a MiB. Throws std::runtime_error naming it.
+std::uint64_t checksum_of_file(const std::filesystem::path& path);
+
 /// The position of a blob in its segment, in bytes; `offset` is that of the blob itself, after its
 /// record's header.
 struct BlobPlace {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/system.hpp"
@@ -11,6 +12,7 @@
 #include "actors/roles/learner_files.hpp"
 #include "collectives/communicator.hpp"
 #include "learner/device/safetensors.hpp"
+#include "tests/replay/storage/storage_faults.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::actors {
@@ -188,6 +190,59 @@ TEST_CASE("a replica that a checkpoint has no part for takes another's, but its 
   CHECK(read_learner(folder.path(), 3, own).updates == 9);
   CHECK_THROWS_WITH_AS(read_learner(folder / "absent", 0, own),
                        doctest::Contains("learner.safetensors"), std::exception);
+}
+
+TEST_CASE("an incarnation that writes its snapshot late leaves its successor's alone") {
+  const TemporaryFolder folder;
+  const auto snapshot = [&](std::int64_t updates, std::uint64_t incarnation, int replica = 0) {
+    write_learner({.folder = folder.path(),
+                   .snapshot = true,
+                   .parameters = true,
+                   .parameter_tensors = {{"w", at::full({2}, static_cast<double>(incarnation))}},
+                   .optimizer_tensors = {{"m", at::ones({2})}},
+                   .updates = updates,
+                   .replica = replica,
+                   .incarnation = incarnation});
+  };
+  const auto names = [&] {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      found.insert(entry.path().filename());
+    return found;
+  };
+  using Names = std::set<std::string>;
+  snapshot(500, 0);
+  snapshot(1500, 1); // the successor's
+  CHECK(names() == Names{"1500"});
+  snapshot(1600, 0); // late, and of more updates
+  snapshot(1000, 0);
+  CHECK(names() == Names{"1500"});
+  std::filesystem::create_directory(folder / ".partial-0-0"); // of the first, which was killed
+  snapshot(1600, 1);
+  CHECK(names() == Names{"1600"});
+  snapshot(1600, 2); // of the same number
+  CHECK(names() == Names{"1600"});
+  CHECK(read_learner(folder / "1600", 0, {}).parameters.at("w")[0].item<double>() == 2);
+  snapshot(1400, 0, 1); // of a surviving replica, from whose state all continue
+  CHECK(names() == Names{"1400"});
+}
+
+TEST_CASE("the name of a new snapshot is on the disk before the old one is removed") {
+  const TemporaryFolder folder;
+  const auto snapshot = [&](std::int64_t updates) {
+    write_learner({.folder = folder.path(),
+                   .snapshot = true,
+                   .parameters = true,
+                   .parameter_tensors = {{"w", at::ones({2})}},
+                   .optimizer_tensors = {{"m", at::ones({2})}},
+                   .updates = updates});
+  };
+  snapshot(1);
+  const int flushes = replay::flushes_before_removal([&] {
+    snapshot(2);
+    return 0;
+  });
+  CHECK_MESSAGE((flushes == -1 || flushes == 1), flushes); // -1: calls cannot be traced here
 }
 
 } // namespace

@@ -156,6 +156,22 @@ TEST_CASE("At the end of its grace a run ends at once, with the checkpoint befor
   CHECK(resumed.exit_code == 0);
 }
 
+TEST_CASE("A run that is killed long before checkpoint.minutes can be resumed") {
+  const SmallRun place;
+  Program program(train_small({"--set", "stop.environment_steps=100000000"}),
+                  place.folder.path()); // checkpoint.minutes is 10
+  REQUIRE(program.read_until([&](const std::string& text) {
+    return has(text, "evaluation: ") && !complete_checkpoints(place.only_run()).empty();
+  }));
+  program.send(SIGKILL);
+  program.wait();
+  const Outcome resumed =
+      run_troupe({"resume", place.only_run().string(), "--set", "stop.environment_steps=1", "--set",
+                  "replay.minimum_items=1", "--set", "actors.random_steps=1"});
+  CAPTURE(resumed.output);
+  CHECK(resumed.exit_code == 0);
+}
+
 TEST_CASE("The best checkpoint stays beside the newest and can be played") {
   const SmallRun place;
   Program program(train_small({"--set", "checkpoint.keep=1", "--set", "checkpoint.keep_best=1",

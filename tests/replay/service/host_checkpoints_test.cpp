@@ -10,6 +10,7 @@
 
 #include "replay/service/host_checkpoints.hpp"
 #include "replay/storage/storage_error.hpp"
+#include "tests/replay/storage/storage_faults.hpp"
 #include "tests/replay/table/saved_table.hpp"
 #include "tests/replay/windows.hpp"
 #include "tests/temporary_folder.hpp"
@@ -97,6 +98,20 @@ TEST_CASE("a host comes again with all tables of its newest checkpoint, and numb
   CHECK((again.keys(0) == keys));
   CHECK_EQ(again.keys(1).size(), 20);
   CHECK_EQ(again.checkpoints.write(again.host), 5);
+}
+
+TEST_CASE("the name of a new checkpoint is on the disk before an old one is removed") {
+  const TemporaryFolder folder;
+  Served served(folder / "checkpoints");
+  served.add(0, 50);
+  served.checkpoints.write(served.host);
+  served.checkpoints.write(served.host);
+  const int flushes = flushes_before_removal([&] { // of the third: two are kept
+    served.checkpoints.write(served.host);
+    return 0;
+  });
+  // Of its folder and of the one above; -1 where calls cannot be traced.
+  CHECK_MESSAGE((flushes == -1 || flushes == 2), flushes);
 }
 
 TEST_CASE("a checkpoint that is damaged, or lacks a table, gives way to the one before") {

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <deque>
 #include <fcntl.h>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <stdexcept>
@@ -29,6 +30,17 @@ TEST_CASE("a folder of blobs shows no file and what is written is counted") {
   CHECK(files_in(folder.path / "deep" / "spill").empty());
   CHECK_EQ(store.stats().disk_bytes, kHead + kRecord + 10'000);
   CHECK(read_all(store, ref) == blob_of(1, 10'000));
+}
+
+TEST_CASE("a file's checksum, read in blocks, is that of its bytes") {
+  const StorageFolder folder;
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{1} << 20, (std::size_t{5} << 19) + 3}) {
+    const std::vector<std::byte> blob = blob_of(bytes, bytes);
+    std::ofstream(folder.path / "file", std::ios::binary)
+        .write(reinterpret_cast<const char*>(blob.data()), static_cast<std::streamsize>(bytes));
+    CHECK_EQ(checksum_of_file(folder.path / "file"), checksum_of(blob));
+  }
 }
 
 TEST_CASE("a full store refuses with numbers and loses nothing and has room after a release") {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -97,6 +98,24 @@ inline Traced traced(const std::function<int()>& work,
   (void)judge;
   return {};
 #endif
+}
+
+/// The number of fsync calls of `work` between its last rename and the first removal after that; -1
+/// where calls cannot be traced, or nothing is removed.
+inline int flushes_before_removal(const std::function<int()>& work) {
+  int flushes = 0, found = -1;
+  const auto run = traced(work, [&](std::uint64_t call) {
+    if (call == SYS_rename || call == SYS_renameat || call == SYS_renameat2) {
+      flushes = 0;
+      found = -1;
+    } else if (call == SYS_fsync) {
+      ++flushes;
+    } else if (found < 0 && (call == SYS_unlink || call == SYS_unlinkat || call == SYS_rmdir)) {
+      found = flushes;
+    }
+    return 0;
+  });
+  return run.ending == Ending::exited && run.code == 0 ? found : -1;
 }
 
 } // namespace troupe::replay
