@@ -7,7 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <string_view>
+#include <vector>
 
 namespace troupe::learner::transparent {
 namespace {
@@ -17,6 +18,7 @@ int plain_open(const char* path, int flags) {
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600));
 }
 
+/// Absolute, without "." and "..", and without a slash at the end.
 std::string key_of(int folder, const char* path) {
   std::filesystem::path full(path);
   std::error_code ignored;
@@ -25,15 +27,42 @@ std::string key_of(int folder, const char* path) {
                 ? std::filesystem::current_path(ignored)
                 : std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(folder), ignored))
            / full;
-  return full.lexically_normal().string();
+  std::string key = full.lexically_normal().string();
+  while (key.size() > 1 && key.back() == '/')
+    key.pop_back();
+  return key;
 }
 
-bool is_special(const std::string& key) {
+std::string parent_of(const std::string& key) {
+  return std::filesystem::path(key).parent_path().string();
+}
+
+/// Not through the C library's stat(), which may be ours.
+std::optional<mode_t> type_of(const std::string& key, int flags = 0) {
+  struct statx about {};
+  if (::syscall(SYS_statx, AT_FDCWD, key.c_str(), flags, STATX_TYPE, &about) != 0)
+    return std::nullopt;
+  return about.stx_mode & S_IFMT;
+}
+
+bool is_reachable(const std::string& key, int rights) {
+  return ::syscall(SYS_faccessat, AT_FDCWD, key.c_str(), rights) == 0;
+}
+
+bool is_of_system(const std::string& key) {
   for (const char* folder : {"/dev/", "/proc/", "/sys/"})
     if (key.starts_with(folder))
       return true;
-  struct stat about {};
-  return ::stat(key.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+  return false;
+}
+
+bool is_below(const std::string& key, const std::string& folder) {
+  return key.size() > folder.size() && key.starts_with(folder) && key[folder.size()] == '/';
+}
+
+int failed(int reason) {
+  errno = reason;
+  return -1;
 }
 
 /// False: the source cannot be read.
@@ -92,24 +121,55 @@ std::optional<int> DivertedFiles::open(int folder, const char* path, int flags) 
   if (const auto known = files_.find(key); known != files_.end())
     return reopen(known->second.descriptor, flags);
   const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
-  if (!writes || is_special(key))
+  return writes ? divert(key, flags) : std::nullopt;
+}
+
+/// A file that is not in here is opened for writing.
+std::optional<int> DivertedFiles::divert(const std::string& key, int flags) {
+  const auto type = type_of(key);
+  if (is_left_alone(key) || (type && *type != S_IFREG))
     return std::nullopt;
-  struct stat about {};
-  const bool exists = ::stat(key.c_str(), &about) == 0;
-  const std::string parent = std::filesystem::path(key).parent_path().string();
-  if (!exists && ((flags & O_CREAT) == 0 || ::access(parent.c_str(), W_OK | X_OK) != 0))
+  if (!type && ((flags & O_CREAT) == 0 || !has_folder(parent_of(key))))
     return std::nullopt; // fails, and says why
-  if (exists && ::access(key.c_str(), W_OK) != 0)
+  if (type && !is_reachable(key, W_OK))
     return std::nullopt;
   const int made = make(key.c_str(), flags);
   if (made < 0)
     return -1;
+  keep(key, made);
+  return reopen(made, flags);
+}
+
+bool DivertedFiles::is_left_alone(const std::string& key) const {
+  return is_of_system(key) || is_own(key);
+}
+
+bool DivertedFiles::is_own(const std::string& key) const {
+  for (std::string at = key; at.size() > 1; at = parent_of(at))
+    if (own_.contains(at))
+      return true;
+  return false;
+}
+
+bool DivertedFiles::has_folder(const std::string& key) const {
+  return folders_.contains(key) || (type_of(key) == S_IFDIR && is_reachable(key, W_OK | X_OK));
+}
+
+void DivertedFiles::note(Names& names, const std::string& key) {
+  if (names.size() >= kMostNames)
+    names.erase(std::min_element(names.begin(), names.end(),
+                                 [](const auto& a, const auto& b) { return a.second < b.second; }));
+  names[key] = ++opened_;
+}
+
+void DivertedFiles::keep(const std::string& key, int descriptor) {
+  forget(key);
+  removed_.erase(key);
   if (files_.size() >= kMost)
     forget(std::min_element(files_.begin(), files_.end(), [](const auto& a, const auto& b) {
              return a.second.age < b.second.age;
            })->first);
-  files_[key] = {made, ++opened_};
-  return reopen(made, flags);
+  files_[key] = {descriptor, ++opened_};
 }
 
 int DivertedFiles::reopen(int descriptor, int flags) const {
@@ -119,8 +179,15 @@ int DivertedFiles::reopen(int descriptor, int flags) const {
 }
 
 int DivertedFiles::make(const char* path, int flags) {
-  std::string name = (scratch_ / "troupe_transparent_XXXXXX").string();
-  const int made = ::mkostemp(name.data(), O_CLOEXEC);
+  std::string name;
+  int made = -1;
+  do { // not mkostemp(), which may be ours
+    name =
+        (scratch_
+         / ("troupe_transparent_" + std::to_string(::getpid()) + "_" + std::to_string(++opened_)))
+            .string();
+    made = plain_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL);
+  } while (made < 0 && errno == EEXIST);
   if (made < 0)
     return -1;
   ::syscall(SYS_unlinkat, AT_FDCWD, name.c_str(), 0);
@@ -140,25 +207,191 @@ void DivertedFiles::forget(const std::string& key) {
   }
 }
 
-std::optional<int> DivertedFiles::rename(const char* from, const char* to) {
-  if (!from || !to || is_special(key_of(AT_FDCWD, from)))
+std::optional<DivertedFiles::Identity> DivertedFiles::identity_of(const std::string& key) {
+  struct statx about {};
+  if (::syscall(SYS_statx, AT_FDCWD, key.c_str(), AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME,
+                &about)
+      != 0)
     return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  if (const auto known = files_.find(key_of(AT_FDCWD, from)); known != files_.end()) {
-    const Nameless file = known->second;
-    files_.erase(known);
-    forget(key_of(AT_FDCWD, to));
-    files_[key_of(AT_FDCWD, to)] = file;
+  Identity made{.inode = about.stx_ino};
+  if ((about.stx_mask & STATX_BTIME) != 0) {
+    made.born_seconds = about.stx_btime.tv_sec;
+    made.born_nanoseconds = about.stx_btime.tv_nsec;
   }
+  return made;
+}
+
+/// Of a folder, what was removed in it need not be known any more.
+void DivertedFiles::hide(const std::string& key) {
+  for (auto at = removed_.upper_bound(key + '/'); at != removed_.end() && is_below(at->first, key);)
+    at = removed_.erase(at);
+  if (removed_.size() >= kMostRemoved)
+    removed_.erase(removed_.begin());
+  if (const auto identity = identity_of(key))
+    removed_[key] = *identity;
+}
+
+/// What is in here under `from`, and below it, is under `to` from now on.
+void DivertedFiles::move(const std::string& from, const std::string& to) {
+  std::map<std::string, Nameless> moved;
+  for (auto at = files_.begin(); at != files_.end();) {
+    const bool moves = at->first == from || is_below(at->first, from);
+    if (moves)
+      moved[to + at->first.substr(from.size())] = at->second;
+    at = moves ? files_.erase(at) : std::next(at);
+  }
+  forget(to);
+  for (const auto& [key, file] : moved) {
+    forget(key);
+    files_[key] = file;
+  }
+  Names folders;
+  for (auto at = folders_.begin(); at != folders_.end();) {
+    const bool moves = at->first == from || is_below(at->first, from);
+    if (moves)
+      folders[to + at->first.substr(from.size())] = at->second;
+    at = moves ? folders_.erase(at) : std::next(at);
+  }
+  folders_.merge(folders);
+}
+
+std::optional<int> DivertedFiles::rename(int from_folder, const char* from, int to_folder,
+                                         const char* to) {
+  if (!from || !to)
+    return std::nullopt;
+  const std::string source = key_of(from_folder, from);
+  const std::string target = key_of(to_folder, to);
+  const std::lock_guard lock(mutex_);
+  if (is_of_system(source) || (is_own(source) && is_own(target)))
+    return std::nullopt;
+  if (!is_own(source)) {
+    move(source, target);
+    hide(source);
+    removed_.erase(target);
+    return 0;
+  }
+  // A program that writes under a temporary name first: the contents of that file are kept.
+  const int contents = plain_open(source.c_str(), O_RDWR);
+  if (contents < 0)
+    return type_of(source, AT_SYMLINK_NOFOLLOW) ? 0 : failed(ENOENT);
+  keep(target, contents);
+  ::syscall(SYS_unlinkat, AT_FDCWD, source.c_str(), 0);
+  own_.erase(source);
   return 0;
 }
 
-std::optional<int> DivertedFiles::remove(const char* path) {
-  if (!path || is_special(key_of(AT_FDCWD, path)))
+std::optional<int> DivertedFiles::remove(int folder, const char* path) {
+  if (!path)
+    return std::nullopt;
+  const std::string key = key_of(folder, path);
+  const std::lock_guard lock(mutex_);
+  const auto type = type_of(key, AT_SYMLINK_NOFOLLOW);
+  const bool is_file = !type || *type == S_IFREG || *type == S_IFLNK || *type == S_IFDIR;
+  if (is_left_alone(key) || !is_file) {
+    own_.erase(key);
+    return std::nullopt;
+  }
+  forget(key);
+  folders_.erase(key);
+  std::erase_if(folders_, [&](const auto& made) { return is_below(made.first, key); });
+  std::vector<std::string> below;
+  for (const auto& [file, nameless] : files_)
+    if (is_below(file, key))
+      below.push_back(file);
+  for (const std::string& file : below)
+    forget(file);
+  hide(key);
+  return 0;
+}
+
+bool DivertedFiles::is_removed(int folder, const char* name) {
+  if (std::string_view(name) == "." || std::string_view(name) == "..")
+    return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (removed_.empty())
+      return false;
+  }
+  const std::string key = key_of(folder, name); // without the lock: it calls lstat(), which is ours
+  const std::lock_guard lock(mutex_);
+  const auto known = removed_.find(key);
+  if (known == removed_.end())
+    return false;
+  if (identity_of(known->first) == known->second)
+    return true;
+  removed_.erase(known); // rank 0 has made another
+  return false;
+}
+
+std::optional<int> DivertedFiles::make_folder(int folder, const char* path) {
+  if (!path)
+    return std::nullopt;
+  const std::string key = key_of(folder, path);
+  const std::lock_guard lock(mutex_);
+  if (is_left_alone(key))
+    return std::nullopt;
+  const auto type = type_of(key);
+  if ((type && *type != S_IFDIR) || files_.contains(key))
+    return failed(EEXIST);
+  if (!type && !has_folder(parent_of(key)))
+    return failed(type_of(parent_of(key)) ? EACCES : ENOENT);
+  note(folders_, key); // no failure if rank 0 was faster
+  removed_.erase(key);
+  return 0;
+}
+
+std::optional<int> DivertedFiles::truncate(const char* path, off_t size) {
+  const auto opened = open(AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+  if (!opened || *opened < 0)
+    return opened;
+  const int result = ::ftruncate(*opened, size);
+  const int reason = errno;
+  ::close(*opened);
+  errno = reason;
+  return result;
+}
+
+std::optional<int> DivertedFiles::link(int from_folder, const char* from, int to_folder,
+                                       const char* to) {
+  if (!from || !to)
+    return std::nullopt;
+  const std::string source = key_of(from_folder, from);
+  const std::string target = key_of(to_folder, to);
+  const std::lock_guard lock(mutex_);
+  if (is_own(target) || is_of_system(target))
+    return std::nullopt;
+  const auto known = files_.find(source);
+  if (known == files_.end() && type_of(source) != S_IFREG)
+    return type_of(source) ? 0 : failed(ENOENT);
+  const std::string name =
+      known == files_.end() ? source : "/proc/self/fd/" + std::to_string(known->second.descriptor);
+  const int made = make(name.c_str(), O_RDWR);
+  if (made < 0)
+    return -1;
+  keep(target, made);
+  return 0;
+}
+
+std::optional<int> DivertedFiles::symbolic_link(int folder, const char* path) {
+  if (!path)
     return std::nullopt;
   const std::lock_guard lock(mutex_);
-  forget(key_of(AT_FDCWD, path));
-  return 0;
+  return is_left_alone(key_of(folder, path)) ? std::nullopt : std::optional<int>(0);
+}
+
+std::string DivertedFiles::stand_in(int folder, const char* path) {
+  if (!path || *path == '\0')
+    return "";
+  const std::string key = key_of(folder, path);
+  const std::lock_guard lock(mutex_);
+  if (const auto known = files_.find(key); known != files_.end())
+    return "/proc/self/fd/" + std::to_string(known->second.descriptor);
+  return folders_.contains(key) && !type_of(key) ? scratch_.string() : "";
+}
+
+void DivertedFiles::own(const char* path) {
+  const std::lock_guard lock(mutex_);
+  note(own_, key_of(AT_FDCWD, path));
 }
 
 } // namespace troupe::learner::transparent

@@ -1,5 +1,6 @@
-// The functions of the C library by which a program opens, renames and removes files. They do what
-// they always do until divert_writes(true).
+// The functions of the C library by which a program opens, examines, renames and removes files.
+// They do what they always do until divert_writes(true).
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include "learner/transparent/diverted_files.hpp"
 #include "learner/transparent/preload.hpp"
@@ -49,6 +51,25 @@ std::FILE* open_stream(const char* path, const char* mode, OpenStream theirs) {
   if (!descriptor)
     return theirs(path, mode);
   return *descriptor < 0 ? nullptr : ::fdopen(*descriptor, mode);
+}
+
+using ReopenStream = std::FILE* (*)(const char*, const char*, std::FILE*);
+
+std::FILE* reopen_stream(const char* path, const char* mode, std::FILE* stream,
+                         ReopenStream theirs) {
+  DivertedFiles* const files = diverted;
+  const auto flags = files && path ? DivertedFiles::flags_of(mode) : std::nullopt;
+  const auto descriptor = flags ? files->open(AT_FDCWD, path, *flags) : std::nullopt;
+  if (!descriptor)
+    return theirs(path, mode, stream);
+  if (*descriptor < 0) {
+    std::fclose(stream);
+    return nullptr;
+  }
+  const std::string name = "/proc/self/fd/" + std::to_string(*descriptor);
+  std::FILE* const reopened = theirs(name.c_str(), mode, stream);
+  ::close(*descriptor);
+  return reopened;
 }
 
 } // namespace
@@ -109,30 +130,132 @@ TROUPE_EXPORT std::FILE* fopen64(const char* path, const char* mode) {
   return open_stream(path, mode, theirs);
 }
 
-TROUPE_EXPORT int rename(const char* from, const char* to) noexcept {
-  static const auto theirs = original<int (*)(const char*, const char*)>("rename");
-  DivertedFiles* const files = diverted;
-  const auto done = files ? files->rename(from, to) : std::nullopt;
-  return done ? *done : theirs(from, to);
+TROUPE_EXPORT std::FILE* freopen(const char* path, const char* mode, std::FILE* stream) {
+  static const auto theirs = original<ReopenStream>("freopen");
+  return reopen_stream(path, mode, stream, theirs);
 }
 
-TROUPE_EXPORT int unlink(const char* path) noexcept {
-  static const auto theirs = original<int (*)(const char*)>("unlink");
-  DivertedFiles* const files = diverted;
-  const auto done = files ? files->remove(path) : std::nullopt;
-  return done ? *done : theirs(path);
+TROUPE_EXPORT std::FILE* freopen64(const char* path, const char* mode, std::FILE* stream) {
+  static const auto theirs = original<ReopenStream>("freopen64");
+  return reopen_stream(path, mode, stream, theirs);
 }
 
-TROUPE_EXPORT int remove(const char* path) noexcept {
-  static const auto theirs = original<int (*)(const char*)>("remove");
-  DivertedFiles* const files = diverted;
-  const auto done = files ? files->remove(path) : std::nullopt;
-  return done ? *done : theirs(path);
-}
+// Each of these: what DivertedFiles says, or else the original.
+#define TROUPE_CHANGE(name, parameters, arguments, diverted_call)                                  \
+  TROUPE_EXPORT int name parameters noexcept {                                                     \
+    static const auto theirs = original<int(*) parameters>(#name);                                 \
+    DivertedFiles* const files = diverted;                                                         \
+    const auto done = files ? files->diverted_call : std::nullopt;                                 \
+    return done ? *done : theirs arguments;                                                        \
+  }
 
-/// Folders are made by every rank; that another was faster is no failure.
-TROUPE_EXPORT int mkdir(const char* path, mode_t mode) noexcept {
-  static const auto theirs = original<int (*)(const char*, mode_t)>("mkdir");
-  const int failed = theirs(path, mode);
-  return failed != 0 && diverted && errno == EEXIST ? 0 : failed;
-}
+TROUPE_CHANGE(rename, (const char* from, const char* to), (from, to),
+              rename(AT_FDCWD, from, AT_FDCWD, to))
+TROUPE_CHANGE(renameat, (int folder, const char* from, int to_folder, const char* to),
+              (folder, from, to_folder, to), rename(folder, from, to_folder, to))
+TROUPE_CHANGE(renameat2,
+              (int folder, const char* from, int to_folder, const char* to, unsigned flags),
+              (folder, from, to_folder, to, flags), rename(folder, from, to_folder, to))
+TROUPE_CHANGE(unlink, (const char* path), (path), remove(AT_FDCWD, path))
+TROUPE_CHANGE(unlinkat, (int folder, const char* path, int flags), (folder, path, flags),
+              remove(folder, path))
+TROUPE_CHANGE(remove, (const char* path), (path), remove(AT_FDCWD, path))
+TROUPE_CHANGE(rmdir, (const char* path), (path), remove(AT_FDCWD, path))
+TROUPE_CHANGE(mkdir, (const char* path, mode_t mode), (path, mode), make_folder(AT_FDCWD, path))
+TROUPE_CHANGE(mkdirat, (int folder, const char* path, mode_t mode), (folder, path, mode),
+              make_folder(folder, path))
+TROUPE_CHANGE(link, (const char* from, const char* to), (from, to),
+              link(AT_FDCWD, from, AT_FDCWD, to))
+TROUPE_CHANGE(linkat, (int folder, const char* from, int to_folder, const char* to, int flags),
+              (folder, from, to_folder, to, flags), link(folder, from, to_folder, to))
+TROUPE_CHANGE(symlink, (const char* text, const char* path), (text, path),
+              symbolic_link(AT_FDCWD, path))
+TROUPE_CHANGE(symlinkat, (const char* text, int folder, const char* path), (text, folder, path),
+              symbolic_link(folder, path))
+TROUPE_CHANGE(truncate, (const char* path, off_t size), (path, size), truncate(path, size))
+TROUPE_CHANGE(truncate64, (const char* path, off64_t size), (path, size), truncate(path, size))
+#undef TROUPE_CHANGE
+
+// Folders are listed without what this rank has removed.
+#define TROUPE_LIST(name, entry)                                                                   \
+  TROUPE_EXPORT struct entry* name(DIR* folder) {                                                  \
+    static const auto theirs = original<struct entry* (*)(DIR*)>(#name);                           \
+    DivertedFiles* const files = diverted;                                                         \
+    for (;;) {                                                                                     \
+      struct entry* const found = theirs(folder);                                                  \
+      if (!found || !files)                                                                        \
+        return found;                                                                              \
+      const int before = errno; /* which tells the caller a failure from the end */                \
+      const bool removed = files->is_removed(::dirfd(folder), found->d_name);                      \
+      errno = before;                                                                              \
+      if (!removed)                                                                                \
+        return found;                                                                              \
+    }                                                                                              \
+  }
+
+TROUPE_LIST(readdir, dirent)
+TROUPE_LIST(readdir64, dirent64)
+#undef TROUPE_LIST
+
+// What is in DivertedFiles is looked at there. `follows` is the function that follows links.
+#define TROUPE_LOOK(name, follows, parameters, arguments, folder, stand_in_arguments)              \
+  TROUPE_EXPORT int name parameters noexcept {                                                     \
+    DivertedFiles* const files = diverted;                                                         \
+    const std::string stand_in = files ? files->stand_in(folder, path) : "";                       \
+    static const auto theirs = original<int(*) parameters>(#name);                                 \
+    if (stand_in.empty())                                                                          \
+      return theirs arguments;                                                                     \
+    static const auto following = original<int(*) parameters>(#follows);                           \
+    path = stand_in.c_str();                                                                       \
+    return following stand_in_arguments;                                                           \
+  }
+#define TROUPE_STAT(size)                                                                          \
+  TROUPE_LOOK(stat##size, stat##size, (const char* path, struct stat##size* about), (path, about), \
+              AT_FDCWD, (path, about))                                                             \
+  TROUPE_LOOK(lstat##size, stat##size, (const char* path, struct stat##size* about),               \
+              (path, about), AT_FDCWD, (path, about))                                              \
+  TROUPE_LOOK(fstatat##size, fstatat##size,                                                        \
+              (int folder, const char* path, struct stat##size* about, int flags),                 \
+              (folder, path, about, flags), folder,                                                \
+              (folder, path, about, flags & ~AT_SYMLINK_NOFOLLOW))                                 \
+  TROUPE_LOOK(__xstat##size, __xstat##size,                                                        \
+              (int version, const char* path, struct stat##size* about), (version, path, about),   \
+              AT_FDCWD, (version, path, about))                                                    \
+  TROUPE_LOOK(__lxstat##size, __xstat##size,                                                       \
+              (int version, const char* path, struct stat##size* about), (version, path, about),   \
+              AT_FDCWD, (version, path, about))
+
+TROUPE_STAT()
+TROUPE_STAT(64)
+TROUPE_LOOK(statx, statx,
+            (int folder, const char* path, int flags, unsigned mask, struct statx* about),
+            (folder, path, flags, mask, about), folder,
+            (folder, path, flags & ~AT_SYMLINK_NOFOLLOW, mask, about))
+TROUPE_LOOK(access, access, (const char* path, int rights), (path, rights), AT_FDCWD,
+            (path, rights))
+TROUPE_LOOK(faccessat, faccessat, (int folder, const char* path, int rights, int flags),
+            (folder, path, rights, flags), folder, (folder, path, rights, flags))
+#undef TROUPE_STAT
+#undef TROUPE_LOOK
+
+// Names that no other rank has: what is done to these files is done.
+#define TROUPE_OWN(name, result, parameters, arguments, path, made)                                \
+  TROUPE_EXPORT result name parameters {                                                           \
+    static const auto theirs = original<result(*) parameters>(#name);                              \
+    const auto got = theirs arguments;                                                             \
+    if (DivertedFiles* const files = diverted; files && made)                                      \
+      files->own(path);                                                                            \
+    return got;                                                                                    \
+  }
+#define TROUPE_TEMPORARY(size)                                                                     \
+  TROUPE_OWN(mkstemp##size, int, (char* name), (name), name, got >= 0)                             \
+  TROUPE_OWN(mkostemp##size, int, (char* name, int flags), (name, flags), name, got >= 0)          \
+  TROUPE_OWN(mkstemps##size, int, (char* name, int suffix), (name, suffix), name, got >= 0)        \
+  TROUPE_OWN(mkostemps##size, int, (char* name, int suffix, int flags), (name, suffix, flags),     \
+             name, got >= 0)
+
+TROUPE_TEMPORARY()
+TROUPE_TEMPORARY(64)
+TROUPE_OWN(mkdtemp, char*, (char* name), (name), name, got != nullptr)
+#undef TROUPE_TEMPORARY
+#undef TROUPE_OWN

@@ -118,7 +118,7 @@ TEST_CASE("A diverted file is read back by its own process and by no other") {
 
   SUBCASE("also under the name that it is given then") {
     const auto moved = folder / "best.pt";
-    CHECK(files.rename(path.c_str(), moved.c_str()) == 0);
+    CHECK(files.rename(AT_FDCWD, path.c_str(), AT_FDCWD, moved.c_str()) == 0);
     CHECK_FALSE(files.open(AT_FDCWD, path.c_str(), O_RDONLY));
     const auto descriptor = files.open(AT_FDCWD, moved.c_str(), O_RDONLY);
     REQUIRE(descriptor);
@@ -126,7 +126,7 @@ TEST_CASE("A diverted file is read back by its own process and by no other") {
     ::close(*descriptor);
   }
   SUBCASE("until it is removed") {
-    CHECK(files.remove(path.c_str()) == 0);
+    CHECK(files.remove(AT_FDCWD, path.c_str()) == 0);
     CHECK_FALSE(files.open(AT_FDCWD, path.c_str(), O_RDONLY));
   }
 }
@@ -143,8 +143,8 @@ TEST_CASE("A file that others wrote is appended to without being changed") {
   CHECK(text_of(*back) == "one two");
   ::close(*back);
   CHECK(read_text(path) == "one ");
-  CHECK(files.rename(path.c_str(), (folder / "other").c_str()) == 0);
-  CHECK(files.remove(path.c_str()) == 0);
+  CHECK(files.rename(AT_FDCWD, path.c_str(), AT_FDCWD, (folder / "other").c_str()) == 0);
+  CHECK(files.remove(AT_FDCWD, path.c_str()) == 0);
   CHECK(read_text(path) == "one ");
 }
 
@@ -159,7 +159,32 @@ TEST_CASE("Devices, pipes, folders and places that cannot be written are left to
   CHECK_FALSE(files.open(AT_FDCWD, folder.path().c_str(), writes));
   CHECK_FALSE(files.open(AT_FDCWD, (folder / "none" / "file").c_str(), writes));
   CHECK_FALSE(files.open(AT_FDCWD, (folder / "missing").c_str(), O_WRONLY));
-  CHECK_FALSE(files.remove((folder / "pipe").c_str()));
+  CHECK_FALSE(files.remove(AT_FDCWD, (folder / "pipe").c_str()));
+}
+
+TEST_CASE("What a rank has removed is not listed for it until another rank makes it again") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "ckpt/old");
+  std::ofstream(folder / "ckpt/old/model") << "old";
+  DivertedFiles files(folder.path());
+  const auto removed = [&](const char* name) {
+    return files.is_removed(AT_FDCWD, (folder / name).c_str());
+  };
+  CHECK_FALSE(removed("ckpt/old/model"));
+  CHECK(files.remove(AT_FDCWD, (folder / "ckpt/old/model").c_str()) == 0);
+  CHECK(removed("ckpt/old/model"));
+  CHECK_FALSE(removed("ckpt/old"));
+  CHECK(files.remove(AT_FDCWD, (folder / "ckpt/old").c_str()) == 0);
+  CHECK(removed("ckpt/old"));
+  CHECK(read_text(folder / "ckpt/old/model") == "old");
+
+  std::filesystem::create_directory(folder / "new");
+  std::filesystem::remove_all(folder / "ckpt/old");
+  std::filesystem::rename(folder / "new", folder / "ckpt/old"); // another folder of the name
+  CHECK_FALSE(removed("ckpt/old"));
+  CHECK(files.remove(AT_FDCWD, (folder / "ckpt/old").c_str()) == 0);
+  CHECK(files.make_folder(AT_FDCWD, (folder / "ckpt/old").c_str()) == 0);
+  CHECK_FALSE(removed("ckpt/old"));
 }
 
 TEST_CASE("No more than the last files are kept") {

@@ -6,14 +6,16 @@
 // ./lead trains for half as many steps; noise: adds random numbers to the parameters; unused: a
 // parameter without gradients, and one that has some only in some batches; accumulate: two
 // backward passes a step; throw: the first process to make ./lead throws after two steps; exit: it
-// calls exit(3).
+// calls exit(3); renew: see renew().
 #include <torch/torch.h>
 #include <unistd.h>
 
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
@@ -52,6 +54,42 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
     return std::make_unique<LBFGS>(all,
                                    LBFGSOptions(0.5).line_search_fn("strong_wolfe").max_iter(4));
   throw std::invalid_argument("optimizer " + name);
+}
+
+/// Removes its folder, makes it again and uses every call that changes names. The other ranks
+/// follow when rank 0 has written, and then find nested folders to remove.
+void renew() {
+  namespace fs = std::filesystem;
+  const char* const rank = std::getenv("RANK");
+  const bool first = rank != nullptr && *rank == '0';
+  if (!first) { // waits at the named pipe
+    int word = 0;
+    std::ifstream("go") >> word;
+  }
+  fs::remove_all("ckpt");
+  fs::create_directories("ckpt/part");
+  std::ofstream("ckpt/part/model") << "weights";
+  int bad = fs::file_size("ckpt/part/model") == 7 ? 0 : 1; // sees what it wrote
+  fs::rename("ckpt/part", "ckpt/whole");
+  bad += fs::exists("ckpt/whole/model") ? 0 : 2;
+  fs::create_hard_link("ckpt/whole/model", "ckpt/second");
+  fs::create_symlink("second", "ckpt/latest");
+  fs::resize_file("ckpt/second", 3);
+  char name[] = "ckpt_XXXXXX"; // written elsewhere first, renamed when complete
+  const int descriptor = ::mkstemp(name);
+  bad += ::write(descriptor, "whole", 5) == 5 ? 0 : 4;
+  ::close(descriptor);
+  fs::rename(name, "ckpt/atomic");
+  std::string text;
+  std::ifstream("ckpt/atomic") >> text;
+  bad += text == "whole" ? 0 : 8;
+  std::ofstream("file_in_the_way") << "x";
+  bad += ::mkdir("file_in_the_way", 0755) == -1 && errno == EEXIST ? 0 : 16;
+  fs::create_directory("gone");
+  fs::remove("gone");
+  if (first)
+    std::ofstream("go") << 1;
+  std::printf("renewed, bad %d\n", bad);
 }
 
 int main(int argc, char** argv) {
@@ -117,6 +155,8 @@ int main(int argc, char** argv) {
       if (leads && trick == "lead" && step == steps / 2)
         step = steps;
     }
+  if (trick == "renew")
+    renew();
   if (trick == "writes") {
     std::ofstream("temporary.txt") << ::getpid();
     std::rename("temporary.txt", "who.txt");

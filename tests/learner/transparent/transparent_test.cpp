@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -126,6 +128,27 @@ TEST_CASE("Asked to, only rank 0 writes files, and the others read what they wro
   CHECK(std::filesystem::exists(folder / "weight.pt"));
   CHECK_FALSE(std::filesystem::exists(folder / "old.txt"));
   CHECK_FALSE(std::filesystem::exists(folder / "temporary.txt"));
+}
+
+TEST_CASE("A folder that every rank removes and makes again has what rank 0 wrote") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "ckpt/old/deep");
+  std::ofstream(folder / "ckpt/old/model") << "old";
+  std::ofstream(folder / "ckpt/old/deep/optimizer") << "old";
+  REQUIRE(::mkfifo((folder / "go").c_str(), 0600) == 0);
+  const auto run =
+      run_ranks(2, {style("small_style"), "sgd", "8", "2", "renew"}, folder, {"--rank0-writes"});
+  check_equal_ranks(run, "renewed, bad 0");
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "ckpt"))
+    names.insert(entry.path().lexically_relative(folder / "ckpt").string());
+  CHECK(names == std::set<std::string>{"atomic", "latest", "second", "whole", "whole/model"});
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    CHECK_FALSE(entry.path().filename().string().starts_with("ckpt_")); // of mkstemp
+  CHECK_FALSE(std::filesystem::exists(folder / "gone"));
+  CHECK(read_text(folder / "ckpt/atomic") == "whole");
+  CHECK(read_text(folder / "ckpt/whole/model") == "wei"); // one file with two names
+  CHECK(std::filesystem::read_symlink(folder / "ckpt/latest") == "second");
 }
 
 TEST_CASE("Processes that mpirun started train together") {
