@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -103,6 +104,36 @@ void replace(const fs::path& file, const std::string& text) {
   env::write_folder_to_disk(file.parent_path());
 }
 
+void refuse_present(const fs::path& folder) {
+  for (const char* name : {kAuthority, kAuthoritySecret, kNode, kPair, kRetired, kToken})
+    if (fs::exists(folder / name))
+      refuse(folder / name, "exists and is not replaced; choose another folder, or `troupe keys "
+                            "rotate "
+                                + folder.string() + "`");
+}
+
+/// Writes all files or none: they are renamed when each is on the disk. The folder is locked.
+void write_set(const fs::path& folder, const std::map<std::string, std::string>& files) {
+  const auto fresh = [&](const std::string& name) { return folder / (name + ".new"); };
+  std::vector<fs::path> made;
+  try {
+    for (const auto& [name, text] : files) {
+      ::unlink(fresh(name).c_str()); // left by a process that was killed
+      made.push_back(fresh(name));
+      write_new(fresh(name), text);
+    }
+    for (const auto& [name, text] : files) {
+      made.push_back(folder / name);
+      fs::rename(fresh(name), folder / name);
+    }
+    env::write_folder_to_disk(folder);
+  } catch (...) {
+    for (const fs::path& file : made)
+      ::unlink(file.c_str());
+    throw;
+  }
+}
+
 std::string pair_text(const env::wire::KeyPair& pair) {
   return "# Secret: for the nodes of this deployment alone.\nsecret " + pair.secret_key + "\n";
 }
@@ -198,11 +229,7 @@ std::vector<std::string> optional_key_files() {
 void make_cluster_keys(const fs::path& folder, WallClock::time_point now,
                        const KeyValidity& validity) {
   check_validity(validity);
-  for (const char* name : {kAuthority, kAuthoritySecret, kNode, kPair, kRetired, kToken})
-    if (fs::exists(folder / name))
-      refuse(folder / name, "exists and is not replaced; choose another folder, or `troupe keys "
-                            "rotate "
-                                + folder.string() + "`");
+  refuse_present(folder);
   std::error_code error;
   if (folder.has_parent_path())
     fs::create_directories(folder.parent_path(), error);
@@ -211,14 +238,14 @@ void make_cluster_keys(const fs::path& folder, WallClock::time_point now,
                              + (error ? error.message() : std::strerror(errno)));
   check_folder(folder);
   const Descriptor held = lock(folder);
+  refuse_present(folder); // another process may have been faster
   const SignedKey authority = make_authority(now, validity.authority);
   const SignedKey node = make_node(authority, now, validity.node);
-  write_new(folder / kAuthority, authority.certificate);
-  write_new(folder / kAuthoritySecret, authority.secret);
-  write_new(folder / kNode, node.certificate + node.secret);
-  write_new(folder / kPair, pair_text(env::wire::make_key_pair()));
-  write_new(folder / kToken, random_hex(kTokenBytes) + "\n");
-  env::write_folder_to_disk(folder);
+  write_set(folder, {{kAuthority, authority.certificate},
+                     {kAuthoritySecret, authority.secret},
+                     {kNode, node.certificate + node.secret},
+                     {kPair, pair_text(env::wire::make_key_pair())},
+                     {kToken, random_hex(kTokenBytes) + "\n"}});
 }
 
 void rotate_cluster_keys(const fs::path& folder, WallClock::time_point now,

@@ -78,6 +78,10 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
   const auto& state = self->state;
   const auto request = decode<wire::ControlRequest>(encoded);
   const auto there = decode<wire::SupervisorReport>(report);
+  const bool asks_only = request.wanted_case() == wire::ControlRequest::kStatus;
+  if (request.folder().empty() && !asks_only)
+    return refusal(
+        "the request must name the folder of its run in `folder`, to stop, scale or restart it");
   if (!request.folder().empty() && request.folder() != state.options.folder)
     return refusal("this head leads another run, " + state.options.folder);
   switch (request.wanted_case()) {

@@ -6,11 +6,13 @@
 #include <fcntl.h>
 #include <sstream>
 #include <stdexcept>
+#include <unistd.h>
 #include <vector>
 
 #include <sys/stat.h>
 #include <zmq.h>
 
+#include "env/whole_file.hpp"
 #include "env/wire/descriptor.hpp"
 
 namespace troupe::env::wire {
@@ -85,9 +87,14 @@ void write_file(const std::filesystem::path& file, const std::string& text, mode
   const Descriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!out && errno == EEXIST)
     refuse(file, "exists and is not replaced; choose another folder, or move it away");
+  errno = out ? ENOSPC : errno; // a short write leaves errno as it is
   if (!out || ::write(out.number(), text.data(), text.size()) != std::ssize(text)
-      || ::fsync(out.number()) != 0)
-    throw std::runtime_error("key file " + file.string() + ": " + std::strerror(errno));
+      || ::fsync(out.number()) != 0) {
+    const int reason = errno;
+    if (out)
+      ::unlink(file.c_str()); // the next attempt would refuse to replace it
+    throw std::runtime_error("key file " + file.string() + ": " + std::strerror(reason));
+  }
 }
 
 } // namespace
@@ -120,7 +127,13 @@ void write_key_pair(const KeyPair& pair, const std::filesystem::path& folder) {
     throw std::runtime_error("folder " + folder.string() + ": " + error.message());
   write_file(folder / "troupe.secret",
              "# Secret: for this host's owner alone.\nsecret " + pair.secret_key + "\n", 0600);
-  write_file(folder / "troupe.public", "public " + pair.public_key + "\n", 0644);
+  try {
+    write_file(folder / "troupe.public", "public " + pair.public_key + "\n", 0644);
+  } catch (...) {
+    ::unlink((folder / "troupe.secret").c_str());
+    throw;
+  }
+  env::write_folder_to_disk(folder);
 }
 
 KeyPair pair_of(const std::string& secret_key) {

@@ -1,5 +1,9 @@
 #include "experiments/cluster/manifests.hpp"
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "experiments/cluster/cluster.hpp"
@@ -226,8 +230,11 @@ std::map<std::string, std::string> kubernetes_manifests(const Cluster& cluster,
 std::string secret_command(const Cluster& cluster) {
   std::string command = "kubectl --namespace " + shell_word(cluster.kubernetes().namespace_())
                         + " create secret generic " + shell_word(cluster.name() + "-keys");
-  for (const char* name :
-       {"ca.crt", "node.pem", "curve.secret", "token"}) { // the authority's stays
+  std::vector<std::string> names = {"ca.crt", "node.pem", "curve.secret", "token"};
+  if (std::filesystem::exists(cluster.keys() + "/curve.retired")) {
+    names.push_back("curve.retired"); // `troupe keys rotate`: pods with the old pair connect, too
+  }
+  for (const std::string& name : names) { // the authority's secret stays here
     command.append(" --from-file=").append(shell_word(cluster.keys() + "/" + name));
   }
   return command;

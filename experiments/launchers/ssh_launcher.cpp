@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -51,6 +52,8 @@ void check_host(const NodeStart& node) {
 SshLauncher::SshLauncher(LaunchSettings settings, SshSettings ssh)
     : settings_(std::move(settings)), ssh_(std::move(ssh)) {
   ssh_.ssh = find_program(ssh_.ssh, "the SSH launcher", "install openssh-client");
+  check_word(std::filesystem::current_path().string(), "the working folder, where nodes start,");
+  check_word(ssh_.program, "ssh.program");
   check_word(ssh_.folder, "ssh.folder");
   if (!ssh_.folder.starts_with("/"))
     throw std::invalid_argument(std::string("ssh.folder is \"") + ssh_.folder

@@ -66,6 +66,7 @@ struct ControlFixture : tests::ActorFixture {
 
 wire::ControlRequest scale(const std::string& role, int count) {
   wire::ControlRequest request;
+  request.set_folder("/runs/a");
   request.mutable_scale()->set_role(role);
   request.mutable_scale()->set_count(count);
   return request;
@@ -173,8 +174,25 @@ TEST_CASE_FIXTURE(ControlFixture,
   CHECK_FALSE(self->has_next_message()); // the head heard of none of it
 }
 
+TEST_CASE_FIXTURE(ControlFixture,
+                  "a request that changes the run must name it; one for its status need not") {
+  wire::ControlRequest stop, restart, status, grow = scale("environment", 3);
+  stop.set_stop(true);
+  restart.mutable_restart()->set_role("environment");
+  grow.clear_folder();
+  for (const auto& request : {stop, restart, grow}) {
+    const auto outcome = answer(encode(request));
+    CHECK(outcome.fault == Fault::bad_request);
+    CHECK(has(outcome.refusal, "must name the folder of its run"));
+  }
+  CHECK_FALSE(self->has_next_message());
+  status.set_status(true);
+  CHECK(answer(encode(status)).refusal.empty());
+}
+
 TEST_CASE_FIXTURE(ControlFixture, "the head is asked to stop at once and asked for the rest") {
   wire::ControlRequest request;
+  request.set_folder("/runs/a");
   request.set_stop(true);
   CHECK(answer(encode(request)).refusal.empty());
   bool told = false;

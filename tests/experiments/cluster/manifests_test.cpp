@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "experiments/cluster/cluster.hpp"
@@ -9,6 +11,7 @@
 #include "experiments/cluster/yaml.hpp"
 #include "experiments/config/config.hpp"
 #include "tests/folders.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe::experiments;
@@ -83,6 +86,15 @@ TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest h
     CHECK(has(secret, "/keys/node.pem'"));
     CHECK_FALSE(has(secret, "ca.key"));
   }
+}
+
+TEST_CASE("While keys are rotated, the Secret has the retired pair, too") {
+  const TemporaryFolder folder;
+  Cluster cluster = load_cluster(kClusterFiles / "kubernetes.textproto");
+  cluster.set_keys(folder.path().string());
+  CHECK_FALSE(has(secret_command(cluster), "curve.retired"));
+  std::ofstream(folder / "curve.retired") << "# until, secret\n";
+  CHECK(has(secret_command(cluster), " --from-file='" + (folder / "curve.retired").string() + "'"));
 }
 
 TEST_CASE("A text of the cluster stays one word of a script and one string of a manifest") {

@@ -6,6 +6,7 @@
 #include "experiments/launchers/host_files.hpp"
 #include "experiments/launchers/mpi_launcher.hpp"
 #include "experiments/launchers/slurm.hpp"
+#include "experiments/launchers/ssh_launcher.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -20,6 +21,12 @@ TEST_CASE("a command is shown as a shell takes it, without its secrets") {
         == "node --secret-key=… TROUPE_TOKEN=… x");
   CHECK(command_text({"node", "--keys", "/home/token/keys", "x"})
         == "node --keys /home/token/keys x");
+}
+
+TEST_CASE("a newline, after which hosts would read another order, is refused") {
+  CHECK_THROWS_WITH_AS(SshLauncher({}, {.ssh = "/bin/true", .program = "a|\nword |touch"}),
+                       doctest::Contains("ssh.program is "), std::invalid_argument);
+  CHECK_NOTHROW(SshLauncher({}, {.ssh = "/bin/true"}));
 }
 
 TEST_CASE("a program that is not there is named with what asked for it") {
