@@ -12,7 +12,7 @@
 
 namespace troupe::learner {
 
-/// One convolution without padding, followed by ReLU.
+/// One convolution without padding, followed by EncoderShape::activation().
 struct Convolution {
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
@@ -30,8 +30,9 @@ struct Convolution {
 class EncoderShape {
 public:
   EncoderShape() = default;
-  /// kind: "stride4" (4x4/4, then two 3x3/2) or "drq" (3x3/2, then three 3x3/1). Throws
-  /// std::invalid_argument naming `key` for another kind or an image that is too small.
+  /// kind: "stride4" (4x4/4, then two 3x3/2), "drq" (3x3/2, then three 3x3/1), both with ReLU, or
+  /// "elu" (three 3x3/2, then 3x3/1) with ELU. Throws std::invalid_argument naming `key` for
+  /// another kind or an image that is too small.
   EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels,
                const std::string& key = "encoder");
 
@@ -46,6 +47,7 @@ public:
   const ImageShape& image() const { return layers_.front().in; }
   std::int64_t features() const { return layers_.back().out.size(); }
   const std::string& kind() const { return kind_; }
+  Activation activation() const { return kind_ == "elu" ? Activation::elu : Activation::relu; }
 
 private:
   std::string kind_;

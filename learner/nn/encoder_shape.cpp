@@ -17,6 +17,8 @@ std::vector<Kernel> kernels_of(const std::string& kind) {
     return {{4, 4}, {3, 2}, {3, 2}};
   if (kind == "drq")
     return {{3, 2}, {3, 1}, {3, 1}, {3, 1}};
+  if (kind == "elu")
+    return {{3, 2}, {3, 2}, {3, 2}, {3, 1}};
   return {};
 }
 
@@ -27,7 +29,7 @@ EncoderShape::EncoderShape(const std::string& kind, const ImageShape& image, std
     : kind_(kind) {
   const std::vector<Kernel> kernels = kernels_of(kind);
   if (kernels.empty())
-    throw std::invalid_argument(key + " is '" + kind + "'; it must be 'stride4' or 'drq'");
+    throw std::invalid_argument(key + " is '" + kind + "'; it must be 'stride4', 'drq' or 'elu'");
   ImageShape in = image;
   for (const Kernel& kernel : kernels) {
     if (in.height < kernel.size || in.width < kernel.size)

@@ -141,6 +141,7 @@ void PatchEncoder::over_chunks(std::size_t layer, const EncoderTape& tape, std::
 void PatchEncoder::forward_block(const EncoderShape::Tensors& parameters, EncoderTape& tape,
                                  std::int64_t first, std::int64_t count, Lane& lane) {
   const KernelTable& kernels = kernel_table();
+  const bool elu = shape_.activation() == Activation::elu;
   for (std::size_t layer = 0; layer < shape_.layers().size(); ++layer) {
     const Convolution& c = shape_.layers()[layer];
     const std::int64_t channels = c.out.channels;
@@ -150,7 +151,7 @@ void PatchEncoder::forward_block(const EncoderShape::Tensors& parameters, Encode
       kernels.multiply(lane.patches.data(), c.patch(), 1, packed_[layer].data(),
                        parameters.bias[layer].const_data_ptr<float>(), false, to, channels, rows,
                        channels, c.patch());
-      kernels.relu(to, rows * channels);
+      (elu ? kernels.elu : kernels.relu)(to, rows * channels);
     });
   }
 }
@@ -212,8 +213,10 @@ void PatchEncoder::backward_block(const EncoderTape& tape, const float* gradient
     const Convolution& c = layers[layer];
     const std::int64_t channels = c.out.channels;
     float* out = lane.gradients[layer].data();
-    kernels.relu_backward(tape.activations[layer].const_data_ptr<float>() + first * c.out.size(),
-                          out, lane.bias_part.data(), count * c.pixels(), channels);
+    const auto undo =
+        shape_.activation() == Activation::elu ? kernels.elu_backward : kernels.relu_backward;
+    undo(tape.activations[layer].const_data_ptr<float>() + first * c.out.size(), out,
+         lane.bias_part.data(), count * c.pixels(), channels);
     for (std::int64_t i = 0; i < channels; ++i)
       lane.bias_gradients[layer][static_cast<std::size_t>(i)] +=
           lane.bias_part[static_cast<std::size_t>(i)];

@@ -53,7 +53,8 @@ public:
       at::Tensor out =
           at::convolution(tape.activations[i], weight(parameters, i), parameters.bias[i].to(type_),
                           {layers[i].stride, layers[i].stride}, {0, 0}, {1, 1}, false, {0, 0}, 1);
-      tape.activations[i + 1] = out.relu_();
+      tape.activations[i + 1] =
+          shape_.activation() == Activation::elu ? at::elu_(out) : out.relu_();
     }
     // [batch, channels, height, width] to [batch, height * width * channels]
     tape.features = tape.activations.back()
@@ -70,7 +71,10 @@ public:
                           .permute({0, 3, 1, 2})
                           .to(type_);
     for (std::size_t i = layers.size(); i-- > 0;) {
-      flow = at::threshold_backward(flow, tape.activations[i + 1], 0);
+      const at::Tensor& y = tape.activations[i + 1];
+      flow = shape_.activation() == Activation::elu
+                 ? flow * at::where(y > 0, at::ones_like(y), y + 1)
+                 : at::threshold_backward(flow, y, 0);
       auto [input, weights, bias] = at::convolution_backward(
           flow, tape.activations[i], weight(parameters, i), at::IntArrayRef{layers[i].out.channels},
           {layers[i].stride, layers[i].stride}, {0, 0}, {1, 1}, false, {0, 0}, 1,

@@ -58,7 +58,8 @@ void add_linear(PolicyGraph& graph, const at::Tensor& weight, const at::Tensor& 
 }
 
 void add_convolution(PolicyGraph& graph, const replay::TransitionSpec& transitions,
-                     const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride) {
+                     const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride,
+                     GraphLayer::Activation activation) {
   GraphLayer::Picture in;
   if (graph.layers.empty()) {
     const auto shape = transitions.observation().shape;
@@ -69,7 +70,7 @@ void add_convolution(PolicyGraph& graph, const replay::TransitionSpec& transitio
   const GraphLayer::Picture out{weight.size(0), (in.height - kernel) / stride + 1,
                                 (in.width - kernel) / stride + 1};
   graph.layers.push_back({.kind = GraphLayer::Kind::convolution,
-                          .activation = GraphLayer::Activation::relu,
+                          .activation = activation,
                           .inputs = in.size(),
                           .outputs = out.size(),
                           .weight = numbers_of(weight),
@@ -139,7 +140,8 @@ void add_encoder(PolicyGraph& graph, const replay::TransitionSpec& transitions,
     const at::Tensor weight =
         i == 0 ? stored.view({c.in.channels, c.kernel, c.kernel, -1}).permute({3, 0, 1, 2})
                : stored.view({c.kernel, c.kernel, c.in.channels, -1}).permute({3, 2, 0, 1});
-    add_convolution(graph, transitions, weight, parameters.bias[i], c.stride);
+    add_convolution(graph, transitions, weight, parameters.bias[i], c.stride,
+                    activation_of(encoder.activation()));
   }
 }
 

@@ -19,9 +19,10 @@ std::int64_t graph_width(const PolicyGraph& graph);
 /// weight: [inputs, outputs]; bias: [outputs].
 void add_linear(PolicyGraph& graph, const at::Tensor& weight, const at::Tensor& bias,
                 GraphLayer::Activation activation = GraphLayer::Activation::none);
-/// weight: [outputs, inputs, kernel, kernel]; with ReLU.
+/// weight: [outputs, inputs, kernel, kernel].
 void add_convolution(PolicyGraph& graph, const replay::TransitionSpec& transitions,
-                     const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride);
+                     const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride,
+                     GraphLayer::Activation activation = GraphLayer::Activation::relu);
 void add_vectors(PolicyGraph& graph);
 
 /// Whether each layer takes the one before alone: a list of layers does not describe residual ones.
