@@ -1,5 +1,5 @@
-// Updates per second of D4PG and DrQ-v2 on batches that lie ready: prepare, both losses and their
-// gradients, both optimizers, target networks. No replay, no environment. And the acting policy's
+// Updates per second of D4PG, DrQ-v2 and MR.Q on batches that lie ready: prepare, losses and their
+// gradients, optimizers, target networks. No replay, no environment. And the acting policy's
 // latency.
 #include <algorithm>
 #include <stdexcept>
@@ -12,6 +12,7 @@
 #include "experiments/bench/bench.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
 #include "learner/agents/drqv2/drqv2.hpp"
+#include "learner/agents/mrq/mrq.hpp"
 #include "learner/replicas/replica_threads.hpp"
 #include "learner/replicas/thread_choice.hpp"
 
@@ -28,6 +29,7 @@ struct Problem {
   D4pgSpec spec;
   std::int64_t batch = 256;
   learner::AgentPtr other = nullptr; // in place of D4PG
+  std::string agent = "D4PG";
 };
 
 learner::AgentPtr agent_of(const Problem& problem) {
@@ -35,7 +37,7 @@ learner::AgentPtr agent_of(const Problem& problem) {
 }
 
 std::string metric(const Problem& problem) {
-  return problem.other ? "DrQ-v2 updates" : "D4PG updates";
+  return problem.agent + " updates";
 }
 
 D4pgSpec states(std::int64_t observation, int action) {
@@ -66,11 +68,17 @@ std::vector<Problem> problems() {
   drqv2.name = "84x84 colour pixels, stack 3, DrQ-v2 as in the paper";
   drqv2.batch = 256;
   drqv2.other = learner::make_drqv2_agent({});
+  drqv2.agent = "DrQ-v2";
   Problem small = pixels;
   small.name = "64x64 grey pixels, stack 3, DrQ-v2 with encoder stride4, 256-256";
   small.other = learner::make_drqv2_agent(
       {.policy_layers = {256, 256}, .critic_layers = {256, 256}, .encoder = "stride4"});
-  return {peer, cheetah, deep, pixels, drq, drqv2, small};
+  small.agent = "DrQ-v2";
+  Problem mrq{"17 states, 6 actions, MR.Q of its own sizes", {}, states(17, 6)};
+  mrq.other = learner::make_mrq_agent({});
+  mrq.agent = "MR.Q";
+  mrq.spec.transition = learner::stored_by(*mrq.other, mrq.spec.transition);
+  return {peer, cheetah, deep, pixels, drq, drqv2, small, mrq};
 }
 
 /// The entries whose name contains one of options.tasks; all if options.tasks is empty.
@@ -92,7 +100,24 @@ std::vector<Problem> wanted_problems(const BenchOptions& options) {
   return all;
 }
 
+std::vector<TensorMap> sequences(const Problem& problem) {
+  const std::int64_t steps = problem.spec.transition.sequence_steps;
+  std::vector<std::int64_t> shape = problem.spec.transition.observation().shape;
+  shape.insert(shape.begin(), {problem.batch, steps + 1});
+  std::vector<TensorMap> made(16);
+  for (TensorMap& batch : made)
+    batch = {
+        {"observation", at::randn(shape)},
+        {"first", at::zeros({problem.batch, steps + 1}, at::kByte)},
+        {"action", at::rand({problem.batch, steps, problem.spec.transition.action_size}) * 2 - 1},
+        {"reward", at::rand({problem.batch, steps})},
+        {"discount", at::ones({problem.batch, steps})}};
+  return made;
+}
+
 std::vector<TensorMap> batches(const Problem& problem) {
+  if (problem.spec.transition.is_sequence())
+    return sequences(problem);
   std::vector<std::int64_t> shape = problem.spec.transition.observation().shape;
   shape.insert(shape.begin(), problem.batch);
   const bool pixels = problem.spec.transition.frame.type == env::ElementType::uint8;

@@ -143,6 +143,7 @@ TEST_CASE("replicas stay equal to each other; without noise they equal one on th
     const bool draws = kind.name == "sac"; // samples of its own at every update
     const std::string quiet = kind.name == "td3"   ? "target_noise: 0"
                               : !kind.states       ? "noise_start: 0 noise_end: 0 shift_pixels: 0"
+                              : kind.name == "mrq" ? "target_noise: 0 contrast_weight: 0"
                               : kind.name == "ppo" ? "minibatches: 1 normalise_advantages: false"
                                                    : "";
     const AgentPtr agent = small_agent(kind, "precision: \"float64\" " + quiet);

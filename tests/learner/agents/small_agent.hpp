@@ -23,6 +23,10 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
     keys += "rollout: 2 ";
   if (kind.name == "r2d2")
     keys += "burn_in: 1 length: 2 period: 2 lstm: 8 ";
+  if (kind.name == "mrq")
+    keys += "encoder_layers: 12 state_features: 10 action_features: 6 pair_layers: 12 "
+            "pair_features: 12 period: 5 "
+            "horizon: 3 n_step: 2 ";
   if (!kind.states)
     keys += "encoder_channels: 4 feature_size: 10 ";
   for (const char* layers : {"policy_layers", "critic_layers", "layers"})

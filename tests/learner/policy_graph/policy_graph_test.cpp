@@ -40,6 +40,8 @@ std::vector<Case> cases() {
           {"d4pg", "encoder: \"drq\" encoder_channels: 5 feature_size: 9", pixels},
           {"d4pg", "encoder: \"stride4\" encoder_channels: 5 feature_size: 9", pixels},
           {"drqv2", "", pixels},
+          {"mrq", "", states},
+          {"mrq", "encoder_channels: 5", pixels},
           {"td3", "", states},
           {"td3", "normalise_observations: true", states},
           {"sac", "", states},

@@ -1,0 +1,355 @@
+#include "learner/agents/mrq/mrq.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include "learner/agents/mrq/mrq.pb.h"
+#include "learner/agents/parts/deterministic_policy.hpp"
+#include "learner/agents/parts/saved_replica.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/agents/predictive/predictive_encoder.hpp"
+#include "learner/agents/predictive/sequence_returns.hpp"
+#include "learner/nn/kernels/normal.hpp"
+
+namespace troupe::learner {
+namespace {
+
+using Which = PredictiveEncoder::Which;
+
+constexpr double kLeastScale = 1e-3; // of rewards: the first of a sparse task must not overflow
+
+std::vector<LayerSpec> policy_layers(const MrqConfig& config,
+                                     const replay::TransitionSpec& transitions) {
+  return activated_layers(config.policy_layers, Activation::norm_relu, transitions.action_size);
+}
+
+/// [batch, …] of row `rows` [batch] of each sequence.
+at::Tensor row_of(const at::Tensor& sequences, const at::Tensor& rows) {
+  return at::index(sequences, {at::arange(sequences.size(0), at::kLong), rows.cpu()});
+}
+
+class Mrq : public SavedReplica {
+public:
+  Mrq(const MrqConfig& config, const replay::TransitionSpec& transitions)
+      : config_(config),
+        transitions_(transitions),
+        shape_("mrq", config.features, transitions),
+        encoder_(config.features, shape_),
+        policy_network_(config.features.state_features, policy_layers(config, transitions)) {
+    ParameterLayout of_critics, of_policy;
+    for (std::size_t i = 0; i < 2; ++i) {
+      networks_[i] = Mlp(config.features.pair_features,
+                         activated_layers(config.critic_layers, Activation::norm_elu, 1));
+      networks_[i].declare(of_critics, "critic" + std::to_string(i + 1));
+    }
+    policy_network_.declare(of_policy, "policy");
+    critic_.declare(std::move(of_critics));
+    policy_.declare(std::move(of_policy));
+    save_group("encoder_", encoder_.group(), true);
+    save_group("critic_", critic_, true);
+    save_group("policy_", policy_, true);
+    save_counter("steps", steps_);
+  }
+
+  void build(ReplicaContext& context) override;
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  TensorMap parameters() override;
+  at::Tensor priorities() override { return priorities_; }
+  at::Tensor policy_parameters() override;
+
+private:
+  using Layers = std::vector<LayerTensors>;
+
+  void learn_values(const TensorMap& batch, std::vector<Shift> shifts);
+  at::Tensor target_values(const TensorMap& batch, std::vector<Shift> shifts);
+  void learn_critics(const at::Tensor& pair, const at::Tensor& target, const at::Tensor& weight);
+  void learn_policy(const at::Tensor& state);
+  void measure_rewards(ReplicaContext& context, const TensorMap& batch);
+  void refresh_scale();
+  void begin_cycle();
+  double scale() const { return scales_[0].item<double>(); }
+
+  MrqConfig config_;
+  replay::TransitionSpec transitions_;
+  PredictiveShape shape_;
+  PredictiveEncoder encoder_;
+  std::array<Mlp, 2> networks_;
+  Mlp policy_network_;
+  ParameterGroup critic_, policy_;
+  std::array<Layers, 2> critic_parameters_, critic_gradients_, critic_targets_;
+  Layers policy_parameters_, policy_gradients_, policy_targets_;
+  std::array<Tape, 2> tapes_, target_tapes_;
+  Tape policy_tape_, target_policy_tape_;
+  Workspace workspace_;
+  at::Tensor priorities_;
+  std::int64_t steps_ = 0; // of this replica
+  /// float64: the reward scale and that of the target critics; the sum of the sizes of rewards
+  /// since they changed, and their number.
+  at::Tensor scales_;
+  double critic_loss_ = 0, policy_loss_ = 0, q_mean_ = 0;
+};
+
+void Mrq::build(ReplicaContext& context) {
+  at::NoGradGuard no_gradient;
+  begin(context, config_.precision);
+  at::Generator generator = at::detail::createCPUGenerator(context.seed());
+  encoder_.build(context, options(), generator,
+                 {.learning_rate = config_.encoder_learning_rate,
+                  .gradient_norm = config_.gradient_norm,
+                  .weight_decay = config_.weight_decay,
+                  .precision = config_.precision});
+  const at::TensorOptions on_cpu = options().device(at::kCPU);
+  const at::Tensor critic = at::zeros({critic_.layout().count()}, on_cpu);
+  const at::Tensor policy = at::zeros({policy_.layout().count()}, on_cpu);
+  for (const Mlp& network : networks_)
+    network.initialise(critic_.layout(), critic, Mlp::Weights::xavier, generator);
+  policy_network_.initialise(policy_.layout(), policy, Mlp::Weights::xavier, generator);
+  critic_.build(context, critic.to(options().device()), config_.critic_learning_rate,
+                config_.gradient_norm, config_.weight_decay);
+  policy_.build(context, policy.to(options().device()), config_.policy_learning_rate,
+                config_.gradient_norm, config_.weight_decay);
+  for (std::size_t i = 0; i < 2; ++i) {
+    critic_parameters_[i] = networks_[i].bind(critic_.layout(), critic_.flat());
+    critic_gradients_[i] = networks_[i].bind(critic_.layout(), critic_.gradient());
+    critic_targets_[i] = networks_[i].bind(critic_.layout(), critic_.target());
+  }
+  policy_parameters_ = policy_network_.bind(policy_.layout(), policy_.flat());
+  policy_gradients_ = policy_network_.bind(policy_.layout(), policy_.gradient());
+  policy_targets_ = policy_network_.bind(policy_.layout(), policy_.target());
+  scales_ = at::zeros({4}, at::kDouble);
+}
+
+/// The returns in units of the reward scale, with the smaller target value of the target policy's
+/// noisy action.
+at::Tensor Mrq::target_values(const TensorMap& batch, std::vector<Shift> shifts) {
+  const SequenceReturns returns =
+      sequence_returns(batch, config_.n_step, transitions_.discount, options());
+  const at::Tensor& state =
+      encoder_.previous_features(row_of(batch.at("observation"), returns.last), std::move(shifts));
+  at::Tensor action = at::tanh(
+      policy_network_.forward(policy_targets_, state, {}, target_policy_tape_, workspace_));
+  if (config_.target_noise > 0)
+    action = (action
+              + (normal(random(), action.sizes()).to(options()) * config_.target_noise)
+                    .clamp_(-config_.target_noise_clip, config_.target_noise_clip))
+                 .clamp_(-1, 1);
+  const at::Tensor& pair = encoder_.pair_features(Which::previous, state, action);
+  std::array<at::Tensor, 2> values;
+  for (std::size_t i = 0; i < 2; ++i)
+    values[i] =
+        networks_[i].forward(critic_targets_[i], pair, {}, target_tapes_[i], workspace_).view({-1});
+  const double target_scale = scales_[1].item<double>();
+  return (returns.reward + returns.discount * at::minimum(values[0], values[1]) * target_scale)
+         / scale();
+}
+
+/// Huber's loss of both, and the priorities of LAP.
+void Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
+                        const at::Tensor& weight) {
+  const auto rows = static_cast<double>(target.size(0));
+  priorities_ = at::ones_like(target);
+  critic_loss_ = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const at::Tensor error =
+        networks_[i].forward(critic_parameters_[i], pair, {}, tapes_[i], workspace_).view({-1})
+        - target;
+    const at::Tensor size = error.abs();
+    const at::Tensor loss = at::where(size < 1, error.square() / 2, size - 0.5);
+    critic_loss_ += (loss * weight).sum().item<double>() / rows;
+    tapes_[i].gradient().view({-1}).copy_(error.clamp(-1, 1) * weight / rows);
+    networks_[i].backward(critic_parameters_[i], critic_gradients_[i], tapes_[i], false,
+                          workspace_);
+    priorities_ = at::maximum(priorities_, size);
+  }
+  critic_.step("critic_loss", critic_loss_, updates() + 1);
+}
+
+/// Maximises the mean of both critics, less the penalty on the output before the tanh.
+void Mrq::learn_policy(const at::Tensor& state) {
+  const at::Tensor& before =
+      policy_network_.forward(policy_parameters_, state, {}, policy_tape_, workspace_);
+  const at::Tensor action = at::tanh(before);
+  const at::Tensor& pair = encoder_.pair_features(Which::current, state, action);
+  q_mean_ = 0;
+  Layers none(critic_parameters_[0].size());
+  for (std::size_t i = 0; i < 2; ++i) {
+    q_mean_ += networks_[i]
+                   .forward(critic_parameters_[i], pair, {}, tapes_[i], workspace_)
+                   .mean()
+                   .item<double>()
+               / 2;
+    tapes_[i].gradient().fill_(-0.5 / static_cast<double>(state.size(0)));
+    networks_[i].backward(critic_parameters_[i], none, tapes_[i], true, workspace_, false);
+  }
+  const at::Tensor& of_action =
+      encoder_.action_gradient(tapes_[0].input_gradient + tapes_[1].input_gradient);
+  policy_tape_.gradient().copy_((1 - action * action) * of_action);
+  double penalty = 0;
+  if (config_.preactivation_weight > 0) {
+    penalty = config_.preactivation_weight * before.square().mean().item<double>();
+    policy_tape_.gradient().add_(before, 2 * config_.preactivation_weight
+                                             / static_cast<double>(before.numel()));
+  }
+  policy_network_.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
+  policy_loss_ = penalty - q_mean_;
+  policy_.step("policy_loss", policy_loss_, updates() + 1);
+}
+
+void Mrq::learn_values(const TensorMap& batch, std::vector<Shift> shifts) {
+  at::Tensor weight = steps_within(batch, 1, options()).view({-1});
+  if (batch.contains("weight"))
+    weight = weight * batch.at("weight").to(options());
+  const at::Tensor target = target_values(batch, std::move(shifts));
+  const at::Tensor state = encoder_.first_features();
+  const at::Tensor action = batch.at("action").select(1, 0).contiguous().to(options());
+  learn_critics(encoder_.pair_features(Which::current, state, action), target, weight);
+  learn_policy(state);
+}
+
+/// Of all replicas in sync.
+void Mrq::measure_rewards(ReplicaContext& context, const TensorMap& batch) {
+  const at::Tensor within = steps_within(batch, transitions_.sequence_steps, at::kDouble);
+  at::Tensor sums = at::stack({(batch.at("reward").abs() * within).sum(), within.sum()});
+  if (context.communicator() != nullptr && context.has_collectives())
+    context.all_reduce_(sums, ReduceOp::sum);
+  scales_.narrow(0, 2, 2).add_(sums);
+  if (scale() == 0) { // the first batch
+    refresh_scale();
+    scales_[1].copy_(scales_[0]);
+  }
+}
+
+/// The mean size of the rewards that were measured.
+void Mrq::refresh_scale() {
+  scales_[0].copy_((scales_[2] / scales_[3].clamp_min(1)).clamp_min(kLeastScale));
+}
+
+/// Targets become copies; their critics keep the scale that they were trained with.
+void Mrq::begin_cycle() {
+  encoder_.promote();
+  for (ParameterGroup* group : {&critic_, &policy_})
+    group->average_target(1, 1);
+  scales_[1].copy_(scales_[0]);
+  refresh_scale();
+  scales_.narrow(0, 2, 2).zero_();
+}
+
+Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
+  measure_rewards(context, used);
+  std::vector<Shift> shifts = encoder_.drawn_shifts(random(), used.at("reward").size(0));
+  const PredictiveEncoder::Losses losses = encoder_.learn(used, shifts, updates() + 1);
+  learn_values(used, std::move(shifts));
+  priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
+  count_updates(critic_.optimizer().updates_applied());
+  if (++steps_ % config_.period == 0)
+    begin_cycle();
+  return {{"critic_loss", critic_loss_},
+          {"policy_loss", policy_loss_},
+          {"q_mean", q_mean_},
+          {"encoder_loss", losses.whole},
+          {"dynamics_loss", losses.dynamics},
+          {"reward_loss", losses.reward},
+          {"contrast_loss", losses.contrast},
+          {"reward_scale", scale()},
+          {"gradient_norm", critic_.optimizer().gradient_norm()}};
+}
+
+TensorMap Mrq::parameters() {
+  TensorMap out = SavedReplica::parameters();
+  encoder_.show_previous(out);
+  out["reward_scales"] = scales_;
+  return out;
+}
+
+at::Tensor Mrq::policy_parameters() {
+  at::NoGradGuard no_gradient;
+  return at::cat({encoder_.group().target().narrow(0, 0, shape_.acting_count), policy_.flat()})
+      .to(at::kCPU, at::kFloat);
+}
+
+class MrqPolicy : public DeterministicPolicy {
+public:
+  MrqPolicy(const MrqConfig& config, const replay::TransitionSpec& transitions)
+      : MrqPolicy(config, transitions, PredictiveShape("mrq", config.features, transitions)) {}
+
+private:
+  MrqPolicy(const MrqConfig& config, const replay::TransitionSpec& transitions,
+            const PredictiveShape& shape)
+      : DeterministicPolicy(
+          "mrq", transitions,
+          whole(shape.inputs, shape.state_layers, policy_layers(config, transitions)),
+          shape.pixels ? &shape.convolutions : nullptr, config.noise) {}
+
+  /// The layers of the features and of the policy as one network.
+  static Mlp whole(std::int64_t inputs, std::vector<LayerSpec> layers,
+                   const std::vector<LayerSpec>& behind) {
+    for (LayerSpec& layer : layers)
+      layer.name = "state." + layer.name;
+    layers.insert(layers.end(), behind.begin(), behind.end());
+    return Mlp(inputs, std::move(layers));
+  }
+};
+
+class MrqAgent : public ConfiguredAgent<MrqConfig, Mrq, MrqPolicy> {
+public:
+  explicit MrqAgent(const MrqConfig& config)
+      : ConfiguredAgent(config), steps_(std::max(config.features.horizon, config.n_step)) {}
+  /// A sequence from each step, of the horizon of the model or the return, the longer one.
+  Storage storage() const override { return {.sequence_steps = steps_}; }
+
+private:
+  std::int64_t steps_;
+};
+
+Members members(MrqConfig& config) {
+  Members all{{"policy_layers", &config.policy_layers},
+              {"critic_layers", &config.critic_layers},
+              {"n_step", &config.n_step},
+              {"period", &config.period},
+              {"encoder_learning_rate", &config.encoder_learning_rate},
+              {"policy_learning_rate", &config.policy_learning_rate},
+              {"critic_learning_rate", &config.critic_learning_rate},
+              {"weight_decay", &config.weight_decay},
+              {"gradient_norm", &config.gradient_norm},
+              {"preactivation_weight", &config.preactivation_weight},
+              {"target_noise", &config.target_noise},
+              {"target_noise_clip", &config.target_noise_clip},
+              {"precision", &config.precision},
+              {"batch_size", &config.batch_size}};
+  config.features.add_members(all);
+  config.noise.add_members(all);
+  return all;
+}
+
+std::vector<OptionProblem> problems(const MrqConfig& config, const AgentSetting& setting) {
+  std::vector<OptionProblem> found = config.noise.problems("mrq");
+  for (OptionProblem& problem : config.features.problems("mrq", setting))
+    found.push_back(std::move(problem));
+  return found;
+}
+
+} // namespace
+
+AgentPtr make_mrq_agent(const MrqConfig& config) {
+  return std::make_shared<const MrqAgent>(config);
+}
+
+AgentKind mrq_agent() {
+  return agent_kind<MrqConfig>(
+      {.name = "mrq",
+       .help = "MR.Q with DR.Q's changes (Fujimoto et al. 2025): values on features that predict; "
+               "continuous actions",
+       .pixels = true,
+       .metrics = {"critic_loss", "policy_loss", "q_mean", "encoder_loss", "dynamics_loss",
+                   "reward_loss", "contrast_loss", "reward_scale", "gradient_norm"},
+       .options = agents::Mrq::descriptor()},
+      members, problems, make_mrq_agent);
+}
+
+} // namespace troupe::learner
