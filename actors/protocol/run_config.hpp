@@ -55,6 +55,8 @@ struct RunConfig {
     double discount = 0.99;
     std::string sampler = "uniform", remover = "fifo"; // replay::SelectorKind by name
     double priority_exponent = 0.6;
+    double priority_fade = 1; // for each item inserted since; 1: priorities do not fade
+    double least_priority_fade = 0.1;
     double importance_exponent = 0.4;          // of the weights at first; it grows to 1
     std::int64_t importance_updates = 100'000; // while it grows; 0: it stays
     std::int64_t max_times_sampled = 0;

@@ -1,6 +1,7 @@
 #include "actors/supervision/roles.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "actors/roles/environment_actor.hpp"
 #include "actors/roles/evaluator_actor.hpp"
@@ -63,6 +64,14 @@ bool takes_priorities(const RunConfig& config) {
 
 replay::SelectorConfig selector(const std::string& name, double exponent) {
   return {.kind = replay::selector_named(name), .exponent = exponent};
+}
+
+/// Ages count the insertions into all shards, of which each shard sees its part.
+replay::SelectorConfig sampler(const RunConfig::Replay& config) {
+  replay::SelectorConfig made = selector(config.sampler, config.priority_exponent);
+  made.fade = std::pow(config.priority_fade, config.shards);
+  made.least_fade = config.least_priority_fade;
+  return made;
 }
 
 LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring) {
@@ -180,7 +189,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
   if (!config.recording.empty())
     return {.max_items = std::max<std::int64_t>(1, r.capacity_items / r.shards),
             .max_bytes = std::max<std::int64_t>(1, r.capacity_bytes / r.shards),
-            .sampler = selector(r.sampler, r.priority_exponent),
+            .sampler = sampler(r),
             .insert_at_maximum = takes_priorities(config),
             .compression = replay::compression_named(r.compression),
             .limiter = {.kind = replay::RateLimiterKind::minimum_size, .min_items = 1}};
@@ -209,7 +218,7 @@ replay::TableConfig shard_table(const RunConfig& config) {
           : std::max(least, 0.1 * static_cast<double>(r.minimum_items) * r.samples_per_insert);
   return {.max_items = std::max<std::int64_t>(1, r.capacity_items / r.shards),
           .max_bytes = std::max<std::int64_t>(1, r.capacity_bytes / r.shards),
-          .sampler = selector(r.sampler, r.priority_exponent),
+          .sampler = sampler(r),
           .remover = selector(r.remover, r.priority_exponent),
           .max_times_sampled = r.max_times_sampled,
           .insert_at_maximum = takes_priorities(config),

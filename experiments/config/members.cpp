@@ -102,6 +102,8 @@ Members members(actors::RunConfig::Replay& config) {
           {"sampler", &config.sampler},
           {"remover", &config.remover},
           {"priority_exponent", &config.priority_exponent},
+          {"priority_fade", &config.priority_fade},
+          {"least_priority_fade", &config.least_priority_fade},
           {"importance_exponent", &config.importance_exponent},
           {"importance_updates", &config.importance_updates},
           {"max_times_sampled", &config.max_times_sampled},

@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "replay/table/config_rule.hpp"
+#include "replay/table/faded_selector.hpp"
+#include "replay/table/priority_weight.hpp"
 #include "replay/table/sum_tree.hpp"
 
 namespace troupe::replay {
@@ -16,7 +18,8 @@ namespace {
 using Place = std::uint32_t;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 constexpr double kMaxExponent = 10;
-constexpr double kLeastWeight = 1e-150; // of any positive priority
+constexpr double kLeastFade = 0.5; // for an age of 1
+constexpr double kLeastFloor = 1e-6;
 constexpr std::size_t kSideBySide = 32; // tree searches at once
 constexpr std::size_t kUpdatedAtOnce = 256;
 
@@ -86,7 +89,7 @@ public:
   void insert(Place place, double priority) override {
     check_priority(priority, "a new item");
     set_.insert(place);
-    tree_.push_back(weight(priority));
+    tree_.push_back(priority_weight(priority, exponent_));
   }
   void erase(Place place) override {
     const double last = tree_.weight(tree_.size() - 1);
@@ -97,7 +100,7 @@ public:
   }
   void update(Place place, double priority) override {
     check_priority(priority, "an item");
-    tree_.set(set_.position(place), weight(priority));
+    tree_.set(set_.position(place), priority_weight(priority, exponent_));
   }
   void update(std::span<const Place> places, std::span<const double> priorities) override {
     std::uint32_t positions[kUpdatedAtOnce];
@@ -106,7 +109,7 @@ public:
       const std::size_t count = std::min(kUpdatedAtOnce, places.size() - first);
       for (std::size_t i = 0; i < count; ++i) {
         positions[i] = set_.position(places[first + i]);
-        weights[i] = weight(priorities[first + i]);
+        weights[i] = priority_weight(priorities[first + i], exponent_);
       }
       tree_.set({positions, count}, {weights, count});
     }
@@ -139,8 +142,7 @@ public:
   }
   std::size_t size() const override { return set_.size(); }
   double total() const override {
-    constexpr double kNothing = 1e-300; // negligible beside any other weight
-    return tree_.total() > 0 ? tree_.total() : kNothing * static_cast<double>(size());
+    return tree_.total() > 0 ? tree_.total() : kNoWeight * static_cast<double>(size());
   }
   void clear() override {
     set_.clear();
@@ -149,12 +151,6 @@ public:
   void order(std::vector<Place>& out) const override { out = set_.places(); }
 
 private:
-  double weight(double priority) const {
-    if (priority == 0)
-      return 0;
-    return std::max(kLeastWeight, exponent_ == 1 ? priority : std::pow(priority, exponent_));
-  }
-
   double exponent_;
   DenseSet set_;
   SumTree tree_; // by position of the set
@@ -314,6 +310,21 @@ void check(const SelectorConfig& config, const std::string& key) {
          << kMaxExponent << "; 0 makes all positive priorities alike, 1 takes them as they are";
     throw std::invalid_argument(text.str());
   }
+  if (!(config.fade >= kLeastFade && config.fade <= 1)) {
+    std::ostringstream text;
+    text << key << "'s priority fade is " << config.fade << " but must be " << kLeastFade
+         << " to 1, the factor for each item inserted since; 1: items do not fade";
+    throw std::invalid_argument(text.str());
+  }
+  if (!(config.least_fade >= kLeastFloor && config.least_fade <= 1)) {
+    std::ostringstream text;
+    text << key << "'s least fade is " << config.least_fade << " but must be " << kLeastFloor
+         << " to 1";
+    throw std::invalid_argument(text.str());
+  }
+  if (config.fade < 1 && config.kind != SelectorKind::prioritized)
+    throw std::invalid_argument(key + " is " + selector_name(config.kind)
+                                + " but must be prioritized where priorities fade");
 }
 
 void check_priority(double priority, const std::string& whose) {
@@ -342,6 +353,8 @@ std::unique_ptr<Selector> make_selector(const SelectorConfig& config) {
   case SelectorKind::uniform:
     return std::make_unique<Uniform>();
   case SelectorKind::prioritized:
+    if (config.fade < 1)
+      return std::make_unique<FadedSelector>(config);
     return std::make_unique<Prioritized>(config.exponent);
   case SelectorKind::fifo:
   case SelectorKind::lifo:

@@ -19,6 +19,10 @@ SelectorKind selector_named(const std::string& name);
 struct SelectorConfig {
   SelectorKind kind = SelectorKind::uniform;
   double exponent = 1; // prioritized: the weight of an item is priority^exponent
+  /// Prioritized: the weight also has the factor max(fade^age, least_fade), with the number of
+  /// items inserted since as the age. 1: items do not fade.
+  double fade = 1;
+  double least_fade = 0.1;
 
   bool operator==(const SelectorConfig&) const = default;
 };
@@ -44,7 +48,8 @@ struct Selected {
 /// with the largest); each is inserted at most once before it is erased. One thread. Every call is
 /// O(1) or O(log n) and allocates only to grow.
 ///   uniform             every place with the same probability
-///   prioritized         in proportion to priority^exponent; uniform if all priorities are 0
+///   prioritized         in proportion to priority^exponent; uniform if all priorities are 0. Fading:
+///                       see FadedSelector, which needs the remover fifo
 ///   fifo, lifo          the place inserted first, last
 ///   min_heap, max_heap  the place of least, greatest priority; among equals the one inserted first
 // clang-format on

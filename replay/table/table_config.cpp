@@ -43,6 +43,12 @@ void check(const TableConfig& config) {
        static_cast<int>(config.compression), "none, packed, lz4, zstd or automatic");
   check(config.sampler, "replay.sampler");
   check(config.remover, "replay.remover");
+  if (config.sampler.fade < 1 || config.remover.fade < 1) {
+    need(config.remover.kind == SelectorKind::fifo, "remover", selector_name(config.remover.kind),
+         "fifo where priorities fade, which only those of the sampler can");
+    need(config.max_times_sampled == 0, "max_times_sampled", config.max_times_sampled,
+         "0 where priorities fade");
+  }
   check(config.limiter, config.max_items);
   if (config.limiter.kind == RateLimiterKind::queue)
     check_queue(config, SelectorKind::fifo);

@@ -50,19 +50,30 @@ void put(const ItemShape& shape, wire::Shape& to) {
 namespace {
 
 SelectorConfig selector_of(const wire::Selector& from) {
-  return {.kind = static_cast<SelectorKind>(from.kind()), .exponent = from.exponent()};
+  SelectorConfig made{.kind = static_cast<SelectorKind>(from.kind()), .exponent = from.exponent()};
+  if (from.has_fade())
+    made.fade = from.fade();
+  if (from.has_least_fade())
+    made.least_fade = from.least_fade();
+  return made;
 }
 
 void put_selector(const SelectorConfig& selector, wire::Selector& to) {
   to.set_kind(static_cast<std::uint32_t>(selector.kind));
   to.set_exponent(selector.exponent);
+  to.set_fade(selector.fade);
+  to.set_least_fade(selector.least_fade);
 }
 
 std::string text_of(const SelectorConfig& selector) {
   std::ostringstream text;
   text << selector_name(selector.kind);
   if (selector.kind == SelectorKind::prioritized)
-    text << " (exponent " << selector.exponent << ')';
+    text << " (exponent " << selector.exponent;
+  if (selector.fade < 1)
+    text << ", fade " << selector.fade << " to " << selector.least_fade;
+  if (selector.kind == SelectorKind::prioritized)
+    text << ')';
   return text.str();
 }
 
