@@ -15,6 +15,7 @@
 #include "learner/agents/mrq/mrq.hpp"
 #include "learner/replicas/replica_threads.hpp"
 #include "learner/replicas/thread_choice.hpp"
+#include "learner/tensor_type.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -105,13 +106,16 @@ std::vector<TensorMap> sequences(const Problem& problem) {
   std::vector<std::int64_t> shape = problem.spec.transition.observation().shape;
   shape.insert(shape.begin(), {problem.batch, steps + 1});
   std::vector<TensorMap> made(16);
-  for (TensorMap& batch : made)
+  for (TensorMap& batch : made) {
     batch = {
         {"observation", at::randn(shape)},
         {"first", at::zeros({problem.batch, steps + 1}, at::kByte)},
         {"action", at::rand({problem.batch, steps, problem.spec.transition.action_size}) * 2 - 1},
         {"reward", at::rand({problem.batch, steps})},
         {"discount", at::ones({problem.batch, steps})}};
+    for (const env::ArraySpec& extra : problem.spec.transition.extras)
+      batch[extra.name] = at::zeros({problem.batch, steps}, learner::tensor_type(extra.type));
+  }
   return made;
 }
 
