@@ -51,7 +51,7 @@ TEST_CASE("A run's policy is exported whole, measured, and again for the same co
   std::ofstream(place.folder / "other.json") << other;
   const Outcome refused = again((place.folder / "other.json").string());
   CHECK(refused.exit_code == 2);
-  CHECK(has(refused.last_line, "actions[0].name: the policy has \"torque\", the file \"thrust\""));
+  CHECK(has(refused.last_line, "actions[0].name: the policy has \"torque\", the other \"thrust\""));
   CHECK_FALSE(fs::exists(next));
   CHECK(again((out / "contract.json").string()).exit_code == 0);
   CHECK(fs::exists(next / "policy.onnx"));
