@@ -365,12 +365,23 @@ struct PolicyServer::Parts {
                                      std::string_view(authorization).substr(bearer.size())));
   }
 
+  void act_or_count(const web::Request& request, const Reply& reply) {
+    const Clock::time_point since = Clock::now();
+    try {
+      act(request, reply);
+    } catch (const std::invalid_argument&) { // which the HTTP server answers
+      constexpr int kMistake = 400;
+      metrics.answered({}, kMistake, std::chrono::duration<double>(Clock::now() - since).count());
+      throw;
+    }
+  }
+
   void serve(const web::Request& request, const Reply& reply) {
     if (!may_ask(request))
       reply(web::error_response(401, "send \"Authorization: Bearer TOKEN\" with the token that "
                                      "`troupe serve policy` printed"));
     else if (request.path == "/v1/act" && request.method == "POST")
-      act(request, reply);
+      act_or_count(request, reply);
     else
       reply(answer(request));
   }

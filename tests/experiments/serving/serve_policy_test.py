@@ -107,7 +107,9 @@ def main():
                 check(all(abs(a - b) < 1e-5 for a, b in zip(given, action)), observation, given, action)
             many = server.ask("/v1/act", {"observations": [{array: observation} for observation in observations]})["actions"]
             check(all(abs(a[0] - b[0]) < 1e-5 for a, b in zip(many, actions)), "a batch has other actions")
+            server.ask("/v1/act", {"observation": {array: [1]}}, status=400)
             told = server.ask("/metrics")
+            check('troupe_policy_requests_total{status="400",version=""} 1' in told, "a refused request is not counted:", told)
             for family in ("troupe_policy_requests_total", "troupe_policy_request_seconds_bucket", "troupe_policy_batch_size", "troupe_policy_queue_length"):
                 check(family in told, family, "is not in /metrics")
             server.ask("/v1/shares", {"fixed": 0, "main": 1})
