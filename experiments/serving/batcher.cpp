@@ -1,6 +1,7 @@
 #include "experiments/serving/batcher.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -48,11 +49,11 @@ void Batcher::compute(std::span<Job> batch) {
     observations.push_back(job.observation.data());
     states.insert(states.end(), job.state.begin(), job.state.end());
   }
-  std::exception_ptr error;
+  std::string error;
   try {
     policy_->act(observations, states, actions);
-  } catch (...) {
-    error = std::current_exception();
+  } catch (const std::exception& failure) {
+    error = failure.what();
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
     batch[i].error = error;

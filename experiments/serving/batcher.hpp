@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "experiments/serving/served_policy.hpp"
@@ -18,7 +18,7 @@ struct Job {
   std::vector<std::byte> observation; // whole, as the policy's spec lays it out
   std::vector<float> state;           // before; the policy replaces it
   std::vector<float> action;          // the result
-  std::exception_ptr error;           // or why there is none
+  std::string error;                  // or why there is none
   std::function<void(Job&)> done;     // called once, on any thread
 };
 
@@ -38,7 +38,8 @@ public:
   const ServedPolicy& policy() const { return *policy_; }
   std::size_t queued() const;
 
-  /// False if as many jobs as the limit wait: none is added then. All of them are added, or none.
+  /// False if as many jobs as the limit wait: none is added then. All of them are added, or none,
+  /// and they are done one after another.
   bool submit(std::vector<Job> jobs);
 
 private:

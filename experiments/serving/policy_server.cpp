@@ -1,7 +1,6 @@
 #include "experiments/serving/policy_server.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -31,16 +30,6 @@ web::Response busy(const std::string& what) {
   return made;
 }
 
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& failure) {
-    return failure.what();
-  } catch (...) {
-    return "an unknown failure";
-  }
-}
-
 bool is_probe(const std::string& path) {
   return path == "/healthz" || path == "/readyz";
 }
@@ -63,12 +52,12 @@ struct PolicyServer::Parts {
     std::int64_t updates = 0;
     std::string session_name;
     Session session;
+    std::vector<std::byte> history; // the session's, once there is an action
     bool many = false;
     bool as_bytes = false;
     std::vector<std::vector<float>> actions;
-    std::atomic<std::size_t> left = 0;
-    std::mutex mutex; // of `error`
-    std::exception_ptr error;
+    std::size_t left = 0; // jobs that are not done
+    std::string error;
     Clock::time_point since;
   };
 
@@ -226,7 +215,17 @@ struct PolicyServer::Parts {
                       .action = {},
                       .error = {},
                       .done = {}});
-      remember(request, policy, frames, session, jobs.back().observation);
+      std::vector<std::byte>& observation = jobs.back().observation;
+      if (frames < policy.contract().history) {
+        if (request.session.empty())
+          throw std::invalid_argument("\"" + policy.contract().observations[0].spec.name
+                                      + "\" has one frame but must have "
+                                      + std::to_string(policy.contract().history)
+                                      + ", oldest first; or give the request a \"session\"");
+        policy.complete_history(observation, session.history);
+      }
+      if (const auto history = policy.history_of(observation); !request.session.empty())
+        asked->history.assign(history.begin(), history.end());
       jobs.back().state = session.state;
       jobs.back().state.resize(policy.state_size());
       jobs.back().done = [this, asked, i](Job& job) { note(asked, i, job); };
@@ -241,44 +240,19 @@ struct PolicyServer::Parts {
     }
   }
 
-  /// Completes the history of the first array, and keeps it for the next request.
-  static void remember(const ActRequest& request, const ServedPolicy& policy, int frames,
-                       Session& session, std::span<std::byte> observation) {
-    const int history = policy.contract().history;
-    const std::size_t one = policy.frame_bytes();
-    const std::span<std::byte> all =
-        observation.subspan(policy.spec().observation_offset(0), one * history);
-    const std::span<std::byte> newest = all.last(one);
-    if (frames < history) {
-      if (request.session.empty())
-        throw std::invalid_argument("\"" + policy.contract().observations[0].spec.name
-                                    + "\" has one frame but must have " + std::to_string(history)
-                                    + ", oldest first; or give the request a \"session\"");
-      if (session.history.empty()) // the episode's first frame stands for those before it
-        for (int i = 0; i + 1 < history; ++i)
-          std::ranges::copy(newest, all.data() + one * i);
-      else
-        std::ranges::copy(session.history, all.data());
-    }
-    if (!request.session.empty() && history > 1) {
-      const std::span<std::byte> kept = all.last(one * (history - 1));
-      session.history.assign(kept.begin(), kept.end());
-    }
-  }
-
   void note(const std::shared_ptr<Asked>& asked, std::size_t i, Job& job) {
     asked->actions[i] = std::move(job.action);
-    if (!asked->session_name.empty())
+    if (job.error.empty()) { // after an error the client may ask again from where it was
       asked->session.state = std::move(job.state);
-    if (job.error) {
-      const std::lock_guard lock(asked->mutex);
+      asked->session.history = std::move(asked->history);
+    } else {
       asked->error = job.error;
     }
     if (--asked->left > 0)
       return;
     give_back(*asked);
-    finish_early(*asked, asked->error ? web::error_response(500, text_of(asked->error))
-                                      : answer_of(*asked));
+    finish_early(*asked, !asked->error.empty() ? web::error_response(500, asked->error)
+                                               : answer_of(*asked));
   }
 
   void give_back(Asked& asked) {
@@ -418,7 +392,7 @@ void PolicyServer::reload() {
 }
 
 void PolicyServer::act(const web::Request& request, const Reply& reply) {
-  parts_->act(request, reply);
+  parts_->act_or_count(request, reply);
 }
 
 } // namespace troupe::experiments::serving

@@ -1,5 +1,6 @@
 #include "experiments/serving/served_policy.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -10,6 +11,21 @@ namespace troupe::experiments::serving {
 ServedPolicy::ServedPolicy(PolicyContract contract, env::EnvironmentSpec spec,
                            std::unique_ptr<learner::Policy> policy)
     : contract_(std::move(contract)), spec_(std::move(spec)), policy_(std::move(policy)) {}
+
+void ServedPolicy::complete_history(std::span<std::byte> observation,
+                                    std::span<const std::byte> before) const {
+  const auto frames = static_cast<std::size_t>(contract_.history);
+  const auto all = observation.subspan(spec_.observation_offset(0), frames * frame_bytes());
+  for (std::size_t i = 0; before.empty() && i + 1 < frames; ++i) // its first frame stands for them
+    std::ranges::copy(all.last(frame_bytes()), all.subspan(i * frame_bytes()).begin());
+  std::ranges::copy(before, all.begin());
+}
+
+std::span<const std::byte> ServedPolicy::history_of(std::span<const std::byte> observation) const {
+  const auto frames = static_cast<std::size_t>(contract_.history);
+  return observation.subspan(spec_.observation_offset(0), frames * frame_bytes())
+      .last((frames - 1) * frame_bytes());
+}
 
 void ServedPolicy::act(std::span<std::byte* const> observations, std::span<float> states,
                        std::span<float> actions) {

@@ -27,6 +27,12 @@ public:
   /// Of one frame of the first array; the history is as many of them, oldest first.
   std::size_t frame_bytes() const { return contract_.observations[0].spec.bytes(); }
 
+  /// Puts the frames before the newest one into an observation that has that alone; `before`:
+  /// history_of() the observation before, empty at the first of an episode.
+  void complete_history(std::span<std::byte> observation, std::span<const std::byte> before) const;
+  /// The frames that the next observation has in front of its newest one.
+  std::span<const std::byte> history_of(std::span<const std::byte> observation) const;
+
   /// observations: whole ones as `spec` lays them out, which are normalised in place; states
   /// [batch, state_size()] are replaced; actions [batch, action_size()]. One thread at a time.
   /// Throws std::runtime_error on an action that is not finite.

@@ -163,7 +163,10 @@ TEST_CASE("A session has the memory and the history of its episode alone") {
   CHECK(step("b", 0.25, true) == 0.75);
   CHECK(step("a", 0.25, false) == doctest::Approx(0.375 + 0.125 + 0.125 + 0.25));
   CHECK(step("a", 0, false) == doctest::Approx(0.875 + 0.125 + 0.25));
-  CHECK(step("a", 0.125, true) == 0.375); // again from the beginning
+  const Json failed = act({{"observation", {3e38, 3e38}}, {"session", "a"}}, 500);
+  CHECK(has(error_in(failed), "is not finite"));
+  CHECK(step("a", 0, false) == doctest::Approx(1.25 + 0.25)); // as if that had not been asked
+  CHECK(step("a", 0.125, true) == 0.375);                     // again from the beginning
   CHECK(act({{"observation", {0.125, 0, 0.125, 0, 0.25, 0}},
              {"session", "c"},
              {"first", true}})["action"][0]
