@@ -7,11 +7,11 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/learners/twin_critic.hpp"
 #include "learner/agents/parts/exploration.hpp"
-#include "learner/agents/parts/saved_replica.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
-#include "learner/agents/parts/twin_critic.hpp"
 #include "learner/agents/plugin.hpp"
 #include "learner/nn/kernels/normal.hpp"
 

@@ -9,9 +9,9 @@
 
 #include <torch/types.h>
 
+#include "learner/agents/learners/group_replica.hpp"
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/exploration.hpp"
-#include "learner/agents/parts/group_replica.hpp"
 #include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/plugin.hpp"

@@ -3,9 +3,9 @@
 #include <torch/types.h>
 
 #include "learner/agents/bc/bc.pb.h"
+#include "learner/agents/learners/group_replica.hpp"
 #include "learner/agents/parts/action_head.hpp"
-#include "learner/agents/parts/group_replica.hpp"
-#include "learner/agents/parts/observed.hpp"
+#include "learner/agents/parts/network_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
 
@@ -46,36 +46,19 @@ private:
   Linear head_;
 };
 
-class BcPolicy : public Policy {
+class BcPolicy : public NetworkPolicy<BcNetwork> {
 public:
   BcPolicy(const BcConfig& config, const replay::TransitionSpec& transitions)
-      : transitions_(transitions),
-        network_(config, transitions),
-        parameters_(at::zeros({network_.layout().count()}, at::kFloat)),
-        leaves_(leaves_of(network_.layout(), parameters_)) {}
+      : NetworkPolicy("bc", BcNetwork(config, transitions), transitions) {}
 
-  std::int64_t parameter_count() const override { return network_.layout().count(); }
-  void load(std::span<const float> parameters) override {
-    load_parameters(parameters, parameters_, "bc");
-  }
-  using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {
     at::NoGradGuard no_gradient;
     const at::Tensor outputs =
-        network_.forward(leaves_, observed(observations, transitions_, actions)).contiguous();
-    const ActionHead& kinds = network_.actions();
+        network().forward(leaves(), seen(observations, actions)).contiguous();
+    const ActionHead& kinds = network().actions();
     for (std::int64_t i = 0; i < observations.batch; ++i)
       kinds.best(outputs.const_data_ptr<float>() + i * kinds.outputs(), &actions[i * kinds.size()]);
   }
-  std::optional<PolicyGraph> graph() const override {
-    return network_.describe(leaves_, transitions_);
-  }
-
-private:
-  replay::TransitionSpec transitions_;
-  BcNetwork network_;
-  at::Tensor parameters_;
-  Leaves leaves_;
 };
 
 class Bc : public GroupReplica {

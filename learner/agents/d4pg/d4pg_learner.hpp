@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/d4pg/d4pg_networks.hpp"
-#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/agents/learners/parameter_group.hpp"
 #include "learner/device/step_graph.hpp"
 #include "learner/nn/policy_head.hpp"
 #include "learner/nn/running_moments.hpp"

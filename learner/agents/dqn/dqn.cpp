@@ -3,9 +3,9 @@
 #include <torch/types.h>
 
 #include "learner/agents/dqn/dqn.pb.h"
+#include "learner/agents/learners/q_learner.hpp"
 #include "learner/agents/parts/choices.hpp"
-#include "learner/agents/parts/group_replica.hpp"
-#include "learner/agents/parts/observed.hpp"
+#include "learner/agents/parts/network_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/nn/categorical.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
@@ -91,20 +91,11 @@ private:
   bool dueling_ = false;
 };
 
-class DqnPolicy : public Policy {
+class DqnPolicy : public NetworkPolicy<QNetwork> {
 public:
   DqnPolicy(const DqnConfig& config, const replay::TransitionSpec& transitions)
-      : config_(config),
-        transitions_(transitions),
-        network_(config, transitions),
-        parameters_(at::zeros({network_.layout().count()}, at::kFloat)),
-        leaves_(leaves_of(network_.layout(), parameters_)) {}
+      : NetworkPolicy("dqn", QNetwork(config, transitions), transitions), config_(config) {}
 
-  std::int64_t parameter_count() const override { return network_.layout().count(); }
-  void load(std::span<const float> parameters) override {
-    load_parameters(parameters, parameters_, "dqn");
-  }
-  using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {
     choose(observations, nullptr, actions);
   }
@@ -112,78 +103,66 @@ public:
                std::span<float> actions) override {
     Random noise(config_.noisy ? exploration.random[0]->generator() : 0);
     choose(observations, config_.noisy ? &noise : nullptr, actions);
-    config_.epsilon.apply(exploration, network_.choices(), actions);
-  }
-  std::optional<PolicyGraph> graph() const override {
-    return network_.describe(leaves_, transitions_);
+    config_.epsilon.apply(exploration, network().choices(), actions);
   }
 
 private:
   void choose(const Observations& observations, Random* noise, std::span<float> actions) {
     at::NoGradGuard no_gradient;
-    const Observed x = observed(observations, transitions_, actions);
-    const at::Tensor best =
-        network_.values(network_.forward(leaves_, x, noise)).argmax(1).to(at::kFloat);
+    const at::Tensor outputs = network().forward(leaves(), seen(observations, actions), noise);
+    const at::Tensor best = network().values(outputs).argmax(1).to(at::kFloat);
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
   }
 
   DqnConfig config_;
-  replay::TransitionSpec transitions_;
-  QNetwork network_;
-  at::Tensor parameters_;
-  Leaves leaves_;
 };
 
-class Dqn : public GroupReplica {
+class Dqn : public QLearner {
 public:
   Dqn(const DqnConfig& config, const replay::TransitionSpec& transitions)
       : Dqn(config, transitions, QNetwork(config, transitions)) {}
 
-  void build(ReplicaContext& context) override {
-    GroupReplica::build(context);
-    targets_ = leaves_of(network_.layout(), group().target());
-  }
-  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  at::Tensor priorities() override { return priorities_; }
-
 private:
   Dqn(const DqnConfig& config, const replay::TransitionSpec& transitions, QNetwork network)
-      : GroupReplica({.learning_rate = config.learning_rate,
-                      .gradient_norm = config.gradient_norm,
-                      .precision = config.precision,
-                      .target = true},
-                     network.layout()),
+      : QLearner({.learning_rate = config.learning_rate,
+                  .gradient_norm = config.gradient_norm,
+                  .precision = config.precision,
+                  .target_period = config.target_period},
+                 network.layout()),
         config_(config),
         transitions_(transitions),
         network_(std::move(network)) {}
   at::Tensor initial(at::Generator& generator) const override {
     return network_.initial(generator);
   }
+  TensorMap checked(const TensorMap& batch) const override;
+  Learnt backward(const TensorMap& batch) override;
   at::Tensor target_of_choice(const Observed& next);
-  double backward(const TensorMap& batch);
 
   DqnConfig config_;
   replay::TransitionSpec transitions_;
   QNetwork network_;
-  Leaves targets_;
-  at::Tensor priorities_;
   Workspace workspace_;
-  double q_mean_ = 0;
 };
+
+TensorMap Dqn::checked(const TensorMap& batch) const {
+  TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  check_choices(used.at("action"), network_.choices(), updates() + 1);
+  return used;
+}
 
 /// Of the best next choice: [batch, atoms].
 at::Tensor Dqn::target_of_choice(const Observed& next) {
   at::NoGradGuard no_gradient;
   Random* noise = config_.noisy ? &random() : nullptr;
-  const at::Tensor outputs = network_.forward(targets_, next, noise);
+  const at::Tensor outputs = network_.forward(targets(), next, noise);
   const at::Tensor best =
       network_.values(config_.double_q ? network_.forward(leaves(), next, noise) : outputs)
           .argmax(1, true);
   return outputs.gather(1, best.unsqueeze(2).expand({-1, 1, outputs.size(2)})).squeeze(1);
 }
 
-/// The loss; its gradient is in the group.
-double Dqn::backward(const TensorMap& batch) {
+Dqn::Learnt Dqn::backward(const TensorMap& batch) {
   const auto of = [&](const char* name) { return batch.at(name).to(options()); };
   const auto seen = [&](const char* name) {
     return observed(batch, name, transitions_, options());
@@ -197,45 +176,20 @@ double Dqn::backward(const TensorMap& batch) {
                                .unsqueeze(2)
                                .expand({-1, 1, outputs.size(2)});
   const at::Tensor chosen = outputs.gather(1, taken).squeeze(1);
-  group().gradient().zero_();
   if (!network_.is_distribution()) {
     const at::Tensor wanted = (of("reward") + of("discount") * target.squeeze(1)).detach();
     const at::Tensor value = chosen.squeeze(1);
     const at::Tensor losses = at::huber_loss(value, wanted, at::Reduction::None);
     const at::Tensor loss = (weight.defined() ? losses * weight : losses).mean();
     loss.backward();
-    priorities_ = (value - wanted).detach().abs();
-    q_mean_ = value.mean().item<double>();
-    return loss.item<double>();
+    return {loss.item<double>(), value.mean().item<double>(), (value - wanted).detach().abs()};
   }
   at::Tensor gradient = at::empty_like(chosen);
   RowLosses rows{.weight = weight, .losses = at::empty({chosen.size(0)}, options())};
   const double loss = categorical_loss(network_.support(), target, of("reward"), of("discount"), 1,
                                        chosen.detach(), gradient, workspace_, rows);
   chosen.backward(gradient);
-  priorities_ = rows.losses;
-  q_mean_ = network_.values(chosen.detach().unsqueeze(1)).mean().item<double>();
-  return loss;
-}
-
-Metrics Dqn::step_fn(ReplicaContext&, const TensorMap& batch) {
-  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
-  check_choices(used.at("action"), network_.choices(), updates() + 1);
-  double loss = 0;
-  {
-    at::AutoGradMode with_gradient(true);
-    loss = backward(used);
-  }
-  at::NoGradGuard no_gradient;
-  group().step("critic_loss", loss, updates() + 1);
-  const std::int64_t before = updates() / config_.target_period;
-  count_updates(group().optimizer().updates_applied());
-  if (updates() / config_.target_period > before)
-    group().average_target(1, 1);
-  priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
-  return {{"critic_loss", loss},
-          {"q_mean", q_mean_},
-          {"gradient_norm", group().optimizer().gradient_norm()}};
+  return {loss, network_.values(chosen.detach().unsqueeze(1)).mean().item<double>(), rows.losses};
 }
 
 Members members(DqnConfig& config) {

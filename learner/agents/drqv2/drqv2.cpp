@@ -6,12 +6,12 @@
 #include <torch/types.h>
 
 #include "learner/agents/drqv2/drqv2.pb.h"
+#include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/learners/twin_critic.hpp"
 #include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
-#include "learner/agents/parts/saved_replica.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
-#include "learner/agents/parts/twin_critic.hpp"
 #include "learner/nn/kernels/normal.hpp"
 
 namespace troupe::learner {

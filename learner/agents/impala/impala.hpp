@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "learner/agents/agent.hpp"
-#include "learner/agents/parts/actor_critic_learner.hpp"
+#include "learner/agents/learners/actor_critic_learner.hpp"
 
 namespace troupe::learner {
 

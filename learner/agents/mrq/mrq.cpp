@@ -7,9 +7,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include "learner/agents/learners/saved_replica.hpp"
 #include "learner/agents/mrq/mrq.pb.h"
 #include "learner/agents/parts/deterministic_policy.hpp"
-#include "learner/agents/parts/saved_replica.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/predictive/predictive_encoder.hpp"
 #include "learner/agents/predictive/sequence_returns.hpp"

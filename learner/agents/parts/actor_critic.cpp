@@ -102,25 +102,12 @@ std::vector<env::ArraySpec> rollout_extras(std::int64_t lstm) {
   return extras;
 }
 
-ActorCriticPolicy::ActorCriticPolicy(std::string agent, ActorCritic network,
-                                     const replay::TransitionSpec& transitions)
-    : agent_(std::move(agent)),
-      network_(std::move(network)),
-      transitions_(transitions),
-      parameters_(at::zeros({network_.layout().count()}, at::kFloat)),
-      leaves_(leaves_of(network_.layout(), parameters_)) {}
-
-void ActorCriticPolicy::load(std::span<const float> parameters) {
-  load_parameters(parameters, parameters_, agent_);
-}
-
 /// [batch, outputs] on the CPU.
 at::Tensor ActorCriticPolicy::head_of(const Observations& observations,
                                       std::span<const float> actions) {
   at::NoGradGuard no_gradient;
   at::Tensor state = acting_state(observations, state_size());
-  const at::Tensor out =
-      network_.head(leaves_, observed(observations, transitions_, actions), state);
+  const at::Tensor out = network().head(leaves(), seen(observations, actions), state);
   if (!all_finite(out))
     for (std::int64_t row = 0; row < out.size(0); ++row)
       if (!all_finite(out[row]))
@@ -131,7 +118,7 @@ at::Tensor ActorCriticPolicy::head_of(const Observations& observations,
 
 void ActorCriticPolicy::act(const Observations& observations, std::span<float> actions) {
   const at::Tensor head = head_of(observations, actions);
-  const ActionHead& kinds = network_.actions();
+  const ActionHead& kinds = network().actions();
   for (std::int64_t i = 0; i < observations.batch; ++i)
     kinds.best(head.const_data_ptr<float>() + i * kinds.outputs(), &actions[i * kinds.size()]);
 }
@@ -140,8 +127,8 @@ void ActorCriticPolicy::explore(const Observations& observations, const Explorat
                                 std::span<float> actions) {
   store_state(observations, exploration, 1);
   const at::Tensor head = head_of(observations, actions);
-  const ActionHead& kinds = network_.actions();
-  const at::Tensor deviations = network_.deviations(leaves_);
+  const ActionHead& kinds = network().actions();
+  const at::Tensor deviations = network().deviations(leaves());
   const float* deviation = deviations.defined() ? deviations.const_data_ptr<float>() : nullptr;
   for (std::int64_t i = 0; i < observations.batch; ++i) {
     const double logarithm =

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "learner/acting/policy.hpp"
 #include "learner/agents/agent.hpp"
 #include "learner/agents/parts/action_head.hpp"
 #include "learner/agents/parts/lstm.hpp"
+#include "learner/agents/parts/network_policy.hpp"
 
 namespace troupe::learner {
 
@@ -76,30 +76,17 @@ std::vector<env::ArraySpec> rollout_extras(std::int64_t lstm);
 
 /// Samples actions and writes the extra kLogProbability and, if it is recurrent, kMemory; the mode
 /// where it does not explore.
-class ActorCriticPolicy : public Policy {
+class ActorCriticPolicy : public NetworkPolicy<ActorCritic> {
 public:
-  ActorCriticPolicy(std::string agent, ActorCritic network,
-                    const replay::TransitionSpec& transitions);
+  using NetworkPolicy::NetworkPolicy;
 
-  std::int64_t parameter_count() const override { return network_.layout().count(); }
-  std::int64_t state_size() const override { return network_.state_size(); }
-  void load(std::span<const float> parameters) override;
-  using Policy::act;
+  std::int64_t state_size() const override { return network().state_size(); }
   void act(const Observations& observations, std::span<float> actions) override;
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override;
-  std::optional<PolicyGraph> graph() const override {
-    return network_.describe(leaves_, transitions_);
-  }
 
 private:
   at::Tensor head_of(const Observations& observations, std::span<const float> actions);
-
-  std::string agent_;
-  ActorCritic network_;
-  replay::TransitionSpec transitions_;
-  at::Tensor parameters_;
-  Leaves leaves_;
 };
 
 } // namespace troupe::learner

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/agents/learners/parameter_group.hpp"
 #include "learner/agents/predictive/predictive_shape.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
 

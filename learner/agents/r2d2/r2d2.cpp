@@ -4,11 +4,11 @@
 
 #include <torch/types.h>
 
+#include "learner/agents/learners/q_learner.hpp"
 #include "learner/agents/parts/advantages.hpp"
 #include "learner/agents/parts/choices.hpp"
-#include "learner/agents/parts/group_replica.hpp"
 #include "learner/agents/parts/lstm.hpp"
-#include "learner/agents/parts/observed.hpp"
+#include "learner/agents/parts/network_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/r2d2/r2d2.pb.h"
 #include "learner/policy_graph/graph_layers.hpp"
@@ -95,21 +95,12 @@ private:
   Linear value_;
 };
 
-class R2d2Policy : public Policy {
+class R2d2Policy : public NetworkPolicy<RecurrentQ> {
 public:
   R2d2Policy(const R2d2Config& config, const replay::TransitionSpec& transitions)
-      : config_(config),
-        transitions_(transitions),
-        network_(config, transitions),
-        parameters_(at::zeros({network_.layout().count()}, at::kFloat)),
-        leaves_(leaves_of(network_.layout(), parameters_)) {}
+      : NetworkPolicy("r2d2", RecurrentQ(config, transitions), transitions), config_(config) {}
 
-  std::int64_t parameter_count() const override { return network_.layout().count(); }
-  std::int64_t state_size() const override { return network_.state_size(); }
-  void load(std::span<const float> parameters) override {
-    load_parameters(parameters, parameters_, "r2d2");
-  }
-  using Policy::act;
+  std::int64_t state_size() const override { return network().state_size(); }
   void act(const Observations& observations, std::span<float> actions) override {
     choose(observations, actions);
     remember(observations, actions);
@@ -118,23 +109,19 @@ public:
                std::span<float> actions) override {
     store_state(observations, exploration, 0);
     choose(observations, actions);
-    config_.epsilon.apply(exploration, network_.choices(), actions);
+    config_.epsilon.apply(exploration, network().choices(), actions);
     remember(observations, actions);
-  }
-  std::optional<PolicyGraph> graph() const override {
-    return network_.describe(leaves_, transitions_);
   }
 
 private:
   void choose(const Observations& observations, std::span<float> actions) {
     at::NoGradGuard no_gradient;
-    const Observed x = observed(observations, transitions_, actions).map([](const at::Tensor& one) {
-      return one.unsqueeze(1);
-    });
+    const Observed x =
+        seen(observations, actions).map([](const at::Tensor& one) { return one.unsqueeze(1); });
     const at::Tensor state = acting_state(observations, state_size());
     const at::Tensor memory = state.narrow(1, 0, state_size() - 1);
     const RecurrentQ::Output made =
-        network_.forward(leaves_, x, state.narrow(1, state_size() - 1, 1).to(at::kLong), memory);
+        network().forward(leaves(), x, state.narrow(1, state_size() - 1, 1).to(at::kLong), memory);
     memory.copy_(made.state);
     const at::Tensor best = made.values.squeeze(1).argmax(1).to(at::kFloat);
     std::copy_n(best.const_data_ptr<float>(), actions.size(), actions.data());
@@ -146,48 +133,43 @@ private:
   }
 
   R2d2Config config_;
-  replay::TransitionSpec transitions_;
-  RecurrentQ network_;
-  at::Tensor parameters_;
-  Leaves leaves_;
 };
 
-class R2d2 : public GroupReplica {
+class R2d2 : public QLearner {
 public:
   R2d2(const R2d2Config& config, const replay::TransitionSpec& transitions)
       : R2d2(config, transitions, RecurrentQ(config, transitions)) {}
 
-  void build(ReplicaContext& context) override {
-    GroupReplica::build(context);
-    targets_ = leaves_of(network_.layout(), group().target());
-  }
-  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  at::Tensor priorities() override { return priorities_; }
-
 private:
   R2d2(const R2d2Config& config, const replay::TransitionSpec& transitions, RecurrentQ network)
-      : GroupReplica({.learning_rate = config.learning_rate,
-                      .gradient_norm = config.gradient_norm,
-                      .precision = config.precision,
-                      .target = true},
-                     network.layout()),
+      : QLearner({.learning_rate = config.learning_rate,
+                  .gradient_norm = config.gradient_norm,
+                  .precision = config.precision,
+                  .target_period = config.target_period},
+                 network.layout()),
         config_(config),
         transitions_(transitions),
         network_(std::move(network)) {}
   at::Tensor initial(at::Generator& generator) const override {
     return network_.initial(generator);
   }
+  TensorMap checked(const TensorMap& batch) const override;
+  Learnt backward(const TensorMap& batch) override;
   at::Tensor unrolled(const Leaves& leaves, const TensorMap& batch) const;
-  at::Tensor targets(const TensorMap& behind, const at::Tensor& values, const at::Tensor& next);
-  double backward(const TensorMap& batch);
+  at::Tensor wanted(const TensorMap& behind, const at::Tensor& values, const at::Tensor& next);
 
   R2d2Config config_;
   replay::TransitionSpec transitions_;
   RecurrentQ network_;
-  Leaves targets_;
-  at::Tensor priorities_;
-  double q_mean_ = 0;
 };
+
+TensorMap R2d2::checked(const TensorMap& batch) const {
+  TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
+  check_choices(used.at("action"), network_.choices(), updates() + 1);
+  check_choices(used.at(kMemory).select(1, 0).select(1, network_.state_size() - 1),
+                network_.choices() + 1, updates() + 1, kMemory);
+  return used;
+}
 
 /// The values [batch, length + 1, choices] behind the burn-in, which has no gradient.
 at::Tensor R2d2::unrolled(const Leaves& leaves, const TensorMap& batch) const {
@@ -213,8 +195,7 @@ at::Tensor R2d2::unrolled(const Leaves& leaves, const TensorMap& batch) const {
 }
 
 /// [batch, length] of the values of both networks, [batch, length + 1, choices].
-at::Tensor R2d2::targets(const TensorMap& behind, const at::Tensor& values,
-                         const at::Tensor& next) {
+at::Tensor R2d2::wanted(const TensorMap& behind, const at::Tensor& values, const at::Tensor& next) {
   at::NoGradGuard no_gradient;
   const at::Tensor best = next.gather(2, values.argmax(2, true)).squeeze(2);
   const at::Tensor target = sequence_targets(behind, config_.rescale ? original(best) : best,
@@ -222,8 +203,7 @@ at::Tensor R2d2::targets(const TensorMap& behind, const at::Tensor& values,
   return config_.rescale ? rescaled(target) : target;
 }
 
-/// The loss; its gradient is in the group.
-double R2d2::backward(const TensorMap& batch) {
+R2d2::Learnt R2d2::backward(const TensorMap& batch) {
   TensorMap behind; // the burn-in
   for (const char* name : {"action", "reward", "discount", "first"}) {
     const at::Tensor& whole = batch.at(name);
@@ -231,10 +211,10 @@ double R2d2::backward(const TensorMap& batch) {
   }
   const at::Tensor next = [&] {
     at::NoGradGuard no_gradient;
-    return unrolled(targets_, batch);
+    return unrolled(targets(), batch);
   }();
   const at::Tensor values = unrolled(leaves(), batch);
-  const at::Tensor target = targets(behind, values, next);
+  const at::Tensor target = wanted(behind, values, next);
   const at::Tensor action = behind.at("action").to(options().device(), at::kLong);
   const at::Tensor value = values.narrow(1, 0, config_.length).gather(2, action).squeeze(2);
   const at::Tensor counts = counting_steps(behind).to(options());
@@ -242,35 +222,11 @@ double R2d2::backward(const TensorMap& batch) {
   const at::Tensor losses = error.square().mean(1) / 2;
   const at::Tensor loss =
       (batch.contains("weight") ? losses * batch.at("weight").to(options()) : losses).mean();
-  group().gradient().zero_();
   loss.backward();
   const at::Tensor size = error.detach().abs();
-  priorities_ = config_.largest_share * size.amax(1)
-                + (1 - config_.largest_share) * size.sum(1) / counts.sum(1).clamp_min(1);
-  q_mean_ = value.mean().item<double>();
-  return loss.item<double>();
-}
-
-Metrics R2d2::step_fn(ReplicaContext&, const TensorMap& batch) {
-  const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
-  check_choices(used.at("action"), network_.choices(), updates() + 1);
-  check_choices(used.at(kMemory).select(1, 0).select(1, network_.state_size() - 1),
-                network_.choices() + 1, updates() + 1, kMemory);
-  double loss = 0;
-  {
-    at::AutoGradMode with_gradient(true);
-    loss = backward(used);
-  }
-  at::NoGradGuard no_gradient;
-  group().step("critic_loss", loss, updates() + 1);
-  const std::int64_t before = updates() / config_.target_period;
-  count_updates(group().optimizer().updates_applied());
-  if (updates() / config_.target_period > before)
-    group().average_target(1, 1);
-  priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
-  return {{"critic_loss", loss},
-          {"q_mean", q_mean_},
-          {"gradient_norm", group().optimizer().gradient_norm()}};
+  const at::Tensor mean = size.sum(1) / counts.sum(1).clamp_min(1);
+  return {loss.item<double>(), value.mean().item<double>(),
+          config_.largest_share * size.amax(1) + (1 - config_.largest_share) * mean};
 }
 
 Members members(R2d2Config& config) {

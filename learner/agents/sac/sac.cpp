@@ -6,10 +6,10 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
-#include "learner/agents/parts/saved_replica.hpp"
+#include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/learners/twin_critic.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
-#include "learner/agents/parts/twin_critic.hpp"
 #include "learner/agents/sac/sac.pb.h"
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/normal.hpp"

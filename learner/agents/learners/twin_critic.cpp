@@ -1,4 +1,4 @@
-#include "learner/agents/parts/twin_critic.hpp"
+#include "learner/agents/learners/twin_critic.hpp"
 
 #include <utility>
 

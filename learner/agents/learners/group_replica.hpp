@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "learner/agents/learners/saved_replica.hpp"
 #include "learner/agents/parts/layers.hpp"
-#include "learner/agents/parts/saved_replica.hpp"
 
 namespace troupe::learner {
 

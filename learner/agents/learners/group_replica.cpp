@@ -1,4 +1,4 @@
-#include "learner/agents/parts/group_replica.hpp"
+#include "learner/agents/learners/group_replica.hpp"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>

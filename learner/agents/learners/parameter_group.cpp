@@ -1,4 +1,4 @@
-#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/agents/learners/parameter_group.hpp"
 
 #include <cmath>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "learner/agents/parts/actor_critic_learner.hpp"
+#include "learner/agents/learners/actor_critic_learner.hpp"
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/agents/learners/parameter_group.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/running_moments.hpp"
 #include "learner/replicas/replica.hpp"

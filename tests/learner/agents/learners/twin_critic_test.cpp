@@ -2,7 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "learner/agents/parts/twin_critic.hpp"
+#include "learner/agents/learners/twin_critic.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 
 using namespace troupe;

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
+#include "learner/agents/learners/group_replica.hpp"
 #include "learner/agents/parts/actor_critic.hpp"
 #include "learner/agents/parts/exploration.hpp"
-#include "learner/agents/parts/group_replica.hpp"
 
 namespace troupe::learner {
 

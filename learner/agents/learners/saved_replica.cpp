@@ -1,4 +1,4 @@
-#include "learner/agents/parts/saved_replica.hpp"
+#include "learner/agents/learners/saved_replica.hpp"
 
 #include <torch/types.h>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "learner/agents/parts/parameter_group.hpp"
+#include "learner/agents/learners/parameter_group.hpp"
 #include "learner/nn/mlp.hpp"
 
 namespace troupe::learner {

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+
+#include "learner/agents/learners/group_replica.hpp"
+
+namespace troupe::learner {
+
+/// The replica of an agent that learns the values of choices against a target network, which
+/// becomes equal to the network every `target_period` updates.
+class QLearner : public GroupReplica {
+public:
+  struct Setting {
+    double learning_rate = 0;
+    double gradient_norm = 0;
+    std::string precision;
+    int target_period = 1; // updates
+  };
+
+  void build(ReplicaContext& context) final;
+  /// Metrics: "critic_loss", "q_mean", "gradient_norm".
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) final;
+  at::Tensor priorities() final { return priorities_; }
+
+protected:
+  QLearner(const Setting& setting, ParameterLayout layout);
+
+  /// The parts that the update uses. Throws std::runtime_error naming what is wrong with them.
+  virtual TensorMap checked(const TensorMap& batch) const = 0;
+  struct Learnt {
+    double loss = 0;
+    double q_mean = 0;
+    at::Tensor priorities; // [batch]
+  };
+  /// Adds the gradient of the loss to the group's, which is 0.
+  virtual Learnt backward(const TensorMap& batch) = 0;
+
+  const Leaves& targets() const { return targets_; }
+
+private:
+  int target_period_;
+  Leaves targets_;
+  at::Tensor priorities_;
+};
+
+} // namespace troupe::learner
