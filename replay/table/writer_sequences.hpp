@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 
 #include "replay/chunks/remembered.hpp"
 
@@ -12,6 +13,10 @@ namespace troupe::replay {
 /// remembers the 65,536 writers used last, and the last 64 sequence numbers of each.
 class WriterSequences {
 public:
+  WriterSequences() = default;
+  WriterSequences(WriterSequences&&) = default;
+  WriterSequences& operator=(WriterSequences&&) = default;
+
   struct Seen {
     std::uint64_t newest = 0;
     std::uint64_t mask = 0; // bit i: newest - i was accepted
@@ -20,7 +25,7 @@ public:
 
   /// False: accepted before, or 64 or more below the writer's newest.
   bool accept(std::uint64_t writer, std::uint64_t sequence) {
-    Seen& seen = remember(writers_, writer, kMaxWriters, insertions_++);
+    Seen& seen = seen_of(writer);
     if (seen.mask == 0 || sequence > seen.newest) {
       const std::uint64_t ahead = sequence - seen.newest;
       seen.mask = (seen.mask == 0 || ahead >= 64 ? 0 : seen.mask << ahead) | 1U;
@@ -41,8 +46,18 @@ public:
   void restore(std::uint64_t writer, const Seen& seen) { writers_[writer] = seen; }
 
 private:
+  Seen& seen_of(std::uint64_t writer) {
+    if (last_ == nullptr || last_->first != writer) { // mostly the same one again
+      remember(writers_, writer, kMaxWriters, insertions_);
+      last_ = &*writers_.find(writer);
+    }
+    last_->second.used = insertions_++;
+    return last_->second;
+  }
+
   static constexpr std::size_t kMaxWriters = 65'536;
   std::unordered_map<std::uint64_t, Seen> writers_;
+  std::pair<const std::uint64_t, Seen>* last_ = nullptr; // in writers_: of the last insertion
   std::uint64_t insertions_ = 0;
 };
 

@@ -62,6 +62,8 @@ void Writer::new_chunk() {
 /// Closes the chunks beyond the reach.
 void Writer::close_chunks() {
   const std::int64_t oldest = std::max<std::int64_t>(0, end_ - reach_) / capacity_;
+  if (recent_.empty() || static_cast<std::int64_t>(recent_.front()->id()) >= oldest)
+    return;
   const auto kept = std::find_if(recent_.begin(), recent_.end(), [oldest](const ChunkPtr& chunk) {
     return static_cast<std::int64_t>(chunk->id()) >= oldest;
   });
@@ -202,11 +204,9 @@ InsertionPtr Writer::take() {
   }
   named_ = before;
   close_chunks();
-  insertion->closed = std::exchange(closed_, {});
-  const std::size_t usual = items_.size();
-  insertion->items = std::move(items_);
-  items_ = {};
-  items_.reserve(usual);
+  insertion->closed.swap(closed_);
+  insertion->items.swap(items_);
+  items_.reserve(insertion->items.size()); // the next insertion is likely to be as large
   return insertion;
 }
 
