@@ -61,6 +61,7 @@ int run_command(int argc, char** argv) {
   commands::add_check(app);
   commands::add_render(app);
   commands::add_dataset(app, exit_code);
+  commands::add_play(app);
   commands::add_serve(app);
   commands::add_replay(app);
   commands::add_keys(app);

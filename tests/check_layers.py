@@ -47,7 +47,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
                                              "experiments/python"]),
     "HDF5 and NetCDF": (r"(hdf5|netcdf)\.h", ["learner/data/formats"]),
     "libarchive": (r"(archive|archive_entry)\.h", ["env", "learner/data/formats"]),
-    "libjpeg-turbo": (r"turbojpeg", ["learner/data/pictures"]),
+    "libjpeg-turbo": (r"turbojpeg", ["learner/data/pictures", "experiments/report"]),
     "libpng": (r"png\.h", ["learner/data/formats", "experiments/report"]),
     "FFmpeg": (r"lib(av|sw)", ["experiments/report"]),
     "CAF": (r"caf/", ["actors", "experiments/bench", "experiments/examples"]),

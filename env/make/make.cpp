@@ -109,7 +109,12 @@ Made wrap_observations(Made made, const EnvironmentConfig& config) {
 } // namespace
 
 std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config) {
-  Made made = wrap_simulation(make_bare(config), config);
+  return wrap_environment(make_bare(config), config);
+}
+
+std::unique_ptr<Environment> wrap_environment(std::unique_ptr<Environment> bare,
+                                              const EnvironmentConfig& config) {
+  Made made = wrap_simulation(std::move(bare), config);
   return wrap_observations(wrap_actions(std::move(made), config), config);
 }
 

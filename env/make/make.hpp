@@ -22,6 +22,10 @@ namespace troupe::env {
 /// std::runtime_error (missing model file, no OpenGL where it draws, an unreachable remote peer).
 std::unique_ptr<Environment> make_environment(const EnvironmentConfig& config);
 
+/// The same around `bare`, an environment of this configuration without any wrapper.
+std::unique_ptr<Environment> wrap_environment(std::unique_ptr<Environment> bare,
+                                              const EnvironmentConfig& config);
+
 /// The environment of the configuration without any wrapper: its task, plugin, options and models.
 std::unique_ptr<Environment> make_bare(const EnvironmentConfig& config);
 

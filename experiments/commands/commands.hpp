@@ -35,6 +35,7 @@ void add_check_environment(CLI::App& check); // below `check`
 void add_check_likeness(CLI::App& check);    // below `check`
 void add_render(CLI::App& app);
 void add_dataset(CLI::App& app, int& exit_code);
+void add_play(CLI::App& app);
 void add_serve(CLI::App& app);
 void add_serve_environment(CLI::App& serving); // below `serve`
 void add_serve_policy(CLI::App& serving);      // below `serve`

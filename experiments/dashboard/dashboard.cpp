@@ -2,21 +2,13 @@
 
 #include <utility>
 
-#include "experiments/dashboard/access.hpp"
 #include "experiments/dashboard/api.hpp"
 #include "experiments/dashboard/page_files.hpp"
+#include "experiments/web/access.hpp"
 #include "experiments/web/http_server.hpp"
 
 namespace troupe::experiments::dashboard {
 namespace {
-
-web::Response page_reply(const web::Request& request) {
-  const PageFile* const file = find_page_file(request.path);
-  if (file == nullptr) {
-    return web::error_response(404, request.path + ": there is no such page");
-  }
-  return {.type = std::string(file->type), .body = std::string(file->text)};
-}
 
 std::string id_of(const std::filesystem::path& run, const std::filesystem::path& runs) {
   std::error_code error;
@@ -29,18 +21,19 @@ struct Dashboard::Parts {
   explicit Parts(const DashboardOptions& options)
       : api(options.runs, options.connect, id_of(options.selected, options.runs)),
         server({.port = options.port}),
-        access(options.token, server.port()) {}
+        access(options.token, server.port(), "dashboard") {}
 
   web::Response answer(const web::Request& request) {
     if (auto refusal = access.refusal(request)) {
       return *refusal;
     }
-    return Api::serves(request.path) ? api.answer(request) : page_reply(request);
+    return Api::serves(request.path) ? api.answer(request)
+                                     : web::page_reply(request, find_page_file(request.path));
   }
 
   Api api;
   web::HttpServer server;
-  Access access;
+  web::Access access;
 };
 
 Dashboard::Dashboard(const DashboardOptions& options) : parts_(std::make_unique<Parts>(options)) {

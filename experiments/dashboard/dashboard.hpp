@@ -12,7 +12,7 @@ namespace troupe::experiments::dashboard {
 struct DashboardOptions {
   std::filesystem::path runs = "runs"; // the folder of all runs
   std::uint16_t port = 0;              // 0: a free one
-  std::string token;                   // access.hpp
+  std::string token;                   // web/access.hpp
   Connect connect;
   std::filesystem::path selected = {}; // the run that the page shows first; empty: the newest
 };

@@ -1,17 +1,12 @@
 #pragma once
 
-#include <string>
 #include <string_view>
+
+#include "experiments/web/page_file.hpp"
 
 namespace troupe::experiments::dashboard {
 
-/// A file of page/, which is part of the program.
-struct PageFile {
-  std::string_view type; // "text/css; charset=utf-8"
-  std::string_view text;
-};
-
-/// By its path in the browser, "/" or "/style.css"; nullptr if there is none.
-const PageFile* find_page_file(std::string_view path);
+/// A file of page/ by its path in the browser, "/" or "/style.css"; nullptr if there is none.
+const web::PageFile* find_page_file(std::string_view path);
 
 } // namespace troupe::experiments::dashboard

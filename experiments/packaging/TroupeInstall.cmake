@@ -9,7 +9,7 @@ string(REGEX REPLACE "/$" "" TROUPE_PACKAGE_TO_PREFIX "${TROUPE_PACKAGE_TO_PREFI
 
 set(_targets)
 foreach(_name IN ITEMS wire caster env remote_protocol replay replay_protocol collectives learner learner_protocol agents agents_protocol data
-    workloads transparent_settings placer actors actors_protocol experiments_core experiments_protocol launchers cluster operating comparison web dashboard exporting serving program)
+    workloads transparent_settings placer actors actors_protocol experiments_core experiments_protocol launchers cluster operating comparison web dashboard exporting play serving program)
   if(TARGET troupe_${_name})
     list(APPEND _targets troupe_${_name})
     set_property(TARGET troupe_${_name} APPEND PROPERTY INTERFACE_COMPILE_FEATURES $<INSTALL_INTERFACE:cxx_std_20>)
@@ -128,6 +128,6 @@ if(TARGET troupe_actors)
 endif()
 if(TARGET troupe_program)
   troupe_pkg_config(experiments "Experiments, and the program troupe as a library"
-    LIBRARIES program cluster dashboard serving web operating comparison exporting launchers experiments_core experiments_protocol transparent_settings
-    REQUIRES troupe-actors troupe-data troupe-workloads libpng yaml-cpp prometheus-cpp-core)
+    LIBRARIES program cluster dashboard play serving web operating comparison exporting launchers experiments_core experiments_protocol transparent_settings
+    REQUIRES troupe-actors troupe-data troupe-workloads libpng libturbojpeg yaml-cpp prometheus-cpp-core)
 endif()

@@ -1,22 +1,47 @@
 #include "experiments/report/picture.hpp"
 
 #include <png.h>
+#include <turbojpeg.h>
 
 #include <cerrno>
 #include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 
 namespace troupe::experiments {
+namespace {
 
-std::vector<std::byte> encode_png(int width, int height, std::span<const std::uint8_t> rgb) {
+void check_picture_size(int width, int height, std::span<const std::uint8_t> rgb) {
   if (width < 1 || height < 1
       || rgb.size() != static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3) {
     throw std::invalid_argument("a picture of " + std::to_string(width) + " x "
                                 + std::to_string(height) + " has not " + std::to_string(rgb.size())
                                 + " bytes of RGB");
   }
+}
+
+} // namespace
+
+std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality) {
+  check_picture_size(width, height, rgb);
+  const std::unique_ptr<void, int (*)(tjhandle)> encoder(tjInitCompress(), tjDestroy);
+  std::string bytes(tjBufSize(width, height, TJSAMP_420), '\0'); // what it has at most
+  auto* out = reinterpret_cast<unsigned char*>(bytes.data());
+  unsigned long size = bytes.size();
+  if (!encoder
+      || tjCompress2(encoder.get(), rgb.data(), width, 0, height, TJPF_RGB, &out, &size, TJSAMP_420,
+                     quality, TJFLAG_NOREALLOC)
+             != 0)
+    throw std::runtime_error("a picture cannot be written as JPEG: "
+                             + std::string(tjGetErrorStr2(encoder.get())));
+  bytes.resize(size);
+  return bytes;
+}
+
+std::vector<std::byte> encode_png(int width, int height, std::span<const std::uint8_t> rgb) {
+  check_picture_size(width, height, rgb);
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(width);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace troupe::experiments {
@@ -12,7 +13,10 @@ namespace troupe::experiments {
 /// a wrong size.
 std::vector<std::byte> encode_png(int width, int height, std::span<const std::uint8_t> rgb);
 
-/// Writes it to a file. Throws std::runtime_error naming path and reason, too.
+/// The same as JPEG, `quality` from 1 to 100.
+std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality);
+
+/// Writes a PNG to a file. Throws std::runtime_error naming path and reason, too.
 void write_png(const std::filesystem::path& path, int width, int height,
                std::span<const std::uint8_t> rgb);
 

@@ -2,7 +2,9 @@
 #include <memory>
 #include <stdexcept>
 
+#include "env/make/make.hpp"
 #include "env/plugin/rollout.hpp"
+#include "env/suite/task_names.hpp"
 #include "env/wrappers/frame_sink.hpp"
 #include "env/wrappers/pixels.hpp"
 #include "experiments/commands/commands.hpp"

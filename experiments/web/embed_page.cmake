@@ -1,5 +1,5 @@
-# cmake -DOUT=page_files.cpp "-DFILES=index.html;style.css" -P embed_page.cmake
-#   Writes the source of page_files.hpp with these files in it, byte for byte.
+# cmake -DOUT=page_files.cpp -DNAMESPACE=dashboard "-DFILES=index.html;style.css" -P embed_page.cmake
+#   Writes the source of <namespace>::find_page_file() with these files in it, byte for byte.
 set(types_html "text/html; charset=utf-8")
 set(types_css "text/css; charset=utf-8")
 set(types_js "text/javascript; charset=utf-8")
@@ -24,11 +24,11 @@ foreach(file IN LISTS FILES)
   string(APPEND rows "    {\"${path}\", {\"${types_${extension}}\", text_of(kFile${number})}},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE "${OUT}" "#include \"experiments/dashboard/page_files.hpp\"
+file(WRITE "${OUT}" "#include \"experiments/${NAMESPACE}/page_files.hpp\"
 
 #include <map>
 
-namespace troupe::experiments::dashboard {
+namespace troupe::experiments::${NAMESPACE} {
 namespace {
 
 ${arrays}
@@ -39,12 +39,12 @@ std::string_view text_of(const unsigned char (&bytes)[Size]) {
 
 } // namespace
 
-const PageFile* find_page_file(std::string_view path) {
-  static const std::map<std::string_view, PageFile> files = {
+const web::PageFile* find_page_file(std::string_view path) {
+  static const std::map<std::string_view, web::PageFile> files = {
 ${rows}  };
   const auto found = files.find(path);
   return found == files.end() ? nullptr : &found->second;
 }
 
-} // namespace troupe::experiments::dashboard
+} // namespace troupe::experiments::${NAMESPACE}
 ")

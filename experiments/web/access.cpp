@@ -1,4 +1,4 @@
-#include "experiments/dashboard/access.hpp"
+#include "experiments/web/access.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -6,7 +6,7 @@
 
 #include "experiments/web/secrets.hpp"
 
-namespace troupe::experiments::dashboard {
+namespace troupe::experiments::web {
 namespace {
 
 /// "127.0.0.1" of "127.0.0.1:8080", "[::1]" of "[::1]:8080".
@@ -36,52 +36,53 @@ std::string cookie_of(const std::string& header, const std::string& name) {
 
 } // namespace
 
-Access::Access(std::string token, std::uint16_t port)
-    : token_(std::move(token)), port_(port), cookie_("troupe_" + std::to_string(port)) {}
+Access::Access(std::string token, std::uint16_t port, std::string page)
+    : token_(std::move(token)),
+      port_(port),
+      page_(std::move(page)),
+      cookie_("troupe_" + std::to_string(port)) {}
 
-bool Access::has_token(const web::Request& request) const {
+bool Access::has_token(const Request& request) const {
   const std::string authorization = request.header("authorization");
   const std::string bearer = "Bearer ";
   if (authorization.starts_with(bearer)) {
-    return web::equal_secrets(token_, std::string_view(authorization).substr(bearer.size()));
+    return equal_secrets(token_, std::string_view(authorization).substr(bearer.size()));
   }
-  return web::equal_secrets(token_, cookie_of(request.header("cookie"), cookie_));
+  return equal_secrets(token_, cookie_of(request.header("cookie"), cookie_));
 }
 
-std::optional<web::Response> Access::refusal(const web::Request& request) const {
+std::optional<Response> Access::refusal(const Request& request) const {
   if (!is_loopback(request.header("host"))) {
-    return web::error_response(403, "the header Host must name 127.0.0.1 or localhost");
+    return error_response(403, "the header Host must name 127.0.0.1 or localhost");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (!reads && request.method != "POST") {
-    return web::error_response(405, "only GET, HEAD and POST are served");
+    return error_response(405, "only GET, HEAD and POST are served");
   }
   if (reads && request.path == "/" && !request.parameter("token").empty()) {
-    if (!web::equal_secrets(token_, request.parameter("token"))) {
-      return web::error_response(401,
-                                 "this token is another dashboard's; use the address that `troupe "
-                                 "dashboard` printed last");
+    if (!equal_secrets(token_, request.parameter("token"))) {
+      return error_response(401, "this token is another server's; use the address that `troupe "
+                                     + page_ + "` printed last");
     }
-    return web::Response{.status = 303,
-                         .type = "text/plain; charset=utf-8",
-                         .headers = {{"Location", "/"},
-                                     {"Set-Cookie", cookie_ + "=" + token_
-                                                        + "; HttpOnly; SameSite=Strict; Path=/"}}};
+    return Response{.status = 303,
+                    .type = "text/plain; charset=utf-8",
+                    .headers = {{"Location", "/"},
+                                {"Set-Cookie",
+                                 cookie_ + "=" + token_ + "; HttpOnly; SameSite=Strict; Path=/"}}};
   }
   if (!has_token(request)) {
-    return web::error_response(401,
-                               "open the address with the token that `troupe dashboard` printed; "
-                               "programs send \"Authorization: Bearer TOKEN\"");
+    return error_response(401, "open the address with the token that `troupe " + page_
+                                   + "` printed; programs send \"Authorization: Bearer TOKEN\"");
   }
   if (reads) {
     return std::nullopt;
   }
   const std::string origin = request.header("origin");
   const std::string scheme = "http://";
-  if (request.header("x-troupe") != "dashboard"
+  if (request.header("x-troupe") != page_
       || (!origin.empty() && origin != scheme + request.header("host"))) {
-    return web::error_response(403,
-                               "a POST needs the header X-Troupe: dashboard and no other Origin");
+    return error_response(403,
+                          "a POST needs the header X-Troupe: " + page_ + " and no other Origin");
   }
   return std::nullopt;
 }
@@ -90,4 +91,4 @@ std::string Access::address() const {
   return "http://127.0.0.1:" + std::to_string(port_) + "/?token=" + token_;
 }
 
-} // namespace troupe::experiments::dashboard
+} // namespace troupe::experiments::web

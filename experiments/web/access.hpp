@@ -6,30 +6,32 @@
 
 #include "experiments/web/http.hpp"
 
-namespace troupe::experiments::dashboard {
+namespace troupe::experiments::web {
 
-/// Who may ask for what. Any thread.
+/// Who may ask a page's server for what. Any thread.
 ///
 /// Every request needs the token: in a cookie, as "Authorization: Bearer TOKEN", or once as
 /// /?token=TOKEN, which sets the cookie and redirects. The header Host must name the loopback
 /// interface, so that another site's name that was bound to 127.0.0.1 gets nothing. What is not
-/// GET or HEAD must have the header X-Troupe: dashboard, which no page of another site can send,
-/// and Origin, if there is one, must be the dashboard's own.
+/// GET or HEAD must have the header X-Troupe with the page's name, which no page of another site
+/// can send, and Origin, if there is one, must be the page's own.
 class Access {
 public:
-  Access(std::string token, std::uint16_t port);
+  /// `page`: the command that serves it, "dashboard".
+  Access(std::string token, std::uint16_t port, std::string page);
 
-  /// The answer if the request must not get one from the dashboard.
-  std::optional<web::Response> refusal(const web::Request& request) const;
+  /// The answer if the request must not get one from the page's server.
+  std::optional<Response> refusal(const Request& request) const;
 
   /// "http://127.0.0.1:PORT/?token=TOKEN"
   std::string address() const;
 
 private:
-  bool has_token(const web::Request& request) const;
+  bool has_token(const Request& request) const;
   std::string token_;
   std::uint16_t port_;
+  std::string page_;
   std::string cookie_; // its name: browsers share cookies between ports
 };
 
-} // namespace troupe::experiments::dashboard
+} // namespace troupe::experiments::web

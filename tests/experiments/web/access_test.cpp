@@ -2,24 +2,24 @@
 
 #include <map>
 
-#include "experiments/dashboard/access.hpp"
+#include "experiments/web/access.hpp"
 #include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::experiments;
-using namespace troupe::experiments::dashboard;
+using namespace troupe::experiments::web;
 
 namespace {
 
 const std::string kToken(64, 'a');
-const Access kAccess(kToken, 8800);
+const Access kAccess(kToken, 8800, "dashboard");
 
-web::Request request(const std::string& method, std::map<std::string, std::string> headers) {
+Request request(const std::string& method, std::map<std::string, std::string> headers) {
   headers.try_emplace("host", "127.0.0.1:8800");
   return {.method = method, .path = "/api/runs", .headers = std::move(headers)};
 }
 
-int status(const web::Request& asked) {
+int status(const Request& asked) {
   const auto refusal = kAccess.refusal(asked);
   return refusal ? refusal->status : 200;
 }
@@ -28,7 +28,7 @@ int status(const web::Request& asked) {
 
 TEST_CASE("The printed address sets the cookie, with which everything is read") {
   CHECK(kAccess.address() == "http://127.0.0.1:8800/?token=" + kToken);
-  web::Request first{.query = {{"token", kToken}}, .headers = {{"host", "127.0.0.1:8800"}}};
+  Request first{.query = {{"token", kToken}}, .headers = {{"host", "127.0.0.1:8800"}}};
   const auto redirect = kAccess.refusal(first);
   REQUIRE(redirect);
   CHECK(redirect->status == 303);
@@ -48,7 +48,7 @@ TEST_CASE("Nobody gets anything without the token, or with another one") {
   CHECK(status(request("GET", {{"authorization", "Bearer " + kToken + "a"}})) == 401);
   CHECK(status(request("GET", {{"authorization", "Bearer " + kToken}})) == 200);
   CHECK(status(request("DELETE", {{"authorization", "Bearer " + kToken}})) == 405);
-  const web::Request wrong{.query = {{"token", "guess"}}, .headers = {{"host", "localhost:8800"}}};
+  const Request wrong{.query = {{"token", "guess"}}, .headers = {{"host", "localhost:8800"}}};
   CHECK(status(wrong) == 401);
 }
 

@@ -1,0 +1,92 @@
+#include "env/interaction/hand.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace troupe::env {
+namespace {
+
+constexpr double kStiffness = 100; // 1/s², of the whole mechanism's mass
+constexpr double kDamping = 20;    // 1/s: critical
+
+std::size_t pixel(double at, int pixels) { // at: -1 to 1
+  return static_cast<std::size_t>(
+      std::clamp(static_cast<int>(std::floor((at + 1) / 2 * pixels)), 0, pixels - 1));
+}
+
+/// The body of what a segmentation shows; 0: the world, or nothing.
+int body_of(const mjModel& model, std::int32_t object, std::int32_t type) {
+  if (object < 0)
+    return 0;
+  if (type == mjOBJ_GEOM)
+    return model.geom_bodyid[object];
+  if (type == mjOBJ_SITE)
+    return model.site_bodyid[object];
+  return 0;
+}
+
+} // namespace
+
+bool Hand::grab(Physics& physics, RayCaster& caster, const Viewpoint& view, double u, double v) {
+  release();
+  const CastOptions& size = caster.options();
+  const std::size_t at =
+      pixel(-v, size.height) * static_cast<std::size_t>(size.width) + pixel(u, size.width);
+  const auto pixels = static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width);
+  std::vector<std::int32_t> objects(2 * pixels);
+  caster.draw_segmentation(physics.model(), physics.data(), objects);
+  const int body = body_of(physics.model(), objects[2 * at], objects[2 * at + 1]);
+  if (body == 0 || physics.model().body_weldid[body] == 0)
+    return false;
+  std::vector<float> depths(pixels);
+  caster.draw_depth(physics.model(), physics.data(), depths);
+  depth_ = depths[at];
+  body_ = body;
+  end_ = view.at(u, v, depth_);
+  const mjtNum* place = physics.data().xpos + 3 * body;
+  const mjtNum away[3] = {end_[0] - place[0], end_[1] - place[1], end_[2] - place[2]};
+  mju_mulMatTVec3(offset_.data(), physics.data().xmat + 9 * body, away);
+  return true;
+}
+
+void Hand::pull(const Viewpoint& view, double u, double v) {
+  end_ = view.at(u, v, depth_);
+}
+
+std::string Hand::body_name(const Physics& physics) const {
+  if (!holds())
+    return "";
+  const std::string given = physics.names(mjOBJ_BODY)[static_cast<std::size_t>(body_)];
+  return given.empty() ? "body " + std::to_string(body_) : given;
+}
+
+void Hand::apply(Physics& physics) {
+  const mjModel& model = physics.model();
+  mjData& data = physics.data();
+  if (pulled_ > 0)
+    std::fill_n(data.xfrc_applied + 6 * pulled_, 6, 0.0);
+  pulled_ = body_;
+  if (!holds())
+    return;
+  mjtNum away[3]; // of the point, from the body's origin
+  mju_mulMatVec3(away, data.xmat + 9 * body_, offset_.data());
+  mjtNum velocity[6]; // rotation, translation
+  mj_objectVelocity(&model, &data, mjOBJ_XBODY, body_, velocity, 0);
+  mjtNum turning[3];
+  mju_cross(turning, velocity, away);
+  const double mass = model.body_subtreemass[model.body_rootid[body_]];
+  mjtNum* force = data.xfrc_applied + 6 * body_; // at the body's centre of mass, and a torque
+  mjtNum arm[3];
+  for (int i = 0; i < 3; ++i) {
+    const mjtNum now = data.xpos[3 * body_ + i] + away[i];
+    force[i] = mass
+               * (kStiffness * (end_[static_cast<std::size_t>(i)] - now)
+                  - kDamping * (velocity[3 + i] + turning[i]));
+    arm[i] = now - data.xipos[3 * body_ + i];
+  }
+  mju_cross(force + 3, arm, force);
+}
+
+} // namespace troupe::env

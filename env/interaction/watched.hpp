@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+
+#include "env/wrappers/wrapper.hpp"
+
+namespace troupe::env {
+
+/// Lets somebody watch a simulation, and intervene in it, at each control step: the innermost
+/// wrapper, so that no repeated action hides steps.
+class Watched final : public Wrapper {
+public:
+  struct Watcher {
+    std::function<void(Physics&)> before = {};                 // a step: forces
+    std::function<void(Physics&, const TimeStep& step)> after; // a reset or a step
+  };
+
+  /// Throws std::invalid_argument if there is no physics behind `inner`.
+  Watched(std::unique_ptr<Environment> inner, Watcher watcher);
+
+  TimeStep reset(std::uint64_t seed, std::span<std::byte> observation) override;
+  TimeStep step(std::span<const double> action, std::span<std::byte> observation) override;
+
+private:
+  Watcher watcher_;
+};
+
+} // namespace troupe::env

@@ -1,0 +1,93 @@
+#include <cstdio>
+#include <memory>
+
+#include "experiments/commands/commands.hpp"
+#include "experiments/commands/json.hpp"
+#include "experiments/commands/running/trained_policy.hpp"
+#include "experiments/commands/running/wait_for_signal.hpp"
+#include "experiments/play/play_server.hpp"
+#include "experiments/web/secrets.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+struct Playing {
+  std::string run;
+  std::string token_file;
+  play::PlayOptions shown;
+  std::uint16_t port = 0;
+  std::int64_t step = -1;
+  bool best = false;
+  bool no_effects = false;
+  bool json = false;
+};
+
+void play_run(Playing options) {
+  const EndSignals signals;
+  check_is_run(options.run);
+  const CheckpointFolder checkpoint = choose_checkpoint(
+      options.run, {.updates = options.step < 0 ? std::nullopt : std::optional(options.step),
+                    .best = options.best});
+  TrainedPolicy trained = load_trained_policy(options.run, checkpoint);
+  options.shown.stage.effects = !options.no_effects;
+  play::Player player(trained.config.environment, std::move(trained.policy), options.shown);
+  const play::PlayServer server(player,
+                                {.run = options.run,
+                                 .task = trained.config.environment.task,
+                                 .agent = trained.contract.agent,
+                                 .updates = checkpoint.updates},
+                                options.port,
+                                options.token_file.empty() ? web::new_token()
+                                                           : web::token_of(options.token_file));
+  if (options.json)
+    print_json({{"address", server.address()}, {"updates", checkpoint.updates}});
+  else
+    std::printf("%s after %lld updates plays at %s\n", options.run.c_str(),
+                static_cast<long long>(checkpoint.updates), server.address().c_str());
+  std::fflush(stdout);
+  signals.wait(false);
+}
+
+} // namespace
+
+void add_play(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "play", "Shows a run's policy at play in a browser, where the mouse pushes it");
+  command->footer(
+      "Example: troupe play runs/quickstart/2026-11-21T10-00-00 --best\n"
+      "It listens on 127.0.0.1 and needs the token in the printed address. From another machine: "
+      "ssh -L 8900:127.0.0.1:8900 HOST with --port 8900. The ray caster draws; pictures are sent "
+      "as fast as the browser takes them. It ends with SIGINT or SIGTERM.");
+  auto options = std::make_shared<Playing>();
+  command->add_option("run", options->run, "the run's folder")->required();
+  CLI::Option* step = command
+                          ->add_option("--checkpoint", options->step,
+                                       "updates of the checkpoint; default: the latest")
+                          ->check(CLI::NonNegativeNumber);
+  command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
+      ->excludes(step);
+  command->add_option("--port", options->port, "port on 127.0.0.1; default: a free one")
+      ->check(CLI::Range(1, 65535));
+  command->add_option("--token-file", options->token_file,
+                      "file with the token, made if it does not exist; default: a new token each "
+                      "time");
+  command->add_option("--width", options->shown.stage.width, "of the pictures, in pixels")
+      ->check(CLI::Range(16, 4096))
+      ->capture_default_str();
+  command->add_option("--height", options->shown.stage.height, "of the pictures, in pixels")
+      ->check(CLI::Range(16, 4096))
+      ->capture_default_str();
+  command->add_flag("--no-effects", options->no_effects,
+                    "without shadows, reflections and smooth edges: faster");
+  command->add_option("--quality", options->shown.stage.quality, "of the pictures, as JPEG")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command->add_option("--rate", options->shown.pictures_per_second, "pictures per second, at most")
+      ->check(CLI::Range(0.1, 240.0))
+      ->capture_default_str();
+  command->add_option("--seed", options->shown.seed, "of the first episode")->capture_default_str();
+  command->add_flag("--json", options->json, "print the address as JSON");
+  command->callback([options] { play_run(std::move(*options)); });
+}
+
+} // namespace troupe::experiments::commands

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string_view>
+
+#include "experiments/web/page_file.hpp"
+
+namespace troupe::experiments::play {
+
+/// A file of page/ by its path in the browser, "/" or "/style.css"; nullptr if there is none.
+const web::PageFile* find_page_file(std::string_view path);
+
+} // namespace troupe::experiments::play

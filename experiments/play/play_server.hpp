@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "experiments/play/player.hpp"
+#include "experiments/web/access.hpp"
+#include "experiments/web/http_server.hpp"
+
+namespace troupe::experiments::play {
+
+/// What the page says of the run.
+struct About {
+  std::string run;
+  std::string task;
+  std::string agent;
+  std::int64_t updates = 0;
+};
+
+/// Serves a Player's page on the loopback interface, to those who have the token (web::Access).
+///
+///   GET /api/picture?after=N   a picture of a higher number: image/jpeg, with the headers
+///                              X-Troupe-Number and X-Troupe-State (JSON); 204 if nothing changes
+///   POST /api/commands         see read_commands()
+///   GET /api/about             JSON
+class PlayServer {
+public:
+  /// `port` 0: a free one. Throws as HttpServer does.
+  PlayServer(Player& player, About about, std::uint16_t port, const std::string& token);
+  ~PlayServer() { server_.stop(); }
+
+  std::string address() const { return access_.address(); } // with the token
+
+private:
+  void answer(const web::Request& request, web::HttpServer::Reply reply);
+  void send_picture(const web::Request& request, web::HttpServer::Reply reply);
+
+  Player& player_;
+  About about_;
+  web::HttpServer server_;
+  web::Access access_;
+};
+
+} // namespace troupe::experiments::play

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "env/interaction/hand.hpp"
+#include "experiments/play/command.hpp"
+
+namespace troupe::experiments::play {
+
+struct StageOptions {
+  int width = 640;
+  int height = 480;
+  bool effects = true; // shadows, mirrors, smooth edges
+  int quality = 85;    // of JPEG, 1 to 100
+};
+
+/// A simulation as a person sees and touches it. One thread.
+class Stage {
+public:
+  explicit Stage(const StageOptions& options) : options_(options) {}
+
+  /// Does nothing if the command is not for the camera or the hand.
+  void obey(const Command& command, env::Physics& physics);
+  void apply_forces(env::Physics& physics) { hand_.apply(physics); }
+  void release() { hand_.release(); }
+
+  /// JPEG.
+  std::string draw(env::Physics& physics);
+  std::string camera_name(const env::Physics& physics) const;
+  std::string held_body(const env::Physics& physics) const { return hand_.body_name(physics); }
+
+private:
+  void prepare(env::Physics& physics);
+
+  StageOptions options_;
+  env::Hand hand_;
+  std::optional<env::OrbitCamera> camera_;
+  std::shared_ptr<const env::CompiledModel> drawn_; // what caster_ draws
+  std::optional<env::RayCaster> caster_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+} // namespace troupe::experiments::play

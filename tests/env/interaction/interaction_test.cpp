@@ -1,0 +1,152 @@
+// A person's eye and hand in a simulation.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "env/interaction/hand.hpp"
+#include "env/interaction/watched.hpp"
+#include "env/make/make.hpp"
+#include "tests/env/fake_environment.hpp"
+
+using namespace troupe::env;
+
+namespace {
+
+using Vector = std::array<double, 3>;
+
+double distance(const Vector& a, const Vector& b) {
+  return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+}
+
+struct Scene {
+  explicit Scene(const std::string& task) : environment(make_task(task)) {
+    observation.resize(environment->spec().observation_bytes());
+    environment->reset(3, observation);
+    caster.emplace(caster_model(physics().compiled()),
+                   CastOptions{.height = 48, .width = 64, .camera = -1});
+  }
+  Physics& physics() { return *environment->physics(); }
+  Viewpoint view(const OrbitCamera& camera) { return camera.viewpoint(physics(), 64.0 / 48); }
+
+  /// Takes the first thing that moves, by columns.
+  std::optional<Vector> grab(Hand& hand, const OrbitCamera& camera) {
+    caster->look_through(camera.camera());
+    for (double u = -0.99; u < 1; u += 2.0 / 64)
+      for (double v = -0.99; v < 1; v += 2.0 / 48)
+        if (hand.grab(physics(), *caster, view(camera), u, v))
+          return Vector{u, v, 0};
+    return std::nullopt;
+  }
+
+  std::unique_ptr<Environment> environment;
+  std::vector<std::byte> observation;
+  std::optional<RayCaster> caster;
+};
+
+} // namespace
+
+TEST_CASE(
+    "a model's camera that somebody turns stands where it was, and turns around what it saw") {
+  Scene scene("quadruped_walk");
+  OrbitCamera camera(scene.physics());
+  const Viewpoint before = scene.view(camera);
+  camera.turn(scene.physics(), 0, 0);
+  CHECK(camera.name(scene.physics()) == "stands");
+  CHECK(distance(scene.view(camera).eye, before.eye) < 1e-9);
+  CHECK(distance(scene.view(camera).forward, before.forward) < 1e-9);
+  const Vector middle = before.at(0, 0, camera.camera().distance);
+  camera.turn(scene.physics(), 0.3, -0.1);
+  const Viewpoint after = scene.view(camera);
+  CHECK(distance(after.eye, before.eye) > 0.1);
+  CHECK(distance(after.at(0, 0, camera.camera().distance), middle) < 1e-9);
+  camera.turn(scene.physics(), 0, 10); // not over the top
+  CHECK(std::abs(camera.camera().elevation) < 90);
+}
+
+TEST_CASE(
+    "what is under the pointer stays there while the camera shifts, and zoom brings it nearer") {
+  Scene scene("quadruped_walk");
+  OrbitCamera camera(scene.physics());
+  camera.turn(scene.physics(), 0, 0);
+  const double depth = camera.camera().distance;
+  const Vector there = scene.view(camera).at(0, 0, depth);
+  camera.shift(scene.physics(), 0.25, 0.1);
+  const Viewpoint square = camera.viewpoint(scene.physics(), 1);
+  CHECK(distance(square.at(0.5, 0.2, depth), there) < 1e-9);
+  camera.zoom(scene.physics(), 0.5);
+  CHECK(camera.camera().distance == doctest::Approx(depth * std::exp(-0.5)));
+  camera.zoom(scene.physics(), 1e9);
+  CHECK(camera.camera().distance > 0);
+}
+
+TEST_CASE("cameras are chosen in turn, and one follows the body") {
+  Scene scene("walker_walk");
+  OrbitCamera camera(scene.physics());
+  CHECK(camera.name(scene.physics()) == "side");
+  camera.choose_next(scene.physics());
+  CHECK(camera.name(scene.physics()) == "back");
+  camera.choose_next(scene.physics());
+  CHECK(camera.name(scene.physics()) == "follows");
+  const Viewpoint before = scene.view(camera);
+  scene.physics().data().qpos[1] += 2; // forward
+  scene.physics().forward();
+  camera.follow(scene.physics());
+  CHECK(scene.view(camera).eye[0] == doctest::Approx(before.eye[0] + 2));
+  camera.choose_next(scene.physics());
+  CHECK(camera.name(scene.physics()) == "stands");
+  camera.choose_next(scene.physics());
+  CHECK(camera.name(scene.physics()) == "side");
+}
+
+TEST_CASE("a body that is held comes to the pointer, and is free when it is let go") {
+  Scene pulled("walker_walk");
+  Scene left_alone("walker_walk");
+  OrbitCamera camera(pulled.physics());
+  Hand hand;
+  const auto at = pulled.grab(hand, camera);
+  REQUIRE(at);
+  CHECK(hand.body_name(pulled.physics()) == "torso");
+  const auto height = [](Scene& scene) { return scene.physics().data().subtree_com[3 + 2]; };
+  hand.pull(pulled.view(camera), (*at)[0], (*at)[1] + 0.5); // a quarter of the picture's height up
+  for (int i = 0; i < 400; ++i) {
+    hand.apply(pulled.physics());
+    pulled.physics().step(1);
+    left_alone.physics().step(1);
+  }
+  CHECK(height(pulled) > height(left_alone) + 0.2);
+  hand.release();
+  CHECK(hand.body_name(pulled.physics()).empty());
+  hand.apply(pulled.physics());
+  for (int i = 0; i < 6 * pulled.physics().model().nbody; ++i)
+    CHECK(pulled.physics().data().xfrc_applied[i] == 0);
+}
+
+TEST_CASE("floor and sky cannot be held") {
+  Scene scene("quadruped_walk");
+  OrbitCamera camera(scene.physics());
+  scene.caster->look_through(camera.camera());
+  Hand hand;
+  CHECK_FALSE(hand.grab(scene.physics(), *scene.caster, scene.view(camera), 0.98, -0.98));
+  CHECK_FALSE(hand.grab(scene.physics(), *scene.caster, scene.view(camera), 0.98, 0.98));
+  hand.apply(scene.physics());
+  CHECK_FALSE(hand.holds());
+}
+
+TEST_CASE(
+    "a watcher sees each control step, whatever repeats actions, and a game cannot be watched") {
+  const EnvironmentConfig config{.task = "cartpole_balance", .action_repeat = 4};
+  int before = 0;
+  int after = 0;
+  Played played(wrap_environment(
+      std::make_unique<Watched>(make_bare(config),
+                                Watched::Watcher{[&](Physics&) { ++before; },
+                                                 [&](Physics&, const TimeStep&) { ++after; }}),
+      config));
+  played.reset(1).step({0.5});
+  CHECK(before == 4);
+  CHECK(after == 5);
+  CHECK_THROWS_WITH_AS(Watched(make_bare({.task = "CartPole-v1"}), {}),
+                       doctest::Contains("CartPole-v1 has no MuJoCo simulation"),
+                       std::invalid_argument);
+}

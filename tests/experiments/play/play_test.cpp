@@ -1,0 +1,147 @@
+#include "tests/doctest_torch.hpp"
+
+#include <future>
+
+#include <nlohmann/json.hpp>
+
+#include "experiments/play/player.hpp"
+#include "tests/experiments/mutated.hpp"
+#include "tests/text.hpp"
+
+using namespace troupe;
+using namespace troupe::experiments::play;
+using Json = nlohmann::json;
+
+namespace {
+
+/// Does nothing.
+class Still : public learner::Policy {
+public:
+  std::int64_t parameter_count() const override { return 0; }
+  void load(std::span<const float>) override {}
+  void act(const learner::Observations&, std::span<float> actions) override {
+    std::fill(actions.begin(), actions.end(), 0.F);
+  }
+};
+
+struct Watching {
+  explicit Watching(const std::string& task)
+      : player({.task = task}, std::make_unique<Still>(),
+               {.stage = {.width = 64, .height = 48}, .pictures_per_second = 1000}) {}
+
+  PlayedPicturePtr next() {
+    std::promise<PlayedPicturePtr> seen;
+    auto picture = seen.get_future();
+    REQUIRE(player.next_picture(
+        number, [&seen](PlayedPicturePtr made) { seen.set_value(std::move(made)); }));
+    const PlayedPicturePtr made = picture.get();
+    REQUIRE(made);
+    REQUIRE(made->number > number);
+    number = made->number;
+    return made;
+  }
+  Json state() { return Json::parse(next()->state); }
+  Json after(std::vector<Command> commands) {
+    REQUIRE(player.obey(commands));
+    return state();
+  }
+  /// The first state of which it holds.
+  Json until(const std::function<bool(const Json&)>& holds) {
+    for (;;)
+      if (Json seen = state(); holds(seen))
+        return seen;
+  }
+
+  std::uint64_t number = 0;
+  Player player;
+};
+
+std::string refusal(const std::string& json) {
+  try {
+    read_commands(json);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+} // namespace
+
+TEST_CASE("Commands are read, and what is none is refused with key, value and rule") {
+  const auto read = read_commands(
+      R"({"commands": [{"do": "turn", "x": 0.5, "y": -1}, {"do": "pause"}, {"do": "speed", "x": 2}]})");
+  REQUIRE(read.size() == 3);
+  CHECK(read[0].kind == Command::Kind::turn);
+  CHECK(read[0].x == 0.5);
+  CHECK(read[0].y == -1);
+  CHECK(read[2].kind == Command::Kind::speed);
+  CHECK(read[2].x == 2);
+  CHECK(has(refusal("nothing"), "the body must be {\"commands\": […]}"));
+  CHECK(has(refusal(R"({"commands": 3})"), "the body must be {\"commands\": […]}"));
+  CHECK(has(refusal(R"({"commands": [{"do": "dance"}]})"), "do must be one of pause, go_on"));
+  CHECK(has(refusal(R"({"commands": [7]})"), "7: do must be one of"));
+  CHECK(has(refusal(R"({"commands": [{"do": "speed", "x": 0}]})"), "speed: x is 0; it must be"));
+  CHECK(has(refusal(R"({"commands": [{"do": "grab", "x": "left"}]})"), "grab: x is \"left\""));
+  CHECK(has(refusal(R"({"commands": [{"do": "zoom", "y": 1e300}]})"), "zoom: y is 1e+300"));
+  Json many;
+  for (int i = 0; i < 257; ++i)
+    many["commands"].push_back({{"do", "pause"}});
+  CHECK(has(refusal(many.dump()), "at most 256"));
+}
+
+TEST_CASE("Pictures come while somebody asks, and steps go on") {
+  Watching watching("cartpole_balance");
+  const PlayedPicturePtr first = watching.next();
+  CHECK(first->jpeg.starts_with("\xff\xd8"));
+  const Json begin = Json::parse(first->state);
+  CHECK(begin.at("camera") == "fixed");
+  CHECK(begin.at("problem") == "");
+  const Json later = watching.until([&](const Json& seen) {
+    return seen.at("step").get<int>() > begin.at("step").get<int>() + 3;
+  });
+  CHECK(later.at("return").get<double>() > begin.at("return").get<double>());
+}
+
+TEST_CASE(
+    "Paused, the simulation stands and is still drawn when the camera turns; steps are single") {
+  Watching watching("walker_walk");
+  const Json paused = watching.until([&](const Json& seen) {
+    watching.player.obey({{Command::Kind::pause}});
+    return seen.at("paused").get<bool>();
+  });
+  const Json turned = watching.after({{Command::Kind::turn, 0.2, 0}});
+  CHECK(turned.at("camera") == "stands");
+  CHECK(turned.at("step") == paused.at("step"));
+  watching.player.obey({{Command::Kind::step}});
+  const Json stepped =
+      watching.until([&](const Json& seen) { return seen.at("step") != paused.at("step"); });
+  CHECK(stepped.at("step").get<int>() == paused.at("step").get<int>() + 1);
+  CHECK(stepped.at("paused") == true);
+}
+
+TEST_CASE("Another episode begins when somebody wants it, at the speed that was set") {
+  Watching watching("cartpole_balance");
+  watching.after({{Command::Kind::speed, 10}});
+  watching.player.obey({{Command::Kind::restart}});
+  const Json next = watching.until([](const Json& seen) { return seen.at("episode") == 1; });
+  CHECK(next.at("speed") == 10);
+  CHECK(next.at("held") == "");
+}
+
+TEST_CASE("No more than 32 may wait, and no more than 1,024 commands") {
+  Watching watching("cartpole_balance");
+  const std::uint64_t never = ~std::uint64_t{0};
+  std::atomic<int> unseen = 0;
+  {
+    Watching crowded("cartpole_balance");
+    int waiting = 0;
+    // Those who wait are answered in between, so that more than 32 may get a place.
+    crowded.player.obey({{Command::Kind::pause}});
+    while (waiting < 10'000
+           && crowded.player.next_picture(never, [&](const PlayedPicturePtr&) { ++unseen; }))
+      ++waiting;
+    CHECK(waiting < 10'000);
+  }
+  CHECK(unseen > 0);
+  CHECK_FALSE(watching.player.obey(std::vector<Command>(1025)));
+}
