@@ -16,7 +16,7 @@ import venv
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 LIBRARIES = ("env", "replay", "collectives", "learner", "actors", "experiments")
-PAGES = ("first_hour", "pixels", "own_environment", "own_agent", "own_actor", "python", "cluster", "gpu", "stuck", "reproduce", "tuning",
+PAGES = ("first_hour", "take_away", "pixels", "own_environment", "own_agent", "own_actor", "python", "cluster", "gpu", "stuck", "reproduce", "tuning",
          "architecture", "comparison")  # of this folder, in order
 MOST_BYTES = 2 << 20  # of a linked file that is copied into the site
 LEXERS = {"textproto": "text"}  # that Sphinx does not have

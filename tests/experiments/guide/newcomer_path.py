@@ -30,6 +30,7 @@ for component in libraries program; do cmake --install "$TROUPE_BUILD" --prefix 
 """
 STEPS = [  # what a newcomer does, and the page
     ("train, watch, change the task, compare settings", "first_hour"),
+    ("look in a browser, compare two runs, export, serve", "take_away"),
     ("write an environment", "own_environment"),
     ("write an agent", "own_agent"),
     ("run on two nodes", "cluster"),
