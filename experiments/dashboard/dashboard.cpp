@@ -20,8 +20,8 @@ std::string id_of(const std::filesystem::path& run, const std::filesystem::path&
 struct Dashboard::Parts {
   explicit Parts(const DashboardOptions& options)
       : api(options.runs, options.connect, id_of(options.selected, options.runs)),
-        server({.port = options.port}),
-        access(options.token, server.port(), "dashboard") {}
+        server(options.http),
+        access(options.token, server.address(), "dashboard") {}
 
   web::Response answer(const web::Request& request) {
     if (auto refusal = access.refusal(request)) {

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "experiments/dashboard/run_operator.hpp"
+#include "experiments/web/http_server.hpp"
 
 namespace troupe::experiments::dashboard {
 
 struct DashboardOptions {
   std::filesystem::path runs = "runs"; // the folder of all runs
-  std::uint16_t port = 0;              // 0: a free one
-  std::string token;                   // web/access.hpp
+  web::HttpOptions http = {};
+  std::string token; // web/access.hpp
   Connect connect;
   std::filesystem::path selected = {}; // the run that the page shows first; empty: the newest
 };
@@ -20,8 +20,8 @@ struct DashboardOptions {
 /// Serves the page, what it asks for and /metrics on threads of its own while it exists.
 class Dashboard {
 public:
-  /// Throws std::invalid_argument if there is no folder for runs, std::runtime_error if the port is
-  /// taken.
+  /// Throws std::invalid_argument if there is no folder for runs, what HttpServer throws
+  /// otherwise.
   explicit Dashboard(const DashboardOptions& options);
   ~Dashboard();
   Dashboard(const Dashboard&) = delete;

@@ -38,11 +38,12 @@ std::uint64_t number_after(const web::Request& request) {
 
 } // namespace
 
-PlayServer::PlayServer(Player& player, About about, std::uint16_t port, const std::string& token)
+PlayServer::PlayServer(Player& player, About about, const web::HttpOptions& http,
+                       const std::string& token)
     : player_(player),
       about_(std::move(about)),
-      server_({.port = port, .thread_name = "play"}),
-      access_(token, server_.port(), "play") {
+      server_(http),
+      access_(token, server_.address(), "play") {
   server_.start(web::HttpServer::DeferringHandler(
       [this](const web::Request& request, web::HttpServer::Reply reply) {
         answer(request, std::move(reply));

@@ -17,7 +17,7 @@ struct About {
   std::int64_t updates = 0;
 };
 
-/// Serves a Player's page on the loopback interface, to those who have the token (web::Access).
+/// Serves a Player's page to those who have the token (web::Access).
 ///
 ///   GET /api/picture?after=N   a picture of a higher number: image/jpeg, with the headers
 ///                              X-Troupe-Number and X-Troupe-State (JSON); 204 if nothing changes
@@ -25,8 +25,8 @@ struct About {
 ///   GET /api/about             JSON
 class PlayServer {
 public:
-  /// `port` 0: a free one. Throws as HttpServer does.
-  PlayServer(Player& player, About about, std::uint16_t port, const std::string& token);
+  /// Throws as HttpServer does.
+  PlayServer(Player& player, About about, const web::HttpOptions& http, const std::string& token);
   ~PlayServer() { server_.stop(); }
 
   std::string address() const { return access_.address(); } // with the token

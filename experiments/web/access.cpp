@@ -36,11 +36,11 @@ std::string cookie_of(const std::string& header, const std::string& name) {
 
 } // namespace
 
-Access::Access(std::string token, std::uint16_t port, std::string page)
+Access::Access(std::string token, std::string server, std::string page)
     : token_(std::move(token)),
-      port_(port),
+      server_(std::move(server)),
       page_(std::move(page)),
-      cookie_("troupe_" + std::to_string(port)) {}
+      cookie_("troupe_" + server_.substr(server_.rfind(':') + 1)) {}
 
 bool Access::has_token(const Request& request) const {
   const std::string authorization = request.header("authorization");
@@ -52,7 +52,7 @@ bool Access::has_token(const Request& request) const {
 }
 
 std::optional<Response> Access::refusal(const Request& request) const {
-  if (!is_loopback(request.header("host"))) {
+  if (!is_secure() && !is_loopback(request.header("host"))) {
     return error_response(403, "the header Host must name 127.0.0.1 or localhost");
   }
   const bool reads = request.method == "GET" || request.method == "HEAD";
@@ -64,11 +64,12 @@ std::optional<Response> Access::refusal(const Request& request) const {
       return error_response(401, "this token is another server's; use the address that `troupe "
                                      + page_ + "` printed last");
     }
-    return Response{.status = 303,
-                    .type = "text/plain; charset=utf-8",
-                    .headers = {{"Location", "/"},
-                                {"Set-Cookie",
-                                 cookie_ + "=" + token_ + "; HttpOnly; SameSite=Strict; Path=/"}}};
+    return Response{
+        .status = 303,
+        .type = "text/plain; charset=utf-8",
+        .headers = {{"Location", "/"},
+                    {"Set-Cookie", cookie_ + "=" + token_ + "; HttpOnly; SameSite=Strict; Path=/"
+                                       + (is_secure() ? "; Secure" : "")}}};
   }
   if (!has_token(request)) {
     return error_response(401, "open the address with the token that `troupe " + page_
@@ -78,17 +79,13 @@ std::optional<Response> Access::refusal(const Request& request) const {
     return std::nullopt;
   }
   const std::string origin = request.header("origin");
-  const std::string scheme = "http://";
+  const std::string scheme = is_secure() ? "https://" : "http://";
   if (request.header("x-troupe") != page_
       || (!origin.empty() && origin != scheme + request.header("host"))) {
     return error_response(403,
                           "a POST needs the header X-Troupe: " + page_ + " and no other Origin");
   }
   return std::nullopt;
-}
-
-std::string Access::address() const {
-  return "http://127.0.0.1:" + std::to_string(port_) + "/?token=" + token_;
 }
 
 } // namespace troupe::experiments::web

@@ -13,6 +13,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -289,9 +290,11 @@ std::uint16_t HttpServer::port() const {
 
 std::string HttpServer::address() const {
   const auto place = parts_->acceptor.local_endpoint();
-  const std::string host = place.address().to_string();
+  const std::string host =
+      place.address().is_unspecified() ? asio::ip::host_name() : place.address().to_string();
   return (parts_->tls ? "https://" : "http://")
-         + (place.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(place.port());
+         + (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":"
+         + std::to_string(place.port());
 }
 
 } // namespace troupe::experiments::web

@@ -45,7 +45,7 @@ public:
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const;
-  /// "http://127.0.0.1:8800", "https://…"
+  /// "http://127.0.0.1:8800", "https://…"; the host's name where it listens on all interfaces
   std::string address() const;
 
   /// Once: answers from now on. `handler` is called on several threads; what it throws becomes the

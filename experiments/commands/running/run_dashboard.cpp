@@ -101,7 +101,7 @@ std::unique_ptr<dashboard::Dashboard> run_dashboard(const DashboardChoice& choic
   };
   auto made = std::make_unique<dashboard::Dashboard>(
       dashboard::DashboardOptions{.runs = folder.parent_path().parent_path(),
-                                  .port = choice.port,
+                                  .http = {.port = choice.port},
                                   .token = web::new_token(),
                                   .connect = connect,
                                   .selected = folder});

@@ -3,19 +3,18 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/running/http_flags.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/play/play_server.hpp"
-#include "experiments/web/secrets.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
 
 struct Playing {
   std::string run;
-  std::string token_file;
   play::PlayOptions shown;
-  std::uint16_t port = 0;
+  HttpChoice server{.http = {.thread_name = "play"}};
   std::int64_t step = -1;
   bool best = false;
   bool no_effects = false;
@@ -36,9 +35,7 @@ void play_run(Playing options) {
                                  .task = trained.config.environment.task,
                                  .agent = trained.contract.agent,
                                  .updates = checkpoint.updates},
-                                options.port,
-                                options.token_file.empty() ? web::new_token()
-                                                           : web::token_of(options.token_file));
+                                options.server.http, options.server.token());
   if (options.json)
     print_json({{"address", server.address()}, {"updates", checkpoint.updates}});
   else
@@ -53,11 +50,11 @@ void play_run(Playing options) {
 void add_play(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "play", "Shows a run's policy at play in a browser, where the mouse pushes it");
-  command->footer(
-      "Example: troupe play runs/quickstart/2026-11-21T10-00-00 --best\n"
-      "It listens on 127.0.0.1 and needs the token in the printed address. From another machine: "
-      "ssh -L 8900:127.0.0.1:8900 HOST with --port 8900. The ray caster draws; pictures are sent "
-      "as fast as the browser takes them. It ends with SIGINT or SIGTERM.");
+  command->footer("Example: troupe play runs/quickstart/2026-11-21T10-00-00 --best\n"
+                  "Open the printed address, which has the token. From another machine: ssh -L "
+                  "8900:127.0.0.1:8900 HOST with --port 8900, or --certificate and --key. The ray "
+                  "caster draws; pictures are sent "
+                  "as fast as the browser takes them. It ends with SIGINT or SIGTERM.");
   auto options = std::make_shared<Playing>();
   command->add_option("run", options->run, "the run's folder")->required();
   CLI::Option* step = command
@@ -66,11 +63,7 @@ void add_play(CLI::App& app) {
                           ->check(CLI::NonNegativeNumber);
   command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
       ->excludes(step);
-  command->add_option("--port", options->port, "port on 127.0.0.1; default: a free one")
-      ->check(CLI::Range(1, 65535));
-  command->add_option("--token-file", options->token_file,
-                      "file with the token, made if it does not exist; default: a new token each "
-                      "time");
+  add_http_flags(*command, options->server);
   command->add_option("--width", options->shown.stage.width, "of the pictures, in pixels")
       ->check(CLI::Range(16, 4096))
       ->capture_default_str();

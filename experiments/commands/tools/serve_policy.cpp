@@ -6,10 +6,10 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/running/http_flags.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/serving/policy_server.hpp"
-#include "experiments/web/secrets.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -18,11 +18,10 @@ struct PolicyServing {
   std::string run;
   std::vector<std::string> versions;
   std::vector<std::string> shares;
-  std::string token_file;
-  serving::PolicyServerOptions server{
+  HttpChoice listening{
       .http = {.limits = {.connections = 4'096, .body_bytes = 16 << 20, .threads = 2},
-               .thread_name = "policy"},
-      .versions = {}};
+               .thread_name = "policy"}};
+  serving::PolicyServerOptions server{};
   std::int64_t step = -1;
   std::int64_t idle_seconds = 600;
   double reload_seconds = 10;
@@ -103,8 +102,8 @@ void read_shares(const std::vector<std::string>& texts,
 void serve_policy(PolicyServing options) {
   const EndSignals signals;
   check_is_run(options.run);
-  options.server.token =
-      options.token_file.empty() ? web::new_token() : web::token_of(options.token_file);
+  options.server.http = options.listening.http;
+  options.server.token = options.listening.token();
   options.server.versions = {
       version_of("main", options.run,
                  {.updates = options.step < 0 ? std::nullopt : std::optional(options.step),
@@ -167,20 +166,7 @@ void add_serve_policy(CLI::App& serving) {
                    "seconds between looks for newer checkpoints; 0: never")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  command
-      ->add_option("--address", server.http.address,
-                   "of the interface; others than loopback "
-                   "need --certificate")
-      ->capture_default_str();
-  command->add_option("--port", server.http.port, "default: a free one")
-      ->check(CLI::Range(1, 65535));
-  CLI::Option* certificate =
-      command->add_option("--certificate", server.http.certificate, "PEM file, for TLS");
-  command->add_option("--key", server.http.key, "PEM file of the certificate's key")
-      ->needs(certificate);
-  command->add_option("--token-file", options->token_file,
-                      "file with the token, made if it does not exist; default: a new token each "
-                      "time");
+  add_http_flags(*command, options->listening);
   command->add_option("--batch", server.batches.batch, "observations that are computed together")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
@@ -195,10 +181,14 @@ void add_serve_policy(CLI::App& serving) {
                    "seconds after which it forgets one that rests")
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
-  command->add_option("--connections", server.http.limits.connections, "more are closed at once")
+  command
+      ->add_option("--connections", options->listening.http.limits.connections,
+                   "more are closed at once")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--threads", server.http.limits.threads, "that read, compute and answer")
+  command
+      ->add_option("--threads", options->listening.http.limits.threads,
+                   "that read, compute and answer")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print address and token as JSON");

@@ -12,7 +12,7 @@ using namespace troupe::experiments::web;
 namespace {
 
 const std::string kToken(64, 'a');
-const Access kAccess(kToken, 8800, "dashboard");
+const Access kAccess(kToken, "http://127.0.0.1:8800", "dashboard");
 
 Request request(const std::string& method, std::map<std::string, std::string> headers) {
   headers.try_emplace("host", "127.0.0.1:8800");
@@ -75,4 +75,25 @@ TEST_CASE("A page of another site cannot post, though the browser sends the cook
         == 403);
   CHECK(status(request("POST", {{"cookie", cookie}, {"x-troupe", "dashboard"}, {"origin", "null"}}))
         == 403);
+}
+
+TEST_CASE("Over TLS the certificate says which host it is, and the cookie is for TLS alone") {
+  const Access secure(kToken, "https://cluster.example:8800", "dashboard");
+  CHECK(secure.address() == "https://cluster.example:8800/?token=" + kToken);
+  const std::string host = "cluster.example:8800";
+  const auto redirect = secure.refusal({.query = {{"token", kToken}}, .headers = {{"host", host}}});
+  REQUIRE(redirect);
+  CHECK(redirect->status == 303);
+  CHECK(has(redirect->headers[1].second, "; Secure"));
+  const std::string cookie = "troupe_8800=" + kToken;
+  const auto post = [&](const std::string& origin) {
+    return secure.refusal(
+        {.method = "POST",
+         .path = "/api/stop",
+         .headers = {
+             {"host", host}, {"cookie", cookie}, {"x-troupe", "dashboard"}, {"origin", origin}}});
+  };
+  CHECK_FALSE(post("https://cluster.example:8800"));
+  CHECK(post("http://cluster.example:8800"));
+  CHECK(secure.refusal({.path = "/api/runs", .headers = {{"host", host}}})->status == 401);
 }
