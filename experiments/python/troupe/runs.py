@@ -41,6 +41,23 @@ class Policy:
         return actions if batched else actions[0]
 
 
+def _settings(config: str) -> Dict[str, Any]:
+    """A flat dictionary of an experiment's text, as Troupe writes it: one value a line, {"replay.n_step": "5", …}."""
+    blocks: List[str] = []
+    found: Dict[str, Any] = {}
+    for line in config.splitlines():
+        word = line.strip()
+        if word.endswith("{"):
+            blocks.append(word[:-1].strip())
+        elif word == "}":
+            blocks.pop()
+        elif ": " in word and not word.startswith("#"):
+            key, value = word.split(": ", 1)
+            key, value = ".".join([*blocks, key]), value.strip('"')
+            found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
+
+
 class Run:
     """The folder of a run."""
 
@@ -95,6 +112,31 @@ class Run:
     @property
     def videos(self) -> List[pathlib.Path]:
         return sorted((self.folder / "videos").glob("*.mp4"), key=lambda path: int(path.stem))
+
+    def to_wandb(self, project: str = "troupe", folder: Union[str, os.PathLike] = ".", *, videos: bool = True) -> pathlib.Path:
+        """Writes the run as one of Weights & Biases that has not been uploaded yet, into `folder`/wandb: its settings, curves over the environment
+        steps, final returns and videos. Returns its folder, which `wandb sync` uploads. Needs the package `wandb`; asks no network."""
+        try:
+            import wandb
+        except ImportError as error:
+            raise ImportError("Run.to_wandb() needs the package wandb; `pip install wandb`") from error
+        rows = self.metrics("")
+        numbers = [name for name in rows if name != "kind"]
+        logged = wandb.init(project=project, name=self.folder.name, group=self.folder.parent.name, config=_settings(self.config), dir=folder, mode="offline",
+                            reinit="create_new", settings=wandb.Settings(console="off", disable_git=True, disable_code=True, silent=True))
+        try:
+            logged.define_metric("environment_steps", hidden=True)
+            logged.define_metric("*", step_metric="environment_steps")
+            for row in range(len(rows.get("kind", ()))):
+                values = {name: rows[name][row] for name in numbers if not np.isnan(rows[name][row])}
+                if rows["kind"][row] == "final":
+                    logged.summary.update({f"final/{name}": value for name, value in values.items()})
+                logged.log(values)
+            for film in self.videos if videos else ():
+                logged.log({"environment_steps": int(film.stem), "video": wandb.Video(str(film), format="mp4")})
+            return pathlib.Path(logged.settings.sync_dir)
+        finally:
+            logged.finish()
 
     def _repr_html_(self) -> str:
         """The return curve, for notebooks; of a run that is not over, the evaluations so far."""
