@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "experiments/config/config.hpp"
+#include "experiments/run_folder/origin.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -264,11 +265,15 @@ std::string comparison_page(const Comparison& comparison, const std::string& mac
         lines.push_back({method, comparison.mean_curve(method, task)});
     out += curves_svg(lines, task + ": mean evaluation return and its interval over runs");
   }
-  std::vector<Row> runs = {{"run", "method", "task", "seed", "environment steps", "final score"}};
-  for (const ComparedRun& run : comparison.runs())
+  std::vector<Row> runs = {{"run", "method", "task", "seed", "environment steps", "final score",
+                            "machine", "Troupe, git"}};
+  for (const ComparedRun& run : comparison.runs()) {
+    const Origin origin = read_origin(run.folder).value_or(Origin{});
     runs.push_back({run.folder.string(), run.method, run.task, std::to_string(run.seed),
                     number(run.curve.back().environment_steps, "%.0f"),
-                    number(run.final_score, "%.1f")});
+                    number(run.final_score, "%.1f"), origin.processor,
+                    origin.version + (origin.commit.empty() ? "" : ", " + origin.commit_text())});
+  }
   out += html(runs, "Runs");
   for (const std::string& method : comparison.methods())
     out += method_part(comparison, method);

@@ -23,6 +23,7 @@
 #include "experiments/report/recorder.hpp"
 #include "experiments/report/summary.hpp"
 #include "experiments/run_folder/head_file.hpp"
+#include "experiments/run_folder/origin.hpp"
 #include "learner/acting/collector.hpp"
 #include "learner/acting/transition_spec.hpp"
 #include "replay/recordings/recording.hpp"
@@ -58,7 +59,16 @@ void write_report(const Experiment& experiment, const RunFolder& folder, const S
                   const std::filesystem::path& video) {
   const std::string curve = run_curve(experiment, folder.path());
   write_text(folder.path() / "curve.svg", curve);
-  write_text(folder.path() / "report.html", report_html(experiment, summary, curve, video));
+  Summary told = summary;
+  if (const auto origin = read_origin(folder.path())) {
+    told.emplace_back("machine", origin->processor + ", " + std::to_string(origin->cores)
+                                     + " threads, Troupe " + origin->version);
+    told.emplace_back("command", origin->command);
+    if (!origin->commit.empty()) {
+      told.emplace_back("git", origin->commit_text());
+    }
+  }
+  write_text(folder.path() / "report.html", report_html(experiment, told, curve, video));
 }
 
 HeadPlace head_place(const actors::Deployment& deployment, const RunOptions& options,
@@ -174,6 +184,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   const auto dashboard =
       run_dashboard(options.dashboard, folder.path(), !options.processes && !options.deployment,
                     options.keys, stop);
+  if (!std::filesystem::exists(folder.path() / "origin.json")) { // a resumed run has its own
+    write_origin(folder.path(), present_origin(TROUPE_VERSION));
+  }
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
                            + " in " + folder.path().string());
   for (const std::string& note : options.notes) {

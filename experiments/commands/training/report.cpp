@@ -1,13 +1,13 @@
 #include <sys/utsname.h>
 
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "experiments/commands/commands.hpp"
+#include "experiments/run_folder/origin.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "experiments/statistics/comparison_page.hpp"
 
@@ -26,13 +26,9 @@ struct ReportFlags {
 std::string machine_text() {
   utsname system{};
   ::uname(&system);
-  std::string model;
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; model.empty() && std::getline(in, line);)
-    if (line.starts_with("model name"))
-      model = ", " + line.substr(line.find(':') + 2);
+  const std::string model = processor_name();
   return std::string("Written by Troupe ") + TROUPE_VERSION + " on " + system.sysname + " "
-         + system.release + " " + system.machine + model + ", "
+         + system.release + " " + system.machine + (model.empty() ? "" : ", " + model) + ", "
          + std::to_string(std::thread::hardware_concurrency()) + " threads.";
 }
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "experiments/run_folder/origin.hpp"
 #include "experiments/statistics/comparison_page.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
@@ -91,7 +92,12 @@ TEST_CASE("The page is one file that names every run and marks what differs") {
   write_runs(folder.path());
   fs::create_directories(folder / "b/1/videos");
   std::ofstream(folder / "b/1/videos/100.mp4") << "moving";
+  write_origin(
+      folder / "b/1",
+      {.version = "9.9", .command = "", .processor = "<Z80>", .commit = "0123456789abcdef"});
   const std::string page = comparison_page(compared(folder.path()), "Written by <me>.");
+  CHECK(has(page, "&lt;Z80&gt;"));
+  CHECK(has(page, "9.9, 0123456789ab<"));
   CHECK(has(page, (folder / "d/3").string()));
   CHECK(has(page, "data:video/mp4;base64,bW92aW5n\""));
   CHECK(has(page, "<mark>sac {</mark>"));
