@@ -344,8 +344,7 @@ struct PolicyServer::Parts {
     try {
       act(request, reply);
     } catch (const std::invalid_argument&) { // which the HTTP server answers
-      constexpr int kMistake = 400;
-      metrics.answered({}, kMistake, std::chrono::duration<double>(Clock::now() - since).count());
+      metrics.answered({}, 400, std::chrono::duration<double>(Clock::now() - since).count());
       throw;
     }
   }
@@ -371,9 +370,8 @@ struct PolicyServer::Parts {
 
 PolicyServer::PolicyServer(PolicyServerOptions options)
     : parts_(std::make_unique<Parts>(std::move(options))) {
-  parts_->server->start([parts = parts_.get()](const web::Request& request, const Reply& reply) {
-    parts->serve(request, reply);
-  });
+  parts_->server->start(
+      [this](const web::Request& request, const Reply& reply) { serve(request, reply); });
 }
 
 PolicyServer::~PolicyServer() {
@@ -393,6 +391,10 @@ void PolicyServer::reload() {
 
 void PolicyServer::act(const web::Request& request, const Reply& reply) {
   parts_->act_or_count(request, reply);
+}
+
+void PolicyServer::serve(const web::Request& request, const Reply& reply) {
+  parts_->serve(request, reply);
 }
 
 } // namespace troupe::experiments::serving

@@ -55,6 +55,8 @@ public:
 
   /// As POST /v1/act answers: at once or later, on any thread.
   void act(const web::Request& request, const web::HttpServer::Reply& reply);
+  /// As any request over HTTP is answered, the token included.
+  void serve(const web::Request& request, const web::HttpServer::Reply& reply);
 
 private:
   struct Parts;

@@ -9,6 +9,7 @@
 #include "experiments/commands/running/http_flags.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
+#include "experiments/serving/message_door.hpp"
 #include "experiments/serving/policy_server.hpp"
 
 namespace troupe::experiments::commands {
@@ -25,6 +26,9 @@ struct PolicyServing {
   std::int64_t step = -1;
   std::int64_t idle_seconds = 600;
   double reload_seconds = 10;
+  serving::MessageDoorOptions messages{};
+  std::string secret_key;
+  std::string allowed_keys;
   bool best = false;
   bool json = false;
 };
@@ -99,6 +103,20 @@ void read_shares(const std::vector<std::string>& texts,
     throw std::invalid_argument("--share: one version at least must have more than 0");
 }
 
+std::unique_ptr<serving::MessageDoor> open_door(PolicyServing& options, env::wire::Context& context,
+                                                serving::PolicyServer& server) {
+  if (options.messages.endpoint.empty())
+    return nullptr;
+  if (!options.secret_key.empty())
+    options.messages.keys = env::wire::read_server_keys(options.secret_key, options.allowed_keys);
+  options.messages.body_bytes = options.listening.http.limits.body_bytes;
+  return std::make_unique<serving::MessageDoor>(
+      context, options.messages,
+      [&server](const web::Request& request, const web::HttpServer::Reply& reply) {
+        server.serve(request, reply);
+      });
+}
+
 void serve_policy(PolicyServing options) {
   const EndSignals signals;
   check_is_run(options.run);
@@ -121,11 +139,18 @@ void serve_policy(PolicyServing options) {
   options.server.log = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   const std::string token = options.server.token;
   serving::PolicyServer server(std::move(options.server));
-  if (options.json)
-    print_json({{"address", server.address()}, {"token", token}});
-  else
-    std::printf("serving %s at %s/v1/act, token %s\n", options.run.c_str(),
-                server.address().c_str(), token.c_str());
+  env::wire::Context context;
+  const auto door = open_door(options, context, server);
+  if (options.json) {
+    Json told = {{"address", server.address()}, {"token", token}};
+    if (door)
+      told["messages"] = door->endpoint();
+    print_json(told);
+  } else {
+    std::printf("serving %s at %s/v1/act%s, token %s\n", options.run.c_str(),
+                server.address().c_str(), door ? (" and " + door->endpoint()).c_str() : "",
+                token.c_str());
+  }
   std::fflush(stdout);
   while (options.reload_seconds > 0
          && !signals.wait_for(static_cast<int>(options.reload_seconds * 1000)))
@@ -167,6 +192,18 @@ void add_serve_policy(CLI::App& serving) {
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   add_http_flags(*command, options->listening);
+  CLI::Option* messages = command->add_option(
+      "--messages", options->messages.endpoint,
+      "also takes messages of ZeroMQ at tcp://<host>:<port> or ipc://<path>; * finds a port");
+  CLI::Option* secret = command
+                            ->add_option("--secret-key", options->secret_key,
+                                         "file of `troupe keys new`: encrypts messages, needed "
+                                         "on other interfaces than loopback")
+                            ->needs(messages);
+  secret->needs(command
+                    ->add_option("--allowed-keys", options->allowed_keys,
+                                 "file with the public keys of the clients that may send them")
+                    ->needs(secret));
   command->add_option("--batch", server.batches.batch, "observations that are computed together")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

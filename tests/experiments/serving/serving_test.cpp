@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "env/random.hpp"
+#include "env/wire/socket.hpp"
 #include "experiments/serving/act_request.hpp"
 #include "experiments/serving/batcher.hpp"
+#include "experiments/serving/message_door.hpp"
 #include "experiments/serving/policy_server.hpp"
 #include "experiments/serving/sessions.hpp"
 #include "tests/experiments/mutated.hpp"
@@ -99,7 +101,94 @@ Json with(const Json& observation) {
   return {{"observation", observation}};
 }
 
+/// A program that asks by messages.
+struct Dealer {
+  explicit Dealer(const std::string& endpoint) : socket(context, env::wire::SocketType::dealer) {
+    socket.connect(endpoint);
+  }
+  void send(const std::string& head, const std::vector<std::string>& parts) {
+    env::wire::Message message{.peer = {}, .header = head, .frames = {}};
+    for (const std::string& part : parts)
+      message.frames.emplace_back(std::as_bytes(std::span(part)));
+    REQUIRE(socket.send(std::move(message), std::chrono::steady_clock::now() + kPatience));
+  }
+  /// {"status": …, "id": …, "body": …}
+  Json receive() {
+    env::wire::Message message;
+    REQUIRE(socket.wait(std::chrono::steady_clock::now() + kPatience));
+    REQUIRE(socket.try_receive(message) == env::wire::Socket::Received::message);
+    REQUIRE(message.frames.size() == 1);
+    const auto bytes = message.frames[0].bytes();
+    Json answer = Json::parse(message.header);
+    answer["body"] = Json::parse(
+        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), nullptr, false);
+    return answer;
+  }
+
+  static constexpr std::chrono::seconds kPatience{30};
+  env::wire::Context context;
+  env::wire::Socket socket;
+};
+
 } // namespace
+
+TEST_CASE("Messages are answered as HTTP's requests are, with the request's id") {
+  PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
+  env::wire::Context context;
+  const MessageDoor door(context, {.endpoint = "tcp://127.0.0.1:*"},
+                         [&](const web::Request& request, const web::HttpServer::Reply& reply) {
+                           server.serve(request, reply);
+                         });
+  Dealer dealer(door.endpoint());
+  const std::string bearer = R"("authorization": "Bearer t")";
+  dealer.send(R"({"path": "/v1/act", "id": 7, )" + bearer + "}",
+              {R"({"observation": {"state": [0.25, 0.5]}})"});
+  Json answer = dealer.receive();
+  CHECK(answer["status"] == 200);
+  CHECK(answer["id"] == 7);
+  CHECK(answer["body"]["action"] == Json{7.5});
+  dealer.send(R"({"path": "/v1/versions", )" + bearer + "}", {});
+  answer = dealer.receive();
+  CHECK(answer["body"]["versions"][0]["name"] == "main");
+  CHECK_FALSE(answer.contains("id"));
+  const auto refused = [&](const std::string& head, const std::vector<std::string>& parts) {
+    dealer.send(head, parts);
+    const Json refusal = dealer.receive();
+    return std::to_string(refusal["status"].get<int>()) + " " + error_in(refusal["body"]);
+  };
+  CHECK(has(refused(R"({"path": "/v1/act", "authorization": "Bearer x"})", {"{}"}), "401 "));
+  CHECK(has(refused(R"({"path": "/v1/act", )" + bearer + "}", {"{}"}), "either \"observation\""));
+  CHECK(has(refused("[]", {"{}"}), "400 the first part must be a JSON object"));
+  CHECK(has(refused("nothing", {}), "400 the first part must be a JSON object"));
+  CHECK(has(refused(R"({"path": 3})", {}), "400 path must be a text"));
+  CHECK(has(refused(R"({"path": "/%4"})", {}), "400 path has a malformed escape"));
+  CHECK(
+      has(refused(R"({"id": ")" + std::string(300, 'i') + "\"}", {}), "its id at most 256 bytes"));
+}
+
+TEST_CASE("Messages beyond what may wait are refused, and a door that closes drops late answers") {
+  std::vector<web::HttpServer::Reply> kept;
+  std::mutex mutex;
+  env::wire::Context context;
+  {
+    const MessageDoor door(context, {.endpoint = "tcp://127.0.0.1:*", .waiting = 2},
+                           [&](const web::Request&, const web::HttpServer::Reply& reply) {
+                             const std::scoped_lock lock(mutex);
+                             kept.push_back(reply);
+                           });
+    Dealer dealer(door.endpoint());
+    for (int i = 0; i < 3; ++i)
+      dealer.send(R"({"id": )" + std::to_string(i) + "}", {});
+    const Json refusal = dealer.receive();
+    CHECK(refusal["status"] == 503);
+    CHECK(refusal["id"] == 2);
+    CHECK(has(error_in(refusal["body"]), "2 requests wait already"));
+    const std::scoped_lock lock(mutex);
+    kept.at(0)({.body = "{}"});
+    CHECK(dealer.receive()["id"] == 0);
+  }
+  kept.at(1)({.body = "{}"});
+}
 
 TEST_CASE("An observation of any nesting, or in base64, becomes an action in the machine's units") {
   PolicyServer server({.token = "t", .versions = {version("main", 1, [] { return summing(); })}});
