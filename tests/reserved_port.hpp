@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 
 namespace troupe {
 

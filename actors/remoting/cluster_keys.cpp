@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 
 #include "actors/remoting/certificates.hpp"
+#include "env/sockets/descriptor.hpp"
 #include "env/whole_file.hpp"
-#include "env/wire/descriptor.hpp"
 
 namespace troupe::actors {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "actors/remoting/tls.hpp"
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 
 namespace troupe::actors {
 

@@ -5,6 +5,7 @@
 
 #include "actors/protocol/message_limit.hpp"
 #include "actors/remoting/own_middleman.hpp"
+#include "env/sockets/peer_user.hpp"
 
 namespace troupe::actors {
 
@@ -40,6 +41,10 @@ public:
     collectives::Socket socket(acceptor_.accepted_socket());
     if (detached())
       return false;
+    if (!env::wire::is_own_user(env::wire::peer_user(socket.fd()))) {
+      refusals_->add("a connection from another user of this host");
+      return true;
+    }
     network::keepalive(socket.fd(), true);
     const auto scribe = caf::make_counted<PlainScribe>(loop_, socket.release(), refusals_);
     const auto handle = scribe->hdl();
@@ -63,6 +68,7 @@ public:
 protected:
   caf::io::scribe_ptr make_scribe(Loop& loop, collectives::Socket connected,
                                   std::chrono::steady_clock::time_point) override {
+    env::wire::check_server_user(env::wire::server_user(connected.fd()), "the process there");
     return caf::make_counted<PlainScribe>(loop, connected.release(), refusals_);
   }
   caf::io::doorman_ptr make_doorman(Loop& loop, collectives::Socket listener) override {

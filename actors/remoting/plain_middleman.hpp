@@ -34,8 +34,9 @@ private:
   std::atomic<std::int64_t> count_ = 0;
 };
 
-/// CAF's interface to unencrypted connections. Drops a connection that announces a message above
-/// kMostMessageBytes, before memory is allocated for it.
+/// CAF's interface to unencrypted connections within this host, between processes of one user:
+/// drops another user's connection before it is read, and one that announces a message above
+/// kMostMessageBytes before memory is allocated for it.
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
                                                std::chrono::milliseconds connect_deadline);

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <zmq.h>
 
+#include "env/sockets/descriptor.hpp"
 #include "env/whole_file.hpp"
-#include "env/wire/descriptor.hpp"
 
 namespace troupe::env::wire {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 
 namespace troupe::env::wire {
 

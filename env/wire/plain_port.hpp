@@ -15,6 +15,7 @@ namespace troupe::env::wire {
 struct PortOptions {
   ZmtpLimits limits{};
   bool publishes = false; // to all subscribers the newest message; else a router
+  bool any_user = false;  // else processes of other users, and of other hosts, are disconnected
   std::size_t max_peers = 4096;
   /// Of unfinished messages of all peers; above it the peer that has needed longest for its message
   /// is disconnected.
@@ -54,7 +55,8 @@ public:
   /// To all subscribers, instead of what they have not begun to read.
   void publish(std::vector<Frame> parts);
 
-  std::int64_t disconnected() const; // peers, for what they sent or did not read. Any thread
+  /// Peers, for what they sent or did not read, or whose user is another. Any thread.
+  std::int64_t disconnected() const;
 
 private:
   struct Impl;

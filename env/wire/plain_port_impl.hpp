@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "env/wire/listen.hpp"
+#include "env/sockets/listen.hpp"
 #include "env/wire/plain_port.hpp"
 #include "env/wire/port_peer.hpp"
 

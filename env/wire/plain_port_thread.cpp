@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "env/sockets/peer_user.hpp"
 #include "env/wire/plain_port_impl.hpp"
 
 namespace troupe::env::wire {
@@ -68,6 +69,10 @@ void PlainPort::Impl::accept_from(Listener& listener) {
       if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO)
         continue;
       return;
+    }
+    if (!options.any_user && !is_own_user(peer_user(socket.number()))) {
+      ++disconnected;
+      return; // known peers have their turn before the next stranger
     }
     if (listener.is_tcp()) {
       const int on = 1;

@@ -12,7 +12,7 @@
 
 #include <sys/uio.h>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 #include "env/wire/zmtp_reader.hpp"
 
 namespace troupe::env::wire {

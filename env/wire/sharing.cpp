@@ -9,6 +9,8 @@
 
 #include <sys/epoll.h>
 
+#include "env/sockets/peer_user.hpp"
+
 namespace troupe::env::wire {
 
 namespace {
@@ -106,7 +108,7 @@ void Sharing::connect(const Token& token, const std::string& name) {
   auto link = std::make_unique<Link>();
   link->token = token;
   link->connection = connect_to(name); // fails on another host, where the name does not exist
-  if (link->connection && is_same_user(link->connection))
+  if (link->connection && is_own_user(peer_user(link->connection.number())))
     link->out = SharedHeap::make(options_.bytes_per_peer);
   if (!link->out || !send_join(*link) || !watch(link->connection.number())) {
     ++counters_.refused;
@@ -126,7 +128,7 @@ bool Sharing::send_join(const Link& link) {
 
 void Sharing::accept_strangers() {
   while (Descriptor stranger = accept_from(listener_)) {
-    if (!is_same_user(stranger) || strangers_.size() >= kMostStrangers
+    if (!is_own_user(peer_user(stranger.number())) || strangers_.size() >= kMostStrangers
         || !watch(stranger.number())) {
       ++counters_.refused;
       continue;

@@ -8,13 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "env/sockets/unix_channel.hpp"
 #include "env/wire/context.hpp"
 #include "env/wire/control.hpp"
 #include "env/wire/frame.hpp"
 #include "env/wire/shared_heap.hpp"
 #include "env/wire/shared_mapping.hpp"
 #include "env/wire/shared_memory.hpp"
-#include "env/wire/unix_channel.hpp"
 
 namespace troupe::env::wire {
 

@@ -173,7 +173,8 @@ std::string Socket::bind_port(const std::string& endpoint) {
                                 .max_parts = options_.max_frames + kSmallParts,
                                 .max_message_bytes = std::max(options_.max_message_bytes,
                                                               most + options_.max_header_bytes)},
-                     .publishes = type_ == SocketType::publisher};
+                     .publishes = type_ == SocketType::publisher,
+                     .any_user = options_.allow_other_hosts};
     const std::size_t message = made.limits.max_message_bytes;
     made.max_unfinished_bytes = std::max(made.max_unfinished_bytes, 2 * message);
     made.max_waiting_bytes = std::max(made.max_waiting_bytes, 2 * message);

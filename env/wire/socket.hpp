@@ -85,7 +85,8 @@ public:
 
   SharedCounters shared_counters() const; // zeros without shared_memory
   std::int64_t strangers() const;         // connections refused for wrong or missing keys
-  std::int64_t disconnected() const; // of those without keys: for what they sent or did not read
+  /// Of those without keys: for what they sent or did not read, or whose user is another.
+  std::int64_t disconnected() const;
 
 private:
   struct Arrived;

@@ -3,6 +3,7 @@
 
 #include <zmq.h>
 
+#include "env/sockets/peer_user.hpp"
 #include "env/wire/deployment_keys.hpp"
 #include "env/wire/socket.hpp"
 #include "env/wire/zap_handler.hpp"
@@ -109,9 +110,12 @@ std::string Socket::use_keys_to_connect(const std::string& endpoint) {
     return address;
   if (context_->keys() && (!is_loopback(address) || !server_key.empty()))
     set_client_keys(client_keys(*context_->keys(), server_key));
-  else if (server_key.empty())
+  else if (server_key.empty()) {
+    const auto user = is_loopback(address) ? server_user(address) : std::nullopt;
+    if (user && user != 0U) // one may start later; root's may be a proxy, as Docker's
+      check_server_user(user, "the server at " + address);
     set_no_keys();
-  else
+  } else
     throw std::invalid_argument("endpoint " + endpoint
                                 + " is encrypted and this process has no keys; give it the "
                                   "deployment's folder of keys: --keys DIR");

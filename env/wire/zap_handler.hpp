@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 
 namespace troupe::env::wire {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 #include "learner/parameter_server/parameter_server_host.hpp"
 #include "learner/parameter_server/parameter_wire.hpp"
 

@@ -12,7 +12,9 @@
 #include "env/compiled_model.hpp"
 #include "env/make/make.hpp"
 #include "env/render/gl_context.hpp"
+#include "env/sockets/peer_user.hpp"
 #include "env/wire/context.hpp"
+#include "env/wire/socket.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/tools/machine.hpp"
@@ -34,6 +36,18 @@ void find_versions(std::vector<Finding>& out) {
        env::wire::zeromq_version() + (env::wire::zeromq_encrypts() ? " with CURVE" : "")});
   out.push_back({"Protobuf", Level::good,
                  google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION)});
+}
+
+/// Without keys a port serves the user whom the kernel names.
+void find_port_users(std::vector<Finding>& out) {
+  env::wire::Context context;
+  env::wire::Socket port(context, env::wire::SocketType::router);
+  const bool known = env::wire::is_own_user(env::wire::server_user(port.bind("tcp://127.0.0.1:*")));
+  out.push_back({"ports", known ? Level::good : Level::bad,
+                 known
+                     ? "on the loopback interface serve this user alone"
+                     : "the kernel does not tell whose connections are (sock_diag, /proc/net/tcp): "
+                       "runs over processes need keys (troupe keys cluster DIR, --keys DIR)"});
 }
 
 void find_gl(std::vector<Finding>& out) {
@@ -144,6 +158,7 @@ void add_doctor(CLI::App& app) {
     for (Finding& finding : judge_machine(measure_machine())) {
       findings.push_back(std::move(finding));
     }
+    find_port_users(findings);
     find_gl(findings);
     find_models(options->models, findings);
     find_gpu(findings);

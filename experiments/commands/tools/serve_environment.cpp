@@ -98,7 +98,8 @@ void add_serve_environment(CLI::App& serving) {
   command->add_flag("--can-save", options->server.can_save,
                     "clients may save and load states; only for clients that you trust");
   command->add_flag("--allow-other-hosts", options->server.allow_other_hosts,
-                    "allow tcp:// on other interfaces than loopback, without encryption");
+                    "allow tcp:// on other interfaces than loopback, without encryption; admits "
+                    "every user of this host too");
   command->add_flag("--end-with-input", options->end_with_input, "end when standard input ends");
   command->add_flag("--json", options->json, "print the endpoint as JSON");
   command->callback([options] { serve(*options); });

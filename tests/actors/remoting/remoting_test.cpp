@@ -11,6 +11,7 @@
 #include "actors/remoting/descriptor_limit.hpp"
 #include "actors/remoting/tls.hpp"
 #include "tests/actors/peers.hpp"
+#include "tests/another_user.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -157,6 +158,37 @@ TEST_CASE("without keys actors are published and reached on the loopback interfa
   CHECK_EQ(asked(other, other.remoting.connect<EchoActor>("127.0.0.1", port), "hello").bytes,
            "hello");
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+
+TEST_CASE("without keys another user's process is refused before it is read, at either end") {
+  if (::geteuid() != 0) {
+    MESSAGE("skipped: only root can act as another user");
+    return;
+  }
+  Server server(nullptr);
+  std::unique_ptr<Side> theirs; // its threads are another user's for good
+  collectives::Socket stranger;
+  {
+    const tests::AnotherUser user;
+    theirs = std::make_unique<Side>(RemotingOptions{});
+    stranger = connected_to(server.port);
+  }
+  CHECK(is_closed(stranger));
+  CHECK_THROWS_WITH_AS(theirs->remoting.connect<EchoActor>("127.0.0.1", server.port, seconds(20)),
+                       doctest::Contains("belongs to another user of this host (number 0)"),
+                       std::runtime_error);
+  server.wait_for_strangers(2);
+  REQUIRE_EQ(server.told.all().size(), 1);
+  CHECK(has(server.told.all()[0], "another user"));
+  std::atomic<int> heard = 0;
+  const auto trap = theirs->system.spawn(echo, &heard);
+  const auto port = theirs->remoting.publish(trap, "127.0.0.1");
+  CHECK_THROWS_WITH_AS(server.side.remoting.connect<EchoActor>("127.0.0.1", port, seconds(20)),
+                       doctest::Contains("(number 65534)"), std::runtime_error);
+  CHECK_EQ(heard, 0);
+  caf::anon_send_exit(trap, caf::exit_reason::user_shutdown);
+  check_served(server, nullptr);
+  CHECK_EQ(server.heard, 1);
 }
 
 TEST_CASE("with keys an actor is published off the loopback interface") {

@@ -520,6 +520,35 @@ class Served(Tests):
         self.assertEqual(client.play(np.zeros((1, 2)))[2], {})
         self.assertGreater(server.garbage, 100)
 
+    def refusal(self, endpoint):
+        """What a server says to a hello; empty: welcome."""
+        with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+            socket.connect(endpoint)
+            socket.send(messages.Envelope(protocol=1, session=7, request=1, hello=messages.Hello(environments=1)).encode())
+            answer = messages.Envelope.decode(socket.recv_multipart()[0]) if socket.poll(20000) else None
+            return "no answer" if answer is None else "" if answer.refused is None else answer.refused.message
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can ask as another user")
+    def test_a_client_of_another_user_is_refused_unless_all_are_allowed(self):
+        os.chmod(self.folder, 0o755)
+        for endpoint, options in (("tcp://127.0.0.1:*", {}), (self.endpoint, {}), ("tcp://127.0.0.1:*", {"allow_other_hosts": True})):
+            self.endpoint = endpoint
+            server = self.served(Counting, **options)
+            if endpoint.startswith("ipc"):
+                os.chmod(endpoint[6:], 0o777)
+            told, tell = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.setresuid(65534, 65534, 65534)
+                os.write(tell, self.refusal(server.endpoint).encode() + b".")
+                os._exit(0)
+            os.waitpid(child, 0)
+            self.assertEqual(b"for its own user" in os.read(told, 4096), not options)
+            os.close(told)
+            os.close(tell)
+            if not options:
+                self.assertEqual(self.refusal(server.endpoint), "")
+
     def test_another_version_is_refused_in_words(self):
         self.served(Counting)
         with zmq.Context() as context, context.socket(zmq.DEALER) as socket:

@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "env/sockets/descriptor.hpp"
 #include "env/wire/deployment_keys.hpp"
-#include "env/wire/descriptor.hpp"
 #include "env/wire/socket.hpp"
 
 // An encrypted port, and peers that do not keep to ZeroMQ's protocol.

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 
 /// A stranger that speaks ZeroMQ's protocol by hand.
 namespace troupe::env::wire {

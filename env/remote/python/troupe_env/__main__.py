@@ -123,7 +123,7 @@ def main(argv=None):
     serve.add_argument("--action-repeat", type=int, default=1, metavar="N",
                        help="environment steps that Troupe counts for one step, where the environment repeats actions (Atari: 4)")
     serve.add_argument("--silence", type=float, default=10.0, help="seconds without heartbeats, until a client's are free again")
-    serve.add_argument("--allow-other-hosts", action="store_true", help="let tcp:// bind more than loopback; nothing is encrypted")
+    serve.add_argument("--allow-other-hosts", action="store_true", help="let tcp:// bind more than loopback, and admit every user; nothing is encrypted")
     serve.add_argument("--end-with-input", action="store_true", help="end when standard input ends")
     serve.add_argument("--quiet", action="store_true", help="say nothing of clients")
     serve.set_defaults(run=_serve)

@@ -23,6 +23,7 @@ from troupe_env.messages import (
     answer_to,
     printable,
 )
+from troupe_env.peers import is_own_user
 from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, check_spec, encode_spec
 
 _MAX_HEADER = 1 << 20
@@ -68,6 +69,7 @@ class Server:
         self._lock = threading.Lock()  # guards the sessions: the heartbeat thread updates them
         self._sessions = {}
         self._silence = silence_seconds
+        self._any_user = allow_other_hosts
         self._log = log
         self.garbage = 0
         try:
@@ -117,7 +119,8 @@ class Server:
         """Plays until stop(); call it from one thread."""
         while not self._stopped.is_set():
             if self._socket.poll(_NAP_MILLISECONDS):
-                self._handle(self._socket.recv_multipart())
+                frames = self._socket.recv_multipart(copy=False)
+                self._handle([frame.bytes for frame in frames], frames[-1].get(zmq.SRCFD))
 
     def stop(self):
         """Ends serve() within a second; any thread."""
@@ -173,7 +176,7 @@ class Server:
         refused = Refused(message=printable(text, 500), reason=reason)
         self._send(self._socket, [peer, answer_to(question, refused=refused).encode()])
 
-    def _handle(self, parts):
+    def _handle(self, parts, connection):
         try:
             question = Envelope.decode(parts[1]) if 2 <= len(parts) <= 3 and len(parts[1]) <= _MAX_HEADER else None
         except MessageError as error:
@@ -185,7 +188,11 @@ class Server:
             self._drop(f"version {question.protocol} of the protocol")
             text = f"this peer speaks version {PROTOCOL} of the protocol; use Troupe and troupe_env of the same release on both sides"
             return self._refuse(peer, question, Refused.PROTOCOL, text)
-        if question.hello is not None:
+        if question.hello is not None:  # a session's number is known to its client alone
+            if not self._any_user and not is_own_user(connection):
+                self._drop("a client of another user of this host")
+                text = "this server plays for its own user; run the client as that user, or serve with --allow-other-hosts"
+                return self._refuse(peer, question, Refused.REQUEST, text)
             return self._welcome(peer, question)
         session = self._sessions.get(question.session)
         if session is None:

@@ -1,4 +1,4 @@
-#include "env/wire/listen.hpp"
+#include "env/sockets/listen.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 
 namespace troupe::env::wire {
 

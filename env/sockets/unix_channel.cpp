@@ -1,4 +1,4 @@
-#include "env/wire/unix_channel.hpp"
+#include "env/sockets/unix_channel.hpp"
 
 #include <algorithm>
 #include <array>
@@ -63,13 +63,6 @@ Descriptor connect_to(const std::string& name) {
   if (!made || ::connect(made.number(), address.generic(), address.size) != 0)
     return {};
   return made;
-}
-
-bool is_same_user(const Descriptor& connection) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(connection.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0
-         && peer.uid == ::geteuid();
 }
 
 bool send_packet(const Descriptor& connection, std::span<const std::byte> bytes,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "env/wire/descriptor.hpp"
+#include "env/sockets/descriptor.hpp"
 
 /// Connections between processes of a host that carry descriptors. Their addresses are abstract
 /// names, which end with their owners. No call waits.
@@ -15,9 +15,6 @@ namespace troupe::env::wire {
 Descriptor listen_at(const std::string& name);
 Descriptor accept_from(const Descriptor& listener);
 Descriptor connect_to(const std::string& name);
-
-/// Whether the other end belongs to this process's user.
-bool is_same_user(const Descriptor& connection);
 
 bool send_packet(const Descriptor& connection, std::span<const std::byte> bytes,
                  std::span<const int> descriptors);
