@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "collectives/backends/hierarchical_backend.hpp"
@@ -100,7 +101,7 @@ std::unique_ptr<Communicator> make_communicator(const std::string& name,
     return over_mpi(place, options);
   const auto make = factory_of(name, place, tensors);
   if (place.size == 1)
-    return make(make_rendezvous("127.0.0.1", free_port(), 0, 1, options), 0, 1, options);
+    return make(c10::make_intrusive<c10d::HashStore>(), 0, 1, options); // no port is opened
   return make(c10::make_intrusive<c10d::PrefixStore>(
                   "troupe", rendezvous_of(place, place.rank, place.size, options)),
               place.rank, place.size, options);
@@ -108,6 +109,8 @@ std::unique_ptr<Communicator> make_communicator(const std::string& name,
 
 c10::intrusive_ptr<c10d::Store> rendezvous_of(const ProcessTopology& place, int id, int size,
                                               const CommunicatorOptions& options) {
+  if (!place.rendezvous_file.empty())
+    return open_rendezvous(place.rendezvous_file, options);
   require_option(
       !place.rendezvous_host.empty() && place.rendezvous_port != 0,
       describe(place)

@@ -147,7 +147,8 @@ ProcessTopology from_torchrun(const Variables& variables) {
   place.size = variables.number("WORLD_SIZE", 1, kMostRanks, "RANK");
   place.rank = variables.number("RANK", 0, place.size - 1, "WORLD_SIZE");
   place.role_index = place.rank;
-  const bool master = take_master(variables, place);
+  place.rendezvous_file = variables.text("TROUPE_RENDEZVOUS");
+  const bool master = !place.rendezvous_file.empty() || take_master(variables, place);
   if (!master && place.size > 1)
     throw std::invalid_argument("MASTER_ADDR and MASTER_PORT are not set, but RANK and WORLD_SIZE "
                                 "are; set them to where rank 0 serves the rendezvous");

@@ -20,6 +20,7 @@ struct ProcessTopology {
   int nodes = 1;
   std::string rendezvous_host = "127.0.0.1"; // of rank 0; "" if not described
   int rendezvous_port = 0;                   // 0 if not described
+  std::string rendezvous_file = {};          // of a RendezvousFile, instead of host and port
   bool rendezvous_served = false;            // by the launcher: rank 0 connects like the others
   int attempt = 0; // of the launcher to run all of it; its rendezvous stays the same
   std::string address = "127.0.0.1"; // of this process, for the others; "": not described
@@ -42,6 +43,7 @@ using ReadFile = std::function<std::string(const std::string& path)>;
 ///   mpich      PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS
 ///   slurm      SLURM_PROCID, …, within a step that srun started
 ///   single     a process alone
+/// TROUPE_RENDEZVOUS, a file, replaces torchrun's MASTER_ADDR and MASTER_PORT on one host.
 /// MASTER_ADDR and MASTER_PORT also give the rendezvous under MPI and Slurm, TROUPE_ADDRESS the
 /// address of this process. Throws std::invalid_argument with variable, value, rule and way out for
 /// what is half set, out of range, or said differently by two of the first five; Slurm's variables

@@ -1,11 +1,17 @@
 #include "collectives/rendezvous/rendezvous.hpp"
 
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
 #include <thread>
 
 #include "collectives/mesh/no_pipe_signal.hpp"
-#include "collectives/mesh/socket.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -69,6 +75,27 @@ RendezvousServer::RendezvousServer(const std::string& host, int port) : host_(ho
   auto listener = listen_at(host, port);
   port_ = port_of(listener);
   store_ = serve(host, std::move(listener), CommunicatorOptions().connect_timeout);
+}
+
+RendezvousFile::RendezvousFile() : file_(::memfd_create("troupe_rendezvous", MFD_CLOEXEC)) {
+  if (!file_)
+    throw std::system_error(errno, std::generic_category(), "memfd_create");
+}
+
+std::string RendezvousFile::path() const {
+  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_.fd());
+}
+
+c10::intrusive_ptr<c10d::Store> open_rendezvous(const std::string& file,
+                                                const CommunicatorOptions& options) {
+  if (::eaccess(file.c_str(), R_OK | W_OK) != 0)
+    throw std::runtime_error("the rendezvous " + file
+                             + " (TROUPE_RENDEZVOUS): " + std::strerror(errno)
+                             + "; it is there while the launcher of the ranks runs, for its user");
+  constexpr int kKeepFile = -1; // its owner removes it
+  auto store = c10::make_intrusive<c10d::FileStore>(file, kKeepFile);
+  store->setTimeout(options.connect_timeout);
+  return store;
 }
 
 c10::intrusive_ptr<c10d::Store> make_rendezvous(const std::string& host, int port, int rank,

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "collectives/mesh/control_mesh.hpp"
+#include "collectives/mesh/socket.hpp"
 
 namespace troupe::collectives {
 
@@ -34,6 +35,21 @@ private:
   int port_ = 0;
   c10::intrusive_ptr<c10d::Store> store_;
 };
+
+/// A rendezvous of ranks of one host and user, without a port: a memory file that its owner's
+/// processes, and no other user's, may open while this object exists.
+class RendezvousFile {
+public:
+  RendezvousFile(); // throws std::system_error
+  std::string path() const;
+
+private:
+  Socket file_;
+};
+
+/// The store in such a file. Throws std::runtime_error if this process may not open it.
+c10::intrusive_ptr<c10d::Store> open_rendezvous(const std::string& file,
+                                                const CommunicatorOptions& options);
 
 std::shared_ptr<ControlMesh> make_control_mesh(c10d::Store& store,
                                                const std::string& interface_host, int rank,

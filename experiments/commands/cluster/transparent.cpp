@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "collectives/communicator.hpp"
 #include "collectives/rendezvous/process_topology.hpp"
+#include "collectives/rendezvous/rendezvous.hpp"
 #include "experiments/commands/cluster/rank_processes.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/trainer.hpp"
@@ -88,7 +88,7 @@ int start_ranks(const TransparentFlags& flags) {
                    : flags.output == "files" ? RankOutput::files
                                              : RankOutput::rank0;
   options.log_folder = flags.log_folder;
-  const int port = collectives::free_port();
+  const collectives::RendezvousFile rendezvous;
   std::vector<RankProcesses::Start> starts;
   for (int rank = 0; rank < flags.ranks; ++rank) {
     auto lines = common_environment(flags, flags.ranks);
@@ -97,9 +97,9 @@ int start_ranks(const TransparentFlags& flags) {
       lines.push_back(name + std::to_string(rank));
     for (const auto& name : {"WORLD_SIZE=", "LOCAL_WORLD_SIZE="})
       lines.push_back(name + size);
-    lines.insert(lines.end(), {"TROUPE_TRANSPARENT_PLACE=torchrun", "MASTER_ADDR=127.0.0.1",
-                               "MASTER_PORT=" + std::to_string(port), "GROUP_RANK=0",
-                               "GROUP_WORLD_SIZE=1", "TORCHELASTIC_USE_AGENT_STORE=False"});
+    lines.insert(lines.end(),
+                 {"TROUPE_TRANSPARENT_PLACE=torchrun", "TROUPE_RENDEZVOUS=" + rendezvous.path(),
+                  "GROUP_RANK=0", "GROUP_WORLD_SIZE=1", "TORCHELASTIC_USE_AGENT_STORE=False"});
     starts.push_back({flags.words, environment_with(lines)});
   }
   return RankProcesses(options).run(starts);

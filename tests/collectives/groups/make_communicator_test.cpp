@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "collectives/groups/make_communicator.hpp"
+#include "collectives/rendezvous/rendezvous.hpp"
 #include "tests/collectives/backends/mpirun.hpp"
 #include "tests/collectives/ranks.hpp"
 #include "tests/folders.hpp"
@@ -74,6 +75,24 @@ std::string refusal(const std::string& name, const ProcessTopology& place) {
   return "made";
 }
 
+/// What another user's process gets: 0, the store in the file; 1, a refusal.
+int run_as_another(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    try {
+      if (::setresuid(kNobody, kNobody, kNobody) == 0)
+        open_rendezvous(path, {});
+      ::_exit(0);
+    } catch (const std::runtime_error&) {
+      ::_exit(1);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+
 constexpr const char* kBackends[] = {"gloo", "shared_memory", "hierarchical", "auto"};
 
 } // namespace
@@ -83,6 +102,34 @@ TEST_CASE("the same program runs under each backend by its name with torchrun's 
     CAPTURE(name);
     CHECK(run_all(name, as_torchrun(3)) == 3);
   }
+}
+
+TEST_CASE(
+    "the same program runs under each backend over a launcher's file, without a rendezvous port") {
+  for (const char* name : kBackends) {
+    CAPTURE(name);
+    const RendezvousFile rendezvous; // a new one for each group
+    std::vector<std::vector<std::string>> variables;
+    for (int rank = 0; rank < 3; ++rank)
+      variables.push_back({"RANK=" + std::to_string(rank), "WORLD_SIZE=3",
+                           "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=3",
+                           "TROUPE_RENDEZVOUS=" + rendezvous.path()});
+    CHECK(run_all(name, variables) == 3);
+  }
+}
+
+TEST_CASE("a launcher's file is another user's neither to read nor to write, and ends with it") {
+  std::string path;
+  {
+    const RendezvousFile rendezvous;
+    path = rendezvous.path();
+    open_rendezvous(path, {})->set("key", std::string("value"));
+    CHECK(open_rendezvous(path, {})->get_to_str("key") == "value");
+    if (::geteuid() == 0) // only root can ask as another user
+      CHECK(run_as_another(path) == 1);
+  }
+  CHECK_THROWS_WITH_AS(open_rendezvous(path, {}), doctest::Contains("TROUPE_RENDEZVOUS"),
+                       std::runtime_error);
 }
 
 TEST_CASE("the same program runs under each backend by its name with TF_CONFIG") {

@@ -148,6 +148,9 @@ TEST_CASE("the variables of torchrun give rank, host and rendezvous") {
   CHECK(place.local_rank == 1);
   CHECK(place.local_size == 2);
   CHECK(place.address == "localhost");
+  place = place_of(with(kTorchrun, "TROUPE_RENDEZVOUS", "/proc/1/fd/7")); // whatever is around it
+  CHECK(place.rendezvous_file == "/proc/1/fd/7");
+  CHECK(place.address == "127.0.0.1");
 }
 
 TEST_CASE("TF_CONFIG numbers the chief first and knows the parameter servers") {
