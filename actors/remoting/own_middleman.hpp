@@ -1,7 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -14,11 +18,37 @@
 
 namespace troupe::actors {
 
+/// Sockets that listen already, at ports where actors will be published: nothing else can take such
+/// a port in between. Any thread.
+class ReservedPorts {
+public:
+  std::uint16_t add(collectives::Socket listener) {
+    const auto port = static_cast<std::uint16_t>(collectives::port_of(listener));
+    const std::lock_guard lock(mutex_);
+    sockets_[port] = std::move(listener);
+    return port;
+  }
+  /// Empty if there is none.
+  collectives::Socket take(std::uint16_t port) {
+    const std::lock_guard lock(mutex_);
+    const auto found = sockets_.find(port);
+    return found == sockets_.end() ? collectives::Socket()
+                                   : std::move(sockets_.extract(found).mapped());
+  }
+
+private:
+  std::mutex mutex_;
+  std::map<std::uint16_t, collectives::Socket> sockets_;
+};
+
 /// CAF's interface to connections, over our own sockets; the derived class decides what they carry.
 class OwnMiddleman : public caf::io::middleman_actor_impl {
 public:
-  OwnMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline)
-      : middleman_actor_impl(config, std::move(broker)), deadline_(deadline) {}
+  OwnMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
+               std::shared_ptr<ReservedPorts> reserved)
+      : middleman_actor_impl(config, std::move(broker)),
+        deadline_(deadline),
+        reserved_(std::move(reserved)) {}
 
 protected:
   using Loop = caf::io::network::default_multiplexer;
@@ -39,7 +69,9 @@ protected:
 
   caf::expected<caf::io::doorman_ptr> open(std::uint16_t port, const char* address, bool) final {
     try {
-      auto listener = collectives::listen_at(address != nullptr ? address : "", port);
+      auto listener = reserved_->take(port);
+      if (!listener)
+        listener = collectives::listen_at(address != nullptr ? address : "", port);
       caf::io::network::nonblocking(listener.fd(), true);
       return make_doorman(loop(), std::move(listener));
     } catch (const std::exception& error) {
@@ -54,6 +86,7 @@ private:
   Loop& loop() { return static_cast<Loop&>(system().middleman().backend()); }
 
   std::chrono::milliseconds deadline_;
+  std::shared_ptr<ReservedPorts> reserved_;
 };
 
 /// Starts one of them, for the system's broker.

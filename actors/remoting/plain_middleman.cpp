@@ -60,8 +60,9 @@ private:
 class PlainMiddleman : public OwnMiddleman {
 public:
   PlainMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-                 std::shared_ptr<Refusals> refusals)
-      : OwnMiddleman(config, std::move(broker), deadline), refusals_(std::move(refusals)) {}
+                 std::shared_ptr<ReservedPorts> reserved, std::shared_ptr<Refusals> refusals)
+      : OwnMiddleman(config, std::move(broker), deadline, std::move(reserved)),
+        refusals_(std::move(refusals)) {}
 
   const char* name() const override { return "plain_middleman"; }
 
@@ -83,8 +84,10 @@ private:
 
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
+                                               std::shared_ptr<ReservedPorts> reserved,
                                                std::chrono::milliseconds connect_deadline) {
-  return spawn_middleman<PlainMiddleman>(system, connect_deadline, std::move(refusals));
+  return spawn_middleman<PlainMiddleman>(system, connect_deadline, std::move(reserved),
+                                         std::move(refusals));
 }
 
 } // namespace troupe::actors

@@ -12,6 +12,8 @@
 
 namespace troupe::actors {
 
+class ReservedPorts;
+
 /// Counts dropped connections and reports the first. Any thread.
 class Refusals {
 public:
@@ -39,6 +41,7 @@ private:
 /// kMostMessageBytes before memory is allocated for it.
 caf::io::middleman_actor spawn_plain_middleman(caf::actor_system& system,
                                                std::shared_ptr<Refusals> refusals,
+                                               std::shared_ptr<ReservedPorts> reserved,
                                                std::chrono::milliseconds connect_deadline);
 
 } // namespace troupe::actors

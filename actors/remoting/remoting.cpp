@@ -7,6 +7,7 @@
 
 #include "actors/protocol/system.hpp"
 #include "actors/remoting/handshake_gate.hpp"
+#include "actors/remoting/own_middleman.hpp"
 #include "actors/remoting/plain_middleman.hpp"
 #include "actors/remoting/tls_middleman.hpp"
 
@@ -15,6 +16,7 @@ namespace troupe::actors {
 struct Remoting::Middleman {
   caf::io::middleman_actor handle;    // ends with us
   std::shared_ptr<Refusals> refusals; // without keys
+  std::shared_ptr<ReservedPorts> reserved = std::make_shared<ReservedPorts>();
 };
 
 namespace {
@@ -33,8 +35,8 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
     : system_(system), keys_(std::move(options.keys)), middleman_(std::make_unique<Middleman>()) {
   if (!keys_) {
     middleman_->refusals = std::make_shared<Refusals>(std::move(options.on_stranger));
-    middleman_->handle =
-        spawn_plain_middleman(system, middleman_->refusals, options.handshake_deadline);
+    middleman_->handle = spawn_plain_middleman(system, middleman_->refusals, middleman_->reserved,
+                                               options.handshake_deadline);
     return;
   }
   context_ = std::make_shared<TlsContext>(*keys_);
@@ -42,7 +44,8 @@ Remoting::Remoting(caf::actor_system& system, RemotingOptions options)
       context_, HandshakeGate::Options{.deadline = options.handshake_deadline,
                                        .most_handshakes = options.most_handshakes,
                                        .on_stranger = std::move(options.on_stranger)});
-  middleman_->handle = spawn_tls_middleman(system, context_, gate_, options.handshake_deadline);
+  middleman_->handle = spawn_tls_middleman(system, context_, gate_, middleman_->reserved,
+                                           options.handshake_deadline);
 }
 
 Remoting::~Remoting() {
@@ -67,6 +70,11 @@ void Remoting::check_address(const std::string& address, const char* what) const
                                   "nothing is encrypted or known; make keys with `troupe keys "
                                   "cluster DIR` and give every process --keys DIR (TROUPE_KEYS), "
                                   "or use 127.0.0.1");
+}
+
+std::uint16_t Remoting::reserve(const std::string& address) {
+  check_address(address, "listening at");
+  return middleman_->reserved->add(collectives::listen_at(address, 0));
 }
 
 std::uint16_t Remoting::publish_at(const caf::strong_actor_ptr& whom,

@@ -39,6 +39,10 @@ public:
   Remoting(const Remoting&) = delete;
   Remoting& operator=(const Remoting&) = delete;
 
+  /// Listens at a free port of `address`, for publish() at that port and address. Throws as
+  /// publish() does.
+  std::uint16_t reserve(const std::string& address);
+
   /// Publishes `whom` at address:port (port 0: a free one) and returns the port. Throws
   /// std::invalid_argument if the address is not loopback and there are no keys, std::runtime_error
   /// with the cause if it cannot listen.

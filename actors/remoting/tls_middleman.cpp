@@ -162,8 +162,9 @@ void shake_hands(TlsSession& session, int socket, Clock::time_point deadline) {
 class TlsMiddleman : public OwnMiddleman {
 public:
   TlsMiddleman(caf::actor_config& config, caf::actor broker, std::chrono::milliseconds deadline,
-               std::shared_ptr<const TlsContext> context, std::weak_ptr<HandshakeGate> gate)
-      : OwnMiddleman(config, std::move(broker), deadline),
+               std::shared_ptr<ReservedPorts> reserved, std::shared_ptr<const TlsContext> context,
+               std::weak_ptr<HandshakeGate> gate)
+      : OwnMiddleman(config, std::move(broker), deadline, std::move(reserved)),
         context_(std::move(context)),
         gate_(std::move(gate)) {}
 
@@ -192,9 +193,10 @@ private:
 caf::io::middleman_actor spawn_tls_middleman(caf::actor_system& system,
                                              std::shared_ptr<const TlsContext> context,
                                              const std::shared_ptr<HandshakeGate>& gate,
+                                             std::shared_ptr<ReservedPorts> reserved,
                                              std::chrono::milliseconds handshake_deadline) {
-  return spawn_middleman<TlsMiddleman>(system, handshake_deadline, std::move(context),
-                                       std::weak_ptr<HandshakeGate>(gate));
+  return spawn_middleman<TlsMiddleman>(system, handshake_deadline, std::move(reserved),
+                                       std::move(context), std::weak_ptr<HandshakeGate>(gate));
 }
 
 } // namespace troupe::actors

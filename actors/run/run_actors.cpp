@@ -7,7 +7,6 @@
 #include "actors/run/control_actor.hpp"
 #include "actors/run/metrics_actor.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
-#include "collectives/communicator.hpp"
 
 namespace troupe::actors {
 
@@ -57,9 +56,8 @@ void RunActors::start_services(int environment_actors) {
                             .deployment = deployment};
   options.config.actors.environment = environment_actors;
   if (has_processes(deployment)) {
-    options.head_port = port_ = deployment.head_port != 0
-                                    ? deployment.head_port
-                                    : static_cast<std::uint16_t>(collectives::free_port());
+    open_remoting();
+    options.head_port = port_;
     options.epoch = random_life();
     const auto folder = std::filesystem::absolute(context_.folder);
     control_ = context_.system.spawn(control_actor, ControlOptions{.config = config,
@@ -74,8 +72,8 @@ void RunActors::start_services(int environment_actors) {
     publish();
 }
 
-/// Before the supervisor starts a process, which must find it.
-void RunActors::publish() {
+/// Decides on the port.
+void RunActors::open_remoting() {
   const Deployment& deployment = context_.deployment;
   raise_descriptor_limit();
   remoting_ = std::make_unique<Remoting>(
@@ -83,6 +81,12 @@ void RunActors::publish() {
       RemotingOptions{.keys = deployment.keys, .on_stranger = [this](const auto& who) {
                         context_.log("warning", "refused a stranger: " + who);
                       }});
+  port_ = deployment.head_port != 0 ? deployment.head_port : remoting_->reserve(deployment.listen);
+}
+
+/// Before the supervisor starts a process, which must find it.
+void RunActors::publish() {
+  const Deployment& deployment = context_.deployment;
   try {
     remoting_->publish(*supervisor_, deployment.listen, port_);
   } catch (const std::runtime_error& e) {

@@ -135,6 +135,7 @@ public:
 
 private:
   void on_lost(const ActorKey& key, const std::string& reason, bool may_restart);
+  void open_remoting();
   void publish();
   void send_task(const ActorKey& key);
   void fail(const std::string& what, const caf::error& problem);

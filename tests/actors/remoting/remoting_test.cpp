@@ -191,6 +191,22 @@ TEST_CASE("without keys another user's process is refused before it is read, at 
   CHECK_EQ(server.heard, 1);
 }
 
+TEST_CASE("a reserved port is taken by nothing else until an actor is published there") {
+  for (const auto& keys : {std::shared_ptr<const ClusterKeys>(), keys_of()}) {
+    CAPTURE(keys != nullptr);
+    Side side({.keys = keys});
+    const auto port = side.remoting.reserve("127.0.0.1");
+    CHECK_THROWS_AS(collectives::listen_at("127.0.0.1", port), std::runtime_error);
+    std::atomic<int> heard = 0;
+    const auto actor = side.system.spawn(echo, &heard);
+    CHECK_EQ(side.remoting.publish(actor, "127.0.0.1", port), port);
+    Side other({.keys = keys});
+    CHECK_EQ(asked(other, other.remoting.connect<EchoActor>("127.0.0.1", port), "hello").bytes,
+             "hello");
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+}
+
 TEST_CASE("with keys an actor is published off the loopback interface") {
   const auto keys = keys_of();
   Side side({.keys = keys});
