@@ -36,7 +36,8 @@ Exchange::Exchange(wire::Context& context, const RemoteOptions& options)
       socket_(context, wire::SocketType::dealer,
               {.max_frame_bytes = std::max(options.max_message_bytes, kMaxHeader),
                .max_frames = 2,
-               .max_header_bytes = kMaxHeader}),
+               .max_header_bytes = kMaxHeader,
+               .allow_other_hosts = options.allow_other_hosts}),
       session_(unique_number()) {
   socket_.connect(options.endpoint);
 }
@@ -48,8 +49,8 @@ void Exchange::watch(wire::Context& context, const Invitation& invitation) {
   const auto interval = std::clamp(std::chrono::milliseconds(invitation.silence_milliseconds / 3),
                                    1ms, options_.heartbeat_interval);
   heartbeat_ = std::make_unique<Heartbeat>(
-      context, heartbeat_endpoint(options_.endpoint, invitation.heartbeat_port), session_,
-      interval);
+      context, heartbeat_endpoint(options_.endpoint, invitation.heartbeat_port), session_, interval,
+      options_.allow_other_hosts);
 }
 
 void Exchange::ask(message::Envelope question, std::vector<std::byte> frame) {

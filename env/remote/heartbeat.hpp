@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 class Heartbeat {
 public:
   Heartbeat(wire::Context& context, const std::string& endpoint, std::uint64_t session,
-            std::chrono::milliseconds interval);
+            std::chrono::milliseconds interval, bool allow_other_hosts);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;

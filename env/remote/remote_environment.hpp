@@ -21,8 +21,8 @@ struct RemoteOptions {
   std::chrono::milliseconds deadline{30000};         // for one answer: a step or reset of all
   std::chrono::milliseconds silence{5000}; // without a heartbeat, until a peer counts as lost
   std::chrono::milliseconds heartbeat_interval{500};
-  std::chrono::milliseconds retry_interval{1000};        // until a question is sent again; doubles
-  bool allow_other_hosts = false;                        // tcp:// beyond loopback
+  std::chrono::milliseconds retry_interval{1000}; // until a question is sent again; doubles
+  bool allow_other_hosts = false; // tcp:// beyond loopback, and servers of other users
   std::size_t max_message_bytes = std::size_t{64} << 20; // observations of one answer
   std::shared_ptr<wire::Context> context{}; // ZeroMQ's I/O thread, shared; null: a new one
 };

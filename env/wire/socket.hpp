@@ -36,8 +36,9 @@ struct SocketOptions {
   std::size_t max_header_bytes = std::size_t{1} << 20;
   /// Of a message, at a socket that binds without keys, without frames in shared memory.
   std::size_t max_message_bytes = std::size_t{256} << 20;
-  bool keep_newest_only = false;  // subscriber: the newest message, of one frame, is kept
-  bool allow_other_hosts = false; // bind beyond loopback without keys
+  bool keep_newest_only = false; // subscriber: the newest message, of one frame, is kept
+  /// Bind beyond loopback without keys, and take peers of other users of this host.
+  bool allow_other_hosts = false;
   std::optional<SharedMemory> shared_memory{}; // with peers on this host (dealer and router)
   std::optional<ServerKeys> server_keys{};     // for a socket that binds
   std::optional<ClientKeys> client_keys{};     // for a socket that connects

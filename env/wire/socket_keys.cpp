@@ -111,7 +111,8 @@ std::string Socket::use_keys_to_connect(const std::string& endpoint) {
   if (context_->keys() && (!is_loopback(address) || !server_key.empty()))
     set_client_keys(client_keys(*context_->keys(), server_key));
   else if (server_key.empty()) {
-    const auto user = is_loopback(address) ? server_user(address) : std::nullopt;
+    const bool is_checked = is_loopback(address) && !options_.allow_other_hosts;
+    const auto user = is_checked ? server_user(address) : std::nullopt;
     if (user && user != 0U) // one may start later; root's may be a proxy, as Docker's
       check_server_user(user, "the server at " + address);
     set_no_keys();

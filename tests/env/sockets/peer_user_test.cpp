@@ -168,6 +168,13 @@ TEST_CASE("a port for other hosts' processes admits other users too") {
     guest = dial(endpoint);
   }
   CHECK_FALSE(is_cut_off(guest));
+  std::unique_ptr<Listener> theirs;
+  {
+    const AnotherUser user;
+    theirs = std::make_unique<Listener>("tcp://127.0.0.1:*");
+  }
+  Socket client(context, SocketType::dealer, {.allow_other_hosts = true});
+  CHECK_NOTHROW(client.connect(theirs->endpoint()));
 }
 
 } // namespace
