@@ -69,7 +69,7 @@ void bench_ddp(const BenchOptions& options,
 void bench_data(const BenchOptions& options,
                 const Report& report); // pictures/s from JPEGs to batches, one thread
 void bench_learner(const BenchOptions& options,
-                   const Report& report); // updates/s of D4PG and DrQ-v2
+                   const Report& report); // updates/s of D4PG, DrQ-v2 and MR.Q
 void bench_classifier(const BenchOptions& options,
                       const Report& report); // ResNet-50 images/s, optimizer steps/s
 void bench_strategies(const BenchOptions& options,

@@ -1,9 +1,39 @@
 #include "learner/nn/mlp.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace troupe::learner {
+namespace {
+
+constexpr std::int64_t kWideLayer = 32; // a product of fewer columns gains nothing from bfloat16
+
+void weight_gradient(const Tape::Layer& layer, LayerTensors& gradients, Workspace& workspace) {
+  if (layer.half_input.defined())
+    half_weight_gradient(layer.half_input, layer.half_gradient, gradients.weight, workspace);
+  else
+    linear_weight_gradient(layer.input, layer.gradient, gradients.weight, workspace);
+}
+
+void product(const LayerTensors& p, Tape::Layer& layer, at::Tensor& out, Workspace& workspace) {
+  if (!p.half.defined())
+    return linear(layer.input, p.weight, p.bias, out, workspace);
+  narrow_into(layer.input, layer.half_input);
+  half_linear(layer.half_input, p.half, p.bias, out, workspace);
+}
+
+/// To the first inputs of the layer, as many as `before` has.
+void input_gradient(const LayerTensors& p, const Tape::Layer& layer, at::Tensor& before,
+                    Workspace& workspace) {
+  if (p.half.defined())
+    half_input_gradient(layer.half_gradient, p.half.narrow(0, 0, before.size(1)), before,
+                        workspace);
+  else
+    linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
+}
+
+} // namespace
 
 Mlp::Mlp(std::int64_t inputs, std::vector<LayerSpec> layers, std::int64_t extra_layer,
          std::int64_t extra)
@@ -28,11 +58,14 @@ void Mlp::declare(ParameterLayout& layout, const std::string& prefix) {
   }
 }
 
-std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Tensor& flat) const {
+std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Tensor& flat,
+                                    const at::Tensor& halves) const {
   std::vector<LayerTensors> bound;
   std::size_t entry = first_entry_;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     LayerTensors& layer = bound.emplace_back();
+    if (halves.defined() && std::min(layer_inputs(i), layers_[i].outputs) >= kWideLayer)
+      layer.half = layout.stored_view(halves, entry);
     layer.weight = layout.stored_view(flat, entry++);
     layer.bias = layout.stored_view(flat, entry++);
     if (has_norm(i)) {
@@ -65,7 +98,8 @@ void Mlp::initialise(const ParameterLayout& layout, const at::Tensor& flat, Weig
   }
 }
 
-void Mlp::prepare(const at::Tensor& x, Tape& tape) const {
+void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
+                  Tape& tape) const {
   const std::int64_t batch = x.size(0);
   if (!tape.layers.empty() && tape.output().size(0) == batch)
     return;
@@ -77,6 +111,10 @@ void Mlp::prepare(const at::Tensor& x, Tape& tape) const {
       layer.input = at::empty({batch, layer_inputs(i)}, x.options());
     layer.output = at::empty({batch, layers_[i].outputs}, x.options());
     layer.gradient = at::empty_like(layer.output);
+    if (parameters[i].half.defined()) {
+      layer.half_input = at::empty({batch, layer_inputs(i)}, x.options().dtype(at::kBFloat16));
+      layer.half_gradient = at::empty_like(layer.output, at::kBFloat16);
+    }
     if (has_norm(i)) {
       layer.normalised = at::empty_like(layers_[i].norm_input ? layer.input : layer.output);
       layer.inverse = at::empty({batch}, x.options());
@@ -88,7 +126,7 @@ void Mlp::prepare(const at::Tensor& x, Tape& tape) const {
 
 at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
                          const at::Tensor& extra, Tape& tape, Workspace& workspace) const {
-  prepare(x, tape);
+  prepare(parameters, x, tape);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Tape::Layer& layer = tape.layers[i];
     const at::Tensor& before = i == 0 ? x : tape.layers[i - 1].output;
@@ -105,10 +143,10 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
     }
     const LayerTensors& p = parameters[i];
     if (normalises(layers_[i].activation)) {
-      linear(layer.input, p.weight, p.bias, layer.normalised, workspace);
+      product(p, layer, layer.normalised, workspace);
       norm(layers_[i].activation, layer.normalised, p.gain, p.shift, layer.output, layer.inverse);
     } else {
-      linear(layer.input, p.weight, p.bias, layer.output, workspace);
+      product(p, layer, layer.output, workspace);
       activate(layers_[i].activation, layer.output);
     }
     if (layers_[i].residual)
@@ -126,6 +164,8 @@ void Mlp::undo_activation(const std::vector<LayerTensors>& parameters, LayerTens
                   gradients.bias);
   else
     activate_backward(layers_[index].activation, layer.output, layer.gradient, gradients.bias);
+  if (layer.half_gradient.defined())
+    narrow_into(layer.gradient, layer.half_gradient);
 }
 
 /// Writes the gradient of what layer `index` was given, but the extra inputs, to `before`.
@@ -134,7 +174,7 @@ void Mlp::undo_linear(const std::vector<LayerTensors>& parameters, LayerTensors&
                       Workspace& workspace) const {
   const Tape::Layer& layer = tape.layers[index];
   const LayerTensors& p = parameters[index];
-  linear_input_gradient(layer.gradient, p.weight.narrow(0, 0, before.size(1)), before, workspace);
+  input_gradient(p, layer, before, workspace);
   at::Tensor no_bias;
   if (layers_[index].norm_input)
     norm_backward(Activation::norm, layer.input, layer.normalised, layer.inverse, p.gain, before,
@@ -150,7 +190,7 @@ void Mlp::backward(const std::vector<LayerTensors>& parameters,
     Tape::Layer& layer = tape.layers[i];
     undo_activation(parameters, gradients[i], tape, i);
     if (with_weights)
-      linear_weight_gradient(layer.input, layer.gradient, gradients[i].weight, workspace);
+      weight_gradient(layer, gradients[i], workspace);
     if (i == 0 && !with_input)
       return;
     at::Tensor& before = i == 0 ? tape.input_gradient : tape.layers[i - 1].gradient;
@@ -158,8 +198,9 @@ void Mlp::backward(const std::vector<LayerTensors>& parameters,
   }
 }
 
-void Mlp::reserve(const at::Tensor& x, Tape& tape) const {
-  prepare(x, tape);
+void Mlp::reserve(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
+                  Tape& tape) const {
+  prepare(parameters, x, tape);
   for (std::size_t i = 0; i < layers_.size(); ++i)
     if (static_cast<std::int64_t>(i) != extra_layer_ && !layers_[i].norm_input)
       tape.layers[i].input = i == 0 ? x : tape.layers[i - 1].output;
@@ -168,8 +209,7 @@ void Mlp::reserve(const at::Tensor& x, Tape& tape) const {
 void Mlp::weight_gradients(std::vector<LayerTensors>& gradients, const Tape& tape,
                            Workspace& workspace) const {
   for (std::size_t i = 0; i < layers_.size(); ++i)
-    linear_weight_gradient(tape.layers[i].input, tape.layers[i].gradient, gradients[i].weight,
-                           workspace);
+    weight_gradient(tape.layers[i], gradients[i], workspace);
 }
 
 Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count) {
@@ -179,7 +219,8 @@ Tape rows_of(const Tape& tape, std::int64_t first, std::int64_t count) {
   Tape made;
   for (const Tape::Layer& layer : tape.layers)
     made.layers.push_back({part(layer.input), part(layer.output), part(layer.normalised),
-                           part(layer.inverse), part(layer.gradient)});
+                           part(layer.inverse), part(layer.gradient), part(layer.half_input),
+                           part(layer.half_gradient)});
   made.input_gradient = part(tape.input_gradient);
   made.extra_gradient = part(tape.extra_gradient);
   return made;

@@ -23,6 +23,7 @@ struct LayerTensors {
   at::Tensor bias;
   at::Tensor gain;
   at::Tensor shift;
+  at::Tensor half{}; // the weight in bfloat16, when products are to be
 };
 
 /// What a forward pass leaves for the backward pass. `gradient` of the last layer is the caller's
@@ -34,6 +35,8 @@ struct Tape {
     at::Tensor normalised; // only with a LayerNorm
     at::Tensor inverse;
     at::Tensor gradient; // of the output, then of what is before the activation
+    at::Tensor half_input;
+    at::Tensor half_gradient; // of what is before the activation
   };
   std::vector<Layer> layers;
   at::Tensor input_gradient; // [batch, first layer's inputs without the extra ones]
@@ -56,7 +59,10 @@ public:
 
   /// Names "<prefix>.<layer>.weight" etc. Call once, before bind.
   void declare(ParameterLayout& layout, const std::string& prefix);
-  std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat) const;
+  /// `halves`: `flat` in bfloat16, kept by the caller, for the products of all layers but the
+  /// narrow ones; undefined: products are of flat's type.
+  std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat,
+                                 const at::Tensor& halves = {}) const;
   enum class Weights : std::uint8_t {
     uniform,    // and biases: in ±1/sqrt(inputs)
     orthogonal, // biases: 0
@@ -81,7 +87,7 @@ public:
   /// For a network that is applied several times, to rows of its own each time: a tape for all rows
   /// of x, its parts by rows_of(), and the gradients of the weights once backward() without them
   /// has filled every part.
-  void reserve(const at::Tensor& x, Tape& tape) const;
+  void reserve(const std::vector<LayerTensors>& parameters, const at::Tensor& x, Tape& tape) const;
   void weight_gradients(std::vector<LayerTensors>& gradients, const Tape& tape,
                         Workspace& workspace) const;
   /// Writes tape.extra_gradient and nothing else.
@@ -89,7 +95,7 @@ public:
                          Workspace& workspace) const;
 
 private:
-  void prepare(const at::Tensor& x, Tape& tape) const;
+  void prepare(const std::vector<LayerTensors>& parameters, const at::Tensor& x, Tape& tape) const;
   bool has_norm(std::size_t layer) const {
     return layers_[layer].norm_input || normalises(layers_[layer].activation);
   }

@@ -20,6 +20,21 @@ void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, d
   target_ = flat_.clone();
 }
 
+void ParameterGroup::keep_halves() {
+  half_ = at::empty_like(flat_, at::kBFloat16);
+  target_half_ = at::empty_like(flat_, at::kBFloat16);
+}
+
+void ParameterGroup::refresh_half() {
+  if (half_.defined())
+    narrow_into(flat_, half_);
+}
+
+void ParameterGroup::refresh_target_half() {
+  if (half_.defined())
+    narrow_into(target_, target_half_);
+}
+
 void ParameterGroup::complain(const char* loss_name, double loss, std::int64_t number,
                               const std::string& problem) const {
   const std::string update = "at update " + std::to_string(number);

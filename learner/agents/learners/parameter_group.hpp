@@ -27,6 +27,13 @@ public:
   at::Tensor& flat() { return flat_; }
   at::Tensor& gradient() { return gradient_; }
   at::Tensor& target() { return target_; }
+  /// Copies of parameters and target in bfloat16, for Mlp::bind(); undefined before keep_halves().
+  const at::Tensor& half() const { return half_; }
+  const at::Tensor& target_half() const { return target_half_; }
+  void keep_halves();
+  /// They follow what they are copies of at these calls alone.
+  void refresh_half();
+  void refresh_target_half();
   FusedAdam& adam() { return *adam_; }
   WrappedOptimizer& optimizer() { return *optimizer_; }
 
@@ -50,6 +57,7 @@ private:
   at::Tensor flat_;
   at::Tensor gradient_;
   at::Tensor target_;
+  at::Tensor half_, target_half_;
   FusedAdam* adam_ = nullptr;
   std::unique_ptr<WrappedOptimizer> optimizer_;
 };

@@ -14,6 +14,7 @@
 #include "learner/agents/predictive/predictive_encoder.hpp"
 #include "learner/agents/predictive/sequence_returns.hpp"
 #include "learner/nn/kernels/normal.hpp"
+#include "learner/nn/kernels/precision.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -58,6 +59,7 @@ public:
   void build(ReplicaContext& context) override;
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
   TensorMap parameters() override;
+  void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor priorities() override { return priorities_; }
   at::Tensor policy_parameters() override;
 
@@ -70,6 +72,7 @@ private:
   void learn_policy(const at::Tensor& state);
   void measure_rewards(ReplicaContext& context, const TensorMap& batch);
   void refresh_scale();
+  void refresh_targets();
   void begin_cycle();
   double scale() const { return scales_[0].item<double>(); }
 
@@ -96,12 +99,15 @@ private:
 void Mrq::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   begin(context, config_.precision);
+  const bool halves = choose_precision(config_.precision, options().device(), true, "mrq.precision")
+                      == at::kBFloat16;
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
   encoder_.build(context, options(), generator,
                  {.learning_rate = config_.encoder_learning_rate,
                   .gradient_norm = config_.gradient_norm,
                   .weight_decay = config_.weight_decay,
-                  .precision = config_.precision});
+                  .precision = config_.precision,
+                  .halves = halves});
   const at::TensorOptions on_cpu = options().device(at::kCPU);
   const at::Tensor critic = at::zeros({critic_.layout().count()}, on_cpu);
   const at::Tensor policy = at::zeros({policy_.layout().count()}, on_cpu);
@@ -112,14 +118,19 @@ void Mrq::build(ReplicaContext& context) {
                 config_.gradient_norm, config_.weight_decay);
   policy_.build(context, policy.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm, config_.weight_decay);
+  if (halves)
+    for (ParameterGroup* group : {&critic_, &policy_})
+      group->keep_halves();
   for (std::size_t i = 0; i < 2; ++i) {
-    critic_parameters_[i] = networks_[i].bind(critic_.layout(), critic_.flat());
+    critic_parameters_[i] = networks_[i].bind(critic_.layout(), critic_.flat(), critic_.half());
     critic_gradients_[i] = networks_[i].bind(critic_.layout(), critic_.gradient());
-    critic_targets_[i] = networks_[i].bind(critic_.layout(), critic_.target());
+    critic_targets_[i] =
+        networks_[i].bind(critic_.layout(), critic_.target(), critic_.target_half());
   }
-  policy_parameters_ = policy_network_.bind(policy_.layout(), policy_.flat());
+  policy_parameters_ = policy_network_.bind(policy_.layout(), policy_.flat(), policy_.half());
   policy_gradients_ = policy_network_.bind(policy_.layout(), policy_.gradient());
-  policy_targets_ = policy_network_.bind(policy_.layout(), policy_.target());
+  policy_targets_ = policy_network_.bind(policy_.layout(), policy_.target(), policy_.target_half());
+  refresh_targets();
   scales_ = at::zeros({4}, at::kDouble);
 }
 
@@ -166,6 +177,7 @@ void Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
     priorities_ = at::maximum(priorities_, size);
   }
   critic_.step("critic_loss", critic_loss_, updates() + 1);
+  critic_.refresh_half();
 }
 
 /// Maximises the mean of both critics, less the penalty on the output before the tanh.
@@ -233,9 +245,22 @@ void Mrq::begin_cycle() {
   encoder_.promote();
   for (ParameterGroup* group : {&critic_, &policy_})
     group->average_target(1, 1);
+  refresh_targets();
   scales_[1].copy_(scales_[0]);
   refresh_scale();
   scales_.narrow(0, 2, 2).zero_();
+}
+
+/// Of what stands still between the ends of periods.
+void Mrq::refresh_targets() {
+  encoder_.refresh_halves();
+  for (ParameterGroup* group : {&critic_, &policy_})
+    group->refresh_target_half();
+}
+
+void Mrq::load(const TensorMap& parameters, const TensorMap& optimizer_state) {
+  SavedReplica::load(parameters, optimizer_state);
+  refresh_targets();
 }
 
 Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
@@ -244,6 +269,8 @@ Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
   measure_rewards(context, used);
   std::vector<Shift> shifts = encoder_.drawn_shifts(random(), used.at("reward").size(0));
   const PredictiveEncoder::Losses losses = encoder_.learn(used, shifts, updates() + 1);
+  critic_.refresh_half();
+  policy_.refresh_half();
   learn_values(used, std::move(shifts));
   priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
   count_updates(critic_.optimizer().updates_applied());

@@ -35,8 +35,9 @@ struct MrqConfig {
   double preactivation_weight = 0; // MR.Q: 1e-5
   double target_noise = 0.2;       // in units of the action range [-1, 1]
   double target_noise_clip = 0.3;
-  std::string precision = "auto"; // of the convolutions (make_encoder()); "float64": everything
-  std::int64_t batch_size = 256;  // global, over all replicas
+  std::string precision =
+      "auto"; // of products: "float32", "bfloat16", "auto"; "float64": everything
+  std::int64_t batch_size = 256; // global, over all replicas
   ActionNoiseConfig noise{.scale = {{.start = 0.2, .end = 0.2}}};
 };
 

@@ -47,11 +47,12 @@ PredictiveEncoder::PredictiveEncoder(const PredictiveConfig& config, const Predi
   group_.declare(shape_.layout);
 }
 
-PredictiveEncoder::Parts PredictiveEncoder::parts_of(const at::Tensor& flat) const {
+PredictiveEncoder::Parts PredictiveEncoder::parts_of(const at::Tensor& flat,
+                                                     const at::Tensor& halves) const {
   const ParameterLayout& layout = group_.layout();
   return {shape_.pixels ? shape_.convolutions.bind(layout, flat) : EncoderShape::Tensors(),
-          shape_.state.bind(layout, flat), shape_.action.bind(layout, flat),
-          shape_.pair.bind(layout, flat), shape_.model.bind(layout, flat)};
+          shape_.state.bind(layout, flat, halves), shape_.action.bind(layout, flat, halves),
+          shape_.pair.bind(layout, flat, halves), shape_.model.bind(layout, flat, halves)};
 }
 
 void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& options,
@@ -62,10 +63,14 @@ void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& 
   group_.build(context, flat.to(options.device()), training.learning_rate, training.gradient_norm,
                training.weight_decay);
   previous_flat_ = group_.flat().clone();
-  trained_ = parts_of(group_.flat());
-  gradients_ = parts_of(group_.gradient());
-  current_ = parts_of(group_.target());
-  previous_ = parts_of(previous_flat_);
+  if (training.halves) {
+    group_.keep_halves();
+    previous_half_ = at::empty_like(group_.half());
+  }
+  trained_ = parts_of(group_.flat(), group_.half());
+  gradients_ = parts_of(group_.gradient(), {});
+  current_ = parts_of(group_.target(), group_.target_half());
+  previous_ = parts_of(previous_flat_, previous_half_);
   if (shape_.pixels)
     convolutions_ = make_encoder(shape_.convolutions, training.precision, options.device());
 }
@@ -79,6 +84,12 @@ std::vector<Shift> PredictiveEncoder::drawn_shifts(Random& random, std::int64_t 
 void PredictiveEncoder::promote() {
   previous_flat_.copy_(group_.target());
   group_.target().copy_(group_.flat());
+}
+
+void PredictiveEncoder::refresh_halves() {
+  group_.refresh_target_half();
+  if (previous_half_.defined())
+    narrow_into(previous_flat_, previous_half_);
 }
 
 void PredictiveEncoder::show_previous(TensorMap& out) const {
@@ -128,8 +139,8 @@ void PredictiveEncoder::unroll(const at::Tensor& actions) {
   if (!pair_inputs_.defined() || pair_inputs_.size(0) != actions.size(0)) {
     const std::int64_t batch = actions.size(0) / config_.horizon;
     pair_inputs_ = at::empty({actions.size(0), width + config_.action_features}, options_);
-    shape_.pair.reserve(pair_inputs_, pair_tape_);
-    shape_.model.reserve(pair_tape_.output(), model_tape_);
+    shape_.pair.reserve(trained_.pair, pair_inputs_, pair_tape_);
+    shape_.model.reserve(trained_.model, pair_tape_.output(), model_tape_);
     pair_steps_.clear();
     model_steps_.clear();
     for (int t = 0; t < config_.horizon; ++t) {
@@ -180,8 +191,12 @@ at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const Ten
   losses.reward = -((logarithms * wanted).sum(2) * within).sum().item<double>() * share;
 
   if (config_.contrast_weight > 0)
-    losses.contrast = contrast_loss(predicted, shaped(target), within, config_.contrast_temperature,
-                                    config_.contrast_weight, of_state);
+    losses.contrast = contrast_loss(
+        predicted, shaped(target), within,
+        {.temperature = config_.contrast_temperature,
+         .weight = config_.contrast_weight,
+         .products = group_.half().defined() ? at::kBFloat16 : predicted.scalar_type()},
+        of_state);
   return gradient;
 }
 
@@ -222,6 +237,7 @@ PredictiveEncoder::Losses PredictiveEncoder::learn(const TensorMap& batch,
                                                    std::int64_t update) {
   const at::Tensor& observation = batch.at("observation");
   rows_ = observation.size(0);
+  group_.refresh_half();
   std::vector<Shift> of_all; // a sequence's pictures move together
   for (int t = 0; t <= config_.horizon; ++t)
     of_all.insert(of_all.end(), shifts.begin(), shifts.end());
@@ -241,17 +257,20 @@ PredictiveEncoder::Losses PredictiveEncoder::learn(const TensorMap& batch,
 }
 
 double contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
-                     const at::Tensor& within, double temperature, double weight,
-                     at::Tensor& gradient) {
+                     const at::Tensor& within, const Contrast& how, at::Tensor& gradient) {
   const auto batch = static_cast<double>(predicted.size(1));
   const at::Tensor size = predicted.norm(2, {2}, true).clamp_min(1e-8);
   const at::Tensor from = predicted / size;
   const at::Tensor to = target / target.norm(2, {2}, true).clamp_min(1e-8);
-  const at::Tensor logarithms = (at::bmm(from, to.transpose(1, 2)) / temperature).log_softmax(2);
+  const at::Tensor others = to.to(how.products);
+  const at::Tensor logarithms = at::bmm(from.to(how.products), others.transpose(1, 2))
+                                    .to(from.scalar_type())
+                                    .div_(how.temperature)
+                                    .log_softmax(2);
   at::Tensor of_logits = logarithms.exp();
   of_logits.diagonal(0, 1, 2).sub_(1);
-  of_logits.mul_(within.unsqueeze(2) * (weight / (batch * temperature)));
-  const at::Tensor of_from = at::bmm(of_logits, to);
+  of_logits.mul_(within.unsqueeze(2) * (how.weight / (batch * how.temperature)));
+  const at::Tensor of_from = at::bmm(of_logits.to(how.products), others).to(from.scalar_type());
   gradient += (of_from - from * (of_from * from).sum(2, true)) / size;
   return -(logarithms.diagonal(0, 1, 2) * within).sum().item<double>() / batch;
 }

@@ -26,10 +26,13 @@ public:
     double gradient_norm = 0;
     double weight_decay = 0;
     std::string precision; // of the convolutions: make_encoder()
+    bool halves = false;   // products of linear layers in bfloat16
   };
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
              const Training& training);
   ParameterGroup& group() { return group_; }
+  /// Before the first update, and after promote() and a load().
+  void refresh_halves();
   /// The current encoder becomes the previous one, the trained one becomes the current one.
   void promote();
   /// The previous one, as views: "previous.<name>".
@@ -62,7 +65,7 @@ private:
     EncoderShape::Tensors convolutions;
     Layers state, action, pair, model;
   };
-  Parts parts_of(const at::Tensor& flat) const;
+  Parts parts_of(const at::Tensor& flat, const at::Tensor& halves) const;
   const at::Tensor& features(const Parts& parts, const at::Tensor& observation,
                              std::vector<Shift> shifts, EncoderTape& pictures, Tape& tape);
   void unroll(const at::Tensor& actions);
@@ -72,7 +75,7 @@ private:
   PredictiveConfig config_;
   PredictiveShape shape_;
   ParameterGroup group_;
-  at::Tensor previous_flat_;
+  at::Tensor previous_flat_, previous_half_;
   at::TensorOptions options_;
   std::unique_ptr<Encoder> convolutions_;
   Parts trained_, gradients_, current_, previous_;
@@ -86,11 +89,16 @@ private:
   Workspace workspace_;
 };
 
+struct Contrast {
+  double temperature = 1;
+  double weight = 1;
+  at::ScalarType products = at::kFloat;
+};
+
 /// InfoNCE: each prediction should be nearer to its own target than to those of the batch's other
 /// rows. All [steps, batch, features], `within` [steps, batch] is how much a row counts; adds
 /// weight * the derivative to `gradient`. Returns the loss, summed over steps.
 double contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
-                     const at::Tensor& within, double temperature, double weight,
-                     at::Tensor& gradient);
+                     const at::Tensor& within, const Contrast& how, at::Tensor& gradient);
 
 } // namespace troupe::learner

@@ -66,6 +66,11 @@ struct KernelTable {
   void (*lerp)(float* target, const float* source, float weight, std::int64_t count);
   double (*sum_of_squares)(const float* x, std::int64_t count);
   bool (*all_finite)(const float* x, std::int64_t count);
+  /// The nearest bfloat16 of each number, as bits.
+  void (*narrow)(const float* x, std::uint16_t* out, std::int64_t count);
+  /// out[m, n] = x, of bfloat16, + bias[n] when not null.
+  void (*widen)(const std::uint16_t* x, const float* bias, float* out, std::int64_t m,
+                std::int64_t n);
   /// out = in * scale + offset
   void (*bytes_to_float)(const std::uint8_t* in, float* out, std::int64_t count, float scale,
                          float offset);

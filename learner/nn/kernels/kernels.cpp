@@ -345,6 +345,24 @@ bool all_finite(const float* x, Index count) {
   return sum(zeros) == 0.0f;
 }
 
+void narrow(const float* x, std::uint16_t* out, Index count) {
+  each(count, [=](Index i, Index part) {
+    const Narrow bits = narrowed(get(x + i, part));
+    if (part == kWidth)
+      store(out + i, bits);
+    else
+      store_part(out + i, bits, part);
+  });
+}
+
+void widen(const std::uint16_t* x, const float* bias, float* out, Index m, Index n) {
+  for (Index i = 0; i < m; ++i, x += n, out += n)
+    each(n, [=](Index j, Index part) {
+      const Vector v = widened(part == kWidth ? load(x + j) : load_part(x + j, part));
+      put(out + j, bias == nullptr ? v : v + get(bias + j, part), part);
+    });
+}
+
 void bytes_to_float(const std::uint8_t* in, float* out, Index count, float scale, float offset) {
   for (Index i = 0; i < count; ++i)
     out[i] = static_cast<float>(in[i]) * scale + offset;
@@ -374,6 +392,8 @@ const KernelTable table = {TROUPE_TEXT(TROUPE_KERNELS) + sizeof("kernels_") - 1,
                            lerp,
                            sum_of_squares,
                            all_finite,
+                           narrow,
+                           widen,
                            bytes_to_float};
 
 } // namespace troupe::learner::TROUPE_KERNELS

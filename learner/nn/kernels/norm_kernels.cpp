@@ -7,34 +7,14 @@
 namespace troupe::learner::TROUPE_KERNELS {
 namespace {
 
-typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
-typedef std::uint16_t Narrow __attribute__((vector_size(kWidth * 2)));
-typedef std::uint16_t NarrowUnaligned
-    __attribute__((vector_size(kWidth * 2), aligned(2), may_alias));
-
-Vector widened(Narrow bits) {
-  return reinterpret_cast<Vector>(__builtin_convertvector(bits, Bits) << 16);
-}
-
-/// To the nearest, halves to even; a NaN stays one.
-Narrow narrowed(Vector v) {
-  const Bits bits = reinterpret_cast<Bits>(v);
-  const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const Bits quiet = Bits{} + 0x7fc0u;
-  return __builtin_convertvector(v == v ? rounded : quiet, Narrow);
-}
-
 Vector get(const float* p, Index count) {
   return count == kWidth ? load(p) : load_part(p, count, 0);
 }
 
 Vector get(const std::uint16_t* p, Index count) {
   if (count == kWidth)
-    return widened(*reinterpret_cast<const NarrowUnaligned*>(p));
-  Narrow bits = {};
-  for (Index i = 0; i < count; ++i)
-    bits[i] = p[i];
-  return widened(bits);
+    return widened(load(p));
+  return widened(load_part(p, count));
 }
 
 void put(float* p, Vector v, Index count) {
@@ -45,13 +25,10 @@ void put(float* p, Vector v, Index count) {
 }
 
 void put(std::uint16_t* p, Vector v, Index count) {
-  const Narrow bits = narrowed(v);
-  if (count == kWidth) {
-    *reinterpret_cast<NarrowUnaligned*>(p) = bits;
-    return;
-  }
-  for (Index i = 0; i < count; ++i)
-    p[i] = bits[i];
+  if (count == kWidth)
+    store(p, narrowed(v));
+  else
+    store_part(p, narrowed(v), count);
 }
 
 Vector over_zero(Vector v) {

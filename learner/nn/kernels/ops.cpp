@@ -87,6 +87,9 @@ const float* data(const at::Tensor& tensor) {
 float* data(at::Tensor& tensor) {
   return tensor.mutable_data_ptr<float>();
 }
+std::uint16_t* halves_of(at::Tensor& tensor) {
+  return static_cast<std::uint16_t*>(tensor.mutable_data_ptr());
+}
 float* data_or_null(at::Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
 }
@@ -97,6 +100,13 @@ float* Workspace::floats(std::int64_t count) {
   if (!buffer_.defined() || buffer_.numel() < count)
     buffer_ = at::empty({count}, at::kFloat);
   return buffer_.mutable_data_ptr<float>();
+}
+
+at::Tensor Workspace::halves(std::int64_t rows, std::int64_t columns, const at::Tensor& like) {
+  const std::int64_t count = rows * columns;
+  if (!halves_.defined() || halves_.numel() < count || halves_.device() != like.device())
+    halves_ = at::empty({count}, like.options().dtype(at::kBFloat16));
+  return halves_.narrow(0, 0, count).view({rows, columns});
 }
 
 bool uses_kernels(const at::Tensor& tensor) {
@@ -131,6 +141,37 @@ void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
   }
   const std::int64_t n = weight.size(1);
   product({data(gradient), n, 1}, {data(weight), 1, n}, nullptr, input_gradient, n, workspace);
+}
+
+void narrow_into(const at::Tensor& x, at::Tensor& out) {
+  if (uses_kernels(x) && x.is_contiguous())
+    kernel_table().narrow(data(x), halves_of(out), x.numel());
+  else
+    out.copy_(x);
+}
+
+void half_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                 at::Tensor& out, Workspace& workspace) {
+  at::Tensor product = workspace.halves(x.size(0), weight.size(1), x);
+  at::mm_out(product, x, weight);
+  if (uses_kernels(out)) {
+    kernel_table().widen(halves_of(product), bias.defined() ? data(bias) : nullptr, data(out),
+                         out.size(0), out.size(1));
+    return;
+  }
+  out.copy_(product);
+  if (bias.defined())
+    out.add_(bias);
+}
+
+void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
+                          at::Tensor& weight_gradient, Workspace& workspace) {
+  half_linear(x.t(), gradient, {}, weight_gradient, workspace);
+}
+
+void half_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
+                         at::Tensor& input_gradient, Workspace& workspace) {
+  half_linear(gradient, weight.t(), {}, input_gradient, workspace);
 }
 
 void activate(Activation activation, at::Tensor& x) {

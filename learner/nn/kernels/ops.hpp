@@ -17,8 +17,11 @@ namespace troupe::learner {
 class Workspace {
 public:
   float* floats(std::int64_t count);
+  /// [rows, columns] bfloat16 on the device of `like`, valid until the next call.
+  at::Tensor halves(std::int64_t rows, std::int64_t columns, const at::Tensor& like);
 
 private:
+  at::Tensor halves_;
   at::Tensor buffer_;
 };
 
@@ -38,6 +41,17 @@ void linear_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
 /// input_gradient[m, k] = gradient[m, n] * weight[k, n]^T; `weight` may be some rows of the whole.
 void linear_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
                            at::Tensor& input_gradient, Workspace& workspace);
+
+/// out = x, of the same shape, in bfloat16.
+void narrow_into(const at::Tensor& x, at::Tensor& out);
+/// The three products with factors in bfloat16, by LibTorch, which adds in float32 and rounds the
+/// sum to bfloat16. The result is float32; `bias` may be undefined.
+void half_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                 at::Tensor& out, Workspace& workspace);
+void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
+                          at::Tensor& weight_gradient, Workspace& workspace);
+void half_input_gradient(const at::Tensor& gradient, const at::Tensor& weight,
+                         at::Tensor& input_gradient, Workspace& workspace);
 
 /// In place, elu or relu.
 void activate(Activation activation, at::Tensor& x);

@@ -43,6 +43,43 @@ static inline Vector larger(Vector a, Vector b) {
   return a > b ? a : b;
 }
 
+// Eight exponent and seven fraction bits of a bfloat16, which is the upper half of a float.
+typedef std::uint32_t Bits __attribute__((vector_size(kWidth * 4)));
+typedef std::uint16_t Narrow __attribute__((vector_size(kWidth * 2)));
+typedef std::uint16_t NarrowUnaligned
+    __attribute__((vector_size(kWidth * 2), aligned(2), may_alias));
+
+static inline Narrow load(const std::uint16_t* p) {
+  return *reinterpret_cast<const NarrowUnaligned*>(p);
+}
+static inline void store(std::uint16_t* p, Narrow v) {
+  *reinterpret_cast<NarrowUnaligned*>(p) = v;
+}
+
+static inline Narrow load_part(const std::uint16_t* p, Index count) {
+  Narrow v = {};
+  for (Index i = 0; i < count; ++i)
+    v[i] = p[i];
+  return v;
+}
+
+static inline void store_part(std::uint16_t* p, Narrow v, Index count) {
+  for (Index i = 0; i < count; ++i)
+    p[i] = v[i];
+}
+
+static inline Vector widened(Narrow bits) {
+  return reinterpret_cast<Vector>(__builtin_convertvector(bits, Bits) << 16);
+}
+
+/// To the nearest, halves to even; a NaN stays one.
+static inline Narrow narrowed(Vector v) {
+  const Bits bits = reinterpret_cast<Bits>(v);
+  const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const Bits quiet = Bits{} + 0x7fc0u;
+  return __builtin_convertvector(v == v ? rounded : quiet, Narrow);
+}
+
 /// Lane i gets lane i + shift of v, around the end.
 template <int kShift>
 static inline Vector rotated(Vector v) {

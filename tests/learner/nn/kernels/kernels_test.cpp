@@ -1,7 +1,9 @@
 #include "tests/doctest_torch.hpp"
 
 #include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -312,4 +314,60 @@ TEST_CASE("a residual block is what SimBa says") {
   Tape tape;
   Workspace workspace;
   CHECK(largest_difference(mlp.forward(p, x, {}, tape, workspace), expected) < 1e-12);
+}
+
+TEST_CASE("every kernel table rounds to bfloat16 as LibTorch does, and back") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const KernelTable* table : tables())
+    for (const std::int64_t columns : {1, 7, 16, 37}) {
+      CAPTURE(std::string(table->name));
+      CAPTURE(columns);
+      at::Tensor x = uniform({3, columns}, 5, -3, 3);
+      x.view({-1}).narrow(0, 0, 3).copy_(at::tensor({1.00390625f, 1.01171875f, infinity})); // ties
+      at::Tensor halves = at::empty_like(x, at::kBFloat16);
+      auto* bits = static_cast<std::uint16_t*>(halves.mutable_data_ptr());
+      table->narrow(data(x), bits, x.numel());
+      CHECK(at::equal(halves, x.to(at::kBFloat16)));
+      const at::Tensor bias = uniform({columns}, 6);
+      at::Tensor wide = at::empty_like(x);
+      table->widen(bits, nullptr, data(wide), 3, columns);
+      CHECK(at::equal(wide, halves.to(at::kFloat)));
+      table->widen(bits, data(bias), data(wide), 3, columns);
+      CHECK(at::equal(wide, halves.to(at::kFloat) + bias));
+      x.fill_(std::bit_cast<float>(0x7fffffffU)); // a NaN whose rounding would carry over
+      table->narrow(data(x), bits, x.numel());
+      CHECK(halves.isnan().all().item<bool>());
+    }
+}
+
+TEST_CASE("a network whose products are of bfloat16 is the float32 one within its rounding") {
+  ParameterLayout layout;
+  Mlp mlp(40, {{"a", 64, Activation::norm_elu}, {"b", 48, Activation::relu}, {"c", 3}});
+  mlp.declare(layout, "net");
+  at::Generator generator = at::detail::createCPUGenerator(3);
+  const at::Tensor flat = at::zeros({layout.count()}), halves = at::empty_like(flat, at::kBFloat16);
+  mlp.initialise(layout, flat, Mlp::Weights::xavier, generator);
+  halves.copy_(flat);
+  struct Pass {
+    at::Tensor output, gradient, input_gradient;
+  };
+  const auto pass = [&](const at::Tensor& rounded) {
+    const auto parameters = mlp.bind(layout, flat, rounded);
+    const at::Tensor gradient = at::zeros_like(flat);
+    auto gradients = mlp.bind(layout, gradient);
+    Tape tape;
+    Workspace workspace;
+    const at::Tensor output = mlp.forward(parameters, uniform({24, 40}, 7), {}, tape, workspace);
+    tape.gradient().copy_(output);
+    mlp.backward(parameters, gradients, tape, true, workspace);
+    return Pass{output, gradient, tape.input_gradient};
+  };
+  const Pass exact = pass({}), rounded = pass(halves);
+  const auto close = [](const at::Tensor& a, const at::Tensor& b) {
+    CHECK_FALSE(at::equal(a, b));
+    CHECK(((a - b).norm() / b.norm()).item<double>() < 0.02);
+  };
+  close(rounded.output, exact.output);
+  close(rounded.gradient, exact.gradient);
+  close(rounded.input_gradient, exact.input_gradient);
 }
