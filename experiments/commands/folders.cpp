@@ -10,7 +10,7 @@ std::vector<std::filesystem::path> found_folders(const std::filesystem::path& fo
 
 std::vector<std::filesystem::path> config_folders() {
   auto folders = found_folders("configs");
-  for (const char* more : {"configs/games", "configs/gym"})
+  for (const char* more : {"configs/games", "configs/gym", "configs/recipes"})
     for (const auto& folder : found_folders(more))
       folders.push_back(folder);
   return folders;
