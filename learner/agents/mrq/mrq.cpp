@@ -282,6 +282,7 @@ Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
           {"encoder_loss", losses.whole},
           {"dynamics_loss", losses.dynamics},
           {"reward_loss", losses.reward},
+          {"termination_loss", losses.termination},
           {"contrast_loss", losses.contrast},
           {"reward_scale", scale()},
           {"gradient_norm", critic_.optimizer().gradient_norm()}};
@@ -374,7 +375,8 @@ AgentKind mrq_agent() {
                "continuous actions",
        .pixels = true,
        .metrics = {"critic_loss", "policy_loss", "q_mean", "encoder_loss", "dynamics_loss",
-                   "reward_loss", "contrast_loss", "reward_scale", "gradient_norm"},
+                   "reward_loss", "termination_loss", "contrast_loss", "reward_scale",
+                   "gradient_norm"},
        .options = agents::Mrq::descriptor()},
       members, problems, make_mrq_agent);
 }

@@ -44,7 +44,7 @@ struct MrqConfig {
 /// Takes the sequences that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:
 /// "critic_loss", "policy_loss", "q_mean" (in units of
 /// "reward_scale", the mean size of rewards), "encoder_loss" and its parts "dynamics_loss",
-/// "reward_loss" and "contrast_loss", "gradient_norm" of the critics. Throws
+/// "reward_loss", "termination_loss" and "contrast_loss", "gradient_norm" of the critics. Throws
 /// std::runtime_error naming the tensor and its origin on a NaN or infinity.
 AgentPtr make_mrq_agent(const MrqConfig& config);
 

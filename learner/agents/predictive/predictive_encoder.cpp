@@ -190,6 +190,14 @@ at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const Ten
       .copy_((logarithms.exp() - wanted) * masked * (config_.reward_weight * share));
   losses.reward = -((logarithms * wanted).sum(2) * within).sum().item<double>() * share;
 
+  if (config_.termination_weight > 0) {
+    const at::Tensor ends =
+        1 - shaped(by_step(batch.at("discount").narrow(1, 0, config_.horizon)).to(options_));
+    const at::Tensor miss = outputs.select(2, width + kRewardBins) - ends;
+    gradient.select(2, width + kRewardBins)
+        .copy_(miss * within * (2 * config_.termination_weight * share));
+    losses.termination = (miss.square() * within).sum().item<double>() * share;
+  }
   if (config_.contrast_weight > 0)
     losses.contrast = contrast_loss(
         predicted, shaped(target), within,
@@ -251,6 +259,7 @@ PredictiveEncoder::Losses PredictiveEncoder::learn(const TensorMap& batch,
   model_tape_.gradient().copy_(model_gradient(target, batch, losses).flatten(0, 1));
   unroll_backward();
   losses.whole = losses.dynamics + config_.reward_weight * losses.reward
+                 + config_.termination_weight * losses.termination
                  + config_.contrast_weight * losses.contrast;
   group_.step("encoder_loss", losses.whole, update);
   return losses;

@@ -42,7 +42,7 @@ public:
   std::vector<Shift> drawn_shifts(Random& random, std::int64_t rows) const;
 
   struct Losses {
-    double whole = 0, dynamics = 0, reward = 0, contrast = 0;
+    double whole = 0, dynamics = 0, reward = 0, termination = 0, contrast = 0;
   };
   /// A step on sequences, as checked_sequences() gives them; rows count by "weight". Before it, the
   /// current features of all observations up to the horizon, of which first_features() are some.

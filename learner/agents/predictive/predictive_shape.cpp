@@ -20,6 +20,7 @@ void PredictiveConfig::add_members(Members& members) {
                                  {"shift_pixels", &shift_pixels},
                                  {"horizon", &horizon},
                                  {"reward_weight", &reward_weight},
+                                 {"termination_weight", &termination_weight},
                                  {"contrast_weight", &contrast_weight},
                                  {"contrast_temperature", &contrast_temperature}});
 }
@@ -57,8 +58,10 @@ PredictiveShape::PredictiveShape(const std::string& agent, const PredictiveConfi
   action = Mlp(transitions.action_size, {{"output", config.action_features, Activation::elu}});
   pair = Mlp(config.state_features + config.action_features,
              activated_layers(config.pair_layers, Activation::norm_elu, config.pair_features));
-  model = Mlp(config.pair_features,
-              {{"output", config.state_features + kRewardBins, Activation::none}});
+  model =
+      Mlp(config.pair_features,
+          {{"output", config.state_features + kRewardBins + (config.termination_weight > 0 ? 1 : 0),
+            Activation::none}});
   state.declare(layout, "state");
   acting_count = layout.count();
   action.declare(layout, "action");

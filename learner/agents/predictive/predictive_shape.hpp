@@ -22,6 +22,7 @@ struct PredictiveConfig {
   int shift_pixels = 4;                               // random shift of a sequence's pictures
   int horizon = 5;                                    // steps that are predicted
   double reward_weight = 0.1;                         // of the reward's cross entropy
+  double termination_weight = 0;                      // of its squared error; MR.Q: 0.1
   double contrast_weight = 0.1;                       // of InfoNCE between the next features
   double contrast_temperature = 0.1;
 
@@ -43,6 +44,7 @@ struct PredictiveShape {
   Mlp action; // -> its features
   Mlp pair;   // features of a state, then of an action -> of both
   Mlp model;  // features of both -> the next state's, then logits of the reward
+              // and, with a termination_weight, whether the episode terminates
   ParameterLayout layout;
   std::int64_t acting_count = 0; // of the first parameters, which features of a state need
 

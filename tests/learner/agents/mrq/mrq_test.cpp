@@ -87,6 +87,7 @@ TEST_CASE("MR.Q: the gradients of encoder, critics and policy are finite differe
   config.weight_decay = 0;
   config.preactivation_weight = 0.3;
   config.features.contrast_temperature = 0.7;
+  config.features.termination_weight = 0.4;
   config.encoder_learning_rate = config.critic_learning_rate = config.policy_learning_rate = 1e-12;
   const AgentPtr agent = make_mrq_agent(config);
   const auto loss_of = [](Metrics& metrics, const std::string& parameter) {
@@ -102,12 +103,16 @@ TEST_CASE("MR.Q: the gradients of encoder, critics and policy are finite differe
 }
 
 TEST_CASE("MR.Q: what lies behind the end of an episode counts in no loss") {
-  const AgentPtr agent = make_mrq_agent(small_mrq());
+  MrqConfig config = small_mrq();
+  config.features.termination_weight = 0.1;
+  const AgentPtr agent = make_mrq_agent(config);
   const auto losses = [&](const TensorMap& batch) {
     ReplicaContext context(nullptr, 3);
     const auto replica = fresh(*agent, of_states(*agent), context);
     Metrics metrics = replica->step_fn(context, batch);
-    return std::pair{metrics["dynamics_loss"] + metrics["reward_loss"], metrics["critic_loss"]};
+    return std::pair{metrics["dynamics_loss"] + metrics["reward_loss"]
+                         + metrics["termination_loss"],
+                     metrics["critic_loss"]};
   };
   TensorMap batch = random_sequences(of_states(*agent), 6, 7);
   batch["first"].zero_().select(1, 2).fill_(1);
@@ -119,10 +124,12 @@ TEST_CASE("MR.Q: what lies behind the end of an episode counts in no loss") {
   };
   CHECK(after("observation", 1) != before);
   CHECK(after("reward", 0) != before);
+  CHECK(after("discount", 0) != before);
   CHECK(after("observation", 2) == before);
   CHECK(after("observation", 3) == before);
   CHECK(after("reward", 1) == before);
   CHECK(after("action", 1) == before);
+  CHECK(after("discount", 1) == before);
 }
 
 TEST_CASE("MR.Q: the encoder of values and all targets change at the end of each period alone") {
