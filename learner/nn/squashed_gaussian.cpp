@@ -1,9 +1,9 @@
+#include "learner/nn/squashed_gaussian.hpp"
+
 #include <cmath>
 #include <numbers>
 
 #include <torch/types.h>
-
-#include "learner/agents/sac/sac.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -11,11 +11,11 @@ namespace {
 constexpr double kLeastLogDeviation = -20;
 constexpr double kMostLogDeviation = 2;
 
-at::Tensor mean_of(const at::Tensor& raw) {
+at::Tensor gaussian_means(const at::Tensor& raw) {
   return raw.narrow(1, 0, raw.size(1) / 2);
 }
 
-at::Tensor log_deviation_of(const at::Tensor& raw) {
+at::Tensor gaussian_logarithms(const at::Tensor& raw) {
   return raw.narrow(1, raw.size(1) / 2, raw.size(1) / 2);
 }
 
@@ -23,8 +23,8 @@ at::Tensor log_deviation_of(const at::Tensor& raw) {
 
 SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise) {
   const at::Tensor log_deviation =
-      log_deviation_of(raw).clamp(kLeastLogDeviation, kMostLogDeviation);
-  const at::Tensor before = mean_of(raw) + log_deviation.exp() * noise;
+      gaussian_logarithms(raw).clamp(kLeastLogDeviation, kMostLogDeviation);
+  const at::Tensor before = gaussian_means(raw) + log_deviation.exp() * noise;
   // log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), which does not lose small values
   const at::Tensor log_slope = 2 * (std::numbers::ln2 - before - at::softplus(-2 * before));
   const double log_normaliser = 0.5 * std::log(2 * std::numbers::pi);
@@ -35,7 +35,7 @@ SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise) {
 at::Tensor squashed_gradient(const at::Tensor& raw, const at::Tensor& noise,
                              const at::Tensor& action, const at::Tensor& action_gradient,
                              double temperature, double share) {
-  const at::Tensor unclamped = log_deviation_of(raw);
+  const at::Tensor unclamped = gaussian_logarithms(raw);
   const at::Tensor moves =
       (unclamped >= kLeastLogDeviation).logical_and(unclamped <= kMostLogDeviation);
   // d log_probability / d before = 2 action, and -1 of each logarithm of a deviation

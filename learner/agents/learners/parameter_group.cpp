@@ -13,6 +13,7 @@ void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, d
                            double max_gradient_norm, double weight_decay) {
   flat_ = initial;
   gradient_ = at::zeros_like(flat_);
+  learning_rate_ = learning_rate;
   auto adam = std::make_unique<FusedAdam>(flat_, learning_rate, weight_decay);
   adam_ = adam.get();
   optimizer_ = context.wrap_optimizer(std::move(adam));
@@ -55,6 +56,9 @@ void ParameterGroup::step(const char* loss_name, double loss, std::int64_t updat
   if (!std::isfinite(loss))
     complain(loss_name, loss, update);
   flat_.mutable_grad() = gradient_;
+  if (schedule_.shape != ScheduleShape::constant)
+    adam_->param_groups().front().options().set_lr(learning_rate_
+                                                   * schedule_.multiple(update - 1, 1));
   try {
     optimizer_->step();
   } catch (const collectives::CollectiveError&) {

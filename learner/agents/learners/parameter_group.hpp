@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "learner/gradients/schedule.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/kernels/fused_adam.hpp"
 #include "learner/nn/parameter_layout.hpp"
@@ -19,6 +20,8 @@ class ParameterGroup {
 public:
   /// The layout, when it is complete. Called once.
   void declare(ParameterLayout layout) { layout_ = std::move(layout); }
+  /// The learning rate by the number of the update, from the next step() on.
+  void follow(LearningRateSchedule schedule) { schedule_ = std::move(schedule); }
   /// `initial`: the parameters, on their device; the replicas begin with the same.
   void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
              double max_gradient_norm, double weight_decay = 0);
@@ -60,6 +63,8 @@ private:
   at::Tensor half_, target_half_;
   FusedAdam* adam_ = nullptr;
   std::unique_ptr<WrappedOptimizer> optimizer_;
+  double learning_rate_ = 0; // of the schedule's peak
+  LearningRateSchedule schedule_;
 };
 
 /// A number of a run as a checkpoint's tensor: int64 [1].

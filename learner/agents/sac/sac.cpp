@@ -11,8 +11,10 @@
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/sac/sac.pb.h"
+#include "learner/agents/sac/spherical_sac.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
 #include "learner/nn/kernels/normal.hpp"
+#include "learner/nn/squashed_gaussian.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -169,13 +171,35 @@ Members members(SacConfig& config) {
               {"target_update", &config.target_update},
               {"gradient_norm", &config.gradient_norm},
               {"precision", &config.precision},
+              {"spherical", &config.spherical},
+              {"critics", &config.critics},
+              {"atoms", &config.atoms},
+              {"learning_rate_fraction", &config.learning_rate_fraction},
+              {"learning_rate_updates", &config.learning_rate_updates},
               {"batch_size", &config.batch_size}};
   config.blocks.add_members(all);
   return all;
 }
 
+std::vector<OptionProblem> spherical_problems(const SacConfig& config) {
+  std::vector<OptionProblem> found;
+  if (!config.spherical)
+    return found;
+  for (const auto& [key, blocks] : {std::pair{"policy_blocks", config.blocks.policy_blocks},
+                                    std::pair{"critic_blocks", config.blocks.critic_blocks}})
+    if (blocks < 1)
+      found.push_back({key, "is 0, but with sac.spherical the networks are made of blocks; it must "
+                            "be at least 1: SimbaV2 has 1 of the policy and 2 of the critic"});
+  if (config.blocks.weight_decay > 0)
+    found.push_back({"weight_decay", "is above 0, but with sac.spherical each update brings the "
+                                     "weights back to the length 1; leave it out"});
+  return found;
+}
+
 std::vector<OptionProblem> problems(const SacConfig& config, const AgentSetting& setting) {
   auto found = refuse_pixels(config, setting);
+  for (OptionProblem& problem : spherical_problems(config))
+    found.push_back(std::move(problem));
   for (OptionProblem& problem :
        config.blocks.problems("sac", config.policy_layers, config.critic_layers, setting))
     found.push_back(std::move(problem));
@@ -185,6 +209,8 @@ std::vector<OptionProblem> problems(const SacConfig& config, const AgentSetting&
 } // namespace
 
 AgentPtr make_sac_agent(const SacConfig& config) {
+  if (config.spherical)
+    return make_spherical_sac_agent(config);
   return std::make_shared<const ConfiguredAgent<SacConfig, Sac, SacPolicy>>(config);
 }
 

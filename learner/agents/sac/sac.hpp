@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "learner/agents/agent.hpp"
 #include "learner/agents/blocks_config.hpp"
 
@@ -26,6 +24,13 @@ struct SacConfig {
   std::string precision = "float32"; // "float64": for tests
   std::int64_t batch_size = 256;     // global, over all replicas
   BlocksConfig blocks{};
+  /// SimbaV2 (Lee et al. 2025): networks of spherical blocks (nn/spherical_network.hpp), a
+  /// categorical critic, rewards in units in which returns lie within its atoms.
+  bool spherical = false;
+  int critics = 1;                        // of spherical: 1, or 2 of which the smaller one counts
+  std::int64_t atoms = 101;               // of spherical
+  double learning_rate_fraction = 0.5;    // of spherical: of the rates, in a line …
+  std::int64_t learning_rate_updates = 0; // … over so many updates; 0: they stay
 };
 
 /// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:
@@ -33,21 +38,5 @@ struct SacConfig {
 /// "temperature", "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a
 /// NaN or infinity.
 AgentPtr make_sac_agent(const SacConfig& config);
-
-/// Gaussian actions squashed by tanh.
-struct SquashedSample {
-  at::Tensor action;          // [batch, action size]
-  at::Tensor log_probability; // [batch]
-};
-
-/// raw: [batch, 2 * action size], means and logarithms of standard deviations; noise: standard
-/// normal, [batch, action size].
-SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise);
-
-/// The derivative of temperature * log_probability - value, summed over the rows and times `share`,
-/// with respect to raw; action_gradient: that of the value * share with respect to the action.
-at::Tensor squashed_gradient(const at::Tensor& raw, const at::Tensor& noise,
-                             const at::Tensor& action, const at::Tensor& action_gradient,
-                             double temperature, double share);
 
 } // namespace troupe::learner

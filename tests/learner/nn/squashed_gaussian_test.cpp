@@ -4,7 +4,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "learner/agents/sac/sac.hpp"
+#include "learner/nn/squashed_gaussian.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 
 using namespace troupe::learner;

@@ -1,0 +1,94 @@
+#include "learner/agents/spherical/spherical_critic.hpp"
+
+#include <string>
+#include <utility>
+
+#include <torch/types.h>
+
+namespace troupe::learner {
+
+SphericalCritic::SphericalCritic(const Shape& shape) : shape_(shape) {
+  ParameterLayout layout;
+  for (int i = 0; i < shape.critics; ++i)
+    networks_
+        .emplace_back(shape.states + shape.actions, shape.width, shape.blocks, shape.support.atoms)
+        .declare(layout, "critic" + std::to_string(i + 1));
+  group_.declare(std::move(layout));
+}
+
+void SphericalCritic::build(ReplicaContext& context, const at::TensorOptions& options,
+                            at::Generator& generator, double learning_rate,
+                            double max_gradient_norm) {
+  const at::Tensor flat = at::zeros({group_.layout().count()}, options.device(at::kCPU));
+  for (const SphericalNetwork& network : networks_)
+    network.initialise(group_.layout(), flat, generator);
+  group_.build(context, flat.to(options.device()), learning_rate, max_gradient_norm);
+  parameters_.clear();
+  gradients_.clear();
+  targets_.clear();
+  for (const SphericalNetwork& network : networks_) {
+    parameters_.push_back(network.bind(group_.layout(), group_.flat()));
+    gradients_.push_back(network.bind(group_.layout(), group_.gradient()));
+    targets_.push_back(network.bind(group_.layout(), group_.target()));
+  }
+}
+
+at::Tensor SphericalCritic::means(const at::Tensor& logits) const {
+  return logits.softmax(1).mv(shape_.support.values(logits.options()));
+}
+
+at::Tensor SphericalCritic::target_logits(const at::Tensor& state, const at::Tensor& action) {
+  const at::Tensor pair = at::cat({state, action}, 1);
+  at::Tensor chosen = networks_[0].forward(targets_[0], pair, trace_, workspace_);
+  for (std::size_t i = 1; i < networks_.size(); ++i) {
+    const at::Tensor other = networks_[i].forward(targets_[i], pair, trace_, workspace_);
+    chosen = at::where((means(other) < means(chosen)).unsqueeze(1), other, chosen);
+  }
+  return chosen.contiguous();
+}
+
+double SphericalCritic::learn(const at::Tensor& state, const at::Tensor& action,
+                              const Target& target, const at::Tensor& weight, std::int64_t update) {
+  const at::Tensor pair = at::cat({state, action}, 1);
+  row_losses_ = at::zeros({pair.size(0)}, pair.options());
+  double loss = 0;
+  for (std::size_t i = 0; i < networks_.size(); ++i) {
+    const at::Tensor logits = networks_[i].forward(parameters_[i], pair, trace_, workspace_);
+    at::Tensor gradient = at::empty_like(logits);
+    const at::Tensor losses = at::empty_like(row_losses_);
+    loss += categorical_loss(shape_.support, target.logits, target.reward, target.discount, 1,
+                             logits, gradient, workspace_, {.weight = weight, .losses = losses});
+    networks_[i].backward(parameters_[i], &gradients_[i], trace_, gradient, workspace_);
+    row_losses_.add_(losses, 1.0 / static_cast<double>(networks_.size()));
+  }
+  group_.step("critic_loss", loss, update);
+  for (const SphericalNetwork::Tensors& parameters : parameters_)
+    SphericalNetwork::project(parameters);
+  return loss;
+}
+
+SphericalCritic::Value SphericalCritic::value(const at::Tensor& state, const at::Tensor& action) {
+  const at::Tensor pair = at::cat({state, action}, 1);
+  std::vector<SphericalNetwork::Trace> traces(networks_.size());
+  std::vector<at::Tensor> gradients, values;
+  for (std::size_t i = 0; i < networks_.size(); ++i) {
+    const at::Tensor logits = networks_[i].forward(parameters_[i], pair, traces[i], workspace_);
+    expected_value(shape_.support, logits, gradients.emplace_back(at::empty_like(logits)));
+    values.push_back(means(logits));
+  }
+  at::Tensor smaller = values[0];
+  if (values.size() > 1) {
+    smaller = at::minimum(values[0], values[1]);
+    const at::Tensor first = (values[0] <= values[1]).unsqueeze(1);
+    gradients[0].mul_(first);
+    gradients[1].mul_(first.logical_not());
+  }
+  at::Tensor of_pair = at::zeros_like(pair);
+  for (std::size_t i = 0; i < networks_.size(); ++i) // they are of -mean
+    of_pair.sub_(
+        networks_[i].backward(parameters_[i], nullptr, traces[i], gradients[i], workspace_));
+  return {smaller.mean().item<double>(),
+          of_pair.narrow(1, shape_.states, shape_.actions).contiguous()};
+}
+
+} // namespace troupe::learner

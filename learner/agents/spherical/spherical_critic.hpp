@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "learner/agents/learners/parameter_group.hpp"
+#include "learner/nn/categorical.hpp"
+#include "learner/nn/spherical_network.hpp"
+
+namespace troupe::learner {
+
+/// One or two networks of SimbaV2 that estimate the distribution of the value of a state and an
+/// action, and their targets. The thread of its replica.
+class SphericalCritic {
+public:
+  struct Shape {
+    std::int64_t states = 0;
+    std::int64_t actions = 0;
+    std::int64_t width = 0;
+    int blocks = 0;
+    int critics = 1; // with two, the smaller mean of each row counts
+    Support support{};
+  };
+  explicit SphericalCritic(const Shape& shape);
+
+  void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
+             double learning_rate, double max_gradient_norm);
+  ParameterGroup& group() { return group_; }
+
+  /// Of the target networks, [batch, atoms].
+  at::Tensor target_logits(const at::Tensor& state, const at::Tensor& action);
+  struct Target {
+    at::Tensor logits, reward, discount; // the value is reward + discount * that of the logits
+  };
+  /// A step on the cross entropies, summed over the critics; `weight` [batch] may be undefined.
+  /// Returns the loss.
+  double learn(const at::Tensor& state, const at::Tensor& action, const Target& target,
+               const at::Tensor& weight, std::int64_t update);
+  /// Of the last rows: the mean of the critics' cross entropies, [batch].
+  const at::Tensor& row_losses() const { return row_losses_; }
+
+  struct Value {
+    double mean = 0;
+    at::Tensor action_gradient; // of the mean, [batch, action size]
+  };
+  Value value(const at::Tensor& state, const at::Tensor& action);
+
+private:
+  at::Tensor means(const at::Tensor& logits) const; // [batch]
+
+  Shape shape_;
+  std::vector<SphericalNetwork> networks_;
+  ParameterGroup group_;
+  std::vector<SphericalNetwork::Tensors> parameters_, gradients_, targets_;
+  SphericalNetwork::Trace trace_;
+  Workspace workspace_;
+  at::Tensor row_losses_;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,84 @@
+#include "learner/agents/spherical/spherical_policy.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <torch/types.h>
+
+#include "learner/agents/parts/observed.hpp"
+#include "learner/agents/parts/state_policy.hpp"
+
+namespace troupe::learner {
+namespace {
+
+constexpr double kLeastLogarithm = -10; // of standard deviations
+constexpr double kMostLogarithm = 2;
+constexpr double kHalfRange = (kMostLogarithm - kLeastLogarithm) / 2;
+} // namespace
+
+SphericalNetwork SphericalPolicyShape::network(const replay::TransitionSpec& transitions) const {
+  return {learner::state_size(transitions, agent), width, blocks,
+          2 * std::int64_t{transitions.action_size}};
+}
+
+at::Tensor squashed_deviations(const at::Tensor& raw) {
+  const std::int64_t size = raw.size(1) / 2;
+  const at::Tensor squashed = (raw.narrow(1, size, size).tanh() + 1) * kHalfRange + kLeastLogarithm;
+  return at::cat({raw.narrow(1, 0, size), squashed}, 1);
+}
+
+void squashed_deviations_backward(const at::Tensor& raw, at::Tensor& gradient) {
+  const std::int64_t size = raw.size(1) / 2;
+  const at::Tensor squashed = raw.narrow(1, size, size).tanh();
+  gradient.narrow(1, size, size).mul_((1 - squashed * squashed) * kHalfRange);
+}
+
+SphericalPolicy::SphericalPolicy(const SphericalPolicyShape& shape,
+                                 const replay::TransitionSpec& transitions)
+    : agent_(shape.agent), transitions_(transitions), network_(shape.network(transitions)) {
+  const std::size_t moments =
+      shape.normalised ? layout_.add("observation", {2 * learner::state_size(transitions, agent_)})
+                       : 0;
+  network_.declare(layout_, "policy");
+  flat_ = at::zeros({layout_.count()}, at::kFloat);
+  if (shape.normalised)
+    moments_ = layout_.stored_view(flat_, moments);
+  parameters_ = network_.bind(layout_, flat_);
+}
+
+void SphericalPolicy::load(std::span<const float> parameters) {
+  load_parameters(parameters, flat_, agent_);
+}
+
+at::Tensor SphericalPolicy::outputs(const Observations& observations,
+                                    std::span<const float> actions) {
+  at::Tensor state = observed(observations, transitions_, actions).frames.flatten(1);
+  if (moments_.defined()) {
+    const auto parts = moments_.chunk(2);
+    state = (state - parts[0]) * parts[1];
+  }
+  return network_.forward(parameters_, state, trace_, workspace_);
+}
+
+void SphericalPolicy::act(const Observations& observations, std::span<float> actions) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor means =
+      at::tanh(outputs(observations, actions).narrow(1, 0, transitions_.action_size)).contiguous();
+  std::copy_n(means.const_data_ptr<float>(), actions.size(), actions.data());
+}
+
+void SphericalPolicy::explore(const Observations& observations, const Exploration& exploration,
+                              std::span<float> actions) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor gaussian = squashed_deviations(outputs(observations, actions));
+  const auto size = static_cast<std::size_t>(transitions_.action_size);
+  const float* numbers = gaussian.const_data_ptr<float>();
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const float* row = numbers + i / size * 2 * size;
+    const double draw = exploration.random[i / size]->normal();
+    actions[i] = static_cast<float>(
+        std::tanh(row[i % size] + std::exp(double{row[size + i % size]}) * draw));
+  }
+}
+
+} // namespace troupe::learner

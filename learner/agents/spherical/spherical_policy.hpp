@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+#include "learner/acting/policy.hpp"
+#include "learner/nn/spherical_network.hpp"
+#include "replay/chunks/spec.hpp"
+
+namespace troupe::learner {
+
+struct SphericalPolicyShape {
+  std::string agent; // for messages
+  std::int64_t width = 0;
+  int blocks = 0;
+  bool normalised = false; // states are, by RunningMoments
+
+  /// From states to means and what squashed_deviations() takes. Throws std::invalid_argument naming
+  /// the observation and the agent.
+  SphericalNetwork network(const replay::TransitionSpec& transitions) const;
+};
+
+/// raw: [batch, 2 * action size], means, then numbers that are squashed into logarithms of standard
+/// deviations from -10 to 2.
+at::Tensor squashed_deviations(const at::Tensor& raw);
+/// gradient: of squashed_deviations(raw) in, of raw out.
+void squashed_deviations_backward(const at::Tensor& raw, at::Tensor& gradient);
+
+/// Acts by the squashed mean of a spherical network, and explores by samples. Its parameters are
+/// the observations' moments where it normalises them, then the network's.
+class SphericalPolicy : public Policy {
+public:
+  SphericalPolicy(const SphericalPolicyShape& shape, const replay::TransitionSpec& transitions);
+
+  std::int64_t parameter_count() const override { return layout_.count(); }
+  void load(std::span<const float> parameters) override;
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override;
+  void explore(const Observations& observations, const Exploration& exploration,
+               std::span<float> actions) override;
+
+private:
+  at::Tensor outputs(const Observations& observations, std::span<const float> actions);
+
+  std::string agent_;
+  replay::TransitionSpec transitions_;
+  SphericalNetwork network_;
+  ParameterLayout layout_;
+  at::Tensor flat_, moments_; // moments_ undefined: not normalised
+  SphericalNetwork::Tensors parameters_;
+  SphericalNetwork::Trace trace_;
+  Workspace workspace_;
+};
+
+} // namespace troupe::learner

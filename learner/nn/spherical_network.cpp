@@ -1,0 +1,196 @@
+#include "learner/nn/spherical_network.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include <torch/types.h>
+
+namespace troupe::learner {
+namespace {
+
+constexpr std::int64_t kWider = 4;    // hidden features of a block for each of its own
+constexpr double kConstantInput = 3;  // keeps the length of the inputs among their directions
+constexpr double kLeastLength = 1e-8; // of what is normalised
+
+/// Each row at the length 1; `inverse`: 1 / its length before.
+at::Tensor unit_rows(const at::Tensor& x, at::Tensor& inverse) {
+  inverse = x.norm(2, {1}, true).clamp_min_(kLeastLength).reciprocal_();
+  return x * inverse;
+}
+
+at::Tensor unit_rows_backward(const at::Tensor& unit, const at::Tensor& inverse,
+                              const at::Tensor& gradient) {
+  return (gradient - unit * (unit * gradient).sum(1, true)).mul_(inverse);
+}
+
+at::Tensor without_bias(const at::Tensor& x, const at::Tensor& weight, Workspace& workspace) {
+  at::Tensor out = at::empty({x.size(0), weight.size(1)}, x.options());
+  linear(x, weight, at::zeros({weight.size(1)}, x.options()), out, workspace);
+  return out;
+}
+
+/// Of a product x * weight: the weight's gradient into `of_weight` if that is defined; returns
+/// that of x.
+at::Tensor product_backward(const at::Tensor& x, const at::Tensor& weight,
+                            const at::Tensor& gradient, at::Tensor of_weight,
+                            Workspace& workspace) {
+  const at::Tensor dense = gradient.contiguous();
+  if (of_weight.defined())
+    linear_weight_gradient(x, dense, of_weight, workspace);
+  at::Tensor of_x = at::empty_like(x);
+  linear_input_gradient(dense, weight, of_x, workspace);
+  return of_x;
+}
+
+void sum_into(at::Tensor to, const at::Tensor& rows) {
+  if (to.defined())
+    to.copy_(rows.sum(0));
+}
+
+} // namespace
+
+SphericalNetwork::SphericalNetwork(std::int64_t inputs, std::int64_t width, int blocks,
+                                   std::int64_t outputs)
+    : inputs_(inputs), width_(width), blocks_(blocks), outputs_(outputs) {}
+
+void SphericalNetwork::declare(ParameterLayout& layout, const std::string& prefix) {
+  first_entry_ = layout.entries().size();
+  const auto weight = [&](const std::string& name, std::int64_t from, std::int64_t to) {
+    layout.add(prefix + "." + name + ".weight", {from, to}, {1, 0});
+  };
+  const auto vector = [&](const std::string& name, std::int64_t size) {
+    layout.add(prefix + "." + name, {size});
+  };
+  weight("embed", inputs_ + 1, width_);
+  vector("embed.scale", width_);
+  for (int i = 0; i < blocks_; ++i) {
+    const std::string block = "block" + std::to_string(i);
+    weight(block + ".expand", width_, kWider * width_);
+    vector(block + ".expand.scale", kWider * width_);
+    weight(block + ".contract", kWider * width_, width_);
+    vector(block + ".mix", width_);
+  }
+  weight("head", width_, width_);
+  vector("head.scale", width_);
+  weight("output", width_, outputs_);
+  vector("output.bias", outputs_);
+}
+
+SphericalNetwork::Tensors SphericalNetwork::bind(const ParameterLayout& layout,
+                                                 const at::Tensor& flat) const {
+  std::size_t entry = first_entry_;
+  const auto next = [&] { return layout.stored_view(flat, entry++); };
+  Tensors made;
+  made.embed = next();
+  made.embed_scale = next();
+  made.blocks.resize(static_cast<std::size_t>(blocks_));
+  for (Block& block : made.blocks)
+    for (at::Tensor* tensor : {&block.expand, &block.scale, &block.contract, &block.mix})
+      *tensor = next();
+  for (at::Tensor* tensor : {&made.head, &made.head_scale, &made.output, &made.bias})
+    *tensor = next();
+  return made;
+}
+
+/// A mix of 1 / sqrt(width), so that Adam moves it as it does weights, means 1 / (blocks + 1).
+double SphericalNetwork::mix_factor() const {
+  return std::sqrt(static_cast<double>(width_)) / (blocks_ + 1);
+}
+
+void SphericalNetwork::initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                                  at::Generator& generator) const {
+  const Tensors made = bind(layout, flat);
+  const auto width = static_cast<double>(width_);
+  for (at::Tensor weight : {made.embed, made.head, made.output})
+    weight.normal_(0, 1, generator);
+  for (at::Tensor scale : {made.embed_scale, made.head_scale})
+    scale.fill_(std::sqrt(2 / width));
+  for (const Block& block : made.blocks) {
+    at::Tensor(block.expand).normal_(0, 1, generator);
+    at::Tensor(block.contract).normal_(0, 1, generator);
+    at::Tensor(block.scale).fill_(std::sqrt(2 / (kWider * width)));
+    at::Tensor(block.mix).fill_(1 / std::sqrt(width));
+  }
+  at::Tensor(made.bias).zero_();
+  project(made);
+}
+
+void SphericalNetwork::project(const Tensors& parameters) {
+  const auto unit = [](at::Tensor weight) {
+    weight.div_(weight.norm(2, {0}, true).clamp_min_(kLeastLength));
+  };
+  unit(parameters.embed);
+  for (const Block& block : parameters.blocks) {
+    unit(block.expand);
+    unit(block.contract);
+  }
+  unit(parameters.head);
+  unit(parameters.output);
+}
+
+at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor& x, Trace& trace,
+                                     Workspace& workspace) const {
+  const at::Tensor constant = at::full({x.size(0), 1}, kConstantInput, x.options());
+  trace.input = unit_rows(at::cat({x, constant}, 1), trace.input_inverse);
+  trace.product = without_bias(trace.input, parameters.embed, workspace);
+  at::Tensor features = unit_rows(trace.product * parameters.embed_scale, trace.inverse);
+  trace.steps.resize(parameters.blocks.size());
+  for (std::size_t i = 0; i < trace.steps.size(); ++i) {
+    const Block& block = parameters.blocks[i];
+    Trace::Step& step = trace.steps[i];
+    step.input = features;
+    step.product = without_bias(features, block.expand, workspace);
+    step.hidden = (step.product * block.scale).relu_();
+    step.direction =
+        unit_rows(without_bias(step.hidden, block.contract, workspace), step.direction_inverse);
+    features = unit_rows(features + (step.direction - features) * (block.mix * mix_factor()),
+                         step.inverse);
+  }
+  trace.features = features;
+  trace.head_product = without_bias(features, parameters.head, workspace);
+  trace.scaled = trace.head_product * parameters.head_scale;
+  at::Tensor out = at::empty({x.size(0), outputs_}, x.options());
+  linear(trace.scaled, parameters.output, parameters.bias, out, workspace);
+  return out;
+}
+
+at::Tensor SphericalNetwork::backward(const Tensors& parameters, const Tensors* gradients,
+                                      const Trace& trace, const at::Tensor& gradient,
+                                      Workspace& workspace) const {
+  Tensors none;
+  none.blocks.resize(parameters.blocks.size());
+  const Tensors& to = gradients != nullptr ? *gradients : none;
+  sum_into(to.bias, gradient);
+  const at::Tensor of_scaled =
+      product_backward(trace.scaled, parameters.output, gradient, to.output, workspace);
+  sum_into(to.head_scale, of_scaled * trace.head_product);
+  at::Tensor of_features = product_backward(trace.features, parameters.head,
+                                            of_scaled * parameters.head_scale, to.head, workspace);
+  for (std::size_t i = trace.steps.size(); i-- > 0;) {
+    const Block& block = parameters.blocks[i];
+    const Block& of_block = to.blocks[i];
+    const Trace::Step& step = trace.steps[i];
+    const at::Tensor& after =
+        i + 1 < trace.steps.size() ? trace.steps[i + 1].input : trace.features;
+    const at::Tensor mix = block.mix * mix_factor();
+    const at::Tensor of_mixed = unit_rows_backward(after, step.inverse, of_features);
+    sum_into(of_block.mix, of_mixed * (step.direction - step.input) * mix_factor());
+    const at::Tensor of_direction =
+        unit_rows_backward(step.direction, step.direction_inverse, of_mixed * mix);
+    at::Tensor of_hidden =
+        product_backward(step.hidden, block.contract, of_direction, of_block.contract, workspace);
+    of_hidden.mul_(step.hidden > 0);
+    sum_into(of_block.scale, of_hidden * step.product);
+    of_features = of_mixed * (1 - mix)
+                  + product_backward(step.input, block.expand, of_hidden * block.scale,
+                                     of_block.expand, workspace);
+  }
+  const at::Tensor& first = trace.steps.empty() ? trace.features : trace.steps.front().input;
+  const at::Tensor of_embedded = unit_rows_backward(first, trace.inverse, of_features);
+  sum_into(to.embed_scale, of_embedded * trace.product);
+  const at::Tensor of_input = product_backward(
+      trace.input, parameters.embed, of_embedded * parameters.embed_scale, to.embed, workspace);
+  return unit_rows_backward(trace.input, trace.input_inverse, of_input).narrow(1, 0, inputs_);
+}
+
+} // namespace troupe::learner

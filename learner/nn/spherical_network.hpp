@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learner/nn/kernels/ops.hpp"
+#include "learner/nn/parameter_layout.hpp"
+
+namespace troupe::learner {
+
+/// The network of SimbaV2 (Lee et al. 2025), whose features and weights have the length 1: inputs
+/// with a constant behind them, normalised, become `width` features; each block goes a learned
+/// part of the way to what two linear layers, four times as wide in between, make of its input; a
+/// head follows. Linear layers have no bias but the last one, and learned scales of their outputs.
+/// Hand-written derivatives.
+class SphericalNetwork {
+public:
+  SphericalNetwork() = default;
+  SphericalNetwork(std::int64_t inputs, std::int64_t width, int blocks, std::int64_t outputs);
+
+  struct Block {
+    at::Tensor expand, scale, contract,
+        mix; // [width, 4 width], [4 width], [4 width, width], [width]
+  };
+  /// Views of a flat tensor. Weights are [inputs, outputs].
+  struct Tensors {
+    at::Tensor embed, embed_scale;
+    std::vector<Block> blocks;
+    at::Tensor head, head_scale, output, bias;
+  };
+  /// What a forward pass leaves for the backward pass.
+  struct Trace {
+    struct Step {
+      at::Tensor input, product, hidden, direction, direction_inverse, inverse;
+    };
+    at::Tensor input, input_inverse, product, inverse;
+    std::vector<Step> steps;
+    at::Tensor features, head_product, scaled;
+  };
+
+  /// Names "<prefix>.embed.weight" etc. Call once, before bind.
+  void declare(ParameterLayout& layout, const std::string& prefix);
+  Tensors bind(const ParameterLayout& layout, const at::Tensor& flat) const;
+  void initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                  at::Generator& generator) const;
+  /// Divides each weight by its length, an output's over all inputs: after each step.
+  static void project(const Tensors& parameters);
+
+  /// x: [batch, inputs] -> [batch, outputs].
+  at::Tensor forward(const Tensors& parameters, const at::Tensor& x, Trace& trace,
+                     Workspace& workspace) const;
+  /// `gradient`: of the outputs. Writes the gradients of the parameters unless `gradients` is null;
+  /// returns that of x.
+  at::Tensor backward(const Tensors& parameters, const Tensors* gradients, const Trace& trace,
+                      const at::Tensor& gradient, Workspace& workspace) const;
+
+private:
+  double mix_factor() const;
+
+  std::int64_t inputs_ = 0;
+  std::int64_t width_ = 0;
+  int blocks_ = 0;
+  std::int64_t outputs_ = 0;
+  std::size_t first_entry_ = 0;
+};
+
+} // namespace troupe::learner

@@ -1,0 +1,188 @@
+#include <algorithm>
+
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/text_format.h>
+
+#include "learner/agents/agent_kinds.hpp"
+#include "learner/agents/sac/sac.hpp"
+#include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+#include "tests/learner/agents/fed_replica.hpp"
+#include "tests/learner/agents/finite_differences.hpp"
+#include "tests/learner/replicas.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+using namespace troupe::tests;
+
+namespace {
+
+const D4pgSpec kSpherical = state_spec(5, 2);
+
+SacConfig spherical(int critics = 2) {
+  return {.policy_layers = {6},
+          .critic_layers = {8},
+          .temperature = 0.01,
+          .target_entropy = -0.5,
+          .batch_size = 16,
+          .blocks = {.policy_blocks = 1, .critic_blocks = 2, .normalise_observations = true},
+          .spherical = true,
+          .critics = critics,
+          .atoms = 11};
+}
+
+std::unique_ptr<Replica> built_spherical(const Agent& agent, ReplicaContext& context) {
+  at::set_num_threads(1); // tests run side by side
+  auto replica = agent.make_replica(kSpherical.transition);
+  replica->build(context);
+  return replica;
+}
+
+/// The largest distance of a weight's length from 1, over each output's inputs.
+double off_sphere(const TensorMap& parameters) {
+  double most = 0;
+  for (const auto& [name, tensor] : parameters)
+    if (name.ends_with(".weight") && !name.starts_with("target."))
+      most = std::max(most, (tensor.norm(2, {1}) - 1).abs().max().item<double>());
+  return most;
+}
+
+} // namespace
+
+TEST_CASE("spherical SAC: the gradients of critics and policy are finite differences, in float64") {
+  for (const int critics : {1, 2}) {
+    SacConfig config = spherical(critics);
+    config.precision = "float64";
+    config.temperature_learning_rate = 0;
+    config.critic_learning_rate = config.policy_learning_rate = 1e-12;
+    TensorMap batch = random_batch(kSpherical, 6, 5);
+    batch["weight"] = uniform({6}, 9, 0.2, 2);
+    const auto loss_of = [](Metrics& metrics, const std::string& parameter) {
+      return parameter.starts_with("critic")   ? metrics["critic_loss"]
+             : parameter.starts_with("policy") ? metrics["policy_loss"]
+                                               : 0;
+    };
+    CHECK(check_gradient(*make_sac_agent(config), kSpherical.transition, batch, loss_of) > 40);
+  }
+}
+
+TEST_CASE("spherical SAC: weights have the length 1 after each update") {
+  SacConfig config = spherical();
+  config.critic_learning_rate = config.policy_learning_rate = 0.05;
+  ReplicaContext context(nullptr, 4);
+  const auto replica = built_spherical(*make_sac_agent(config), context);
+  CHECK(off_sphere(replica->parameters()) < 1e-6);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    const TensorMap before = copied(replica->parameters());
+    replica->step_fn(context, random_batch(kSpherical, 16, i));
+    const TensorMap after = replica->parameters();
+    CHECK(off_sphere(after) < 1e-6);
+    for (const char* moved : {"critic2.block1.expand.weight", "policy.head.weight"})
+      CHECK((after.at(moved) - before.at(moved)).abs().max().item<double>() > 1e-3);
+  }
+}
+
+TEST_CASE("spherical SAC: it continues bit for bit after a restart, with scale and schedule") {
+  SacConfig config = spherical();
+  config.learning_rate_updates = 10;
+  const AgentPtr agent = make_sac_agent(config);
+  const auto learn = [&](int restart_at) {
+    ReplicaContext context(nullptr, 4);
+    auto replica = built_spherical(*agent, context);
+    for (int i = 0; i < 12; ++i) {
+      if (i == restart_at) {
+        const TensorMap parameters = copied(replica->parameters());
+        const TensorMap state = copied(replica->optimizer_state());
+        ReplicaContext other(nullptr, 99);
+        replica = built_spherical(*agent, other);
+        replica->load(parameters, state);
+      }
+      replica->step_fn(context, random_batch(kSpherical, 16, static_cast<std::uint64_t>(i)));
+    }
+    return copied(replica->parameters());
+  };
+  const TensorMap whole = learn(-1);
+  CHECK(equal(whole, learn(-1)));
+  CHECK(equal(whole, learn(7)));
+}
+
+TEST_CASE("spherical SAC: returns lie within the atoms in units of the scale") {
+  ReplicaContext context(nullptr, 4);
+  const auto replica = built_spherical(*make_sac_agent(spherical()), context);
+  const auto scale_after = [&](double reward, double discount) {
+    TensorMap batch = random_batch(kSpherical, 16, 3);
+    batch["reward"].fill_(reward);
+    batch["discount"].fill_(discount);
+    replica->step_fn(context, batch);
+    return replica->parameters().at("return_scale").item<double>();
+  };
+  CHECK(scale_after(0, 0.9) == doctest::Approx(1e-3)); // no reward yet
+  CHECK(scale_after(-0.5, 0.9) == doctest::Approx(1)); // -0.5 for ever is -5
+  CHECK(scale_after(0.1, 0.9) == doctest::Approx(1));  // it does not shrink
+  CHECK(scale_after(2, 0) == doctest::Approx(1));
+  CHECK(scale_after(1, 1) == doctest::Approx(200)); // as if the discount were 0.999
+}
+
+TEST_CASE("spherical SAC: replicas on shares of the batch stay equal") {
+  const AgentPtr agent = make_sac_agent(spherical());
+  at::set_num_threads(1);
+  Replicas run(
+      [&] {
+        return std::make_unique<FedReplica>(agent->make_replica(kSpherical.transition), kSpherical);
+      },
+      2);
+  run.run(10);
+  CHECK(equal(copied(run.replica(0).parameters()), copied(run.replica(1).parameters())));
+}
+
+TEST_CASE("spherical SAC: the best action of a bandit is learned") {
+  SacConfig config = spherical(1);
+  config.policy_layers = config.critic_layers = {24};
+  config.atoms = 51;
+  config.temperature = 0.002;
+  config.temperature_learning_rate = 0;
+  config.critic_learning_rate = 4e-3;
+  config.policy_learning_rate = 1e-3;
+  config.learning_rate_updates = 2000; // steps on the sphere must become small
+  config.learning_rate_fraction = 0;
+  config.batch_size = 64;
+  const AgentPtr agent = make_sac_agent(config);
+  ReplicaContext context(nullptr, 1);
+  const auto replica = built_spherical(*agent, context);
+  Metrics metrics;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    TensorMap batch = random_batch(kSpherical, config.batch_size, 1000 + 10 * i);
+    batch["discount"].zero_();
+    batch["reward"] = -(batch["action"] - 0.3).square().sum(1);
+    metrics = replica->step_fn(context, batch);
+  }
+  const auto policy = agent->make_policy(kSpherical.transition);
+  const at::Tensor flat = replica->policy_parameters();
+  policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+  at::Tensor actions = at::empty({8, 2});
+  policy->act(bytes_of(uniform({8, 5}, 3)), 8, {actions.mutable_data_ptr<float>(), 16});
+  CAPTURE(metrics.at("critic_loss"));
+  CAPTURE(metrics.at("q_mean"));
+  CAPTURE(metrics.at("entropy"));
+  CHECK((actions - 0.3).square().mean().sqrt().item<double>() < 0.2);
+  CHECK_FALSE(policy->graph()); // `troupe export` refuses it by name
+}
+
+TEST_CASE("spherical SAC: networks without blocks and weight decay are refused by key") {
+  const AgentKind kind = *std::find_if(agent_kinds().begin(), agent_kinds().end(),
+                                       [](const AgentKind& one) { return one.name == "sac"; });
+  google::protobuf::DynamicMessageFactory factory;
+  const auto keys = [&](const std::string& more) {
+    const std::unique_ptr<google::protobuf::Message> options(
+        factory.GetPrototype(kind.options)->New());
+    REQUIRE(google::protobuf::TextFormat::ParseFromString(
+        "spherical: true critic_blocks: 2 policy_layers: 6 critic_layers: 8 " + more,
+        options.get()));
+    std::string found;
+    for (const OptionProblem& problem : kind.check(*options, {}))
+      found += problem.key + " ";
+    return found;
+  };
+  CHECK(keys("policy_blocks: 1") == "");
+  CHECK(keys("policy_blocks: 0") == "policy_blocks ");
+  CHECK(keys("policy_blocks: 1 weight_decay: 0.1") == "weight_decay ");
+}
