@@ -15,7 +15,8 @@ const fs::path kConfigs = in_source("experiments/configs");
 }
 
 TEST_CASE("Every experiment that comes with the program is complete and keeps to every rule") {
-  const std::vector<fs::path> folders{kConfigs, kConfigs / "games", kConfigs / "gym"};
+  const std::vector<fs::path> folders{kConfigs, kConfigs / "games", kConfigs / "gym",
+                                      kConfigs / "recipes"};
   const auto names = config_names(folders);
   CHECK(names.size() >= 31);
   for (const std::string& name : names) {
