@@ -1,7 +1,6 @@
 #include "actors/supervision/roles.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "actors/roles/environment_actor.hpp"
 #include "actors/roles/evaluator_actor.hpp"
@@ -10,6 +9,7 @@
 #include "actors/roles/replay_actor.hpp"
 #include "actors/supervision/strategies.hpp"
 #include "learner/acting/transition_spec.hpp"
+#include "replay/table/faded_selector.hpp"
 
 namespace troupe::actors {
 
@@ -66,10 +66,9 @@ replay::SelectorConfig selector(const std::string& name, double exponent) {
   return {.kind = replay::selector_named(name), .exponent = exponent};
 }
 
-/// Ages count the insertions into all shards, of which each shard sees its part.
 replay::SelectorConfig sampler(const RunConfig::Replay& config) {
   replay::SelectorConfig made = selector(config.sampler, config.priority_exponent);
-  made.fade = std::pow(config.priority_fade, config.shards);
+  made.fade = replay::fade_of_shard(config.priority_fade, config.shards);
   made.least_fade = config.least_priority_fade;
   return made;
 }

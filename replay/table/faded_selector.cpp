@@ -118,4 +118,8 @@ void FadedSelector::order(std::vector<Place>& out) const {
     out.push_back(young_[i].place);
 }
 
+double fade_of_shard(double fade, int shards) {
+  return std::pow(fade, shards);
+}
+
 } // namespace troupe::replay

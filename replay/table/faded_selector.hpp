@@ -59,4 +59,8 @@ private:
   SumTree old_tree_; // by position in old_, without the factor
 };
 
+/// The fade of each of so many shards that share the items in turn: a shard sees one insertion in
+/// `shards`, so that an item fades there as it would in one table of all.
+double fade_of_shard(double fade, int shards);
+
 } // namespace troupe::replay

@@ -57,6 +57,34 @@ void operate(std::mt19937_64& random, Selector& selector, Model& model, std::uin
 
 } // namespace
 
+// Items go to four shards in turn and batches have equal shares of each. Four neighbours have one
+// priority, so that the shards have the same; ages within a shard are cut to its own insertions.
+TEST_CASE("an item of several shards is chosen as often as in one table of all, fading included") {
+  constexpr std::uint32_t kShards = 4, kItems = 2000;
+  SelectorConfig config = kFading;
+  config.fade = 0.998;
+  const auto weight = [&](std::uint32_t item) {
+    return std::pow(1 + item / kShards % 7, config.exponent)
+           * std::max(std::pow(config.fade, kItems - 1 - item), config.least_fade);
+  };
+  double total = 0;
+  for (std::uint32_t item = 0; item < kItems; ++item)
+    total += weight(item);
+  SelectorConfig of_shard = config;
+  of_shard.fade = fade_of_shard(config.fade, kShards);
+  Random draws(5);
+  for (std::uint32_t shard = 0; shard < kShards; ++shard) {
+    const auto selector = make_selector(of_shard);
+    for (std::uint32_t place = 0; place < kItems / kShards; ++place)
+      selector->insert(place, 1 + place % 7);
+    for (int i = 0; i < 500; ++i) {
+      const Selected chosen = selector->select(draws);
+      const double whole = weight(chosen.place * kShards + shard) / total;
+      REQUIRE_EQ(chosen.probability / kShards / whole, doctest::Approx(1).epsilon(0.004));
+    }
+  }
+}
+
 TEST_CASE("old places fade as in a list that is looked through, after any operations") {
   std::mt19937_64 random(3);
   Random draws(5);
