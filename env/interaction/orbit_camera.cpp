@@ -27,7 +27,7 @@ Vector point(const mjtNum* x) {
   return {x[0], x[1], x[2]};
 }
 
-/// The first body that moves, with all that hangs on it; 0: none.
+/// The first body with degrees of freedom; 0: none.
 int moving_body(const mjModel& model) {
   for (int body = 1; body < model.nbody; ++body)
     if (model.body_dofnum[body] > 0 && model.body_mocapid[body] < 0)

@@ -12,7 +12,7 @@ namespace troupe::env {
 /// the camera's plane.
 struct Viewpoint {
   std::array<double, 3> eye{};
-  std::array<double, 3> right{}; // as long as half the picture is wide at a distance of 1
+  std::array<double, 3> right{}; // its length: half the picture's width at a distance of 1
   std::array<double, 3> up{};
   std::array<double, 3> forward{};
 
@@ -20,7 +20,7 @@ struct Viewpoint {
 };
 
 /// A camera that a person moves: one of the model's, or one that turns around a point. The point
-/// may travel with the first body of the model that moves. Perspective.
+/// may follow the first body with degrees of freedom. Perspective.
 class OrbitCamera {
 public:
   /// Begins with the model's camera 0, or free if the model has none.

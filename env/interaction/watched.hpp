@@ -6,8 +6,8 @@
 
 namespace troupe::env {
 
-/// Lets somebody watch a simulation, and intervene in it, at each control step: the innermost
-/// wrapper, so that no repeated action hides steps.
+/// Calls a watcher before and after each control step of a simulation. It must be the innermost
+/// wrapper, so that action repeat does not hide steps.
 class Watched final : public Wrapper {
 public:
   struct Watcher {

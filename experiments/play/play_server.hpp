@@ -17,7 +17,7 @@ struct About {
   std::int64_t updates = 0;
 };
 
-/// Serves a Player's page to those who have the token (web::Access).
+/// Serves a Player's page to clients with the token (web::Access).
 ///
 ///   GET /api/picture?after=N   a picture of a higher number: image/jpeg, with the headers
 ///                              X-Troupe-Number and X-Troupe-State (JSON); 204 if nothing changes

@@ -19,8 +19,8 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kMostWaiting = 32;
 constexpr std::size_t kMostQueued = 1024;
-constexpr milliseconds kPatience{10'000}; // of those who ask
-constexpr milliseconds kInterest{3'000};  // after which nobody watches
+constexpr milliseconds kPatience{10'000}; // of a request for a picture
+constexpr milliseconds kInterest{3'000};  // after a page's last request
 constexpr milliseconds kLag{250};         // that is not made up for
 constexpr milliseconds kPause{1'000};     // after a failure
 
@@ -118,7 +118,7 @@ void Player::play_one(std::uint64_t seed) {
   }
 }
 
-/// Without the mutex: who is answered may ask again.
+/// Without the mutex: an answer may lead to another request at once.
 void Player::answer(std::unique_lock<std::mutex>& lock) {
   const auto answers = std::exchange(answers_, {});
   lock.unlock();

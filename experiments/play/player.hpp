@@ -32,7 +32,8 @@ struct PlayedPicture {
 using PlayedPicturePtr = std::shared_ptr<const PlayedPicture>;
 
 /// Plays episodes of a policy in a thread of its own, as fast as the simulated time passes, and
-/// draws them for those who ask. It rests while nobody asks. Functions may be called by any thread.
+/// draws pictures on request. It rests while there are no requests. Functions may be called by any
+/// thread.
 class Player {
 public:
   /// Throws what make_environment() throws, and std::invalid_argument if there is no MuJoCo
@@ -92,7 +93,7 @@ private:
   std::string problem_;
   Clock::time_point due_{};   // the next step
   Clock::time_point drawn_{}; // the latest picture
-  Clock::time_point asked_{}; // somebody, the last time
+  Clock::time_point asked_{}; // the last request
 
   std::jthread thread_;
 };

@@ -4,7 +4,7 @@
 
 namespace troupe::experiments::play {
 
-/// The task may have been made anew, with another model.
+/// A curriculum may have replaced the task, and with it the model.
 void Stage::prepare(env::Physics& physics) {
   if (drawn_ == physics.compiled())
     return;

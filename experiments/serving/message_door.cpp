@@ -54,7 +54,7 @@ web::Request request_of(const Json& head, const env::wire::Message& message) {
 
 } // namespace
 
-/// Those that are ready, from any thread; outlives the door.
+/// Finished answers, from any thread; outlives the door.
 struct MessageDoor::Answers {
   struct Ready {
     std::string peer;
