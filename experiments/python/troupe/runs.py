@@ -115,7 +115,8 @@ class Run:
 
     def to_wandb(self, project: str = "troupe", folder: Union[str, os.PathLike] = ".", *, videos: bool = True) -> pathlib.Path:
         """Writes the run as one of Weights & Biases that has not been uploaded yet, into `folder`/wandb: its settings, curves over the environment
-        steps, final returns and videos. Returns its folder, which `wandb sync` uploads. Needs the package `wandb`; asks no network."""
+        steps, final returns and videos. Returns its folder, for `wandb sync`; while a run of yours is open in this process, the folder is
+        complete only when the process ends. Needs the package `wandb`; asks no network."""
         try:
             import wandb
         except ImportError as error:
@@ -137,6 +138,8 @@ class Run:
             return pathlib.Path(logged.settings.sync_dir)
         finally:
             logged.finish()
+            if wandb.run is None:
+                wandb.teardown()  # waits until the file is whole, which finish() does not
 
     def _repr_html_(self) -> str:
         """The return curve, for notebooks; of a run that is not over, the evaluations so far."""
