@@ -99,6 +99,18 @@ void Control::stop() {
   ask(request, kConnectDeadline);
 }
 
+std::string Control::checkpoint(std::chrono::seconds deadline) {
+  wire::ControlRequest request;
+  request.set_checkpoint(true);
+  return decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)}).text();
+}
+
+std::string Control::pause(bool paused, std::chrono::seconds deadline) {
+  wire::ControlRequest request;
+  request.set_pause(paused);
+  return decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)}).text();
+}
+
 std::string Control::scale(const std::string& role, int count, std::chrono::seconds deadline) {
   wire::ControlRequest request;
   request.mutable_scale()->set_role(role);

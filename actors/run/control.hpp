@@ -41,7 +41,10 @@ public:
   /// The run ends as after SIGTERM; returns when the head knows.
   void stop();
 
-  /// Give what was done. `role` of restart: "" for all, "environment", "environment/3".
+  /// These give what was done.
+  std::string checkpoint(std::chrono::seconds deadline); // once it is complete
+  std::string pause(bool paused, std::chrono::seconds deadline);
+  /// `role` of restart: "" for all, "environment", "environment/3".
   std::string scale(const std::string& role, int count, std::chrono::seconds deadline);
   std::string restart(const std::string& role, const std::string& node,
                       std::chrono::seconds deadline);

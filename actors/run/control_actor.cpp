@@ -81,7 +81,7 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
   const bool asks_only = request.wanted_case() == wire::ControlRequest::kStatus;
   if (request.folder().empty() && !asks_only)
     return refusal(
-        "the request must name the folder of its run in `folder`, to stop, scale or restart it");
+        "the request must name the folder of its run in `folder`; only status goes without");
   if (!request.folder().empty() && request.folder() != state.options.folder)
     return refusal("this head leads another run, " + state.options.folder);
   switch (request.wanted_case()) {
@@ -99,6 +99,12 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
   }
   case wire::ControlRequest::kRestart:
     return ask_head(self, encoded, restart_order(state.options.config, request.restart(), there));
+  case wire::ControlRequest::kCheckpoint:
+  case wire::ControlRequest::kPause:
+    if (state.options.config.deterministic)
+      return refusal("with deterministic: true a run goes on in rounds that nothing interrupts; "
+                     "`troupe stop` writes a checkpoint and ends it, `troupe resume` continues");
+    return ask_head(self, encoded, {});
   case wire::ControlRequest::WANTED_NOT_SET:
     break;
   }

@@ -30,10 +30,12 @@ Head::Head(const RunContext& context)
                    [this](const std::string& problem) { monitor_.note_failure(problem); }),
       lifecycle_(context, actors_, schedule_, checkpoints_, progress_),
       evaluations_(context, actors_),
-      requests_(context, actors_, schedule_, lifecycle_,
+      requests_(context, actors_, schedule_, lifecycle_, checkpoints_,
                 {.pause = [this] { pause(); },
                  .unpause = [this] { unpause(); },
-                 .cancel_evaluation = [this] { evaluations_.cancel(); }}),
+                 .cancel_evaluation = [this] { evaluations_.cancel(); },
+                 .begin_checkpoint = [this] { begin_checkpoint(); },
+                 .hold = [this](bool paused) { hold(paused); }}),
       companion_(context, actors_) {}
 
 RunResult Head::run() {
@@ -148,9 +150,19 @@ void Head::pause() {
 }
 
 void Head::unpause() {
+  if (held_)
+    return;
   actors_.ask_all<done_atom>(actors_.all(Role::replay), kRequestDeadline, "closing a shard",
                              open_atom_v, false);
   begin_training();
+}
+
+void Head::hold(bool paused) {
+  held_ = paused;
+  if (paused)
+    pause();
+  else if (schedule_.paused())
+    unpause();
 }
 
 template <class Body>
@@ -247,7 +259,8 @@ void Head::train_on_data() {
       restart_lost();
       if (!checkpoints_.writing())
         requests_.serve(progress_);
-      if (const auto before = schedule_.updates(); schedule_.extend_updates(progress_) > before)
+      if (const auto before = schedule_.updates();
+          !schedule_.paused() && schedule_.extend_updates(progress_) > before)
         grant_learners();
       actors_.take_messages(kPoll);
       maybe_checkpoint();
@@ -307,8 +320,11 @@ bool Head::reached_goal() {
 }
 
 void Head::maybe_checkpoint() {
-  if (!checkpoints_.due())
-    return;
+  if (checkpoints_.due())
+    begin_checkpoint();
+}
+
+void Head::begin_checkpoint() {
   if (!config_.in_rounds())
     pause();
   checkpoints_.begin(state_now());

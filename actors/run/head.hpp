@@ -41,6 +41,8 @@ private:
   void share_steps();
   void pause();
   void unpause();
+  void hold(bool paused);
+  void begin_checkpoint();
   bool time_to_stop() const;
   template <class Body>
   void persist(const Body& body); // repeats it after every recovery
@@ -66,6 +68,7 @@ private:
   OperatorRequests requests_;
   Companion companion_;
   bool started_ = false, ending_ = false;
+  bool held_ = false; // an operator paused the run
 };
 
 } // namespace troupe::actors

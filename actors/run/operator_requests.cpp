@@ -44,9 +44,13 @@ void OperatorRequests::serve(const Progress& progress) {
     problem = "it was not done within its deadline";
   else if (request.what.has_scale())
     problem = scale(request.what.scale().count(), progress, done);
+  else if (request.what.has_pause())
+    done = hold(request.what.pause());
+  else if (request.what.has_checkpoint())
+    problem = write_checkpoint(request, done);
   else
     problem = restart_next(request, done);
-  if (problem.empty() && !request.processes.empty())
+  if (problem.empty() && done.empty())
     return; // there is more
   if (!done.empty())
     context_.log("info", done + ", as requested");
@@ -75,6 +79,24 @@ std::string OperatorRequests::scale(std::int32_t wanted, const Progress& progres
   }
   training_.unpause();
   return problem;
+}
+
+/// Gives what was done.
+std::string OperatorRequests::hold(bool paused) {
+  training_.hold(paused);
+  return paused ? "training pauses until `troupe pause --off`" : "training goes on";
+}
+
+/// Begins it; done when it is complete.
+std::string OperatorRequests::write_checkpoint(Request& request, std::string& done) {
+  if (!request.begun) {
+    request.begun = true;
+    training_.begin_checkpoint();
+    return {};
+  }
+  if (checkpoints_.problem().empty())
+    done = "checkpoint " + checkpoints_.newest();
+  return checkpoints_.problem();
 }
 
 /// The state from which a process restarts, written while the run is paused: nothing is lost.

@@ -10,19 +10,22 @@
 
 namespace troupe::actors {
 
-/// Serves operators' requests to scale the run or restart processes: one at a time, between steps
-/// of the training loop. A request interrupted by a death continues afterwards.
+/// Serves operators' requests to scale or pause the run, write a checkpoint or restart processes:
+/// one at a time, between steps of the training loop, and not while a checkpoint is written. A
+/// request interrupted by a death continues afterwards.
 class OperatorRequests {
 public:
   struct Training { // of the head
-    std::function<void()> pause, unpause, cancel_evaluation;
+    std::function<void()> pause, unpause, cancel_evaluation, begin_checkpoint;
+    std::function<void(bool paused)> hold; // unpause() does nothing until it ends
   };
   OperatorRequests(const RunContext& context, RunActors& actors, RunSchedule& schedule,
-                   Lifecycle& lifecycle, Training training)
+                   Lifecycle& lifecycle, const RunCheckpoints& checkpoints, Training training)
       : context_(context),
         actors_(actors),
         schedule_(schedule),
         lifecycle_(lifecycle),
+        checkpoints_(checkpoints),
         training_(std::move(training)) {}
 
   void take(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order);
@@ -36,9 +39,12 @@ private:
     std::deque<ActorKey> processes = {}; // still to be restarted
     std::chrono::steady_clock::time_point deadline = {};
     std::int64_t restarted = 0;
+    bool begun = false; // its checkpoint
   };
   // Each returns the problem, or "".
   std::string scale(std::int32_t wanted, const Progress& progress, std::string& done);
+  std::string hold(bool paused);
+  std::string write_checkpoint(Request& request, std::string& done);
   std::string restart_next(Request& request, std::string& done);
   std::string restart(std::vector<ActorKey> group);
   std::string write_snapshots(const std::vector<ActorKey>& group);
@@ -50,6 +56,7 @@ private:
   RunActors& actors_;
   RunSchedule& schedule_;
   Lifecycle& lifecycle_;
+  const RunCheckpoints& checkpoints_;
   Training training_;
   std::deque<Request> requests_;
 };

@@ -52,6 +52,7 @@ void RunCheckpoints::capture(wire::RunState state) {
 
 void RunCheckpoints::begin(wire::RunState state) {
   begun_ = true;
+  problem_.clear();
   try {
     capture(std::move(state));
     writing_ = actors_.request<std::string>(
@@ -82,6 +83,7 @@ void RunCheckpoints::on_written(const std::string& path, const std::string& prob
     written_ = Clock::now();
     return;
   }
+  problem_ = problem;
   on_failure_(problem);
   context_.log("error", problem + "; training goes on, the last complete checkpoint is "
                             + (newest_.empty() ? "none" : newest_));

@@ -29,8 +29,9 @@ public:
   std::string write(wire::RunState state);
   void restart_clock() { last_ = Clock::now(); }
 
-  const std::string& newest() const { return newest_; } // complete; or empty
-  double age_seconds() const;                           // of newest(), 0 without one
+  const std::string& newest() const { return newest_; }   // complete; or empty
+  double age_seconds() const;                             // of newest(), 0 without one
+  const std::string& problem() const { return problem_; } // of the last begin(); "": none so far
   /// The newest state that learners or checkpoints have written; or empty.
   std::filesystem::path learner_state() const;
 
@@ -56,7 +57,7 @@ private:
   RunActors& actors_;
   std::function<void(const std::string&)> on_failure_;
   std::optional<PendingRequest> writing_; // while the run continues
-  std::string newest_;
+  std::string newest_, problem_;
   Clock::time_point last_ = Clock::now(), written_ = Clock::now();
   bool wanted_ = false; // for one of the best evaluations
   bool begun_ = false;  // one, since the head started

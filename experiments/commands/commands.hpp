@@ -56,6 +56,8 @@ void add_logs(CLI::App& app);
 void add_dashboard(CLI::App& app);
 void add_stop(CLI::App& app);
 void add_scale(CLI::App& app);
+void add_checkpoint(CLI::App& app);
+void add_pause(CLI::App& app);
 void add_restart(CLI::App& app);
 
 } // namespace troupe::experiments::commands

@@ -99,6 +99,7 @@ web::Response Api::answer(const web::Request& request) {
     return path == "/api/series"    ? series_reply(request, catalogue_, budget_)
            : path == "/api/compare" ? compare(request)
            : path == "/api/stop" || path == "/api/scale" || path == "/api/restart"
+                   || path == "/api/checkpoint" || path == "/api/pause"
                ? act(request)
                : web::error_response(404, path + ": nothing is posted there");
   }
@@ -259,6 +260,16 @@ web::Response Api::act(const web::Request& request) {
     }
     if (request.path == "/api/restart") {
       return one.restart(body.value("role", ""), body.value("node", ""));
+    }
+    if (request.path == "/api/checkpoint") {
+      return one.checkpoint();
+    }
+    if (request.path == "/api/pause") {
+      const auto paused = body.find("paused");
+      if (paused == body.end() || !paused->is_boolean()) {
+        throw std::invalid_argument("paused: must be true or false");
+      }
+      return one.pause(*paused);
     }
     const auto count = body.find("count");
     if (count == body.end() || !count->is_number_unsigned() || *count > 1'000'000) {

@@ -17,7 +17,8 @@ public:
   RunOperator& operator=(const RunOperator&) = delete;
   virtual ~RunOperator() = default;
 
-  /// The names of the functions below that it can do: "stop", "scale", "restart".
+  /// The names of the functions below that it can do: "stop", "scale", "restart", "checkpoint",
+  /// "pause".
   virtual std::vector<std::string> actions() const = 0;
 
   /// As `troupe status --json`; "" if there is no more than what the run's folder says.
@@ -27,6 +28,8 @@ public:
   virtual std::string stop() = 0;
   virtual std::string scale(const std::string& role, int count) = 0;
   virtual std::string restart(const std::string& role, const std::string& node) = 0;
+  virtual std::string checkpoint() = 0;
+  virtual std::string pause(bool paused) = 0; // false: train on
 };
 
 /// Connects to a live run. Throws std::invalid_argument with the reason if it cannot be operated.

@@ -100,6 +100,23 @@ operate 0 scale environment=2
 operate 0 scale "$folder" environment=3
 [ "$(processes environment | wc -w)" = 3 ] || fail 'there are not 3 environment processes'
 
+# Paused, it stands still through a checkpoint and through scaling, until it is told to go on.
+operate 0 pause
+said '^training pauses until `troupe pause --off`$'
+until_true 'the pause' is 's["phase"]' paused
+counted='[s["counters"][name] for name in ("environment_steps", "updates", "inserts")]'
+still=$(status "$counted")
+operate 0 checkpoint
+said "^checkpoint $folder/checkpoints/[0-9]+$"
+[ -f "$(sed 's/^checkpoint //' "$scratch/said")/manifest.json" ] || fail 'the checkpoint is not complete'
+operate 0 scale environment=2
+operate 0 scale environment=3
+is 's["phase"]' paused || fail 'scaling ended the pause'
+is "$counted" "$still" || fail "it did not stand still: $still, then $(status "$counted")"
+operate 0 pause --off
+said '^training goes on$'
+until_true 'training after the pause' is "s['phase'] == 'training' and $counted > $still" True
+
 # A rolling restart of all: other processes, nothing lost, nothing counted.
 before_processes=$(processes '.*')
 inserts=$(status 's["counters"]["replay_items"]')

@@ -104,11 +104,12 @@ void scale(ChangeOptions& options) {
   }
 }
 
-void restart(const ChangeOptions& options) {
+/// Has the head of the run do something, and prints what it did.
+template <class Action>
+void act_on(const ChangeOptions& options, const Action& action) {
   const LiveRun live = find_live_run(options.choice.run, options.choice.runs);
   actors::Control control(control_place(live, options.choice));
-  std::printf("%s\n",
-              control.restart(options.role, options.node, whole_seconds(options.seconds)).c_str());
+  std::printf("%s\n", action(control, whole_seconds(options.seconds)).c_str());
 }
 
 void add_deadline(CLI::App& command, ChangeOptions& options) {
@@ -169,7 +170,47 @@ void add_restart(CLI::App& app) {
                       "only this role (environment) or actor (environment/3)");
   command->add_option("--node", options->node, "only processes on this node");
   add_deadline(*command, *options);
-  command->callback([options] { restart(*options); });
+  command->callback([options] {
+    act_on(*options, [&](actors::Control& control, std::chrono::seconds deadline) {
+      return control.restart(options->role, options->node, deadline);
+    });
+  });
+}
+
+void add_checkpoint(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "checkpoint", "Has a live run write a checkpoint now, and waits until it is complete");
+  command->footer(operating_footer("Example: troupe checkpoint"));
+  auto options = std::make_shared<ChangeOptions>();
+  command->add_option("RUN", options->choice.run, "the run's folder");
+  add_run_choice(*command, options->choice);
+  add_deadline(*command, *options);
+  command->callback([options] {
+    act_on(*options, [](actors::Control& control, std::chrono::seconds deadline) {
+      return control.checkpoint(deadline);
+    });
+  });
+}
+
+void add_pause(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("pause", "Pauses a live run: environments and learners stand still");
+  command->footer(operating_footer(
+      "Example: troupe pause\n"
+      "         troupe pause --off\n"
+      "Its processes keep their memory and can be scaled and restarted. A paused run that ends "
+      "goes on when it is resumed. Paused minutes do not count for stop.minutes."));
+  auto options = std::make_shared<ChangeOptions>();
+  auto off = std::make_shared<bool>(false);
+  command->add_option("RUN", options->choice.run, "the run's folder");
+  command->add_flag("--off", *off, "lets the run go on");
+  add_run_choice(*command, options->choice);
+  add_deadline(*command, *options);
+  command->callback([options, off] {
+    act_on(*options, [&](actors::Control& control, std::chrono::seconds deadline) {
+      return control.pause(!*off, deadline);
+    });
+  });
 }
 
 } // namespace troupe::experiments::commands

@@ -20,7 +20,9 @@ public:
   HeadOperator(LiveRun live, const RunChoice& choice)
       : live_(std::move(live)), control_(control_place(live_, choice)) {}
 
-  std::vector<std::string> actions() const override { return {"stop", "scale", "restart"}; }
+  std::vector<std::string> actions() const override {
+    return {"stop", "scale", "restart", "checkpoint", "pause"};
+  }
   std::string status() override {
     return status_json(live_.head, control_.status(kStatusDeadline));
   }
@@ -34,6 +36,8 @@ public:
   std::string restart(const std::string& role, const std::string& node) override {
     return control_.restart(role, node, kActionDeadline);
   }
+  std::string checkpoint() override { return control_.checkpoint(kActionDeadline); }
+  std::string pause(bool paused) override { return control_.pause(paused, kActionDeadline); }
 
 private:
   LiveRun live_;
@@ -53,6 +57,8 @@ public:
   }
   std::string scale(const std::string&, int) override { refuse("scaled"); }
   std::string restart(const std::string&, const std::string&) override { refuse("restarted"); }
+  std::string checkpoint() override { refuse("told to write a checkpoint"); }
+  std::string pause(bool) override { refuse("paused"); }
 
 private:
   [[noreturn]] static void refuse(const char* what) {

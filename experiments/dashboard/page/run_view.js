@@ -69,6 +69,9 @@ export class RunView {
         button('Scale', () => ['/api/scale', {role: 'environment', count: Number(this.count.value)}])),
       restart: h('div', {class: 'action'}, h('label', {for: 'restart-role'}, 'Restart the processes of '), this.role,
         button('Restart', () => ['/api/restart', {role: this.role.value, node: ''}])),
+      checkpoint: h('div', {class: 'action'}, h('span', {}, 'Without ending it '), button('Write a checkpoint', () => ['/api/checkpoint', {}])),
+      pause: h('div', {class: 'action'}, h('span', {}, 'Environments and learners stand still meanwhile '),
+        button('Pause', () => ['/api/pause', {paused: true}]), button('Go on', () => ['/api/pause', {paused: false}])),
       stop: h('div', {class: 'action'}, h('span', {}, 'Checkpoint, then end '), button('Stop the run', async () => (
         await confirmed('Stop this run?', `${runName(store.byId.get(store.focus))} writes a checkpoint and ends. troupe resume continues it.`, 'Stop the run')
           ? ['/api/stop', {}] : null), 'danger')),

@@ -176,11 +176,13 @@ TEST_CASE_FIXTURE(ControlFixture,
 
 TEST_CASE_FIXTURE(ControlFixture,
                   "a request that changes the run must name it; one for its status need not") {
-  wire::ControlRequest stop, restart, status, grow = scale("environment", 3);
+  wire::ControlRequest stop, restart, status, pause, checkpoint, grow = scale("environment", 3);
   stop.set_stop(true);
+  pause.set_pause(false);
+  checkpoint.set_checkpoint(true);
   restart.mutable_restart()->set_role("environment");
   grow.clear_folder();
-  for (const auto& request : {stop, restart, grow}) {
+  for (const auto& request : {stop, restart, grow, pause, checkpoint}) {
     const auto outcome = answer(encode(request));
     CHECK(outcome.fault == Fault::bad_request);
     CHECK(has(outcome.refusal, "must name the folder of its run"));
@@ -188,6 +190,32 @@ TEST_CASE_FIXTURE(ControlFixture,
   CHECK_FALSE(self->has_next_message());
   status.set_status(true);
   CHECK(answer(encode(status)).refusal.empty());
+}
+
+TEST_CASE_FIXTURE(tests::ActorFixture,
+                  "a run in rounds is not paused, and writes no checkpoint on request") {
+  RunConfig in_rounds;
+  in_rounds.deterministic = true;
+  const auto control = system.spawn(control_actor, ControlOptions{.config = in_rounds,
+                                                                  .head = caf::actor(self),
+                                                                  .epoch = 1,
+                                                                  .folder = "/runs/a"});
+  wire::ControlRequest pause, checkpoint;
+  pause.set_pause(true);
+  checkpoint.set_checkpoint(true);
+  for (wire::ControlRequest request : {pause, checkpoint}) {
+    request.set_folder("/runs/a");
+    auto pending = self->request(control, caf::infinite, control_atom_v, encode(request),
+                                 encode(three_processes()));
+    deliver_all();
+    pending.receive([](const ProtoBytes&) { FAIL("was not refused"); },
+                    [&](const caf::error& error) {
+                      CHECK(has(explain(system, error), "`troupe stop` writes a checkpoint"));
+                    });
+  }
+  CHECK_FALSE(self->has_next_message()); // the head heard of neither
+  caf::anon_send_exit(control, caf::exit_reason::user_shutdown);
+  deliver_all();
 }
 
 TEST_CASE_FIXTURE(ControlFixture, "the head is asked to stop at once and asked for the rest") {

@@ -34,6 +34,8 @@ public:
   std::string restart(const std::string& role, const std::string& node) override {
     return note("restart " + role + "@" + node);
   }
+  std::string checkpoint() override { return note("checkpoint"); }
+  std::string pause(bool paused) override { return note(paused ? "pause" : "go on"); }
 
 private:
   std::string note(const std::string& what) {
@@ -180,7 +182,12 @@ TEST_CASE_FIXTURE(
   CHECK(Json::parse(post("/api/stop", {{"id", first}}).body)["done"] == "done: stop");
   post("/api/scale", {{"id", first}, {"role", "environment"}, {"count", 4}});
   post("/api/restart", {{"id", first}, {"role", "learner"}});
-  CHECK(asked == std::vector<std::string>{"stop", "scale environment 4", "restart learner@"});
+  post("/api/checkpoint", {{"id", first}});
+  post("/api/pause", {{"id", first}, {"paused", true}});
+  post("/api/pause", {{"id", first}, {"paused", false}});
+  CHECK(asked
+        == std::vector<std::string>{"stop", "scale environment 4", "restart learner@", "checkpoint",
+                                    "pause", "go on"});
   CHECK(has(error_of([&] {
               post("/api/scale", {{"id", first}, {"role", "learner"}, {"count", 4}});
             }),
@@ -192,7 +199,11 @@ TEST_CASE_FIXTURE(
   CHECK(has(error_of([&] { post("/api/stop", Json::array()); }), "JSON object"));
   CHECK(has(error_of([&] { post("/api/stop", {{"id", 3}}); }), "id"));
   CHECK(api.answer({.path = "/api/stop"}).status == 404); // GET changes nothing
-  CHECK(asked.size() == 3);
+  CHECK(has(error_of([&] {
+              post("/api/pause", {{"id", first}, {"paused", 1}});
+            }),
+            "paused: must be true or false"));
+  CHECK(asked.size() == 6);
 }
 
 TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the others by number") {
