@@ -27,7 +27,10 @@ class PlayServer {
 public:
   /// Throws as HttpServer does.
   PlayServer(Player& player, About about, const web::HttpOptions& http, const std::string& token);
-  ~PlayServer() { server_.stop(); }
+  ~PlayServer() { // the player's answers need the server
+    player_.stop();
+    server_.stop();
+  }
 
   std::string address() const { return access_.address(); } // with the token
 

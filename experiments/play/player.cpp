@@ -45,14 +45,15 @@ Player::Player(const env::EnvironmentConfig& environment, std::unique_ptr<learne
   thread_ = std::jthread([this] { run(); });
 }
 
-Player::~Player() {
+void Player::stop() {
   {
     const std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
-  for (const Waiting& waiting : waiting_)
+  if (thread_.joinable())
+    thread_.join();
+  for (const Waiting& waiting : std::exchange(waiting_, {})) // nothing is added any more
     waiting.seen(nullptr);
 }
 
@@ -63,7 +64,7 @@ bool Player::next_picture(std::uint64_t after, Seen seen) {
     asked_ = Clock::now();
     if (latest_ && latest_->number > after)
       ready = latest_;
-    else if (waiting_.size() >= kMostWaiting)
+    else if (stopping_ || waiting_.size() >= kMostWaiting)
       return false;
     else
       waiting_.push_back({asked_ + kPatience, std::move(seen)});

@@ -40,11 +40,15 @@ public:
   /// simulation.
   Player(const env::EnvironmentConfig& environment, std::unique_ptr<learner::Policy> policy,
          const PlayOptions& options);
-  ~Player(); // asks that wait get null
+  ~Player() { stop(); }
+
+  /// Ends the thread; requests that wait get null, later ones are refused.
+  void stop();
 
   /// Null: nothing changed for 10 s.
   using Seen = std::function<void(PlayedPicturePtr)>;
-  /// Calls `seen` with a picture of a higher number, now or later. False if too many wait.
+  /// Calls `seen` with a picture of a higher number, now or later. False if too many wait, and
+  /// after stop().
   bool next_picture(std::uint64_t after, Seen seen);
 
   /// False if too many commands wait; none of these is obeyed then.

@@ -144,8 +144,9 @@ private:
     const auto reply = [answers = answers_, peer = message.peer, id](web::Response response) {
       answers->put({peer, id, std::move(response)});
     };
-    try {
-      handler_(request_of(head, message), reply);
+    try { // the request lives until it is answered
+      const auto request = std::make_shared<const web::Request>(request_of(head, message));
+      handler_(*request, [reply, request](web::Response response) { reply(std::move(response)); });
     } catch (const std::invalid_argument& mistake) {
       reply(web::error_response(400, mistake.what()));
     } catch (const std::exception& failure) {

@@ -144,4 +144,6 @@ TEST_CASE("No more than 32 may wait, and no more than 1,024 commands") {
   }
   CHECK(unseen > 0);
   CHECK_FALSE(watching.player.obey(std::vector<Command>(1025)));
+  watching.player.stop();
+  CHECK_FALSE(watching.player.next_picture(never, [](const PlayedPicturePtr&) {}));
 }
