@@ -12,18 +12,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
 import urllib.parse
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2]), str(pathlib.Path(__file__).resolve().parents[1] / "web")]
+from browser import PACKAGES, WatchedPage, check_strangers
 from python_packages import python_with
 
-PACKAGES = ["playwright==1.65.2", "axe-playwright-python==0.1.8"]
 VIEWS = ["curves", "run", "compare", "config", "logs"]
 SIZES = {1440: 900, 390: 844}
-WAIT = 60_000  # milliseconds
 QUICK = ["--set", "evaluation.episodes=1", "--set", "evaluation.final_episodes=1",
          "--set", "replay.minimum_items=200", "--set", "actors.random_steps=200", "--quiet"]
 
@@ -54,24 +51,12 @@ class Runs:
             process.wait(60)
 
 
-class Checks:
+class Checks(WatchedPage):
     def __init__(self, browser, runs, screenshots):
-        self.runs, self.screenshots = runs, screenshots
-        self.context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(WAIT)
-        self.problems, self.hosts = [], set()
-        self.page.on("console", lambda line: line.type in ("error", "warning") and self.problems.append(f"console: {line.text}"))
-        self.page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
+        super().__init__(browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light").new_page())
+        self.runs, self.screenshots, self.hosts = runs, screenshots, set()
         self.page.on("request", lambda request: self.hosts.add(urllib.parse.urlsplit(request.url).hostname))
         self.page.on("requestfailed", self.failed)
-
-    def until(self, expression, arg=None):
-        """The page's policy forbids scripts from texts, with which Playwright's own function of this kind works."""
-        deadline = time.monotonic() + WAIT / 1000
-        while not self.page.evaluate(expression, arg):
-            assert time.monotonic() < deadline, f"not within {WAIT / 1000} s: {expression}; {self.problems}"
-            self.page.wait_for_timeout(100)
 
     def failed(self, request):
         if request.failure != "net::ERR_ABORTED":  # of a video that left the page
@@ -79,7 +64,7 @@ class Checks:
 
     def all(self):
         self.opens()
-        check_strangers(self.runs.address)
+        check_strangers(self.runs.address, ("/", "/main.js", "/api/runs", "/metrics"))
         self.curves_move()
         check_metrics(self.runs.address)
         self.views()
@@ -142,16 +127,6 @@ class Checks:
         self.page.set_viewport_size({"width": 1440, "height": 900})
         self.page.select_option("#theme", "system")
 
-    def fits(self, view, width):
-        wide = self.page.evaluate("document.documentElement.scrollWidth")
-        assert wide <= width, f"{view} is {wide} pixels wide on a screen of {width}"
-
-    def audit(self, what):
-        from axe_playwright_python.sync_playwright import Axe
-
-        found = Axe().run(self.page)
-        assert found.violations_count == 0, f"{what}: {found.generate_report()}"
-
     def picture(self, name):
         if self.screenshots:
             self.page.screenshot(path=self.screenshots / f"{name}.png", full_page=name.startswith("run") or "390" in name)
@@ -196,23 +171,6 @@ class Checks:
         page.locator("#confirm-yes").click()
         self.until("document.querySelector('#view-run .tools .state').textContent === 'stopped'")
         assert self.runs.live.wait(60) == 0
-
-
-def status_of(address, **headers):
-    try:
-        return urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20).status
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
-def check_strangers(address):
-    base, token = address.split("/?token=")
-    bearer = {"Authorization": f"Bearer {token}"}
-    for path in ("/", "/main.js", "/api/runs", "/metrics"):
-        assert status_of(base + path) == 401, path
-        assert status_of(base + path, **bearer) == 200, path
-        assert status_of(base + path, Host="rebound.example", **bearer) == 403, path
-    assert status_of(base + "/?token=" + "0" * 64) == 401
 
 
 def check_metrics(address):

@@ -12,15 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2]), str(pathlib.Path(__file__).resolve().parents[1] / "web")]
+from browser import PACKAGES, WatchedPage, check_strangers, status_of
 from python_packages import python_with
-
-PACKAGES = ["playwright==1.65.2", "axe-playwright-python==0.1.8"]
-WAIT = 60_000  # milliseconds
 
 
 def train(troupe, folder):
@@ -30,21 +25,11 @@ def train(troupe, folder):
     return next(folder.glob("runs/walker_walk/*")).relative_to(folder)
 
 
-class Page:
+class Page(WatchedPage):
     def __init__(self, browser, address):
-        self.problems = []
-        self.page = browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme="light")
-        self.page.set_default_timeout(WAIT)
-        self.page.on("console", lambda line: line.type in ("error", "warning") and self.problems.append(f"console: {line.text}"))
-        self.page.on("pageerror", lambda error: self.problems.append(f"exception: {error}"))
+        super().__init__(browser.new_page(viewport={"width": 1440, "height": 1000}, color_scheme="light"))
         self.page.goto(address)
         assert "token" not in self.page.url, self.page.url
-
-    def until(self, expression, arg=None):
-        deadline = time.monotonic() + WAIT / 1000
-        while not self.page.evaluate(expression, arg):
-            assert time.monotonic() < deadline, f"not within {WAIT / 1000} s: {expression}; {self.problems[:5]}"
-            self.page.wait_for_timeout(50)
 
     def text(self, name):
         return self.page.locator(f"#{name}").inner_text()
@@ -114,34 +99,20 @@ class Page:
         self.until("document.querySelector('#pause').textContent === 'Pause'")
 
     def looks(self, screenshots):
-        from axe_playwright_python.sync_playwright import Axe
-
         for theme in ("light", "dark"):
             for width in (1440, 390):
                 self.page.emulate_media(color_scheme=theme)
                 self.page.set_viewport_size({"width": width, "height": 1000 if width > 400 else 844})
                 self.page.wait_for_timeout(200)
-                assert self.page.evaluate("document.documentElement.scrollWidth") <= width
-                found = Axe().run(self.page)
-                assert found.violations_count == 0, found.generate_report()
+                self.fits("the page", width)
+                self.audit(f"{theme}, {width} pixels")
                 if screenshots:
                     self.page.screenshot(path=screenshots / f"play_{theme}_{width}.png", full_page=True)
 
 
-def status_of(address, method="GET", **headers):
-    try:
-        return urllib.request.urlopen(urllib.request.Request(address, headers=headers, method=method, data=b"{}" if method == "POST" else None), timeout=20).status
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
-def check_strangers(address):
+def check_requests(address):
     base, token = address.split("/?token=")
     bearer = {"Authorization": f"Bearer {token}"}
-    for path in ("/", "/play.js", "/api/picture", "/api/about"):
-        assert status_of(base + path) == 401, path
-        assert status_of(base + path, **bearer) == 200, path
-        assert status_of(base + path, Host="rebound.example", **bearer) == 403, path
     assert status_of(base + "/api/commands", "POST", **bearer) == 403
     assert status_of(base + "/api/commands", "POST", **bearer, **{"X-Troupe": "play"}) == 400
     assert status_of(base + "/api/picture?after=one", **bearer) == 400
@@ -178,7 +149,8 @@ def main():
             page.body_is_pulled()
             page.begins_again()
             page.looks(options.screenshots)
-            check_strangers(address)
+            check_strangers(address, ("/", "/play.js", "/api/picture", "/api/about"))
+            check_requests(address)
             assert not page.problems, "\n".join(page.problems)
             browser.close()
     finally:
