@@ -13,6 +13,15 @@
 
 namespace troupe::experiments::commands {
 
+void add_checkpoint_flags(CLI::App& command, CheckpointChoice& choice, const std::string& absent) {
+  CLI::Option* updates = command
+                             .add_option("--checkpoint", choice.updates,
+                                         "updates of the checkpoint; default: " + absent)
+                             ->check(CLI::NonNegativeNumber);
+  command.add_flag("--best", choice.best, "the checkpoint with the best evaluation")
+      ->excludes(updates);
+}
+
 CheckpointFolder choose_checkpoint(const std::filesystem::path& run,
                                    const CheckpointChoice& choice) {
   return choice.best ? find_best_checkpoint(run) : find_checkpoint(run, choice.updates);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <CLI/CLI.hpp>
+
 #include "actors/protocol/run_config.hpp"
 #include "env/spec.hpp"
 #include "experiments/exporting/contract.hpp"
@@ -19,6 +21,10 @@ struct CheckpointChoice {
   std::optional<std::int64_t> updates; // nullopt: the latest
   bool best = false;                   // that with the best evaluation, instead
 };
+
+/// --checkpoint and --best.
+void add_checkpoint_flags(CLI::App& command, CheckpointChoice& choice,
+                          const std::string& absent = "the latest");
 
 CheckpointFolder choose_checkpoint(const std::filesystem::path& run,
                                    const CheckpointChoice& choice);

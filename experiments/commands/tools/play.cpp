@@ -15,8 +15,7 @@ struct Playing {
   std::string run;
   play::PlayOptions shown;
   HttpChoice server{.http = {.thread_name = "play"}};
-  std::int64_t step = -1;
-  bool best = false;
+  CheckpointChoice checkpoint;
   bool no_effects = false;
   bool json = false;
 };
@@ -24,9 +23,7 @@ struct Playing {
 void play_run(Playing options) {
   const EndSignals signals;
   check_is_run(options.run);
-  const CheckpointFolder checkpoint = choose_checkpoint(
-      options.run, {.updates = options.step < 0 ? std::nullopt : std::optional(options.step),
-                    .best = options.best});
+  const CheckpointFolder checkpoint = choose_checkpoint(options.run, options.checkpoint);
   TrainedPolicy trained = load_trained_policy(options.run, checkpoint);
   options.shown.stage.effects = !options.no_effects;
   play::Player player(trained.config.environment, std::move(trained.policy), options.shown);
@@ -57,12 +54,7 @@ void add_play(CLI::App& app) {
                   "as fast as the browser takes them. It ends with SIGINT or SIGTERM.");
   auto options = std::make_shared<Playing>();
   command->add_option("run", options->run, "the run's folder")->required();
-  CLI::Option* step = command
-                          ->add_option("--checkpoint", options->step,
-                                       "updates of the checkpoint; default: the latest")
-                          ->check(CLI::NonNegativeNumber);
-  command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
-      ->excludes(step);
+  add_checkpoint_flags(*command, options->checkpoint);
   add_http_flags(*command, options->server);
   command->add_option("--width", options->shown.stage.width, "of the pictures, in pixels")
       ->check(CLI::Range(16, 4096))

@@ -23,13 +23,12 @@ struct PolicyServing {
       .http = {.limits = {.connections = 4'096, .body_bytes = 16 << 20, .threads = 2},
                .thread_name = "policy"}};
   serving::PolicyServerOptions server{};
-  std::int64_t step = -1;
+  CheckpointChoice checkpoint;
   std::int64_t idle_seconds = 600;
   double reload_seconds = 10;
   serving::MessageDoorOptions messages{};
   std::string secret_key;
   std::string allowed_keys;
-  bool best = false;
   bool json = false;
 };
 
@@ -122,10 +121,7 @@ void serve_policy(PolicyServing options) {
   check_is_run(options.run);
   options.server.http = options.listening.http;
   options.server.token = options.listening.token();
-  options.server.versions = {
-      version_of("main", options.run,
-                 {.updates = options.step < 0 ? std::nullopt : std::optional(options.step),
-                  .best = options.best})};
+  options.server.versions = {version_of("main", options.run, options.checkpoint)};
   for (const std::string& text : options.versions) {
     options.server.versions.push_back(read_version(text));
     const std::string& name = options.server.versions.back().name;
@@ -174,12 +170,7 @@ void add_serve_policy(CLI::App& serving) {
   serving::PolicyServerOptions& server = options->server;
   command->add_option("run", options->run, "the run's folder; its version is called main")
       ->required();
-  CLI::Option* step = command
-                          ->add_option("--checkpoint", options->step,
-                                       "updates of the checkpoint; default: the latest, also later")
-                          ->check(CLI::NonNegativeNumber);
-  command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
-      ->excludes(step);
+  add_checkpoint_flags(*command, options->checkpoint, "the latest, also later");
   command->add_option("--version", options->versions,
                       "another policy of the same contract, NAME=RUN, NAME=RUN@UPDATES or "
                       "NAME=RUN@best; may be repeated");

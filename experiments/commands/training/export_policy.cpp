@@ -29,10 +29,9 @@ struct ExportFlags {
   std::string weights = "float";
   std::string name = "policy";
   std::string contract;
-  std::int64_t step = -1;
+  CheckpointChoice checkpoint;
   std::int64_t samples = 0; // 0: 1000, fewer of large pictures
   int episodes = 0;
-  bool best = false;
   bool json = false;
 };
 
@@ -56,11 +55,8 @@ std::int64_t sample_count(const ExportFlags& options, const PolicyContract& cont
 
 Exported load_exported(const ExportFlags& options) {
   check_is_run(options.run);
-  TrainedPolicy trained = load_trained_policy(
-      options.run,
-      choose_checkpoint(options.run,
-                        {.updates = options.step < 0 ? std::nullopt : std::optional(options.step),
-                         .best = options.best}));
+  TrainedPolicy trained =
+      load_trained_policy(options.run, choose_checkpoint(options.run, options.checkpoint));
   Exported made{.config = std::move(trained.config),
                 .contract = std::move(trained.contract),
                 .graph = {},
@@ -162,12 +158,7 @@ void add_export_policy(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--namespace", options->name, "of the header, and its CMake target")
       ->capture_default_str();
-  CLI::Option* step = command
-                          ->add_option("--checkpoint", options->step,
-                                       "updates of the checkpoint; default: the latest")
-                          ->check(CLI::NonNegativeNumber);
-  command->add_flag("--best", options->best, "the checkpoint with the best evaluation")
-      ->excludes(step);
+  add_checkpoint_flags(*command, options->checkpoint);
   command
       ->add_option("--samples", options->samples,
                    "recorded observations; default: 1000, or fewer of large pictures")
