@@ -100,7 +100,7 @@ operate 0 scale environment=2
 operate 0 scale "$folder" environment=3
 [ "$(processes environment | wc -w)" = 3 ] || fail 'there are not 3 environment processes'
 
-# Paused, it stands still through a checkpoint and through scaling, until it is told to go on.
+# A pause lasts through a checkpoint and through scaling, until `pause --off`.
 operate 0 pause
 said '^training pauses until `troupe pause --off`$'
 until_true 'the pause' is 's["phase"]' paused

@@ -135,7 +135,7 @@ TEST_CASE("No more than 32 may wait, and no more than 1,024 commands") {
   {
     Watching crowded("cartpole_balance");
     int waiting = 0;
-    // Those who wait are answered in between, so that more than 32 may get a place.
+    // Requests are answered in between, so that more than 32 may get a place.
     crowded.player.obey({{Command::Kind::pause}});
     while (waiting < 10'000
            && crowded.player.next_picture(never, [&](const PlayedPicturePtr&) { ++unseen; }))
