@@ -1,6 +1,6 @@
 // Updates per second of D4PG, DrQ-v2 and MR.Q on batches that lie ready: prepare, losses and their
 // gradients, optimizers, target networks. No replay, no environment. And the acting policy's
-// latency.
+// latency. Where there is a GPU, updates on it, too, on batches that lie there.
 #include <algorithm>
 #include <ctime>
 #include <stdexcept>
@@ -10,6 +10,7 @@
 #include <ATen/Parallel.h>
 #include <torch/types.h>
 
+#include "collectives/communicator.hpp"
 #include "experiments/bench/bench.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
 #include "learner/agents/drqv2/drqv2.hpp"
@@ -152,24 +153,27 @@ std::map<std::string, std::string> described(const Problem& problem, int threads
           {"threads", std::to_string(threads)}};
 }
 
+/// By a replica on `context`'s device, where the batches lie.
 void bench_updates(const BenchOptions& options, const Report& report, const Problem& problem,
-                   int threads) {
+                   int threads, learner::Replica& replica, learner::ReplicaContext& context,
+                   const std::map<std::string, std::string>& config) {
   learner::prepare_compute_thread(threads); // as a learner's does
-  learner::ReplicaContext context(nullptr, 1);
-  const auto replica = agent_of(problem)->make_replica(problem.spec.transition);
-  replica->build(context);
-  const std::vector<TensorMap> ready = batches(problem);
+  replica.build(context);
+  std::vector<TensorMap> ready = batches(problem);
+  for (TensorMap& batch : ready)
+    for (auto& [name, tensor] : batch)
+      tensor = tensor.to(context.device());
   learner::ThreadChoice choice(threads);
   std::size_t next = 0;
   std::clock_t used = 0;
   Figure figure = measure_rate(options, "learner", metric(problem), "updates/s", [&] {
     const std::clock_t before = std::clock();
     for (int i = 0; i < 4; ++i)
-      choice.run([&] { replica->step_fn(context, ready[next++ % ready.size()]); });
+      choice.run([&] { replica.step_fn(context, ready[next++ % ready.size()]); });
     used += std::clock() - before;
     return 4.0;
   });
-  figure.config = described(problem, threads);
+  figure.config = config;
   report(figure);
   Figure busy = median_of({static_cast<double>(next) * CLOCKS_PER_SEC / static_cast<double>(used)});
   busy.bench = figure.bench;
@@ -177,6 +181,33 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
   busy.unit = "updates/s";
   busy.config = figure.config;
   report(busy);
+}
+
+void bench_processor(const BenchOptions& options, const Report& report, const Problem& problem,
+                     int threads) {
+  learner::ReplicaContext context(nullptr, 1);
+  const auto replica = agent_of(problem)->make_replica(problem.spec.transition);
+  bench_updates(options, report, problem, threads, *replica, context, described(problem, threads));
+}
+
+/// On the first GPU: D4PG as a CUDA graph and as kernels one by one; nothing without a GPU.
+void bench_gpu(const BenchOptions& options, const Report& report, const Problem& problem) {
+  if (collectives::cuda_device_count() == 0)
+    return;
+  using enum learner::UpdateCapture;
+  for (const auto capture : {where_it_pays, never}) {
+    if (problem.other && capture == never)
+      break;
+    learner::ReplicaContext context(nullptr, 1, at::Device(at::kCUDA, 0));
+    const auto replica =
+        problem.other ? problem.other->make_replica(problem.spec.transition)
+                      : learner::make_d4pg(problem.config, {problem.spec.transition}, capture);
+    auto config = described(problem, 1);
+    config["device"] = "cuda";
+    if (!problem.other)
+      config["captured"] = capture == never ? "no" : "as a CUDA graph";
+    bench_updates(options, report, problem, 1, *replica, context, config);
+  }
 }
 
 void bench_acting(const BenchOptions& options, const Report& report, const Problem& problem,
@@ -205,9 +236,11 @@ void bench_learner(const BenchOptions& options, const Report& report) {
   at::NoGradGuard no_gradient;
   at::globalContext().setFlushDenormal(true);
   const auto wanted = wanted_problems(options);
-  for (const Problem& problem : wanted)
+  for (const Problem& problem : wanted) {
     for (const int threads : {1, 2})
-      bench_updates(options, report, problem, threads);
+      bench_processor(options, report, problem, threads);
+    bench_gpu(options, report, problem);
+  }
   for (const Problem& problem : wanted)
     for (const std::int64_t batch : {1, 16})
       bench_acting(options, report, problem, batch);

@@ -1,8 +1,10 @@
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "env/caster/cuda/batch_caster.hpp"
@@ -14,9 +16,9 @@
 // Pictures per second, by the ray caster and by OpenGL. "picture alone": of the processor time that
 // the thread spends within draw() (software OpenGL draws on it, too), so that other programs on the
 // machine disturb little; of states that differ, each forwarded just before (not timed). Several
-// threads have a simulation and a renderer each, and their rates are added. "batch of 64 on a GPU"
-// (where there is one): draw() of a batch caster, which builds the frames, sends them and draws;
-// the pictures stay there. "step and picture": control steps with a picture each, resets included,
+// threads have a simulation and a renderer each, and their rates are added. "batch on a GPU" (where
+// there is one): draw() of a batch caster, which builds the frames, sends them and draws; the
+// pictures stay there. "step and picture": control steps with a picture each, resets included,
 // as dm_control's pixel wrapper makes them; of the five tasks that are measured when none is named.
 
 namespace troupe::experiments {
@@ -157,37 +159,44 @@ void bench_stepping(const BenchOptions& options, const Report& report,
 }
 
 /// Pictures per second of batches on the first GPU; nothing without a GPU.
-void bench_batches(const BenchOptions& options, const Report& report,
-                   const RenderSetting& setting) {
-  constexpr int kEnvironments = 64;
+void bench_batches(const BenchOptions& options, const Report& report, const RenderSetting& setting,
+                   int environments, int threads) {
   if (!env::BatchCaster::unavailable().empty())
     return;
-  std::vector<std::unique_ptr<env::Environment>> environments;
+  std::vector<std::unique_ptr<env::Environment>> simulations;
   std::vector<const mjModel*> models;
   std::vector<const mjData*> states;
-  for (int i = 0; i < kEnvironments; ++i) {
+  for (int i = 0; i < environments; ++i) {
     auto environment = env::make_task(setting.task, options.models);
     std::vector<std::byte> observation(environment->spec().observation_bytes());
     environment->reset(static_cast<std::uint64_t>(i) + 1, observation);
     models.push_back(&environment->physics()->model());
     states.push_back(&environment->physics()->data());
-    environments.push_back(std::move(environment));
+    simulations.push_back(std::move(environment));
   }
   env::BatchCaster caster(
-      env::caster_model(environments[0]->physics()->compiled()), kEnvironments,
-      {.height = setting.side, .width = setting.side, .effects = setting.effects});
+      env::caster_model(simulations[0]->physics()->compiled()), environments,
+      {.height = setting.side, .width = setting.side, .effects = setting.effects}, threads);
   Figure figure =
-      measure_rate(options, "render", setting.metric("batch of 64 on a GPU"), "frames/s", [&] {
+      measure_rate(options, "render", setting.metric("batch on a GPU"), "frames/s", [&] {
         caster.draw(models, states);
-        return static_cast<double>(kEnvironments);
+        return static_cast<double>(environments);
       });
   figure.config = {{"task", setting.task},
                    {"size", setting.size()},
                    {"effects", setting.effects ? "true" : "false"},
                    {"renderer", "batch caster"},
-                   {"environments", std::to_string(kEnvironments)},
-                   {"threads", "1"}};
+                   {"environments", std::to_string(environments)},
+                   {"threads", std::to_string(threads)}};
   report(figure);
+}
+
+/// Batches of 64 by one thread, and of 1,024 by as many threads as there are processors.
+void bench_batches(const BenchOptions& options, const Report& report,
+                   const RenderSetting& setting) {
+  bench_batches(options, report, setting, 64, 1);
+  const auto processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  bench_batches(options, report, setting, 1024, processors);
 }
 
 std::vector<std::string> tasks_of(const BenchOptions& options) {

@@ -7,6 +7,13 @@
 
 namespace troupe::learner {
 
+/// Whether an update is made without a read by the host in between, as a CUDA graph needs it.
+enum class UpdateCapture {
+  where_it_pays, // by a single replica on a GPU
+  always,        // on any device, as kernels one by one where there are no graphs; for tests
+  never
+};
+
 /// Work on a GPU, captured once as a CUDA graph and made again with one call by the host. One
 /// thread.
 class StepGraph {

@@ -5,8 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "env/caster/cuda/batch_frames.hpp"
-#include "env/caster/cuda/cuda_device.hpp"
+#include "env/caster/cuda/batch_drawing.hpp"
 
 namespace troupe::env {
 
@@ -48,28 +47,17 @@ std::unique_ptr<caster::CudaDevice> open_device(int device) {
 
 struct BatchCaster::Impl {
   Impl(std::shared_ptr<const CasterModel> model, int environments, const CastOptions& options,
-       int number)
+       int threads, int number)
       : device(open_device(number)),
-        frames(std::move(model), environments, options, *device),
-        bytes(frames.format().bytes() * static_cast<std::size_t>(environments)),
-        effects(options.effects) {
-    constexpr int kMostEnvironments = 65535; // a kernel's grid along z
-    if (environments > kMostEnvironments)
-      throw std::invalid_argument("environments: " + std::to_string(environments)
-                                  + " exceeds the most of one batch, "
-                                  + std::to_string(kMostEnvironments) + "; make several batches");
-    device->allocate_pictures(bytes);
-  }
+        drawing(std::move(model), environments, options, threads, *device) {}
 
   std::unique_ptr<caster::CudaDevice> device;
-  caster::BatchFrames frames;
-  std::size_t bytes;
-  bool effects;
+  caster::BatchDrawing drawing;
 };
 
 BatchCaster::BatchCaster(std::shared_ptr<const CasterModel> model, int environments,
-                         const CastOptions& options, int device)
-    : impl_(std::make_unique<Impl>(std::move(model), environments, options, device)) {}
+                         const CastOptions& options, int threads, int device)
+    : impl_(std::make_unique<Impl>(std::move(model), environments, options, threads, device)) {}
 BatchCaster::~BatchCaster() = default;
 BatchCaster::BatchCaster(BatchCaster&&) noexcept = default;
 
@@ -80,11 +68,11 @@ std::string BatchCaster::unavailable(int device) {
 }
 
 int BatchCaster::environments() const {
-  return impl_->frames.environments();
+  return static_cast<int>(impl_->drawing.environments());
 }
 
 std::size_t BatchCaster::bytes() const {
-  return impl_->bytes;
+  return impl_->drawing.bytes();
 }
 
 const std::uint8_t* BatchCaster::pictures() const {
@@ -93,26 +81,7 @@ const std::uint8_t* BatchCaster::pictures() const {
 
 void BatchCaster::draw(std::span<const mjModel* const> models,
                        std::span<const mjData* const> states, std::span<std::uint8_t> host) {
-  if (!host.empty() && host.size() != bytes())
-    throw std::invalid_argument("the pictures need a buffer of " + std::to_string(bytes())
-                                + " bytes, or an empty one; it has " + std::to_string(host.size()));
-  impl_->frames.build(models, states);
-  const std::size_t staged = impl_->frames.bytes();
-  const auto memory = impl_->device->staging(staged);
-  const caster::PackedFrames packed = impl_->frames.pack(memory.host, memory.device);
-  if (packed.most_words > caster::kMostWords)
-    throw std::runtime_error("the scene shows more than the GPU's kernel can list ("
-                             + std::to_string(packed.most_words) + " words of candidates, at most "
-                             + std::to_string(caster::kMostWords) + "); draw it with RayCaster");
-  impl_->device->draw(staged,
-                      {.frames = packed.frames,
-                       .environments = environments(),
-                       .format = impl_->frames.format(),
-                       .effects = impl_->effects,
-                       .any_perspective = packed.any_perspective,
-                       .any_orthographic = packed.any_orthographic,
-                       .words = packed.most_words},
-                      host);
+  impl_->drawing.draw(models, states, host);
 }
 
 } // namespace troupe::env

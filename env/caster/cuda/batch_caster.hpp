@@ -15,10 +15,11 @@ namespace troupe::env {
 /// memory for a learner. One thread at a time each; any number of them in parallel.
 class BatchCaster {
 public:
-  /// Draws on CUDA device number `device`. Throws std::invalid_argument (environments, options;
-  /// row_stride must be 0) and std::runtime_error with unavailable()'s text.
+  /// Draws on CUDA device number `device` what `threads` threads make of the states; 1: the calling
+  /// one. Throws std::invalid_argument (environments, threads, options; row_stride must be 0) and
+  /// std::runtime_error with unavailable()'s text.
   BatchCaster(std::shared_ptr<const CasterModel> model, int environments,
-              const CastOptions& options, int device = 0);
+              const CastOptions& options, int threads = 1, int device = 0);
   ~BatchCaster();
   BatchCaster(BatchCaster&&) noexcept;
 

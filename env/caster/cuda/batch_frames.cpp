@@ -1,5 +1,6 @@
 #include "env/caster/cuda/batch_frames.hpp"
 
+#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -67,34 +68,40 @@ std::span<const std::uint8_t> put_thin(Arena& arena, const Frame& frame) {
   return thin.seen;
 }
 
-MeshView put_skin(Arena& arena, KeptScene& kept, const MeshView& skin) {
-  MeshView view = kept.still_parts(skin);
+MeshView put_skin(Arena& arena, KeptScene* kept, const MeshView& skin) {
+  MeshView view = kept != nullptr ? kept->still_parts(skin) : skin;
   view.nodes = arena.put(skin.nodes, static_cast<std::size_t>(skin.node_count)).data();
   view.vertices = arena.put(skin.vertices, 4 * static_cast<std::size_t>(skin.vertex_count)).data();
   view.normals = arena.put(skin.normals, 4 * static_cast<std::size_t>(skin.normal_count)).data();
   return view;
 }
 
-std::span<const Shape> put_shapes(Arena& arena, KeptScene& kept, const Frame& frame) {
+/// `kept`: null when only counting.
+std::span<const Shape> put_shapes(Arena& arena, KeptScene* kept, const Frame& frame) {
   const auto shapes = arena.take<Shape>(frame.shapes.size());
   for (std::size_t i = 0; i < frame.shapes.size(); ++i) {
+    if (kept == nullptr) {
+      if (frame.shapes[i].kind == ShapeKind::skin)
+        put_skin(arena, kept, frame.shapes[i].mesh);
+      continue;
+    }
     Shape shape = frame.shapes[i];
-    shape.texture = kept.texture(shape.texture);
-    shape.field = kept.field(shape.field);
+    shape.texture = kept->texture(shape.texture);
+    shape.field = kept->field(shape.field);
     if (shape.kind == ShapeKind::mesh)
-      shape.mesh = kept.mesh(shape.mesh);
+      shape.mesh = kept->mesh(shape.mesh);
     else if (shape.kind == ShapeKind::skin)
       shape.mesh = put_skin(arena, kept, shape.mesh);
-    if (shapes.here != nullptr)
-      shapes.here[i] = shape;
+    shapes.here[i] = shape;
   }
   return shapes.seen;
 }
 
-FrameView put_frame(Arena& arena, KeptScene& kept, const Frame& frame) {
+FrameView put_frame(Arena& arena, KeptScene* kept, const Frame& frame) {
   FrameView view;
   static_cast<FrameNumbers&>(view) = frame;
-  view.sky = kept.texture(frame.sky);
+  if (kept != nullptr)
+    view.sky = kept->texture(frame.sky);
   view.shapes = put_shapes(arena, kept, frame);
   if (frame.hazy != nullptr)
     view.hazy = view.shapes.data() + (frame.hazy - frame.shapes.data());
@@ -110,7 +117,7 @@ FrameView put_frame(Arena& arena, KeptScene& kept, const Frame& frame) {
   return view;
 }
 
-std::size_t words(const SpanSet& set) {
+std::size_t set_words(const SpanSet& set) {
   return (set.items.size() + 63) / 64;
 }
 
@@ -147,14 +154,15 @@ BatchFrames::BatchFrames(std::shared_ptr<const CasterModel> model, int environme
              .grey = options.grey,
              .interleaved = options.layout == PixelLayout::channels_last};
   kept_ = std::make_unique<KeptScene>(*model_, memory);
+  bytes_.resize(static_cast<std::size_t>(environments));
   for (int i = 0; i < environments; ++i)
     environments_.push_back(std::make_unique<Environment>(*model_, options));
 }
 
 BatchFrames::~BatchFrames() = default;
 
-void BatchFrames::build(std::span<const mjModel* const> models,
-                        std::span<const mjData* const> states) {
+void BatchFrames::check(std::span<const mjModel* const> models,
+                        std::span<const mjData* const> states) const {
   if (states.size() != environments_.size()
       || (models.size() != environments_.size() && models.size() != 1))
     throw std::invalid_argument("a batch of " + std::to_string(environments_.size())
@@ -162,45 +170,42 @@ void BatchFrames::build(std::span<const mjModel* const> models,
                                   "there are "
                                 + std::to_string(states.size()) + " and "
                                 + std::to_string(models.size()));
-  for (std::size_t i = 0; i < environments_.size(); ++i) {
-    const mjModel& model = *models[models.size() == 1 ? 0 : i];
-    Environment& environment = *environments_[i];
-    const mjvScene& scene = environment.list.update(model, *states[i]);
-    environment.parts.update(model, *states[i], scene);
-    build_shapes(model, scene, *model_, environment.parts, environment.frame);
-    build_spans(environment.frame);
-    build_casters(environment.frame);
-    kernels_of(environment.frame).tables(environment.frame);
-    for (const HeightField& field : environment.parts.fields)
-      kept_->update(field);
-  }
 }
 
-PackedFrames BatchFrames::pack_into(Arena& arena) {
-  PackedFrames packed;
-  const auto views = arena.take<FrameView>(environments_.size());
-  for (std::size_t i = 0; i < environments_.size(); ++i) {
-    const Frame& frame = environments_[i]->frame;
-    const FrameView view = put_frame(arena, *kept_, frame);
-    if (views.here != nullptr)
-      views.here[i] = view;
-    packed.most_words = std::max(packed.most_words, words(frame.visible) + words(frame.mirrored)
-                                                        + words(frame.shadowed));
-    (frame.camera.orthographic ? packed.any_orthographic : packed.any_perspective) = true;
-  }
-  packed.frames = views.seen.data();
-  return packed;
+void BatchFrames::build(std::size_t number, const mjModel& model, const mjData& data) {
+  Environment& environment = *environments_[number];
+  const mjvScene& scene = environment.list.update(model, data);
+  environment.parts.update(model, data, scene);
+  build_shapes(model, scene, *model_, environment.parts, environment.frame);
+  build_spans(environment.frame);
+  build_casters(environment.frame);
+  kernels_of(environment.frame).tables(environment.frame);
+  Arena counting(nullptr, nullptr);
+  put_frame(counting, nullptr, environment.frame);
+  bytes_[number] = counting.used();
 }
 
-std::size_t BatchFrames::bytes() {
-  Arena arena(nullptr, nullptr);
-  pack_into(arena);
-  return arena.used();
+std::size_t BatchFrames::words(std::size_t environment) const {
+  const Frame& frame = environments_[environment]->frame;
+  return set_words(frame.visible) + set_words(frame.mirrored) + set_words(frame.shadowed);
 }
 
-PackedFrames BatchFrames::pack(std::byte* block, const std::byte* seen) {
+bool BatchFrames::orthographic(std::size_t environment) const {
+  return environments_[environment]->frame.camera.orthographic;
+}
+
+FrameView BatchFrames::pack(std::size_t number, std::byte* block, const std::byte* seen) {
+  const Environment& environment = *environments_[number];
   Arena arena(block, seen);
-  return pack_into(arena);
+  {
+    const std::shared_lock lock(mutex_);
+    if (kept_->has(environment.frame, environment.parts))
+      return put_frame(arena, kept_.get(), environment.frame);
+  }
+  const std::unique_lock lock(mutex_);
+  for (const HeightField& field : environment.parts.fields)
+    kept_->update(field);
+  return put_frame(arena, kept_.get(), environment.frame);
 }
 
 } // namespace troupe::env::caster

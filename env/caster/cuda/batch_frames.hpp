@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <shared_mutex>
 #include <span>
 #include <vector>
 
@@ -11,45 +12,41 @@
 
 namespace troupe::env::caster {
 
-/// Frames of a batch in one block of memory.
-struct PackedFrames {
-  const FrameView* frames = nullptr; // [environments], where the reader sees them
-  std::size_t most_words = 0;        // of 64 candidates, in all three sets of one frame
-  bool any_perspective = false;
-  bool any_orthographic = false;
-};
-
-/// The frames of N environments of one model, as one block of bytes with pointers that are valid at
-/// the reader's address. One thread at a time; allocates only when a state shows more than any
-/// before.
+/// The frames of N environments of one model, each as one block of bytes with pointers that are
+/// valid at the reader's address. Several threads may call it, each for environments of its own;
+/// allocates only when a state shows more than any before.
 class BatchFrames {
 public:
   /// Throws std::invalid_argument (environments, and what RayCaster refuses). `memory` must outlive
-  /// this.
+  /// this, and allow calls from any thread, one at a time.
   BatchFrames(std::shared_ptr<const CasterModel> model, int environments,
               const CastOptions& options, SceneMemory& memory);
   ~BatchFrames();
 
-  int environments() const { return static_cast<int>(environments_.size()); }
+  std::size_t environments() const { return environments_.size(); }
   const PictureFormat& format() const { return format_; }
 
   /// Throws std::invalid_argument when there are not as many states, or models, as environments.
   /// `models`: each environment's (RayCaster says which may differ how), or one for all.
-  void build(std::span<const mjModel* const> models, std::span<const mjData* const> states);
+  void check(std::span<const mjModel* const> models, std::span<const mjData* const> states) const;
+  void build(std::size_t environment, const mjModel& model, const mjData& data);
 
-  /// Bytes that pack() will write.
-  std::size_t bytes();
+  // Of the frame that was built last.
+  std::size_t bytes(std::size_t environment) const { return bytes_[environment]; }
+  std::size_t words(std::size_t environment) const; // of 64 candidates, in its three sets
+  bool orthographic(std::size_t environment) const;
   /// Writes to `block` (aligned to 64, of bytes() bytes), which the reader sees at `seen`.
-  PackedFrames pack(std::byte* block, const std::byte* seen);
+  FrameView pack(std::size_t environment, std::byte* block, const std::byte* seen);
 
 private:
   struct Environment;
-  PackedFrames pack_into(class Arena& arena);
 
   std::shared_ptr<const CasterModel> model_;
   PictureFormat format_;
+  std::shared_mutex mutex_; // of kept_: exclusive while anything new is kept
   std::unique_ptr<KeptScene> kept_;
   std::vector<std::unique_ptr<Environment>> environments_;
+  std::vector<std::size_t> bytes_;
 };
 
 } // namespace troupe::env::caster

@@ -63,14 +63,17 @@ class OpenDevice : public CudaDevice {
 public:
   explicit OpenDevice(int device) : device_(device) {
     const CurrentDevice current(device_);
-    must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    for (cudaStream_t& stream : streams_)
+      must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   }
   ~OpenDevice() override { // cudaFree() finds a block's device by its address
     int before = 0;
     cudaGetDevice(&before);
     cudaSetDevice(device_);
-    cudaStreamSynchronize(stream_);
-    cudaStreamDestroy(stream_);
+    for (cudaStream_t stream : streams_) {
+      cudaStreamSynchronize(stream);
+      cudaStreamDestroy(stream);
+    }
     cudaSetDevice(before);
   }
 
@@ -93,35 +96,44 @@ public:
     return reinterpret_cast<const std::uint8_t*>(pictures_.data());
   }
 
-  Staging staging(std::size_t bytes) override {
-    if (bytes > staged_.bytes()) {
+  Staging staging(std::size_t piece, std::size_t bytes) override {
+    if (pieces_.size() <= piece)
+      pieces_.resize(piece + 1);
+    auto& [staged, packed] = pieces_[piece];
+    if (bytes > staged.bytes()) {
       const CurrentDevice current(device_);
-      const std::size_t room = bytes + bytes / 4;
-      staged_ = {}; // before the larger one
-      staged_ = allocate(room);
-      packed_ = {};
+      staged = {}; // before the larger one
+      staged = allocate(bytes);
+      packed = {};
       void* at = nullptr;
-      must(cudaHostAlloc(&at, room, cudaHostAllocDefault), "cudaHostAlloc");
-      packed_ = PinnedBlock(at, room);
+      must(cudaHostAlloc(&at, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+      packed = PinnedBlock(at, bytes);
     }
-    return {packed_.data(), staged_.data()};
+    return {packed.data(), staged.data()};
   }
 
-  void draw(std::size_t staged, Launch launch, std::span<std::uint8_t> host) override {
+  void begin(std::size_t piece, std::size_t staged, Launch launch) override {
     const CurrentDevice current(device_);
-    must(cudaMemcpyAsync(staged_.data(), packed_.data(), staged, cudaMemcpyHostToDevice, stream_),
+    const cudaStream_t stream = streams_[piece % kStreams]; // one copies while the other draws
+    must(cudaMemcpyAsync(pieces_[piece].staged.data(), pieces_[piece].packed.data(), staged,
+                         cudaMemcpyHostToDevice, stream),
          "cudaMemcpyAsync of the states");
-    launch.pictures = reinterpret_cast<std::uint8_t*>(pictures_.data());
-    launch.stream = stream_;
+    launch.pictures = reinterpret_cast<std::uint8_t*>(pictures_.data())
+                      + static_cast<std::size_t>(launch.first) * launch.format.bytes();
+    launch.stream = stream;
     if (launch.any_perspective)
       must(static_cast<cudaError_t>(launch_perspective(launch)), "launching the kernel");
     if (launch.any_orthographic)
       must(static_cast<cudaError_t>(launch_orthographic(launch)), "launching the kernel");
+  }
+
+  void finish(std::span<std::uint8_t> host) override {
+    const CurrentDevice current(device_);
+    for (cudaStream_t stream : streams_)
+      must(cudaStreamSynchronize(stream), "drawing (cudaStreamSynchronize)");
     if (!host.empty())
-      must(cudaMemcpyAsync(host.data(), pictures_.data(), host.size(), cudaMemcpyDeviceToHost,
-                           stream_),
-           "cudaMemcpyAsync of the pictures");
-    must(cudaStreamSynchronize(stream_), "drawing (cudaStreamSynchronize)");
+      must(cudaMemcpy(host.data(), pictures_.data(), host.size(), cudaMemcpyDeviceToHost),
+           "cudaMemcpy of the pictures");
   }
 
 private:
@@ -137,11 +149,15 @@ private:
   }
 
   int device_;
-  cudaStream_t stream_ = nullptr;
+  static constexpr std::size_t kStreams = 2;
+  struct Piece {
+    DeviceBlock staged;
+    PinnedBlock packed;
+  };
+  cudaStream_t streams_[kStreams] = {};
   std::vector<DeviceBlock> kept_;
   DeviceBlock pictures_;
-  DeviceBlock staged_;
-  PinnedBlock packed_;
+  std::vector<Piece> pieces_;
 };
 
 std::string unavailable(int device) {

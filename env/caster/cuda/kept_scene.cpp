@@ -30,10 +30,31 @@ template <class T>
 const T* KeptScene::keep(const T* values, std::size_t count) {
   if (values == nullptr || count == 0)
     return nullptr;
-  auto [entry, added] = kept_.try_emplace(values);
-  if (added)
-    entry->second = memory_.keep(bytes_of(values, count));
+  auto entry = kept_.find(values);
+  if (entry == kept_.end())
+    entry = kept_.emplace(values, memory_.keep(bytes_of(values, count))).first;
   return reinterpret_cast<const T*>(entry->second);
+}
+
+bool KeptScene::has(const Frame& frame, const MovingParts& parts) const {
+  for (const HeightField& field : parts.fields) {
+    if (field.view().heights == nullptr)
+      continue;
+    const auto found = fields_.find(&field.view());
+    if (found == fields_.end() || found->second.version != field.version())
+      return false;
+  }
+  for (const Shape& shape : frame.shapes) {
+    if (shape.kind != ShapeKind::mesh && shape.kind != ShapeKind::skin)
+      continue;
+    // What comes with a mesh is kept together with it.
+    const void* with = shape.mesh.triangles;
+    if (shape.kind == ShapeKind::mesh && shape.mesh.node_count > 0)
+      with = shape.mesh.nodes;
+    if (with != nullptr && !kept_.contains(with))
+      return false;
+  }
+  return true;
 }
 
 const TextureView* KeptScene::texture(const TextureView* texture) const {
@@ -43,18 +64,18 @@ const TextureView* KeptScene::texture(const TextureView* texture) const {
 MeshView KeptScene::still_parts(const MeshView& skin) {
   MeshView view = skin;
   const auto triangles = static_cast<std::size_t>(skin.triangle_count);
-  view.triangles = keep(skin.triangles, triangles);
   view.normal_corners = keep(skin.normal_corners, 4 * triangles);
   view.coordinates = keep(skin.coordinates, 2 * static_cast<std::size_t>(skin.coordinate_count));
   view.coordinate_corners = keep(skin.coordinate_corners, 4 * triangles);
+  view.triangles = keep(skin.triangles, triangles); // last: has() looks for it
   return view;
 }
 
 MeshView KeptScene::mesh(const MeshView& mesh) {
   MeshView view = still_parts(mesh);
-  view.nodes = keep(mesh.nodes, static_cast<std::size_t>(mesh.node_count));
   view.vertices = keep(mesh.vertices, 4 * static_cast<std::size_t>(mesh.vertex_count));
   view.normals = keep(mesh.normals, 4 * static_cast<std::size_t>(mesh.normal_count));
+  view.nodes = keep(mesh.nodes, static_cast<std::size_t>(mesh.node_count)); // last, likewise
   return view;
 }
 

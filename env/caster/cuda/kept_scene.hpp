@@ -6,6 +6,7 @@
 
 #include "env/caster/caster_model.hpp"
 #include "env/caster/frame.hpp"
+#include "env/caster/shape_builder.hpp"
 
 namespace troupe::env::caster {
 
@@ -28,10 +29,13 @@ public:
 
 /// Data that stays from picture to picture, in the reader's memory: textures (from the start),
 /// meshes and skins' triangles (when first shown), height fields (whenever they change). One thread
-/// at a time.
+/// at a time, but any number for a frame of which has() says that everything is there.
 class KeptScene {
 public:
   KeptScene(const CasterModel& model, SceneMemory& memory); // memory must outlive this
+
+  /// All that the frame shows is kept, its height fields as they are now.
+  bool has(const Frame& frame, const MovingParts& parts) const;
 
   const TextureView* texture(const TextureView* texture) const; // null stays null
   MeshView mesh(const MeshView& mesh);

@@ -4,7 +4,8 @@ projection, pre-tanh penalty, two Adams and averaged targets, on batches that li
 
     PYTHONPATH=PEERS python d4pg_pixels_rival.py [THREADS] [eager|compile] [float32|bfloat16] [stride4|drq]...
 
-bfloat16: the convolutions by autocast. PEERS: the folder with the rivals' _common.py. SECS: seconds of a repetition."""
+bfloat16: the convolutions by autocast. PEERS: the folder with the rivals' _common.py. SECS: seconds of a repetition. DEVICE: "cpu" or "cuda", where the
+batches lie, too. eager|compile|reduce-overhead: the last compiles with CUDA graphs."""
 import copy, os, sys
 T = int(sys.argv[1]) if len(sys.argv) > 1 else 1
 os.environ["OMP_NUM_THREADS"] = str(T)
@@ -15,6 +16,8 @@ torch.set_num_threads(T), torch.manual_seed(0), torch.set_flush_denormal(True)
 MODE = sys.argv[2] if len(sys.argv) > 2 else "eager"
 TYPE = sys.argv[3] if len(sys.argv) > 3 else "float32"
 SECS = float(os.environ.get("SECS", "5"))
+DEVICE = os.environ.get("DEVICE", "cpu")
+torch.set_default_device(DEVICE)
 ATOMS, LOW, HIGH, SHIFT = 51, 0.0, 100.0, 4
 # encoder: (kernel, stride) of its convolutions of 32 channels; image [channels, height, width]; width of the heads; actions; batch
 PROBLEMS = {"stride4": (((4, 4), (3, 2), (3, 2)), (3, 64, 64), 256, 1, 128),
@@ -27,7 +30,7 @@ class Encoder(nn.Module):
         self.convolutions = nn.ModuleList(nn.Conv2d(channels if i == 0 else 32, 32, k, s) for i, (k, s) in enumerate(kernels))
 
     def forward(self, x):
-        with torch.autocast("cpu", torch.bfloat16, enabled=TYPE == "bfloat16"):
+        with torch.autocast(DEVICE, torch.bfloat16, enabled=TYPE == "bfloat16"):
             for convolution in self.convolutions:
                 x = F.relu(convolution(x))
         return x.permute(0, 2, 3, 1).flatten(1).float()
@@ -83,8 +86,9 @@ def measure(name):
         value = (F.softmax(critic(features, torch.tanh(raw)), 1) * support).sum(1).mean()
         return (raw.abs() - 1.5).relu().square().mean() - value
 
-    if MODE == "compile":
-        critic_loss, policy_loss = torch.compile(critic_loss), torch.compile(policy_loss)
+    if MODE != "eager":
+        how = {} if MODE == "compile" else {"mode": MODE}
+        critic_loss, policy_loss = torch.compile(critic_loss, **how), torch.compile(policy_loss, **how)
     image = lambda: (torch.rand(batch_size, *shape) * 255).byte()
     batches = [(image(), image(), torch.rand(batch_size, actions) * 2 - 1, torch.rand(batch_size), torch.full((batch_size,), 0.95))
                for _ in range(4)]
@@ -94,12 +98,13 @@ def measure(name):
         nonlocal count
         seen, next_seen, *rest = batches[count % len(batches)]
         count += 1
+        torch.compiler.cudagraph_mark_step_begin()
         loss, features = critic_loss(prepare(seen), prepare(next_seen), *rest)
         of_critic.zero_grad()
         loss.backward()
         of_critic.step()
         critic.requires_grad_(False)
-        loss_of_policy = policy_loss(features)
+        loss_of_policy = policy_loss(features.clone() if MODE == "reduce-overhead" else features)
         of_policy.zero_grad()
         loss_of_policy.backward()
         of_policy.step()
@@ -115,7 +120,7 @@ def measure(name):
     for _ in range(4):
         chunk()
     report(f"torch {torch.__version__} D4PG from pixels", f"D4PG {name} pixels {T} thread {MODE} {TYPE}", timed_rate(chunk, SECS), "updates/s",
-           dict(encoder=name, batch=batch_size, threads=T, mode=MODE, type=TYPE))
+           dict(encoder=name, batch=batch_size, threads=T, mode=MODE, type=TYPE, device=DEVICE))
 
 
 for name in sys.argv[4:] or PROBLEMS:

@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
 """Updates per second of MR.Q from states, ours and PyTorch's in turns: the same networks, batch and losses on batches that lie ready.
 
-    experiments/bench/peers/mrq_rival.py PROGRAM [--modes eager,compiled] [--turns 3] [--seconds 10] [--threads 1]
+    experiments/bench/peers/mrq_rival.py PROGRAM [--modes eager,compiled] [--turns 3] [--seconds 10] [--threads 1] [--device cpu|cuda]
 
 PROGRAM: troupe_bench, or troupe; ours is the entry "MR.Q 512 wide" of its stage learner. Run it with a Python that has torch. PyTorch is written from the
 description of MR.Q with DR.Q's changes as ours is: an update trains the encoder over five unrolled steps, then both critics, then the policy, with
-AdamW (fused). eager: float32, as written. compiled: torch.compile of each loss, in bfloat16 by autocast, after its compilation. Each line is JSON: updates per
+AdamW (fused). With --device cuda the batches lie on the GPU. eager: float32, as written. compiled: torch.compile of each loss, in bfloat16 by autocast, after its compilation. Each line is JSON: updates per
 second of wall-clock time and per second of processor time, and its turn; the last ones are the medians of the ratio ours / theirs within a turn."""
 import argparse, json, os, statistics, subprocess, sys, time
 
 STATES, ACTIONS, BATCH, HORIZON, N_STEP, BINS, WIDTH = 24, 6, 256, 5, 3, 65, 512
 
 
-def peer(mode, seconds, threads):
+def peer(mode, seconds, threads, device):
     import torch
     from torch import nn
     from torch.nn import functional as F
     torch.set_num_threads(threads)
+    torch.set_default_device(device)
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
 
@@ -96,13 +97,13 @@ def peer(mode, seconds, threads):
     def update(number):
         observation, action, reward = batches[number % len(batches)]
         within = torch.ones(BATCH, HORIZON)
-        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        with torch.autocast(device, torch.bfloat16, enabled=half):
             with torch.no_grad():
                 known = current.state(observation.transpose(0, 1))
                 wanted = two_hot(reward.flatten()).view(BATCH, HORIZON, BINS)
             loss = learn_encoder(observation, action, wanted, within, known)
         step(optimizers[0], loss)
-        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        with torch.autocast(device, torch.bfloat16, enabled=half):
             with torch.no_grad():
                 noise = (torch.randn(BATCH, ACTIONS) * 0.2).clamp(-0.3, 0.3)
                 returns = sum(0.99**k * reward[:, k] for k in range(N_STEP))[:, None]
@@ -111,7 +112,7 @@ def peer(mode, seconds, threads):
             loss, priorities = learn_critic(pair, target)
         step(optimizers[1], loss)
         critics.requires_grad_(False)
-        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        with torch.autocast(device, torch.bfloat16, enabled=half):
             loss = learn_policy(known[0])
         step(optimizers[2], loss)
         critics.requires_grad_(True)
@@ -121,17 +122,17 @@ def peer(mode, seconds, threads):
         update(number)
     begin, used, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - begin < seconds:
-        update(count)
+        update(count).cpu()  # its user sends them to the replay
         count += 1
     return count / (time.perf_counter() - begin), count / (time.process_time() - used)
 
 
-def ours(program, seconds, threads):
+def ours(program, seconds, threads, device):
     command = [program, *([] if os.path.basename(program) == "troupe_bench" else ["bench"]), "learner", "--task", "MR.Q 512", "--json", "--seconds", str(seconds),
                "--repetitions", "1"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    values = {line["metric"]: line["value"] for line in lines if line["config"]["threads"] == str(threads)}
+    values = {line["metric"]: line["value"] for line in lines if line["config"]["threads"] == str(threads) and line["config"].get("device", "cpu") == device}
     return values["MR.Q updates"], values["MR.Q updates per processor second"]
 
 
@@ -142,18 +143,22 @@ def main():
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--peer", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:
-        print(json.dumps(peer(options.peer, options.seconds, options.threads)))
+        print(json.dumps(peer(options.peer, options.seconds, options.threads, options.device)))
         return
     ratios = {mode: [] for mode in options.modes}
     for turn in range(options.turns):
-        wall, processor = ours(options.program, options.seconds, options.threads)
+        wall, processor = ours(options.program, options.seconds, options.threads, options.device)
         print(json.dumps({"turn": turn, "library": "ours", "updates_per_second": wall, "updates_per_processor_second": processor}), flush=True)
         for mode in options.modes:
-            command = [sys.executable, __file__, options.program, "--peer", mode, "--seconds", str(options.seconds), "--threads", str(options.threads)]
-            environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads), "CUDA_VISIBLE_DEVICES": ""}
+            command = [sys.executable, __file__, options.program, "--peer", mode, "--seconds", str(options.seconds), "--threads", str(options.threads),
+                       "--device", options.device]
+            environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
+            if options.device == "cpu":
+                environment["CUDA_VISIBLE_DEVICES"] = ""
             peer_wall, peer_processor = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout)
             print(json.dumps({"turn": turn, "library": "PyTorch " + mode, "updates_per_second": peer_wall, "updates_per_processor_second": peer_processor}), flush=True)
             ratios[mode].append(processor / peer_processor)

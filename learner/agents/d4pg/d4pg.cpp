@@ -36,8 +36,9 @@ void D4pg::build(ReplicaContext& context) {
   random_ = Random(context.seed());
   updates_ = 0;
   captured_.reset();
-  steps_whole_ =
-      captured_update_ || (options_.device().is_cuda() && critic_.optimizer().steps_alone());
+  steps_whole_ = capture_ == UpdateCapture::always
+                 || (capture_ == UpdateCapture::where_it_pays && options_.device().is_cuda()
+                     && critic_.optimizer().steps_alone());
 }
 
 const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
@@ -211,8 +212,8 @@ at::Tensor D4pg::policy_parameters() {
 }
 
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
-                                   bool captured_update) {
-  return std::make_unique<D4pg>(config, spec, captured_update);
+                                   UpdateCapture capture) {
+  return std::make_unique<D4pg>(config, spec, capture);
 }
 
 } // namespace troupe::learner

@@ -8,6 +8,7 @@
 #include "learner/acting/policy.hpp"
 #include "learner/agents/blocks_config.hpp"
 #include "learner/agents/parts/action_noise.hpp"
+#include "learner/device/step_graph.hpp"
 #include "learner/replicas/replica.hpp"
 #include "replay/chunks/spec.hpp"
 
@@ -62,10 +63,9 @@ struct D4pgSpec {
 /// in batch, loss or gradient.
 ///
 /// A single replica on a GPU makes an update without a read by the host in between: as one CUDA
-/// graph, from its fourth on, where this build has them (step_graph.hpp). `captured_update`:
-/// likewise on any device, as kernels one by one, for tests.
+/// graph, from its fourth on, where this build has them (step_graph.hpp).
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
-                                   bool captured_update = false);
+                                   UpdateCapture capture = UpdateCapture::where_it_pays);
 std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpec& spec);
 std::shared_ptr<const Agent> make_d4pg_agent(const D4pgConfig& config);
 

@@ -16,8 +16,8 @@ namespace troupe::learner {
 
 class D4pg : public Replica {
 public:
-  D4pg(const D4pgConfig& config, const D4pgSpec& spec, bool captured_update)
-      : config_(config), spec_(spec), networks_(config, spec), captured_update_(captured_update) {
+  D4pg(const D4pgConfig& config, const D4pgSpec& spec, UpdateCapture capture)
+      : config_(config), spec_(spec), networks_(config, spec), capture_(capture) {
     critic_.declare(networks_.critic_layout);
     policy_.declare(networks_.policy_layout);
     if (config.blocks.normalise_observations) {
@@ -98,7 +98,7 @@ private:
   std::optional<RunningMoments> moments_; // of states that are normalised
   std::int64_t updates_ = 0;              // that the parameters took
 
-  bool captured_update_ = false; // on any device
+  UpdateCapture capture_;
   bool steps_whole_ = false;
   struct Captured { // its memory, always the same
     TensorMap batch;

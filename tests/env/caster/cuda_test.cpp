@@ -69,6 +69,6 @@ TEST_CASE("a GPU that is not there is refused with its number") {
   if (skip())
     return;
   const test::Simulations simulations("cartpole_balance", 1);
-  CHECK_THROWS_WITH_AS(BatchCaster(simulations.caster_model(), 1, {}, 1000),
+  CHECK_THROWS_WITH_AS(BatchCaster(simulations.caster_model(), 1, {}, 1, 1000),
                        doctest::Contains("1000"), std::runtime_error);
 }

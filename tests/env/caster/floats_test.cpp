@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "env/caster/cuda/batch_caster.hpp"
-#include "env/caster/cuda/batch_frames.hpp"
+#include "env/caster/cuda/batch_drawing.hpp"
 #include "env/render/renderer.hpp"
 #include "tests/env/caster/draw_with_floats.hpp"
 #include "tests/env/caster/simulations.hpp"
@@ -12,28 +12,58 @@ using namespace troupe::env;
 
 namespace {
 
-struct alignas(64) Piece {
+struct alignas(64) Line {
   std::byte bytes[64];
+};
+
+/// Draws with the processor, as soon as it is asked to, what a GPU would.
+class FloatsDevice : public caster::CudaDevice {
+public:
+  const std::byte* keep(std::span<const std::byte> bytes) override { return bytes.data(); }
+  void replace(const std::byte*, std::span<const std::byte>) override {}
+
+  void allocate_pictures(std::size_t bytes) override { pictures_.resize(bytes); }
+  const std::uint8_t* pictures() const override { return pictures_.data(); }
+  Staging staging(std::size_t piece, std::size_t bytes) override {
+    pieces_.resize(std::max(pieces_.size(), piece + 1));
+    pieces_[piece].resize(bytes / sizeof(Line) + 1);
+    auto* at = reinterpret_cast<std::byte*>(pieces_[piece].data());
+    return {at, at};
+  }
+  void begin(std::size_t, std::size_t, caster::Launch launch) override {
+    if (broken)
+      throw std::runtime_error("broken");
+    for (int i = 0; i < launch.environments; ++i)
+      caster::draw_with_floats(
+          launch.frames[i], launch.format,
+          std::span(pictures_).subspan(static_cast<std::size_t>(launch.first + i)
+                                           * launch.format.bytes(),
+                                       launch.format.bytes()));
+  }
+  void finish(std::span<std::uint8_t> host) override {
+    if (!host.empty())
+      std::copy(pictures_.begin(), pictures_.end(), host.begin());
+  }
+
+  bool broken = false;
+
+private:
+  std::vector<std::uint8_t> pictures_;
+  std::vector<std::vector<Line>> pieces_;
 };
 
 /// The pictures of all states, by the functions that the kernel calls for its pixels.
 std::vector<std::uint8_t> draw_with_floats(std::shared_ptr<const CasterModel> model,
                                            const std::vector<const mjModel*>& models,
                                            const std::vector<const mjData*>& states,
-                                           const CastOptions& options, int repetitions = 1) {
-  caster::InPlace memory;
-  caster::BatchFrames frames(std::move(model), static_cast<int>(states.size()), options, memory);
-  const std::size_t bytes = frames.format().bytes();
-  std::vector<std::uint8_t> all(bytes * states.size());
-  for (int k = 0; k < repetitions; ++k) {
-    frames.build(models, states);
-    std::vector<Piece> block(frames.bytes() / sizeof(Piece) + 1);
-    auto* at = reinterpret_cast<std::byte*>(block.data());
-    const caster::PackedFrames packed = frames.pack(at, at);
-    for (std::size_t i = 0; i < states.size(); ++i)
-      caster::draw_with_floats(packed.frames[i], frames.format(),
-                               std::span(all).subspan(i * bytes, bytes));
-  }
+                                           const CastOptions& options, int repetitions = 1,
+                                           int threads = 1) {
+  FloatsDevice device;
+  caster::BatchDrawing drawing(std::move(model), static_cast<int>(states.size()), options, threads,
+                               device);
+  std::vector<std::uint8_t> all(drawing.bytes());
+  for (int k = 0; k < repetitions; ++k)
+    drawing.draw(models, states, all);
   return all;
 }
 
@@ -138,18 +168,55 @@ TEST_CASE("a batch's later pictures do not depend on its earlier ones") {
   CHECK(draw_with_floats(simulations, {}, 3) == draw_with_floats(simulations, {}));
 }
 
+TEST_CASE("several threads build the frames of several pieces, and draw the same pictures") {
+  for (const char* task : {"cartpole_swingup", "quadruped_escape"}) {
+    CAPTURE(task);
+    const test::Simulations simulations(task, 12);
+    std::vector<const mjModel*> models;
+    std::vector<const mjData*> states;
+    std::vector<std::uint8_t> expected;
+    const CastOptions options{.height = 6, .width = 7};
+    const std::vector<std::uint8_t> twelve = simulations.cast(options);
+    for (int i = 0; i < 25; ++i) { // 300: two whole pieces and a part of one
+      models.insert(models.end(), simulations.models().begin(), simulations.models().end());
+      states.insert(states.end(), simulations.states().begin(), simulations.states().end());
+      expected.insert(expected.end(), twelve.begin(), twelve.end());
+    }
+    CHECK(draw_with_floats(simulations.caster_model(), models, states, options, 2, 3) == expected);
+  }
+}
+
+TEST_CASE("after a failure of the device a batch draws again") {
+  const test::Simulations simulations("cartpole_swingup", 130);
+  const CastOptions options{.height = 6, .width = 7};
+  for (const int threads : {1, 2}) {
+    FloatsDevice device;
+    caster::BatchDrawing drawing(simulations.caster_model(), 130, options, threads, device);
+    std::vector<std::uint8_t> all(drawing.bytes());
+    device.broken = true;
+    CHECK_THROWS_WITH_AS(drawing.draw(simulations.models(), simulations.states(), all), "broken",
+                         std::runtime_error);
+    device.broken = false;
+    drawing.draw(simulations.models(), simulations.states(), all);
+    CHECK(all == simulations.cast(options));
+  }
+}
+
 TEST_CASE("a batch refuses what it cannot be made of, and says why") {
   const test::Simulations simulations("cartpole_balance", 1);
-  caster::InPlace memory;
-  const auto make = [&](int environments, const CastOptions& options) {
-    caster::BatchFrames frames(simulations.caster_model(), environments, options, memory);
+  FloatsDevice device;
+  const auto make = [&](int environments, const CastOptions& options, int threads = 1) {
+    caster::BatchDrawing drawing(simulations.caster_model(), environments, options, threads,
+                                 device);
   };
   CHECK_THROWS_WITH_AS(make(0, {}), doctest::Contains("environments: 0"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(make(1, {}, 0), doctest::Contains("threads: 0"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make(1, {.height = 0}), doctest::Contains("height"), std::invalid_argument);
   CHECK_THROWS_WITH_AS(make(1, {.row_stride = 300}), doctest::Contains("row_stride"),
                        std::invalid_argument);
-  caster::BatchFrames frames(simulations.caster_model(), 2, {}, memory);
-  CHECK_THROWS_AS(frames.build(simulations.models(), simulations.states()), std::invalid_argument);
+  caster::BatchDrawing drawing(simulations.caster_model(), 2, {}, 1, device);
+  CHECK_THROWS_AS(drawing.draw(simulations.models(), simulations.states(), {}),
+                  std::invalid_argument);
 }
 
 TEST_CASE("where there is no GPU, making a batch caster says so and what to do") {

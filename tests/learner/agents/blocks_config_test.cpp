@@ -96,15 +96,15 @@ TEST_CASE("D4PG's update without a read by the host normalises and decays alike"
   config.policy_layers = {12};
   config.critic_layers = {16};
   config.blocks = kBlocks;
-  const auto learn = [&](bool captured) {
+  const auto learn = [&](UpdateCapture capture) {
     ReplicaContext context(nullptr, 4);
-    const auto replica = built(config, kSpec, context, captured);
+    const auto replica = built(config, kSpec, context, capture);
     for (std::uint64_t i = 0; i < 6; ++i)
       replica->step_fn(context, batch_of(i));
     return copied(replica->parameters());
   };
-  const TensorMap plain = learn(false);
-  for (const auto& [name, tensor] : learn(true)) {
+  const TensorMap plain = learn(UpdateCapture::never);
+  for (const auto& [name, tensor] : learn(UpdateCapture::always)) {
     CAPTURE(name);
     CHECK((tensor - plain.at(name)).abs().max().item<double>() < 1e-4);
   }

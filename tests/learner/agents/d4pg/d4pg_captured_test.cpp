@@ -50,7 +50,7 @@ TEST_CASE("an update without a read in between is the update") {
     const double tolerance = v.config.precision == "float64" ? 1e-6 : 1e-3;
     ReplicaContext context(nullptr, 3);
     const auto usual = built(v.config, v.spec, context);
-    const auto whole = built(v.config, v.spec, context, true);
+    const auto whole = built(v.config, v.spec, context, UpdateCapture::always);
     for (std::uint64_t i = 0; i < 7; ++i) {
       CAPTURE(i);
       const bool weighted = i > 3;
@@ -77,10 +77,10 @@ TEST_CASE("it continues from a saved state as the usual one does") {
   for (const Variant& v : captured_variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
-    const auto first = built(v.config, v.spec, context, true);
+    const auto first = built(v.config, v.spec, context, UpdateCapture::always);
     for (std::uint64_t i = 0; i < 4; ++i)
       first->step_fn(context, random_batch(v.spec, 6, 10 + i));
-    const auto second = built(v.config, v.spec, context, true);
+    const auto second = built(v.config, v.spec, context, UpdateCapture::always);
     second->step_fn(context, random_batch(v.spec, 6, 3));
     second->load(copied(first->parameters()), copied(first->optimizer_state()));
     for (std::uint64_t i = 4; i < 7; ++i) {
@@ -96,7 +96,7 @@ TEST_CASE("what is not finite changes no parameter and is named") {
   for (const Variant& v : captured_variants()) {
     CAPTURE(v.name);
     ReplicaContext context(nullptr, 3);
-    const auto whole = built(v.config, v.spec, context, true);
+    const auto whole = built(v.config, v.spec, context, UpdateCapture::always);
     whole->step_fn(context, random_batch(v.spec, 6, 10));
     TensorMap batch = random_batch(v.spec, 6, 11);
     batch["reward"][2] = std::numeric_limits<float>::quiet_NaN();
