@@ -7,7 +7,7 @@ Usage: check_tests.py [--root FOLDER]
   ports        nobody listens on a fixed port; bind port 0 and ask, or take one of tests/reserved_port.hpp
   environment  no variable or working folder is changed for good; tests/scoped_variable.hpp restores it
   sleeps       nobody sleeps; what gives no signal is polled with tests/eventually.hpp
-  names        no two cases of a room have one name: ctest would run both under it
+  names        no two cases of a room have one name: ctest would run both under it; no semicolon, at which ctest splits a name
 A statement that is expected to fail (CHECK_THROWS…) may name any port.
 """
 import argparse
@@ -63,8 +63,8 @@ def statements(text):
     yield number, text[start:]
 
 
-def doubled_names(root):
-    """Cases of one room, tests/<folder>/<room>, with the same name."""
+def bad_names(root):
+    """Cases of one room, tests/<folder>/<room>, with the same name; names that ctest splits."""
     first = {}
     for folder, folders, files in os.walk(os.path.join(root, "tests")):
         folders.sort()
@@ -80,11 +80,13 @@ def doubled_names(root):
                 number = text.count("\n", 0, case.start()) + 1
                 if key in first:
                     yield f"names: {path}:{number}: {key[1][:60]}; {first[key]} has this name"
+                if ";" in key[1]:
+                    yield f"names: {path}:{number}: {key[1][:60]}; has a semicolon, at which ctest splits it; write a colon or a comma"
                 first.setdefault(key, path)
 
 
 def complaints(root):
-    yield from doubled_names(root)
+    yield from bad_names(root)
     for folder, folders, files in os.walk(os.path.join(root, "tests")):
         folders.sort()
         for name in sorted(files):

@@ -54,6 +54,9 @@ class CheckTests(unittest.TestCase):
     def test_doubled_names(self):
         self.broken("names", "a/a_test.cpp", 'TEST_CASE("a thing is") {}\nTEST_CASE("another is") {}\nTEST_CASE(\n    "a thing "\n    "is") {}\n', 3)
 
+    def test_split_names(self):
+        self.broken("names", "a/a_test.cpp", 'TEST_CASE("a thing is; another is not") {}\n')
+
     def test_what_is_fine(self):
         for name, text in {
             "a/a_test.cpp": 'const TemporaryFolder folder;\nsocket.bind("tcp://127.0.0.1:*");\n// sleep_for(1s) and "/tmp/x"\n'

@@ -29,6 +29,7 @@ struct BenchOptions {
   std::string join{};       // collectives: the seat of a process that the stage started
   std::string vectors{};    // render: the caster's, e.g. "AVX2"; empty: the widest
   std::string data{};       // data: an image folder; empty: one is made
+  std::string device{};     // learner, classifier: "cpu" or "cuda" alone; empty: what there is
   std::string timeline{};   // ddp: where its Chrome trace is written; empty: nowhere
 };
 

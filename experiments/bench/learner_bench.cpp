@@ -190,10 +190,8 @@ void bench_processor(const BenchOptions& options, const Report& report, const Pr
   bench_updates(options, report, problem, threads, *replica, context, described(problem, threads));
 }
 
-/// On the first GPU: D4PG as a CUDA graph and as kernels one by one; nothing without a GPU.
+/// On the first GPU: D4PG as a CUDA graph and as kernels one by one.
 void bench_gpu(const BenchOptions& options, const Report& report, const Problem& problem) {
-  if (collectives::cuda_device_count() == 0)
-    return;
   using enum learner::UpdateCapture;
   for (const auto capture : {where_it_pays, never}) {
     if (problem.other && capture == never)
@@ -236,14 +234,20 @@ void bench_learner(const BenchOptions& options, const Report& report) {
   at::NoGradGuard no_gradient;
   at::globalContext().setFlushDenormal(true);
   const auto wanted = wanted_problems(options);
+  const bool gpu = options.device != "cpu" && collectives::cuda_device_count() > 0;
+  if (options.device == "cuda" && !gpu)
+    throw std::runtime_error("--device cuda: " + collectives::nccl_unavailable_reason());
   for (const Problem& problem : wanted) {
     for (const int threads : {1, 2})
-      bench_processor(options, report, problem, threads);
-    bench_gpu(options, report, problem);
+      if (options.device != "cuda")
+        bench_processor(options, report, problem, threads);
+    if (gpu)
+      bench_gpu(options, report, problem);
   }
   for (const Problem& problem : wanted)
     for (const std::int64_t batch : {1, 16})
-      bench_acting(options, report, problem, batch);
+      if (options.device != "cuda")
+        bench_acting(options, report, problem, batch);
   at::set_num_threads(1);
 }
 

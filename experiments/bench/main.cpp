@@ -96,6 +96,10 @@ int run(int argc, char** argv) {
   app.add_option("--vectors", options.vectors,
                  "of the stage render: the caster's processor instructions, e.g. AVX2; the "
                  "best otherwise");
+  app.add_option("--device", options.device,
+                 "of the stages learner and classifier: on \"cpu\" or \"cuda\" alone; both where "
+                 "there is a GPU otherwise")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--timeline", options.timeline,
                  "of the stage ddp: where its Chrome trace over all processes is written");
   app.add_flag("--list", list, "list the stages");

@@ -128,7 +128,7 @@ def peer(mode, seconds, threads, device):
 
 
 def ours(program, seconds, threads, device):
-    command = [program, *([] if os.path.basename(program) == "troupe_bench" else ["bench"]), "learner", "--task", "MR.Q 512", "--json", "--seconds", str(seconds),
+    command = [program, *([] if os.path.basename(program) == "troupe_bench" else ["bench"]), "learner", "--device", device, "--task", "MR.Q 512", "--json", "--seconds", str(seconds),
                "--repetitions", "1"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]

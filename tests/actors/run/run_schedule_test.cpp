@@ -81,7 +81,7 @@ TEST_CASE("on data no learner goes beyond the next evaluation or the end") {
   CHECK_FALSE(schedule.evaluation_due(now));
 }
 
-TEST_CASE("with recorded episodes updates are granted to the end; evaluations do not stop them") {
+TEST_CASE("with recorded episodes updates are granted to the end, evaluations do not stop them") {
   auto config = schedule_config();
   config.recording = "episodes";
   config.actors.environment = 0;

@@ -142,7 +142,7 @@ TEST_CASE("peers that do not read what they ask for are disconnected, and others
   CHECK_EQ(receive(client).header, "hello");
 }
 
-TEST_CASE("more connections than descriptors wait; the server lives and serves again") {
+TEST_CASE("more connections than descriptors wait, the server lives and serves again") {
   const TemporaryFolder folder;
   rlimit kept{};
   REQUIRE_EQ(::getrlimit(RLIMIT_NOFILE, &kept), 0);

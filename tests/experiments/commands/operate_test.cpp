@@ -84,7 +84,7 @@ TEST_CASE("A head's file says where it is while it lives, and nothing else is be
   }
 }
 
-TEST_CASE("The run that is meant is the named one, or the newest that is alive; else why not") {
+TEST_CASE("The run that is meant is the named one, or the newest that is alive, else why not") {
   const TemporaryFolder folder;
   const fs::path runs = folder / "runs";
   CHECK(has(refusal({}, runs), "no run below it is alive"));

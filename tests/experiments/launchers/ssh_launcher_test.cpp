@@ -204,7 +204,7 @@ TEST_CASE("a node that does not go, and a process that left its group, are kille
 }
 
 TEST_CASE(
-    "a host whose cable is pulled ends its node by itself; the launcher says that it is gone") {
+    "a host whose cable is pulled ends its node by itself, the launcher says that it is gone") {
   Watched watched;
   SshLauncher launcher(watched.settings(), ssh());
   launcher.start({on(0), on(1)});

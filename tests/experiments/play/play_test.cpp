@@ -103,7 +103,7 @@ TEST_CASE("Pictures come while somebody asks, and steps go on") {
 }
 
 TEST_CASE(
-    "Paused, the simulation stands and is still drawn when the camera turns; steps are single") {
+    "Paused, the simulation stands and is still drawn when the camera turns, steps are single") {
   Watching watching("walker_walk");
   const Json paused = watching.until([&](const Json& seen) {
     watching.player.obey({{Command::Kind::pause}});

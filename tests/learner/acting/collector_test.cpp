@@ -146,7 +146,7 @@ TEST_CASE("if environments save no state, a resumed collector begins new episode
   CHECK(written(*second, 0).size() == 7 * (20 + 1 + 10 + 1 + 20 + 1)); // saved rows, then its own
 }
 
-TEST_CASE("an environment that fails ends its episode and is reported; the others continue") {
+TEST_CASE("an environment that fails ends its episode and is reported, the others continue") {
   for (const int threads : {1, 2}) {
     std::atomic<int> steps = 0;
     env::CountingHooks hooks;

@@ -137,7 +137,7 @@ TEST_CASE("equal seeds and batches give equal parameters, also after a restart i
   }
 }
 
-TEST_CASE("replicas stay equal to each other; without noise they equal one on the whole batch") {
+TEST_CASE("replicas stay equal to each other, without noise they equal one on the whole batch") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
     const bool draws = kind.name == "sac"; // samples of its own at every update

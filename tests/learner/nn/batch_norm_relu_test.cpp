@@ -111,7 +111,7 @@ TEST_CASE("evaluation, other types and layouts are LibTorch's operations") {
   CHECK(y.grad_fn()->name().find("Relu") != std::string::npos);
 }
 
-TEST_CASE("the fused batch norm's bits do not depend on the number of threads; one value is none") {
+TEST_CASE("the fused batch norm's bits do not depend on the number of threads, one value is none") {
   const int before = at::get_num_threads();
   std::vector<std::vector<at::Tensor>> made;
   for (const int threads : {1, 3}) {

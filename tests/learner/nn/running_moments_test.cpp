@@ -50,7 +50,7 @@ TEST_CASE("running moments are those of all rows at once") {
         < 0.01);
 }
 
-TEST_CASE("before the first rows, rows stay as they are; a column that never changes gives 0") {
+TEST_CASE("before the first rows, rows stay as they are, a column that never changes gives 0") {
   ReplicaContext context(nullptr, 1);
   RunningMoments moments(3);
   moments.build(at::kFloat);

@@ -180,7 +180,7 @@ TEST_CASE("a replica is told how many updates its parameters took, the others' t
   CHECK(seen == std::vector<std::int64_t>{1, 1, 1, 1, 4, 1, 3});
 }
 
-TEST_CASE("a replica that leaves is not waited for; one that is missing is named at the deadline") {
+TEST_CASE("a replica that leaves is not waited for, one that is missing is named at the deadline") {
   const Problem problem;
   LocalParameterServer server(central_storage(2), 200ms);
   auto errors = on_threads(2, [&](int id) {
@@ -233,7 +233,7 @@ TEST_CASE("two optimizers of a replica have a server each, FusedAdam over a flat
 }
 
 TEST_CASE(
-    "local SGD agrees every period steps and drifts between; period 1 of SGD is synchronous") {
+    "local SGD agrees every period steps and drifts between, period 1 of SGD is synchronous") {
   const Problem problem;
   const auto run = [&](const LocalSgdOptions& options, int steps) {
     auto communicators = collectives::make_thread_communicators(2, {.timeout = 10s});

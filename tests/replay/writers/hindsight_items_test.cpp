@@ -286,7 +286,7 @@ TEST_CASE("an open episode is not given out and can still be relabelled") {
   CHECK_GT(items, 5 * 350);
 }
 
-TEST_CASE("relabelled items are sampled from a table as they were made; encoded or not") {
+TEST_CASE("relabelled items are sampled from a table as they were made, encoded or not") {
   const HindsightOptions options{.columns = {"goal", "reward"}, .rows = {1, 1}, .goals = 4};
   for (const Compression compression : {Compression::none, Compression::zstd}) {
     Writer writer = hindsight_writer(kSteps, 3, options, relabel);

@@ -74,7 +74,7 @@ TEST_CASE("a choice that is none is named with its row") {
 }
 
 TEST_CASE(
-    "TD3: its gradient is that of finite differences; with imitation it stays near the data") {
+    "TD3: its gradient is that of finite differences, with imitation it stays near the data") {
   const replay::TransitionSpec spec{.frame = {"state", env::ElementType::float32, {4}},
                                     .action_size = 2};
   Td3Config config{.policy_layers = {5},

@@ -55,7 +55,7 @@ TEST_CASE("advantages are the sums of their definition, within their episode") {
   CHECK(steps > 60);
 }
 
-TEST_CASE("V-trace is the sum of its definition; with equal policies it is the return") {
+TEST_CASE("V-trace is the sum of its definition, with equal policies it is the return") {
   constexpr double kDiscount = 0.9;
   const TensorMap batch = twelve_steps();
   const at::Tensor values = uniform({9, 13}, 8).to(at::kDouble);
