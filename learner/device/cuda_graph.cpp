@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -17,6 +18,7 @@ int device_count() {
 void* capture(int device, const std::function<void()>& body) {
   const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
   c10::cuda::device_synchronize(); // what the inputs wait for was asked of another stream
+  c10::cuda::CUDACachingAllocator::emptyCache(); // the graph takes memory of its own
   auto graph = std::make_unique<at::cuda::CUDAGraph>();
   const auto stream = c10::cuda::getStreamFromPool(false, static_cast<c10::DeviceIndex>(device));
   const c10::cuda::CUDAStreamGuard on(stream);

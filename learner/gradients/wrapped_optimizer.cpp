@@ -7,7 +7,9 @@
 #include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
 #include <torch/optim/optimizer.h>
 
 #include "collectives/communicator.hpp"
@@ -185,10 +187,7 @@ bool WrappedOptimizer::update(double scale, bool stepping) {
       return true;
     }
   }
-  std::vector<at::Tensor> gradients;
-  for (const auto& parameter : parameters_)
-    if (parameter.grad().defined())
-      gradients.push_back(parameter.grad());
+  const auto gradients = this->gradients();
   if (!buckets_)
     stepping_ = {0};
   const auto replicas = buckets_ ? static_cast<std::size_t>(communicator_->size()) : 1;
@@ -239,6 +238,15 @@ int WrappedOptimizer::join(const std::vector<at::Tensor>& state) {
   return last;
 }
 
+/// Of the parameters that have one.
+std::vector<at::Tensor> WrappedOptimizer::gradients() const {
+  std::vector<at::Tensor> gradients;
+  for (const auto& parameter : parameters_)
+    if (parameter.grad().defined())
+      gradients.push_back(parameter.grad());
+  return gradients;
+}
+
 /// The step is not made: counted, or thrown. Under a rule the others may still wait for this
 /// replica, which then takes part without a gradient.
 void WrappedOptimizer::leave_out(const std::string& problem) {
@@ -277,13 +285,51 @@ std::string WrappedOptimizer::measure_and_clip(const std::vector<at::Tensor>& gr
   return "";
 }
 
-void WrappedOptimizer::apply_schedules() {
-  auto& groups = optimizer_->param_groups();
-  for (std::size_t i = 0; i < base_rates_.size(); ++i) {
-    const auto& schedule = options_.schedules[options_.schedules.size() == 1 ? 0 : i];
-    groups[i].options().set_lr(
-        base_rates_[i] * schedule.multiple(steps_, communicator_ ? communicator_->size() : 1));
+at::Tensor WrappedOptimizer::clip_on_device() const {
+  const at::NoGradGuard no_gradient;
+  const auto all = gradients();
+  const auto norm = at::stack(at::_foreach_norm(all, 2)).to(at::kDouble).norm();
+  const double limit = options_.max_gradient_norm;
+  if (limit > 0) { // the scalars as tensors of the device: at::where copies one from the host
+    const auto factor = at::where(norm > limit, limit / (norm + 1e-6), at::ones_like(norm));
+    at::_foreach_mul_(all, factor.to(all.front().scalar_type()));
   }
+  return norm;
+}
+
+bool WrappedOptimizer::finish_step(double gradient_norm) {
+  const at::NoGradGuard no_gradient;
+  gradient_norm_ = gradient_norm;
+  if (!std::isfinite(gradient_norm)) {
+    leave_out(not_finite_in_all(parameters_, options_.names, 1));
+    return false;
+  }
+  skipped_in_a_row_ = 0;
+  apply_schedules();
+  updates_applied_ = 1;
+  ++steps_;
+  return true;
+}
+
+std::vector<double> WrappedOptimizer::next_learning_rates() const {
+  std::vector<double> rates;
+  const auto& groups = optimizer_->param_groups();
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (options_.schedules.empty()) {
+      rates.push_back(groups[i].options().get_lr());
+      continue;
+    }
+    const auto& schedule = options_.schedules[options_.schedules.size() == 1 ? 0 : i];
+    rates.push_back(base_rates_[i]
+                    * schedule.multiple(steps_, communicator_ ? communicator_->size() : 1));
+  }
+  return rates;
+}
+
+void WrappedOptimizer::apply_schedules() {
+  const auto rates = next_learning_rates();
+  for (std::size_t i = 0; i < base_rates_.size(); ++i)
+    optimizer_->param_groups()[i].options().set_lr(rates[i]);
 }
 
 /// The whole step counts, from update to update, by replica 0's clock.

@@ -116,6 +116,15 @@ public:
   /// clipping.
   bool steps_alone() const { return !rule_ && !communicator_; }
 
+  /// The parts of step() for CapturedUpdate, where it steps_alone() with accumulate 1.
+  /// Of the next update, [parameter group].
+  std::vector<double> next_learning_rates() const;
+  /// Clips the gradients without a read by the host; their norm before, float64 [].
+  at::Tensor clip_on_device() const;
+  /// What is left once the parameters are updated, or are not because the norm is not finite:
+  /// returns and throws as step() does.
+  bool finish_step(double gradient_norm);
+
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
@@ -123,6 +132,7 @@ private:
   void check_options() const;
   bool update(double scale, bool stepping);
   std::string measure_and_clip(const std::vector<at::Tensor>& gradients);
+  std::vector<at::Tensor> gradients() const;
   void leave_out(const std::string& problem);
   void apply_schedules();
   void tune();

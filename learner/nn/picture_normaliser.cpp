@@ -65,6 +65,11 @@ PictureNormaliser::PictureNormaliser(const std::vector<double>& mean,
   }
 }
 
+void PictureNormaliser::to(at::Device device) {
+  scale_ = scale_.to(device);
+  offset_ = offset_.to(device);
+}
+
 at::Tensor PictureNormaliser::operator()(const at::Tensor& pictures, at::ScalarType type) const {
   if (pictures.scalar_type() != at::kByte)
     return pictures.to(type);
@@ -80,7 +85,8 @@ at::Tensor PictureNormaliser::operator()(const at::Tensor& pictures, at::ScalarT
   const auto dense = pictures.contiguous(layout);
   const auto out = at::empty(pictures.sizes(), pictures.options().dtype(type), layout);
   const auto table =
-      (at::arange(kValues, at::kDouble) * scale_.unsqueeze(1) + offset_.unsqueeze(1)).to(type);
+      (at::arange(kValues, at::kDouble) * scale_.cpu().unsqueeze(1) + offset_.cpu().unsqueeze(1))
+          .to(type);
   const auto pixels = pictures.size(2) * pictures.size(3);
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, type, "normalise pictures", [&] {
     const auto* in = dense.const_data_ptr<std::uint8_t>();

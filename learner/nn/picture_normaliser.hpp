@@ -14,6 +14,9 @@ public:
   PictureNormaliser(const std::vector<double>& mean, const std::vector<double>& deviation,
                     std::int64_t channels);
 
+  /// Keeps its numbers on that device, so that pictures there need no copy from the host.
+  void to(at::Device device);
+
   /// uint8 [batch, channels, height, width] -> `type`, in the same memory layout, on the same
   /// device; on the CPU in one pass. What is not uint8 is normalised already and only changes type.
   at::Tensor operator()(const at::Tensor& pictures, at::ScalarType type) const;

@@ -1,6 +1,7 @@
 #include "learner/workloads/classifier.hpp"
 
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "learner/nn/module_state.hpp"
 #include "learner/nn/parameter_layout.hpp"
 #include "learner/nn/picture_normaliser.hpp"
+#include "learner/workloads/captured_update.hpp"
 #include "learner/workloads/checked_batch.hpp"
 #include "learner/workloads/classifier_network.hpp"
 
@@ -93,9 +95,11 @@ LearningRateSchedule schedule_for(const ClassifierConfig& config, const Classifi
 
 class NetworkClassifier : public Classifier {
 public:
-  NetworkClassifier(const ClassifierConfig& config, const ClassifierSpec& spec)
+  NetworkClassifier(const ClassifierConfig& config, const ClassifierSpec& spec,
+                    ClassifierUpdates how)
       : config_(config),
         spec_(spec),
+        how_(how),
         normalise_(config.mean, config.standard_deviation,
                    spec.features > 0 ? std::int64_t(config.mean.size()) : spec.channels) {
     check(config, spec);
@@ -121,14 +125,20 @@ private:
   const at::Tensor& rows_of(const TensorMap& batch) const {
     return tensor_of(batch, spec_.features > 0 ? "features" : "picture");
   }
+  bool draws() const { return config_.model == "inception_v3" && config_.dropout > 0; }
+  void begin_captured();
+  void check_input(const at::Tensor& input) const;
   at::Tensor prepare(const at::Tensor& input) const;
-  at::Tensor labels_of(const TensorMap& batch, std::int64_t rows) const;
+  const at::Tensor& labels_of(const TensorMap& batch, std::int64_t rows) const;
   at::Tensor wide(const at::Tensor& x) const { return x.to(network_type_); }
   at::Tensor loss_of(const ClassifierOutputs& outputs, const at::Tensor& labels) const;
+  CapturedUpdate::Outcome outcome_of(const at::Tensor& rows, const at::Tensor& labels);
+  CapturedUpdate::Report eager_update(const at::Tensor& rows, const at::Tensor& labels);
   ClassifierNetwork& judge() { return average_ ? *average_ : *network_; }
 
   ClassifierConfig config_;
   ClassifierSpec spec_;
+  ClassifierUpdates how_;
   PictureNormaliser normalise_;
   at::Device device_ = at::kCPU;
   at::ScalarType precision_ = at::kFloat;    // of the layers
@@ -137,6 +147,7 @@ private:
   std::unique_ptr<ClassifierNetwork> network_;
   std::unique_ptr<ClassifierNetwork> average_; // of its weights; null: off
   std::unique_ptr<WrappedOptimizer> optimizer_;
+  std::optional<CapturedUpdate> captured_; // none: all updates are eager
   std::int64_t updates_ = 0;
 };
 
@@ -151,6 +162,7 @@ std::unique_ptr<ClassifierNetwork> NetworkClassifier::built_network(std::uint64_
 
 void NetworkClassifier::build(ReplicaContext& context) {
   device_ = context.device();
+  normalise_.to(device_);
   seed_ = context.seed();
   updates_ = 0;
   precision_ = choose_precision(config_.precision, device_, config_.model != "mlp", "precision");
@@ -159,6 +171,7 @@ void NetworkClassifier::build(ReplicaContext& context) {
   auto& module = network_->module();
   if (config_.global_batch_norm)
     convert_batch_norm(module, context);
+  captured_.reset(); // it refers to the optimizer
   auto optimizer = optimizer_for(config_, module);
   WrappedOptimizerOptions wrapping;
   wrapping.max_gradient_norm = config_.gradient_norm;
@@ -166,6 +179,7 @@ void NetworkClassifier::build(ReplicaContext& context) {
   wrapping.schedules = {schedule_for(config_, spec_)};
   wrapping.timeline = context.timeline();
   optimizer_ = context.wrap_optimizer(std::move(optimizer), wrapping);
+  begin_captured();
   average_.reset();
   if (config_.average_decay == 0)
     return;
@@ -175,20 +189,35 @@ void NetworkClassifier::build(ReplicaContext& context) {
   copy_by_name(module_state(module), module_state(average_->module()));
 }
 
-at::Tensor NetworkClassifier::prepare(const at::Tensor& input) const {
-  if (spec_.features > 0) {
+void NetworkClassifier::begin_captured() {
+  captured_.reset();
+  if (how_ == ClassifierUpdates::captured
+      || (how_ == ClassifierUpdates::automatic && device_.is_cuda()))
+    if (!draws() && CapturedUpdate::supports(*optimizer_))
+      captured_.emplace(*optimizer_, device_,
+                        [this](const at::Tensor& rows, const at::Tensor& labels) {
+                          return outcome_of(rows, labels);
+                        });
+}
+
+void NetworkClassifier::check_input(const at::Tensor& input) const {
+  if (spec_.features > 0)
     check_rows(input, "features", {spec_.features}, update_name());
-    return input.to(device_, network_type_);
-  }
-  check_rows(input, "picture", {spec_.channels, spec_.height, spec_.width}, update_name());
-  const auto there = input.to(device_);
-  return normalise_(config_.channels_last ? there.contiguous(at::MemoryFormat::ChannelsLast)
-                                          : there.contiguous(),
+  else
+    check_rows(input, "picture", {spec_.channels, spec_.height, spec_.width}, update_name());
+}
+
+/// What the network takes, of checked input on the device.
+at::Tensor NetworkClassifier::prepare(const at::Tensor& input) const {
+  if (spec_.features > 0)
+    return input.to(network_type_);
+  return normalise_(config_.channels_last ? input.contiguous(at::MemoryFormat::ChannelsLast)
+                                          : input.contiguous(),
                     precision_);
 }
 
-at::Tensor NetworkClassifier::labels_of(const TensorMap& batch, std::int64_t rows) const {
-  return checked_labels(batch, rows, spec_.classes, update_name()).to(device_);
+const at::Tensor& NetworkClassifier::labels_of(const TensorMap& batch, std::int64_t rows) const {
+  return checked_labels(batch, rows, spec_.classes, update_name());
 }
 
 at::Tensor NetworkClassifier::loss_of(const ClassifierOutputs& outputs,
@@ -203,34 +232,47 @@ at::Tensor NetworkClassifier::loss_of(const ClassifierOutputs& outputs,
                * functional::cross_entropy(wide(outputs.auxiliary), labels, options);
 }
 
-Metrics NetworkClassifier::step_fn(ReplicaContext&, const TensorMap& batch) {
-  const auto input = prepare(rows_of(batch));
-  const auto labels = labels_of(batch, input.size(0));
-  network_->module().train();
-  network_->seed_dropout(
-      env::mix_bits(seed_ + (static_cast<std::uint64_t>(updates_) + 1) * env::kSplitMixStep));
-  optimizer_->zero_grad();
+/// Of checked rows and labels on the device.
+CapturedUpdate::Outcome NetworkClassifier::outcome_of(const at::Tensor& rows,
+                                                      const at::Tensor& labels) {
+  const auto input = prepare(rows);
   ClassifierOutputs outputs;
   {
     const Autocast cast(precision_, device_);
     outputs = network_->forward(input);
   }
-  const auto loss = loss_of(outputs, labels);
-  loss.backward();
-  optimizer_->step();
   const auto right = outputs.logits.detach().argmax(1).eq(labels);
-  const auto numbers =
-      at::stack({loss.detach().to(at::kDouble), right.to(at::kDouble).mean()}).cpu();
-  const double value = numbers[0].item<double>();
-  if (!std::isfinite(value))
+  return {.loss = loss_of(outputs, labels), .accuracy = right.to(at::kDouble).mean()};
+}
+
+CapturedUpdate::Report NetworkClassifier::eager_update(const at::Tensor& rows,
+                                                       const at::Tensor& labels) {
+  optimizer_->zero_grad();
+  const auto outcome = outcome_of(rows.to(device_), labels.to(device_));
+  outcome.loss.backward();
+  optimizer_->step();
+  const auto numbers = at::stack({outcome.loss.detach().to(at::kDouble), outcome.accuracy}).cpu();
+  return {.loss = numbers[0].item<double>(), .accuracy = numbers[1].item<double>()};
+}
+
+Metrics NetworkClassifier::step_fn(ReplicaContext&, const TensorMap& batch) {
+  const auto& rows = rows_of(batch);
+  check_input(rows);
+  const auto& labels = labels_of(batch, rows.size(0));
+  network_->module().train();
+  network_->seed_dropout(
+      env::mix_bits(seed_ + (static_cast<std::uint64_t>(updates_) + 1) * env::kSplitMixStep));
+  const auto said = captured_ && captured_->takes(rows, labels) ? captured_->make(rows, labels)
+                                                                : eager_update(rows, labels);
+  if (!std::isfinite(said.loss))
     throw std::runtime_error("the loss is NaN or infinite at " + update_name()
                              + ": the logits overflowed; lower the learning rate");
   ++updates_;
   if (average_)
     average_module(average_->module(), network_->module(), config_.average_decay, updates_,
                    optimizer_->updates_applied());
-  return {{"loss", value},
-          {"accuracy", numbers[1].item<double>()},
+  return {{"loss", said.loss},
+          {"accuracy", said.accuracy},
           {"learning_rate", optimizer_->optimizer().param_groups()[0].options().get_lr()},
           {"gradient_norm", optimizer_->gradient_norm()}};
 }
@@ -260,6 +302,7 @@ void NetworkClassifier::load(const TensorMap& parameters_in, const TensorMap& st
       throw std::runtime_error(std::string("the optimizer's state lacks '") + kCounter
                                + "'; load what optimizer_state() gave");
     optimizer_->load(state);
+    begin_captured(); // a graph holds the addresses of the old state
     updates_ = counter.mapped().item<std::int64_t>();
   }
   copy_by_name(parameters_in, live);
@@ -277,7 +320,8 @@ TensorMap NetworkClassifier::describe(const at::Tensor& pictures) {
   auto& network = judge();
   if (network.module().is_training())
     network.module().eval();
-  const auto input = prepare(pictures);
+  check_input(pictures);
+  const auto input = prepare(pictures.to(device_));
   const Autocast cast(precision_, device_);
   const auto features = network.features(input);
   return {{"features", wide(features)}, {"logits", wide(network.head(features))}};
@@ -286,7 +330,7 @@ TensorMap NetworkClassifier::describe(const at::Tensor& pictures) {
 TensorMap NetworkClassifier::measure(const TensorMap& batch) {
   const at::NoGradGuard guard;
   const auto logits = describe(rows_of(batch)).at("logits");
-  const auto labels = labels_of(batch, logits.size(0));
+  const auto labels = labels_of(batch, logits.size(0)).to(device_);
   const auto best = std::get<1>(logits.topk(std::min(kBest, spec_.classes), 1));
   const auto hits = best.eq(labels.unsqueeze(1));
   return {
@@ -310,8 +354,8 @@ void NetworkClassifier::agree_on_buffers(ReplicaContext& context) {
 } // namespace
 
 std::unique_ptr<Classifier> make_classifier(const ClassifierConfig& config,
-                                            const ClassifierSpec& spec) {
-  return std::make_unique<NetworkClassifier>(config, spec);
+                                            const ClassifierSpec& spec, ClassifierUpdates updates) {
+  return std::make_unique<NetworkClassifier>(config, spec, updates);
 }
 
 Metrics evaluate_classifier(ReplicaContext& context, Replica& replica, const Dataset& dataset,

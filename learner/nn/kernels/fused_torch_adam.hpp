@@ -3,6 +3,8 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 
+#include "learner/nn/kernels/device_optimizer.hpp"
+
 namespace troupe::learner {
 
 /// torch::optim::Adam and AdamW whose update reads and writes each parameter, gradient and moment
@@ -16,10 +18,13 @@ public:
   at::Tensor step(LossClosure closure = nullptr) override;
 };
 
-class FusedAdamW : public torch::optim::AdamW {
+class FusedAdamW : public torch::optim::AdamW, public DeviceOptimizer {
 public:
   using AdamW::AdamW;
   at::Tensor step(LossClosure closure = nullptr) override;
+  std::vector<float> next_numbers() const override;
+  void step_on_device(const DeviceStep& step) override;
+  void count_step() override;
 };
 
 } // namespace troupe::learner
