@@ -67,7 +67,7 @@ STAGES = {
         for encoder, ours in (("stride4", "64x64 grey pixels, stack 3, encoder stride4, 256-256"), ("drq", "84x84 colour pixels, stack 3, encoder drq, 1024-1024"))
         for mode in ("eager", "compile") for kind in ("float32", "bfloat16")]),
     "classifier": ("classifier", [("resnet_rival.py", "1", *how) for how in RESNETS], [
-        (f"ResNet-50, {how[1]}", ("ResNet-50 training", {"type": how[1]}), f"ResNet-50 training 1 thread {' '.join(how)}") for how in RESNETS]),
+        (f"ResNet-50, {how[1]}", ("ResNet-50 training", {"type": how[1], "device": "cpu"}), f"ResNet-50 training 1 thread {' '.join(how)}") for how in RESNETS]),
     "collectives": ("collectives", ["gloo"], [
         (f"all_reduce of {size} B, {name}, latency", ("all_reduce latency", {"backend": backend, "ranks": "2", "bytes": str(size)}), f"allreduce {size} B latency (median of iters)")
         for backend, name in (("shared_memory", "shared memory"), ("gloo", "Gloo"))
