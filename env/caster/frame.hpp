@@ -148,11 +148,11 @@ struct alignas(64) Shape {
   std::array<float, 3> half_size{};
   std::array<float, 3> half_segment{};
   float radius = 0;
-  std::array<LocalLight, kMaxLights> lights{};
   std::array<PlaneAxis, 2> axes{}; // planes
   PlaneTexture plane_texture;
   bool plane_textured = false; // by plane_texture
   std::array<float, 3> glow{}; // emission and the scene's ambient light, times the colour
+  std::array<LocalLight, kMaxLights> lights{}; // of the frame's; last, for StridedView
 };
 
 struct Camera {

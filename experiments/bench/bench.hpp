@@ -41,6 +41,10 @@ Figure measure_rate(const BenchOptions& options, const std::string& bench,
                     const std::string& metric, const std::string& unit,
                     const std::function<double()>& chunk);
 
+/// Whether a stage of networks measures on the first GPU, too. Throws std::runtime_error where that
+/// is wanted and there is none.
+bool wants_gpu(const BenchOptions& options);
+
 /// Median, least and greatest of `values` (at least one), without names.
 Figure median_of(std::vector<double> values);
 

@@ -11,7 +11,6 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
-#include "collectives/communicator.hpp"
 #include "experiments/bench/bench.hpp"
 #include "learner/nn/kernels/fused_sgd.hpp"
 #include "learner/nn/kernels/fused_torch_adam.hpp"
@@ -44,7 +43,7 @@ void bench_training(const BenchOptions& options, const Report& report,
   const auto classifier = learner::make_classifier(
       config,
       {.classes = kClasses, .height = kPixels, .width = kPixels, .steps_per_epoch = 100'000},
-      training.captured ? learner::ClassifierUpdates::captured : learner::ClassifierUpdates::eager);
+      training.captured ? learner::UpdateCapture::always : learner::UpdateCapture::never);
   learner::ReplicaContext context(nullptr, 1, training.device);
   classifier->build(context);
   const learner::TensorMap batch{
@@ -97,11 +96,13 @@ void bench_optimizer(const BenchOptions& options, const Report& report, const ch
 
 void bench_classifier(const BenchOptions& options, const Report& report) {
   learner::prepare_compute_thread(1); // as a learner's does
+  if (wants_gpu(options))
+    bench_gpu_training(options, report);
+  if (options.device == "cuda")
+    return;
   bench_training(options, report, {.type = "float32"});
   if (learner::multiplies_bfloat16(at::kCPU))
     bench_training(options, report, {.type = "bfloat16"});
-  if (collectives::cuda_device_count() > 0)
-    bench_gpu_training(options, report);
   const auto sgd = torch::optim::SGDOptions(1e-3).momentum(0.9).weight_decay(1e-4);
   const auto adam = torch::optim::AdamOptions(1e-5);
   const auto adamw = torch::optim::AdamWOptions(1e-5);

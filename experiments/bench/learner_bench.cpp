@@ -1,6 +1,6 @@
 // Updates per second of D4PG, DrQ-v2 and MR.Q on batches that lie ready: prepare, losses and their
 // gradients, optimizers, target networks. No replay, no environment. And the acting policy's
-// latency. Where there is a GPU, updates on it, too, on batches that lie there.
+// latency. Where there is a GPU, updates on it, too, from pinned memory.
 #include <algorithm>
 #include <ctime>
 #include <stdexcept>
@@ -153,7 +153,7 @@ std::map<std::string, std::string> described(const Problem& problem, int threads
           {"threads", std::to_string(threads)}};
 }
 
-/// By a replica on `context`'s device, where the batches lie.
+/// By a replica on `context`'s device, from batches as a run has them.
 void bench_updates(const BenchOptions& options, const Report& report, const Problem& problem,
                    int threads, learner::Replica& replica, learner::ReplicaContext& context,
                    const std::map<std::string, std::string>& config) {
@@ -162,7 +162,8 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
   std::vector<TensorMap> ready = batches(problem);
   for (TensorMap& batch : ready)
     for (auto& [name, tensor] : batch)
-      tensor = tensor.to(context.device());
+      if (context.device().is_cuda())
+        tensor = tensor.pin_memory();
   learner::ThreadChoice choice(threads);
   std::size_t next = 0;
   std::clock_t used = 0;
@@ -230,13 +231,20 @@ void bench_acting(const BenchOptions& options, const Report& report, const Probl
 
 } // namespace
 
+bool wants_gpu(const BenchOptions& options) {
+  if (options.device == "cpu")
+    return false;
+  const bool found = collectives::cuda_device_count() > 0;
+  if (options.device == "cuda" && !found)
+    throw std::runtime_error("--device cuda: " + collectives::nccl_unavailable_reason());
+  return found;
+}
+
 void bench_learner(const BenchOptions& options, const Report& report) {
   at::NoGradGuard no_gradient;
   at::globalContext().setFlushDenormal(true);
   const auto wanted = wanted_problems(options);
-  const bool gpu = options.device != "cpu" && collectives::cuda_device_count() > 0;
-  if (options.device == "cuda" && !gpu)
-    throw std::runtime_error("--device cuda: " + collectives::nccl_unavailable_reason());
+  const bool gpu = wants_gpu(options);
   for (const Problem& problem : wanted) {
     for (const int threads : {1, 2})
       if (options.device != "cuda")

@@ -96,10 +96,10 @@ LearningRateSchedule schedule_for(const ClassifierConfig& config, const Classifi
 class NetworkClassifier : public Classifier {
 public:
   NetworkClassifier(const ClassifierConfig& config, const ClassifierSpec& spec,
-                    ClassifierUpdates how)
+                    UpdateCapture capture)
       : config_(config),
         spec_(spec),
-        how_(how),
+        capture_(capture),
         normalise_(config.mean, config.standard_deviation,
                    spec.features > 0 ? std::int64_t(config.mean.size()) : spec.channels) {
     check(config, spec);
@@ -138,7 +138,7 @@ private:
 
   ClassifierConfig config_;
   ClassifierSpec spec_;
-  ClassifierUpdates how_;
+  UpdateCapture capture_;
   PictureNormaliser normalise_;
   at::Device device_ = at::kCPU;
   at::ScalarType precision_ = at::kFloat;    // of the layers
@@ -191,8 +191,8 @@ void NetworkClassifier::build(ReplicaContext& context) {
 
 void NetworkClassifier::begin_captured() {
   captured_.reset();
-  if (how_ == ClassifierUpdates::captured
-      || (how_ == ClassifierUpdates::automatic && device_.is_cuda()))
+  if (capture_ == UpdateCapture::always
+      || (capture_ == UpdateCapture::where_it_pays && device_.is_cuda()))
     if (!draws() && CapturedUpdate::supports(*optimizer_))
       captured_.emplace(*optimizer_, device_,
                         [this](const at::Tensor& rows, const at::Tensor& labels) {
@@ -354,8 +354,8 @@ void NetworkClassifier::agree_on_buffers(ReplicaContext& context) {
 } // namespace
 
 std::unique_ptr<Classifier> make_classifier(const ClassifierConfig& config,
-                                            const ClassifierSpec& spec, ClassifierUpdates updates) {
-  return std::make_unique<NetworkClassifier>(config, spec, updates);
+                                            const ClassifierSpec& spec, UpdateCapture capture) {
+  return std::make_unique<NetworkClassifier>(config, spec, capture);
 }
 
 Metrics evaluate_classifier(ReplicaContext& context, Replica& replica, const Dataset& dataset,

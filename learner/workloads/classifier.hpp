@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "learner/data/dataset.hpp"
+#include "learner/device/step_graph.hpp"
 #include "learner/replicas/replica.hpp"
 
 namespace troupe::learner {
@@ -93,17 +94,12 @@ public:
   virtual void agree_on_buffers(ReplicaContext& context) = 0;
 };
 
-/// How updates are made. All give the same parameters and metrics.
-enum class ClassifierUpdates {
-  automatic, // captured on a GPU, else eager
-  captured,  // CapturedUpdate on any device, for batches shaped as the first, where this replica
-             // steps alone with "sgd" or "adamw" and without dropout; other updates are eager
-  eager      // one by one, with a read by the host for the norm of the gradients
-};
-
-std::unique_ptr<Classifier>
-make_classifier(const ClassifierConfig& config, const ClassifierSpec& spec,
-                ClassifierUpdates updates = ClassifierUpdates::automatic);
+/// Captured updates (CapturedUpdate) are for batches shaped as the first, of a replica that steps
+/// alone with "sgd" or "adamw" and without dropout; others are made one by one, with a read by the
+/// host for the norm of the gradients. All give the same parameters and metrics.
+std::unique_ptr<Classifier> make_classifier(const ClassifierConfig& config,
+                                            const ClassifierSpec& spec,
+                                            UpdateCapture capture = UpdateCapture::where_it_pays);
 
 /// Means over all rows of the data set, each row once, `batch` rows of a replica at once: "top1",
 /// "top5", "loss". Every replica of the sync group calls it and gets the same; `replica` is one

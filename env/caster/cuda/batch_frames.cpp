@@ -1,5 +1,8 @@
 #include "env/caster/cuda/batch_frames.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -76,9 +79,17 @@ MeshView put_skin(Arena& arena, KeptScene* kept, const MeshView& skin) {
   return view;
 }
 
+/// Bytes of a shape with so many lights.
+std::size_t shape_bytes(std::size_t lights) {
+  static_assert(offsetof(Shape, lights) + sizeof(Shape::lights) <= sizeof(Shape));
+  const std::size_t used = offsetof(Shape, lights) + lights * sizeof(LocalLight);
+  return (used + alignof(Shape) - 1) / alignof(Shape) * alignof(Shape);
+}
+
 /// `kept`: null when only counting.
-std::span<const Shape> put_shapes(Arena& arena, KeptScene* kept, const Frame& frame) {
-  const auto shapes = arena.take<Shape>(frame.shapes.size());
+StridedView<Shape> put_shapes(Arena& arena, KeptScene* kept, const Frame& frame) {
+  const std::size_t stride = shape_bytes(frame.lights.size());
+  const auto bytes = arena.take<std::byte>(stride * frame.shapes.size());
   for (std::size_t i = 0; i < frame.shapes.size(); ++i) {
     if (kept == nullptr) {
       if (frame.shapes[i].kind == ShapeKind::skin)
@@ -92,9 +103,9 @@ std::span<const Shape> put_shapes(Arena& arena, KeptScene* kept, const Frame& fr
       shape.mesh = kept->mesh(shape.mesh);
     else if (shape.kind == ShapeKind::skin)
       shape.mesh = put_skin(arena, kept, shape.mesh);
-    shapes.here[i] = shape;
+    std::memcpy(bytes.here + i * stride, &shape, std::min(stride, sizeof(Shape)));
   }
-  return shapes.seen;
+  return {bytes.seen.data(), stride, frame.shapes.size()};
 }
 
 FrameView put_frame(Arena& arena, KeptScene* kept, const Frame& frame) {
@@ -104,7 +115,7 @@ FrameView put_frame(Arena& arena, KeptScene* kept, const Frame& frame) {
     view.sky = kept->texture(frame.sky);
   view.shapes = put_shapes(arena, kept, frame);
   if (frame.hazy != nullptr)
-    view.hazy = view.shapes.data() + (frame.hazy - frame.shapes.data());
+    view.hazy = &view.shapes[static_cast<std::size_t>(frame.hazy - frame.shapes.data())];
   view.lights = put(arena, frame.lights);
   view.visible = put_spans(arena, frame.visible);
   view.mirrored = put_spans(arena, frame.mirrored);

@@ -1,4 +1,5 @@
-// The kernel: a block of threads draws a tile of one picture, a thread a pixel.
+// The kernel: a block of threads draws a tile of one picture, a thread the centre of a pixel. The
+// pixels at edges are listed; then a thread draws one of their four samples.
 #pragma once
 
 #define TROUPE_CASTER_FLOATS
@@ -26,12 +27,82 @@ __device__ void collect(const SpanSetView& set, const BlockArea& area, int lane,
   }
 }
 
+constexpr unsigned kAllLanes = ~0U;
+constexpr int kLanes = 32;      // of a warp
+constexpr int kTilesAtOnce = 2; // of a multiprocessor; with more the registers do not suffice
+
+/// The mean of a pixel's four samples, as smooth_pixels() makes it; four lanes beside each other
+/// have one each. All lanes of a warp call it, those without a pixel with `active` false.
 template <bool kOrthographic>
-__global__ void __launch_bounds__(kTileSide* kTileSide)
+__device__ std::int32_t mean_of_four(const FrameView& frame, const Candidates& candidates,
+                                     const PixelGrid& grid, TilePixel pixel, int index, int lane,
+                                     bool active) {
+  const Shader<kOrthographic, FrameView> shader{frame};
+  const int first = lane & ~3;
+  Packet<float> packet{};
+  Seen<float> seen{};
+  std::int32_t colour = 0;
+  bool pending = false;
+  if (active) {
+    const Camera& camera = frame.camera;
+    const auto [across, above] = sample_place(lane - first);
+    packet = make_packet<kOrthographic>(
+        pixel_u(camera, static_cast<float>(pixel.x)) + across * camera.du,
+        pixel_v(camera, static_cast<float>(pixel.y)) + above * camera.dv);
+    seen = shader.tracer.trace(candidates, packet);
+    bool found = seen.key == grid.keys[index];
+    colour = grid.colours[index];
+    if (!found)
+      take_from_neighbours<float>(grid, frame.floor, seen, index, found, colour);
+    pending = !found;
+  }
+  // The first sample that shows a thing is shaded for all that show it.
+  const unsigned waiting = __ballot_sync(kAllLanes, pending) >> first;
+  const unsigned through = __ballot_sync(kAllLanes, seen.through) >> first & 15;
+  const unsigned mirrored = __ballot_sync(kAllLanes, seen.through_mirror) >> first & 15;
+  int shading = lane;
+  for (int s = 3; s >= 0; --s) {
+    const std::int32_t key = __shfl_sync(kAllLanes, seen.key, first + s);
+    if ((waiting >> s & 1) != 0 && key == seen.key)
+      shading = first + s;
+  }
+  if (pending && shading == lane) {
+    seen.through = through != 0;
+    seen.through_mirror = mirrored != 0;
+    const std::int32_t sky = seen.shape < 0 ? sky_at<kOrthographic>(frame, pixel) : 0;
+    colour = shader.colour(candidates, packet, seen, true, sky);
+  }
+  const std::int32_t shaded = __shfl_sync(kAllLanes, colour, shading);
+  if (pending)
+    colour = shaded;
+  std::int32_t red_blue = colour & 0x00ff00ff;
+  std::int32_t green = colour >> 8 & 255;
+  for (const int step : {1, 2}) {
+    red_blue += __shfl_xor_sync(kAllLanes, red_blue, step);
+    green += __shfl_xor_sync(kAllLanes, green, step);
+  }
+  return (((red_blue + 0x00020002) >> 2) & 0x00ff00ff) | (green + 2) >> 2 << 8;
+}
+
+/// Appends the tile's index of each pixel that needs samples; by all threads of a warp.
+__device__ void list_edge(bool edge, int index, int lane, int* count, std::uint8_t* edges) {
+  const unsigned found = __ballot_sync(kAllLanes, edge);
+  int begin = 0;
+  if (lane == 0 && found != 0)
+    begin = atomicAdd(count, __popc(found));
+  begin = __shfl_sync(kAllLanes, begin, 0);
+  if (edge)
+    edges[begin + __popc(found & ((1U << lane) - 1))] = static_cast<std::uint8_t>(index);
+}
+
+template <bool kOrthographic>
+__global__ void __launch_bounds__(kTileSide* kTileSide, kTilesAtOnce)
     draw_tiles(const FrameView* frames, PictureFormat format, int words, std::uint8_t* pictures) {
   extern __shared__ std::uint64_t all_masks[]; // [kGroups][words]
   __shared__ std::int32_t keys[kTileSide * kTileSide];
   __shared__ std::int32_t colours[kTileSide * kTileSide];
+  __shared__ std::uint8_t edges[kTileSide * kTileSide];
+  __shared__ int edge_count;
   const FrameView& frame = frames[blockIdx.z];
   if (frame.camera.orthographic != kOrthographic)
     return; // the whole block
@@ -44,6 +115,7 @@ __global__ void __launch_bounds__(kTileSide* kTileSide)
   const int across = left + static_cast<int>(threadIdx.x);
   const int down = top + static_cast<int>(threadIdx.y);
   const int index = down * kTileSide + across;
+  std::uint8_t* const picture = pictures + blockIdx.z * format.bytes();
 
   std::uint64_t* masks = all_masks + group * words;
   const BlockArea area = group_area(frame, tile_pixel(frame, tile_x, tile_y, left, top));
@@ -53,18 +125,35 @@ __global__ void __launch_bounds__(kTileSide* kTileSide)
           masks + mask_words(frame.visible) + mask_words(frame.mirrored));
   __syncwarp();
 
-  const Candidates candidates = group_candidates(frame, masks);
   const TilePixel pixel = tile_pixel(frame, tile_x, tile_y, across, down);
-  const Centre centre = draw_centre<kOrthographic>(frame, candidates, inside_picture(frame, pixel));
+  const Centre centre = draw_centre<kOrthographic>(frame, group_candidates(frame, masks),
+                                                   inside_picture(frame, pixel));
   keys[index] = centre.key;
   colours[index] = centre.colour;
+  if (index == 0)
+    edge_count = 0;
   __syncthreads();
 
-  if (!owns_pixel(frame, pixel, across, down))
-    return;
   const PixelGrid grid{keys, colours, kTileSide};
-  write_pixel(format, pixel, finish_pixel<kOrthographic>(frame, candidates, grid, pixel, index),
-              pictures + blockIdx.z * format.bytes());
+  const bool owned = owns_pixel(frame, pixel, across, down);
+  const bool edge = owned && needs_samples(frame, grid, pixel, index);
+  if (owned && !edge)
+    write_pixel(format, pixel, centre.colour, picture);
+  list_edge(edge, index, lane, &edge_count, edges);
+  __syncthreads();
+
+  const int samples = 4 * edge_count;
+  for (int first = group * kLanes; first < samples; first += kGroups * kLanes) {
+    const int sample = first + lane;
+    const bool active = sample < samples;
+    const int at = edges[active ? sample / 4 : 0];
+    const int of_group = at / kTileSide / kGroupHeight * 2 + at % kTileSide / kGroupWidth;
+    const TilePixel one = tile_pixel(frame, tile_x, tile_y, at % kTileSide, at / kTileSide);
+    const std::int32_t colour = mean_of_four<kOrthographic>(
+        frame, group_candidates(frame, all_masks + of_group * words), grid, one, at, lane, active);
+    if (active && lane % 4 == 0)
+      write_pixel(format, one, colour, picture);
+  }
 }
 
 template <bool kOrthographic>

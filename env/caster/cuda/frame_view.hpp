@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -9,6 +10,25 @@
 // that the reader can reach (the device's, for its kernels).
 
 namespace troupe::env::caster {
+
+/// Values that begin `stride` bytes apart: of each there are only so many bytes.
+template <class T>
+class StridedView {
+public:
+  constexpr StridedView() = default;
+  constexpr StridedView(const std::byte* first, std::size_t stride, std::size_t count)
+      : first_(first), stride_(stride), count_(count) {}
+
+  constexpr std::size_t size() const { return count_; }
+  constexpr const T& operator[](std::size_t i) const {
+    return *reinterpret_cast<const T*>(first_ + i * stride_);
+  }
+
+private:
+  const std::byte* first_ = nullptr;
+  std::size_t stride_ = sizeof(T);
+  std::size_t count_ = 0;
+};
 
 struct LightTableView : LightWindow {
   std::span<const float> ambient;
@@ -23,7 +43,7 @@ struct SpanSetView {
 };
 
 struct FrameView : FrameNumbers {
-  std::span<const Shape> shapes;
+  StridedView<Shape> shapes; // without the lights that the frame has not
   std::span<const Light> lights;
   SpanSetView visible;
   SpanSetView mirrored;

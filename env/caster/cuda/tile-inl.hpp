@@ -115,23 +115,18 @@ HWY_INLINE Centre draw_centre(const FrameView& frame, const Candidates& candidat
   return {seen.key, shader.colour(candidates, packet, seen, true, sky)};
 }
 
-/// The pixel's colour, from the centres of the tile; `index` is the pixel's there.
-template <bool kOrthographic>
-HWY_INLINE std::int32_t finish_pixel(const FrameView& frame, const Candidates& candidates,
-                                     const PixelGrid& grid, TilePixel pixel, int index) {
+/// Whether the pixel, which is at `index` of the tile's centres, is the mean of four samples.
+HWY_INLINE bool needs_samples(const FrameView& frame, const PixelGrid& grid, TilePixel pixel,
+                              int index) {
   if (!frame.effects)
-    return grid.colours[index];
+    return false;
   const std::int32_t* key = grid.keys + index;
-  const bool edge =
-      *key != key[-1] || *key != key[1] || *key != key[-grid.stride] || *key != key[grid.stride];
+  if (*key != key[-1] || *key != key[1] || *key != key[-grid.stride] || *key != key[grid.stride])
+    return true;
   const std::size_t block =
       static_cast<std::size_t>(pixel.y / kBlock) * static_cast<std::size_t>(frame.block_columns)
       + static_cast<std::size_t>(pixel.x / kBlock);
-  if (!edge && frame.thin[block] == 0)
-    return grid.colours[index];
-  const Shader<kOrthographic, FrameView> shader{frame};
-  return smooth_pixels<float>(shader, candidates, grid, pixel.x, pixel.y, index,
-                              [&]() { return sky_at<kOrthographic>(frame, pixel); });
+  return frame.thin[block] != 0;
 }
 
 /// Whether the thread's pixel is its tile's to write.

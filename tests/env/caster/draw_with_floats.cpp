@@ -49,9 +49,15 @@ public:
     });
     const PixelGrid grid{keys_, colours_, kTileSide};
     for_each_thread(tile_x, tile_y, [&](int index, TilePixel pixel, const Candidates& candidates) {
-      if (owns_pixel(frame_, pixel, index % kTileSide, index / kTileSide))
-        write_pixel(format_, pixel,
-                    finish_pixel<kOrthographic>(frame_, candidates, grid, pixel, index), out_);
+      if (!owns_pixel(frame_, pixel, index % kTileSide, index / kTileSide))
+        return;
+      const Shader<kOrthographic, FrameView> shader{frame_};
+      write_pixel(format_, pixel,
+                  needs_samples(frame_, grid, pixel, index)
+                      ? smooth_pixels<float>(shader, candidates, grid, pixel.x, pixel.y, index,
+                                             [&] { return sky_at<kOrthographic>(frame_, pixel); })
+                      : colours_[index],
+                  out_);
     });
   }
 

@@ -73,8 +73,8 @@ bool equal_but_for_nan(const TensorMap& a, const TensorMap& b) {
 TEST_CASE("a captured update is the eager one, bit for bit") {
   for (const auto& v : variants()) {
     CAPTURE(v.name);
-    Alone eager(v.config, v.spec(), 1, ClassifierUpdates::eager);
-    Alone captured(v.config, v.spec(), 1, ClassifierUpdates::captured);
+    Alone eager(v.config, v.spec(), 1, UpdateCapture::never);
+    Alone captured(v.config, v.spec(), 1, UpdateCapture::always);
     for (std::uint64_t step = 0; step < 8; ++step) {
       CAPTURE(step);
       const auto rows = v.batch(step == 5 ? kBatch - 3 : kBatch, step); // one in between is smaller
@@ -93,7 +93,7 @@ TEST_CASE("a run saved by one kind of update resumes with the other") {
     for (const bool captured_first : {true, false}) {
       CAPTURE(v.name);
       const auto how = [](bool captured) {
-        return captured ? ClassifierUpdates::captured : ClassifierUpdates::eager;
+        return captured ? UpdateCapture::always : UpdateCapture::never;
       };
       Alone first(v.config, v.spec(), 1, how(captured_first));
       Alone second(v.config, v.spec(), 9, how(!captured_first));
@@ -112,8 +112,8 @@ TEST_CASE("a run saved by one kind of update resumes with the other") {
 TEST_CASE("what is not finite is refused as by the eager update, and changes no weight") {
   for (const auto& v : variants()) {
     CAPTURE(v.name);
-    Alone eager(v.config, v.spec(), 1, ClassifierUpdates::eager);
-    Alone captured(v.config, v.spec(), 1, ClassifierUpdates::captured);
+    Alone eager(v.config, v.spec(), 1, UpdateCapture::never);
+    Alone captured(v.config, v.spec(), 1, UpdateCapture::always);
     for (auto* one : {&eager, &captured})
       one->step(v.batch(kBatch, 1));
     if (!v.of_pictures() || v.type != at::kByte) {
@@ -145,8 +145,8 @@ TEST_CASE("what is not finite is refused as by the eager update, and changes no 
 TEST_CASE("a first update that is left out leaves momentum as if there had been none") {
   auto config = config_of("mlp");
   config.precision = "float32";
-  Alone eager(config, spec_of(false), 1, ClassifierUpdates::eager);
-  Alone captured(config, spec_of(false), 1, ClassifierUpdates::captured);
+  Alone eager(config, spec_of(false), 1, UpdateCapture::never);
+  Alone captured(config, spec_of(false), 1, UpdateCapture::always);
   const auto sound = copy_of(captured.classifier->parameters());
   for (auto* one : {&eager, &captured}) {
     auto state = copy_of(sound);
@@ -163,8 +163,8 @@ TEST_CASE("a first update that is left out leaves momentum as if there had been 
 TEST_CASE("what cannot be captured is updated eagerly") {
   auto config = config_of("mlp");
   config.optimizer = "rmsprop";
-  Alone eager(config, spec_of(false), 1, ClassifierUpdates::eager);
-  Alone asked(config, spec_of(false), 1, ClassifierUpdates::captured);
+  Alone eager(config, spec_of(false), 1, UpdateCapture::never);
+  Alone asked(config, spec_of(false), 1, UpdateCapture::always);
   for (std::uint64_t step = 0; step < 5; ++step)
     CHECK(asked.step(features(kBatch, step)) == eager.step(features(kBatch, step)));
 }

@@ -69,9 +69,9 @@ TEST_CASE("updates of a classifier on a GPU, one by one and as a graph, give wha
     CAPTURE(config.model);
     CAPTURE(config.optimizer);
     const auto spec = spec_of(config.model != "mlp", kSide);
-    Alone cpu(config, spec, 1, ClassifierUpdates::eager);
-    Alone eager(config, spec, 1, ClassifierUpdates::eager, kGpu);
-    Alone captured(config, spec, 1, ClassifierUpdates::automatic, kGpu);
+    Alone cpu(config, spec, 1, UpdateCapture::never);
+    Alone eager(config, spec, 1, UpdateCapture::never, kGpu);
+    Alone captured(config, spec, 1, UpdateCapture::where_it_pays, kGpu);
     for (std::uint64_t step = 0; step < 12; ++step) {
       CAPTURE(step);
       const auto rows = batch_of(config, step == 6 ? kBatch - 3 : kBatch, step);
@@ -102,8 +102,8 @@ TEST_CASE("a replayed update with a gradient that is not finite changes no weigh
     CAPTURE(config.model);
     CAPTURE(config.optimizer);
     const auto spec = spec_of(config.model != "mlp", kSide);
-    Alone eager(config, spec, 1, ClassifierUpdates::eager, kGpu);
-    Alone captured(config, spec, 1, ClassifierUpdates::automatic, kGpu);
+    Alone eager(config, spec, 1, UpdateCapture::never, kGpu);
+    Alone captured(config, spec, 1, UpdateCapture::where_it_pays, kGpu);
     for (std::uint64_t step = 0; step < 5; ++step)
       for (auto* one : {&eager, &captured})
         one->step(batch_of(config, kBatch, step));

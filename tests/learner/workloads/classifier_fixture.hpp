@@ -55,8 +55,8 @@ inline ClassifierSpec spec_of(bool of_pictures = true, std::int64_t pixels = kPi
 /// A classifier without other replicas.
 struct Alone {
   Alone(const ClassifierConfig& config, const ClassifierSpec& spec, std::uint64_t seed = 1,
-        ClassifierUpdates updates = ClassifierUpdates::automatic, at::Device device = at::kCPU)
-      : context(nullptr, seed, device), classifier(make_classifier(config, spec, updates)) {
+        UpdateCapture capture = UpdateCapture::where_it_pays, at::Device device = at::kCPU)
+      : context(nullptr, seed, device), classifier(make_classifier(config, spec, capture)) {
     classifier->build(context);
   }
   Metrics step(const TensorMap& batch) { return classifier->step_fn(context, batch); }
