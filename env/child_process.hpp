@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "env/exec_words.hpp"
+
 namespace troupe {
 
 /// Killed (-9) when the object ends.
@@ -25,14 +27,12 @@ public:
     std::array<int, 2> ends{-1, -1};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
       throw std::runtime_error("no pipe to " + path);
-    std::vector<char*> arguments{path.data()};
-    for (auto& word : words)
-      arguments.push_back(word.data());
-    arguments.push_back(nullptr);
+    words.insert(words.begin(), path);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    const int error = posix_spawn(&id_, path.c_str(), &actions, nullptr, arguments.data(), environ);
+    const int error =
+        posix_spawn(&id_, path.c_str(), &actions, nullptr, exec_words(words).data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
     out_ = ends[0];

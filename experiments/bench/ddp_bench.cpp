@@ -25,6 +25,7 @@
 #include "collectives/mesh/socket.hpp"
 #include "collectives/rendezvous/process_topology.hpp"
 #include "collectives/timeline.hpp"
+#include "env/exec_words.hpp"
 #include "experiments/bench/bench.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
 #include "learner/nn/kernels/fused_sgd.hpp"
@@ -147,20 +148,13 @@ pid_t start(const BenchOptions& options, int rank, int size, int port, int outpu
       "OMP_NUM_THREADS=1",     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}; // transparent huge pages
   for (char** variable = environ; *variable; ++variable)
     variables.emplace_back(*variable);
-  const auto pointers = [](std::vector<std::string>& texts) {
-    std::vector<char*> result;
-    for (auto& text : texts)
-      result.push_back(text.data());
-    result.push_back(nullptr);
-    return result;
-  };
   posix_spawn_file_actions_t actions{};
   posix_spawn_file_actions_init(&actions);
   if (output >= 0)
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   pid_t process = -1;
   const int error = ::posix_spawn(&process, "/proc/self/exe", &actions, nullptr,
-                                  pointers(arguments).data(), pointers(variables).data());
+                                  exec_words(arguments).data(), exec_words(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0)
     throw std::runtime_error("bench ddp: cannot start a process of this program");

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "env/exec_words.hpp"
 #include "env/remote/environment_server.hpp"
 #include "env/remote/remote_environment.hpp"
 #include "experiments/bench/bench.hpp"
@@ -81,12 +82,8 @@ public:
                                    std::to_string(count),
                                    "--end-with-input",
                                    "--quiet"};
-    std::vector<char*> arguments;
-    for (std::string& word : words)
-      arguments.push_back(word.data());
-    arguments.push_back(nullptr);
     const int error =
-        posix_spawnp(&process_, "python3", &actions, nullptr, arguments.data(), environ);
+        posix_spawnp(&process_, "python3", &actions, nullptr, exec_words(words).data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     close(in[0]);
     close(out[1]);

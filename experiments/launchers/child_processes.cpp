@@ -15,29 +15,16 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "env/exec_words.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
+#include "experiments/launchers/output_lines.hpp"
 
 extern char** environ; // NOLINT(readability-redundant-declaration): POSIX declares it nowhere
 
 namespace troupe::experiments::launchers {
 namespace {
 
-constexpr std::size_t kLongestLine = 1 << 16; // bytes
 constexpr std::size_t kLastLines = 20;
-
-void close_if_open(int& descriptor) {
-  if (descriptor >= 0)
-    ::close(descriptor);
-  descriptor = -1;
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (const std::string& word : words)
-    result.push_back(const_cast<char*>(word.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
 
 /// This process's environment with `changes`, "NAME=value" each.
 std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
@@ -68,7 +55,7 @@ struct ChildProcesses::Child {
   int output = -1; // pipe; of the thread
   int input = -1;  // socket
   std::function<bool(std::string_view)> line;
-  std::string partial;
+  OutputLines lines;
   std::deque<std::string> last;
   std::optional<End> end; // under the mutex, as `input` is
 };
@@ -124,8 +111,8 @@ void ChildProcesses::fork_child(Child& child, const Start& what) {
                  : (in[1] = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
     fail("standard input");
   const auto environment = environment_with(what.environment);
-  const auto words = pointers(what.words);
-  const auto variables = pointers(environment);
+  const auto words = exec_words(what.words);
+  const auto variables = exec_words(environment);
   const pid_t parent = ::getpid();
   sigset_t none;
   ::sigemptyset(&none);
@@ -233,30 +220,9 @@ void ChildProcesses::drain(Child& child, bool to_the_end) {
         child.last.pop_front();
     }
   };
-  char bytes[1 << 14];
-  while (child.output >= 0) {
-    const ssize_t count = ::read(child.output, bytes, sizeof bytes);
-    if (count == 0)
-      close_if_open(child.output);
-    if (count <= 0)
-      break;
-    std::string_view rest(bytes, static_cast<std::size_t>(count));
-    for (std::size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;
-         rest.remove_prefix(end + 1)) {
-      child.partial += rest.substr(0, end);
-      show(child.partial);
-      child.partial.clear();
-    }
-    child.partial += rest;
-    if (child.partial.size() > kLongestLine) {
-      show(child.partial);
-      child.partial.clear();
-    }
-  }
-  if (to_the_end && !child.partial.empty()) {
-    show(child.partial);
-    child.partial.clear();
-  }
+  child.lines.read(child.output, show);
+  if (to_the_end)
+    child.lines.finish(show);
 }
 
 void ChildProcesses::collect(Child& child) {

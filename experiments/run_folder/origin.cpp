@@ -1,4 +1,5 @@
 #include "experiments/run_folder/origin.hpp"
+#include "env/exec_words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -46,14 +47,12 @@ bool read_all(int from, Clock::time_point deadline, std::string& text) {
 }
 
 /// What a program prints; nullopt: it is not there, fails or takes too long.
-std::optional<std::string> output_of(std::vector<std::string> words, Clock::time_point deadline) {
+std::optional<std::string> output_of(const std::vector<std::string>& words,
+                                     Clock::time_point deadline) {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return std::nullopt;
-  std::vector<char*> arguments;
-  for (std::string& word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = exec_words(words);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);

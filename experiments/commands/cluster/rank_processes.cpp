@@ -13,19 +13,15 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "env/exec_words.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
 
 namespace troupe::experiments::commands {
+
+using launchers::close_if_open;
+
 namespace {
-
-constexpr std::size_t kLongestRankLine = 1 << 16; // bytes; longer lines are split
-
-void close_if_open(int& descriptor) {
-  if (descriptor >= 0)
-    ::close(descriptor);
-  descriptor = -1;
-}
 
 /// The ends of a pipe; reading does not block.
 void make_pipe(int& reading, int& writing) {
@@ -35,14 +31,6 @@ void make_pipe(int& reading, int& writing) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   reading = ends[0];
   writing = ends[1];
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& words) {
-  std::vector<char*> result;
-  for (const std::string& word : words)
-    result.push_back(const_cast<char*>(word.c_str()));
-  result.push_back(nullptr);
-  return result;
 }
 
 } // namespace
@@ -85,8 +73,8 @@ void RankProcesses::start(int number, const Start& what) {
   rank.error.to = stderr;
   rank.out.prefix = rank.error.prefix = prefix;
   const int in = number == 0 ? -1 : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  const auto words = pointers(what.words);
-  const auto environment = pointers(what.environment);
+  const auto words = exec_words(what.words);
+  const auto environment = exec_words(what.environment);
   const pid_t parent = ::getpid();
   sigset_t none;
   ::sigemptyset(&none);
@@ -124,30 +112,10 @@ void RankProcesses::show(Rank& rank, const Stream& stream, std::string_view line
 
 /// Reads all available output; with `to_the_end`, also a last line without its end.
 void RankProcesses::drain(Rank& rank, Stream& stream, bool to_the_end) {
-  char bytes[1 << 14];
-  while (stream.descriptor >= 0) {
-    const ssize_t count = ::read(stream.descriptor, bytes, sizeof bytes);
-    if (count == 0)
-      close_if_open(stream.descriptor);
-    if (count <= 0)
-      break;
-    std::string_view rest(bytes, static_cast<std::size_t>(count));
-    for (std::size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;
-         rest.remove_prefix(end + 1)) {
-      stream.line += rest.substr(0, end);
-      show(rank, stream, stream.line);
-      stream.line.clear();
-    }
-    stream.line += rest;
-    if (stream.line.size() > kLongestRankLine) {
-      show(rank, stream, stream.line);
-      stream.line.clear();
-    }
-  }
-  if (to_the_end && !stream.line.empty()) {
-    show(rank, stream, stream.line);
-    stream.line.clear();
-  }
+  const auto show = [&](std::string_view line) { RankProcesses::show(rank, stream, line); };
+  stream.lines.read(stream.descriptor, show);
+  if (to_the_end)
+    stream.lines.finish(show);
   std::fflush(stream.to);
 }
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/launchers/output_lines.hpp"
+
 namespace troupe::experiments::commands {
 
 /// What of the ranks' standard output is seen. Their standard error always is.
@@ -46,12 +48,12 @@ public:
   int run(const std::vector<Start>& starts);
 
 private:
-  /// A pipe that a rank writes into, and the line that is not complete yet.
+  /// A pipe that a rank writes into.
   struct Stream {
     int descriptor = -1;
     std::FILE* to = nullptr;
     std::string prefix;
-    std::string line;
+    launchers::OutputLines lines;
   };
   struct Rank {
     pid_t process = -1;

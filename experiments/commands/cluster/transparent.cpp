@@ -11,6 +11,7 @@
 
 #include "collectives/rendezvous/process_topology.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
+#include "env/exec_words.hpp"
 #include "experiments/commands/cluster/rank_processes.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/trainer.hpp"
@@ -67,17 +68,9 @@ std::vector<std::string> common_environment(const TransparentFlags& flags, int r
 }
 
 /// Replaces this process by the program, as the rank assigned by a launcher.
-[[noreturn]] void become_rank(TransparentFlags& flags) {
+[[noreturn]] void become_rank(const TransparentFlags& flags) {
   const auto environment = environment_with(common_environment(flags, 1));
-  std::vector<char*> words;
-  std::vector<char*> lines;
-  for (std::string& word : flags.words)
-    words.push_back(word.data());
-  for (const std::string& line : environment)
-    lines.push_back(const_cast<char*>(line.c_str()));
-  words.push_back(nullptr);
-  lines.push_back(nullptr);
-  ::execve(words[0], words.data(), lines.data());
+  ::execve(flags.words[0].c_str(), exec_words(flags.words).data(), exec_words(environment).data());
   throw std::runtime_error(flags.words[0] + " does not start: " + std::strerror(errno));
 }
 

@@ -1,4 +1,5 @@
 #include "experiments/commands/running/actor_launcher.hpp"
+#include "env/exec_words.hpp"
 
 #include <sched.h>
 #include <signal.h>
@@ -26,18 +27,9 @@ struct Prepared {
   std::filesystem::path log; // what it prints goes there
 };
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> made;
-  for (std::string& text : texts) {
-    made.push_back(text.data());
-  }
-  made.push_back(nullptr);
-  return made;
-}
-
-int fork_actor(Prepared prepared, RoleOutput& printed) {
-  const std::vector<char*> arguments = pointers(prepared.words);
-  const std::vector<char*> variables = pointers(prepared.variables);
+int fork_actor(const Prepared& prepared, RoleOutput& printed) {
+  const std::vector<char*> arguments = exec_words(prepared.words);
+  const std::vector<char*> variables = exec_words(prepared.variables);
   const pid_t parent = ::getpid();
   const int output = printed.attach(prepared.log);
   const pid_t child = ::fork();

@@ -1,4 +1,5 @@
 #include "experiments/commands/running/run_process.hpp"
+#include "env/exec_words.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -47,13 +48,9 @@ std::string last_line(const std::filesystem::path& file) {
 
 RunProcess::RunProcess(const std::vector<std::string>& arguments,
                        const std::filesystem::path& output, const std::filesystem::path& errors) {
-  std::string program = "troupe";
-  std::vector<std::string> words = arguments;
-  std::vector<char*> pointers = {program.data()};
-  for (std::string& word : words) {
-    pointers.push_back(word.data());
-  }
-  pointers.push_back(nullptr);
+  std::vector<std::string> words = {"troupe"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const std::vector<char*> pointers = exec_words(words);
   const int in = open_file("/dev/null", O_RDWR);
   const int out = open_file(output, O_TRUNC);
   const int error = open_file(errors, O_APPEND);

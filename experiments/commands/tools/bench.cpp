@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "env/exec_words.hpp"
 #include "experiments/commands/commands.hpp"
 
 namespace troupe::experiments::commands {
@@ -14,11 +15,7 @@ void exec_bench(std::vector<std::string> arguments) {
   const auto program =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "troupe_bench";
   arguments.insert(arguments.begin(), "troupe bench");
-  std::vector<char*> words;
-  for (std::string& argument : arguments)
-    words.push_back(argument.data());
-  words.push_back(nullptr);
-  ::execv(program.c_str(), words.data());
+  ::execv(program.c_str(), exec_words(arguments).data());
   throw std::runtime_error(
       "cannot start " + program.string() + ": " + std::strerror(errno)
       + "; the benchmarks are a separate program, built by `ninja troupe_bench`");

@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/learners/temperature.hpp"
 #include "learner/agents/learners/twin_critic.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
@@ -63,18 +64,17 @@ public:
                 config.blocks.critic_blocks),
         network_(state_size(transitions, "sac"),
                  relu_layers(config.policy_layers, 2 * std::int64_t{transitions.action_size},
-                             config.blocks.policy_blocks)) {
+                             config.blocks.policy_blocks)),
+        temperature_(config.temperature, config.temperature_learning_rate,
+                     config.target_entropy * transitions.action_size) {
     if (config.blocks.normalise_observations)
       normalise_states(state_size(transitions, "sac"));
     ParameterLayout layout;
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
-    ParameterLayout one;
-    one.add("log_temperature", {1});
-    temperature_.declare(std::move(one));
     save_group("critic_", critic_.group(), true);
     save_group("policy_", policy_, false);
-    save_group("temperature_", temperature_, false);
+    save_group("temperature_", temperature_.group(), false);
   }
 
   void build(ReplicaContext& context) override;
@@ -83,7 +83,6 @@ public:
   at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
-  double temperature() { return std::exp(temperature_.flat().item<double>()); }
   at::Tensor noise(std::int64_t rows) {
     return normal(random(), {rows, transitions_.action_size}).to(options());
   }
@@ -93,7 +92,7 @@ private:
   TwinCritic critic_;
   Mlp network_;
   ParameterGroup policy_;
-  ParameterGroup temperature_; // its logarithm
+  Temperature temperature_;
   std::vector<LayerTensors> parameters_, gradients_;
   Tape tape_;
   Workspace workspace_;
@@ -110,8 +109,7 @@ void Sac::build(ReplicaContext& context) {
   network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
   policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm, config_.blocks.weight_decay);
-  temperature_.build(context, at::full({1}, std::log(config_.temperature), options()),
-                     std::max(config_.temperature_learning_rate, 1e-12), 0);
+  temperature_.build(context, options());
   parameters_ = network_.bind(policy_.layout(), policy_.flat());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
 }
@@ -124,7 +122,7 @@ Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   const at::Tensor weight =
       used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
   const std::int64_t rows = state.size(0);
-  const double temperature = this->temperature();
+  const double temperature = temperature_.value();
 
   const auto next = squashed_sample(
       network_.forward(parameters_, next_state, {}, tape_, workspace_), noise(rows));
@@ -149,11 +147,7 @@ Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   const double policy_loss = -temperature * entropy - q.mean;
   policy_.step("policy_loss", policy_loss, update);
 
-  if (config_.temperature_learning_rate > 0) {
-    const double excess = entropy - config_.target_entropy * transitions_.action_size;
-    temperature_.gradient().fill_(excess);
-    temperature_.step("temperature_loss", std::log(temperature) * excess, update);
-  }
+  temperature_.learn(entropy, update);
   count_updates(applied);
   critic_.group().average_target(config_.target_update, applied);
   return {{"critic_loss", loss}, {"policy_loss", policy_loss}, {"q_mean", q.mean},

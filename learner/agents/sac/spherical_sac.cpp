@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/learners/temperature.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/spherical/return_scale.hpp"
@@ -38,18 +39,17 @@ public:
                  .critics = config.critics,
                  .support = {config.atoms, -kValueLimit, kValueLimit}}),
         network_(shape_of(config).network(transitions)),
-        scale_(kValueLimit) {
+        scale_(kValueLimit),
+        temperature_(config.temperature, config.temperature_learning_rate,
+                     config.target_entropy * transitions.action_size) {
     if (config.blocks.normalise_observations)
       normalise_states(state_size(transitions, "sac"));
     ParameterLayout layout;
     network_.declare(layout, "policy");
     policy_.declare(std::move(layout));
-    ParameterLayout one;
-    one.add("log_temperature", {1});
-    temperature_.declare(std::move(one));
     save_group("critic_", critic_.group(), true);
     save_group("policy_", policy_, false);
-    save_group("temperature_", temperature_, false);
+    save_group("temperature_", temperature_.group(), false);
   }
 
   void build(ReplicaContext& context) override;
@@ -63,7 +63,6 @@ public:
   at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
-  double temperature() { return std::exp(temperature_.flat().item<double>()); }
   SquashedSample sample(const at::Tensor& state, const at::Tensor& draw) {
     raw_ = network_.forward(parameters_, state, trace_, workspace_);
     gaussian_ = squashed_deviations(raw_);
@@ -81,7 +80,8 @@ private:
   SphericalCritic critic_;
   SphericalNetwork network_;
   ReturnScale scale_;
-  ParameterGroup policy_, temperature_;
+  ParameterGroup policy_;
+  Temperature temperature_;
   SphericalNetwork::Tensors parameters_, gradients_;
   SphericalNetwork::Trace trace_;
   Workspace workspace_;
@@ -97,15 +97,14 @@ void SphericalSac::build(ReplicaContext& context) {
                                       .total_steps = config_.learning_rate_updates,
                                       .final_fraction = config_.learning_rate_fraction};
   if (config_.learning_rate_updates > 0)
-    for (ParameterGroup* group : {&critic_.group(), &policy_, &temperature_})
+    for (ParameterGroup* group : {&critic_.group(), &policy_, &temperature_.group()})
       group->follow(schedule);
   critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm);
   const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, generator);
   policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm);
-  temperature_.build(context, at::full({1}, std::log(config_.temperature), options()),
-                     std::max(config_.temperature_learning_rate, 1e-12), 0);
+  temperature_.build(context, options());
   parameters_ = network_.bind(policy_.layout(), policy_.flat());
   gradients_ = network_.bind(policy_.layout(), policy_.gradient());
 }
@@ -146,16 +145,12 @@ Metrics SphericalSac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
   const auto [state, next_state] = states(context, used);
   scale_.observe(context, used.at("reward"), used.at("discount"));
-  const double temperature = this->temperature();
+  const double temperature = temperature_.value();
   const double loss = learn_critic(used, state, next_state, temperature);
   const double gradient_norm = critic_.group().optimizer().gradient_norm();
   const std::int64_t applied = critic_.group().optimizer().updates_applied();
   const auto [q_mean, entropy] = learn_policy(state, temperature);
-  if (config_.temperature_learning_rate > 0) {
-    const double excess = entropy - config_.target_entropy * transitions_.action_size;
-    temperature_.gradient().fill_(excess);
-    temperature_.step("temperature_loss", std::log(temperature) * excess, updates() + 1);
-  }
+  temperature_.learn(entropy, updates() + 1);
   count_updates(applied);
   critic_.group().average_target(config_.target_update, applied);
   return {{"critic_loss", loss},

@@ -90,7 +90,12 @@ class Training(InFolder):
         run = self.train(endless, callbacks=stop)
         before = run.checkpoints[-1]
         self.assertGreater(before, 50)
-        again = troupe.resume(run, {"stop.environment_steps": int(run.metrics("")["environment_steps"].max()) + 2000}, verbose=False)
+
+        def stop_again(progress):
+            if progress["updates"] > before:
+                raise troupe.StopRun
+
+        again = troupe.resume(run, callbacks=stop_again, verbose=False)
         self.assertGreater(again.checkpoints[-1], before)
 
     def test_an_exception_in_a_callback_ends_the_run_and_is_raised(self):

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// The words as execve() takes them: a pointer to each, then null. The words must outlive these.
+inline std::vector<char*> exec_words(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words)
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+} // namespace troupe

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/full.h>
+
+#include "learner/agents/learners/parameter_group.hpp"
+
+namespace troupe::learner {
+
+/// The weight of the entropy in SAC's losses. It learns, as its logarithm, to hold the entropy of
+/// the policy at a target.
+class Temperature {
+public:
+  Temperature(double start, double learning_rate, double target_entropy)
+      : start_(start), learning_rate_(learning_rate), target_(target_entropy) {
+    ParameterLayout layout;
+    layout.add("log_temperature", {1});
+    group_.declare(std::move(layout));
+  }
+
+  void build(ReplicaContext& context, const at::TensorOptions& options) {
+    group_.build(context, at::full({1}, std::log(start_), options), std::max(learning_rate_, 1e-12),
+                 0);
+  }
+  double value() { return std::exp(group_.flat().item<double>()); }
+  /// A step of the learning rate, unless that is 0. `entropy`: of the policy that has just learned
+  /// with value().
+  void learn(double entropy, std::int64_t update) {
+    if (learning_rate_ == 0)
+      return;
+    const double excess = entropy - target_;
+    group_.gradient().fill_(excess);
+    group_.step("temperature_loss", group_.flat().item<double>() * excess, update);
+  }
+  ParameterGroup& group() { return group_; }
+
+private:
+  double start_;
+  double learning_rate_;
+  double target_;
+  ParameterGroup group_;
+};
+
+} // namespace troupe::learner
