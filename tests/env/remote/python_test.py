@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from python_packages import python_with
 
 PACKAGES = ["numpy==2.4.6", "pyzmq==27.1.0", "gymnasium==1.4.0", "imageio==2.37.0", "packaging==25.0", "mujoco==3.17.0",
-            "dm_control==1.0.50", "protobuf==7.36.2", "setuptools==80.9.0", "ale-py==0.12.1", "opencv-python-headless==5.0.0.93"]
+            "dm_control==1.0.50", "protobuf==7.36.2", "pip==25.3", "setuptools==80.9.0", "ale-py==0.12.1", "opencv-python-headless==5.0.0.93"]
 PACKAGE = pathlib.Path(__file__).parents[3] / "env" / "remote" / "python"
 
 

@@ -17,7 +17,7 @@ from python_packages import python_with
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 PACKAGING = SOURCE / "experiments" / "packaging"
-PACKAGES = ["numpy==2.4.6", "gymnasium==1.4.0", "mujoco==3.17.0"]
+PACKAGES = ["numpy==2.4.6", "gymnasium==1.4.0", "mujoco==3.17.0", "pip==25.3"]
 # The rest of what `torch` requires is not needed by the CPU's part of LibTorch, and takes gigabytes.
 ALONE = ["torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti"]
 LICENCES = {"LICENSE": "Apache License", "dm_control.txt": "Apache License", "gymnasium.txt": "The MIT License", "libcaf-core0.17.txt": "BSD-3-clause"}
