@@ -9,8 +9,8 @@
 
 namespace troupe::learner {
 
-/// The weight of the entropy in SAC's losses. It learns, as its logarithm, to hold the entropy of
-/// the policy at a target.
+/// The weight of the entropy in an agent's losses. It learns, as its logarithm, to hold the entropy
+/// of the policy at a target.
 class Temperature {
 public:
   Temperature(double start, double learning_rate, double target_entropy)
