@@ -25,7 +25,7 @@ def run_or_skip(command, **options):
 
 
 def uv_environment():
-    """What pip is told of indexes, in uv's variables."""
+    """This process's environment, with pip's settings for package indexes as variables of uv."""
     told = dict(os.environ)
     for line in run_or_skip([sys.executable, "-m", "pip", "config", "list"]).splitlines():
         setting = re.fullmatch(r"\S*\.([a-z-]+)='(.*)'", line.strip())

@@ -62,8 +62,7 @@ public:
   explicit Use(PythonPool& pool) : lock_(pool.mutex_, std::try_to_lock) {
     if (!lock_.owns_lock())
       throw std::runtime_error(
-          "the pool is in use by another thread; a pool serves one thread at a time, so give each "
-          "thread its own or put a lock around it");
+          "the pool is in use by another thread; give each its own, or put a lock around it");
     if (pool.process_ != getpid())
       throw std::runtime_error("the pool belongs to process " + std::to_string(pool.process_)
                                + " and this is a fork of it, " + std::to_string(getpid())

@@ -14,6 +14,12 @@ enum class UpdateCapture {
   never
 };
 
+/// Whether a replica that steps alone makes such updates on that device.
+inline bool captures(UpdateCapture capture, const at::Device& device) {
+  return capture == UpdateCapture::always
+         || (capture == UpdateCapture::where_it_pays && device.is_cuda());
+}
+
 /// Work on a GPU, captured once as a CUDA graph and made again with one call by the host. One
 /// thread.
 class StepGraph {

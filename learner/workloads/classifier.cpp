@@ -191,13 +191,11 @@ void NetworkClassifier::build(ReplicaContext& context) {
 
 void NetworkClassifier::begin_captured() {
   captured_.reset();
-  if (capture_ == UpdateCapture::always
-      || (capture_ == UpdateCapture::where_it_pays && device_.is_cuda()))
-    if (!draws() && CapturedUpdate::supports(*optimizer_))
-      captured_.emplace(*optimizer_, device_,
-                        [this](const at::Tensor& rows, const at::Tensor& labels) {
-                          return outcome_of(rows, labels);
-                        });
+  if (captures(capture_, device_) && !draws() && CapturedUpdate::supports(*optimizer_))
+    captured_.emplace(*optimizer_, device_,
+                      [this](const at::Tensor& rows, const at::Tensor& labels) {
+                        return outcome_of(rows, labels);
+                      });
 }
 
 void NetworkClassifier::check_input(const at::Tensor& input) const {

@@ -36,9 +36,7 @@ void D4pg::build(ReplicaContext& context) {
   random_ = Random(context.seed());
   updates_ = 0;
   captured_.reset();
-  steps_whole_ = capture_ == UpdateCapture::always
-                 || (capture_ == UpdateCapture::where_it_pays && options_.device().is_cuda()
-                     && critic_.optimizer().steps_alone());
+  steps_whole_ = captures(capture_, options_.device()) && critic_.optimizer().steps_alone();
 }
 
 const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
