@@ -20,7 +20,8 @@ column() { # of the newest row of metrics.csv, or 0
   awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i } END { printf "%d", $at }' "$scratch"/runs/"$name"/*/metrics.csv 2>/dev/null || echo 0
 }
 above() { [ "$(column updates)" -gt "$1" ]; }
-victim() { pgrep -P "$run" -f "role $1 --index $2 " | head -n 1; } # of a run on this host: its process of a role
+head_process() { pgrep -P "$run" | head -n 1; } # which the run's process watches
+victim() { pgrep -P "$(head_process)" -f "role $1 --index $2 " | head -n 1; } # of a run on this host: its process of a role
 end_run() { # by SIGTERM: with a checkpoint, and nothing is left
   kill -TERM "$run"
   wait "$run"

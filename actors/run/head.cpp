@@ -393,6 +393,7 @@ void Head::on_update(const UpdatePtr& update) {
   report.set_checkpoint_age(checkpoints_.age_seconds());
   report.set_writing(checkpoints_.writing());
   report.set_environments(schedule_.count(Role::environment));
+  report.set_restarts(context_.deployment.head_restarts);
   actors_.send(*actors_.control(), update_atom_v, update);
   actors_.send(*actors_.control(), report_atom_v, encode(report));
 }

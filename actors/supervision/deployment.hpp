@@ -44,6 +44,7 @@ struct Deployment {
   std::optional<DeploymentNodes> nodes = {}; // in place of start_process
   std::string listen = "127.0.0.1";          // where the processes and nodes meet
   std::uint16_t head_port = 0;               // 0: a free one
+  int head_restarts = 0;                     // of this run by its watch, for the status
   std::shared_ptr<const ClusterKeys> keys =
       nullptr; // needed where it is not the loopback interface
   std::function<void(std::uint16_t port)> listening = {}; // nodes may be started

@@ -66,6 +66,12 @@ std::string phase_text(const wire::HeadReport& head) {
   return text;
 }
 
+std::string restarts_text(int restarts) {
+  return restarts == 0   ? ""
+         : restarts == 1 ? ", restarted once"
+                         : ", restarted " + std::to_string(restarts) + " times";
+}
+
 std::string checkpoint_text(const wire::HeadReport& head) {
   std::string text = head.checkpoint().empty()
                          ? "none yet"
@@ -80,7 +86,8 @@ std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
       {"", phase_text(status.head())},
       {"head", "process " + std::to_string(place.process) + " on " + place.host + ", at "
                    + place.address + ":" + std::to_string(place.port)
-                   + (place.keys ? ", TLS" : ", this host alone") + ", since " + place.started},
+                   + (place.keys ? ", TLS" : ", this host alone") + ", since " + place.started
+                   + restarts_text(status.head().restarts())},
       {"steps", std::to_string(counters.environment_steps()) + " of the environment ("
                     + number(counters.environment_steps_per_second()) + " /s), "
                     + std::to_string(counters.updates()) + " updates ("
@@ -215,7 +222,8 @@ std::string status_json(const HeadPlace& head, const wire::RunStatus& status) {
                 {"address", head.address},
                 {"port", head.port},
                 {"keys", head.keys},
-                {"started", head.started}}},
+                {"started", head.started},
+                {"restarts", status.head().restarts()}}},
               {"counters", counters_json(status.counters())},
               {"environments", status.head().environments()},
               {"checkpoint",

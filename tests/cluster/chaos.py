@@ -1,6 +1,7 @@
 """The faults of chaos.sh, and what is checked and told of them. Called by it, on the hosts of hosts.sh."""
 import argparse
 import glob
+import json
 import os
 import random
 import re
@@ -145,12 +146,9 @@ class Run:
     def updates(self):
         return self.watch.progress[-1][2] if self.watch.progress else 0
 
-    def steps(self):
-        return self.watch.progress[-1][1] if self.watch.progress else 0
-
 
 def play(options, report):
-    """The run with its faults; then the head's death and the run's end."""
+    """The run with its faults; then the head's death, the launch's death, and the run's end."""
     lost, frozen, cut = SHORT if options.short else (LOST, FROZEN, CUT)
     words = settings(options.short, lost)
     first = Run(options, "first", words)
@@ -174,12 +172,23 @@ def play(options, report):
         until("a checkpoint", lambda: first.watch.snapshots("checkpoint"), alive=first.process)
     finally:
         report.head_died = time.monotonic()
+        with open(f"{first.folder}/head.json") as file:
+            signal_all([json.load(file)["process"]], signal.SIGKILL)
+        first.watch.stop()
+    second = report.second = Watch(first.folder, f"{options.folder}/kept/second", skip=True)
+    try:
+        until("the run to go on after the head's death", lambda: second.progress and second.progress_after(second.progress[0][0]),
+              alive=first.process)
+        report.head_back = second.progress_after(second.progress[0][0])
+        until("a checkpoint of the new head", lambda: second.snapshots("checkpoint"), alive=first.process)
+    finally:
+        report.launch_died = time.monotonic()
         first.process.kill()
         first.process.wait()
-        first.watch.stop()
-    until("the hosts to be empty after the head's death", lambda: not any(on_host(i) for i in range(HOSTS)))
+        second.stop()
+    until("the hosts to be empty after the launch's death", lambda: not any(on_host(i) for i in range(HOSTS)))
     report.hosts_empty = time.monotonic()
-    steps = first.steps() + (4000 if options.short else 16000)
+    steps = second.progress[-1][1] + (4000 if options.short else 16000)
     again = Run(options, "again", [*words, "--set", f"stop.environment_steps={steps}", "--resume"])
     report.again = again.watch
     try:

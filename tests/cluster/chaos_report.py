@@ -12,8 +12,8 @@ class Report:
         self.snapshot_seconds = 1 if options.short else 3
         self.faults = []  # dict: kind, role, index, seconds, begin, end, actors
         self.problems = []
-        self.first = self.again = None  # Watch
-        self.begin = self.head_died = self.hosts_empty = None
+        self.first = self.second = self.again = None  # Watch: to the head's death, to the launch's death, to the end
+        self.begin = self.head_died = self.head_back = self.launch_died = self.hosts_empty = None
         self.exit_code = None
         self.final_checkpoint = None
 
@@ -101,7 +101,8 @@ class Report:
         found = [(when, re.search(r"resumed at (\d+) updates", line)) for when, line in self.again.log]
         resumed = [(when, match.group(1)) for when, match in found if match]
         numbers = [number for _, number in resumed]
-        base = self.first.kept.get(("checkpoint", int(numbers[0]))) if numbers else None
+        kept = {**self.first.kept, **self.second.kept}
+        base = kept.get(("checkpoint", int(numbers[0]))) if numbers else None
         if not self.check(base is not None, "the run did not say at which of its checkpoints it resumed"):
             return
         lists = [[f"{base[1]}/replay/shard-{i}", *(folder for when, folder in self.again.snapshots(i) if when > resumed[0][0]),
@@ -179,7 +180,7 @@ class Report:
         return longest
 
     def _check_log(self):
-        for watch in (self.first, self.again):
+        for watch in (self.first, self.second, self.again):
             for _, line in watch.log if watch is not None else []:
                 self.check(not re.search(NEVER, line), f"a wait beyond its deadline: {line}")
         self.check(not self.missing(self.first), f"not back: {self.missing(self.first)}")
@@ -194,6 +195,6 @@ class Report:
                                f"find {self.options.folder}/hosts -mindepth 1"], capture_output=True, text=True).stdout.strip()
         self.check(not left, f"left on the hosts: {left}")
         best = max((row[3] for row in self.first.scores), default=float("nan"))
-        return [f"evaluations amid the faults: {len(self.first.scores)}, the best {best:.1f}; head killed -9: hosts empty after "
-                f"{self.hosts_empty - self.head_died:.1f} s; resumed to the end: return {final[-1] if final else float('nan'):.1f} "
+        return [f"evaluations amid the faults: {len(self.first.scores)}, the best {best:.1f}; head killed -9: the run went on by itself "
+                f"after {self.head_back - self.head_died:.1f} s; launch killed -9: hosts empty after {self.hosts_empty - self.launch_died:.1f} s; resumed to the end: return {final[-1] if final else float('nan'):.1f} "
                 f"after {scores[-1][2] if scores else 0} environment steps"]

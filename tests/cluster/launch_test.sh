@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `troupe launch` on two nodes of this host: one is killed with all it runs, its actors are placed again and the run goes on; then it is stopped, and nothing is left.
-# It goes on with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before.
+# `troupe launch` on two nodes of this host: one is killed with all it runs, its actors are placed again and the run goes on; the head is killed, and comes back with new
+# nodes; then it is stopped, and nothing is left. It goes on with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before.
 # Usage: launch_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=launched
@@ -40,6 +40,11 @@ until_true 'the learners back' said 'learner actor [01] is back' log.txt 2
 before=$(column updates)
 until_true 'updates after the death of the node' above "$before"
 until_true 'the node back' said 'joined as' nodes.log 3
+"$troupe" checkpoint --runs "$scratch/runs" >/dev/null || fail 'no checkpoint'
+before=$(column updates)
+kill -9 "$(head_process)" || fail 'no head'
+until_true 'the run gone on' said 'restart 1 continues from its checkpoint' log.txt 1
+until_true 'updates after the death of the head' above "$before"
 end_run
 
 sed -i 's/count: 2/count: 3/' "$scratch/cluster.textproto"

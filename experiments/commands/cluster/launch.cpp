@@ -238,10 +238,11 @@ private:
 };
 
 /// The head: starts the nodes, trains on them, and ends them.
-int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
+int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const HeadLife& life) {
   const auto here = actors::resources_of_this_host();
   const auto config = prepare_run(plan.experiment);
-  const fs::path before = options.resume
+  const fs::path before = life.goes_on() ? life.run
+                          : options.resume
                               ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
                               : fs::path();
   std::optional<Experiment> former;
@@ -272,6 +273,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
   run.head_port = static_cast<std::uint16_t>(reached.port);
   run.dashboard = options.dashboard;
   run.keys = plan.cluster.keys();
+  run.life = life;
   run.deployment = actors::Deployment{
       .nodes =
           actors::DeploymentNodes{
@@ -291,16 +293,22 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options) {
 }
 
 void launch(const LaunchOptions& options, int& exit_code) {
-  const LaunchPlan plan = plan_launch(options);
-  if (!options.manifests.empty()) {
-    write_manifests(plan, options.manifests);
+  if (options.dry_run || !options.manifests.empty()) {
+    const LaunchPlan plan = plan_launch(options);
+    if (options.manifests.empty()) {
+      print_plan(plan, options.json);
+    } else {
+      write_manifests(plan, options.manifests);
+    }
     return;
   }
-  print_plan(plan, options.json);
-  if (options.dry_run) {
-    return;
-  }
-  exit_code = run_on_nodes(plan, options);
+  exit_code = watch_head([&](const HeadLife& life) {
+    const LaunchPlan plan = plan_launch(options);
+    if (life.restarts == 0) {
+      print_plan(plan, options.json);
+    }
+    return run_on_nodes(plan, options, life);
+  });
 }
 
 } // namespace
@@ -313,7 +321,8 @@ void add_launch(CLI::App& app, int& exit_code) {
       "         troupe launch kubernetes cartpole_swingup_pixels --manifests deploy\n"
       "`troupe list clusters` lists the included ones, `troupe list cluster-keys` the keys of a "
       "cluster's file.\nTF_CONFIG and torchrun as CLUSTER stand for what these variables "
-      "describe.");
+      "describe.\nA head that is killed is started again, up to actors.restarts times, and the run "
+      "continues from its newest checkpoint.");
   auto options = std::make_shared<LaunchOptions>();
   command->add_option("CLUSTER", options->cluster, "cluster file or name, TF_CONFIG or torchrun")
       ->required();

@@ -165,6 +165,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                    const std::filesystem::path& checkpoint, const RunOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   use_run_folder(config, folder.path(), options.processes || options.deployment);
+  options.life.begin(folder.path(), config.actors.restarts, config.supervision.restart_minutes);
   std::atomic<bool> own_stop = false;
   std::atomic<bool>& stop = options.embedding ? options.embedding->stop : own_stop;
   std::optional<StopSignals> signals;
@@ -189,6 +190,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   }
   recorder.log("info", (checkpoint.empty() ? "training " : "going on with ") + experiment.name()
                            + " in " + folder.path().string());
+  if (const std::string note = options.life.note(); !note.empty()) {
+    recorder.log("warning", note);
+  }
   for (const std::string& note : options.notes) {
     recorder.log("info", note);
   }
@@ -205,6 +209,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
       return launcher.start(order);
     };
   }
+  deployment.head_restarts = options.life.restarts;
   std::unique_ptr<HeadFile> head_file; // while it serves
   deployment.listening = [&, nodes = deployment.listening](std::uint16_t port) {
     head_file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));

@@ -9,6 +9,7 @@
 
 #include "actors/roles/checkpoint.hpp"
 #include "actors/run/run.hpp"
+#include "experiments/commands/running/head_watch.hpp"
 #include "experiments/commands/running/run_dashboard.hpp"
 #include "experiments/config/experiment.pb.h"
 #include "experiments/run_folder/run_folder.hpp"
@@ -36,6 +37,7 @@ struct RunOptions {
   std::optional<Embedding> embedding = {};
   DashboardChoice dashboard = {};
   std::string keys = {}; // the deployment's folder, where it has one
+  HeadLife life = {};
 };
 
 /// Plans the experiment except for its folder. Opens its data, or creates its environment once with

@@ -21,6 +21,41 @@ struct TrainOptions {
   RunOptions run;
 };
 
+/// Continues a run from its latest complete checkpoint.
+int go_on(const std::filesystem::path& run, const std::vector<std::string>& overrides,
+          RunOptions options) {
+  const auto file = run / "config.textproto";
+  const Experiment before = load_experiment(file);
+  const Experiment experiment = load_experiment(file, overrides);
+  check_changes(before, experiment);
+  const auto config = prepare_run(experiment);
+  const RunFolder folder = RunFolder::open(run);
+  const Resumption resumption = prepare_resumption(folder, before, experiment, config);
+  options.notes = resumption.notes;
+  return run_experiment(experiment, config, folder, resumption.checkpoint, options);
+}
+
+/// Over processes the head has one, too, and is restarted.
+int watched(const RunOptions& options, const std::function<int(const RunOptions&)>& run) {
+  if (!options.processes) {
+    return run(options);
+  }
+  return watch_head([&](const HeadLife& life) {
+    RunOptions lived = options;
+    lived.life = life;
+    return life.goes_on() ? go_on(life.run, {}, lived) : run(lived);
+  });
+}
+
+int begin_training(const TrainOptions& options, const RunOptions& run) {
+  const auto file = find_config(options.file, config_folders());
+  const Experiment experiment = load_experiment(file, options.overrides);
+  const auto config = prepare_run(experiment);
+  const RunFolder folder = RunFolder::create(
+      options.runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
+  return run_experiment(experiment, config, folder, {}, run);
+}
+
 void train(TrainOptions options, int& exit_code) {
   if (options.file.empty()) {
     std::string names;
@@ -32,12 +67,8 @@ void train(TrainOptions options, int& exit_code) {
   if (options.minutes >= 0) {
     options.overrides.push_back("stop.minutes=" + std::to_string(options.minutes));
   }
-  const auto file = find_config(options.file, config_folders());
-  const Experiment experiment = load_experiment(file, options.overrides);
-  const auto config = prepare_run(experiment);
-  const RunFolder folder = RunFolder::create(
-      options.runs, experiment.name(), std::chrono::system_clock::now(), resolved_text(experiment));
-  exit_code = run_experiment(experiment, config, folder, {}, options.run);
+  exit_code =
+      watched(options.run, [&](const RunOptions& run) { return begin_training(options, run); });
 }
 
 struct ResumeOptions {
@@ -47,17 +78,11 @@ struct ResumeOptions {
   RunOptions options;
 };
 
-void resume(ResumeOptions given, int& exit_code) {
+void resume(const ResumeOptions& given, int& exit_code) {
   const auto run = find_run(given.run, given.runs);
-  const auto file = run / "config.textproto";
-  const Experiment before = load_experiment(file);
-  const Experiment experiment = load_experiment(file, given.overrides);
-  check_changes(before, experiment);
-  const auto config = prepare_run(experiment);
-  const RunFolder folder = RunFolder::open(run);
-  const Resumption resumption = prepare_resumption(folder, before, experiment, config);
-  given.options.notes = resumption.notes;
-  exit_code = run_experiment(experiment, config, folder, resumption.checkpoint, given.options);
+  exit_code = watched(given.options, [&](const RunOptions& options) {
+    return go_on(run, given.overrides, options);
+  });
 }
 
 void add_run_flags(CLI::App& command, RunOptions& options) {

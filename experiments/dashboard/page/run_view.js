@@ -202,7 +202,7 @@ export class RunView {
     const parts = [];
     if (status?.processes?.length) {
       const restarts = status.processes.reduce((sum, one) => sum + one.starts - 1, 0);
-      parts.push(facts([['restarts', String(restarts)], ['allowed', `${status.restarts_allowed} of each process in ${number(status.restart_minutes)} min`]]));
+      parts.push(facts([['restarts', String(restarts)], ['of the head', String(status.head?.restarts ?? 0)], ['allowed', `${status.restarts_allowed} of each process in ${number(status.restart_minutes)} min`]]));
     }
     if (first.text) {
       parts.push(h('h4', {}, 'First warning or error'), h('p', {class: 'quote'}, `${first.time.replace('T', ' ').replace('Z', '')} ${first.text}`));

@@ -53,7 +53,7 @@ resume() { # for the n-th time, until it has
   fail 'the run did not resume within a minute'
 }
 folder() { echo "$scratch"/runs/servers/*; }
-victim() { pgrep -P "$run" -f "role $1 --index $2" | head -n 1; }
+victim() { pgrep -P "$(pgrep -P "$run" | head -n 1)" -f "role $1 --index $2" | head -n 1; }
 
 start train "$scratch/run.textproto" --runs "$scratch/runs"
 until_updates 100

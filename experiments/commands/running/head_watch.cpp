@@ -1,0 +1,264 @@
+#include "experiments/commands/running/head_watch.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+#include "experiments/launchers/how_it_ended.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kRemains{10}; // for what a dead head had started to be gone
+constexpr std::chrono::seconds kLongestDelay{10};
+constexpr std::chrono::milliseconds kLook{100};
+
+bool has_one_thread() {
+  std::error_code error;
+  const std::filesystem::directory_iterator threads("/proc/self/task", error);
+  return !error && std::distance(begin(threads), end(threads)) == 1;
+}
+
+/// What the child said when it began.
+struct HeadBeginning {
+  int allowed_restarts = 0;
+  double minutes = 0;
+  std::filesystem::path run;
+};
+
+/// The parent's side: one child at a time.
+class HeadWatch {
+public:
+  HeadWatch() {
+    if (::pipe2(pipe_, O_CLOEXEC | O_NONBLOCK) != 0)
+      throw std::runtime_error(std::string("cannot create a pipe: ") + std::strerror(errno)
+                               + "; raise the limit of open files (ulimit -n)");
+    ::sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGTSTP, SIGCONT, SIGCHLD})
+      ::sigaddset(&signals_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1); // the children of a dead head become this process's
+  }
+  ~HeadWatch() {
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    for (const int end : pipe_)
+      ::close(end);
+  }
+  HeadWatch(const HeadWatch&) = delete;
+  HeadWatch& operator=(const HeadWatch&) = delete;
+
+  /// False in the child.
+  bool start() {
+    const pid_t parent = ::getpid();
+    std::fflush(nullptr);
+    child_ = ::fork();
+    if (child_ < 0)
+      throw std::runtime_error(std::string("cannot start the head: ") + std::strerror(errno));
+    if (child_ > 0) {
+      ::setpgid(child_, child_); // both do: whoever is first
+      return true;
+    }
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent)
+      ::_exit(1); // the parent ended before the line above
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    return false;
+  }
+
+  int descriptor() const { return pipe_[1]; }
+
+  /// Waits for the child's end and passes signals on. The child is not collected yet.
+  siginfo_t wait() {
+    for (;;) {
+      if (const siginfo_t about = ended(); about.si_pid == child_)
+        return about;
+      const int signal = ::sigwaitinfo(&signals_, nullptr);
+      if (signal == SIGTSTP) {
+        ::kill(-child_, signal);
+        ::raise(SIGSTOP);
+      } else if (signal == SIGCONT) {
+        ::kill(-child_, signal);
+      } else if (signal == SIGINT || signal == SIGTERM) {
+        stopped_ = true;
+        ::kill(child_, signal);
+      }
+    }
+  }
+
+  /// Kills what the dead child had started, and waits until it is gone.
+  void clear_remains() {
+    ::kill(-child_, SIGKILL);
+    const auto limit = Clock::now() + kRemains;
+    while (Clock::now() < limit) {
+      const pid_t gone = ::waitpid(-1, nullptr, WNOHANG);
+      if (gone < 0)
+        return; // none is left
+      if (gone == 0)
+        sleep_for(kLook);
+    }
+  }
+
+  /// False: a signal came that ends the run.
+  bool sleep_for(Clock::duration time) {
+    const auto limit = Clock::now() + time;
+    while (!stopped_) {
+      const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(limit - Clock::now());
+      if (left.count() <= 0)
+        return true;
+      const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+      const int signal = ::sigtimedwait(&signals_, nullptr, &timeout);
+      stopped_ = signal == SIGINT || signal == SIGTERM;
+    }
+    return false;
+  }
+
+  /// What the newest child said; nothing if it died before.
+  std::optional<HeadBeginning> beginning() const {
+    std::string text;
+    char bytes[4096];
+    for (ssize_t count; (count = ::read(pipe_[0], bytes, sizeof bytes)) > 0;)
+      text.append(bytes, static_cast<std::size_t>(count));
+    std::istringstream in(text);
+    HeadBeginning said;
+    std::string run;
+    if (!(in >> said.allowed_restarts >> said.minutes) || in.get() != ' '
+        || !std::getline(in, run, '\0'))
+      return std::nullopt;
+    said.run = run;
+    return said;
+  }
+
+private:
+  /// Collects orphans that became this process's, up to the child's end.
+  siginfo_t ended() const {
+    for (;;) {
+      siginfo_t about{};
+      ::waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT);
+      if (about.si_pid == 0 || about.si_pid == child_)
+        return about;
+      ::waitpid(about.si_pid, nullptr, WNOHANG);
+    }
+  }
+
+  sigset_t signals_{}, before_{};
+  int pipe_[2] = {-1, -1};
+  pid_t child_ = -1;
+  bool stopped_ = false;
+};
+
+/// Counts the deaths of a period.
+class DeathBudget {
+public:
+  /// True: one more restart is allowed.
+  bool spend(Clock::time_point now, const HeadBeginning& limits) {
+    const auto period = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double, std::ratio<60>>(limits.minutes));
+    std::erase_if(deaths_, [&](Clock::time_point death) { return now - death > period; });
+    deaths_.push_back(now);
+    return static_cast<int>(deaths_.size()) <= limits.allowed_restarts;
+  }
+
+  /// Before the next restart: none after the first death, then 1, 2, 4, … seconds.
+  Clock::duration delay() const {
+    const auto exponent = static_cast<int>(std::min<std::size_t>(deaths_.size(), 6)) - 2;
+    return exponent < 0
+               ? Clock::duration::zero()
+               : std::min<Clock::duration>(std::chrono::seconds(1 << exponent), kLongestDelay);
+  }
+
+  std::size_t deaths() const { return deaths_.size(); }
+
+private:
+  std::vector<Clock::time_point> deaths_;
+};
+
+std::string allowance(const HeadBeginning& limits, std::size_t deaths) {
+  std::ostringstream out;
+  out << "death " << deaths << " within " << limits.minutes << " minutes, actors.restarts allows "
+      << limits.allowed_restarts;
+  return out.str();
+}
+
+} // namespace
+
+bool HeadLife::goes_on() const {
+  return !run.empty() && !complete_checkpoints(run).empty();
+}
+
+std::string HeadLife::note() const {
+  if (restarts == 0)
+    return {};
+  return "the head before " + end + "; restart " + std::to_string(restarts)
+         + (goes_on()     ? " continues from its checkpoint"
+            : run.empty() ? " begins"
+                          : " begins anew: " + run.string() + " has no complete checkpoint");
+}
+
+void HeadLife::begin(const std::filesystem::path& folder, int allowed_restarts,
+                     double minutes) const {
+  if (watch < 0)
+    return;
+  std::ostringstream out;
+  out << allowed_restarts << ' ' << minutes << ' ' << std::filesystem::absolute(folder).string()
+      << '\0';
+  const std::string text = out.str();
+  if (::write(watch, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw std::runtime_error("the head's watch cannot be told of the run's folder: "
+                             + std::string(std::strerror(errno)));
+}
+
+int watch_head(const std::function<int(const HeadLife&)>& head) {
+  if (!has_one_thread())
+    return head({});
+  HeadWatch watch;
+  HeadLife life;
+  DeathBudget deaths;
+  std::optional<HeadBeginning> said;
+  for (;; ++life.restarts) {
+    if (!watch.start()) {
+      life.watch = watch.descriptor();
+      return head(life);
+    }
+    const siginfo_t about = watch.wait();
+    if (about.si_code == CLD_EXITED)
+      return about.si_status;
+    watch.clear_remains();
+    life.end = how_it_ended(about);
+    const std::string died = "the head " + life.end;
+    if (auto newest = watch.beginning())
+      said = std::move(newest);
+    if (!said)
+      throw std::runtime_error(died + " before the run began");
+    life.run = said->run;
+    const bool allowed = deaths.spend(Clock::now(), *said);
+    if (!allowed)
+      throw std::runtime_error(died + ", " + allowance(*said, deaths.deaths())
+                               + "; `troupe resume` continues from " + life.run.string());
+    std::fprintf(stderr, "troupe: %s, %s; restarting it\n", died.c_str(),
+                 allowance(*said, deaths.deaths()).c_str());
+    if (!watch.sleep_for(deaths.delay()))
+      throw std::runtime_error(died
+                               + ", and the run was stopped meanwhile; `troupe resume` continues "
+                                 "from "
+                               + life.run.string());
+  }
+}
+
+} // namespace troupe::experiments::commands
