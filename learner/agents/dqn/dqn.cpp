@@ -117,31 +117,15 @@ private:
   DqnConfig config_;
 };
 
-class Dqn : public QLearner {
+class Dqn : public NetworkQLearner<DqnConfig, QNetwork> {
 public:
-  Dqn(const DqnConfig& config, const replay::TransitionSpec& transitions)
-      : Dqn(config, transitions, QNetwork(config, transitions)) {}
+  using NetworkQLearner::NetworkQLearner;
 
 private:
-  Dqn(const DqnConfig& config, const replay::TransitionSpec& transitions, QNetwork network)
-      : QLearner({.learning_rate = config.learning_rate,
-                  .gradient_norm = config.gradient_norm,
-                  .precision = config.precision,
-                  .target_period = config.target_period},
-                 network.layout()),
-        config_(config),
-        transitions_(transitions),
-        network_(std::move(network)) {}
-  at::Tensor initial(at::Generator& generator) const override {
-    return network_.initial(generator);
-  }
   TensorMap checked(const TensorMap& batch) const override;
   Learnt backward(const TensorMap& batch) override;
   at::Tensor target_of_choice(const Observed& next);
 
-  DqnConfig config_;
-  replay::TransitionSpec transitions_;
-  QNetwork network_;
   Workspace workspace_;
 };
 

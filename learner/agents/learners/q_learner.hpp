@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "learner/agents/learners/group_replica.hpp"
+#include "replay/chunks/spec.hpp"
 
 namespace troupe::learner {
 
@@ -41,6 +43,32 @@ private:
   int target_period_;
   Leaves targets_;
   at::Tensor priorities_;
+};
+
+/// One whose values are those of a network that is made from the agent's configuration.
+template <class Config, class Network>
+class NetworkQLearner : public QLearner {
+public:
+  NetworkQLearner(const Config& config, const replay::TransitionSpec& transitions)
+      : NetworkQLearner(config, transitions, Network(config, transitions)) {}
+
+protected:
+  const Config config_;
+  const replay::TransitionSpec transitions_;
+  const Network network_;
+
+private:
+  NetworkQLearner(const Config& config, const replay::TransitionSpec& transitions, Network network)
+      : QLearner({.learning_rate = config.learning_rate,
+                  .gradient_norm = config.gradient_norm,
+                  .precision = config.precision,
+                  .target_period = config.target_period},
+                 network.layout()),
+        config_(config),
+        transitions_(transitions),
+        network_(std::move(network)) {}
+
+  at::Tensor initial(at::Generator& generator) const final { return network_.initial(generator); }
 };
 
 } // namespace troupe::learner

@@ -135,32 +135,15 @@ private:
   R2d2Config config_;
 };
 
-class R2d2 : public QLearner {
+class R2d2 : public NetworkQLearner<R2d2Config, RecurrentQ> {
 public:
-  R2d2(const R2d2Config& config, const replay::TransitionSpec& transitions)
-      : R2d2(config, transitions, RecurrentQ(config, transitions)) {}
+  using NetworkQLearner::NetworkQLearner;
 
 private:
-  R2d2(const R2d2Config& config, const replay::TransitionSpec& transitions, RecurrentQ network)
-      : QLearner({.learning_rate = config.learning_rate,
-                  .gradient_norm = config.gradient_norm,
-                  .precision = config.precision,
-                  .target_period = config.target_period},
-                 network.layout()),
-        config_(config),
-        transitions_(transitions),
-        network_(std::move(network)) {}
-  at::Tensor initial(at::Generator& generator) const override {
-    return network_.initial(generator);
-  }
   TensorMap checked(const TensorMap& batch) const override;
   Learnt backward(const TensorMap& batch) override;
   at::Tensor unrolled(const Leaves& leaves, const TensorMap& batch) const;
   at::Tensor wanted(const TensorMap& behind, const at::Tensor& values, const at::Tensor& next);
-
-  R2d2Config config_;
-  replay::TransitionSpec transitions_;
-  RecurrentQ network_;
 };
 
 TensorMap R2d2::checked(const TensorMap& batch) const {

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
-#include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/learners/state_actor_critic.hpp"
 #include "learner/agents/learners/temperature.hpp"
-#include "learner/agents/learners/twin_critic.hpp"
 #include "learner/agents/parts/state_policy.hpp"
-#include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/sac/sac.pb.h"
 #include "learner/agents/sac/spherical_sac.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
@@ -55,91 +52,50 @@ public:
   }
 };
 
-class Sac : public SavedReplica {
+class Sac : public StateActorCritic<SacConfig> {
 public:
   Sac(const SacConfig& config, const replay::TransitionSpec& transitions)
-      : config_(config),
-        transitions_(transitions),
-        critic_(state_size(transitions, "sac"), transitions.action_size, config.critic_layers, {},
-                config.blocks.critic_blocks),
-        network_(state_size(transitions, "sac"),
-                 relu_layers(config.policy_layers, 2 * std::int64_t{transitions.action_size},
-                             config.blocks.policy_blocks)),
+      : StateActorCritic(config, "sac", transitions, 2 * std::int64_t{transitions.action_size},
+                         false),
         temperature_(config.temperature, config.temperature_learning_rate,
                      config.target_entropy * transitions.action_size) {
-    if (config.blocks.normalise_observations)
-      normalise_states(state_size(transitions, "sac"));
-    ParameterLayout layout;
-    network_.declare(layout, "policy");
-    policy_.declare(std::move(layout));
-    save_group("critic_", critic_.group(), true);
-    save_group("policy_", policy_, false);
     save_group("temperature_", temperature_.group(), false);
   }
 
   void build(ReplicaContext& context) override;
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  at::Tensor priorities() override { return priorities_; }
-  at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
   at::Tensor noise(std::int64_t rows) {
     return normal(random(), {rows, transitions_.action_size}).to(options());
   }
 
-  SacConfig config_;
-  replay::TransitionSpec transitions_;
-  TwinCritic critic_;
-  Mlp network_;
-  ParameterGroup policy_;
   Temperature temperature_;
-  std::vector<LayerTensors> parameters_, gradients_;
-  Tape tape_;
-  Workspace workspace_;
-  at::Tensor priorities_;
 };
 
 void Sac::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
-  begin(context, config_.precision);
-  at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm,
-                config_.blocks.weight_decay);
-  const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
-  network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
-  policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm, config_.blocks.weight_decay);
+  build_networks(context);
   temperature_.build(context, options());
-  parameters_ = network_.bind(policy_.layout(), policy_.flat());
-  gradients_ = network_.bind(policy_.layout(), policy_.gradient());
 }
 
 Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const std::int64_t update = updates() + 1;
-  const TensorMap used = checked_transitions(batch, transitions_, update);
-  const auto [state, next_state] = states(context, used);
-  const at::Tensor weight =
-      used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
-  const std::int64_t rows = state.size(0);
+  const Transitions used = take(context, batch);
+  const std::int64_t rows = used.state.size(0);
   const double temperature = temperature_.value();
 
   const auto next = squashed_sample(
-      network_.forward(parameters_, next_state, {}, tape_, workspace_), noise(rows));
+      network_.forward(parameters_, used.next_state, {}, tape_, workspace_), noise(rows));
   const at::Tensor value =
-      critic_.target_value(next_state, next.action) - temperature * next.log_probability;
-  const at::Tensor target =
-      used.at("reward").to(options()) + used.at("discount").to(options()) * value;
-  const double loss =
-      critic_.learn(state, used.at("action").to(options()), target, weight, 0.5, update);
-  priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
-  const double gradient_norm = critic_.group().optimizer().gradient_norm();
-  const std::int64_t applied = critic_.group().optimizer().updates_applied();
+      critic_.target_value(used.next_state, next.action) - temperature * next.log_probability;
+  const CriticStep critic = learn_critic(used, value, 0.5);
 
-  const at::Tensor& raw = network_.forward(parameters_, state, {}, tape_, workspace_);
+  const at::Tensor& raw = network_.forward(parameters_, used.state, {}, tape_, workspace_);
   const at::Tensor draw = noise(rows);
   const auto now = squashed_sample(raw, draw);
-  const TwinCritic::Value q = critic_.value(state, now.action, true);
+  const TwinCritic::Value q = critic_.value(used.state, now.action, true);
   const double entropy = -now.log_probability.mean().item<double>();
   tape_.gradient().copy_(squashed_gradient(raw, draw, now.action, q.action_gradient, temperature,
                                            1.0 / static_cast<double>(rows)));
@@ -148,10 +104,11 @@ Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   policy_.step("policy_loss", policy_loss, update);
 
   temperature_.learn(entropy, update);
-  count_updates(applied);
-  critic_.group().average_target(config_.target_update, applied);
-  return {{"critic_loss", loss}, {"policy_loss", policy_loss}, {"q_mean", q.mean},
-          {"entropy", entropy},  {"temperature", temperature}, {"gradient_norm", gradient_norm}};
+  count_updates(critic.applied);
+  critic_.group().average_target(config_.target_update, critic.applied);
+  return {{"critic_loss", critic.loss}, {"policy_loss", policy_loss},
+          {"q_mean", q.mean},           {"entropy", entropy},
+          {"temperature", temperature}, {"gradient_norm", critic.gradient_norm}};
 }
 
 Members members(SacConfig& config) {

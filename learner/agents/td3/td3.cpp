@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
-#include "learner/agents/learners/saved_replica.hpp"
-#include "learner/agents/learners/twin_critic.hpp"
+#include "learner/agents/learners/state_actor_critic.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
-#include "learner/agents/parts/state_policy.hpp"
-#include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/td3/td3.pb.h"
 #include "learner/nn/kernels/normal.hpp"
 
@@ -26,60 +22,29 @@ public:
                             nullptr, config.noise, config.blocks.normalise_observations) {}
 };
 
-class Td3 : public SavedReplica {
+class Td3 : public StateActorCritic<Td3Config> {
 public:
   Td3(const Td3Config& config, const replay::TransitionSpec& transitions)
-      : config_(config),
-        transitions_(transitions),
-        critic_(state_size(transitions, "td3"), transitions.action_size, config.critic_layers, {},
-                config.blocks.critic_blocks),
-        network_(state_size(transitions, "td3"),
-                 relu_layers(config.policy_layers, transitions.action_size,
-                             config.blocks.policy_blocks)) {
-    if (config.blocks.normalise_observations)
-      normalise_states(state_size(transitions, "td3"));
-    ParameterLayout layout;
-    network_.declare(layout, "policy");
-    policy_.declare(std::move(layout));
-    save_group("critic_", critic_.group(), true);
-    save_group("policy_", policy_, true);
+      : StateActorCritic(config, "td3", transitions, transitions.action_size, true) {
     save_counter("steps", steps_);
   }
 
   void build(ReplicaContext& context) override;
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  at::Tensor priorities() override { return priorities_; }
-  at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
   at::Tensor next_action(const at::Tensor& next_state);
   double learn_policy(const at::Tensor& state, const at::Tensor& taken);
 
-  Td3Config config_;
-  replay::TransitionSpec transitions_;
-  TwinCritic critic_;
-  Mlp network_;
-  ParameterGroup policy_;
-  std::vector<LayerTensors> parameters_, gradients_, targets_;
-  Tape tape_, target_tape_;
-  Workspace workspace_;
-  at::Tensor priorities_;
+  std::vector<LayerTensors> targets_; // of the policy
+  Tape target_tape_;
   std::int64_t steps_ = 0;              // of this replica
   double policy_loss_ = 0, q_mean_ = 0; // of the last update of the policy
 };
 
 void Td3::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
-  begin(context, config_.precision);
-  at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm,
-                config_.blocks.weight_decay);
-  const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
-  network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
-  policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
-                config_.gradient_norm, config_.blocks.weight_decay);
-  parameters_ = network_.bind(policy_.layout(), policy_.flat());
-  gradients_ = network_.bind(policy_.layout(), policy_.gradient());
+  build_networks(context);
   targets_ = network_.bind(policy_.layout(), policy_.target());
 }
 
@@ -119,29 +84,20 @@ double Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
 
 Metrics Td3::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
-  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
-  const auto [state, next_state] = states(context, used);
-  const at::Tensor weight =
-      used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
-  const at::Tensor target = used.at("reward").to(options())
-                            + used.at("discount").to(options())
-                                  * critic_.target_value(next_state, next_action(next_state));
-  const double loss =
-      critic_.learn(state, used.at("action").to(options()), target, weight, 1, updates() + 1);
-  priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
-  const double gradient_norm = critic_.group().optimizer().gradient_norm();
-  const std::int64_t applied = critic_.group().optimizer().updates_applied();
+  const Transitions used = take(context, batch);
+  const at::Tensor value = critic_.target_value(used.next_state, next_action(used.next_state));
+  const CriticStep critic = learn_critic(used, value, 1);
   if (++steps_ % config_.policy_period == 0)
-    policy_loss_ = learn_policy(state, used.at("action").to(options()));
+    policy_loss_ = learn_policy(used.state, used.action);
   const std::int64_t before = updates() / config_.policy_period;
-  count_updates(applied);
+  count_updates(critic.applied);
   const std::int64_t times = updates() / config_.policy_period - before;
   critic_.group().average_target(config_.target_update, times);
   policy_.average_target(config_.target_update, times);
-  return {{"critic_loss", loss},
+  return {{"critic_loss", critic.loss},
           {"policy_loss", policy_loss_},
           {"q_mean", q_mean_},
-          {"gradient_norm", gradient_norm}};
+          {"gradient_norm", critic.gradient_norm}};
 }
 
 Members members(Td3Config& config) {

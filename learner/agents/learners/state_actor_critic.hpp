@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/learners/twin_critic.hpp"
+#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/transition_batch.hpp"
+#include "learner/nn/mlp.hpp"
+
+namespace troupe::learner {
+
+/// The replica of an agent that learns twin critics and a policy from states, with an optimizer
+/// each. `Config`: of the agent, with layers, blocks and learning rates of both.
+template <class Config>
+class StateActorCritic : public SavedReplica {
+public:
+  at::Tensor priorities() final { return priorities_; }
+  at::Tensor policy_parameters() final { return published(policy_); }
+
+protected:
+  /// `outputs`: of the policy's network; `policy_target`: it has a target network, too.
+  StateActorCritic(const Config& config, const std::string& agent,
+                   const replay::TransitionSpec& transitions, std::int64_t outputs,
+                   bool policy_target)
+      : config_(config),
+        transitions_(transitions),
+        critic_(state_size(transitions, agent), transitions.action_size, config.critic_layers, {},
+                config.blocks.critic_blocks),
+        network_(state_size(transitions, agent),
+                 relu_layers(config.policy_layers, outputs, config.blocks.policy_blocks)) {
+    if (config.blocks.normalise_observations)
+      normalise_states(state_size(transitions, agent));
+    ParameterLayout layout;
+    network_.declare(layout, "policy");
+    policy_.declare(std::move(layout));
+    save_group("critic_", critic_.group(), true);
+    save_group("policy_", policy_, policy_target);
+  }
+
+  void build_networks(ReplicaContext& context) {
+    begin(context, config_.precision);
+    at::Generator generator = at::detail::createCPUGenerator(context.seed());
+    critic_.build(context, options(), generator, config_.critic_learning_rate,
+                  config_.gradient_norm, config_.blocks.weight_decay);
+    const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
+    network_.initialise(policy_.layout(), flat, Mlp::Weights::uniform, generator);
+    policy_.build(context, flat.to(options().device()), config_.policy_learning_rate,
+                  config_.gradient_norm, config_.blocks.weight_decay);
+    parameters_ = network_.bind(policy_.layout(), policy_.flat());
+    gradients_ = network_.bind(policy_.layout(), policy_.gradient());
+  }
+
+  /// A batch that was checked, on the parameters' device.
+  struct Transitions {
+    at::Tensor state, next_state, action, reward, discount;
+    at::Tensor weight; // undefined: all count the same
+  };
+  Transitions take(ReplicaContext& context, const TensorMap& batch) {
+    const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+    const auto of = [&](const char* name) { return used.at(name).to(options()); };
+    auto [state, next_state] = states(context, used);
+    return {.state = std::move(state),
+            .next_state = std::move(next_state),
+            .action = of("action"),
+            .reward = of("reward"),
+            .discount = of("discount"),
+            .weight = used.contains("weight") ? of("weight") : at::Tensor()};
+  }
+
+  /// A step of the critics towards the rewards and `next_value` behind them.
+  struct CriticStep {
+    double loss = 0;
+    double gradient_norm = 0;
+    std::int64_t applied = 0; // updates
+  };
+  CriticStep learn_critic(const Transitions& batch, const at::Tensor& next_value, double scale) {
+    const at::Tensor target = batch.reward + batch.discount * next_value;
+    const double loss =
+        critic_.learn(batch.state, batch.action, target, batch.weight, scale, updates() + 1);
+    priorities_ =
+        batch.weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
+    const auto& optimizer = critic_.group().optimizer();
+    return {loss, optimizer.gradient_norm(), optimizer.updates_applied()};
+  }
+
+  const Config config_;
+  const replay::TransitionSpec transitions_;
+  TwinCritic critic_;
+  Mlp network_;
+  ParameterGroup policy_;
+  std::vector<LayerTensors> parameters_, gradients_; // of the policy
+  Tape tape_;
+  Workspace workspace_;
+
+private:
+  at::Tensor priorities_;
+};
+
+} // namespace troupe::learner
