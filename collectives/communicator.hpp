@@ -34,7 +34,7 @@ public:
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual std::string backend() const = 0; // "threads", "shared_memory", "gloo", …
+  virtual std::string backend() const = 0; // "threads", "shared_memory", "tcp", …
 
   virtual void all_reduce(at::Tensor& tensor, ReduceOp op) = 0;             // in place
   virtual std::vector<at::Tensor> all_gather(const at::Tensor& tensor) = 0; // [rank] equal shapes
@@ -52,9 +52,19 @@ public:
   virtual c10::intrusive_ptr<c10d::ProcessGroup> process_group() = 0;
 };
 
+/// What keeps strangers out of a group of processes. Their connections are encrypted by a key that
+/// comes from the store where they meet and from `secret`. A group whose ranks listen beyond
+/// loopback starts only if one of these is given.
+struct GroupTrust {
+  std::string secret{};         // of the deployment; equal on all ranks, known to no others
+  bool private_store = false;   // only the ranks can read the store where they meet
+  bool trusted_network = false; // the user states that no stranger reaches the network
+};
+
 struct CommunicatorOptions {
   std::chrono::milliseconds timeout{60'000};         // deadline of every call
   std::chrono::milliseconds connect_timeout{60'000}; // of the rendezvous, for processes
+  GroupTrust trust{};
 };
 
 /// A TCP port that is free at `host` now.
@@ -64,12 +74,13 @@ int free_port(const std::string& host = "127.0.0.1");
 std::vector<std::unique_ptr<Communicator>>
 make_thread_communicators(int size, const CommunicatorOptions& options = {});
 
-/// Rank `rank` of `size` processes over LibTorch's Gloo. Rank 0 serves the rendezvous at host:port.
-/// `interface_host` is the address of this process that the others reach.
+/// Rank `rank` of `size` processes over TCP, encrypted. Rank 0 serves the rendezvous at host:port.
+/// `interface_host` is the address of this process that the others reach. Throws
+/// std::invalid_argument where that is not on loopback and options.trust is empty.
 std::unique_ptr<Communicator>
-make_gloo_communicator(const std::string& host, int port, int rank, int size,
-                       const CommunicatorOptions& options = {},
-                       const std::string& interface_host = "127.0.0.1");
+make_tcp_communicator(const std::string& host, int port, int rank, int size,
+                      const CommunicatorOptions& options = {},
+                      const std::string& interface_host = "127.0.0.1");
 
 /// Rank `rank` of `size` processes of one host (at most 64), over memory that they share. Rank 0
 /// serves the rendezvous at host:port; nothing else goes over the network.
@@ -87,8 +98,8 @@ make_mpi_communicator(const CommunicatorOptions& options = {},
 /// Why MPI cannot be used here, or an empty string when it can.
 std::string mpi_unavailable_reason();
 
-/// The same as make_gloo_communicator over NCCL. Throws std::runtime_error with the reason where
-/// this build or machine has no NCCL.
+/// The same as make_tcp_communicator over NCCL, whose data are not encrypted. Throws
+/// std::runtime_error with the reason where this build or machine has no NCCL.
 std::unique_ptr<Communicator>
 make_nccl_communicator(const std::string& host, int port, int rank, int size, int device,
                        const CommunicatorOptions& options = {},

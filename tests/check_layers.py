@@ -51,7 +51,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
     "libpng": (r"png\.h", ["learner/data/formats", "experiments/report"]),
     "FFmpeg": (r"lib(av|sw)", ["experiments/report"]),
     "CAF": (r"caf/", ["actors", "experiments/bench", "experiments/examples"]),
-    "OpenSSL": (r"openssl/", ["actors/remoting"]),
+    "OpenSSL": (r"openssl/", ["actors/remoting", "collectives/mesh"]),
     "yaml-cpp": (r"yaml-cpp/", ["experiments/cluster"]),
     "CLI11": (r"CLI/", ["experiments"]),
     "Boost": (r"boost/", ["experiments/web"]),
@@ -64,7 +64,7 @@ TEST_ROOMS = {"cluster", "install", "golden", "testing"}
 
 SOURCE = re.compile(r"\.(cpp|cu)$")
 CODE = re.compile(r"\.(hpp|h|cuh|cpp|cu)$")
-NO_ROOM = re.compile(r"(^|/)(cmake|gloo_declarations|examples)(/|$)")
+NO_ROOM = re.compile(r"(^|/)(cmake|examples)(/|$)")
 
 
 def tracked(root):

@@ -76,7 +76,7 @@ struct RunConfig {
     int publish_period = 10; // updates
     int prefetch = 2;        // batches
     int gather_threads = 1;  // of each replica, beside its update
-    /// Between processes: "shared_memory", "gloo", "nccl"; within one: "threads". "auto" takes one.
+    /// Between processes: "shared_memory", "tcp", "nccl"; within one: "threads". "auto" takes one.
     std::string backend = "auto";
     /// "cpu", "cuda"; "auto": a GPU where there is one, for a run that need not be deterministic.
     std::string device = "auto";

@@ -44,7 +44,7 @@ learner::StrategyOptions strategy_of(const RunConfig& config, bool processes,
   if (config.learner.replicas > 1) {
     require(!processes || backend != "threads",
             "learner.backend \"threads\" is of one process; leave --processes out, or choose auto, "
-            "shared_memory, gloo or nccl");
+            "shared_memory, tcp or nccl");
     require(processes || backend == "auto" || backend == "threads",
             "learner.backend \"" + backend
                 + "\" is between processes; add --processes, or choose auto or threads");

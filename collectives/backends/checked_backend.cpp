@@ -176,7 +176,7 @@ CheckedBackend::Work CheckedBackend::_allgather_base(at::Tensor& output, at::Ten
   std::vector<at::Tensor> inputs{input};
   return start(
       fingerprint_of(Kind::all_gather, only(inputs, Kind::all_gather)), {output}, {},
-      [&] { // flat: Gloo takes the first dimension for the ranks, even if there is one rank
+      [&] { // flat: LibTorch takes the first dimension for the ranks, even if there is one rank
         auto from = input.contiguous().view({-1});
         auto to = output.view({-1});
         return inner_->_allgather_base(to, from, options);

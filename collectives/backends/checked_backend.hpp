@@ -15,12 +15,12 @@ namespace troupe::collectives {
 class CheckedBackend : public GuardedBackend {
 public:
   struct Options {
-    std::string name; // "gloo"
+    std::string name; // "nccl"
     c10::DeviceType device = at::kCPU;
     bool averages = false;      // the inner backend has a mean of its own
     bool inner_barrier = false; // a barrier also orders the device's work, not only the callers
     /// Waiting for its work blocks the thread, which checks meanwhile for ranks that died or
-    /// aborted: Gloo may miss a peer's end, and then waits for its whole timeout.
+    /// aborted: it may miss a peer's end, and then waits for its whole timeout.
     bool holds_thread = false;
     std::chrono::milliseconds goodbye{5000}; // for data that a rank sent before it left
   };

@@ -5,6 +5,7 @@
 #include "collectives/backends/backend_communicator.hpp"
 #include "collectives/backends/module_file.hpp"
 #include "collectives/backends/mpi_backend.hpp"
+#include "collectives/mesh/group_key.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -62,6 +63,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(const CommunicatorOptions& o
   if (options.timeout.count() <= 0 || options.connect_timeout.count() <= 0)
     throw std::invalid_argument("make_mpi_communicator: the timeouts must be positive");
   auto group = loaded.module->make();
+  if (group->size() > 1)
+    require_trusted_network(options.trust, interface_host, "MPI");
   wait_for(*group, nullptr, options.connect_timeout);
   std::unique_ptr<RendezvousServer> server;
   std::string address;

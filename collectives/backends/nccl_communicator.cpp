@@ -1,14 +1,23 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include <cstdlib>
+
 #include "collectives/backends/backend_communicator.hpp"
 #include "collectives/backends/checked_backend.hpp"
 #include "collectives/backends/module_file.hpp"
 #include "collectives/backends/nccl_module.hpp"
+#include "collectives/mesh/group_key.hpp"
 #include "collectives/rendezvous/over_store.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
 
 namespace troupe::collectives {
 namespace {
+
+/// LibTorch's flight recorder records every collective of every group in one table, and adds a
+/// group to it without its lock: groups of two threads sometimes crash. It reads its size at its
+/// first use, so this is set before main(), while there is one thread. 0 turns it off; a value set
+/// by the user stays.
+[[maybe_unused]] const int kNoFlightRecorder = setenv("TORCH_FR_BUFFER_SIZE", "0", 0);
 
 #ifdef TROUPE_NCCL_MODULE
 constexpr const char* kWithoutNccl = "";
@@ -47,6 +56,8 @@ StoreFactory nccl_over_store(int device, const std::string& interface_host) {
   return [module = loaded.module, device,
           interface_host](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                           const CommunicatorOptions& options) -> std::unique_ptr<Communicator> {
+    if (size > 1)
+      require_trusted_network(options.trust, interface_host, "NCCL");
     const auto mesh = make_control_mesh(*store, interface_host, rank, size, options);
     auto inner = module->make(c10::make_intrusive<c10d::PrefixStore>("nccl", store), rank, size,
                               device, options.timeout.count());

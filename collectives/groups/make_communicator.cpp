@@ -8,6 +8,8 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "collectives/backends/hierarchical_backend.hpp"
+#include "collectives/mesh/group_key.hpp"
+#include "collectives/rendezvous/group_trust.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
 
 namespace troupe::collectives {
@@ -50,9 +52,15 @@ std::string address_of(const ProcessTopology& place) {
   return place.address;
 }
 
+/// A host trusts itself with what NCCL and MPI send in the clear.
+CommunicatorOptions trusting_host(CommunicatorOptions options, const ProcessTopology& place) {
+  options.trust.trusted_network = options.trust.trusted_network || one_host(place);
+  return options;
+}
+
 std::unique_ptr<Communicator> over_mpi(const ProcessTopology& place,
                                        const CommunicatorOptions& options) {
-  auto result = make_mpi_communicator(options, address_of(place));
+  auto result = make_mpi_communicator(trusting_host(options, place), address_of(place));
   require_option(result->rank() == place.rank && result->size() == place.size,
                  describe(place) + " is rank " + std::to_string(result->rank()) + " of "
                      + std::to_string(result->size())
@@ -69,37 +77,46 @@ StoreFactory factory_of(const std::string& name, const ProcessTopology& place,
     require_option(
         place.size == 1,
         "\"threads\" are ranks inside one process, but " + describe(place)
-            + " has several processes; choose shared_memory or gloo, or start one process and "
+            + " has several processes; choose shared_memory or tcp, or start one process and "
               "use make_thread_communicators()");
     return threads_over_store();
   }
-  if (chosen == "gloo")
-    return gloo_over_store(address_of(place));
+  if (chosen == "tcp")
+    return tcp_over_store(address_of(place));
   if (chosen == "nccl")
-    return nccl_over_store(place.local_rank % std::max(1, cuda_device_count()), address_of(place));
+    return [make = nccl_over_store(place.local_rank % std::max(1, cuda_device_count()),
+                                   address_of(place)),
+            place](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                   const CommunicatorOptions& options) {
+      return make(store, rank, size, trusting_host(options, place));
+    };
   if (chosen == "shared_memory") {
     require_option(one_host(place), "\"shared_memory\" is for one host, but " + describe(place)
                                         + " has " + std::to_string(place.local_size)
-                                        + " ranks on this one; choose hierarchical or gloo");
+                                        + " ranks on this one; choose hierarchical or tcp");
     return shared_memory_over_store();
   }
-  if (chosen == "hierarchical" || chosen == "shared_memory+gloo")
-    return hierarchical_over_store(shared_memory_over_store(), gloo_over_store(address_of(place)),
+  if (chosen == "hierarchical" || chosen == "shared_memory+tcp")
+    return hierarchical_over_store(shared_memory_over_store(), tcp_over_store(address_of(place)),
                                    host_name(), address_of(place));
   throw std::invalid_argument("make_communicator: there is no backend \"" + name
-                              + "\"; choose auto, shared_memory, gloo, mpi, nccl or hierarchical");
+                              + "\"; choose auto, shared_memory, tcp, mpi, nccl or hierarchical");
 }
 
 std::unique_ptr<Communicator> make_communicator(const std::string& name,
                                                 const ProcessTopology& place,
-                                                const CommunicatorOptions& options,
+                                                const CommunicatorOptions& given,
                                                 at::DeviceType tensors) {
+  const auto options = with_trust(given, place);
   require_option(place.role == "worker" || place.role == "chief",
                  describe(place) + " is that of a " + place.role
                      + ", which takes no part in collectives; only workers and the chief do");
   if (name == "mpi")
     return over_mpi(place, options);
   const auto make = factory_of(name, place, tensors);
+  const auto chosen = name == "auto" ? choose(place, tensors) : name;
+  if (place.size > 1 && chosen != "shared_memory" && chosen != "nccl")
+    require_trust(options.trust, address_of(place)); // before anybody waits for the others
   if (place.size == 1)
     return make(c10::make_intrusive<c10d::HashStore>(), 0, 1, options); // no port is opened
   return make(c10::make_intrusive<c10d::PrefixStore>(

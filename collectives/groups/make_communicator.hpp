@@ -10,10 +10,10 @@ namespace troupe::collectives {
 
 /// The communicator of this process under the backend `name`, so that a program needs but a name:
 ///   "shared_memory"  processes of one host
-///   "gloo"           processes anywhere, over LibTorch's Gloo
+///   "tcp"            processes anywhere, encrypted
 ///   "mpi"            processes of mpirun
 ///   "nccl"           one GPU per process: the visible one numbered local_rank, round and round
-///   "hierarchical"   "shared_memory+gloo": the first inside the hosts, the second between them
+///   "hierarchical"   "shared_memory+tcp": the first inside the hosts, the second between them
 ///   "auto"           nccl for tensors of GPUs (`tensors`); else shared_memory on one host,
 ///                    hierarchical on several; a process alone needs none of them
 /// Rank 0 serves the rendezvous that `place` names, unless its launcher does; one communicator per

@@ -5,19 +5,28 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "collectives/mesh/socket.hpp"
+#include "collectives/communicator.hpp"
+#include "collectives/mesh/secure_socket.hpp"
 
 namespace troupe::collectives {
 
 /// "rank 3", for messages.
 std::string rank_name(int rank);
 
-/// Connects every two ranks of a group, which find each other's addresses in `store`. `host` is
-/// this process's address that the others reach. Returns the connections as [rank]; the own one is
-/// empty. A connection that does not know the group's token, which only readers of the store know,
-/// is closed. Throws std::runtime_error naming the ranks that did not come by the deadline, or that
-/// came for another group size.
-std::vector<Socket> connect_ranks(c10d::Store& store, int rank, int size, const std::string& host,
-                                  Deadline deadline);
+struct ConnectOptions {
+  std::string host = "127.0.0.1"; // this process's address that the others reach
+  GroupTrust trust{};
+  Deadline deadline{};
+  std::size_t read_bytes = SecureSocket::kFewBytes; // of a connection, at once
+};
+
+/// Connects every two ranks of a group, which find each other's addresses and the random part of
+/// their key in `store`, empty of other groups. Returns the connections as [rank]; the own one is
+/// empty. Who does not know the key is turned away; at most 256 connections at a time have not
+/// shown it, 5 s each. Throws std::invalid_argument where options.trust does not suffice for the
+/// host, std::runtime_error naming the ranks that did not come by the deadline, that came for
+/// another group size, or that have another key.
+std::vector<SecureSocket> connect_ranks(c10d::Store& store, int rank, int size,
+                                        const ConnectOptions& options);
 
 } // namespace troupe::collectives

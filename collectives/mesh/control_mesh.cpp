@@ -1,13 +1,10 @@
 #include "collectives/mesh/control_mesh.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "collectives/mesh/connect_ranks.hpp"
@@ -43,8 +40,10 @@ ControlMesh::ControlMesh(c10d::Store& store, int rank, int size, const Options& 
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (size == 1)
     return;
-  auto sockets =
-      connect_ranks(store, rank, size, options.host, Clock::now() + options.connect_timeout);
+  auto sockets = connect_ranks(store, rank, size,
+                               {.host = options.host,
+                                .trust = options.trust,
+                                .deadline = Clock::now() + options.connect_timeout});
   for (std::size_t peer = 0; peer < peers_.size(); ++peer)
     peers_[peer].socket = std::move(sockets[peer]);
 }
@@ -58,7 +57,7 @@ ControlMesh::~ControlMesh() {
   const auto deadline = Clock::now() + kFarewell;
   for (auto& peer : peers_)
     if (peer.socket)
-      shutdown(peer.socket.fd(), SHUT_WR);
+      peer.socket.close_sending();
   for (auto& peer : peers_) {
     std::byte rest[512];
     while (peer.socket && !peer.closed && Clock::now() < deadline)
@@ -66,12 +65,13 @@ ControlMesh::~ControlMesh() {
   }
 }
 
-void ControlMesh::send(std::uint32_t kind, std::span<const std::byte> payload, bool all_must_read) {
-  std::vector<std::byte> frame(sizeof(Header) + payload.size());
-  const Header header{kind, static_cast<std::uint32_t>(payload.size())};
-  std::memcpy(frame.data(), &header, sizeof header);
-  if (!payload.empty())
-    std::memcpy(frame.data() + sizeof header, payload.data(), payload.size());
+void ControlMesh::send(std::uint32_t kind, std::span<const std::byte> content,
+                       std::span<const std::byte> payload, bool all_must_read) {
+  const Header header{kind, static_cast<std::uint32_t>(content.size() + payload.size())};
+  std::vector<std::byte> frame;
+  frame.reserve(sizeof header + header.bytes);
+  for (const auto part : {bytes_of(header), content, payload})
+    frame.insert(frame.end(), part.begin(), part.end());
   const auto deadline = Clock::now() + (all_must_read ? timeout_ : std::chrono::milliseconds(0));
   const std::lock_guard lock(mutex_);
   for (auto& peer : peers_)
@@ -84,23 +84,21 @@ bool ControlMesh::read(int rank) {
   auto& peer = peers_[static_cast<std::size_t>(rank)];
   std::byte chunk[4096];
   while (!peer.closed) {
-    const auto got = recv(peer.socket.fd(), chunk, sizeof chunk, 0);
-    if (got > 0)
-      peer.inbox.insert(peer.inbox.end(), chunk, chunk + got);
-    else if (got < 0 && errno == EINTR)
-      continue;
-    else if (got < 0 && errno == EAGAIN)
+    std::unique_lock lock(mutex_);
+    peer.socket.flush();
+    const auto got = peer.socket.receive(chunk);
+    lock.unlock();
+    peer.closed = !got;
+    if (got.value_or(0) == 0)
       break;
-    else
-      peer.closed = true;
-    if (got > 0 && static_cast<std::size_t>(got) < sizeof chunk)
-      break;
+    peer.inbox.insert(peer.inbox.end(), chunk, chunk + *got);
   }
   return !peer.closed;
 }
 
 /// The next fingerprint of the peer, if it has arrived. Throws on an abort and on invalid frames.
-bool ControlMesh::take_fingerprint(int rank, Fingerprint& fingerprint) {
+bool ControlMesh::take_fingerprint(int rank, Fingerprint& fingerprint,
+                                   std::vector<std::byte>* payload) {
   auto& inbox = peers_[static_cast<std::size_t>(rank)].inbox;
   Header header;
   if (inbox.size() < sizeof header)
@@ -108,20 +106,23 @@ bool ControlMesh::take_fingerprint(int rank, Fingerprint& fingerprint) {
   std::memcpy(&header, inbox.data(), sizeof header);
   if (header.kind == kDataFailed && header.bytes == 0) {
     handle_notices(rank);
-    return take_fingerprint(rank, fingerprint);
+    return take_fingerprint(rank, fingerprint, payload);
   }
-  const bool known = (header.kind == kFingerprint && header.bytes == sizeof(Fingerprint))
+  const bool known = (header.kind == kFingerprint && header.bytes >= sizeof(Fingerprint)
+                      && header.bytes <= sizeof(Fingerprint) + kMostPayload)
                      || (header.kind == kAbort && header.bytes <= kLongestReason);
   if (!known)
     fail(rank_name(rank) + " sent bytes that are not a frame of this version");
   if (inbox.size() < sizeof header + header.bytes)
     return false;
-  const auto* payload = inbox.data() + sizeof header;
+  const auto* content = inbox.data() + sizeof header;
   if (header.kind == kAbort) {
-    poison_locally(std::string(reinterpret_cast<const char*>(payload), header.bytes));
+    poison_locally(std::string(reinterpret_cast<const char*>(content), header.bytes));
     check();
   }
-  std::memcpy(&fingerprint, payload, sizeof fingerprint);
+  std::memcpy(&fingerprint, content, sizeof fingerprint);
+  if (payload)
+    payload->assign(content + sizeof fingerprint, content + header.bytes);
   inbox.erase(inbox.begin(),
               inbox.begin() + static_cast<std::ptrdiff_t>(sizeof header + header.bytes));
   return true;
@@ -140,12 +141,12 @@ void ControlMesh::handle_notices(int rank) {
     answer_failure();
   }
   if (Fingerprint ignored; peer.inbox.size() >= sizeof header && header.kind == kAbort)
-    take_fingerprint(rank, ignored);
+    take_fingerprint(rank, ignored, nullptr);
 }
 
 void ControlMesh::answer_failure() {
   if (!std::exchange(failure_answered_, true))
-    send(kDataFailed, {}, false);
+    send(kDataFailed, {}, {}, false);
 }
 
 void ControlMesh::wait(const std::vector<char>& arrived, Deadline deadline) {
@@ -156,13 +157,23 @@ void ControlMesh::wait(const std::vector<char>& arrived, Deadline deadline) {
   poll(entries.data(), entries.size(), milliseconds_until(deadline));
 }
 
-Fingerprint ControlMesh::agree(Fingerprint mine) {
+void ControlMesh::add_news(std::vector<pollfd>& items) const {
+  items.push_back({wake_.fd(), POLLIN, 0});
+  for (const auto& peer : peers_)
+    if (peer.socket && !peer.closed)
+      items.push_back({peer.socket.fd(), POLLIN, 0});
+}
+
+Fingerprint ControlMesh::agree(Fingerprint mine, std::span<const std::byte> payload,
+                               std::vector<std::vector<std::byte>>* payloads) {
   check();
   mine.sequence = sequence_++;
+  if (payloads)
+    payloads->resize(peers_.size());
   if (peers_.size() == 1)
     return mine;
   const auto deadline = Clock::now() + timeout_;
-  send(kFingerprint, bytes_of(mine), true);
+  send(kFingerprint, bytes_of(mine), payload, true);
   std::vector<Fingerprint> calls(peers_.size());
   std::vector<char> arrived(peers_.size());
   calls[static_cast<std::size_t>(rank_)] = mine;
@@ -174,7 +185,7 @@ Fingerprint ControlMesh::agree(Fingerprint mine) {
       if (arrived[i])
         continue;
       const bool open = read(rank);
-      arrived[i] = take_fingerprint(rank, calls[i]);
+      arrived[i] = take_fingerprint(rank, calls[i], payloads ? &(*payloads)[i] : nullptr);
       all = all && arrived[i];
       if (!arrived[i] && !open)
         fail(call_name(mine) + ": " + rank_name(rank) + " died or left while rank "
@@ -224,7 +235,7 @@ void ControlMesh::data_failed(const Fingerprint& call, const std::string& error)
         continue;
       Fingerprint next;
       const bool open = read(rank);
-      while (take_fingerprint(rank, next)) {
+      while (take_fingerprint(rank, next, nullptr)) {
       }
       if (!open)
         fail(name + ": " + rank_name(rank) + " died or left");
@@ -262,7 +273,7 @@ void ControlMesh::abort(const std::string& message) {
 
 void ControlMesh::send_abort() {
   const auto sent = message_.substr(0, kLongestReason); // fixed once poisoned
-  send(kAbort, std::as_bytes(std::span(sent)), false);
+  send(kAbort, std::as_bytes(std::span(sent)), {}, false);
 }
 
 void ControlMesh::fail(const std::string& message) {

@@ -4,8 +4,8 @@
 
 namespace troupe::collectives {
 
-/// Gloo, and the server of LibTorch's store, write to sockets without MSG_NOSIGNAL: SIGPIPE would
-/// silently kill a process whose peer has just left. Threads made while this object exists block
+/// The server of LibTorch's store writes to sockets without MSG_NOSIGNAL: SIGPIPE would silently
+/// kill a process whose peer has just left. Threads made while this object exists block
 /// that signal and see the error instead.
 class NoPipeSignal {
 public:

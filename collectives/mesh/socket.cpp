@@ -95,6 +95,15 @@ int port_of(const Socket& socket) {
                                              : reinterpret_cast<sockaddr_in&>(storage).sin_port);
 }
 
+bool resolves_to_loopback(const std::string& host) {
+  const auto address = resolve(host, 0);
+  if (address->ai_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(
+        &reinterpret_cast<const sockaddr_in6*>(address->ai_addr)->sin6_addr);
+  return ntohl(reinterpret_cast<const sockaddr_in*>(address->ai_addr)->sin_addr.s_addr) >> 24
+         == IN_LOOPBACKNET;
+}
+
 Socket connect_to(const std::string& host, int port, Deadline deadline) {
   const auto address = resolve(host, port);
   Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));

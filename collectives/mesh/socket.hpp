@@ -38,6 +38,10 @@ int milliseconds_until(Deadline deadline);
 Socket listen_at(const std::string& host, int port);
 int port_of(const Socket& socket);
 
+/// Whether only this host reaches what listens at `host`, an address or a name. Throws
+/// std::runtime_error if the name is not known.
+bool resolves_to_loopback(const std::string& host);
+
 /// Throws std::system_error (a std::runtime_error) naming the address when it is refused, or at the
 /// deadline. Non-blocking, without delay.
 Socket connect_to(const std::string& host, int port, Deadline deadline);

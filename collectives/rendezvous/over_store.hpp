@@ -21,7 +21,7 @@ using StoreFactory = std::function<std::unique_ptr<Communicator>(
 StoreFactory threads_over_store();
 
 /// `interface_host` is the address of this process that the others reach.
-StoreFactory gloo_over_store(const std::string& interface_host = "127.0.0.1");
+StoreFactory tcp_over_store(const std::string& interface_host = "127.0.0.1");
 
 /// Processes of one host.
 StoreFactory shared_memory_over_store();

@@ -165,8 +165,12 @@ ProcessTopology from_torchrun(const Variables& variables) {
     place.nodes = variables.number("GROUP_WORLD_SIZE", 1, place.size, "GROUP_RANK");
     place.node = variables.number("GROUP_RANK", 0, place.nodes - 1, "GROUP_WORLD_SIZE");
   }
-  const bool at_rank_0 = place.local_size == place.size || place.rank == 0;
-  place.address = at_rank_0 || is_loopback(place.rendezvous_host) ? place.rendezvous_host : "";
+  const bool one_host = place.local_size == place.size;
+  place.address = one_host || place.rank == 0 || is_loopback(place.rendezvous_host)
+                      ? place.rendezvous_host
+                      : "";
+  if (one_host && variables.has("LOCAL_WORLD_SIZE"))
+    place.address = "127.0.0.1"; // all are here, whatever MASTER_ADDR is
   return place;
 }
 
@@ -231,8 +235,8 @@ ProcessTopology from_mpi(const Variables& variables, const std::string& source,
     stay_at_home(place, hash_of(variables.text(job)));
   else
     place.rendezvous_host = place.address = "";
-  if (take_master(variables, place))
-    place.address = one_host || place.rank == 0 ? place.rendezvous_host : "";
+  if (take_master(variables, place) && !one_host)
+    place.address = place.rank == 0 ? place.rendezvous_host : "";
   return place;
 }
 
@@ -282,8 +286,7 @@ ProcessTopology from_slurm(const Variables& variables) {
     place.rendezvous_host = nodes[0];
     place.address = nodes[static_cast<std::size_t>(place.node)];
   }
-  if (take_master(variables, place) && place.nodes == 1)
-    place.address = place.rendezvous_host;
+  take_master(variables, place);
   return place;
 }
 
@@ -297,10 +300,6 @@ bool in_slurm_step(const Variables& variables) {
 }
 
 } // namespace
-
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
 
 ProcessTopology topology_from(const Environment& environment, const ReadFile& read_file,
                               const std::string& source) {
@@ -376,6 +375,8 @@ ProcessTopology topology_from(const Environment& environment, const ReadFile& re
       variables.refuse("TROUPE_ADDRESS", std::string("must be a host: ") + error.what());
     }
   }
+  chosen->keys = variables.text("TROUPE_KEYS");
+  chosen->trusted_network = variables.number("TROUPE_TRUSTED_NETWORK", 0, 1, 0) == 1;
   return *chosen;
 }
 

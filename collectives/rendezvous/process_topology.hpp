@@ -24,6 +24,8 @@ struct ProcessTopology {
   bool rendezvous_served = false;            // by the launcher: rank 0 connects like the others
   int attempt = 0; // of the launcher to run all of it; its rendezvous stays the same
   std::string address = "127.0.0.1"; // of this process, for the others; "": not described
+  std::string keys = {};             // folder of the deployment's keys (TROUPE_KEYS); "" if none
+  bool trusted_network = false;      // TROUPE_TRUSTED_NETWORK: the user states that it is
   std::string role = "worker";       // "worker", "chief", "ps", "evaluator"
   int role_index = 0;
   std::map<std::string, std::vector<Endpoint>> cluster; // by role; TF_CONFIG alone
@@ -45,9 +47,10 @@ using ReadFile = std::function<std::string(const std::string& path)>;
 ///   single     a process alone
 /// TROUPE_RENDEZVOUS, a file, replaces torchrun's MASTER_ADDR and MASTER_PORT on one host.
 /// MASTER_ADDR and MASTER_PORT also give the rendezvous under MPI and Slurm, TROUPE_ADDRESS the
-/// address of this process. Throws std::invalid_argument with variable, value, rule and way out for
-/// what is half set, out of range, or said differently by two of the first five; Slurm's variables
-/// may differ, for launchers run inside its steps.
+/// address of this process, TROUPE_KEYS and TROUPE_TRUSTED_NETWORK what keeps strangers out. Throws
+/// std::invalid_argument with variable, value, rule and way out for what is half set, out of range,
+/// or said differently by two of the first five; Slurm's variables may differ, for launchers run
+/// inside its steps.
 ProcessTopology topology_from(const Environment& environment, const ReadFile& read_file,
                               const std::string& source = "auto");
 
@@ -55,6 +58,8 @@ ProcessTopology topology_from(const Environment& environment, const ReadFile& re
 ProcessTopology topology_of_this_process(const std::string& source = "auto");
 
 /// "127.…", "localhost", "::1".
-bool is_loopback(const std::string& host);
+inline bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
 
 } // namespace troupe::collectives

@@ -122,6 +122,7 @@ std::shared_ptr<ControlMesh> make_control_mesh(c10d::Store& store,
   mesh.host = interface_host;
   mesh.timeout = options.timeout;
   mesh.connect_timeout = options.connect_timeout;
+  mesh.trust = options.trust;
   return std::make_shared<ControlMesh>(store, rank, size, mesh);
 }
 

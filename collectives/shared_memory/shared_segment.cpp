@@ -56,7 +56,7 @@ void require_size(int size) {
   if (size < 1 || size > kMostSharedRanks)
     throw std::invalid_argument("shared memory: size " + std::to_string(size) + " must be in [1, "
                                 + std::to_string(kMostSharedRanks)
-                                + "]; use the hierarchical backend or Gloo for more");
+                                + "]; use the hierarchical backend or tcp for more");
 }
 
 /// An unnamed file of fixed size, with its memory allocated.
@@ -272,7 +272,7 @@ std::shared_ptr<SharedSegment> SharedSegment::come(c10d::Store& store, int rank,
   if (connect(socket.fd(), reinterpret_cast<sockaddr*>(&address), length) != 0)
     fail_by_system(segment_rank_name(rank)
                    + " cannot reach rank 0, which must run on the same host (and in the same "
-                     "network namespace); use Gloo between hosts");
+                     "network namespace); use tcp between hosts");
   Hello hello;
   hello.rank = rank;
   hello.size = size;

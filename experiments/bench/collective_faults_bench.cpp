@@ -2,7 +2,7 @@
 // deadline of 2 s) or makes another call, in the middle of all_reduces of 25 MiB: from the signal
 // or the wrong call to the last survivor's exception. And of a rank whose gradient is not finite:
 // from before its backward pass to the refusal of the update on all. Processes over shared memory,
-// Gloo and both (two hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing
+// TCP and both (two hosts in name: ranks 0 and 2, and rank 1), and threads, where there is nothing
 // to kill: a rank leaves.
 #include <algorithm>
 #include <chrono>
@@ -85,12 +85,12 @@ void sum_before(Communicator& communicator) {
 }
 
 collectives::StoreFactory factory_of(const Seat& seat) {
-  if (seat.backend == "gloo")
-    return collectives::gloo_over_store();
+  if (seat.backend == "tcp")
+    return collectives::tcp_over_store();
   if (seat.backend == "shared_memory")
     return collectives::shared_memory_over_store();
   return collectives::hierarchical_over_store(collectives::shared_memory_over_store(),
-                                              collectives::gloo_over_store(),
+                                              collectives::tcp_over_store(),
                                               seat.rank == 1 ? "odd" : "even");
 }
 
@@ -249,13 +249,13 @@ void bench_collective_faults(const BenchOptions& options, const Report& report) 
                      {"said", message}};
     report(figure);
   };
-  for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
+  for (const std::string backend : {"shared_memory", "tcp", "hierarchical"})
     for (const std::string& fault : {std::string("kill -9"), std::string("freeze"), kNotFinite})
       measure(backend, fault, [&] { return with_processes(backend, fault, options); });
   for (const std::string fault : {"leaves", "freeze"})
     measure("threads", fault, [&] { return with_threads(fault); });
   for (const auto& fault : kOtherCalls) {
-    for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
+    for (const std::string backend : {"shared_memory", "tcp", "hierarchical"})
       measure(backend, fault, [&] { return with_processes(backend, fault, options); });
     measure("threads", fault, [&] { return with_threads(fault); });
   }

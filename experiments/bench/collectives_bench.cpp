@@ -1,5 +1,5 @@
 // all_reduce of float32 between 2, 4 and 8 ranks: threads of this process, and processes over
-// shared memory, over LibTorch's Gloo on the loopback interface and over both (two hosts in name,
+// shared memory, over TCP on the loopback interface and over both (two hosts in name,
 // the even and the odd ranks), in turns. Latency: the median over the iterations of rank 0's time
 // in the call, one computing thread per rank. Bus bandwidth: bytes * 2 (n - 1) / n / latency. All
 // calls are checked across ranks.
@@ -158,7 +158,7 @@ void bench_collectives(const BenchOptions& options, const Report& report) {
     std::map<std::string, std::vector<Latencies>> processes;
     for (int repetition = 0; repetition < options.repetitions; ++repetition) {
       threads.push_back(measure_threads(ranks, options.seconds));
-      for (const std::string backend : {"shared_memory", "gloo", "hierarchical"})
+      for (const std::string backend : {"shared_memory", "tcp", "hierarchical"})
         if (backend != "hierarchical" || ranks > 2)
           processes[backend].push_back(measure_processes(backend, ranks, options));
     }

@@ -35,12 +35,12 @@ Seat parse_seat(const std::string& text) {
 
 std::unique_ptr<collectives::Communicator> take(const Seat& seat,
                                                 const collectives::CommunicatorOptions& options) {
-  if (seat.backend == "gloo")
-    return collectives::make_gloo_communicator("127.0.0.1", seat.port, seat.rank, seat.size,
-                                               options);
+  if (seat.backend == "tcp")
+    return collectives::make_tcp_communicator("127.0.0.1", seat.port, seat.rank, seat.size,
+                                              options);
   if (seat.backend == "hierarchical") // two hosts in name: the even ranks and the odd
     return collectives::hierarchical_over_store(collectives::shared_memory_over_store(),
-                                                collectives::gloo_over_store(),
+                                                collectives::tcp_over_store(),
                                                 seat.rank % 2 == 0 ? "even" : "odd")(
         collectives::make_rendezvous("127.0.0.1", seat.port, seat.rank, seat.size, options),
         seat.rank, seat.size, options);

@@ -12,7 +12,7 @@ namespace troupe::experiments {
 
 /// Which rank of which group a process of a benchmark is.
 struct Seat {
-  std::string backend; // "shared_memory", "gloo" or "hierarchical"
+  std::string backend; // "shared_memory", "tcp" or "hierarchical"
   int port = 0;        // of the rendezvous, on the loopback interface
   int rank = 0;
   int size = 0;

@@ -41,8 +41,8 @@ std::string backend_of(Learner::Backend backend) {
   switch (backend) {
   case Learner::THREADS:
     return "threads";
-  case Learner::GLOO:
-    return "gloo";
+  case Learner::TCP:
+    return "tcp";
   case Learner::NCCL:
     return "nccl";
   case Learner::SHARED_MEMORY:

@@ -1,7 +1,7 @@
 // One training program under any strategy, which is named on the command line and nowhere else:
 //   any_strategy "mirrored replicas=4"
 //   any_strategy "backup_workers replicas=5 backup_workers=1"
-//   torchrun-like variables, TF_CONFIG, mpirun or srun: any_strategy "multi_worker backend=gloo"
+//   torchrun-like variables, TF_CONFIG, mpirun or srun: any_strategy "multi_worker backend=tcp"
 // Prints one line: the strategy, the replicas, and the loss on rows that were not trained on.
 #include <iostream>
 

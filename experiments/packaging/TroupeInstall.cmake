@@ -26,7 +26,7 @@ endforeach()
 # What is no interface: other libraries' declarations, sources in the form of headers, parts of modules and of Python packages.
 foreach(_folder IN LISTS TROUPE_COMPONENTS)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${_folder} DESTINATION include/troupe COMPONENT libraries FILES_MATCHING PATTERN "*.hpp"
-    PATTERN gloo_declarations EXCLUDE PATTERN bench EXCLUDE PATTERN examples EXCLUDE PATTERN python EXCLUDE PATTERN "*-inl.hpp" EXCLUDE
+    PATTERN bench EXCLUDE PATTERN examples EXCLUDE PATTERN python EXCLUDE PATTERN "*-inl.hpp" EXCLUDE
     PATTERN "*torch_header.hpp" EXCLUDE)
 endforeach()
 install(DIRECTORY ${PROJECT_BINARY_DIR}/generated/ DESTINATION include/troupe COMPONENT libraries FILES_MATCHING PATTERN "*.pb.h")
@@ -111,7 +111,7 @@ if(TARGET troupe_learner)
     set(_gomp -l:${_file})
   endif()
   # After the system's headers: a wheel's have other versions of some of them.
-  troupe_pkg_config(collectives "Communicators between ranks" LIBRARIES collectives
+  troupe_pkg_config(collectives "Communicators between ranks" LIBRARIES collectives REQUIRES openssl
     VARIABLES "torch=${LibTorch_FOLDER}"
     MORE -Wl,-rpath,\${libdir} -L\${torch}/lib -ltorch_cpu -lc10 ${_gomp} -Wl,-rpath,\${torch}/lib -Wl,--allow-shlib-undefined -ldl
     CFLAGS -idirafter \${torch}/include -idirafter \${torch}/include/torch/csrc/api/include
@@ -124,7 +124,7 @@ if(TARGET troupe_learner)
     REQUIRES troupe-learner troupe-env troupe-replay libturbojpeg libarchive hdf5 netcdf libpng zlib)
 endif()
 if(TARGET troupe_actors)
-  troupe_pkg_config(actors "The actors of a run" LIBRARIES actors actors_protocol placer REQUIRES troupe-agents openssl MORE -lcaf_io -lcaf_core)
+  troupe_pkg_config(actors "The actors of a run" LIBRARIES actors actors_protocol placer REQUIRES troupe-agents MORE -lcaf_io -lcaf_core)
 endif()
 if(TARGET troupe_program)
   troupe_pkg_config(experiments "Experiments, and the program troupe as a library"

@@ -7,6 +7,7 @@
 
 #include "collectives/backends/hierarchical_backend.hpp"
 #include "collectives/groups/make_communicator.hpp"
+#include "collectives/rendezvous/group_trust.hpp"
 #include "collectives/rendezvous/over_store.hpp"
 #include "env/wire/context.hpp"
 #include "env/wire/deployment_keys.hpp"
@@ -119,6 +120,8 @@ std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
     return nullptr;
   if (options_.backend == "mpi" && options_.replicas == 1 && groups_ == 1)
     return collectives::make_communicator("mpi", place_, options_.communicator);
+  auto communicator = collectives::with_trust(options_.communicator, place_);
+  communicator.trust.private_store = communicator.trust.private_store || options_.rendezvous;
   const auto tensors = options_.devices.empty() || options_.devices[0].empty()
                            ? at::kCPU
                            : options_.devices[0][0].type();
@@ -129,7 +132,7 @@ std::unique_ptr<Communicator> ConfiguredStrategy::meet(int group, int rank,
           : collectives::hierarchical_over_store(
               threads_factory_, between, "process " + std::to_string(place_.rank), place_.address);
   return factory(c10::make_intrusive<c10d::PrefixStore>("group" + std::to_string(group), store),
-                 rank, group_size_, options_.communicator);
+                 rank, group_size_, communicator);
 }
 
 std::vector<std::string> ConfiguredStrategy::endpoints(c10d::Store* store, int replica_id) {

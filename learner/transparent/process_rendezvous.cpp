@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "collectives/groups/make_communicator.hpp"
+#include "collectives/rendezvous/group_trust.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
 
 namespace troupe::learner::transparent {
@@ -23,10 +24,10 @@ ProcessRendezvous::ProcessRendezvous(collectives::ProcessTopology place, const S
   backend_ = !settings.backend.empty()          ? settings.backend
              : place_.local_size == place_.size ? "shared_memory"
                                                 : "hierarchical";
-  constexpr std::array<const char*, 3> kBackends{"shared_memory", "gloo", "hierarchical"};
+  constexpr std::array<const char*, 3> kBackends{"shared_memory", "tcp", "hierarchical"};
   if (std::find(kBackends.begin(), kBackends.end(), backend_) == kBackends.end())
     throw std::invalid_argument("TROUPE_TRANSPARENT_BACKEND=" + backend_
-                                + " must be shared_memory, gloo or hierarchical, for gradients "
+                                + " must be shared_memory, tcp or hierarchical, for gradients "
                                   "travel in the processor's memory; leave it out for the fastest");
 }
 
@@ -59,7 +60,7 @@ ProcessRendezvous::another(collectives::Communicator& first) {
         address.substr(0, space), std::stoi(address.substr(space + 1)), options_);
     return collectives::factory_of(backend_, place_)(
         c10::make_intrusive<c10d::PrefixStore>("other " + std::to_string(++others_), store),
-        place_.rank, place_.size, options_);
+        place_.rank, place_.size, collectives::with_trust(options_, place_));
   } catch (const collectives::CollectiveError&) {
     throw;
   } catch (const std::exception& error) {

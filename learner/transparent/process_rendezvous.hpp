@@ -14,7 +14,7 @@ class RendezvousServer;
 namespace troupe::learner::transparent {
 
 /// Connects the ranks of `place`: by shared memory if all are on one host, else by shared memory
-/// and Gloo, or by the backend that the settings name. One thread.
+/// and TCP, or by the backend that the settings name. One thread.
 class ProcessRendezvous {
 public:
   /// Throws std::invalid_argument on inconsistent settings.

@@ -26,7 +26,7 @@ PATIENCE = 120.0  # seconds for anything that is waited for here
 
 def settings(short, lost):
     """What is other than in everywhere.textproto."""
-    words = ["name=chaos", "actors.restarts=1000", "stop.environment_steps=2000000000", "checkpoint.keep=3", "learner.backend=GLOO",
+    words = ["name=chaos", "actors.restarts=1000", "stop.environment_steps=2000000000", "checkpoint.keep=3", "learner.backend=TCP",
              f"supervision={{lost_seconds: {lost} heartbeat_seconds: 0.5 snapshot_seconds: {1 if short else 3}}}",
              f"checkpoint.minutes={0.2 if short else 0.5}", "seed=1"]
     if short:  # states, small networks: what is tested is the run, not the score

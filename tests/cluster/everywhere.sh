@@ -71,7 +71,7 @@ T
 # start SEED: the run in the background, $! is its head or what carries it.
 start() {
   local cluster=$folder/$stage/cluster.textproto words=("${sets[@]}" --set "seed=$1" --runs "$runs")
-  [ "$stage" = process ] || words+=(--set learner.backend=GLOO) # between hosts
+  [ "$stage" = process ] || words+=(--set learner.backend=TCP) # between hosts
   case $stage in
   process) "$troupe" train "$experiment" --quiet "${words[@]}" & ;;
   slurm) # as a user does: the batch script has the head on its first host

@@ -30,7 +30,7 @@ name: "hosts"
 environment { task: "cartpole_balance" action_repeat: 4 }
 replay { minimum_items: 300 samples_per_insert: 8 }
 d4pg { policy_layers: [32, 32] critic_layers: [32, 32] batch_size: 32 }
-learner { backend: GLOO }
+learner { backend: TCP }
 actors { random_steps: 300 }
 supervision { lost_seconds: 30 }
 evaluation { period: 0 final_episodes: 1 video: false }

@@ -26,7 +26,7 @@ EXPERIMENT = """name: "pods"
 environment { task: "cartpole_balance" action_repeat: 4 }
 replay { shards: 2 minimum_items: 300 samples_per_insert: 8 }
 d4pg { policy_layers: [32, 32] critic_layers: [32, 32] batch_size: 32 }
-learner { replicas: 2 backend: GLOO }
+learner { replicas: 2 backend: TCP }
 actors { environment: 2 random_steps: 300 }
 supervision { lost_seconds: 30 }
 evaluation { period: 0 final_episodes: 1 video: false }

@@ -10,7 +10,7 @@ build=$(readlink -f "$1")
 source "$here/checks.sh"
 cd "$folder"
 
-for backend in shared_memory gloo hierarchical auto; do
+for backend in shared_memory tcp hierarchical auto; do
   check "srun places three processes of one node: $backend" srun -N 1 -n 3 "$place" "$backend"
 done
 check "a strategy's replicas are srun's tasks" srun -N 1 -n 2 "$any_strategy" multi_worker 40
@@ -18,7 +18,7 @@ verdict "two tasks of srun train as one process" "$(same_loss 2 && echo 0 || ech
 
 cat >job.sh <<JOB
 #!/bin/bash
-srun -n 2 "$any_strategy" "multi_worker backend=gloo" 40
+srun -n 2 "$any_strategy" "multi_worker backend=tcp" 40
 JOB
 check "a batch script's srun starts replicas" sbatch --wait -N 1 -n 2 -o batch.log job.sh
 cp batch.log out
@@ -34,7 +34,7 @@ verdict "the batch script's program trains as one process" "$(same_parameters &&
 # Both nodes are this host, whose Slurm names do not resolve: the script says where the ranks are.
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 export MASTER_ADDR=127.0.0.1 MASTER_PORT=$port TROUPE_ADDRESS=127.0.0.1
-for backend in gloo hierarchical auto; do
+for backend in tcp hierarchical auto; do
   check "srun places four processes of two nodes: $backend" srun -N 2 -n 4 "$place" "$backend"
 done
 check "srun starts that program on two nodes" srun -N 2 -n 2 "$build/troupe" transparent -- "$style" sgd 16 20

@@ -18,10 +18,10 @@ run() {
   check "$sentence" "$torchrun" --standalone --nnodes 1 --nproc-per-node "$processes" --no-python "$@"
 }
 
-for backend in shared_memory gloo hierarchical auto; do
+for backend in shared_memory tcp hierarchical auto; do
   run "torchrun places three processes: $backend" 3 "$place" "$backend"
 done
-run "a strategy's replicas are torchrun's processes" 2 "$any_strategy" "multi_worker backend=gloo" 40
+run "a strategy's replicas are torchrun's processes" 2 "$any_strategy" "multi_worker backend=tcp" 40
 verdict "two processes of torchrun train as one" "$(same_loss 2 && echo 0 || echo $?)"
 run "so are the workers of a parameter server" 2 "$any_strategy" "parameter_server" 40
 run "torchrun starts a program that knows nothing of Troupe" 2 "$build/troupe" transparent -- "$style" sgd 16 20
@@ -29,7 +29,7 @@ verdict "that program trains as one process" "$(same_parameters && echo 0 || ech
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 check "torchrun with an address that the user gives" "$torchrun" --nnodes 1 --nproc-per-node 2 --master-addr 127.0.0.1 \
-  --master-port "$port" --no-python "$place" gloo
+  --master-port "$port" --no-python "$place" tcp
 
 # The launcher's store outlives the attempt that failed, with all that its ranks have written there.
 cat >twice.sh <<SCRIPT
@@ -38,7 +38,7 @@ cat >twice.sh <<SCRIPT
 [ "\$TORCHELASTIC_RESTART_COUNT" = 1 ]
 SCRIPT
 chmod +x twice.sh
-for backend in shared_memory gloo; do
+for backend in shared_memory tcp; do
   check "ranks that torchrun starts again meet again: $backend" "$torchrun" --standalone --nnodes 1 --nproc-per-node 2 \
     --max-restarts 1 --no-python ./twice.sh "$backend"
 done

@@ -1,6 +1,6 @@
 // One rank of a group of processes, for the tests of faults:
 //   rank_program BACKEND PORT RANK SIZE TIMEOUT_MS CALL...
-// BACKEND: shared_memory or gloo. CALL: sum:N, mean:N, long:N (an all_reduce of N elements),
+// BACKEND: shared_memory or tcp. CALL: sum:N, mean:N, long:N (an all_reduce of N elements),
 // barrier, or loop:N (sums for ever). Says "running" after the first call, then "done", or what was
 // thrown, and leaves without clearing up, as programs do that end by an error.
 #include <cstdlib>
@@ -41,8 +41,8 @@ int main(int count, char** words) {
   try {
     at::set_num_threads(1);
     const auto communicator =
-        std::string(words[1]) == "gloo"
-            ? make_gloo_communicator("127.0.0.1", port, rank, size, options)
+        std::string(words[1]) == "tcp"
+            ? make_tcp_communicator("127.0.0.1", port, rank, size, options)
             : make_shared_memory_communicator("127.0.0.1", port, rank, size, options);
     communicator->barrier();
     std::cout << "running" << std::endl;

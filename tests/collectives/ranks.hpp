@@ -21,15 +21,15 @@ namespace troupe::collectives {
 /// shared_memory: each rank maps the memory for itself, as processes do; shared_threads: the ranks
 /// use one mapping, which ThreadSanitizer can follow.
 /// mpi: this process is one of the ranks. even_hosts: two hosts of threads, the ranks dealt out in
-/// turn, with Gloo between them; uneven_hosts: the last rank is alone on its host.
-enum class Means { threads, gloo, shared_memory, shared_threads, mpi, even_hosts, uneven_hosts };
+/// turn, with TCP between them; uneven_hosts: the last rank is alone on its host.
+enum class Means { threads, tcp, shared_memory, shared_threads, mpi, even_hosts, uneven_hosts };
 
-/// LibTorch's Gloo is not instrumented: ThreadSanitizer takes its I/O threads for racing. Skipped
+/// LibTorch's TCPStore is not instrumented: ThreadSanitizer takes its threads for racing. Skipped
 /// there; what is ours of it (control_mesh_test) and ranks as threads are checked in full.
 #ifdef __SANITIZE_THREAD__
-constexpr bool kGlooSkipped = true;
+constexpr bool kStoreSkipped = true;
 #else
-constexpr bool kGlooSkipped = false;
+constexpr bool kStoreSkipped = false;
 #endif
 
 using Body = std::function<void(Communicator&)>;
@@ -60,7 +60,7 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
   const bool hosts = means == Means::even_hosts || means == Means::uneven_hosts;
   const auto server = hosts ? std::make_unique<RendezvousServer>("127.0.0.1", 0) : nullptr;
   const auto threads_of_host = threads_over_store();
-  const bool joins = means == Means::gloo || means == Means::shared_memory;
+  const bool joins = means == Means::tcp || means == Means::shared_memory;
   const int port = joins ? reserved_port() : 0;
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   {
@@ -70,15 +70,15 @@ inline std::vector<std::string> on_ranks(Means means, int size, const Body& body
         const auto i = static_cast<std::size_t>(rank);
         at::set_num_threads(1);
         try {
-          if (means == Means::gloo)
-            communicators[i] = make_gloo_communicator("127.0.0.1", port, rank, size, options);
+          if (means == Means::tcp)
+            communicators[i] = make_tcp_communicator("127.0.0.1", port, rank, size, options);
           if (means == Means::shared_memory)
             communicators[i] =
                 make_shared_memory_communicator("127.0.0.1", port, rank, size, options);
           if (hosts) {
             const bool first = means == Means::even_hosts ? rank % 2 == 0 : rank + 1 < size;
             communicators[i] =
-                hierarchical_over_store(threads_of_host, gloo_over_store(), first ? "a" : "b")(
+                hierarchical_over_store(threads_of_host, tcp_over_store(), first ? "a" : "b")(
                     connect_rendezvous("127.0.0.1", server->port(), options), rank, size, options);
           }
           body(*communicators[i]);

@@ -11,7 +11,7 @@ A message of b bytes takes alpha + b * beta. Of n ranks, b bytes in all:
                                                                   hosts, which share the card, all_gather in the host
 alpha and beta of a backend are fitted to its two-rank figures (least squares of relative errors; over two ranks the ring is both), then held
 against its figures over more ranks, which have --cores between them and so take n / cores as long: the error is printed. What was measured of two
-levels (two hosts in name, the even ranks and the odd) is held against the hierarchical formula with shared memory inside and Gloo for the card.
+levels (two hosts in name, the even ranks and the odd) is held against the hierarchical formula with shared memory inside and TCP for the card.
 Between hosts alpha and beta are those of the card.
 Efficiency of a training step: compute / (compute + what of the reduction is not hidden); it lies between nothing hidden and all of it hidden
 that fits behind the backward pass, which is taken as two thirds of the step."""
@@ -76,11 +76,11 @@ def main():
         more = sorted(e for n in measured[backend] if n > 2 for e in error(n))
         rest = f"{more[len(more) // 2]:.0%}, {more[-1]:.0%} ({', '.join(str(n) for n in sorted(measured[backend]) if n > 2)})" if more else "not measured"
         print(f"| {backend} | {alpha * 1e6:.1f} | {1e-9 / beta if beta else math.inf:.2f} | {error(2)[-1]:.0%} | {rest} |")
-    if "hierarchical" in measured and {"shared_memory", "gloo"} <= fitted.keys():
+    if "hierarchical" in measured and {"shared_memory", "tcp"} <= fitted.keys():
         errors = []
         for n, figures in measured["hierarchical"].items():
             for b, t in figures.items():
-                taken = hierarchical(n, b, *fitted["gloo"], n // 2, fitted["shared_memory"]) * max(1, n / options.cores)
+                taken = hierarchical(n, b, *fitted["tcp"], n // 2, fitted["shared_memory"]) * max(1, n / options.cores)
                 errors.append((abs(taken / t - 1), b, n))
         errors.sort()
         large = [error for error, b, _ in errors if b >= 1 << 20]

@@ -70,7 +70,7 @@ STAGES = {
         (f"ResNet-50, {how[1]}", ("ResNet-50 training", {"type": how[1], "device": "cpu"}), f"ResNet-50 training 1 thread {' '.join(how)}") for how in RESNETS]),
     "collectives": ("collectives", ["gloo"], [
         (f"all_reduce of {size} B, {name}, latency", ("all_reduce latency", {"backend": backend, "ranks": "2", "bytes": str(size)}), f"allreduce {size} B latency (median of iters)")
-        for backend, name in (("shared_memory", "shared memory"), ("gloo", "Gloo"))
+        for backend, name in (("shared_memory", "shared memory"), ("tcp", "TCP"))
         for size in (1024, 65536, 1048576, 26214400, 104857600)]),
     "ddp": ("ddp", ["ddp"], [
         (f"ResNet-50, {n} process{'es' * (n > 1)}, batch 8 each, 1 thread each", ("ResNet-50 training", {"processes": str(n)}),

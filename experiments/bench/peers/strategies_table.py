@@ -23,10 +23,10 @@ THREADS = [
 PROCESSES = [
     ("multi_worker backend=shared_memory", 2, "variables", True),
     ("multi_worker backend=shared_memory", 4, "variables", True),
-    ("multi_worker backend=gloo", 2, "variables", True),
-    ("multi_worker backend=gloo", 4, "tf_config", True),
+    ("multi_worker backend=tcp", 2, "variables", True),
+    ("multi_worker backend=tcp", 4, "tf_config", True),
     ("multi_worker backend=hierarchical", 4, "variables", True),
-    ("multi_worker replicas=2 backend=gloo", 2, "variables", True),  # threads inside, Gloo between
+    ("multi_worker replicas=2 backend=tcp", 2, "variables", True),  # threads inside, TCP between
     ("multi_worker backend=mpi", 2, "mpi", True),
     ("multi_worker backend=mpi", 4, "mpi", True),
     ("central_storage", 2, "variables", True),

@@ -33,6 +33,8 @@ struct TransparentFlags {
   std::string overlap = "on";
   std::string output = "rank0";
   std::string log_folder = "transparent_logs";
+  std::string keys;
+  bool trusted_network = false;
   Settings settings;
   std::vector<std::string> words;
 };
@@ -64,6 +66,10 @@ std::vector<std::string> common_environment(const TransparentFlags& flags, int r
                   + find_preload_library().string());
   if (environment_variable("OMP_NUM_THREADS").empty())
     lines.push_back("OMP_NUM_THREADS=" + std::to_string(std::max(1, cores() / ranks)));
+  if (!flags.keys.empty())
+    lines.push_back("TROUPE_KEYS=" + flags.keys);
+  if (flags.trusted_network)
+    lines.push_back("TROUPE_TRUSTED_NETWORK=1");
   return lines;
 }
 
@@ -140,9 +146,17 @@ void add_transparent(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, kMostRanks));
   command
       ->add_option("--backend", flags->settings.backend,
-                   "backend for gradients: shared_memory (default on one host), gloo, hierarchical "
-                   "(default on several: shared memory inside a host, Gloo between hosts)")
-      ->check(CLI::IsMember({"shared_memory", "gloo", "hierarchical"}));
+                   "backend for gradients: shared_memory (default on one host), tcp, hierarchical "
+                   "(default on several: shared memory inside a host, TCP between hosts)")
+      ->check(CLI::IsMember({"shared_memory", "tcp", "hierarchical"}));
+  command
+      ->add_option("--keys", flags->keys,
+                   "folder of `troupe keys cluster DIR`, on every host: keeps strangers out of the "
+                   "gradients between hosts")
+      ->envname("TROUPE_KEYS");
+  command->add_flag("--trusted-network", flags->trusted_network,
+                    "instead of --keys: no other host reaches the network between these "
+                    "(TROUPE_TRUSTED_NETWORK=1)");
   command
       ->add_option("--batch", flags->batch,
                    "keep: the loader's batch size is that of each rank; divide: it is that of all "

@@ -6,9 +6,9 @@ namespace troupe::collectives {
 namespace {
 
 std::vector<Means> all_means() {
-  if (kGlooSkipped)
+  if (kStoreSkipped)
     return {Means::threads, Means::shared_threads};
-  return {Means::threads, Means::shared_memory, Means::gloo};
+  return {Means::threads, Means::shared_memory, Means::tcp};
 }
 
 } // namespace

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 const ControlMesh::Options kOptions{.host = "127.0.0.1", .timeout = 60s, .connect_timeout = 60s};
 
-/// A backend whose collectives do not end before it is told, as Gloo's that missed a peer's end;
+/// A backend whose collectives do not end before it is told, as one that missed a peer's end;
 /// its end waits for them, as LibTorch's does.
 class StuckBackend : public c10d::Backend {
 public:

@@ -4,7 +4,7 @@
 
 namespace troupe::collectives {
 
-TEST_SUITE_BEGIN("hierarchical" * doctest::skip(kGlooSkipped));
+TEST_SUITE_BEGIN("hierarchical" * doctest::skip(kStoreSkipped));
 
 TEST_CASE("every operation over two hosts of two ranks equals a loop") {
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong})

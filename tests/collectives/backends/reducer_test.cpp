@@ -9,7 +9,7 @@ TEST_CASE("LibTorch's Reducer over ranks of threads equals one big batch") {
 }
 
 TEST_CASE("LibTorch's Reducer over shared memory equals one big batch") {
-  CHECK(train_by_reducer(kGlooSkipped ? Means::shared_threads : Means::shared_memory) < 1e-12);
+  CHECK(train_by_reducer(kStoreSkipped ? Means::shared_threads : Means::shared_memory) < 1e-12);
 }
 
 TEST_CASE("backward goes on to the first layer while another rank holds back the last one's") {
@@ -42,9 +42,9 @@ TEST_CASE("what LibTorch calls through the process group is checked as well") {
     CHECK(has(error, "all_reduce #0: rank 0 sum float32 [1], rank 1 sum float32 [2]"));
 }
 
-TEST_CASE("LibTorch's Reducer over our checked Gloo equals one big batch"
-          * doctest::skip(collectives::kGlooSkipped)) {
-  CHECK(train_by_reducer(Means::gloo) < 1e-12);
+TEST_CASE("LibTorch's Reducer over TCP equals one big batch"
+          * doctest::skip(collectives::kStoreSkipped)) {
+  CHECK(train_by_reducer(Means::tcp) < 1e-12);
 }
 
 } // namespace troupe::collectives

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "collectives/groups/make_communicator.hpp"
+#include "collectives/rendezvous/group_trust.hpp"
 #include "collectives/rendezvous/rendezvous.hpp"
 #include "tests/collectives/backends/mpirun.hpp"
 #include "tests/collectives/ranks.hpp"
@@ -93,7 +94,7 @@ int run_as_another(const std::string& path) {
   return WEXITSTATUS(status);
 }
 
-constexpr const char* kBackends[] = {"gloo", "shared_memory", "hierarchical", "auto"};
+constexpr const char* kBackends[] = {"tcp", "shared_memory", "hierarchical", "auto"};
 
 } // namespace
 
@@ -158,20 +159,60 @@ TEST_CASE("the same program runs under each backend by its name under mpirun") {
     MESSAGE("skipped: there is no mpirun, or no MPI in this build");
     return;
   }
-  for (const char* name : {"mpi", "gloo", "shared_memory", "hierarchical", "auto"}) {
+  for (const char* name : {"mpi", "tcp", "shared_memory", "hierarchical", "auto"}) {
     CAPTURE(name);
     CHECK(run_under_mpi(3, {folder() + "topology_process", name}) == 0);
   }
 }
 
 TEST_CASE("a process alone needs no rendezvous under any backend") {
-  for (const char* name : {"auto", "gloo", "shared_memory", "hierarchical", "threads"}) {
+  for (const char* name : {"auto", "tcp", "shared_memory", "hierarchical", "threads"}) {
     CAPTURE(name);
     const auto communicator = make_communicator(name, ProcessTopology());
     auto tensor = torch::ones({3});
     communicator->all_reduce(tensor, ReduceOp::mean);
     CHECK(torch::equal(tensor, torch::ones({3})));
   }
+}
+
+TEST_CASE("ranks beyond loopback meet by the deployment's keys, and not without") {
+  const TemporaryFolder files;
+  const auto keys = files / "keys";
+  std::filesystem::create_directory(keys);
+  std::ofstream(keys / "curve.secret") << std::string(40, 'k');
+  std::filesystem::permissions(keys / "curve.secret", std::filesystem::perms(0600));
+  const auto run = [&](const std::string& more) { // 0.0.0.0: any host of the network would reach it
+    auto variables = as_torchrun(2);
+    for (auto& mine : variables) {
+      mine.push_back("TROUPE_ADDRESS=0.0.0.0");
+      mine.push_back(more);
+    }
+    return run_all("tcp", variables);
+  };
+  CHECK(run("TROUPE_KEYS=" + keys.string()) == 2);
+  CHECK(run("TROUPE_TRUSTED_NETWORK=1") == 2);
+  CHECK(run("TROUPE_TRUSTED_NETWORK=0") == 0);
+}
+
+TEST_CASE("a folder of keys that others may read, or without keys, is refused with the remedy") {
+  const TemporaryFolder files;
+  const auto refused = [&] {
+    try {
+      read_group_secret(files.path().string());
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+    return std::string("read");
+  };
+  CHECK(has(refused(), "troupe keys cluster DIR"));
+  const auto file = files / "curve.secret";
+  std::ofstream(file) << "short";
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  CHECK(has(refused(), "is no file of keys"));
+  std::ofstream(file) << std::string(40, 'k');
+  CHECK(refused() == "read");
+  std::filesystem::permissions(file, std::filesystem::perms(0640));
+  CHECK(has(refused(), "chmod 600"));
 }
 
 TEST_CASE("what a place lacks for a backend is said with the way out") {
@@ -181,15 +222,15 @@ TEST_CASE("what a place lacks for a backend is said with the way out") {
   CHECK(has(refusal("threads", place), "make_thread_communicators()"));
   CHECK(has(refusal("pigeons", place), "no backend \"pigeons\"; choose"));
   place.role = "ps";
-  CHECK(has(refusal("gloo", place), "takes no part"));
+  CHECK(has(refusal("tcp", place), "takes no part"));
   place.role = "worker";
   place.rendezvous_port = 0;
-  CHECK(has(refusal("gloo", place), "set MASTER_ADDR"));
+  CHECK(has(refusal("tcp", place), "set MASTER_ADDR"));
   place.rendezvous_port = 1234;
   place.address = "";
-  CHECK(has(refusal("gloo", place), "set TROUPE_ADDRESS"));
+  CHECK(has(refusal("tcp", place), "set TROUPE_ADDRESS"));
   place.local_size = 1;
-  CHECK(has(refusal("shared_memory", place), "choose hierarchical or gloo"));
+  CHECK(has(refusal("shared_memory", place), "choose hierarchical or tcp"));
 }
 
 } // namespace troupe::collectives

@@ -3,9 +3,12 @@
 #include <cstring>
 #include <future>
 
+#include <unistd.h>
+
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "collectives/mesh/control_mesh.hpp"
+#include "collectives/mesh/group_key.hpp"
 
 namespace troupe::collectives {
 namespace {
@@ -25,14 +28,17 @@ Socket connect_to_rank_0(c10d::Store& store) {
   return connect_to("127.0.0.1", std::atoi(address.c_str() + address.find(' ')), soon());
 }
 
-/// The greeting of a process that has read the group's token.
-std::vector<std::byte> hello(c10d::Store& store, std::int32_t rank, std::int32_t size) {
-  const auto token = store.get("troupe/token");
-  std::vector<std::byte> bytes(token.size() + 2 * sizeof rank);
-  std::memcpy(bytes.data(), token.data(), token.size());
-  std::memcpy(bytes.data() + token.size(), &rank, sizeof rank);
-  std::memcpy(bytes.data() + token.size() + sizeof rank, &size, sizeof size);
-  return bytes;
+/// A connection to rank 0 as that of a process that has read the store, and greets so.
+SecureSocket greet_rank_0(c10d::Store& store, std::int32_t from, std::int32_t size,
+                          std::int32_t to = 0) {
+  const auto socket = connect_to_rank_0(store);
+  const auto random = store.get("troupe/random");
+  SecureSocket secure(Socket(dup(socket.fd())), SecureSocket::Role::client,
+                      derive_group_key(std::as_bytes(std::span(random)), ""));
+  REQUIRE(finish_handshake(secure, soon()) == SecureSocket::Handshake::done);
+  const std::int32_t greeting[] = {from, to, size};
+  REQUIRE(send_all(secure, std::as_bytes(std::span(greeting)), soon()));
+  return secure;
 }
 
 std::future<std::string> rank_0(c10d::Store& store) {
@@ -56,6 +62,51 @@ TEST_CASE("a stranger at the port is turned away and the group still forms") {
   REQUIRE(send_all(stranger, noise, soon()));
   ControlMesh(store, 1, 2, kOptions).agree({});
   CHECK(first.get() == "agreed");
+}
+
+TEST_CASE("a stranger with another key, or half a handshake, is turned away and the group forms") {
+  c10d::HashStore store;
+  auto first = rank_0(store);
+  SecureSocket stranger(connect_to_rank_0(store), SecureSocket::Role::client, GroupKey{});
+  CHECK(finish_handshake(stranger, soon()) == SecureSocket::Handshake::refused);
+  const auto half = connect_to_rank_0(store);
+  constexpr unsigned char kHello[] = {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3}; // and no more
+  REQUIRE(send_all(half, std::as_bytes(std::span(kHello)), soon()));
+  ControlMesh(store, 1, 2, kOptions).agree({});
+  CHECK(first.get() == "agreed");
+}
+
+TEST_CASE("a rank whose call was led to another rank is not taken for one of it") {
+  c10d::HashStore store;
+  auto first = rank_0(store);
+  const auto misled = greet_rank_0(store, 1, 2, 1); // it means rank 1
+  ControlMesh(store, 1, 2, kOptions).agree({});
+  CHECK(first.get() == "agreed");
+}
+
+TEST_CASE("what ranks hand each other with a call reaches all") {
+  c10d::HashStore store;
+  const auto text_of = [&](int rank) {
+    ControlMesh mesh(store, rank, 3, kOptions);
+    std::string text;
+    for (int call = 0; call < 2; ++call) {
+      const std::string mine(ControlMesh::kMostPayload, static_cast<char>('a' + 3 * call + rank));
+      std::vector<std::vector<std::byte>> payloads;
+      mesh.agree({}, std::as_bytes(std::span(mine)), &payloads);
+      for (const auto& payload : payloads)
+        text += payload.empty() ? '-'
+                : payload.size() == mine.size() && payload.front() == payload.back()
+                    ? static_cast<char>(payload.front())
+                    : '?';
+    }
+    return text;
+  };
+  std::vector<std::future<std::string>> texts;
+  for (int rank = 0; rank < 3; ++rank)
+    texts.push_back(std::async(std::launch::async, text_of, rank));
+  CHECK(texts[0].get() == "-bc-ef");
+  CHECK(texts[1].get() == "a-cd-f");
+  CHECK(texts[2].get() == "ab-de-");
 }
 
 TEST_CASE("strangers who say nothing, or half a greeting, hold nobody up") {
@@ -117,8 +168,7 @@ TEST_CASE("who leaves because of another's abort is not taken for the dead one")
 TEST_CASE("a process started for another number of ranks is named") {
   c10d::HashStore store;
   auto first = rank_0(store);
-  const auto other = connect_to_rank_0(store);
-  REQUIRE(send_all(other, hello(store, 1, 3), soon()));
+  const auto other = greet_rank_0(store, 1, 3);
   const auto error = first.get();
   CAPTURE(error);
   CHECK(error.find("rank 1 of 3 to rank 0 of 2") != std::string::npos);
@@ -128,8 +178,7 @@ TEST_CASE("bytes that are no frame poison the group and are not believed") {
   for (const std::uint32_t length : {std::uint32_t{0}, std::uint32_t{80}, ~std::uint32_t{0}}) {
     c10d::HashStore store;
     auto first = rank_0(store);
-    const auto peer = connect_to_rank_0(store);
-    REQUIRE(send_all(peer, hello(store, 1, 2), soon()));
+    auto peer = greet_rank_0(store, 1, 2);
     const std::uint32_t frame[] = {0x12345678, length};
     REQUIRE(send_all(peer, std::as_bytes(std::span(frame)), soon()));
     CHECK(first.get() == "rank 1 sent bytes that are not a frame of this version");
@@ -139,8 +188,7 @@ TEST_CASE("bytes that are no frame poison the group and are not believed") {
 TEST_CASE("a fingerprint with values out of range is described, not believed") {
   c10d::HashStore store;
   auto first = rank_0(store);
-  const auto peer = connect_to_rank_0(store);
-  REQUIRE(send_all(peer, hello(store, 1, 2), soon()));
+  auto peer = greet_rank_0(store, 1, 2);
   std::vector<std::byte> frame(8 + sizeof(Fingerprint), std::byte{0xee});
   const std::uint32_t header[] = {0x54460001, sizeof(Fingerprint)};
   std::memcpy(frame.data(), header, sizeof header);

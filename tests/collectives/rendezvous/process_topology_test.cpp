@@ -148,9 +148,27 @@ TEST_CASE("the variables of torchrun give rank, host and rendezvous") {
   CHECK(place.local_rank == 1);
   CHECK(place.local_size == 2);
   CHECK(place.address == "localhost");
+  place = place_of({{"RANK", "1"},
+                    {"WORLD_SIZE", "4"},
+                    {"LOCAL_RANK", "1"},
+                    {"LOCAL_WORLD_SIZE", "4"},
+                    {"MASTER_ADDR", "10.0.0.1"},
+                    {"MASTER_PORT", "29500"}});
+  CHECK(place.rendezvous_host == "10.0.0.1");
+  CHECK(place.address == "127.0.0.1"); // all four are on this host, where nobody else reaches them
   place = place_of(with(kTorchrun, "TROUPE_RENDEZVOUS", "/proc/1/fd/7")); // whatever is around it
   CHECK(place.rendezvous_file == "/proc/1/fd/7");
   CHECK(place.address == "127.0.0.1");
+}
+
+TEST_CASE("keys and the user's word about the network go with any place") {
+  const auto place =
+      place_of(with(with(kTorchrun, "TROUPE_KEYS", "/k"), "TROUPE_TRUSTED_NETWORK", "1"));
+  CHECK(place.keys == "/k");
+  CHECK(place.trusted_network);
+  CHECK_FALSE(place_of(with(kTorchrun, "TROUPE_TRUSTED_NETWORK", "0")).trusted_network);
+  CHECK_THROWS_WITH_AS(place_of(with(kTorchrun, "TROUPE_TRUSTED_NETWORK", "yes")),
+                       doctest::Contains("TROUPE_TRUSTED_NETWORK"), std::invalid_argument);
 }
 
 TEST_CASE("TF_CONFIG numbers the chief first and knows the parameter servers") {

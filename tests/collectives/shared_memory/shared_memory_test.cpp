@@ -7,7 +7,7 @@ namespace {
 
 /// LibTorch's store, where processes meet, is not instrumented for ThreadSanitizer.
 std::vector<Means> all_means() {
-  if (kGlooSkipped)
+  if (kStoreSkipped)
     return {Means::shared_threads};
   return {Means::shared_threads, Means::shared_memory};
 }
@@ -109,7 +109,7 @@ TEST_CASE("reduce and gather and scatter and lists of c10d work over shared memo
 }
 
 TEST_CASE("what ranks over shared memory call differently is named on every rank") {
-  check_mismatches(kGlooSkipped ? Means::shared_threads : Means::shared_memory);
+  check_mismatches(kStoreSkipped ? Means::shared_threads : Means::shared_memory);
 }
 
 TEST_CASE("a late rank over shared memory is named, and told so when it comes") {

@@ -33,7 +33,7 @@ TEST_CASE("Every experiment that comes with the program is complete and keeps to
 TEST_CASE("A plan has every value of its experiment") {
   const Experiment e =
       load_experiment(kConfigs / "quickstart.textproto",
-                      {"seed=9", "learner.replicas=2", "learner.backend=GLOO",
+                      {"seed=9", "learner.replicas=2", "learner.backend=TCP",
                        "environment.pixels.camera=lookatcart", "environment.pixels.renderer=OSMESA",
                        "checkpoint.replay=false", "environment.models=here"});
   const troupe::actors::RunConfig plan = plan_run(e);
@@ -55,7 +55,7 @@ TEST_CASE("A plan has every value of its experiment") {
   CHECK(plan.replay.n_step == 3);
   CHECK(plan.replay.discount == 0.97);
   CHECK(plan.learner.replicas == 2);
-  CHECK(plan.learner.backend == "gloo");
+  CHECK(plan.learner.backend == "tcp");
   CHECK(plan.stop.minutes == 5);
   CHECK(plan.stop.evaluation_return == 900);
   CHECK_FALSE(plan.checkpoint.replay);

@@ -54,9 +54,9 @@ const std::vector<Bad> kBadFiles = {
     {"environment: 5", {"1:14: ", "lines read `key: value` or `block { … }`"}},
     // bad names of a choice
     {kGood + "learner { backend: NCLL }",
-     {"2:20: ", "learner.backend is NCLL", "AUTO, THREADS, GLOO, NCCL and SHARED_MEMORY",
+     {"2:20: ", "learner.backend is NCLL", "AUTO, THREADS, TCP, NCCL and SHARED_MEMORY",
       "did you mean NCCL"}},
-    {kGood + "learner { backend: gloo }", {"learner.backend is gloo", "did you mean GLOO"}},
+    {kGood + "learner { backend: tcp }", {"learner.backend is tcp", "did you mean TCP"}},
     {kGood + "d4pg { encoder: \"stride5\" }",
      {"2:8: ", "d4pg.encoder is \"stride5\"", "one of \"stride4\" and \"drq\"",
       "did you mean \"stride4\""}},
@@ -125,7 +125,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>> kBadSets = {
     {"d4pg.policy_layers=256,x", {"d4pg.policy_layers is x", "a whole number"}},
     {"d4pg.policy_layers=256,,256", {"d4pg.policy_layers is nothing"}},
     {"learner.backend=MPI",
-     {"learner.backend is MPI", "AUTO, THREADS, GLOO, NCCL and SHARED_MEMORY"}},
+     {"learner.backend is MPI", "AUTO, THREADS, TCP, NCCL and SHARED_MEMORY"}},
     {"environment.task=cheetah_rum",
      {"--set environment.task=cheetah_rum: ", "did you mean cheetah_run"}},
 };
@@ -263,7 +263,7 @@ TEST_CASE("--set replaces a value, a list and a block, the last one wins") {
   const Experiment e = parse_experiment(
       kPixels + "d4pg { policy_layers: [1, 2, 3] }", "x",
       {"d4pg.policy_layers=64,32", "seed=3", "seed=4", "environment.pixels.height=40",
-       "environment.task=\"walker_walk\"", "learner.backend=GLOO", "replay.discount=5e-1",
+       "environment.task=\"walker_walk\"", "learner.backend=TCP", "replay.discount=5e-1",
        "environment.options=a=1,\"range=0.2,1\",b=2"});
   CHECK(e.d4pg().policy_layers_size() == 2);
   CHECK(e.d4pg().policy_layers(1) == 32);
@@ -271,7 +271,7 @@ TEST_CASE("--set replaces a value, a list and a block, the last one wins") {
   CHECK(e.environment().pixels().height() == 40);
   CHECK(e.environment().pixels().grey());
   CHECK(e.environment().task() == "walker_walk");
-  CHECK(e.learner().backend() == Learner::GLOO);
+  CHECK(e.learner().backend() == Learner::TCP);
   CHECK(e.replay().discount() == 0.5);
   REQUIRE(e.environment().options_size() == 3);
   CHECK(e.environment().options(0) == "a=1");

@@ -56,14 +56,14 @@ TEST_CASE("over shared memory compressed gradients are alike on all replicas") {
   check_compressed(Means::shared_memory);
 }
 
-TEST_CASE("over Gloo each exact option equals one replica on the whole batch"
-          * doctest::skip(collectives::kGlooSkipped)) {
-  check_all(Means::gloo);
+TEST_CASE("over TCP each exact option equals one replica on the whole batch"
+          * doctest::skip(collectives::kStoreSkipped)) {
+  check_all(Means::tcp);
 }
 
-TEST_CASE("over Gloo compressed gradients are alike on all replicas"
-          * doctest::skip(collectives::kGlooSkipped)) {
-  check_compressed(Means::gloo);
+TEST_CASE("over TCP compressed gradients are alike on all replicas"
+          * doctest::skip(collectives::kStoreSkipped)) {
+  check_compressed(Means::tcp);
 }
 
 } // namespace troupe::learner

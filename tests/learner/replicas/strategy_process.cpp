@@ -61,7 +61,7 @@ ParameterServerOptions server_options(const std::string& strategy, int workers) 
   std::unique_ptr<collectives::Communicator> communicator;
   if (grouped)
     communicator =
-        collectives::make_gloo_communicator("127.0.0.1", port, id % 2, 2, {.timeout = 5s});
+        collectives::make_tcp_communicator("127.0.0.1", port, id % 2, 2, {.timeout = 5s});
   ParameterServerClientOptions client{
       .worker = strategy == "groups" ? id / 2 : id,
       .timeout = 20s,

@@ -44,7 +44,7 @@ void put(DivertedFiles& files, const std::filesystem::path& path, int flags, con
 
 TEST_CASE("Settings come through the environment as they were") {
   Settings settings;
-  settings.backend = "gloo";
+  settings.backend = "tcp";
   settings.batch = Batch::divide;
   settings.tail = Tail::drop;
   settings.evaluation = Evaluation::part;

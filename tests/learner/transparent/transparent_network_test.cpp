@@ -38,7 +38,7 @@ TEST_CASE("A large network on half of a batch each is the one on the whole, by e
   const TemporaryFolder folder;
   const auto alone = run_alone({style("network_style"), "96", "8", "8", "no_norm"}, folder);
   const auto single = numbers_of(alone.output, "parameter ");
-  for (const std::string backend : {"shared_memory", "gloo", "hierarchical"}) {
+  for (const std::string backend : {"shared_memory", "tcp", "hierarchical"}) {
     CAPTURE(backend);
     const auto both = network(2, "no_norm", folder, {"--backend", backend});
     const auto twice = numbers_of(both.ranks[0], "parameter ");

@@ -53,11 +53,11 @@ TEST_CASE("Two ranks with half of a batch train as one with the whole, under eve
   }
 }
 
-TEST_CASE("Four ranks over Gloo train as one, and so do two that divide the batch") {
+TEST_CASE("Four ranks over TCP train as one, and so do two that divide the batch") {
   const TemporaryFolder folder;
   const auto alone = run_alone({style("small_style"), "sgd", "32", "40"}, folder);
   const auto four =
-      run_ranks(4, {style("small_style"), "sgd", "8", "40"}, folder, {"--backend", "gloo"});
+      run_ranks(4, {style("small_style"), "sgd", "8", "40"}, folder, {"--backend", "tcp"});
   const auto divided =
       run_ranks(2, {style("small_style"), "sgd", "32", "40"}, folder, {"--batch", "divide"});
   for (const auto& run : {four, divided}) {

@@ -9,14 +9,14 @@
 
 namespace troupe::learner {
 
-TEST_CASE("2 replicas over Gloo on half the batch each equal 1 on the whole after 100 steps"
-          * doctest::skip(collectives::kGlooSkipped)) {
+TEST_CASE("2 replicas over TCP on half the batch each equal 1 on the whole after 100 steps"
+          * doctest::skip(collectives::kStoreSkipped)) {
   const auto make = [] { return std::make_unique<MlpReplica>(); };
   Replicas whole(make, 1);
   whole.run(100);
   std::vector<TensorMap> parameters(2);
   const auto errors = collectives::on_ranks(
-      collectives::Means::gloo, 2, [&](collectives::Communicator& communicator) {
+      collectives::Means::tcp, 2, [&](collectives::Communicator& communicator) {
         Replicator replicator(make_worker_strategy(&communicator));
         ReplicaProgram program(replicator, make);
         program.run(100);

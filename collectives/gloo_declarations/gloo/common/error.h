@@ -1,3 +1,0 @@
-#pragma once
-// See gloo/context.h.
-#include <gloo/context.h>

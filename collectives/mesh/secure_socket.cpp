@@ -1,0 +1,312 @@
+#include "collectives/mesh/secure_socket.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace troupe::collectives {
+
+struct FreeSsl {
+  void operator()(SSL* it) const { SSL_free(it); }
+  void operator()(SSL_CTX* it) const { SSL_CTX_free(it); }
+  void operator()(SSL_SESSION* it) const { SSL_SESSION_free(it); }
+  void operator()(BIO_METHOD* it) const { BIO_meth_free(it); }
+};
+
+namespace {
+
+constexpr std::size_t kRecord = 16'384; // bytes of data in a TLS record, at most
+constexpr unsigned char kIdentity[] = "troupe group";
+constexpr unsigned char kCipher[] = {0x13, 0x01}; // TLS_AES_128_GCM_SHA256
+
+void must(bool held, const char* what) {
+  if (held)
+    return;
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  const char* reason = code != 0 ? ERR_reason_error_string(code) : nullptr;
+  throw std::runtime_error(std::string("OpenSSL, ") + what + ": "
+                           + (reason != nullptr ? reason : "no reason given"));
+}
+
+/// The session that the key stands for, or null.
+SSL_SESSION* session_of(SSL* ssl) {
+  const auto* key = static_cast<const GroupKey*>(SSL_get_app_data(ssl));
+  std::unique_ptr<SSL_SESSION, FreeSsl> session(SSL_SESSION_new());
+  const auto* cipher = SSL_CIPHER_find(ssl, kCipher);
+  const auto* bytes = reinterpret_cast<const unsigned char*>(key->data());
+  const bool made =
+      session && cipher != nullptr
+      && SSL_SESSION_set1_master_key(session.get(), bytes, key->size()) == 1
+      && SSL_SESSION_set1_id_context(session.get(), kIdentity, sizeof kIdentity - 1) == 1
+      && SSL_SESSION_set_cipher(session.get(), cipher) == 1
+      && SSL_SESSION_set_protocol_version(session.get(), TLS1_3_VERSION) == 1;
+  return made ? session.release() : nullptr;
+}
+
+int offer_key(SSL* ssl, const EVP_MD*, const unsigned char** identity, std::size_t* bytes,
+              SSL_SESSION** session) {
+  *identity = kIdentity;
+  *bytes = sizeof kIdentity - 1;
+  *session = session_of(ssl);
+  return *session != nullptr ? 1 : 0;
+}
+
+int find_key(SSL* ssl, const unsigned char* identity, std::size_t bytes, SSL_SESSION** session) {
+  const bool ours = bytes == sizeof kIdentity - 1 && std::memcmp(identity, kIdentity, bytes) == 0;
+  *session = ours ? session_of(ssl) : nullptr;
+  return ours && *session == nullptr ? 0 : 1; // an unknown identity ends in a refusal
+}
+
+/// Settings without a secret: there is no certificate, so that without the key nothing succeeds.
+SSL_CTX* settings() {
+  static const std::unique_ptr<SSL_CTX, FreeSsl> made = [] {
+    std::unique_ptr<SSL_CTX, FreeSsl> context(SSL_CTX_new(TLS_method()));
+    must(context != nullptr, "SSL_CTX_new");
+    must(SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) == 1, "TLS 1.3");
+    must(SSL_CTX_set_ciphersuites(context.get(), "TLS_AES_128_GCM_SHA256") == 1, "the cipher");
+    must(SSL_CTX_set1_groups_list(context.get(), "X25519:P-256") == 1, "the key exchange");
+    must(SSL_CTX_set_num_tickets(context.get(), 0) == 1, "no tickets");
+    SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+    must(SSL_CTX_set_session_id_context(context.get(), kIdentity, sizeof kIdentity - 1) == 1,
+         "the session's context");
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr); // a certificate is none of ours
+    SSL_CTX_set_psk_use_session_callback(context.get(), offer_key);
+    SSL_CTX_set_psk_find_session_callback(context.get(), find_key);
+    return context;
+  }();
+  return made.get();
+}
+
+} // namespace
+
+struct SecureSocket::State {
+  Socket socket;
+  GroupKey key{};
+  std::vector<std::byte> inbox; // encrypted, from the system
+  std::size_t read = 0, end = 0;
+  std::vector<std::byte> outbox; // encrypted, what the system has not taken: a record at most
+  std::size_t written = 0;
+  bool more = false;
+  bool left = false; // the peer
+  std::uint64_t bytes_of_keys = 0, sent = 0;
+  std::unique_ptr<SSL, FreeSsl> ssl;
+
+  /// Hands bytes to the system; returns how many it took.
+  std::size_t push(std::span<const std::byte> bytes) {
+    std::size_t taken = 0;
+    while (taken < bytes.size() && !left) {
+      const auto n = ::send(socket.fd(), bytes.data() + taken, bytes.size() - taken,
+                            MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+      if (n > 0)
+        taken += static_cast<std::size_t>(n);
+      else if (errno == EAGAIN)
+        break;
+      else if (errno != EINTR)
+        left = true;
+    }
+    return taken;
+  }
+
+  static State& of(BIO* bio) { return *static_cast<State*>(BIO_get_data(bio)); }
+
+  static int write(BIO* bio, const char* data, int size) {
+    State& state = of(bio);
+    const auto bytes = std::as_bytes(std::span(data, static_cast<std::size_t>(size)));
+    const auto taken = state.outbox.empty() ? state.push(bytes) : 0;
+    if (!state.left)
+      state.outbox.insert(state.outbox.end(), bytes.begin() + static_cast<std::ptrdiff_t>(taken),
+                          bytes.end());
+    return size; // errors show when reading, as the peer's last words may still be there
+  }
+
+  static int read_bytes(BIO* bio, char* data, int size) {
+    State& state = of(bio);
+    BIO_clear_retry_flags(bio);
+    while (state.read == state.end) {
+      const auto n = ::recv(state.socket.fd(), state.inbox.data(), state.inbox.size(), 0);
+      if (n > 0) {
+        state.read = 0;
+        state.end = static_cast<std::size_t>(n);
+      } else if (n < 0 && errno == EAGAIN) {
+        BIO_set_retry_read(bio);
+        return -1;
+      } else if (n == 0 || errno != EINTR) {
+        state.left = true;
+        return 0;
+      }
+    }
+    const auto n = std::min(state.end - state.read, static_cast<std::size_t>(size));
+    std::memcpy(data, state.inbox.data() + state.read, n);
+    state.read += n;
+    return static_cast<int>(n);
+  }
+
+  static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+  static const BIO_METHOD* method() {
+    static const std::unique_ptr<BIO_METHOD, FreeSsl> made = [] {
+      std::unique_ptr<BIO_METHOD, FreeSsl> type(
+          BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "troupe socket"));
+      must(type != nullptr, "BIO_meth_new");
+      BIO_meth_set_write(type.get(), write);
+      BIO_meth_set_read(type.get(), read_bytes);
+      BIO_meth_set_ctrl(type.get(), control);
+      return type;
+    }();
+    return made.get();
+  }
+};
+
+SecureSocket::SecureSocket() = default;
+SecureSocket::SecureSocket(SecureSocket&&) noexcept = default;
+SecureSocket& SecureSocket::operator=(SecureSocket&&) noexcept = default;
+
+SecureSocket::~SecureSocket() {
+  if (state_)
+    OPENSSL_cleanse(state_->key.data(), state_->key.size());
+}
+
+SecureSocket::SecureSocket(Socket socket, Role role, const GroupKey& key, std::size_t read_bytes,
+                           std::uint64_t bytes_of_keys)
+    : state_(std::make_unique<State>()) {
+  state_->socket = std::move(socket);
+  state_->key = key;
+  state_->inbox.resize(read_bytes);
+  state_->bytes_of_keys = bytes_of_keys;
+  state_->ssl.reset(SSL_new(settings()));
+  must(state_->ssl != nullptr, "SSL_new");
+  BIO* bio = BIO_new(State::method());
+  must(bio != nullptr, "BIO_new");
+  BIO_set_data(bio, state_.get());
+  BIO_set_init(bio, 1);
+  SSL_set_bio(state_->ssl.get(), bio, bio); // owns it
+  SSL_set_app_data(state_->ssl.get(), &state_->key);
+  role == Role::client ? SSL_set_connect_state(state_->ssl.get())
+                       : SSL_set_accept_state(state_->ssl.get());
+}
+
+int SecureSocket::fd() const {
+  return state_ ? state_->socket.fd() : -1;
+}
+
+SecureSocket::Handshake SecureSocket::handshake() {
+  flush();
+  ERR_clear_error();
+  const int result = SSL_do_handshake(state_->ssl.get());
+  if (result == 1)
+    return SSL_session_reused(state_->ssl.get()) == 1 ? Handshake::done : Handshake::refused;
+  if (SSL_get_error(state_->ssl.get(), result) == SSL_ERROR_WANT_READ)
+    return Handshake::waiting;
+  ERR_clear_error();
+  return state_->left ? Handshake::closed : Handshake::refused;
+}
+
+std::optional<std::size_t> SecureSocket::receive(std::span<std::byte> to) {
+  if (to.empty())
+    return 0;
+  ERR_clear_error();
+  std::size_t got = 0;
+  const int result = SSL_read_ex(state_->ssl.get(), to.data(), to.size(), &got);
+  if (result == 1)
+    return got;
+  if (SSL_get_error(state_->ssl.get(), result) == SSL_ERROR_WANT_READ)
+    return 0;
+  ERR_clear_error();
+  state_->left = true;
+  return std::nullopt;
+}
+
+std::optional<std::size_t> SecureSocket::send(std::span<const std::byte> from, bool more) {
+  if (!flush() || from.empty())
+    return 0;
+  if (state_->left)
+    return std::nullopt;
+  ERR_clear_error();
+  if (state_->sent >= state_->bytes_of_keys) {
+    must(SSL_key_update(state_->ssl.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "SSL_key_update");
+    state_->sent = 0;
+  }
+  const auto bytes = std::min(from.size(), kRecord);
+  state_->more = more || bytes < from.size();
+  std::size_t sent = 0;
+  const int result = SSL_write_ex(state_->ssl.get(), from.data(), bytes, &sent);
+  state_->more = false;
+  if (result != 1 || state_->left) {
+    ERR_clear_error();
+    state_->left = true;
+    return std::nullopt;
+  }
+  state_->sent += sent;
+  return sent;
+}
+
+bool SecureSocket::flush() {
+  State& state = *state_;
+  if (state.outbox.empty())
+    return true;
+  state.written += state.push(std::span(state.outbox).subspan(state.written));
+  if (state.written < state.outbox.size() && !state.left)
+    return false;
+  state.outbox.clear();
+  state.written = 0;
+  return true;
+}
+
+void SecureSocket::close_sending() {
+  flush();
+  shutdown(state_->socket.fd(), SHUT_WR);
+}
+
+namespace {
+
+bool wait_for(const SecureSocket& socket, short events, Deadline deadline) {
+  pollfd entry{socket.fd(), events, 0};
+  int ready;
+  do
+    ready = poll(&entry, 1, milliseconds_until(deadline));
+  while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+} // namespace
+
+bool send_all(SecureSocket& socket, std::span<const std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty() || !socket.flush()) {
+    const auto sent = socket.send(bytes);
+    if (!sent)
+      return false;
+    bytes = bytes.subspan(*sent);
+    if (*sent == 0 && !wait_for(socket, POLLOUT, deadline))
+      return false;
+  }
+  return true;
+}
+
+bool receive_all(SecureSocket& socket, std::span<std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const auto got = socket.receive(bytes);
+    if (!got || (*got == 0 && !wait_for(socket, POLLIN, deadline)))
+      return false;
+    bytes = bytes.subspan(*got);
+  }
+  return true;
+}
+
+SecureSocket::Handshake finish_handshake(SecureSocket& socket, Deadline deadline) {
+  for (;;) {
+    const auto state = socket.handshake();
+    if (state != SecureSocket::Handshake::waiting || !wait_for(socket, POLLIN, deadline))
+      return state;
+  }
+}
+
+} // namespace troupe::collectives
