@@ -107,6 +107,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, leave_atom, "leave")
   CAF_ADD_ATOM(troupe, troupe::actors, store_atom, "store")
   CAF_ADD_ATOM(troupe, troupe::actors, task_atom, "task")
+  CAF_ADD_ATOM(troupe, troupe::actors, measure_atom, "measure")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -180,6 +181,7 @@ using EnvironmentActor = caf::typed_actor<
     caf::replies_to<flush_atom>::with<std::int64_t>, // all insertions acknowledged; agent steps per
                                                      // environment so far
     caf::replies_to<report_atom>::with<ProtoBytes>,  // EnvironmentReport
+    caf::replies_to<measure_atom>::with<ProtoBytes>, // Distributions of actions since the last time
     caf::replies_to<save_atom, std::string>::with<done_atom>, // path; only when nothing is pending
     caf::replies_to<load_atom, std::string>::with<done_atom>>;
 
@@ -205,6 +207,8 @@ using LearnerActor =
                      caf::replies_to<evaluate_atom>::with<ProtoBytes>,
                      caf::reacts_to<step_atom>, // to itself: one update on data of its own
                      caf::replies_to<report_atom>::with<ProtoBytes>, // LearnerReport
+                     // Distributions of its parameters as they are
+                     caf::replies_to<measure_atom>::with<ProtoBytes>,
                      // folder: answered when everything is captured, the writing goes on beside
                      // what else the learner does
                      caf::replies_to<save_atom, std::string>::with<done_atom>,

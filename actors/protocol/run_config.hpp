@@ -10,6 +10,7 @@
 
 #include "env/environment_config.hpp"
 #include "learner/agents/agent.hpp"
+#include "learner/histogram.hpp"
 #include "learner/replicas/replica.hpp"
 
 namespace caf {
@@ -171,6 +172,13 @@ struct Picture {
   std::vector<std::uint8_t> rgb = {};
 };
 
+/// Histograms of a run at one moment, by name: "actions/0", "parameters/critic.0.weight".
+struct Distributions {
+  std::int64_t environment_steps = 0;
+  std::int64_t updates = 0;
+  std::map<std::string, learner::Histogram> histograms = {};
+};
+
 struct Evaluated {
   std::int64_t environment_steps = 0;
   std::int64_t updates = 0;
@@ -191,6 +199,8 @@ struct RunCallbacks {
   /// An episode of training ended: return, length in environment steps.
   std::function<void(std::int64_t environment_steps, double episode_return, std::int64_t length)>
       episode = {};
+  /// Histograms of actions and parameters, at evaluations and checkpoints.
+  std::function<void(const Distributions&)> distributions = {};
 };
 
 } // namespace troupe::actors

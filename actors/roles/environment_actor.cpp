@@ -183,6 +183,8 @@ void step(EnvironmentSelf self) {
     if (state.options.turns.begins(lane_steps(state)))
       state.collector->restart_sequences(); // an episode's end adds a row, which would shift them
     state.collector->choose_actions();
+    if (i == 0) // one step of several tells as much
+      state.actions.add(state.collector->actions());
     state.watch.lap("environment.inference");
     state.collector->step_environments();
     state.watch.lap("environment.step");
@@ -225,6 +227,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
   learner::prepare_compute_thread(1); // in inference, a team of threads would only wait
   try {
     state.collector = state.options.make();
+    state.actions = ActionHistograms(state.options.transitions);
     state.held.resize(static_cast<std::size_t>(state.collector->lanes()));
     for (const auto& endpoint : state.options.remote.endpoints)
       state.clients.emplace_back(*state.options.remote.context, endpoint,
@@ -277,6 +280,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
         return promise;
       },
       [self](report_atom) { return report(self); },
+      [self](measure_atom) { return encode(self->state.actions.take()); },
       [self](save_atom, const std::string& path) {
         return done_or_fault([&] {
           std::vector<std::byte> bytes;

@@ -8,6 +8,7 @@
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/stopwatch.hpp"
 #include "actors/roles/policy_turns.hpp"
+#include "actors/roles/role_histograms.hpp"
 #include "actors/roles/shard_endpoints.hpp"
 #include "env/make/changing_environment.hpp"
 #include "learner/acting/collector.hpp"
@@ -46,6 +47,7 @@ struct EnvironmentState {
   std::vector<learner::EpisodeEnd> episodes; // not yet reported
   std::int64_t restored_agent_steps = 0;     // of the loaded checkpoint; not counted again
   std::int64_t restored_environment_steps = 0;
+  ActionHistograms actions{{}};
   Stopwatch watch;
 };
 

@@ -9,6 +9,7 @@
 #include "actors/protocol/system.hpp"
 #include "actors/roles/learner_files.hpp"
 #include "actors/roles/prefetch_actor.hpp"
+#include "actors/roles/role_histograms.hpp"
 #include "learner/replicas/replicator.hpp"
 
 namespace troupe::actors {
@@ -354,6 +355,16 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         return promise;
       },
       [self](report_atom) { return report(self); },
+      [self](measure_atom) -> caf::result<ProtoBytes> {
+        self->state.watch.lap("learner.wait");
+        try {
+          const auto made = encode(learner_histograms(*self->state.replica));
+          self->state.watch.lap("learner.histograms");
+          return made;
+        } catch (const std::exception& e) { // it learns without them
+          return failure(e);
+        }
+      },
       [self](save_atom, const std::string& folder) {
         return done_or_fault([&] { save(self->state, folder); });
       },

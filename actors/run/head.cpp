@@ -30,6 +30,7 @@ Head::Head(const RunContext& context)
                    [this](const std::string& problem) { monitor_.note_failure(problem); }),
       lifecycle_(context, actors_, schedule_, checkpoints_, progress_),
       evaluations_(context, actors_),
+      distributions_(context, actors_),
       requests_(context, actors_, schedule_, lifecycle_, checkpoints_,
                 {.pause = [this] { pause(); },
                  .unpause = [this] { unpause(); },
@@ -165,16 +166,6 @@ void Head::hold(bool paused) {
     unpause();
 }
 
-template <class Body>
-void Head::persist(const Body& body) {
-  for (;;)
-    try {
-      return body();
-    } catch (const ActorLost&) {
-      recover();
-    }
-}
-
 void Head::restart_lost() {
   lifecycle_.restart_lost();
   if (!lifecycle_.learners_came_back() || !config_.on_policy())
@@ -199,137 +190,6 @@ void Head::recover() {
         return;
     } catch (const ActorLost&) { // another one
     }
-}
-
-void Head::train_free() {
-  bool reached = false;
-  while (!time_to_stop() && !reached)
-    persist([&] {
-      actors_.take_messages(kPoll);
-      restart_lost();
-      companion_.serve(progress_);
-      if (!checkpoints_.writing())
-        requests_.serve(progress_);
-      if (const auto before = schedule_.updates();
-          !schedule_.paused() && schedule_.extend_updates(progress_) > before)
-        grant_learners();
-      share_steps();
-      maybe_evaluate();
-      reached = reached_goal();
-      if (!reached)
-        maybe_checkpoint();
-    });
-}
-
-/// Deterministic. In each round every environment makes the same number of steps with the same
-/// parameters, items are inserted in the order of the actors, then the learner makes the updates
-/// that are due.
-void Head::train_in_rounds() {
-  while (!time_to_stop()) {
-    restart_lost();
-    schedule_.begin_round();
-    const auto version = static_cast<std::uint64_t>(schedule_.updates());
-    const auto environments = actors_.all(Role::environment);
-    for (const auto& environment : environments)
-      caf::anon_send(environment, grant_atom_v, schedule_.round_steps(), version, true);
-    for (const auto& environment : environments) // one after another: in the order of the actors
-      actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
-                                flush_atom_v);
-    if (schedule_.counts_items())
-      refresh(); // how many items there are
-    schedule_.finish_round(progress_);
-    grant_learners();
-    wait_for_learners();
-    refresh();
-    actors_.take_messages(std::chrono::milliseconds(0));
-    companion_.serve_and_wait(progress_);
-    maybe_evaluate();
-    if (reached_goal())
-      return;
-    maybe_checkpoint();
-  }
-  end_training();
-}
-
-/// Learners with data of their own. Each evaluation is of the same update in every run, because no
-/// learner goes beyond it.
-void Head::train_on_data() {
-  while (!time_to_stop())
-    persist([&] {
-      restart_lost();
-      if (!checkpoints_.writing())
-        requests_.serve(progress_);
-      if (const auto before = schedule_.updates();
-          !schedule_.paused() && schedule_.extend_updates(progress_) > before)
-        grant_learners();
-      actors_.take_messages(kPoll);
-      maybe_checkpoint();
-      if (!schedule_.evaluation_due(progress_))
-        return;
-      pause();
-      const auto result = evaluations_.evaluate_learners(progress_, false);
-      schedule_.evaluated(progress_);
-      if (context_.callbacks.evaluated)
-        context_.callbacks.evaluated(result);
-      unpause();
-    });
-}
-
-void Head::maybe_evaluate() {
-  if (evaluations_.running() || !schedule_.evaluation_due(progress_))
-    return;
-  schedule_.evaluated(progress_);
-  if (config_.deterministic)
-    evaluations_.add(evaluations_.evaluate(config_.evaluation.episodes,
-                                           static_cast<std::uint64_t>(schedule_.updates()),
-                                           progress_, false));
-  else
-    evaluations_.begin(progress_);
-}
-
-bool Head::reached_goal() {
-  const double goal = config_.stop.evaluation_return;
-  bool hopeful = false;
-  while (const auto result = evaluations_.next()) {
-    if (context_.callbacks.evaluated)
-      context_.callbacks.evaluated(*result);
-    checkpoints_.note_evaluation(*result);
-    hopeful = goal > 0 && mean(result->returns) >= goal;
-  }
-  if (!hopeful)
-    return false;
-  if (config_.in_rounds())
-    refresh();
-  else
-    pause();
-  const auto sure =
-      evaluations_.evaluate(config_.evaluation.final_episodes,
-                            static_cast<std::uint64_t>(schedule_.updates()), progress_, false);
-  if (mean(sure.returns) >= goal) {
-    if (config_.in_rounds())
-      end_training();
-    context_.log("info", "goal reached: the mean return of " + std::to_string(sure.returns.size())
-                             + " episodes is at least stop.evaluation_return");
-    return true;
-  }
-  if (context_.callbacks.evaluated)
-    context_.callbacks.evaluated(sure);
-  if (!config_.in_rounds())
-    unpause();
-  return false;
-}
-
-void Head::maybe_checkpoint() {
-  if (checkpoints_.due())
-    begin_checkpoint();
-}
-
-void Head::begin_checkpoint() {
-  if (!config_.in_rounds())
-    pause();
-  checkpoints_.begin(state_now());
-  if (!config_.in_rounds())
-    unpause();
 }
 
 wire::RunState Head::state_now() {

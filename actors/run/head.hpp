@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "actors/run/companion.hpp"
+#include "actors/run/distribution_reports.hpp"
 #include "actors/run/evaluations.hpp"
 #include "actors/run/lifecycle.hpp"
 #include "actors/run/operator_requests.hpp"
@@ -65,10 +66,21 @@ private:
   RunCheckpoints checkpoints_;
   Lifecycle lifecycle_;
   Evaluations evaluations_;
+  DistributionReports distributions_;
   OperatorRequests requests_;
   Companion companion_;
   bool started_ = false, ending_ = false;
   bool held_ = false; // an operator paused the run
 };
+
+template <class Body>
+void Head::persist(const Body& body) {
+  for (;;)
+    try {
+      return body();
+    } catch (const ActorLost&) {
+      recover();
+    }
+}
 
 } // namespace troupe::actors

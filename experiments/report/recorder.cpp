@@ -5,6 +5,9 @@
 #include "experiments/report/picture.hpp"
 
 namespace troupe::experiments {
+namespace {
+constexpr std::size_t kMostEpisodes = 10'000; // of a histogram
+}
 
 Recorder::Recorder(Options options, std::atomic<bool>& stop)
     : options_(std::move(options)),
@@ -20,7 +23,8 @@ actors::RunCallbacks Recorder::callbacks() {
           .evaluated = [this](const actors::Evaluated& e) { evaluated(e); },
           .log = [this](const std::string& level, const std::string& text) { log(level, text); },
           .episode = [this](std::int64_t steps, double episode_return,
-                            std::int64_t length) { episode(steps, episode_return, length); }};
+                            std::int64_t length) { episode(steps, episode_return, length); },
+          .distributions = [this](const actors::Distributions& d) { distributions(d); }};
 }
 
 void Recorder::guarded(const std::function<void()>& action) {
@@ -123,6 +127,28 @@ void Recorder::episode(std::int64_t environment_steps, double episode_return, st
     events_.scalars(
         options_.now(), environment_steps,
         {{"episode/return", episode_return}, {"episode/length", static_cast<double>(length)}});
+  });
+  if (returns_.size() < kMostEpisodes) {
+    returns_.push_back(episode_return);
+    lengths_.push_back(static_cast<double>(length));
+  } else {
+    returns_[next_episode_ % kMostEpisodes] = episode_return;
+    lengths_[next_episode_++ % kMostEpisodes] = static_cast<double>(length);
+  }
+}
+
+/// With the episodes that ended since the last ones.
+void Recorder::distributions(const actors::Distributions& made) {
+  auto histograms = made.histograms;
+  histograms.emplace("episode/returns", learner::histogram_of(returns_));
+  histograms.emplace("episode/lengths", learner::histogram_of(lengths_));
+  returns_.clear();
+  lengths_.clear();
+  next_episode_ = 0;
+  guarded([&] {
+    events_.histograms(options_.now(),
+                       options_.stop.updates > 0 ? made.updates : made.environment_steps,
+                       histograms);
   });
 }
 

@@ -48,6 +48,7 @@ private:
   void evaluated(const actors::Evaluated& evaluated);
   void measured(const actors::Evaluated& evaluated); // on data
   void episode(std::int64_t environment_steps, double episode_return, std::int64_t length);
+  void distributions(const actors::Distributions& made);
   void guarded(const std::function<void()>& action);
 
   Options options_;
@@ -58,6 +59,8 @@ private:
   EventFile events_;
   ProgressPrinter printer_;
   std::optional<double> last_evaluation_;
+  std::vector<double> returns_, lengths_; // of episodes since the last distributions, the newest
+  std::size_t next_episode_ = 0;          // that is replaced where they are full
   std::string error_;
 };
 

@@ -1,5 +1,6 @@
 #include "experiments/run_folder/event_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -34,6 +35,24 @@ void append_little_endian(std::string& out, T value) {
 
 double seconds_of(UtcTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+/// Bins on both sides of the outermost counts are left out.
+void put(const learner::Histogram& in, EventHistogram& out) {
+  out.set_min(in.minimum);
+  out.set_max(in.maximum);
+  out.set_num(static_cast<double>(in.count));
+  out.set_sum(in.sum);
+  out.set_sum_squares(in.sum_squares);
+  const auto width = (in.high - in.low) / static_cast<double>(in.counts.size());
+  const auto counted = [](std::int64_t count) { return count > 0; };
+  const auto first = std::find_if(in.counts.begin(), in.counts.end(), counted);
+  const auto last = std::find_if(in.counts.rbegin(), in.counts.rend(), counted).base();
+  for (auto at = first; at < last; ++at) {
+    const auto end = static_cast<double>(at - in.counts.begin() + 1);
+    out.add_bucket_limit(at + 1 == in.counts.end() ? in.high : in.low + width * end);
+    out.add_bucket(static_cast<double>(*at));
+  }
 }
 
 } // namespace
@@ -90,6 +109,23 @@ void EventFile::scalars(UtcTime now, std::int64_t step,
       auto* value = event.mutable_summary()->add_value();
       value->set_tag(tag);
       value->set_simple_value(static_cast<float>(number));
+    }
+  }
+  if (event.has_summary()) {
+    write(event.SerializeAsString());
+  }
+}
+
+void EventFile::histograms(UtcTime now, std::int64_t step,
+                           const std::map<std::string, learner::Histogram>& values) {
+  Event event;
+  event.set_wall_time(seconds_of(now));
+  event.set_step(step);
+  for (const auto& [tag, histogram] : values) {
+    if (histogram.count > 0) {
+      auto* value = event.mutable_summary()->add_value();
+      value->set_tag(tag);
+      put(histogram, *value->mutable_histo());
     }
   }
   if (event.has_summary()) {

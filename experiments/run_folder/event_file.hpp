@@ -8,12 +8,13 @@
 #include <string>
 
 #include "experiments/run_folder/clock.hpp"
+#include "learner/histogram.hpp"
 
 namespace troupe::experiments {
 
-/// A TensorBoard event file: scalars by tag and step. Records are TFRecords: length, its masked
-/// CRC-32C, bytes, their masked CRC-32C. One thread. Throws std::runtime_error naming path and
-/// reason.
+/// A TensorBoard event file: scalars and histograms by tag and step. Records are TFRecords: length,
+/// its masked CRC-32C, bytes, their masked CRC-32C. One thread. Throws std::runtime_error naming
+/// path and reason.
 class EventFile {
 public:
   /// Makes <folder>/events.out.tfevents.<seconds>.troupe, with a number behind it when it exists.
@@ -21,6 +22,10 @@ public:
 
   /// Values that are not finite are left out.
   void scalars(UtcTime now, std::int64_t step, const std::map<std::string, double>& values);
+
+  /// Empty ones are left out.
+  void histograms(UtcTime now, std::int64_t step,
+                  const std::map<std::string, learner::Histogram>& values);
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -61,6 +61,8 @@ public:
   /// fails in every episode, and if an environment does not return within a minute.
   void choose_actions();
   void step_environments();
+  /// [lanes, action size], as last chosen.
+  std::span<const float> actions() const { return actions_; }
 
   int lanes() const;
   /// What lane `lane` wrote since the last call; nullptr if nothing.

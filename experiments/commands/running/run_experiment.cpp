@@ -126,7 +126,8 @@ actors::RunCallbacks both(actors::RunCallbacks first, const actors::RunCallbacks
   return {.progress = both(std::move(first.progress), second.progress),
           .evaluated = both(std::move(first.evaluated), second.evaluated),
           .log = std::move(first.log), // the recorder passes its lines on
-          .episode = both(std::move(first.episode), second.episode)};
+          .episode = both(std::move(first.episode), second.episode),
+          .distributions = both(std::move(first.distributions), second.distributions)};
 }
 
 } // namespace

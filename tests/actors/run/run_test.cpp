@@ -29,6 +29,36 @@ TEST_CASE("a deterministic run repeated gives the same parameters bit for bit") 
   CHECK(a.evaluation.returns == b.evaluation.returns);
 }
 
+TEST_CASE("a run tells the distributions of actions and of each layer at its evaluations") {
+  auto config = small(4000);
+  config.evaluation.period = 1500;
+  config.evaluation.episodes = 1;
+  const TemporaryFolder folder;
+  const std::atomic<bool> stop = false;
+  std::vector<Distributions> told;
+  const RunResult result =
+      run(config, folder.path(), {}, {},
+          {.distributions = [&](const Distributions& made) { told.push_back(made); }}, stop);
+  REQUIRE(result.error == "");
+  REQUIRE(told.size() >= 1);
+  const auto& histograms = told.back().histograms;
+  REQUIRE(histograms.contains("actions"));
+  CHECK(histograms.at("actions").minimum >= -1);
+  CHECK(histograms.at("actions").maximum <= 1);
+  const auto saved = learner::read_safetensors(result.checkpoint / "learner.safetensors").tensors;
+  std::size_t layers = 0, gradients = 0;
+  for (const auto& [name, tensor] : saved)
+    if (name.find("target") == std::string::npos) {
+      INFO(name);
+      REQUIRE(histograms.contains("parameters/" + name));
+      CHECK(histograms.at("parameters/" + name).count == tensor.numel());
+      ++layers;
+      gradients += histograms.count("gradient_means/" + name);
+    }
+  CHECK(layers >= 6);
+  CHECK(gradients == layers);
+}
+
 TEST_CASE("a deterministic run gives the same parameters for any number of environment threads") {
   auto config = small(6000);
   config.actors.environments_per_actor = 3;

@@ -173,6 +173,7 @@ TEST_CASE("A recorder passes everything on, to the files and in whole lines to t
     callbacks.evaluated({.environment_steps = 100, .returns = {1, 3}});
     callbacks.evaluated({.environment_steps = 200, .returns = {5, 7}, .final = true});
     callbacks.episode(50, 12.5, 1000);
+    callbacks.distributions({.environment_steps = 60, .updates = 3, .histograms = {}});
     callbacks.log("warning", "an actor died\nand was restarted");
     CHECK(recorder.error().empty());
   }

@@ -16,7 +16,7 @@ READER = """
 import sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "histograms": 0})
 events.Reload()
 assert sorted(events.Tags()["scalars"]) == ["evaluation/return", "learner/critic_loss"], events.Tags()
 points = events.Scalars("evaluation/return")
@@ -25,7 +25,15 @@ for step, point in enumerate(points):
     assert (point.step, point.value, point.wall_time) == (10 * step, 0.5 * step, 1795255200.0 + step), point
 losses = events.Scalars("learner/critic_loss")
 assert all(abs(p.value + 1.0 / (i + 1)) < 1e-6 for i, p in enumerate(losses))
-print("TensorBoard read 2000 scalars")
+assert events.Tags()["histograms"] == ["parameters/critic.weight"], events.Tags()
+histograms = events.Histograms("parameters/critic.weight")
+assert [h.step for h in histograms] == [0, 10, 20], histograms
+value = histograms[0].histogram_value
+assert (value.min, value.max, value.num) == (-1.0, 0.99375, 320.0), value
+assert value.bucket == [10.0] * 32 and value.bucket_limit == sorted(value.bucket_limit), value
+assert value.bucket_limit[-1] == value.max, value
+assert abs(value.sum + 1.0) < 1e-9 and abs(value.sum_squares - sum((i - 160) ** 2 for i in range(320)) / 160**2) < 1e-9, value
+print("TensorBoard read 2000 scalars and 3 histograms")
 """
 
 

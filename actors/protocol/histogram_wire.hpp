@@ -1,0 +1,12 @@
+#pragma once
+
+#include "actors/protocol/messages.pb.h"
+#include "learner/histogram.hpp"
+
+namespace troupe::actors {
+
+void put(const learner::Histogram& histogram, wire::Histogram& out);
+/// Throws std::invalid_argument naming what is wrong with it.
+learner::Histogram histogram_of(const wire::Histogram& in);
+
+} // namespace troupe::actors
