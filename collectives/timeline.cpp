@@ -103,7 +103,28 @@ int Timeline::lane_of_this_thread() {
   return static_cast<int>(found - threads_.begin());
 }
 
+void Timeline::start(std::size_t capacity) {
+  if (capacity == 0)
+    throw std::invalid_argument("timeline: capacity 0 must be at least 1");
+  {
+    const std::lock_guard lock(mutex_);
+    capacity_ = capacity;
+  }
+  clear();
+  recording_.store(true, std::memory_order_relaxed);
+}
+
+void Timeline::clear() {
+  const std::lock_guard lock(mutex_);
+  events_ = {};
+  threads_ = {};
+  next_ = 0;
+  dropped_ = 0;
+}
+
 void Timeline::add(const char* name, int index, Clock::time_point begin, Clock::time_point end) {
+  if (!recording())
+    return;
   const std::lock_guard lock(mutex_);
   const Event event{
       .name = name, .index = index, .lane = lane_of_this_thread(), .begin = begin, .end = end};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +16,8 @@ namespace troupe::collectives {
 class Communicator;
 
 /// Records spans of one rank for a Chrome trace (chrome://tracing, Perfetto). Any thread; a span
-/// costs two readings of the clock and a lock held only while spans end. Bounded: when full it
-/// drops the oldest span and counts it.
+/// costs two readings of the clock and a lock held only while spans end, or one load of a flag
+/// while nothing is recorded. Bounded: when full it drops the oldest span and counts it.
 class Timeline {
 public:
   using Clock = std::chrono::steady_clock;
@@ -33,7 +34,9 @@ public:
   class Span {
   public:
     Span(Timeline* timeline, const char* name, int index = -1)
-        : timeline_(timeline), name_(name), index_(index) {
+        : timeline_(timeline && timeline->recording() ? timeline : nullptr),
+          name_(name),
+          index_(index) {
       if (timeline_)
         begin_ = Clock::now();
     }
@@ -61,8 +64,14 @@ public:
   explicit Timeline(int rank, std::size_t capacity = std::size_t{1} << 16);
 
   int rank() const { return rank_; }
+  /// It records from its construction until stop(), and again, without earlier spans and with room
+  /// for `capacity`, from start().
+  bool recording() const { return recording_.load(std::memory_order_relaxed); }
+  void start(std::size_t capacity);
+  void stop() { recording_.store(false, std::memory_order_relaxed); }
+  void clear();
   /// `name` is a literal, or outlives this. A span that began on another thread counts to the
-  /// calling one.
+  /// calling one. Does nothing while it does not record.
   void add(const char* name, int index, Clock::time_point begin, Clock::time_point end);
   std::vector<Event> events() const; // oldest first
   std::uint64_t dropped() const;     // spans that went
@@ -71,7 +80,8 @@ private:
   int lane_of_this_thread();
 
   const int rank_;
-  const std::size_t capacity_;
+  std::size_t capacity_;
+  std::atomic<bool> recording_{true};
   mutable std::mutex mutex_;
   std::vector<Event> events_; // a ring once it is full
   std::size_t next_ = 0;

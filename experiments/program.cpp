@@ -76,6 +76,8 @@ int run_command(int argc, char** argv) {
   commands::add_scale(app);
   commands::add_checkpoint(app);
   commands::add_pause(app);
+  commands::add_limit(app);
+  commands::add_timeline(app);
   commands::add_restart(app);
   commands::add_transparent(app, exit_code);
   refuse_what_is_no_number(app);

@@ -14,7 +14,6 @@
 #include <caf/all.hpp>
 
 #include "replay/chunks/insertion.hpp"
-#include "replay/table/rate_limiter.hpp"
 
 namespace troupe::actors {
 
@@ -52,8 +51,6 @@ struct Priorities {
 };
 using PrioritiesPtr = std::shared_ptr<const Priorities>; // local
 
-using LimiterPtr = std::shared_ptr<const replay::RateLimiterConfig>; // local
-
 struct BatchBuffer;
 using BatchPtr = std::shared_ptr<BatchBuffer>; // local
 using InsertionPtr = replay::InsertionPtr;     // local
@@ -73,7 +70,6 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::InsertionPtr))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::UpdatePtr))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::PrioritiesPtr))
-  CAF_ADD_TYPE_ID(troupe, (troupe::actors::LimiterPtr))
   CAF_ADD_ATOM(troupe, troupe::actors, insert_atom, "insert")
   CAF_ADD_ATOM(troupe, troupe::actors, sample_atom, "sample")
   CAF_ADD_ATOM(troupe, troupe::actors, report_atom, "report")
@@ -108,6 +104,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, store_atom, "store")
   CAF_ADD_ATOM(troupe, troupe::actors, task_atom, "task")
   CAF_ADD_ATOM(troupe, troupe::actors, measure_atom, "measure")
+  CAF_ADD_ATOM(troupe, troupe::actors, spans_atom, "spans")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -117,7 +114,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::BatchPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::InsertionPtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::UpdatePtr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::PrioritiesPtr)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::actors::LimiterPtr)
 CAF_ERROR_CODE_ENUM(troupe::actors::Fault, "fault")
 
 namespace troupe::actors {
@@ -149,8 +145,10 @@ using ReplayActor = caf::typed_actor<
     caf::replies_to<sample_atom, std::uint32_t, std::uint64_t, std::uint32_t>::with<SamplePtr>,
     // replica, number of the sample that they answer
     caf::replies_to<update_atom, std::uint32_t, std::uint64_t, PrioritiesPtr>::with<done_atom>,
-    caf::replies_to<limit_atom, LimiterPtr>::with<done_atom>, // replaces the rate limiter
-    caf::replies_to<report_atom>::with<ProtoBytes>,           // ShardReport
+    // replay's Limiter: replaces the rate limiter, at drift 0
+    caf::replies_to<limit_atom, ProtoBytes>::with<done_atom>,
+    caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder -> SpansPart
+    caf::replies_to<report_atom>::with<ProtoBytes>,            // ShardReport
     caf::replies_to<open_atom, bool>::with<done_atom>, // true: samples no longer wait for the ratio
     // checkpoint to write, and the previous one or "": answered when everything is captured; the
     // shard works while it is written
@@ -181,6 +179,7 @@ using EnvironmentActor = caf::typed_actor<
     caf::replies_to<flush_atom>::with<std::int64_t>, // all insertions acknowledged; agent steps per
                                                      // environment so far
     caf::replies_to<report_atom>::with<ProtoBytes>,  // EnvironmentReport
+    caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder -> SpansPart
     caf::replies_to<measure_atom>::with<ProtoBytes>, // Distributions of actions since the last time
     caf::replies_to<save_atom, std::string>::with<done_atom>, // path; only when nothing is pending
     caf::replies_to<load_atom, std::string>::with<done_atom>>;
@@ -206,7 +205,9 @@ using LearnerActor =
                      // what its replica evaluates to, with all the others: LearnerEvaluation
                      caf::replies_to<evaluate_atom>::with<ProtoBytes>,
                      caf::reacts_to<step_atom>, // to itself: one update on data of its own
-                     caf::replies_to<report_atom>::with<ProtoBytes>, // LearnerReport
+                     caf::replies_to<report_atom>::with<ProtoBytes>,            // LearnerReport
+                     caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder ->
+                                                                                // SpansPart
                      // Distributions of its parameters as they are
                      caf::replies_to<measure_atom>::with<ProtoBytes>,
                      // folder: answered when everything is captured, the writing goes on beside

@@ -2,22 +2,34 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
+
+#include "collectives/timeline.hpp"
 
 namespace troupe::actors {
 
 /// Sums the time of an actor by stage. One thread.
 class Stopwatch {
 public:
-  /// The time since the last call (or the construction) belongs to `stage`.
-  void lap(const std::string& stage) {
+  Stopwatch() = default;
+  /// Stages are also spans of `timeline`.
+  explicit Stopwatch(std::shared_ptr<collectives::Timeline> timeline)
+      : timeline_(std::move(timeline)) {}
+
+  /// The time since the last call (or the construction) belongs to `stage`, a literal.
+  void lap(const char* stage) {
     const auto now = std::chrono::steady_clock::now();
+    if (timeline_ && timeline_->recording())
+      timeline_->add(stage, -1, last_, now);
     seconds_[stage] += std::chrono::duration<double>(now - last_).count();
     last_ = now;
   }
   const std::map<std::string, double>& seconds() const { return seconds_; }
 
 private:
+  std::shared_ptr<collectives::Timeline> timeline_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   std::map<std::string, double> seconds_;
 };

@@ -191,6 +191,7 @@ void step(EnvironmentSelf self) {
   }
   collect_insertions(state);
   send_held(self);
+  state.watch.lap("environment.insert");
   resume_stepping(self);
   answer_flushes(self);
 }
@@ -280,6 +281,9 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
         return promise;
       },
       [self](report_atom) { return report(self); },
+      [self](spans_atom, const ProtoBytes& order) {
+        return encode(self->state.spans.answer(decode<wire::SpansOrder>(order)));
+      },
       [self](measure_atom) { return encode(self->state.actions.take()); },
       [self](save_atom, const std::string& path) {
         return done_or_fault([&] {

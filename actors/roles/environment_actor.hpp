@@ -10,6 +10,7 @@
 #include "actors/roles/policy_turns.hpp"
 #include "actors/roles/role_histograms.hpp"
 #include "actors/roles/shard_endpoints.hpp"
+#include "actors/roles/span_recorder.hpp"
 #include "env/make/changing_environment.hpp"
 #include "learner/acting/collector.hpp"
 #include "replay/service/shard_client.hpp"
@@ -48,7 +49,8 @@ struct EnvironmentState {
   std::int64_t restored_agent_steps = 0;     // of the loaded checkpoint; not counted again
   std::int64_t restored_environment_steps = 0;
   ActionHistograms actions{{}};
-  Stopwatch watch;
+  SpanRecorder spans;
+  Stopwatch watch{spans.timeline()};
 };
 
 /// Plays a pool of environments, with one inference per step of all of them, while it has granted

@@ -87,7 +87,8 @@ void start_prefetch(LearnerSelf self) {
                                       .feedback = state.options.feedback,
                                       .weighted = state.options.weighted,
                                       .importance_exponent = state.options.importance_exponent,
-                                      .importance_updates = state.options.importance_updates});
+                                      .importance_updates = state.options.importance_updates,
+                                      .timeline = state.spans.timeline()});
 }
 
 /// If the others are lost meanwhile, it is lost too and may restart with them.
@@ -110,6 +111,8 @@ void build(LearnerSelf self) {
   auto assignment = state.strategy ? meet_others(state) : learner::ReplicaAssignment{};
   if (assignment.devices.empty())
     assignment.devices = {state.options.device};
+  if (!assignment.timeline)
+    assignment.timeline = state.spans.timeline().get();
   state.context =
       std::make_unique<learner::ReplicaContext>(std::move(assignment), state.options.seed);
   state.replica = state.options.make();
@@ -180,6 +183,7 @@ void update(LearnerSelf self, BatchPtr& batch) {
   self->send(*state.prefetch, batch_atom_v, std::move(batch));
   if (state.updates % state.options.publish_period == 0)
     publish(self);
+  state.spans.note_update();
   maybe_snapshot(self);
   answer_flushes(self);
 }
@@ -201,6 +205,7 @@ void update_from_own_data(LearnerSelf self) {
                              + " updates; an input of a run restarts at its end");
   step(state, batch);
   state.rows += batch.begin()->second.size(0);
+  state.spans.note_update();
   maybe_snapshot(self);
   answer_flushes(self);
 }
@@ -355,6 +360,9 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         return promise;
       },
       [self](report_atom) { return report(self); },
+      [self](spans_atom, const ProtoBytes& order) {
+        return encode(self->state.spans.answer(decode<wire::SpansOrder>(order)));
+      },
       [self](measure_atom) -> caf::result<ProtoBytes> {
         self->state.watch.lap("learner.wait");
         try {

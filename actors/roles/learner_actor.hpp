@@ -11,6 +11,7 @@
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/stopwatch.hpp"
 #include "actors/roles/shard_endpoints.hpp"
+#include "actors/roles/span_recorder.hpp"
 #include "actors/roles/state_writes.hpp"
 #include "learner/replicas/replica.hpp"
 #include "learner/replicas/strategy.hpp"
@@ -61,6 +62,7 @@ struct LearnerWrite {
 struct LearnerState {
   static const char* name;
   LearnerOptions options;
+  SpanRecorder spans; // outlives what records in it
   std::shared_ptr<learner::Strategy> strategy;
   std::unique_ptr<learner::ReplicaContext> context;
   std::optional<learner::ThreadChoice> thread_choice; // always set
@@ -74,7 +76,7 @@ struct LearnerState {
   std::int64_t rows = 0; // of its own data, learnt from since its start
   learner::Metrics metrics;
   std::vector<caf::typed_response_promise<std::int64_t>> flushing;
-  Stopwatch watch;
+  Stopwatch watch{spans.timeline()};
   std::chrono::steady_clock::time_point next_snapshot = std::chrono::steady_clock::now();
   std::optional<StateWrites> writes; // always set
   std::string snapshot_problem;      // with the last one; "" when it was written

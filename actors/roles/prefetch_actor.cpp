@@ -49,6 +49,7 @@ void answered(PrefetchSelf self, std::int64_t number, std::size_t shard, std::in
   if (at == state.pending.end())
     return;
   at->shards.erase(shard);
+  const collectives::Timeline::Span span(state.options.timeline.get(), "gather batch");
   try {
     (*state.gather)(state.options.transitions, sample->items, at->buffer->view, first_row);
     if (--at->missing == 0 && state.options.weighted)
@@ -73,6 +74,7 @@ void receive(PrefetchSelf self) {
     return;
   auto& next = state.pending.front();
   std::string why = "the rate limiters allowed no sample";
+  const collectives::Timeline::Span span(state.options.timeline.get(), "receive batch");
   try {
     if (state.client->sample(state.options.rows, next.buffer->view, 0,
                              replay::Deadline::clock::now() + kSampleWait)) {

@@ -8,6 +8,7 @@
 #include "actors/protocol/batch.hpp"
 #include "actors/protocol/messages.hpp"
 #include "actors/roles/shard_endpoints.hpp"
+#include "collectives/timeline.hpp"
 #include "replay/batch/parallel_gather.hpp"
 #include "replay/service/sharded_client.hpp"
 
@@ -28,6 +29,7 @@ struct PrefetchOptions {
   bool weighted = false;               // rows get importance weights; else all 1
   double importance_exponent = 1;      // at update 0, growing to 1 …
   std::int64_t importance_updates = 0; // … over this many; 0: constant
+  std::shared_ptr<collectives::Timeline> timeline = nullptr; // of the learner; null: none
 };
 
 struct PrefetchState {

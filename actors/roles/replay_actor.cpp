@@ -72,6 +72,7 @@ caf::result<SamplePtr> sample(ReplaySelf self, std::uint32_t replica, std::uint6
                                                    + std::to_string(state.options.replicas));
   auto promise = self->make_response_promise<SamplePtr>();
   auto serve = [self, rows, replica, promise]() mutable {
+    const collectives::Timeline::Span span(self->state.spans.timeline().get(), "sample");
     const auto answer = [promise](std::vector<replay::Item> items) mutable {
       auto made = std::make_shared<Sample>();
       made->items = std::move(items);
@@ -110,6 +111,7 @@ caf::result<done_atom> update(ReplaySelf self, std::uint32_t replica, std::uint6
 
 caf::result<done_atom> insert(ReplaySelf self, const InsertionPtr& insertion) {
   auto promise = self->make_response_promise<done_atom>();
+  const collectives::Timeline::Span span(self->state.spans.timeline().get(), "insert");
   try {
     if (!self->state.shard->insert(
             insertion, [promise]() mutable { promise.deliver(done_atom_v); },
@@ -225,9 +227,28 @@ std::string load(ReplayState& state, replay::Table& table, const std::filesystem
                            "replay.capacity_bytes to keep them";
 }
 
+/// Those of the shard, with spans.
+replay::ShardHandlers recorded_handlers(const std::shared_ptr<replay::HostedShard>& shard,
+                                        const std::shared_ptr<collectives::Timeline>& timeline) {
+  replay::ShardHandlers made = replay::handlers_of(shard);
+  made.insert = [inner = std::move(made.insert), timeline](InsertionPtr insertion,
+                                                           std::function<void()> accepted) {
+    const collectives::Timeline::Span span(timeline.get(), "insert");
+    inner(std::move(insertion), std::move(accepted));
+  };
+  made.sample = [inner = std::move(made.sample), timeline](
+                    std::int64_t count, std::function<void(std::vector<replay::Item>)> answer,
+                    replay::WaitOptions wait) {
+    const collectives::Timeline::Span span(timeline.get(), "sample");
+    inner(count, std::move(answer), std::move(wait));
+  };
+  return made;
+}
+
 std::unique_ptr<replay::ShardServer> serve(const ReplayOptions& options,
-                                           const std::shared_ptr<replay::HostedShard>& shard) {
-  replay::ShardHandlers handlers = replay::handlers_of(shard);
+                                           const std::shared_ptr<replay::HostedShard>& shard,
+                                           const std::shared_ptr<collectives::Timeline>& timeline) {
+  replay::ShardHandlers handlers = recorded_handlers(shard, timeline);
   handlers.set_limiter = nullptr; // the head's alone, who asks the actor
   const auto at = [&](const std::string& endpoint) {
     return std::make_unique<replay::ShardServer>(
@@ -281,7 +302,7 @@ void start_table(ReplayState& state) {
   if (!options.recording.empty())
     state.shard->with_table([&](replay::Table& table) { fill(options, table); });
   if (!options.endpoint.empty())
-    state.server = serve(options, state.shard);
+    state.server = serve(options, state.shard, state.spans.timeline());
 }
 
 } // namespace
@@ -310,8 +331,14 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
       },
       [self](update_atom, std::uint32_t replica, std::uint64_t number,
              const PrioritiesPtr& priorities) { return update(self, replica, number, priorities); },
-      [self](limit_atom, const LimiterPtr& limiter) {
-        return done_or_fault([&] { self->state.shard->set_limiter(*limiter); });
+      [self](limit_atom, const ProtoBytes& limiter) {
+        return done_or_fault([&] {
+          self->state.shard->set_limiter(
+              replay::limiter_of(decode<replay::wire::Limiter>(limiter)));
+        });
+      },
+      [self](spans_atom, const ProtoBytes& order) {
+        return encode(self->state.spans.answer(decode<wire::SpansOrder>(order)));
       },
       [self](report_atom) { return report(self); },
       [self](open_atom, bool open) {

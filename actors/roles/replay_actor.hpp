@@ -8,6 +8,7 @@
 #include <string>
 
 #include "actors/protocol/messages.hpp"
+#include "actors/roles/span_recorder.hpp"
 #include "actors/roles/state_writes.hpp"
 #include "replay/service/hosted_shard.hpp"
 #include "replay/table/table_checkpoint.hpp"
@@ -49,6 +50,7 @@ struct ReplayState {
   std::int64_t snapshots = 0;        // number of the newest
   bool unwritten = false;            // no checkpoint on the disk is of this table yet
   std::string snapshot_problem;      // with the last one; "" when it was written
+  SpanRecorder spans;
   std::unique_ptr<replay::ShardServer> server; // last: its thread uses the shard
 };
 

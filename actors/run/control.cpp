@@ -111,6 +111,20 @@ std::string Control::pause(bool paused, std::chrono::seconds deadline) {
   return decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)}).text();
 }
 
+std::string Control::timeline(std::int64_t updates, std::chrono::seconds deadline) {
+  wire::ControlRequest request;
+  request.set_timeline(updates);
+  return decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)}).text();
+}
+
+std::string Control::limit(double samples_per_insert, double error_buffer,
+                           std::chrono::seconds deadline) {
+  wire::ControlRequest request;
+  request.mutable_limit()->set_samples_per_insert(samples_per_insert);
+  request.mutable_limit()->set_error_buffer(error_buffer);
+  return decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)}).text();
+}
+
 std::string Control::scale(const std::string& role, int count, std::chrono::seconds deadline) {
   wire::ControlRequest request;
   request.mutable_scale()->set_role(role);

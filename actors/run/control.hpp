@@ -44,6 +44,10 @@ public:
   /// These give what was done.
   std::string checkpoint(std::chrono::seconds deadline); // once it is complete
   std::string pause(bool paused, std::chrono::seconds deadline);
+  /// Records the next updates of the learners; the answer has the path of the trace.
+  std::string timeline(std::int64_t updates, std::chrono::seconds deadline);
+  /// `error_buffer` as the key's: 0 takes a tenth of minimum_items * samples_per_insert.
+  std::string limit(double samples_per_insert, double error_buffer, std::chrono::seconds deadline);
   /// `role` of restart: "" for all, "environment", "environment/3".
   std::string scale(const std::string& role, int count, std::chrono::seconds deadline);
   std::string restart(const std::string& role, const std::string& node,

@@ -5,6 +5,7 @@
 
 #include "actors/protocol/system.hpp"
 #include "actors/run/metrics_actor.hpp"
+#include "actors/supervision/roles.hpp"
 
 namespace troupe::actors {
 
@@ -13,8 +14,10 @@ const char* ControlState::name = "control";
 namespace {
 
 using ControlSelf = ControlActor::stateful_pointer<ControlState>;
-constexpr std::int32_t kMostEnvironments = 65'536; // actors
-constexpr int kListed = 40;                        // names in an error
+constexpr std::int32_t kMostEnvironments = 65'536;    // actors
+constexpr int kListed = 40;                           // names in an error
+constexpr double kMostRatio = 1e6, kMostBuffer = 1e9; // as the keys'
+constexpr std::int64_t kMostTimelineUpdates = 1000;
 
 void set_counters(const RunConfig& config, const Progress& progress, wire::RunCounters& told) {
   told.set_environment_steps(progress.environment_steps);
@@ -35,9 +38,27 @@ void set_counters(const RunConfig& config, const Progress& progress, wire::RunCo
   told.set_target_steps(config.plays() ? config.stop.environment_steps : config.stop.updates);
 }
 
+/// In the order in which people read them.
+std::vector<std::string> operations_of(const ControlState& state) {
+  const RunConfig& config = state.options.config;
+  std::vector<std::string> made{"stop", "checkpoint", "pause", "timeline"};
+  wire::ControlRequest::Limit now;
+  now.set_samples_per_insert(config.replay.samples_per_insert);
+  if (why_not_limited(config, now).empty())
+    made.emplace_back("limit");
+  if (!state.options.threads && !config.deterministic) {
+    made.emplace_back("restart");
+    if (config.plays())
+      made.emplace_back("scale");
+  }
+  return made;
+}
+
 ProtoBytes status(const ControlState& state, const wire::SupervisorReport& supervisor) {
   wire::RunStatus made;
   made.set_epoch(state.options.epoch);
+  for (const std::string& one : operations_of(state))
+    made.add_operations(one);
   *made.mutable_head() = state.head;
   *made.mutable_supervisor() = supervisor;
   if (!state.head.waits().empty())
@@ -62,6 +83,11 @@ ProtoBytes done(const std::string& text) {
 
 caf::error refusal(const std::string& why) {
   return caf::make_error(Fault::bad_request, why);
+}
+
+std::string one_process(const char* what) {
+  return std::string("the actors are threads of one process, which cannot be ") + what
+         + "; train with --processes";
 }
 
 caf::result<ProtoBytes> ask_head(ControlSelf self, const ProtoBytes& request,
@@ -92,18 +118,32 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
     return done("it writes a checkpoint and ends");
   case wire::ControlRequest::kScale: {
     const auto& wanted = request.scale();
+    if (state.options.threads)
+      return refusal(one_process("scaled"));
     if (const auto why = why_not_scaled(state.options.config, wanted.role(), wanted.count());
         !why.empty())
       return refusal(why);
     return ask_head(self, encoded, {});
   }
+  case wire::ControlRequest::kLimit:
+    if (const auto why = why_not_limited(state.options.config, request.limit()); !why.empty())
+      return refusal(why);
+    return ask_head(self, encoded, {});
+  case wire::ControlRequest::kTimeline:
+    if (request.timeline() < 1 || request.timeline() > kMostTimelineUpdates)
+      return refusal("updates=" + std::to_string(request.timeline()) + ": must be from 1 to "
+                     + std::to_string(kMostTimelineUpdates));
+    if (state.head.phase() != "training")
+      return refusal("the run is " + state.head.phase()
+                     + ", and no update is made to be recorded; "
+                       "`troupe pause --off` ends a pause");
+    return ask_head(self, encoded, {});
   case wire::ControlRequest::kRestart:
+    if (state.options.threads)
+      return refusal(one_process("restarted"));
     return ask_head(self, encoded, restart_order(state.options.config, request.restart(), there));
   case wire::ControlRequest::kCheckpoint:
   case wire::ControlRequest::kPause:
-    if (state.options.config.deterministic)
-      return refusal("with deterministic: true a run goes on in rounds that nothing interrupts; "
-                     "`troupe stop` writes a checkpoint and ends it, `troupe resume` continues");
     return ask_head(self, encoded, {});
   case wire::ControlRequest::WANTED_NOT_SET:
     break;
@@ -171,6 +211,54 @@ std::string why_not_scaled(const RunConfig& config, const std::string& role, std
            + std::to_string(config.replay.shards)
            + " replay shards, and each needs an environment that inserts into it";
   return {};
+}
+
+std::string why_not_limited(const RunConfig& config, const wire::ControlRequest::Limit& wanted) {
+  if (config.workload)
+    return "this run learns from data of its own and has no replay";
+  if (!config.recording.empty())
+    return "this run learns from recorded episodes: nothing is inserted that a rate limiter could "
+           "hold back";
+  if (config.on_policy())
+    return "the agent uses each item once, from a queue; its length follows from the batch, and "
+           "there is no ratio of samples to inserts to change";
+  const auto& replay = config.replay;
+  if (!(wanted.samples_per_insert() > 0 && wanted.samples_per_insert() <= kMostRatio))
+    return "samples_per_insert=" + std::to_string(wanted.samples_per_insert())
+           + ": must be above 0 and at most 1000000";
+  if (!(wanted.error_buffer() >= 0 && wanted.error_buffer() <= kMostBuffer))
+    return "error_buffer=" + std::to_string(wanted.error_buffer())
+           + ": must be from 0, which chooses it, to 1000000000";
+  if (replay.max_times_sampled > 0
+      && wanted.samples_per_insert() > static_cast<double>(replay.max_times_sampled))
+    return "samples_per_insert=" + std::to_string(wanted.samples_per_insert())
+           + ": must be at most replay.max_times_sampled, "
+           + std::to_string(replay.max_times_sampled)
+           + ", or items are gone before they were sampled so often";
+  const double least =
+      std::max(static_cast<double>(config.agent->batch_size()), wanted.samples_per_insert());
+  if (wanted.error_buffer() > 0 && wanted.error_buffer() < least)
+    return "error_buffer=" + std::to_string(wanted.error_buffer())
+           + ": must be 0, which chooses it, or at least " + std::to_string(least)
+           + ", the larger of the agent's batch and samples_per_insert, or actors and learner wait "
+             "for each other";
+  if (config.deterministic)
+    return "with deterministic: true a change while the run goes on changes numbers; end the run "
+           "with `troupe stop` and continue it with `troupe resume --set "
+           "replay.samples_per_insert=…`";
+  try {
+    check(shard_table(limited(config, wanted)));
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return {};
+}
+
+RunConfig limited(const RunConfig& config, const wire::ControlRequest::Limit& wanted) {
+  RunConfig changed = config;
+  changed.replay.samples_per_insert = wanted.samples_per_insert();
+  changed.replay.error_buffer = wanted.error_buffer();
+  return changed;
 }
 
 wire::RestartOrder restart_order(const RunConfig& config,

@@ -15,6 +15,7 @@ struct ControlOptions {
   caf::actor head;
   std::uint64_t epoch = 0; // of the head's life
   std::string folder = {}; // of the run
+  bool threads = false;    // its actors are threads of one process
 };
 
 struct ControlState {
@@ -28,6 +29,12 @@ struct ControlState {
 
 /// Why a role cannot be scaled to `count` during the run, and the remedy; empty if it can. Pure.
 std::string why_not_scaled(const RunConfig& config, const std::string& role, std::int32_t count);
+
+/// Why the rate limiter of a run cannot be changed so, and the remedy; empty if it can. Pure.
+std::string why_not_limited(const RunConfig& config, const wire::ControlRequest::Limit& wanted);
+
+/// The configuration with another rate limiter.
+RunConfig limited(const RunConfig& config, const wire::ControlRequest::Limit& wanted);
 
 /// The processes to restart, in the order of their roles. Throws std::invalid_argument listing the
 /// existing ones if there are none. Pure.

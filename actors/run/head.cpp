@@ -1,5 +1,6 @@
 #include "actors/run/head.hpp"
 
+#include "actors/run/control_actor.hpp"
 #include "actors/supervision/roles.hpp"
 
 namespace troupe::actors {
@@ -158,9 +159,12 @@ void Head::unpause() {
   begin_training();
 }
 
+/// Between two rounds all stand still already.
 void Head::hold(bool paused) {
   held_ = paused;
-  if (paused)
+  if (config_.in_rounds())
+    actors_.send(actors_.metrics(), grant_atom_v, !paused);
+  else if (paused)
     pause();
   else if (schedule_.paused())
     unpause();
@@ -244,16 +248,26 @@ void Head::on_update(const UpdatePtr& update) {
   wire::HeadReport report;
   monitor_.write(report, schedule_.training());
   report.set_folder(std::filesystem::absolute(context_.folder).string());
-  report.set_phase(ending_              ? "ending"
-                   : !started_          ? "starting"
-                   : schedule_.paused() ? "paused"
-                                        : "training");
+  report.set_phase(ending_                       ? "ending"
+                   : !started_                   ? "starting"
+                   : held_ || schedule_.paused() ? "paused"
+                                                 : "training");
   report.set_waits(actors_.asking());
   report.set_checkpoint(checkpoints_.newest());
   report.set_checkpoint_age(checkpoints_.age_seconds());
   report.set_writing(checkpoints_.writing());
   report.set_environments(schedule_.count(Role::environment));
   report.set_restarts(context_.deployment.head_restarts);
+  if (!config_.workload && config_.recording.empty() && !config_.on_policy()) {
+    const auto& ratio = schedule_.ratio();
+    wire::ControlRequest::Limit now;
+    now.set_samples_per_insert(ratio ? ratio->samples_per_insert
+                                     : config_.replay.samples_per_insert);
+    now.set_error_buffer(ratio ? ratio->error_buffer : config_.replay.error_buffer);
+    report.set_samples_per_insert(now.samples_per_insert());
+    report.set_error_buffer(shard_table(limited(config_, now)).limiter.error_buffer);
+    report.set_limit_changed(ratio.has_value());
+  }
   actors_.send(*actors_.control(), update_atom_v, update);
   actors_.send(*actors_.control(), report_atom_v, encode(report));
 }

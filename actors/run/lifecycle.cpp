@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "actors/run/control_actor.hpp"
 #include "actors/supervision/roles.hpp"
 #include "actors/supervision/strategies.hpp"
+#include "replay/table/table_config_wire.hpp"
 
 namespace troupe::actors {
 
@@ -39,6 +41,21 @@ void Lifecycle::start(Role role) {
   }
   for (int i = 0; i < count; ++i)
     actors_.subscribe({role, i});
+  for (int i = 0; role == Role::replay && i < count; ++i)
+    limit({role, i});
+}
+
+void Lifecycle::limit(const ActorKey& shard) {
+  const auto& ratio = schedule_.ratio();
+  if (!ratio)
+    return;
+  wire::ControlRequest::Limit wanted;
+  wanted.set_samples_per_insert(ratio->samples_per_insert);
+  wanted.set_error_buffer(ratio->error_buffer);
+  replay::wire::Limiter limiter;
+  put(shard_table(limited(context_.config, wanted)).limiter, limiter);
+  actors_.ask<done_atom>(actors_.at(shard), kRequestDeadline, "changing a shard's rate limiter",
+                         limit_atom_v, encode(limiter));
 }
 
 /// Asks a surviving learner for its state before the others restart. Learners that step together
@@ -98,6 +115,8 @@ void Lifecycle::bring_up_to_date(const ActorKey& key) {
   if (const auto path = checkpoints_.learner_state(); role == Role::learner && !path.empty())
     load(actors_, key, path);
   actors_.subscribe(key);
+  if (role == Role::replay)
+    limit(key);
   if (role == Role::environment && schedule_.training())
     caf::anon_send(actors_.at(key), grant_atom_v, schedule_.steps(index, progress_),
                    std::uint64_t{0}, false);

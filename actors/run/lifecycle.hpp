@@ -23,6 +23,9 @@ public:
 
   /// Starts all actors of a role and waits until they are up.
   void start(Role role);
+  /// Gives a shard the rate limiter that an operator wants, if one does. Throws as
+  /// RunActors::ask().
+  void limit(const ActorKey& shard);
   /// Has the next restart_lost() start an actor that is new or was asked to leave.
   void add(const ActorKey& key) { added_.insert(key); }
   /// Restarts what died and starts what was added. An actor that dies meanwhile is in lost() again.

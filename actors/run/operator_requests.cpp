@@ -1,6 +1,7 @@
 #include "actors/run/operator_requests.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "actors/roles/files.hpp"
 #include "actors/run/checkpointer_actor.hpp"
@@ -41,13 +42,17 @@ void OperatorRequests::serve(const Progress& progress) {
   Request& request = requests_.front();
   std::string problem, done;
   if (std::chrono::steady_clock::now() > request.deadline)
-    problem = "it was not done within its deadline";
+    problem = give_up();
   else if (request.what.has_scale())
     problem = scale(request.what.scale().count(), progress, done);
   else if (request.what.has_pause())
     done = hold(request.what.pause());
   else if (request.what.has_checkpoint())
     problem = write_checkpoint(request, done);
+  else if (request.what.has_timeline())
+    problem = record_timeline(request, progress, done);
+  else if (request.what.has_limit())
+    problem = limit(request.what.limit(), done);
   else
     problem = restart_next(request, done);
   if (problem.empty() && done.empty())
@@ -79,6 +84,33 @@ std::string OperatorRequests::scale(std::int32_t wanted, const Progress& progres
   }
   training_.unpause();
   return problem;
+}
+
+std::string OperatorRequests::limit(const wire::ControlRequest::Limit& wanted, std::string& done) {
+  schedule_.limit(
+      {.samples_per_insert = wanted.samples_per_insert(), .error_buffer = wanted.error_buffer()});
+  for (const ActorKey& key : actors_.keys(Role::replay))
+    lifecycle_.limit(key);
+  char text[96];
+  std::snprintf(text, sizeof text, "rate limiter of %d shards: %g samples per insert",
+                static_cast<int>(actors_.keys(Role::replay).size()), wanted.samples_per_insert());
+  done = text;
+  return {};
+}
+
+std::string OperatorRequests::give_up() {
+  if (!timeline_.begun())
+    return "it was not done within its deadline";
+  timeline_.cancel();
+  return "the learners did not make the updates within the deadline, and no timeline was written; "
+         "`troupe status` shows what they wait for, fewer --updates take less time";
+}
+
+std::string OperatorRequests::record_timeline(const Request& request, const Progress& progress,
+                                              std::string& done) {
+  if (!timeline_.begun())
+    timeline_.begin(request.what.timeline());
+  return timeline_.serve(progress, done);
 }
 
 /// Gives what was done.

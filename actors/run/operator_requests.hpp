@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "actors/run/lifecycle.hpp"
+#include "actors/run/timeline_recording.hpp"
 
 namespace troupe::actors {
 
-/// Serves operators' requests to scale or pause the run, write a checkpoint or restart processes:
+/// Serves operators' requests to scale, pause or limit the run, write a checkpoint, record a
+/// timeline or restart processes:
 /// one at a time, between steps of the training loop, and not while a checkpoint is written. A
 /// request interrupted by a death continues afterwards.
 class OperatorRequests {
@@ -26,7 +28,8 @@ public:
         schedule_(schedule),
         lifecycle_(lifecycle),
         checkpoints_(checkpoints),
-        training_(std::move(training)) {}
+        training_(std::move(training)),
+        timeline_(context, actors) {}
 
   void take(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order);
   /// Does the next part of the oldest request. Throws as RunActors::ask().
@@ -45,6 +48,9 @@ private:
   std::string scale(std::int32_t wanted, const Progress& progress, std::string& done);
   std::string hold(bool paused);
   std::string write_checkpoint(Request& request, std::string& done);
+  std::string limit(const wire::ControlRequest::Limit& wanted, std::string& done);
+  std::string give_up(); // says why
+  std::string record_timeline(const Request& request, const Progress& progress, std::string& done);
   std::string restart_next(Request& request, std::string& done);
   std::string restart(std::vector<ActorKey> group);
   std::string write_snapshots(const std::vector<ActorKey>& group);
@@ -58,6 +64,7 @@ private:
   Lifecycle& lifecycle_;
   const RunCheckpoints& checkpoints_;
   Training training_;
+  TimelineRecording timeline_;
   std::deque<Request> requests_;
 };
 

@@ -221,7 +221,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
   RunResult result;
   {
-    SystemConfig system_config(has_processes(deployment));
+    SystemConfig system_config(is_operated(deployment));
     caf::actor_system system(system_config);
     RunContext context{.system = system,
                        .config = config,

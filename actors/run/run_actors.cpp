@@ -55,21 +55,31 @@ void RunActors::start_services(int environment_actors) {
                             .listener = me,
                             .deployment = deployment};
   options.config.actors.environment = environment_actors;
-  if (has_processes(deployment)) {
+  if (is_operated(deployment)) {
     open_remoting();
-    options.head_port = port_;
+    if (has_processes(deployment))
+      options.head_port = port_; // else the supervisor starts threads
     options.epoch = random_life();
     const auto folder = std::filesystem::absolute(context_.folder);
-    control_ = context_.system.spawn(control_actor, ControlOptions{.config = config,
-                                                                   .head = me,
-                                                                   .epoch = options.epoch,
-                                                                   .folder = folder.string()});
+    control_ =
+        context_.system.spawn(control_actor, ControlOptions{.config = config,
+                                                            .head = me,
+                                                            .epoch = options.epoch,
+                                                            .folder = folder.string(),
+                                                            .threads = !has_processes(deployment)});
     options.control = control_;
     options.config_file = (folder / "config.textproto").string();
   }
   supervisor_ = context_.system.spawn(supervisor_actor, options);
-  if (has_processes(deployment))
+  if (has_processes(deployment)) {
     publish();
+  } else if (is_operated(deployment)) {
+    try {
+      publish();
+    } catch (const std::exception& e) { // it trains without operators
+      context_.log("warning", std::string("the run cannot be operated: ") + e.what());
+    }
+  }
 }
 
 /// Decides on the port.
@@ -170,7 +180,7 @@ void RunActors::on_lost(const ActorKey& key, const std::string& reason, bool may
   if (!may_restart || (context_.config.deterministic && key.first != Role::evaluator)) {
     if (first_cause_.empty())
       first_cause_ = what;
-    if (control_)
+    if (has_processes(context_.deployment))
       context_.log("info", "the output of " + actor_name(key) + " is in logs/"
                                + role_name(key.first) + "-" + std::to_string(key.second) + ".log");
     return;

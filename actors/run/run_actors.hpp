@@ -79,8 +79,8 @@ public:
   RunActors(const RunActors&) = delete;
   RunActors& operator=(const RunActors&) = delete;
 
-  /// Starts supervisor, metrics, checkpointer and, in a run of many processes, control and the
-  /// port that processes connect to.
+  /// Starts supervisor, metrics, checkpointer and, in an operated run, control and the port
+  /// that processes and operators connect to.
   void start_services(int environment_actors);
   const SupervisorActor& supervisor() const { return *supervisor_; }
   const MetricsActor& metrics() const { return *metrics_; }
@@ -143,11 +143,11 @@ private:
   const RunContext& context_;
   Events events_;
   caf::scoped_actor self_;
-  std::unique_ptr<Remoting> remoting_; // of a run of many processes
+  std::unique_ptr<Remoting> remoting_; // of an operated run
   std::optional<SupervisorActor> supervisor_;
   std::optional<MetricsActor> metrics_;
   std::optional<CheckpointerActor> checkpointer_;
-  std::optional<ControlActor> control_; // of a run of many processes
+  std::optional<ControlActor> control_; // of an operated run
   std::uint16_t port_ = 0;
   std::map<ActorKey, caf::actor> up_;
   std::map<ActorKey, std::uint64_t> incarnations_; // how often each was started before

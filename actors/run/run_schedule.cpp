@@ -26,6 +26,11 @@ RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before)
   if (before.environments() > 0 && !config.workload
       && before.environments_configured() == config.actors.environment)
     environments_ = before.environments();
+  if (before.samples_per_insert() > 0 && !config.workload && !config.on_policy()
+      && before.samples_per_insert_configured() == config.replay.samples_per_insert
+      && before.error_buffer_configured() == config.replay.error_buffer)
+    ratio_ = Ratio{.samples_per_insert = before.samples_per_insert(),
+                   .error_buffer = before.error_buffer()};
   const auto period = config.evaluation.period;
   if (!config.plays() && period > 0 && next_evaluation_ <= before.updates()) // of another period
     next_evaluation_ = (before.updates() / period + 1) * period;
@@ -177,6 +182,12 @@ void RunSchedule::write(wire::RunState& state) const {
   if (actors != role_count(config_, Role::environment)) {
     state.set_environments(actors);
     state.set_environments_configured(config_.actors.environment);
+  }
+  if (ratio_) {
+    state.set_samples_per_insert(ratio_->samples_per_insert);
+    state.set_error_buffer(ratio_->error_buffer);
+    state.set_samples_per_insert_configured(config_.replay.samples_per_insert);
+    state.set_error_buffer_configured(config_.replay.error_buffer);
   }
   state.set_shards(role_count(config_, Role::replay));
   state.set_replicas(config_.learner.replicas);

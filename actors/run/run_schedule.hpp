@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/messages.pb.h"
@@ -19,6 +20,12 @@ public:
   /// Actors of a role, as the run was scaled.
   int count(Role role) const;
   void scale(int environment_actors) { environments_ = environment_actors; }
+  /// The ratio of samples to inserts, as an operator changed it; empty: as configured.
+  struct Ratio {
+    double samples_per_insert = 0, error_buffer = 0;
+  };
+  const std::optional<Ratio>& ratio() const { return ratio_; }
+  void limit(const Ratio& ratio) { ratio_ = ratio; }
   /// Environments over all environment actors.
   std::int64_t lanes() const;
 
@@ -78,6 +85,7 @@ private:
   const RunConfig& config_;
   wire::RunState before_;
   int environments_; // actors
+  std::optional<Ratio> ratio_;
   bool training_ = false, paused_ = true, begun_ = false;
   std::int64_t updates_;
   std::int64_t samples_from_ = 0, updates_from_ = 0; // when the learners last stood still

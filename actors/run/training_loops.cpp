@@ -30,6 +30,12 @@ void Head::train_free() {
 void Head::train_in_rounds() {
   while (!time_to_stop()) {
     restart_lost();
+    if (!checkpoints_.writing())
+      requests_.serve(progress_);
+    if (held_) {
+      actors_.take_messages(kPoll);
+      continue;
+    }
     schedule_.begin_round();
     const auto version = static_cast<std::uint64_t>(schedule_.updates());
     const auto environments = actors_.all(Role::environment);

@@ -48,10 +48,18 @@ struct Deployment {
   std::shared_ptr<const ClusterKeys> keys =
       nullptr; // needed where it is not the loopback interface
   std::function<void(std::uint16_t port)> listening = {}; // nodes may be started
+  /// Operators may connect, also where all actors are in this process; else only where they are
+  /// not.
+  bool operated = false;
 };
 
 inline bool has_processes(const Deployment& deployment) {
   return deployment.nodes || deployment.start_process;
+}
+
+/// Operators may connect.
+inline bool is_operated(const Deployment& deployment) {
+  return has_processes(deployment) || deployment.operated;
 }
 
 } // namespace troupe::actors

@@ -58,6 +58,8 @@ void add_stop(CLI::App& app);
 void add_scale(CLI::App& app);
 void add_checkpoint(CLI::App& app);
 void add_pause(CLI::App& app);
+void add_limit(CLI::App& app);
+void add_timeline(CLI::App& app);
 void add_restart(CLI::App& app);
 
 } // namespace troupe::experiments::commands

@@ -51,6 +51,14 @@ std::string text_in(const Json& body, const std::string& key) {
   return *found;
 }
 
+double number_in(const Json& body, const std::string& key) {
+  const auto found = body.find(key);
+  if (found == body.end() || !found->is_number()) {
+    throw std::invalid_argument(key + ": must be a number in the body");
+  }
+  return *found;
+}
+
 Json files_json(const std::filesystem::path& run, const std::string& kind) {
   Json files = Json::array();
   for (const RunFile& file : run_files(run, kind)) {
@@ -99,7 +107,8 @@ web::Response Api::answer(const web::Request& request) {
     return path == "/api/series"    ? series_reply(request, catalogue_, budget_)
            : path == "/api/compare" ? compare(request)
            : path == "/api/stop" || path == "/api/scale" || path == "/api/restart"
-                   || path == "/api/checkpoint" || path == "/api/pause"
+                   || path == "/api/checkpoint" || path == "/api/pause" || path == "/api/timeline"
+                   || path == "/api/limit"
                ? act(request)
                : web::error_response(404, path + ": nothing is posted there");
   }
@@ -152,7 +161,8 @@ web::Response Api::one(const web::Request& request) {
               {"state", summary.state},
               {"live", parsed(read_live_file(run->folder()).value_or("null"))},
               {"videos", files_json(run->folder(), "videos")},
-              {"pictures", files_json(run->folder(), "pictures")}};
+              {"pictures", files_json(run->folder(), "pictures")},
+              {"timelines", files_json(run->folder(), "timelines")}};
   Operators::Told told;
   if (summary.state == "running") {
     told = operators_.status(*run);
@@ -270,6 +280,17 @@ web::Response Api::act(const web::Request& request) {
         throw std::invalid_argument("paused: must be true or false");
       }
       return one.pause(*paused);
+    }
+    if (request.path == "/api/timeline") {
+      const auto updates = body.find("updates");
+      if (updates == body.end() || !updates->is_number_unsigned() || *updates > 1000) {
+        throw std::invalid_argument("updates: must be a whole number from 1 to 1000");
+      }
+      return one.timeline(*updates);
+    }
+    if (request.path == "/api/limit") {
+      const double ratio = number_in(body, "samples_per_insert");
+      return one.limit(ratio, number_in(body, "error_buffer"));
     }
     const auto count = body.find("count");
     if (count == body.end() || !count->is_number_unsigned() || *count > 1'000'000) {

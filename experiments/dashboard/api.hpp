@@ -18,9 +18,11 @@ namespace troupe::experiments::dashboard {
 /// checkpoints GET  /api/config?id=&other=           the configuration, and how it differs from
 /// another run's POST /api/compare {"runs": [ID]}      the keys in which runs differ, with their
 /// results GET  /api/logs?id=&who=&contains=&problems=1 GET  /api/file?id=&path=              a
-/// video or picture (run_file.hpp) POST /api/stop {"id"}, /api/scale {"id", "role", "count"},
-/// /api/restart {"id", "role", "node"} GET  /metrics                         for Prometheus
-/// (prometheus_reply.hpp, text)
+/// video, picture or timeline (run_file.hpp) POST /api/stop {"id"}, /api/scale {"id", "role",
+/// "count"}, /api/restart {"id", "role", "node"}, /api/checkpoint {"id"}, /api/pause {"id",
+/// "paused"}, /api/timeline {"id", "updates"}, /api/limit {"id", "samples_per_insert",
+/// "error_buffer"} GET  /metrics                         for Prometheus (prometheus_reply.hpp,
+/// text)
 ///
 /// Throws std::invalid_argument for a request that names no run, or an action that is refused.
 class Api {

@@ -52,7 +52,7 @@ std::optional<Range> parse_range(std::string_view text, std::uint64_t size) {
 } // namespace
 
 std::vector<RunFile> run_files(const std::filesystem::path& run, const std::string& kind) {
-  const std::string extension = kind == "videos" ? ".mp4" : ".png";
+  const std::string extension = kind == "videos" ? ".mp4" : kind == "timelines" ? ".json" : ".png";
   std::vector<RunFile> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(run / kind, error)) {
@@ -73,8 +73,9 @@ std::vector<RunFile> run_files(const std::filesystem::path& run, const std::stri
 web::Response file_reply(const std::filesystem::path& run, const web::Request& request) {
   const std::string path = request.parameter("path");
   const std::string kind = path.substr(0, path.find('/'));
-  const auto listed =
-      kind == "videos" || kind == "pictures" ? run_files(run, kind) : std::vector<RunFile>();
+  const auto listed = kind == "videos" || kind == "pictures" || kind == "timelines"
+                          ? run_files(run, kind)
+                          : std::vector<RunFile>();
   const bool is_listed = std::any_of(listed.begin(), listed.end(),
                                      [&](const RunFile& file) { return file.path == path; });
   std::error_code error;
@@ -83,7 +84,9 @@ web::Response file_reply(const std::filesystem::path& run, const web::Request& r
   if (!is_listed || error || !in) {
     return web::error_response(404, path + ": the run has no such video or picture");
   }
-  web::Response response{.type = kind == "videos" ? "video/mp4" : "image/png",
+  web::Response response{.type = kind == "videos"      ? "video/mp4"
+                                 : kind == "timelines" ? "application/json"
+                                                       : "image/png",
                          .headers = {{"Accept-Ranges", "bytes"}}};
   const std::string asked = request.header("range");
   const auto range = parse_range(asked, size);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -18,7 +19,7 @@ public:
   virtual ~RunOperator() = default;
 
   /// The names of the functions below that it can do: "stop", "scale", "restart", "checkpoint",
-  /// "pause".
+  /// "pause", "timeline", "limit"; those of the last status().
   virtual std::vector<std::string> actions() const = 0;
 
   /// As `troupe status --json`; "" if there is no more than what the run's folder says.
@@ -30,6 +31,8 @@ public:
   virtual std::string restart(const std::string& role, const std::string& node) = 0;
   virtual std::string checkpoint() = 0;
   virtual std::string pause(bool paused) = 0; // false: train on
+  virtual std::string timeline(std::int64_t updates) = 0;
+  virtual std::string limit(double samples_per_insert, double error_buffer) = 0;
 };
 
 /// Connects to a live run. Throws std::invalid_argument with the reason if it cannot be operated.

@@ -79,6 +79,15 @@ std::string checkpoint_text(const wire::HeadReport& head) {
   return head.writing() ? text + "; one is being written" : text;
 }
 
+std::string limit_text(const wire::HeadReport& head) {
+  if (head.samples_per_insert() == 0) {
+    return "no ratio of samples to inserts";
+  }
+  return number(head.samples_per_insert(), "%g") + " samples per insert, within "
+         + number(head.error_buffer(), "%g") + " samples in each shard"
+         + (head.limit_changed() ? "; changed by `troupe limit`" : "");
+}
+
 std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
   const auto& counters = status.counters();
   std::vector<Row> rows = {
@@ -100,6 +109,7 @@ std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
                             ? ""
                             : ", " + std::to_string(counters.replay_failed_spills())
                                   + " failed spills: items were removed instead")},
+      {"rate limit", limit_text(status.head())},
       {"return", number(counters.episode_return()) + ", " + std::to_string(counters.episodes())
                      + " episodes"},
       {"checkpoint", checkpoint_text(status.head())}};
@@ -212,24 +222,30 @@ std::string status_json(const HeadPlace& head, const wire::RunStatus& status) {
   for (const auto& line : status.waits()) {
     waits.push_back(line);
   }
-  Json out = {{"run", status.head().folder()},
-              {"phase", status.head().phase()},
-              {"seconds", status.head().age()},
-              {"still_seconds", status.head().still()},
-              {"head",
-               {{"host", head.host},
-                {"process", head.process},
-                {"address", head.address},
-                {"port", head.port},
-                {"keys", head.keys},
-                {"started", head.started},
-                {"restarts", status.head().restarts()}}},
-              {"counters", counters_json(status.counters())},
-              {"environments", status.head().environments()},
-              {"checkpoint",
-               {{"path", status.head().checkpoint()},
-                {"seconds_ago", status.head().checkpoint_age()},
-                {"writing", status.head().writing()}}}};
+  Json out = {
+      {"run", status.head().folder()},
+      {"phase", status.head().phase()},
+      {"seconds", status.head().age()},
+      {"still_seconds", status.head().still()},
+      {"head",
+       {{"host", head.host},
+        {"process", head.process},
+        {"address", head.address},
+        {"port", head.port},
+        {"keys", head.keys},
+        {"started", head.started},
+         {"restarts", status.head().restarts()}}},
+      {"counters", counters_json(status.counters())},
+      {"environments", status.head().environments()},
+      {"rate_limiter", status.head().samples_per_insert() == 0
+                           ? Json(nullptr)
+                           : Json{{"samples_per_insert", status.head().samples_per_insert()},
+                                  {"error_buffer", status.head().error_buffer()},
+                                  {"changed", status.head().limit_changed()}}},
+      {"checkpoint",
+       {{"path", status.head().checkpoint()},
+        {"seconds_ago", status.head().checkpoint_age()},
+        {"writing", status.head().writing()}}}};
   out.update(supervisor_json(status.supervisor()));
   out["waits"] = waits;
   out["failures"] = failures;

@@ -27,7 +27,7 @@ fs::path head_file(const fs::path& run) {
 }
 
 std::string how_served() {
-  return "only runs of `troupe launch` and `troupe train --processes` can be operated";
+  return "runs of `troupe train`, `resume` and `launch` can be operated";
 }
 
 LiveRun live_run(const fs::path& run) {
@@ -45,7 +45,7 @@ LiveRun live_run(const fs::path& run) {
   if (held.value_or(false)) {
     throw std::invalid_argument(run.string()
                                 + ": a process works on this run, but cannot be operated: it "
-                                  "starts, ends, or runs in one process ("
+                                  "starts, ends, or is part of another program ("
                                 + how_served() + "); SIGTERM stops it");
   }
   throw std::invalid_argument(

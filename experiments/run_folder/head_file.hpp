@@ -45,8 +45,7 @@ struct LiveRun {
 };
 
 /// Finds `run` or, if that is empty, the newest live run below `runs`. Throws std::invalid_argument
-/// if it is not a run, no process works on it, its head was killed, or it runs in one process,
-/// which cannot be operated.
+/// if it is not a run, no process works on it, its head was killed, or it cannot be operated.
 LiveRun find_live_run(const std::filesystem::path& run, const std::filesystem::path& runs);
 
 /// Runs below a folder for runs: <name>/<time>.

@@ -182,4 +182,21 @@ CheckpointFolder find_sound_checkpoint(const fs::path& run,
   throw std::runtime_error(all);
 }
 
+std::filesystem::path newest_timeline(const std::filesystem::path& run) {
+  std::filesystem::path newest;
+  std::filesystem::file_time_type time = {};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "timelines", error)) {
+    const auto written = entry.last_write_time(error);
+    if (!error && entry.path().extension() == ".json" && (newest.empty() || written > time)) {
+      newest = entry.path();
+      time = written;
+    }
+  }
+  if (newest.empty()) {
+    throw std::runtime_error(run.string() + ": has no timeline");
+  }
+  return newest;
+}
+
 } // namespace troupe::experiments

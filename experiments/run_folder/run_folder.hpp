@@ -60,6 +60,10 @@ find_sound_checkpoint(const std::filesystem::path& run,
                       const std::function<void(const std::filesystem::path&)>& check,
                       const std::function<void(const std::string&)>& damaged);
 
+/// The Chrome trace of `troupe timeline` that was written last. Throws std::runtime_error if there
+/// is none.
+std::filesystem::path newest_timeline(const std::filesystem::path& run);
+
 /// Throws std::invalid_argument if `path` has no config.textproto, with what it is instead.
 void check_is_run(const std::filesystem::path& path);
 

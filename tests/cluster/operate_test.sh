@@ -117,6 +117,31 @@ operate 0 pause --off
 said '^training goes on$'
 until_true 'training after the pause' is "s['phase'] == 'training' and $counted > $still" True
 
+# A timeline of all processes, one trace.
+operate 0 timeline --updates 5 --out "$scratch/trace.json"
+said '^timeline .*/timelines/[0-9]+\.json: 5 updates, .* spans of 7 actors$'
+python3 - "$scratch/trace.json" <<'P' || fail 'the trace is not as it should be'
+import collections, json, sys
+events = json.load(open(sys.argv[1]))["traceEvents"]
+names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+assert len(names) == 7 and len({name.split("process ")[1] for name in names.values()}) == 7, names
+spans = collections.Counter((names[e["pid"]].split(" (")[0], e["name"]) for e in events if e["ph"] == "X")
+assert spans["learner 0", "update"] == spans["learner 1", "update"] == 5, spans
+assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in events if e["ph"] == "X")
+assert any(role.startswith("replay") for role, _ in spans) and any(role.startswith("learner") and name == "receive batch" for role, name in spans), spans
+P
+operate 2 timeline --updates 1001
+last_error 'from 1 to 1000'
+
+# Another ratio of samples to inserts, in all shards, also after their restart.
+operate 0 limit --samples-per-insert 4
+said '^rate limiter of 2 shards: 4 samples per insert$'
+until_true 'the new ratio' is 's["rate_limiter"]["samples_per_insert"], s["rate_limiter"]["changed"]' '(4.0, True)'
+operate 0 status
+said '^rate limit +4 samples per insert, .*changed'
+operate 2 limit --samples-per-insert 0
+last_error 'above 0'
+
 # A rolling restart of all: other processes, nothing lost, nothing counted.
 before_processes=$(processes '.*')
 inserts=$(status 's["counters"]["replay_items"]')
@@ -164,6 +189,7 @@ launch --resume
 until_true 'the head' test -e "$folder/head.json"
 until_true 'three environment actors again' is 'sum(p["role"] == "environment" and p["state"] == "up" for p in s["processes"])' 3
 until_true 'training' is 's["phase"]' training
+is 's["rate_limiter"]["samples_per_insert"]' 4.0 || fail 'the resumed run has not the ratio that was set'
 
 # A head that was killed is told as such.
 kill -9 "$run"

@@ -36,6 +36,24 @@ TEST_CASE("a full timeline drops its oldest spans and counts them") {
   CHECK(timeline.dropped() == 3);
 }
 
+TEST_CASE("a stopped timeline records nothing and starts again without earlier spans") {
+  Timeline timeline(0);
+  timeline.add("before", -1, {}, {});
+  timeline.stop();
+  {
+    const Timeline::Span nothing(&timeline, "nothing");
+    timeline.add("nothing", -1, {}, {});
+    timeline.start(1);
+  } // a span that began while nothing was recorded is none
+  CHECK(timeline.events().empty());
+  timeline.add("first", -1, {}, {});
+  timeline.add("second", -1, {}, {});
+  REQUIRE(timeline.events().size() == 1);
+  CHECK(std::string(timeline.events()[0].name) == "second");
+  CHECK(timeline.dropped() == 1);
+  CHECK_THROWS_AS(timeline.start(0), std::invalid_argument);
+}
+
 TEST_CASE("a span ends once, at its end or before, and a null timeline records nothing") {
   Timeline timeline(0);
   {

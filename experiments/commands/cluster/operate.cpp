@@ -118,6 +118,25 @@ void add_deadline(CLI::App& command, ChangeOptions& options) {
       ->capture_default_str();
 }
 
+void record_timeline(const ChangeOptions& options, std::int64_t updates,
+                     const std::filesystem::path& out) {
+  if (out.has_parent_path() && !std::filesystem::is_directory(out.parent_path())) {
+    throw std::invalid_argument("--out " + out.string() + ": its folder does not exist; make it");
+  }
+  const LiveRun live = find_live_run(options.choice.run, options.choice.runs);
+  actors::Control control(control_place(live, options.choice));
+  std::printf("%s\n", control.timeline(updates, whole_seconds(options.seconds)).c_str());
+  if (!out.empty()) {
+    const auto file = newest_timeline(live.run);
+    std::error_code error;
+    std::filesystem::copy_file(file, out, std::filesystem::copy_options::overwrite_existing, error);
+    if (error) {
+      throw std::runtime_error("--out " + out.string() + ": cannot be written: " + error.message()
+                               + "; the trace is " + file.string());
+    }
+  }
+}
+
 } // namespace
 
 void add_stop(CLI::App& app) {
@@ -211,6 +230,58 @@ void add_pause(CLI::App& app) {
       return control.pause(!*off, deadline);
     });
   });
+}
+
+void add_limit(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("limit", "Changes how often a live run samples each item that it inserts");
+  command->footer(operating_footer("Example: troupe limit --samples-per-insert 16\n"
+                                   "The rate limiters of all shards change at once, and count from "
+                                   "then on. Restarted shards and "
+                                   "a resumed run keep it, unless replay.samples_per_insert or "
+                                   "replay.error_buffer changes. Runs "
+                                   "with a queue and deterministic runs refuse."));
+  auto options = std::make_shared<ChangeOptions>();
+  auto ratio = std::make_shared<std::pair<double, double>>(0.0, 0.0);
+  command->add_option("RUN", options->choice.run, "the run's folder");
+  command->add_option("--samples-per-insert", ratio->first, "sampled items per inserted item")
+      ->required();
+  command
+      ->add_option("--error-buffer", ratio->second,
+                   "samples that both sides may drift apart, over all shards; 0: chosen as for "
+                   "replay.error_buffer")
+      ->capture_default_str();
+  add_run_choice(*command, options->choice);
+  add_deadline(*command, *options);
+  command->callback([options, ratio] {
+    act_on(*options, [&](actors::Control& control, std::chrono::seconds deadline) {
+      return control.limit(ratio->first, ratio->second, deadline);
+    });
+  });
+}
+
+void add_timeline(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "timeline", "Records what each actor of a live run does during its next updates");
+  command->footer(operating_footer(
+      "Example: troupe timeline --updates 20 --out trace.json\n"
+      "Writes RUN/timelines/<updates>.json, a Chrome trace for https://ui.perfetto.dev or "
+      "chrome://tracing; the 10 newest stay. Its processes are the learners, shards and "
+      "environment "
+      "actors, with times by the head's clock. Training continues meanwhile."));
+  struct Options : ChangeOptions {
+    std::int64_t updates = 10;
+    std::filesystem::path out;
+  };
+  auto options = std::make_shared<Options>();
+  options->seconds = 120;
+  command->add_option("RUN", options->choice.run, "the run's folder");
+  command->add_option("--updates", options->updates, "of each learner, from 1 to 1000")
+      ->capture_default_str();
+  command->add_option("--out", options->out, "another file to write the trace to");
+  add_run_choice(*command, options->choice);
+  add_deadline(*command, *options);
+  command->callback([options] { record_timeline(*options, options->updates, options->out); });
 }
 
 } // namespace troupe::experiments::commands

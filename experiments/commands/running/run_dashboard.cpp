@@ -20,11 +20,11 @@ public:
   HeadOperator(LiveRun live, const RunChoice& choice)
       : live_(std::move(live)), control_(control_place(live_, choice)) {}
 
-  std::vector<std::string> actions() const override {
-    return {"stop", "scale", "restart", "checkpoint", "pause"};
-  }
+  std::vector<std::string> actions() const override { return actions_; }
   std::string status() override {
-    return status_json(live_.head, control_.status(kStatusDeadline));
+    const auto told = control_.status(kStatusDeadline);
+    actions_ = {told.operations().begin(), told.operations().end()};
+    return status_json(live_.head, told);
   }
   std::string stop() override {
     control_.stop();
@@ -38,35 +38,17 @@ public:
   }
   std::string checkpoint() override { return control_.checkpoint(kActionDeadline); }
   std::string pause(bool paused) override { return control_.pause(paused, kActionDeadline); }
+  std::string timeline(std::int64_t updates) override {
+    return control_.timeline(updates, kActionDeadline);
+  }
+  std::string limit(double samples_per_insert, double error_buffer) override {
+    return control_.limit(samples_per_insert, error_buffer, kActionDeadline);
+  }
 
 private:
   LiveRun live_;
+  std::vector<std::string> actions_; // that the run said
   actors::Control control_;
-};
-
-/// Of the run whose actors are threads of this process.
-class ThreadsOperator : public dashboard::RunOperator {
-public:
-  explicit ThreadsOperator(std::atomic<bool>& stop) : stop_(stop) {}
-
-  std::vector<std::string> actions() const override { return {"stop"}; }
-  std::string status() override { return ""; }
-  std::string stop() override {
-    stop_ = true;
-    return "the run stops after a checkpoint";
-  }
-  std::string scale(const std::string&, int) override { refuse("scaled"); }
-  std::string restart(const std::string&, const std::string&) override { refuse("restarted"); }
-  std::string checkpoint() override { refuse("told to write a checkpoint"); }
-  std::string pause(bool) override { refuse("paused"); }
-
-private:
-  [[noreturn]] static void refuse(const char* what) {
-    throw std::invalid_argument(
-        std::string("the actors are threads of one process, which cannot be ") + what
-        + "; train with --processes");
-  }
-  std::atomic<bool>& stop_;
 };
 
 } // namespace
@@ -89,27 +71,17 @@ dashboard::Connect connect_to_heads(const std::string& keys) {
 }
 
 std::unique_ptr<dashboard::Dashboard> run_dashboard(const DashboardChoice& choice,
-                                                    const std::filesystem::path& run, bool threads,
-                                                    const std::string& keys,
-                                                    std::atomic<bool>& stop) {
+                                                    const std::filesystem::path& run,
+                                                    const std::string& keys) {
   if (!choice.wanted) {
     return nullptr;
   }
   const auto folder = std::filesystem::absolute(run).lexically_normal();
-  const auto connect =
-      [heads = connect_to_heads(keys), folder, threads,
-       &stop](const std::filesystem::path& other) -> std::unique_ptr<dashboard::RunOperator> {
-    std::error_code error;
-    if (threads && std::filesystem::equivalent(other, folder, error)) {
-      return std::make_unique<ThreadsOperator>(stop);
-    }
-    return heads(other);
-  };
   auto made = std::make_unique<dashboard::Dashboard>(
       dashboard::DashboardOptions{.runs = folder.parent_path().parent_path(),
                                   .http = {.port = choice.port},
                                   .token = web::new_token(),
-                                  .connect = connect,
+                                  .connect = connect_to_heads(keys),
                                   .selected = folder});
   std::fprintf(stderr, "dashboard: %s\n", made->address().c_str());
   return made;

@@ -2,7 +2,6 @@
 
 #include <CLI/App.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -24,13 +23,11 @@ void add_dashboard_flags(CLI::App& command, DashboardChoice& choice);
 /// where it has one.
 dashboard::Connect connect_to_heads(const std::string& keys);
 
-/// The dashboard of a run in this process, beside the others in its folder of runs. `stop` ends the
-/// run; of one whose actors are threads of this process (`threads`), it is all that can be done.
-/// `keys`: as above. Null if it is not wanted. Prints the address to standard error. Throws
+/// The dashboard of a run in this process, beside the others in its folder of runs. `keys`: as
+/// above. Null if it is not wanted. Prints the address to standard error. Throws
 /// std::runtime_error if the port is taken.
 std::unique_ptr<dashboard::Dashboard> run_dashboard(const DashboardChoice& choice,
-                                                    const std::filesystem::path& run, bool threads,
-                                                    const std::string& keys,
-                                                    std::atomic<bool>& stop);
+                                                    const std::filesystem::path& run,
+                                                    const std::string& keys);
 
 } // namespace troupe::experiments::commands

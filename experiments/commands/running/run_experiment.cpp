@@ -183,9 +183,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                      .now = [] { return std::chrono::system_clock::now(); },
                      .listener = options.embedding ? options.embedding->callbacks.log : nullptr},
                     stop);
-  const auto dashboard =
-      run_dashboard(options.dashboard, folder.path(), !options.processes && !options.deployment,
-                    options.keys, stop);
+  const auto dashboard = run_dashboard(options.dashboard, folder.path(), options.keys);
   if (!std::filesystem::exists(folder.path() / "origin.json")) { // a resumed run has its own
     write_origin(folder.path(), present_origin(TROUPE_VERSION));
   }
@@ -211,6 +209,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
     };
   }
   deployment.head_restarts = options.life.restarts;
+  deployment.operated = !options.embedding || options.dashboard.wanted;
   std::unique_ptr<HeadFile> head_file; // while it serves
   deployment.listening = [&, nodes = deployment.listening](std::uint16_t port) {
     head_file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));

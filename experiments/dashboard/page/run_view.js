@@ -4,6 +4,7 @@ import {Chart} from './chart.js';
 import {describe, drawFlow} from './flow.js';
 import {bytes, columnName, duration, field, h, number, show, table} from './format.js';
 import {fillRuns, runName, store} from './store.js';
+import {TimelineStrip} from './timeline.js';
 
 const kRoles = {environment: 'Environment actors', learner: 'Learners', replay: 'Replay shards', evaluator: 'Evaluator'};
 
@@ -43,6 +44,7 @@ export class RunView {
     this.pictures = h('div', {class: 'pictures'});
     this.cache = new SeriesCache();
     this.lag = new Chart('Parameter lag', 200);
+    this.timeline = new TimelineStrip();
     this.makeActions();
     this.element.append(
       h('div', {class: 'tools'}, field('Run', this.run), this.state),
@@ -52,6 +54,7 @@ export class RunView {
         card('How actors spend their time', this.time), card('Memory', this.memory),
         card('Parameter lag', this.lag.element), card('Restarts and failures', this.failures),
         card('Newest video and pictures', this.pictures)),
+      card('Timeline of the learner’s steps', this.timeline.element),
       this.processCard = card('Processes', this.processes));
     const narrow = matchMedia('(max-width: 640px)');
     narrow.addEventListener('change', () => this.told && this.drawFlow());
@@ -62,6 +65,9 @@ export class RunView {
     this.done = h('p', {role: 'status', class: 'done'});
     this.why = h('p', {class: 'muted'});
     this.count = h('input', {id: 'scale-count', type: 'number', min: '0', max: '65536', value: '1'});
+    this.updates = h('input', {id: 'timeline-updates', type: 'number', min: '1', max: '1000', value: '10'});
+    this.ratio = h('input', {id: 'limit-ratio', type: 'number', min: '0', max: '1000000', step: 'any', value: '1'});
+    this.buffer = h('input', {id: 'limit-buffer', type: 'number', min: '0', max: '1000000000', step: 'any', value: '0'});
     this.role = h('select', {id: 'restart-role'}, ...['environment', 'evaluator', 'learner', 'replay'].map((role) => new Option(role, role)), new Option('all roles', ''));
     const button = (text, action, kind) => h('button', {type: 'button', class: kind, onclick: () => this.act(action)}, text);
     this.controls = {
@@ -72,6 +78,11 @@ export class RunView {
       checkpoint: h('div', {class: 'action'}, h('span', {}, 'Without ending it '), button('Write a checkpoint', () => ['/api/checkpoint', {}])),
       pause: h('div', {class: 'action'}, h('span', {}, 'Environments and learners stand still meanwhile '),
         button('Pause', () => ['/api/pause', {paused: true}]), button('Go on', () => ['/api/pause', {paused: false}])),
+      timeline: h('div', {class: 'action'}, h('label', {for: 'timeline-updates'}, 'Record what actors do during '), this.updates,
+        button('Record timeline', () => ['/api/timeline', {updates: Number(this.updates.value)}])),
+      limit: h('div', {class: 'action'}, h('label', {for: 'limit-ratio'}, 'Samples per insert '), this.ratio,
+        h('label', {for: 'limit-buffer'}, 'error buffer (0: chosen) '), this.buffer,
+        button('Change the rate limiter', () => ['/api/limit', {samples_per_insert: Number(this.ratio.value), error_buffer: Number(this.buffer.value)}])),
       stop: h('div', {class: 'action'}, h('span', {}, 'Checkpoint, then end '), button('Stop the run', async () => (
         await confirmed('Stop this run?', `${runName(store.byId.get(store.focus))} writes a checkpoint and ends. troupe resume continues it.`, 'Stop the run')
           ? ['/api/stop', {}] : null), 'danger')),
@@ -103,6 +114,7 @@ export class RunView {
       this.before = null;
       this.done.textContent = '';
       this.count.value = told.plan?.environment_actors ?? 1;
+      this.ratio.value = told.status?.rate_limiter?.samples_per_insert ?? told.plan?.samples_per_insert ?? 1;
     } else if (this.told.live && told.live && this.told.live.time !== told.live.time) {
       this.before = this.told.live;
     }
@@ -110,6 +122,7 @@ export class RunView {
     told.summary = store.byId.get(told.id);
     this.draw();
     await this.drawLag();
+    await this.timeline.refresh(told.id, told.timelines);
     return false;
   }
 
@@ -143,7 +156,8 @@ export class RunView {
       ['training', duration(live?.training_seconds ?? summary?.training_seconds)],
       ['progress', end > 0 ? `${Math.floor(100 * end)} % of ${number(summary.target)}` : ''],
       ['return', number(live?.episode_return)], ['result', number(summary?.result)],
-      ['phase', told.status?.phase ?? '']]));
+      ['phase', told.status?.phase ?? ''],
+      ['samples per insert', told.status?.rate_limiter ? `${number(told.status.rate_limiter.samples_per_insert)}${told.status.rate_limiter.changed ? ', changed' : ''}` : '']]));
     if (!live || !plan) {
       show(this.flow, h('p', {class: 'muted'}, told.state === 'running' ? 'The run has not reported yet.' : 'The run left no live.json: it is of an older version, or ended before its first report.'));
       show(this.waits);

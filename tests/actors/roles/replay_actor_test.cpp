@@ -3,6 +3,7 @@
 #include "actors/protocol/messages.pb.h"
 #include "actors/roles/replay_actor.hpp"
 #include "replay/service/shard_client.hpp"
+#include "replay/table/table_config_wire.hpp"
 #include "replay/writers/n_step_items.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -357,9 +358,9 @@ TEST_CASE_FIXTURE(ReplayFixture, "a limiter changed while the shard runs answers
                                std::uint64_t{0}, std::uint32_t{1});
   ask<done_atom>(replay, insert_atom_v, items(1)); // of two
   CHECK_FALSE(self->has_next_message());
-  ask<done_atom>(replay, limit_atom_v,
-                 LimiterPtr(std::make_shared<replay::RateLimiterConfig>(replay::RateLimiterConfig{
-                     .kind = replay::RateLimiterKind::minimum_size, .min_items = 1})));
+  replay::wire::Limiter limiter;
+  replay::put({.kind = replay::RateLimiterKind::minimum_size, .min_items = 1}, limiter);
+  ask<done_atom>(replay, limit_atom_v, encode(limiter));
   pending.receive([](SamplePtr& sample) { CHECK(sample->items.size() == 1); },
                   [this](caf::error& e) { FAIL(explain(system, e)); });
 }

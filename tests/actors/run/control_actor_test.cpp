@@ -2,6 +2,7 @@
 
 #include "actors/run/control_actor.hpp"
 #include "actors/run/metrics_actor.hpp"
+#include "learner/agents/d4pg/d4pg.hpp"
 #include "tests/text.hpp"
 
 namespace troupe::actors {
@@ -26,10 +27,17 @@ wire::SupervisorReport three_processes() {
   return report;
 }
 
+RunConfig controlled_config() {
+  RunConfig config;
+  config.agent = learner::make_d4pg_agent({.batch_size = 64});
+  return config;
+}
+
 struct ControlFixture : tests::ActorFixture {
-  ControlActor control = system.spawn(
-      control_actor,
-      ControlOptions{.config = {}, .head = caf::actor(self), .epoch = kEpoch, .folder = "/runs/a"});
+  ControlActor control = system.spawn(control_actor, ControlOptions{.config = controlled_config(),
+                                                                    .head = caf::actor(self),
+                                                                    .epoch = kEpoch,
+                                                                    .folder = "/runs/a"});
 
   ~ControlFixture() {
     caf::anon_send_exit(control, caf::exit_reason::user_shutdown);
@@ -153,6 +161,9 @@ TEST_CASE_FIXTURE(ControlFixture,
   CHECK(status.counters().updates() == 12);
   CHECK(std::isnan(status.counters().episode_return()));
   CHECK(status.supervisor().processes_size() == 3);
+  CHECK(std::vector<std::string>(status.operations().begin(), status.operations().end())
+        == std::vector<std::string>{"stop", "checkpoint", "pause", "timeline", "limit", "restart",
+                                    "scale"});
   REQUIRE(status.waits_size() == 3);
   CHECK(status.waits(0) == "head: waiting for a learner");
   CHECK(status.waits(1) == "environment 3: it waits for a node: environment 3 needs 2 cores");
@@ -192,30 +203,53 @@ TEST_CASE_FIXTURE(ControlFixture,
   CHECK(answer(encode(status)).refusal.empty());
 }
 
-TEST_CASE_FIXTURE(tests::ActorFixture,
-                  "a run in rounds is not paused, and writes no checkpoint on request") {
-  RunConfig in_rounds;
-  in_rounds.deterministic = true;
-  const auto control = system.spawn(control_actor, ControlOptions{.config = in_rounds,
-                                                                  .head = caf::actor(self),
-                                                                  .epoch = 1,
-                                                                  .folder = "/runs/a"});
-  wire::ControlRequest pause, checkpoint;
-  pause.set_pause(true);
-  checkpoint.set_checkpoint(true);
-  for (wire::ControlRequest request : {pause, checkpoint}) {
-    request.set_folder("/runs/a");
-    auto pending = self->request(control, caf::infinite, control_atom_v, encode(request),
-                                 encode(three_processes()));
-    deliver_all();
-    pending.receive([](const ProtoBytes&) { FAIL("was not refused"); },
-                    [&](const caf::error& error) {
-                      CHECK(has(explain(system, error), "`troupe stop` writes a checkpoint"));
-                    });
+TEST_CASE("a rate limiter is not changed where there is none or numbers would be others") {
+  RunConfig config, deterministic, on_data, recorded, once;
+  for (RunConfig* one : {&config, &deterministic, &recorded, &once})
+    one->agent = learner::make_d4pg_agent({.batch_size = 64});
+  deterministic.deterministic = true;
+  recorded.recording = "/recordings/a";
+  once.replay.max_times_sampled = 4;
+  on_data.workload = [] { return std::unique_ptr<learner::Replica>(); };
+  struct Row {
+    const RunConfig& config;
+    double ratio, buffer;
+    std::string word;
+  };
+  const auto why = [](const Row& row) {
+    wire::ControlRequest::Limit wanted;
+    wanted.set_samples_per_insert(row.ratio);
+    wanted.set_error_buffer(row.buffer);
+    return why_not_limited(row.config, wanted);
+  };
+  CHECK(why({config, 16, 0, ""}).empty());
+  CHECK(why({config, 0.25, 64, ""}).empty());
+  for (const Row& row :
+       {Row{config, 0, 0, "above 0"}, Row{config, std::nan(""), 0, "above 0"},
+        Row{config, 2e6, 0, "at most 1000000"}, Row{config, 8, -1, "from 0"},
+        Row{config, 8, std::nan(""), "from 0"}, Row{config, 8, 63, "at least 64"},
+        Row{config, 100, 99, "at least 100"}, Row{once, 5, 0, "replay.max_times_sampled"},
+        Row{deterministic, 8, 0, "`troupe resume --set"}, Row{recorded, 8, 0, "recorded episodes"},
+        Row{on_data, 8, 0, "no replay"}}) {
+    CAPTURE(row.word);
+    CHECK(has(why(row), row.word));
   }
-  CHECK_FALSE(self->has_next_message()); // the head heard of neither
-  caf::anon_send_exit(control, caf::exit_reason::user_shutdown);
+}
+
+TEST_CASE_FIXTURE(ControlFixture, "a timeline is of 1 to 1000 updates of a run that trains") {
+  wire::ControlRequest request;
+  request.set_folder("/runs/a");
+  request.set_timeline(10);
+  CHECK(has(answer(encode(request)).refusal, "no update is made")); // it has not begun
+  wire::HeadReport head;
+  head.set_phase("training");
+  self->send(control, report_atom_v, encode(head));
   deliver_all();
+  for (const std::int64_t updates : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1001}}) {
+    request.set_timeline(updates);
+    CHECK(has(answer(encode(request)).refusal, "from 1 to 1000"));
+  }
+  CHECK_FALSE(self->has_next_message());
 }
 
 TEST_CASE_FIXTURE(ControlFixture, "the head is asked to stop at once and asked for the rest") {

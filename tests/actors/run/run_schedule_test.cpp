@@ -142,6 +142,23 @@ TEST_CASE("environments share the remaining steps, then each may make all of the
   CHECK(schedule.steps(0, at_steps(4800)) == 3000);
 }
 
+TEST_CASE("a changed rate limiter is kept by a checkpoint until its keys change") {
+  auto config = schedule_config();
+  RunSchedule schedule(config, {});
+  CHECK_FALSE(schedule.ratio());
+  wire::RunState plain, saved;
+  schedule.write(plain);
+  CHECK_FALSE(RunSchedule(config, plain).ratio());
+  schedule.limit({.samples_per_insert = 3, .error_buffer = 400});
+  schedule.write(saved);
+  const RunSchedule resumed(config, saved);
+  REQUIRE(resumed.ratio());
+  CHECK(resumed.ratio()->samples_per_insert == 3);
+  CHECK(resumed.ratio()->error_buffer == 400);
+  config.replay.samples_per_insert = 5; // resume --set
+  CHECK_FALSE(RunSchedule(config, saved).ratio());
+}
+
 TEST_CASE("a scaled run has other shares, and resumes as it was scaled") {
   const auto config = schedule_config();
   RunSchedule schedule(config, {});

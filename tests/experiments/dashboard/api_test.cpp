@@ -36,6 +36,13 @@ public:
   }
   std::string checkpoint() override { return note("checkpoint"); }
   std::string pause(bool paused) override { return note(paused ? "pause" : "go on"); }
+  std::string timeline(std::int64_t updates) override {
+    return note("timeline " + std::to_string(updates));
+  }
+  std::string limit(double samples_per_insert, double error_buffer) override {
+    return note("limit " + std::to_string(static_cast<int>(samples_per_insert)) + " within "
+                + std::to_string(static_cast<int>(error_buffer)));
+  }
 
 private:
   std::string note(const std::string& what) {
@@ -185,9 +192,11 @@ TEST_CASE_FIXTURE(
   post("/api/checkpoint", {{"id", first}});
   post("/api/pause", {{"id", first}, {"paused", true}});
   post("/api/pause", {{"id", first}, {"paused", false}});
+  post("/api/timeline", {{"id", first}, {"updates", 20}});
+  post("/api/limit", {{"id", first}, {"samples_per_insert", 16}, {"error_buffer", 500}});
   CHECK(asked
         == std::vector<std::string>{"stop", "scale environment 4", "restart learner@", "checkpoint",
-                                    "pause", "go on"});
+                                    "pause", "go on", "timeline 20", "limit 16 within 500"});
   CHECK(has(error_of([&] {
               post("/api/scale", {{"id", first}, {"role", "learner"}, {"count", 4}});
             }),
@@ -203,7 +212,15 @@ TEST_CASE_FIXTURE(
               post("/api/pause", {{"id", first}, {"paused", 1}});
             }),
             "paused: must be true or false"));
-  CHECK(asked.size() == 6);
+  CHECK(has(error_of([&] {
+              post("/api/timeline", {{"id", first}, {"updates", -1}});
+            }),
+            "updates: must be a whole number"));
+  CHECK(has(error_of([&] {
+              post("/api/limit", {{"id", first}, {"samples_per_insert", "much"}});
+            }),
+            "samples_per_insert: must be a number"));
+  CHECK(asked.size() == 8);
 }
 
 TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the others by number") {
