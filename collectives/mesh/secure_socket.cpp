@@ -92,7 +92,7 @@ struct SecureSocket::State {
   Socket socket;
   GroupKey key{};
   std::vector<std::byte> inbox; // encrypted, from the system
-  std::size_t read = 0, end = 0;
+  std::size_t read = 0, end = 0, at_once = 0;
   std::vector<std::byte> outbox; // encrypted, what the system has not taken: a record at most
   std::size_t written = 0;
   bool more = false;
@@ -180,7 +180,8 @@ SecureSocket::SecureSocket(Socket socket, Role role, const GroupKey& key, std::s
     : state_(std::make_unique<State>()) {
   state_->socket = std::move(socket);
   state_->key = key;
-  state_->inbox.resize(read_bytes);
+  state_->at_once = read_bytes;
+  state_->inbox.resize(std::min(read_bytes, kFewBytes)); // strangers get no more
   state_->bytes_of_keys = bytes_of_keys;
   state_->ssl.reset(SSL_new(settings()));
   must(state_->ssl != nullptr, "SSL_new");
@@ -202,8 +203,12 @@ SecureSocket::Handshake SecureSocket::handshake() {
   flush();
   ERR_clear_error();
   const int result = SSL_do_handshake(state_->ssl.get());
+  if (result == 1 && SSL_session_reused(state_->ssl.get()) == 1) {
+    state_->inbox.resize(state_->at_once);
+    return Handshake::done;
+  }
   if (result == 1)
-    return SSL_session_reused(state_->ssl.get()) == 1 ? Handshake::done : Handshake::refused;
+    return Handshake::refused;
   if (SSL_get_error(state_->ssl.get(), result) == SSL_ERROR_WANT_READ)
     return Handshake::waiting;
   ERR_clear_error();
