@@ -1,8 +1,6 @@
 #include "collectives/backends/checked_backend.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <thread>
 
 #include "collectives/backends/reduce.hpp"
 
@@ -10,8 +8,6 @@ namespace troupe::collectives {
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr milliseconds kLook{200}; // between checks for lost ranks
 
 std::string first_line(const std::exception& error) { // LibTorch's errors carry a page of stack
   const std::string text = error.what();
@@ -22,14 +18,8 @@ std::string first_line(const std::exception& error) { // LibTorch's errors carry
 class CheckedWork : public c10d::Work {
 public:
   CheckedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<ControlMesh> mesh,
-              const Fingerprint& call, const CheckedBackend::Options& options,
-              std::shared_ptr<std::atomic<bool>> gave_up)
-      : inner_(std::move(inner)),
-        mesh_(std::move(mesh)),
-        call_(call),
-        watches_(options.holds_thread),
-        goodbye_(options.goodbye),
-        gave_up_(std::move(gave_up)) {}
+              const Fingerprint& call)
+      : inner_(std::move(inner)), mesh_(std::move(mesh)), call_(call) {}
 
   bool isCompleted() override { return inner_->isCompleted(); }
   bool isSuccess() const override { return inner_->isSuccess(); }
@@ -41,8 +31,6 @@ public:
 
   bool wait(milliseconds timeout) override {
     try {
-      if (watches_)
-        watch(timeout);
       return inner_->wait(timeout);
     } catch (const CollectiveError&) {
       throw;
@@ -52,40 +40,9 @@ public:
   }
 
 private:
-  /// Waits until the work is complete or the deadline has passed. Throws if a rank aborted, or left
-  /// long ago.
-  void watch(milliseconds timeout) {
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    std::optional<Clock::time_point> left;
-    while (!ends_within(kLook) && (timeout == kNoTimeout || Clock::now() - start < timeout)) {
-      try {
-        if (mesh_->someone_left() && !left)
-          left = Clock::now();
-        if (left && Clock::now() - *left > goodbye_)
-          mesh_->data_failed(call_, "a rank left");
-      } catch (const CollectiveError&) {
-        gave_up_->store(true);
-        throw;
-      }
-    }
-  }
-
-  bool ends_within(milliseconds time) {
-    try {
-      inner_->wait(time);
-    } catch (const std::exception&) { // the cause that wait() finds, unless it is the deadline
-      return inner_->isCompleted();
-    }
-    return true;
-  }
-
   c10::intrusive_ptr<c10d::Work> inner_;
   std::shared_ptr<ControlMesh> mesh_;
   Fingerprint call_;
-  bool watches_;
-  milliseconds goodbye_;
-  std::shared_ptr<std::atomic<bool>> gave_up_;
 };
 
 } // namespace
@@ -96,11 +53,6 @@ CheckedBackend::CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner,
       inner_(std::move(inner)),
       mesh_(std::move(mesh)),
       options_(options) {}
-
-CheckedBackend::~CheckedBackend() {
-  if (gave_up_->load())
-    std::thread([inner = std::move(inner_)] {}).detach();
-}
 
 void CheckedBackend::poison(const std::string& message) {
   mesh_->abort(message);
@@ -131,7 +83,7 @@ CheckedBackend::Work CheckedBackend::start(Fingerprint call, std::vector<at::Ten
   } catch (const std::exception& error) {
     mesh_->data_failed(agreed, first_line(error));
   }
-  auto work = c10::make_intrusive<CheckedWork>(inner, mesh_, agreed, options_, gave_up_);
+  auto work = c10::make_intrusive<CheckedWork>(inner, mesh_, agreed);
   if (!mean_of.defined())
     return work;
   work->wait(kNoTimeout);
@@ -251,8 +203,7 @@ CheckedBackend::Work CheckedBackend::barrier(const c10d::BarrierOptions& options
   const auto agreed = mesh_->agree(Fingerprint{});
   if (!options_.inner_barrier)
     return done_work({});
-  return c10::make_intrusive<CheckedWork>(inner_->barrier(options), mesh_, agreed, options_,
-                                          gave_up_);
+  return c10::make_intrusive<CheckedWork>(inner_->barrier(options), mesh_, agreed);
 }
 
 } // namespace troupe::collectives

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <memory>
 
 #include "collectives/backends/guarded_backend.hpp"
@@ -19,17 +17,10 @@ public:
     c10::DeviceType device = at::kCPU;
     bool averages = false;      // the inner backend has a mean of its own
     bool inner_barrier = false; // a barrier also orders the device's work, not only the callers
-    /// Waiting for its work blocks the thread, which checks meanwhile for ranks that died or
-    /// aborted: it may miss a peer's end, and then waits for its whole timeout.
-    bool holds_thread = false;
-    std::chrono::milliseconds goodbye{5000}; // for data that a rank sent before it left
   };
 
   CheckedBackend(c10::intrusive_ptr<c10d::Backend> inner, std::shared_ptr<ControlMesh> mesh,
                  const Options& options);
-  /// Does not wait for an abandoned inner collective: the inner backend is destroyed on another
-  /// thread once it is complete.
-  ~CheckedBackend() override;
 
   const std::string getBackendName() const override { return options_.name; }
   c10::DeviceType device_type() const override { return options_.device; }
@@ -65,7 +56,6 @@ private:
   c10::intrusive_ptr<c10d::Backend> inner_;
   std::shared_ptr<ControlMesh> mesh_;
   Options options_;
-  std::shared_ptr<std::atomic<bool>> gave_up_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 } // namespace troupe::collectives

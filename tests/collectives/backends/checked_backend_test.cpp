@@ -1,6 +1,5 @@
 #include "tests/doctest_torch.hpp"
 
-#include <condition_variable>
 #include <future>
 
 #include <ATen/ops/ones.h>
@@ -13,120 +12,61 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const ControlMesh::Options kOptions{.host = "127.0.0.1", .timeout = 60s, .connect_timeout = 60s};
+const ControlMesh::Options kMeshOptions{
+    .host = "127.0.0.1", .timeout = 20s, .connect_timeout = 20s};
 
-/// A backend whose collectives do not end before it is told, as one that missed a peer's end;
-/// its end waits for them, as LibTorch's does.
-class StuckBackend : public c10d::Backend {
+/// A backend of LibTorch's kind whose all-reduce fails, at once or when it is waited for.
+class FailingBackend : public c10d::Backend {
 public:
-  struct Gate {
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool open = false;
-    bool started = false;
-    bool ended = false; // the backend
+  explicit FailingBackend(bool at_once) : Backend(0, 2), at_once_(at_once) {}
 
-    void set(bool Gate::*what) {
-      const std::lock_guard lock(mutex);
-      this->*what = true;
-      changed.notify_all();
-    }
-    bool comes(bool Gate::*what, std::chrono::milliseconds time = 60s) {
-      std::unique_lock lock(mutex);
-      return changed.wait_for(lock, time, [&] { return this->*what; });
-    }
-  };
-
-  explicit StuckBackend(Gate& gate) : Backend(0, 2), gate_(gate) {}
-  ~StuckBackend() override {
-    gate_.comes(&Gate::open);
-    gate_.set(&Gate::ended);
-  }
-
-  const std::string getBackendName() const override { return "stuck"; }
+  const std::string getBackendName() const override { return "failing"; }
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>&,
                                            const c10d::AllreduceOptions&) override {
-    gate_.set(&Gate::started);
-    return c10::make_intrusive<StuckWork>(gate_);
+    if (at_once_)
+      throw std::runtime_error("no memory\nwith a page of stack");
+    return c10::make_intrusive<FailingWork>();
   }
 
 private:
-  class StuckWork : public c10d::Work {
-  public:
-    explicit StuckWork(Gate& gate) : gate_(gate) {}
-    bool isCompleted() override { return gate_.comes(&Gate::open, 0ms); }
-    bool wait(std::chrono::milliseconds timeout) override {
-      if (!gate_.comes(&Gate::open, timeout == kNoTimeout ? 60s : timeout))
-        throw std::runtime_error("Operation timed out!");
-      return true;
+  struct FailingWork : c10d::Work {
+    bool wait(std::chrono::milliseconds) override {
+      throw std::runtime_error("the wire broke\nwith a page of stack");
     }
-
-  private:
-    Gate& gate_;
   };
-
-  Gate& gate_;
-};
-
-/// Rank 0 of two, whose all-reduce is stuck; rank 1 is a mesh in the test's hands.
-struct Pair {
-  StuckBackend::Gate gate;
-  c10::intrusive_ptr<c10d::HashStore> store = c10::make_intrusive<c10d::HashStore>();
-  std::shared_ptr<ControlMesh> peer;
-  c10::intrusive_ptr<CheckedBackend> backend;
-  std::future<std::string> call;
-
-  explicit Pair(std::chrono::milliseconds goodbye) {
-    auto first = std::async(std::launch::async, [this] {
-      return std::make_shared<ControlMesh>(*store, 0, 2, kOptions);
-    });
-    peer = std::make_shared<ControlMesh>(*store, 1, 2, kOptions);
-    backend = c10::make_intrusive<CheckedBackend>(
-        c10::make_intrusive<StuckBackend>(gate), first.get(),
-        CheckedBackend::Options{.name = "stuck", .holds_thread = true, .goodbye = goodbye});
-    call = std::async(std::launch::async, [this]() -> std::string {
-      std::vector<at::Tensor> tensors{at::ones({3})};
-      try {
-        backend->allreduce(tensors, {})->wait();
-      } catch (const std::exception& error) {
-        return error.what();
-      }
-      return "done";
-    });
-    peer->agree(fingerprint_of(Kind::all_reduce, at::ones({3}), static_cast<int>(ReduceOp::sum)));
-    REQUIRE(gate.comes(&StuckBackend::Gate::started));
-  }
+  bool at_once_;
 };
 
 } // namespace
 
-TEST_CASE("a collective that misses the end of a rank is given up, and so is its backend") {
-  Pair pair(300ms);
-  pair.peer.reset();
-  CHECK(pair.call.get() == "all_reduce #0 (sum float32 [3]): rank 1 died or left");
-  pair.backend.reset(); // does not wait
-  CHECK_FALSE(pair.gate.comes(&StuckBackend::Gate::ended, 0ms));
-  pair.gate.set(&StuckBackend::Gate::open);
-  CHECK(pair.gate.comes(&StuckBackend::Gate::ended));
-}
-
-TEST_CASE("a rank that leaves after its last collective may be waited for") {
-  Pair pair(60s);
-  pair.peer.reset();
-  CHECK(pair.call.wait_for(500ms) == std::future_status::timeout);
-  pair.gate.set(&StuckBackend::Gate::open);
-  CHECK(pair.call.get() == "done");
-}
-
-TEST_CASE("an abort ends the wait of a collective that is stuck, here and elsewhere") {
-  Pair here(60s);
-  here.backend->poison("the head says so");
-  CHECK(here.call.get() == "the head says so");
-  here.gate.set(&StuckBackend::Gate::open);
-  Pair elsewhere(60s);
-  elsewhere.peer->abort("rank 1 has its reasons");
-  CHECK(elsewhere.call.get() == "rank 1 has its reasons");
-  elsewhere.gate.set(&StuckBackend::Gate::open);
+TEST_CASE("a failure of LibTorch's backend is named with its call on every rank") {
+  for (const bool at_once : {true, false}) {
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    auto peer = std::async(std::launch::async, [&]() -> std::string {
+      ControlMesh mesh(*store, 1, 2, kMeshOptions);
+      mesh.agree(fingerprint_of(Kind::all_reduce, at::ones({3}), static_cast<int>(ReduceOp::sum)));
+      try {
+        mesh.agree({}); // it answers, so that it is not taken for dead
+      } catch (const CollectiveError& error) {
+        return error.what();
+      }
+      return "agreed";
+    });
+    CheckedBackend backend(c10::make_intrusive<FailingBackend>(at_once),
+                           std::make_shared<ControlMesh>(*store, 0, 2, kMeshOptions),
+                           {.name = "failing"});
+    std::vector<at::Tensor> tensors{at::ones({3})};
+    std::string error;
+    try {
+      backend.allreduce(tensors, {})->wait();
+    } catch (const CollectiveError& thrown) {
+      error = thrown.what();
+    }
+    CHECK(error
+          == std::string("all_reduce #0 (sum float32 [3]) failed on rank 0: ")
+                 + (at_once ? "no memory" : "the wire broke"));
+    CHECK(peer.get() == error);
+  }
 }
 
 } // namespace troupe::collectives
