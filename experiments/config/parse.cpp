@@ -125,6 +125,8 @@ std::string bad_value_text(const FieldDescriptor& field, const std::string& valu
     std::string upper = value;
     std::transform(upper.begin(), upper.end(), upper.begin(),
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    if (upper == "GLOO") // learner.backend of earlier run files
+      return out + "; TCP has taken its place";
     const auto near = env::nearest_names(upper, names, 1);
     return out + (near.empty() ? "" : "; did you mean " + near.front() + "?");
   }

@@ -57,6 +57,7 @@ const std::vector<Bad> kBadFiles = {
      {"2:20: ", "learner.backend is NCLL", "AUTO, THREADS, TCP, NCCL and SHARED_MEMORY",
       "did you mean NCCL"}},
     {kGood + "learner { backend: tcp }", {"learner.backend is tcp", "did you mean TCP"}},
+    {kGood + "learner { backend: GLOO }", {"learner.backend is GLOO", "TCP has taken its place"}},
     {kGood + "d4pg { encoder: \"stride5\" }",
      {"2:8: ", "d4pg.encoder is \"stride5\"", "one of \"stride4\" and \"drq\"",
       "did you mean \"stride4\""}},
