@@ -234,7 +234,7 @@ std::string status_json(const HeadPlace& head, const wire::RunStatus& status) {
         {"port", head.port},
         {"keys", head.keys},
         {"started", head.started},
-         {"restarts", status.head().restarts()}}},
+        {"restarts", status.head().restarts()}}},
       {"counters", counters_json(status.counters())},
       {"environments", status.head().environments()},
       {"rate_limiter", status.head().samples_per_insert() == 0

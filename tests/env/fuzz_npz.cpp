@@ -1,5 +1,4 @@
-// libFuzzer target: clang++ -std=c++20 -fsanitize=fuzzer,address -I. tests/env/fuzz_npz.cpp
-// env/npz.cpp env/npy.cpp -larchive
+// libFuzzer target of archives of arrays.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

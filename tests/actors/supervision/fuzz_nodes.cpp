@@ -1,7 +1,4 @@
-// libFuzzer target of what a node tells its head, up to where roles are placed: clang++ -std=c++20
-// -fsanitize=fuzzer,address -I. -I<build>/generated tests/actors/supervision/fuzz_nodes.cpp
-// actors/{node_info,node_resources,role_needs,core_choice,placer}.cpp
-// <build>/generated/actors/messages.pb.cc -lprotobuf.
+// libFuzzer target of what a node tells its head, up to where roles are placed.
 #include <cstddef>
 #include <cstdint>
 #include <set>

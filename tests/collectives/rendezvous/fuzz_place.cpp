@@ -1,6 +1,4 @@
-// libFuzzer target of the descriptions of a cluster: clang++ -std=c++20 -fsanitize=fuzzer,address
-// -I. tests/collectives/rendezvous/fuzz_place.cpp
-// collectives/{node_list,cluster_spec,place,socket}.cpp. The first byte chooses the parser.
+// libFuzzer target of the descriptions of a cluster. The first byte chooses the parser.
 #include <cstddef>
 #include <cstdint>
 #include <map>

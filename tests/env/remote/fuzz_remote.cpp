@@ -1,8 +1,5 @@
-// libFuzzer target of what peers of remote environments say to each other, either way: clang++
-// -std=c++20 -fsanitize=fuzzer,address -I. -I<build>/generated tests/env/remote/fuzz_remote.cpp
-// env/{spec,remote/protocol,remote/spec_codec,wire/frame}.cpp
-// <build>/generated/env/remote/remote.pb.cc -lprotobuf -lzmq. The first byte chooses who reads; the
-// header follows its length, two bytes, the rest is one frame.
+// libFuzzer target of what peers of remote environments say to each other, either way. The first
+// byte chooses who reads; the header follows its length, two bytes, the rest is one frame.
 #include <algorithm>
 #include <array>
 #include <cstddef>

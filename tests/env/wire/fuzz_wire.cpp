@@ -1,8 +1,5 @@
 // libFuzzer target of what peers' sockets say to each other, of a connection to a port without
-// keys, and of endpoints: clang++ -std=c++20 -fsanitize=fuzzer,address -I.
-// tests/env/wire/fuzz_wire.cpp
-// env/wire/{control,deployment_keys,frame,keys,shared_heap,shared_mapping,zmtp_reader}.cpp -lzmq.
-// The first byte chooses the decoder.
+// keys, and of endpoints. The first byte chooses the decoder.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

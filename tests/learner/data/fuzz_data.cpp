@@ -1,11 +1,5 @@
-// libFuzzer target of the readers of data sets; the first byte chooses the format. clang++
-// -std=c++20 -fsanitize=fuzzer,address,undefined -I. -isystem build/third_party/torch/include
-// -isystem build/third_party/torch/include/torch/csrc/api/include -isystem /usr/include/hdf5/serial
-// tests/learner/data/fuzz_data.cpp learner/data/*.cpp learner/data/dataset.cpp
-// learner/data/prefetcher.cpp learner/data/read_ahead.cpp env/npy.cpp env/npz.cpp, then learner,
-// collectives, wire and env of a build, and -ltorch_cpu -lc10 -lturbojpeg -larchive -lhdf5 -lnetcdf
-// -lpng -lz -lprotobuf -lzmq. HDF5 and NetCDF are not fuzzed: their libraries promise nothing for
-// damaged files.
+// libFuzzer target of the readers of data sets; the first byte chooses the format. HDF5 and NetCDF
+// are not fuzzed: their libraries promise nothing for damaged files.
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>

@@ -1,8 +1,4 @@
-// libFuzzer target of files of tensors, which checkpoints are made of: clang++ -std=c++20
-// -fsanitize=fuzzer,address,undefined -I. -isystem build/third_party/torch/include -isystem
-// build/third_party/torch/include/torch/csrc/api/include tests/learner/device/fuzz_safetensors.cpp
-// learner/device/safetensors.cpp learner/device/checked_copy.cpp env/whole_file.cpp
-// -Lbuild/third_party/torch/lib -ltorch_cpu -lc10.
+// libFuzzer target of files of tensors, which checkpoints are made of.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -1,9 +1,4 @@
-// libFuzzer target of the headers that reach a parameter server and its clients: clang++ -std=c++20
-// -fsanitize=fuzzer,address,undefined -I. -I<build>/generated -isystem
-// build/third_party/torch/include -isystem build/third_party/torch/include/torch/csrc/api/include
-// tests/learner/parameter_server/fuzz_parameter_wire.cpp
-// learner/parameter_server/parameter_wire.cpp, and the libraries of troupe_learner_protocol,
-// troupe::wire and LibTorch.
+// libFuzzer target of the headers that reach a parameter server and its clients.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,7 +1,4 @@
-// libFuzzer target of strategies as text: clang++ -std=c++20 -fsanitize=fuzzer,address,undefined
-// -I. -isystem build/third_party/torch/include -isystem
-// build/third_party/torch/include/torch/csrc/api/include tests/learner/replicas/fuzz_strategy.cpp
-// learner/replicas/strategy_options.cpp -Lbuild/third_party/torch/lib -ltorch_cpu -lc10.
+// libFuzzer target of strategies as text.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>

@@ -1,6 +1,4 @@
-// libFuzzer target: the header of a recording as untrusted bytes. Built with clang++
-// -fsanitize=fuzzer,address from this file, replay/ and env/; seeds are headers of small
-// recordings.
+// libFuzzer target of the header of a recording.
 #include <cstddef>
 #include <cstdint>
 #include <span>

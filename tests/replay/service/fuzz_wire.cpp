@@ -1,7 +1,6 @@
-// libFuzzer target of what comes over a replay data port, either way: clang++ -std=c++20
-// -fsanitize=fuzzer,address -I. -I<build>/generated tests/replay/service/fuzz_wire.cpp, and the
-// libraries of troupe::replay. An input is several messages to one server: of each, the first byte
-// counts the frames; each part follows its length, two bytes.
+// libFuzzer target of what comes over a replay data port, either way. An input is several messages
+// to one server: of each, the first byte counts the frames; each part follows its length, two
+// bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,4 @@
-// libFuzzer target: clang++ -std=c++20 -fsanitize=fuzzer,address -I.
-// tests/replay/storage/fuzz_checkpoint.cpp replay/storage/checkpoint_manifest.cpp
-// replay/storage/segment_file.cpp -lxxhash The first byte says what the rest is: a manifest whose
+// libFuzzer target of checkpoints of replay. The first byte says what the rest is: a manifest whose
 // checksum is made right, or a segment.
 #include <cstddef>
 #include <cstdint>
