@@ -133,10 +133,9 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
     if (request.timeline() < 1 || request.timeline() > kMostTimelineUpdates)
       return refusal("updates=" + std::to_string(request.timeline()) + ": must be from 1 to "
                      + std::to_string(kMostTimelineUpdates));
-    if (state.head.phase() != "training")
-      return refusal("the run is " + state.head.phase()
-                     + ", and no update is made to be recorded; "
-                       "`troupe pause --off` ends a pause");
+    if (state.head.held())
+      return refusal("the run is paused, and no update is made to be recorded; "
+                     "`troupe pause --off` ends the pause");
     return ask_head(self, encoded, {});
   case wire::ControlRequest::kRestart:
     if (state.options.threads)

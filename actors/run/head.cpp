@@ -256,6 +256,7 @@ void Head::on_update(const UpdatePtr& update) {
   report.set_checkpoint(checkpoints_.newest());
   report.set_checkpoint_age(checkpoints_.age_seconds());
   report.set_writing(checkpoints_.writing());
+  report.set_held(held_);
   report.set_environments(schedule_.count(Role::environment));
   report.set_restarts(context_.deployment.head_restarts);
   if (!config_.workload && config_.recording.empty() && !config_.on_policy()) {

@@ -147,7 +147,8 @@ private:
   std::unique_ptr<ClassifierNetwork> network_;
   std::unique_ptr<ClassifierNetwork> average_; // of its weights; null: off
   std::unique_ptr<WrappedOptimizer> optimizer_;
-  std::optional<CapturedUpdate> captured_; // none: all updates are eager
+  collectives::Timeline* timeline_ = nullptr; // of the replica; null: not recorded
+  std::optional<CapturedUpdate> captured_;    // none: all updates are eager
   std::int64_t updates_ = 0;
 };
 
@@ -177,7 +178,7 @@ void NetworkClassifier::build(ReplicaContext& context) {
   wrapping.max_gradient_norm = config_.gradient_norm;
   wrapping.names = parameter_names(module, *optimizer);
   wrapping.schedules = {schedule_for(config_, spec_)};
-  wrapping.timeline = context.timeline();
+  wrapping.timeline = timeline_ = context.timeline();
   optimizer_ = context.wrap_optimizer(std::move(optimizer), wrapping);
   begin_captured();
   average_.reset();
@@ -246,8 +247,13 @@ CapturedUpdate::Outcome NetworkClassifier::outcome_of(const at::Tensor& rows,
 CapturedUpdate::Report NetworkClassifier::eager_update(const at::Tensor& rows,
                                                        const at::Tensor& labels) {
   optimizer_->zero_grad();
+  using Span = collectives::Timeline::Span;
+  Span forward(timeline_, "forward");
   const auto outcome = outcome_of(rows.to(device_), labels.to(device_));
+  forward.end();
+  Span backward(timeline_, "backward");
   outcome.loss.backward();
+  backward.end();
   optimizer_->step();
   const auto numbers = at::stack({outcome.loss.detach().to(at::kDouble), outcome.accuracy}).cpu();
   return {.loss = numbers[0].item<double>(), .accuracy = numbers[1].item<double>()};

@@ -57,7 +57,7 @@ export function describe(run, before) {
   } else {
     const ratio = live.inserts > 0 ? live.samples / live.inserts : NaN;
     edge('replay', 'learner', ['batches', rate(live.samples_per_second, 'samples'), `${number(ratio)} per insert`,
-      plan.plays && plan.samples_per_insert > 0 ? `(limit ${number(plan.samples_per_insert)})` : ''], live.samples_per_second > 0, waiting('learner'));
+      plan.plays && plan.samples_per_insert > 0 ? `(limit ${number(status?.rate_limiter?.samples_per_insert ?? plan.samples_per_insert)})` : ''], live.samples_per_second > 0, waiting('learner'));
   }
   edge('learner', 'evaluator', ['parameters'], live.updates_per_second > 0);
   edge('learner', 'checkpointer', [''], false);

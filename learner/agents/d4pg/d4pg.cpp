@@ -154,11 +154,19 @@ Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
     moments_->observe(context, used.at("observation").to(options_));
   if (steps_whole_)
     return step_whole(used);
+  using Span = collectives::Timeline::Span; // forward and backward of each network
+  Span targets(context.timeline(), "targets");
   const Inputs in = prepare(used);
-  const double critic_loss = learn_critic(in, target_logits(in));
+  const at::Tensor& target = target_logits(in);
+  targets.end();
+  Span critic(context.timeline(), "critic");
+  const double critic_loss = learn_critic(in, target);
+  critic.end();
   const double gradient_norm = critic_.optimizer().gradient_norm();
   double q_mean = 0;
+  Span policy(context.timeline(), "policy");
   const HeadReport head = learn_policy(in, q_mean);
+  policy.end();
   average_targets(critic_.optimizer().updates_applied());
   return {{"critic_loss", critic_loss},
           {"policy_loss", head.penalty - q_mean},

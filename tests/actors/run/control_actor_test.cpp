@@ -240,9 +240,12 @@ TEST_CASE_FIXTURE(ControlFixture, "a timeline is of 1 to 1000 updates of a run t
   wire::ControlRequest request;
   request.set_folder("/runs/a");
   request.set_timeline(10);
-  CHECK(has(answer(encode(request)).refusal, "no update is made")); // it has not begun
   wire::HeadReport head;
-  head.set_phase("training");
+  head.set_held(true);
+  self->send(control, report_atom_v, encode(head));
+  deliver_all();
+  CHECK(has(answer(encode(request)).refusal, "no update is made"));
+  head.set_held(false);
   self->send(control, report_atom_v, encode(head));
   deliver_all();
   for (const std::int64_t updates : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1001}}) {
