@@ -26,7 +26,8 @@ StoreFactory tcp_over_store(const std::string& interface_host) {
                            {.host = interface_host,
                             .trust = options.trust,
                             .deadline = deadline,
-                            .read_bytes = kReadAtOnce});
+                            .read_bytes = kReadAtOnce,
+                            .clear_if_trusted = true});
     }
     return std::make_unique<BackendCommunicator>(
         c10::make_intrusive<TcpBackend>(rank, size, std::move(data), std::move(mesh), store,

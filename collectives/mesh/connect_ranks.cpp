@@ -29,6 +29,7 @@ struct Greeting {
   std::int32_t from = 0;
   std::int32_t to = 0;
   std::int32_t size = 0;
+  std::int32_t in_the_clear = 0; // what follows
 };
 
 /// A connection that has not greeted yet. All are served at once, so that a silent one delays no
@@ -62,11 +63,16 @@ struct Caller {
   }
 };
 
+bool is_in_the_clear(const ConnectOptions& options) {
+  return options.clear_if_trusted
+         && (options.trust.trusted_network || resolves_to_loopback(options.host));
+}
+
 class Meeting {
 public:
   Meeting(c10d::Store& store, int rank, int size, const ConnectOptions& options)
       : store_(store),
-        own_{.from = rank, .size = size},
+        own_{.from = rank, .size = size, .in_the_clear = is_in_the_clear(options) ? 1 : 0},
         options_(options),
         listener_(listen_at(options.host, 0)),
         key_(share_group_key(store, rank, options.trust)),
@@ -94,14 +100,18 @@ private:
     const std::string text(raw.begin(), raw.end());
     const auto space = text.find(' ');
     const auto port = space == std::string::npos ? 0 : std::atoi(text.c_str() + space);
-    const Greeting greeting{.from = own_.from, .to = peer, .size = own_.size};
+    Greeting greeting = own_;
+    greeting.to = peer;
     for (;;) {
       SecureSocket socket(connect_to(text.substr(0, space), port, options_.deadline),
                           SecureSocket::Role::client, key_, options_.read_bytes);
       switch (finish_handshake(socket, options_.deadline)) {
       case Handshake::done:
-        if (send_all(socket, std::as_bytes(std::span(&greeting, 1)), options_.deadline))
+        if (send_all(socket, std::as_bytes(std::span(&greeting, 1)), options_.deadline)) {
+          if (own_.in_the_clear != 0)
+            socket.continue_in_the_clear();
           return socket;
+        }
         break;
       case Handshake::refused:
         throw std::runtime_error(rank_name(peer) + " at " + text + " has another key than rank "
@@ -145,6 +155,14 @@ private:
                                + " of " + std::to_string(greeting.size) + " to rank "
                                + std::to_string(own_.from) + " of " + std::to_string(own_.size)
                                + "; start all with the same size and different ranks");
+    if (greeting.in_the_clear != own_.in_the_clear)
+      throw std::runtime_error(
+          "rendezvous: " + rank_name(greeting.from)
+          + (greeting.in_the_clear != 0 ? " does not encrypt, " : " encrypts, ")
+          + rank_name(own_.from) + (own_.in_the_clear != 0 ? " does not" : " does")
+          + "; set TROUPE_TRUSTED_NETWORK in all processes or in none");
+    if (own_.in_the_clear != 0)
+      caller.socket.continue_in_the_clear();
     ranks_[static_cast<std::size_t>(greeting.from)] = std::move(caller.socket);
   }
 

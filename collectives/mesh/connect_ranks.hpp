@@ -18,6 +18,9 @@ struct ConnectOptions {
   GroupTrust trust{};
   Deadline deadline{};
   std::size_t read_bytes = SecureSocket::kFewBytes; // of a connection, at once
+  /// After the greeting nothing is encrypted, where the host is on loopback or the user vouches for
+  /// the network. All ranks agree on it.
+  bool clear_if_trusted = false;
 };
 
 /// Connects every two ranks of a group, which find each other's addresses and the random part of

@@ -97,6 +97,7 @@ struct SecureSocket::State {
   std::size_t written = 0;
   bool more = false;
   bool left = false; // the peer
+  bool in_the_clear = false;
   std::uint64_t bytes_of_keys = 0, sent = 0;
   std::unique_ptr<SSL, FreeSsl> ssl;
 
@@ -128,26 +129,42 @@ struct SecureSocket::State {
     return size; // errors show when reading, as the peer's last words may still be there
   }
 
-  static int read_bytes(BIO* bio, char* data, int size) {
-    State& state = of(bio);
-    BIO_clear_retry_flags(bio);
-    while (state.read == state.end) {
-      const auto n = ::recv(state.socket.fd(), state.inbox.data(), state.inbox.size(), 0);
-      if (n > 0) {
-        state.read = 0;
-        state.end = static_cast<std::size_t>(n);
-      } else if (n < 0 && errno == EAGAIN) {
-        BIO_set_retry_read(bio);
-        return -1;
-      } else if (n == 0 || errno != EINTR) {
-        state.left = true;
+  /// Moves bytes from the system as they are; 0: none are there, or the peer has left.
+  std::size_t pull(std::span<std::byte> to) {
+    for (;;) {
+      const auto n = ::recv(socket.fd(), to.data(), to.size(), 0);
+      if (n > 0)
+        return static_cast<std::size_t>(n);
+      if (n < 0 && errno == EAGAIN)
+        return 0;
+      if (n == 0 || errno != EINTR) {
+        left = true;
         return 0;
       }
     }
-    const auto n = std::min(state.end - state.read, static_cast<std::size_t>(size));
-    std::memcpy(data, state.inbox.data() + state.read, n);
-    state.read += n;
-    return static_cast<int>(n);
+  }
+
+  /// Of the inbox.
+  std::size_t take(std::span<std::byte> to) {
+    const auto n = std::min(end - read, to.size());
+    std::memcpy(to.data(), inbox.data() + read, n);
+    read += n;
+    return n;
+  }
+
+  static int read_bytes(BIO* bio, char* data, int size) {
+    State& state = of(bio);
+    BIO_clear_retry_flags(bio);
+    if (state.read == state.end) {
+      state.read = 0;
+      state.end = state.pull(state.inbox);
+      if (state.end == 0 && !state.left)
+        BIO_set_retry_read(bio);
+      if (state.end == 0)
+        return state.left ? 0 : -1;
+    }
+    return static_cast<int>(
+        state.take(std::as_writable_bytes(std::span(data, static_cast<std::size_t>(size)))));
   }
 
   static long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
@@ -218,6 +235,10 @@ SecureSocket::Handshake SecureSocket::handshake() {
 std::optional<std::size_t> SecureSocket::receive(std::span<std::byte> to) {
   if (to.empty())
     return 0;
+  if (state_->in_the_clear) {
+    const auto got = state_->read < state_->end ? state_->take(to) : state_->pull(to);
+    return got == 0 && state_->left ? std::nullopt : std::optional(got);
+  }
   ERR_clear_error();
   std::size_t got = 0;
   const int result = SSL_read_ex(state_->ssl.get(), to.data(), to.size(), &got);
@@ -235,6 +256,11 @@ std::optional<std::size_t> SecureSocket::send(std::span<const std::byte> from, b
     return 0;
   if (state_->left)
     return std::nullopt;
+  if (state_->in_the_clear) {
+    state_->more = more;
+    const auto taken = state_->push(from);
+    return taken == 0 && state_->left ? std::nullopt : std::optional(taken);
+  }
   ERR_clear_error();
   if (state_->sent >= state_->bytes_of_keys) {
     must(SSL_key_update(state_->ssl.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "SSL_key_update");
@@ -264,6 +290,10 @@ bool SecureSocket::flush() {
   state.outbox.clear();
   state.written = 0;
   return true;
+}
+
+void SecureSocket::continue_in_the_clear() {
+  state_->in_the_clear = true;
 }
 
 void SecureSocket::close_sending() {

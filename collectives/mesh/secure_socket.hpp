@@ -57,6 +57,10 @@ public:
   /// Whether the system has all bytes that send() took; tries again where it did not.
   bool flush();
 
+  /// From here on neither end encrypts or checks what it sends: the handshake has shown who the
+  /// peer is, and nothing on the way is to be feared. Both ends do it, after the same byte.
+  void continue_in_the_clear();
+
   /// Sends no more; the peer finds the end after what was sent.
   void close_sending();
 

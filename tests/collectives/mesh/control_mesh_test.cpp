@@ -36,7 +36,7 @@ SecureSocket greet_rank_0(c10d::Store& store, std::int32_t from, std::int32_t si
   SecureSocket secure(Socket(dup(socket.fd())), SecureSocket::Role::client,
                       derive_group_key(std::as_bytes(std::span(random)), ""));
   REQUIRE(finish_handshake(secure, soon()) == SecureSocket::Handshake::done);
-  const std::int32_t greeting[] = {from, to, size};
+  const std::int32_t greeting[] = {from, to, size, 0};
   REQUIRE(send_all(secure, std::as_bytes(std::span(greeting)), soon()));
   return secure;
 }
