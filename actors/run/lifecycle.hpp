@@ -13,7 +13,7 @@ namespace troupe::actors {
 class Lifecycle {
 public:
   /// `progress` is read whenever an actor starts.
-  Lifecycle(const RunContext& context, RunActors& actors, const RunSchedule& schedule,
+  Lifecycle(const RunContext& context, RunActors& actors, RunSchedule& schedule,
             const RunCheckpoints& checkpoints, const Progress& progress)
       : context_(context),
         actors_(actors),
@@ -44,7 +44,7 @@ private:
 
   const RunContext& context_;
   RunActors& actors_;
-  const RunSchedule& schedule_;
+  RunSchedule& schedule_;
   const RunCheckpoints& checkpoints_;
   const Progress& progress_;
   std::set<ActorKey> added_, returning_;

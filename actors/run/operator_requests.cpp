@@ -87,8 +87,8 @@ std::string OperatorRequests::scale(std::int32_t wanted, const Progress& progres
 }
 
 std::string OperatorRequests::limit(const wire::ControlRequest::Limit& wanted, std::string& done) {
-  schedule_.limit(
-      {.samples_per_insert = wanted.samples_per_insert(), .error_buffer = wanted.error_buffer()});
+  schedule_.ratio() = {.samples_per_insert = wanted.samples_per_insert(),
+                       .error_buffer = wanted.error_buffer()};
   for (const ActorKey& key : actors_.keys(Role::replay))
     lifecycle_.limit(key);
   char text[96];

@@ -105,8 +105,9 @@ std::int64_t RunSchedule::grant(std::int64_t wanted) {
   return updates_ = std::max(updates_, wanted);
 }
 
-void RunSchedule::begin_round() {
+std::int64_t RunSchedule::begin_round() {
   lane_steps_ += kInsertSteps;
+  return lane_steps_ - before_.lane_steps();
 }
 
 std::int64_t RunSchedule::finish_round(const Progress& now) {

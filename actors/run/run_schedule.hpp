@@ -24,8 +24,7 @@ public:
   struct Ratio {
     double samples_per_insert = 0, error_buffer = 0;
   };
-  const std::optional<Ratio>& ratio() const { return ratio_; }
-  void limit(const Ratio& ratio) { ratio_ = ratio; }
+  std::optional<Ratio>& ratio() { return ratio_; }
   /// Environments over all environment actors.
   std::int64_t lanes() const;
 
@@ -53,9 +52,8 @@ public:
   /// The learners have come back with an earlier state and stand still.
   void learners_came_back(const Progress& now);
 
-  /// Begins a round; each environment then may make round_steps() since the run (re)started.
-  void begin_round();
-  std::int64_t round_steps() const { return lane_steps_ - before_.lane_steps(); }
+  /// Begins a round. Returns the steps that each environment may make since the run (re)started.
+  std::int64_t begin_round();
   /// Grants the updates that are due at the end of a round. `now`: counted since the round ended,
   /// if counts_items().
   std::int64_t finish_round(const Progress& now);

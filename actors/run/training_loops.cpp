@@ -36,11 +36,11 @@ void Head::train_in_rounds() {
       actors_.take_messages(kPoll);
       continue;
     }
-    schedule_.begin_round();
+    const std::int64_t steps = schedule_.begin_round();
     const auto version = static_cast<std::uint64_t>(schedule_.updates());
     const auto environments = actors_.all(Role::environment);
     for (const auto& environment : environments)
-      caf::anon_send(environment, grant_atom_v, schedule_.round_steps(), version, true);
+      caf::anon_send(environment, grant_atom_v, steps, version, true);
     for (const auto& environment : environments) // one after another: in the order of the actors
       actors_.ask<std::int64_t>(environment, kRequestDeadline, "waiting for an environment actor",
                                 flush_atom_v);

@@ -5,6 +5,7 @@
 #include "actors/roles/rendezvous_actor.hpp"
 #include "actors/run/control_actor.hpp"
 #include "env/random.hpp"
+#include "learner/agents/d4pg/d4pg.hpp"
 #include "tests/actors/supervision/supervisor_fixture.hpp"
 
 namespace troupe::actors {
@@ -100,9 +101,11 @@ TEST_CASE_FIXTURE(HostileFixture, "a supervisor passes over the lives that are n
 }
 
 TEST_CASE_FIXTURE(HostileFixture, "nonsense of who operates a run ends nobody") {
+  RunConfig operated;
+  operated.agent = learner::make_d4pg_agent({});
   const auto control = system.spawn(
       control_actor,
-      ControlOptions{.config = {}, .head = process, .epoch = kEpoch, .folder = "/runs/a"});
+      ControlOptions{.config = operated, .head = process, .epoch = kEpoch, .folder = "/runs/a"});
   wire::SupervisorReport report;
   report.add_processes()->set_role("environment");
   wire::ControlRequest scale, restart;
