@@ -7,7 +7,7 @@ each for some time, and prints a table of executions and coverage.
 Each target begins with its seeds in tests/fuzz_seeds/<target>/ and with the inputs that earlier runs found, in <build>/corpus/<target>/. An input that crashes
 its target, takes 10 s or 2 GiB is kept in <build>/findings/, and the exit code is 1: fix the cause, and add the input to the seeds, which the unit tests
 fuzz_seeds:<target> read in every build. --merge: afterwards adds to the seeds the smallest inputs that reach code which the seeds do not.
-Exit code 77: there is no clang++."""
+Exit code 77: there is no clang++-16 (Debian's clang-16, libclang-rt-16-dev and libomp-16-dev)."""
 import argparse
 import concurrent.futures
 import os
@@ -20,7 +20,7 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 SEEDS = SOURCE / "tests/fuzz_seeds"
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1"]
-MERGED_BYTES = 32 << 10  # of new seeds of a target
+MERGED_BYTES = 8 << 10  # of new seeds of a target
 
 
 def build(options):
@@ -97,8 +97,8 @@ def main():
     if options.seconds < 1 or options.jobs < 1:
         parser.error("--seconds and --jobs must be at least 1")
     if not options.no_build:
-        if shutil.which("clang++") is None:
-            print("skipped: clang++ is not installed")
+        if shutil.which("clang++-16") is None:
+            print("skipped: clang++-16 is not installed; install the packages clang-16, libclang-rt-16-dev and libomp-16-dev")
             return 77
         build(options)
     targets = targets_of(options)
