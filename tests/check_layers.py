@@ -60,7 +60,7 @@ OWNERS = {  # library -> (its headers, the rooms that may include them; a folder
 }
 
 # Folders of tests/ that are no room: harnesses over the whole program, and data.
-TEST_ROOMS = {"cluster", "install", "golden", "testing"}
+TEST_ROOMS = {"cluster", "install", "golden", "testing", "fuzz_seeds"}
 
 SOURCE = re.compile(r"\.(cpp|cu)$")
 CODE = re.compile(r"\.(hpp|h|cuh|cpp|cu)$")

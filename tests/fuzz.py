@@ -6,7 +6,8 @@ each for some time, and prints a table of executions and coverage.
 
 Each target begins with its seeds in tests/fuzz_seeds/<target>/ and with the inputs that earlier runs found, in <build>/corpus/<target>/. An input that crashes
 its target, takes 10 s or 2 GiB is kept in <build>/findings/, and the exit code is 1: fix the cause, and add the input to the seeds, which the unit tests
-fuzz_seeds:<target> read in every build. --merge: afterwards adds to the seeds the smallest inputs that reach code which the seeds do not.
+fuzz_seeds:<target> read in every build. --merge: afterwards adds to the seeds, which stay few, the smallest inputs that
+reach code which the seeds do not.
 Exit code 77: there is no clang++-16 (Debian's clang-16, libclang-rt-16-dev and libomp-16-dev)."""
 import argparse
 import concurrent.futures
@@ -20,7 +21,8 @@ import sys
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 SEEDS = SOURCE / "tests/fuzz_seeds"
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1"]
-MERGED_BYTES = 8 << 10  # of new seeds of a target
+MERGED_BYTES = 8 << 10  # of a target's seeds
+MERGED_FILES = 64
 
 
 def build(options):
@@ -77,12 +79,15 @@ def merge(options, target):
     subprocess.run([*words, made, folder, corpus], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     known = {path.name for path in folder.iterdir()}
     left = MERGED_BYTES - sum(path.stat().st_size for path in folder.iterdir())
+    free = MERGED_FILES - len(known)
     for path in sorted(made.iterdir(), key=lambda one: (one.stat().st_size, one.name)):
+        if path.name in known:
+            continue
         left -= path.stat().st_size
-        if left < 0:
+        free -= 1
+        if left < 0 or free < 0:
             break
-        if path.name not in known:
-            shutil.copy(path, folder / path.name)
+        shutil.copy(path, folder / path.name)
 
 
 def main():
