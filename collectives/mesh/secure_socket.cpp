@@ -301,26 +301,13 @@ void SecureSocket::close_sending() {
   shutdown(state_->socket.fd(), SHUT_WR);
 }
 
-namespace {
-
-bool wait_for(const SecureSocket& socket, short events, Deadline deadline) {
-  pollfd entry{socket.fd(), events, 0};
-  int ready;
-  do
-    ready = poll(&entry, 1, milliseconds_until(deadline));
-  while (ready < 0 && errno == EINTR);
-  return ready > 0;
-}
-
-} // namespace
-
 bool send_all(SecureSocket& socket, std::span<const std::byte> bytes, Deadline deadline) {
   while (!bytes.empty() || !socket.flush()) {
     const auto sent = socket.send(bytes);
     if (!sent)
       return false;
     bytes = bytes.subspan(*sent);
-    if (*sent == 0 && !wait_for(socket, POLLOUT, deadline))
+    if (*sent == 0 && !wait_for_events(socket.fd(), POLLOUT, deadline))
       return false;
   }
   return true;
@@ -329,7 +316,7 @@ bool send_all(SecureSocket& socket, std::span<const std::byte> bytes, Deadline d
 bool receive_all(SecureSocket& socket, std::span<std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
     const auto got = socket.receive(bytes);
-    if (!got || (*got == 0 && !wait_for(socket, POLLIN, deadline)))
+    if (!got || (*got == 0 && !wait_for_events(socket.fd(), POLLIN, deadline)))
       return false;
     bytes = bytes.subspan(*got);
   }
@@ -339,7 +326,8 @@ bool receive_all(SecureSocket& socket, std::span<std::byte> bytes, Deadline dead
 SecureSocket::Handshake finish_handshake(SecureSocket& socket, Deadline deadline) {
   for (;;) {
     const auto state = socket.handshake();
-    if (state != SecureSocket::Handshake::waiting || !wait_for(socket, POLLIN, deadline))
+    if (state != SecureSocket::Handshake::waiting
+        || !wait_for_events(socket.fd(), POLLIN, deadline))
       return state;
   }
 }

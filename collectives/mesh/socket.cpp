@@ -48,15 +48,6 @@ void make_ready(const Socket& socket) {
   fcntl(socket.fd(), F_SETFL, fcntl(socket.fd(), F_GETFL) | O_NONBLOCK);
 }
 
-bool wait_for(const Socket& socket, short events, Deadline deadline) {
-  pollfd entry{socket.fd(), events, 0};
-  int ready;
-  do
-    ready = poll(&entry, 1, milliseconds_until(deadline));
-  while (ready < 0 && errno == EINTR);
-  return ready > 0;
-}
-
 } // namespace
 
 Socket::~Socket() {
@@ -68,6 +59,15 @@ int milliseconds_until(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+}
+
+bool wait_for_events(int descriptor, short events, Deadline deadline) {
+  pollfd entry{descriptor, events, 0};
+  int ready;
+  do
+    ready = poll(&entry, 1, milliseconds_until(deadline));
+  while (ready < 0 && errno == EINTR);
+  return ready > 0;
 }
 
 Socket listen_at(const std::string& host, int port) {
@@ -115,7 +115,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
     error = errno;
     if (error == EINPROGRESS) {
       error = ETIMEDOUT;
-      if (wait_for(socket, POLLOUT, deadline)) {
+      if (wait_for_events(socket.fd(), POLLOUT, deadline)) {
         socklen_t length = sizeof error;
         getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
       }
@@ -128,7 +128,7 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
 }
 
 Socket accept_from(const Socket& listener, Deadline deadline) {
-  if (!wait_for(listener, POLLIN, deadline))
+  if (!wait_for_events(listener.fd(), POLLIN, deadline))
     return {};
   Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket)
@@ -142,19 +142,7 @@ bool send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline d
     if (sent > 0)
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     else if (sent < 0 && errno != EINTR
-             && (errno != EAGAIN || !wait_for(socket, POLLOUT, deadline)))
-      return false;
-  }
-  return true;
-}
-
-bool receive_all(const Socket& socket, std::span<std::byte> bytes, Deadline deadline) {
-  while (!bytes.empty()) {
-    const auto got = recv(socket.fd(), bytes.data(), bytes.size(), 0);
-    if (got > 0)
-      bytes = bytes.subspan(static_cast<std::size_t>(got));
-    else if (got == 0
-             || (errno != EINTR && (errno != EAGAIN || !wait_for(socket, POLLIN, deadline))))
+             && (errno != EAGAIN || !wait_for_events(socket.fd(), POLLOUT, deadline)))
       return false;
   }
   return true;

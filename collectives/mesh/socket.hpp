@@ -33,6 +33,10 @@ private:
 /// Milliseconds until `deadline` for poll(), rounded up, at least 0.
 int milliseconds_until(Deadline deadline);
 
+/// Waits until poll() reports one of `events`, or an error, of a descriptor. False: at the
+/// deadline.
+bool wait_for_events(int descriptor, short events, Deadline deadline);
+
 /// Listens at host:port only (port 0: the system's choice). Throws std::runtime_error naming the
 /// address, e.g. when the port is in use.
 Socket listen_at(const std::string& host, int port);
@@ -51,6 +55,5 @@ Socket accept_from(const Socket& listener, Deadline deadline);
 
 /// Sends all of it. False: the peer has left, or does not read until the deadline.
 bool send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline);
-bool receive_all(const Socket& socket, std::span<std::byte> bytes, Deadline deadline);
 
 } // namespace troupe::collectives

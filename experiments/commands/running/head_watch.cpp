@@ -207,8 +207,8 @@ std::string HeadLife::note() const {
     return {};
   return "the head before " + end + "; restart " + std::to_string(restarts)
          + (goes_on()     ? " continues from its checkpoint"
-            : run.empty() ? " begins"
-                          : " begins anew: " + run.string() + " has no complete checkpoint");
+            : run.empty() ? " starts the run"
+                          : " starts a new run: " + run.string() + " has no complete checkpoint");
 }
 
 void HeadLife::begin(const std::filesystem::path& folder, int allowed_restarts,

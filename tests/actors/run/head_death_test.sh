@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The head of a run over processes is killed -9: it is started again, the run continues from its checkpoint without a human, no process of the dead head is
-# left, and status and log say so. Without a checkpoint the run begins anew; when no restart is allowed, it ends with the cause.
+# left, and status and log say so. Without a checkpoint a new run starts; when no restart is allowed, it ends with the cause.
 # Usage: head_death_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=beheaded
@@ -55,9 +55,9 @@ start
 until_true 'learning' above 100
 first=$(echo "$scratch"/runs/"$name"/*)
 kill -9 "$(head_process)" || fail 'no head'
-until_true 'a new run' logged "restart 1 begins anew: $first has no complete checkpoint"
+until_true 'a new run' logged "restart 1 starts a new run: $first has no complete checkpoint"
 rm -rf "$first"
-until_true 'learning anew' above 100
+until_true 'the new run learning' above 100
 end_run
 
 rm -rf "$scratch/runs"
