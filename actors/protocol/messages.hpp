@@ -105,6 +105,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe::actors, task_atom, "task")
   CAF_ADD_ATOM(troupe, troupe::actors, measure_atom, "measure")
   CAF_ADD_ATOM(troupe, troupe::actors, spans_atom, "spans")
+  CAF_ADD_ATOM(troupe, troupe::actors, picture_atom, "picture")
 CAF_END_TYPE_ID_BLOCK(troupe)
 // clang-format on
 
@@ -181,6 +182,7 @@ using EnvironmentActor = caf::typed_actor<
     caf::replies_to<report_atom>::with<ProtoBytes>,  // EnvironmentReport
     caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder -> SpansPart
     caf::replies_to<measure_atom>::with<ProtoBytes>, // Distributions of actions since the last time
+    caf::replies_to<picture_atom, ProtoBytes>::with<ProtoBytes>, // PictureOrder -> LivePicture
     caf::replies_to<save_atom, std::string>::with<done_atom>, // path; only when nothing is pending
     caf::replies_to<load_atom, std::string>::with<done_atom>>;
 
@@ -310,8 +312,8 @@ using ControlActor =
                      caf::reacts_to<report_atom, ProtoBytes>, // HeadReport
                      // ControlRequest, SupervisorReport -> RunStatus or ControlDone
                      caf::replies_to<control_atom, ProtoBytes, ProtoBytes>::with<ProtoBytes>,
-                     // number of a request; the problem, or ""; what was done
-                     caf::reacts_to<answer_atom, std::uint64_t, std::string, std::string>>;
+                     // number of a request; the problem, or ""; ControlDone
+                     caf::reacts_to<answer_atom, std::uint64_t, std::string, ProtoBytes>>;
 
 /// An actor that an embedding program adds to a run (RunConfig::companion). A report comes when the
 /// run starts, without episodes, and then whenever episodes have ended and the last one was

@@ -6,6 +6,7 @@
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/files.hpp"
+#include "actors/roles/live_picture.hpp"
 #include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::actors {
@@ -285,6 +286,13 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
         return encode(self->state.spans.answer(decode<wire::SpansOrder>(order)));
       },
       [self](measure_atom) { return encode(self->state.actions.take()); },
+      [self](picture_atom, const ProtoBytes& order) {
+        return answer_or_fault([&]() -> caf::result<ProtoBytes> {
+          return encode(live_picture(*self->state.collector, self->state.options.transitions.frame,
+                                     self->state.options.camera,
+                                     decode<wire::PictureOrder>(order)));
+        });
+      },
       [self](save_atom, const std::string& path) {
         return done_or_fault([&] {
           std::vector<std::byte> bytes;

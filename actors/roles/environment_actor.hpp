@@ -28,6 +28,7 @@ struct EnvironmentOptions {
   int insert_steps = 8;       // agent steps per insertion and environment
   int window = 2;             // insertions in flight per environment before it waits
   bool pixels = false;        // every agent step draws a frame
+  std::string camera = "0";   // of live pictures
   PolicyTurns turns{0, 1, 1}; // of an agent whose sequences the newest policy plays
   std::shared_ptr<env::TaskOptions> task = nullptr; // of a run in which they change
 };

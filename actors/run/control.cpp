@@ -125,6 +125,22 @@ std::string Control::limit(double samples_per_insert, double error_buffer,
   return decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)}).text();
 }
 
+wire::LivePicture Control::picture(int actor, const wire::PictureOrder& order,
+                                   std::chrono::seconds deadline) {
+  wire::ControlRequest request;
+  request.mutable_picture()->set_actor(actor);
+  *request.mutable_picture()->mutable_order() = order;
+  auto done = decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)});
+  const auto& made = done.picture();
+  constexpr std::int64_t kMostSide = 4096;
+  if (made.height() < 1 || made.height() > kMostSide || made.width() < 1 || made.width() > kMostSide
+      || std::ssize(made.rgb()) != std::int64_t{3} * made.height() * made.width())
+    throw std::runtime_error("the head sent " + std::to_string(made.rgb().size())
+                             + " bytes as a picture of " + std::to_string(made.width()) + " x "
+                             + std::to_string(made.height()) + " pixels");
+  return std::move(*done.mutable_picture());
+}
+
 std::string Control::scale(const std::string& role, int count, std::chrono::seconds deadline) {
   wire::ControlRequest request;
   request.mutable_scale()->set_role(role);

@@ -46,6 +46,8 @@ std::vector<std::string> operations_of(const ControlState& state) {
   now.set_samples_per_insert(config.replay.samples_per_insert);
   if (why_not_limited(config, now).empty())
     made.emplace_back("limit");
+  if (config.plays())
+    made.emplace_back("picture");
   if (!state.options.threads && !config.deterministic) {
     made.emplace_back("restart");
     if (config.plays())
@@ -79,6 +81,15 @@ ProtoBytes done(const std::string& text) {
   wire::ControlDone made;
   made.set_text(text);
   return encode(made);
+}
+
+std::string why_no_picture(const RunConfig& config, const wire::ControlRequest::Picture& wanted) {
+  if (!config.plays())
+    return "this run learns from data and has no environments to look at";
+  if (wanted.actor() < 0 || wanted.actor() >= kMostEnvironments)
+    return "actor=" + std::to_string(wanted.actor()) + ": must be from 0 to "
+           + std::to_string(kMostEnvironments - 1);
+  return {};
 }
 
 caf::error refusal(const std::string& why) {
@@ -127,6 +138,10 @@ caf::result<ProtoBytes> answer(ControlSelf self, const ProtoBytes& encoded,
   }
   case wire::ControlRequest::kLimit:
     if (const auto why = why_not_limited(state.options.config, request.limit()); !why.empty())
+      return refusal(why);
+    return ask_head(self, encoded, {});
+  case wire::ControlRequest::kPicture:
+    if (const auto why = why_no_picture(state.options.config, request.picture()); !why.empty())
       return refusal(why);
     return ask_head(self, encoded, {});
   case wire::ControlRequest::kTimeline:
@@ -309,13 +324,13 @@ ControlActor::behavior_type control_actor(ControlSelf self, ControlOptions optio
         }
       },
       [self](answer_atom, std::uint64_t number, const std::string& problem,
-             const std::string& text) {
+             const ProtoBytes& done) {
         auto& asked = self->state.asked;
         const auto at = asked.find(number);
         if (at == asked.end())
           return;
         if (problem.empty())
-          at->second.deliver(done(text));
+          at->second.deliver(done);
         else
           at->second.deliver(refusal(problem));
         asked.erase(at);

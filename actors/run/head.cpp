@@ -168,6 +168,7 @@ void Head::hold(bool paused) {
     pause();
   else if (schedule_.paused())
     unpause();
+  tell_control(); // before the operator gets the answer, and may ask for more
 }
 
 void Head::restart_lost() {
@@ -245,6 +246,12 @@ void Head::on_update(const UpdatePtr& update) {
     context_.log("warning", monitor_.standstill(*update, actors_.asking(), lifecycle_.returning()));
   if (!actors_.control())
     return;
+  actors_.send(*actors_.control(), update_atom_v, update);
+  tell_control();
+}
+
+/// What operators see of the head.
+void Head::tell_control() {
   wire::HeadReport report;
   monitor_.write(report, schedule_.training());
   report.set_folder(std::filesystem::absolute(context_.folder).string());
@@ -269,7 +276,6 @@ void Head::on_update(const UpdatePtr& update) {
     report.set_error_buffer(shard_table(limited(config_, now)).limiter.error_buffer);
     report.set_limit_changed(ratio.has_value());
   }
-  actors_.send(*actors_.control(), update_atom_v, update);
   actors_.send(*actors_.control(), report_atom_v, encode(report));
 }
 

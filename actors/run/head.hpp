@@ -56,6 +56,7 @@ private:
   wire::RunState state_now();
   void refresh();
   void on_update(const UpdatePtr& update);
+  void tell_control();
 
   const RunContext& context_;
   const RunConfig& config_;

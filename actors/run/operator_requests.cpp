@@ -11,7 +11,8 @@
 namespace troupe::actors {
 
 namespace {
-constexpr std::size_t kMostRequests = 16;      // in the queue
+constexpr std::size_t kMostRequests = 16; // in the queue
+constexpr std::chrono::seconds kPictureDeadline{10};
 constexpr std::int64_t kSnapshotStride = 1000; // a shard numbers its own snapshots in between
 } // namespace
 
@@ -20,7 +21,7 @@ void OperatorRequests::take(std::uint64_t number, const ProtoBytes& request,
   const auto what = decode<wire::ControlRequest>(request);
   if (requests_.size() >= kMostRequests) {
     actors_.send(*actors_.control(), answer_atom_v, number,
-                 std::string("the head has many requests already; ask again later"), std::string());
+                 std::string("the head has many requests already; ask again later"), ProtoBytes());
     return;
   }
   std::deque<ActorKey> processes;
@@ -40,7 +41,9 @@ void OperatorRequests::serve(const Progress& progress) {
   if (requests_.empty())
     return;
   Request& request = requests_.front();
-  std::string problem, done;
+  std::string problem;
+  wire::ControlDone answer;
+  std::string& done = *answer.mutable_text();
   if (std::chrono::steady_clock::now() > request.deadline)
     problem = give_up();
   else if (request.what.has_scale())
@@ -53,13 +56,15 @@ void OperatorRequests::serve(const Progress& progress) {
     problem = record_timeline(request, progress, done);
   else if (request.what.has_limit())
     problem = limit(request.what.limit(), done);
+  else if (request.what.has_picture())
+    problem = show_environment(request, answer);
   else
     problem = restart_next(request, done);
-  if (problem.empty() && done.empty())
+  if (problem.empty() && done.empty() && !answer.has_picture())
     return; // there is more
   if (!done.empty())
     context_.log("info", done + ", as requested");
-  actors_.send(*actors_.control(), answer_atom_v, request.number, problem, done);
+  actors_.send(*actors_.control(), answer_atom_v, request.number, problem, encode(answer));
   requests_.pop_front();
 }
 
@@ -111,6 +116,35 @@ std::string OperatorRequests::record_timeline(const Request& request, const Prog
   if (!timeline_.begun())
     timeline_.begin(request.what.timeline());
   return timeline_.serve(progress, done);
+}
+
+/// Asks the actor, which draws between two of its steps.
+std::string OperatorRequests::show_environment(Request& request, wire::ControlDone& done) {
+  if (!request.begun) {
+    request.begun = true;
+    const ActorKey key{Role::environment, request.what.picture().actor()};
+    if (!actors_.is_up(key))
+      return "actor=" + std::to_string(key.second) + ": the run has "
+             + std::to_string(actors_.keys(Role::environment).size())
+             + " environment actors, counted from 0, and this one is not up";
+    request.asked = actors_.request<ProtoBytes>(
+        actors_.at(key), kPictureDeadline,
+        [this, &request](const ProtoBytes& picture, const caf::error& error) {
+          try {
+            if (error)
+              request.no_picture = explain(context_.system, error);
+            else
+              request.picture = decode<wire::LivePicture>(picture);
+          } catch (const std::exception& e) {
+            request.no_picture = e.what();
+          }
+        },
+        picture_atom_v, encode(request.what.picture().order()));
+    return {};
+  }
+  if (request.picture)
+    *done.mutable_picture() = std::move(*request.picture);
+  return request.no_picture;
 }
 
 /// Gives what was done.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,9 @@
 namespace troupe::actors {
 
 /// Serves operators' requests to scale, pause or limit the run, write a checkpoint, record a
-/// timeline or restart processes:
-/// one at a time, between steps of the training loop, and not while a checkpoint is written. A
-/// request interrupted by a death continues afterwards.
+/// timeline, show an environment or restart processes: one at a time, between steps of the training
+/// loop, and not while a checkpoint is written. A request interrupted by a death continues
+/// afterwards.
 class OperatorRequests {
 public:
   struct Training { // of the head
@@ -42,13 +43,17 @@ private:
     std::deque<ActorKey> processes = {}; // still to be restarted
     std::chrono::steady_clock::time_point deadline = {};
     std::int64_t restarted = 0;
-    bool begun = false; // its checkpoint
+    bool begun = false; // its checkpoint or picture
+    PendingRequest asked = {};
+    std::optional<wire::LivePicture> picture = {};
+    std::string no_picture = {}; // why
   };
   // Each returns the problem, or "".
   std::string scale(std::int32_t wanted, const Progress& progress, std::string& done);
   std::string hold(bool paused);
   std::string write_checkpoint(Request& request, std::string& done);
   std::string limit(const wire::ControlRequest::Limit& wanted, std::string& done);
+  std::string show_environment(Request& request, wire::ControlDone& done);
   std::string give_up(); // says why
   std::string record_timeline(const Request& request, const Progress& progress, std::string& done);
   std::string restart_next(Request& request, std::string& done);

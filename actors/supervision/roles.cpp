@@ -274,6 +274,7 @@ caf::actor spawn_role(caf::actor_system& system, const RunConfig& config, Role r
         .first_lane = wiring.index * lanes,
         .insert_steps = kInsertSteps,
         .pixels = config.environment.pixels.has_value(),
+        .camera = config.environment.pixels.value_or(env::PixelOptions{}).camera,
         .turns = PolicyTurns(storage.newest_policy ? storage.sequence_steps : 0,
                              rows_per_replica(config) * config.learner.replicas
                                  * config.learner.publish_period,

@@ -59,6 +59,14 @@ double number_in(const Json& body, const std::string& key) {
   return *found;
 }
 
+int whole_number(const web::Request& request, const std::string& key) {
+  const std::string text = request.parameter(key);
+  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != text.npos) {
+    throw std::invalid_argument(key + "=" + text + ": must be a whole number from 0 to 999999");
+  }
+  return std::stoi(text);
+}
+
 Json files_json(const std::filesystem::path& run, const std::string& kind) {
   Json files = Json::array();
   for (const RunFile& file : run_files(run, kind)) {
@@ -115,12 +123,13 @@ web::Response Api::answer(const web::Request& request) {
   if (path == "/api/file") {
     return file_reply(catalogue_.find(request.parameter("id"))->folder(), request);
   }
-  return path == "/api/runs"     ? list()
-         : path == "/api/run"    ? one(request)
-         : path == "/api/config" ? config(request)
-         : path == "/api/logs"   ? logs(request)
-         : path == "/metrics"    ? prometheus_reply(catalogue_, budget_end())
-                                 : web::error_response(404, path + ": there is no such answer");
+  return path == "/api/runs"      ? list()
+         : path == "/api/run"     ? one(request)
+         : path == "/api/config"  ? config(request)
+         : path == "/api/logs"    ? logs(request)
+         : path == "/api/picture" ? picture(request)
+         : path == "/metrics"     ? prometheus_reply(catalogue_, budget_end())
+                                  : web::error_response(404, path + ": there is no such answer");
 }
 
 web::Response Api::list() {
@@ -259,6 +268,23 @@ web::Response Api::logs(const web::Request& request) {
         {{"time", line.time}, {"who", line.who}, {"text", line.text}, {"level", level_of(line)}});
   }
   return json_reply({{"lines", lines}, {"most", filter.most}});
+}
+
+web::Response Api::picture(const web::Request& request) {
+  const RunPtr run = catalogue_.find(request.parameter("id"));
+  const int actor = whole_number(request, "actor");
+  const int environment = whole_number(request, "environment");
+  RunOperator::Picture made;
+  operators_.act(*run, [&](RunOperator& one) {
+    made = one.picture(actor, environment, request.parameter("observed") == "1");
+    return std::string();
+  });
+  return {.type = "image/jpeg",
+          .body = std::move(made.jpeg),
+          .headers = {{"X-Troupe-Picture", Json({{"observed", made.observed},
+                                                 {"agent_steps", made.agent_steps},
+                                                 {"environments", made.environments}})
+                                               .dump()}}};
 }
 
 web::Response Api::act(const web::Request& request) {

@@ -12,17 +12,19 @@ namespace troupe::experiments::dashboard {
 
 /// What the page asks for, as JSON unless another type is named. Any thread.
 ///
-/// GET  /api/runs                        the list of runs, with state and result
-/// POST /api/series                      curves (series_reply.hpp, binary)
-/// GET  /api/run?id=                     one run: live.json, status of its head, videos,
-/// checkpoints GET  /api/config?id=&other=           the configuration, and how it differs from
-/// another run's POST /api/compare {"runs": [ID]}      the keys in which runs differ, with their
-/// results GET  /api/logs?id=&who=&contains=&problems=1 GET  /api/file?id=&path=              a
-/// video, picture or timeline (run_file.hpp) POST /api/stop {"id"}, /api/scale {"id", "role",
-/// "count"}, /api/restart {"id", "role", "node"}, /api/checkpoint {"id"}, /api/pause {"id",
-/// "paused"}, /api/timeline {"id", "updates"}, /api/limit {"id", "samples_per_insert",
-/// "error_buffer"} GET  /metrics                         for Prometheus (prometheus_reply.hpp,
-/// text)
+/// - GET /api/runs: the list of runs, with state and result
+/// - GET /api/run?id=: one run: live.json, status of its head, videos, checkpoints
+/// - GET /api/config?id=&other=: the configuration, and how it differs from another run's
+/// - GET /api/logs?id=&who=&contains=&problems=1
+/// - GET /api/file?id=&path=: a video, picture or timeline (run_file.hpp)
+/// - GET /api/picture?id=&actor=&environment=&observed=1: a live picture, JPEG, with the header
+///   X-Troupe-Picture, JSON of the other members of RunOperator::Picture
+/// - GET /metrics: for Prometheus (prometheus_reply.hpp, text)
+/// - POST /api/series: curves (series_reply.hpp, binary)
+/// - POST /api/compare {"runs": [ID]}: the keys in which runs differ, with their results
+/// - POST /api/stop {"id"}, /api/checkpoint {"id"}, /api/pause {"id", "paused"},
+///   /api/scale {"id", "role", "count"}, /api/restart {"id", "role", "node"},
+///   /api/timeline {"id", "updates"}, /api/limit {"id", "samples_per_insert", "error_buffer"}
 ///
 /// Throws std::invalid_argument for a request that names no run, or an action that is refused.
 class Api {
@@ -41,6 +43,7 @@ private:
   web::Response config(const web::Request& request);
   web::Response compare(const web::Request& request);
   web::Response logs(const web::Request& request);
+  web::Response picture(const web::Request& request);
   web::Response act(const web::Request& request);
 
   RunCatalogue catalogue_;

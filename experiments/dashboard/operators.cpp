@@ -9,6 +9,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFresh{900};
 constexpr std::chrono::seconds kUnused{30};
+constexpr std::chrono::seconds kOthersTime{2};
 
 } // namespace
 
@@ -65,7 +66,7 @@ Operators::Told Operators::status(const WatchedRun& run) {
 std::string Operators::act(const WatchedRun& run,
                            const std::function<std::string(RunOperator&)>& action) {
   const auto its = slot(run.id());
-  const std::unique_lock asking(its->connection, std::try_to_lock);
+  const std::unique_lock asking(its->connection, kOthersTime);
   if (!asking) {
     throw std::invalid_argument(run.id()
                                 + ": the run is being asked for something else; try again");

@@ -27,13 +27,13 @@ public:
   /// At most a second old.
   Told status(const WatchedRun& run);
 
-  /// Throws as RunOperator does, and std::invalid_argument while another action on the run is under
-  /// way.
+  /// Throws as RunOperator does, and std::invalid_argument if another action on the run is under
+  /// way and does not end within two seconds.
   std::string act(const WatchedRun& run, const std::function<std::string(RunOperator&)>& action);
 
 private:
   struct Slot {
-    std::mutex connection;                 // held while the run is asked
+    std::timed_mutex connection;           // held while the run is asked
     std::unique_ptr<RunOperator> one = {}; // under it
     std::mutex answer;                     // of what follows
     Told told = {};

@@ -19,7 +19,7 @@ public:
   virtual ~RunOperator() = default;
 
   /// The names of the functions below that it can do: "stop", "scale", "restart", "checkpoint",
-  /// "pause", "timeline", "limit"; those of the last status().
+  /// "pause", "timeline", "limit", "picture"; those of the last status().
   virtual std::vector<std::string> actions() const = 0;
 
   /// As `troupe status --json`; "" if there is no more than what the run's folder says.
@@ -33,6 +33,16 @@ public:
   virtual std::string pause(bool paused) = 0; // false: train on
   virtual std::string timeline(std::int64_t updates) = 0;
   virtual std::string limit(double samples_per_insert, double error_buffer) = 0;
+
+  /// JPEG of what an environment of an actor looks like now, or, if `observed`, of what its agent
+  /// sees.
+  struct Picture {
+    std::string jpeg = {};
+    bool observed = false;
+    std::int64_t agent_steps = 0;
+    int environments = 0; // of the actor
+  };
+  virtual Picture picture(int actor, int environment, bool observed) = 0;
 };
 
 /// Connects to a live run. Throws std::invalid_argument with the reason if it cannot be operated.

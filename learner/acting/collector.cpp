@@ -316,6 +316,17 @@ void Collector::step_environments() {
   }
 }
 
+env::Physics* Collector::physics(int lane) {
+  return pool_->physics(lane);
+}
+
+std::span<const std::byte> Collector::newest_frame(int lane) const {
+  const replay::Writer& writer = slots_.at(static_cast<std::size_t>(lane)).writer;
+  if (writer.kept_rows() == 0)
+    return {};
+  return writer.at(writer.rows() - 1, replay::kFrame);
+}
+
 replay::InsertionPtr Collector::take(int lane) {
   return slots_.at(static_cast<std::size_t>(lane)).writer.take();
 }

@@ -65,6 +65,10 @@ public:
   std::span<const float> actions() const { return actions_; }
 
   int lanes() const;
+  /// What the lane's environment simulates until the next step, or nullptr.
+  env::Physics* physics(int lane);
+  /// The newest frame that the policy got or will get, until the next step; empty before the first.
+  std::span<const std::byte> newest_frame(int lane) const;
   /// What lane `lane` wrote since the last call; nullptr if nothing.
   replay::InsertionPtr take(int lane);
   std::vector<EpisodeEnd> take_episodes();  // ended since the last call

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cstdio>
+#include <span>
 
 #include "actors/run/control.hpp"
 #include "experiments/commands/running/run_choice.hpp"
+#include "experiments/report/picture.hpp"
 #include "experiments/report/status_text.hpp"
 #include "experiments/web/secrets.hpp"
 
@@ -13,6 +15,8 @@ namespace {
 
 constexpr std::chrono::seconds kStatusDeadline{2};
 constexpr std::chrono::seconds kActionDeadline{60};
+constexpr std::chrono::seconds kPictureDeadline{10};
+constexpr int kPictureQuality = 90;
 
 /// Through the run's head.
 class HeadOperator : public dashboard::RunOperator {
@@ -43,6 +47,18 @@ public:
   }
   std::string limit(double samples_per_insert, double error_buffer) override {
     return control_.limit(samples_per_insert, error_buffer, kActionDeadline);
+  }
+  Picture picture(int actor, int environment, bool observed) override {
+    actors::wire::PictureOrder order;
+    order.set_environment(environment);
+    order.set_observed(observed);
+    const auto made = control_.picture(actor, order, kPictureDeadline);
+    const std::span<const std::uint8_t> rgb(
+        reinterpret_cast<const std::uint8_t*>(made.rgb().data()), made.rgb().size());
+    return {.jpeg = encode_jpeg(made.width(), made.height(), rgb, kPictureQuality),
+            .observed = made.observed(),
+            .agent_steps = made.agent_steps(),
+            .environments = made.environments()};
   }
 
 private:

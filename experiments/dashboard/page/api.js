@@ -14,6 +14,12 @@ export async function get(path, parameters = {}) {
   return (await checked(await fetch(query ? `${path}?${query}` : path))).json();
 }
 
+/** A live picture: {jpeg: Blob, told: {observed, agent_steps, environments}}. */
+export async function getPicture(parameters) {
+  const response = await checked(await fetch(`/api/picture?${new URLSearchParams(parameters)}`));
+  return {jpeg: await response.blob(), told: JSON.parse(response.headers.get('X-Troupe-Picture'))};
+}
+
 async function posted(path, body) {
   // No page of another site can send this header.
   const headers = {'Content-Type': 'application/json', 'X-Troupe': 'dashboard'};

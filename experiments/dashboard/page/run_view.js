@@ -3,6 +3,7 @@ import {fileAddress, get, post, SeriesCache} from './api.js';
 import {Chart} from './chart.js';
 import {describe, drawFlow} from './flow.js';
 import {bytes, columnName, duration, field, h, number, show, table} from './format.js';
+import {LivePicture} from './live_picture.js';
 import {fillRuns, runName, store} from './store.js';
 import {TimelineStrip} from './timeline.js';
 
@@ -45,6 +46,7 @@ export class RunView {
     this.cache = new SeriesCache();
     this.lag = new Chart('Parameter lag', 200);
     this.timeline = new TimelineStrip();
+    this.live = new LivePicture();
     this.makeActions();
     this.element.append(
       h('div', {class: 'tools'}, field('Run', this.run), this.state),
@@ -53,7 +55,7 @@ export class RunView {
       h('div', {class: 'cards'},
         card('How actors spend their time', this.time), card('Memory', this.memory),
         card('Parameter lag', this.lag.element), card('Restarts and failures', this.failures),
-        card('Newest video and pictures', this.pictures)),
+        card('Live environment', this.live.element), card('Newest video and pictures', this.pictures)),
       card('Timeline of the learner’s steps', this.timeline.element),
       this.processCard = card('Processes', this.processes));
     const narrow = matchMedia('(max-width: 640px)');
@@ -144,6 +146,7 @@ export class RunView {
     }
     this.why.textContent = told.actions.length > 0 ? '' : told.state === 'running' ? told.why_no_actions : 'The run is over.';
     this.why.hidden = this.why.textContent === '';
+    this.live.set(told.actions.includes('picture') ? told.id : '');
     for (const [name, control] of Object.entries(this.controls)) control.hidden = !told.actions.includes(name);
   }
 

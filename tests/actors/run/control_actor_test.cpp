@@ -162,8 +162,8 @@ TEST_CASE_FIXTURE(ControlFixture,
   CHECK(std::isnan(status.counters().episode_return()));
   CHECK(status.supervisor().processes_size() == 3);
   CHECK(std::vector<std::string>(status.operations().begin(), status.operations().end())
-        == std::vector<std::string>{"stop", "checkpoint", "pause", "timeline", "limit", "restart",
-                                    "scale"});
+        == std::vector<std::string>{"stop", "checkpoint", "pause", "timeline", "limit", "picture",
+                                    "restart", "scale"});
   REQUIRE(status.waits_size() == 3);
   CHECK(status.waits(0) == "head: waiting for a learner");
   CHECK(status.waits(1) == "environment 3: it waits for a node: environment 3 needs 2 cores");
@@ -278,9 +278,11 @@ TEST_CASE_FIXTURE(ControlFixture, "the head is asked to stop at once and asked f
   take();
   auto third = begin(encode(scale("environment", 16)));
   take();
-  self->send(control, answer_atom_v, numbers[1], std::string("no room"), std::string());
-  self->send(control, answer_atom_v, numbers[0], std::string(), std::string("16 now"));
-  self->send(control, answer_atom_v, std::uint64_t{99}, std::string(), std::string("nobody asked"));
+  wire::ControlDone done;
+  done.set_text("16 now");
+  self->send(control, answer_atom_v, numbers[1], std::string("no room"), ProtoBytes());
+  self->send(control, answer_atom_v, numbers[0], std::string(), encode(done));
+  self->send(control, answer_atom_v, std::uint64_t{99}, std::string(), encode(done));
   deliver_all();
   CHECK(decode<wire::ControlDone>(ProtoBytes{outcome_of(first).bytes}).text() == "16 now");
   CHECK(outcome_of(second).refusal == "no room");

@@ -125,6 +125,37 @@ TEST_CASE("a run of threads records a timeline of all its actors and changes its
   CHECK(live.end(true).error == "");
 }
 
+TEST_CASE("a live run shows the scene and what its agent sees, and training goes on") {
+  auto config = small(2'000'000'000);
+  config.deterministic = false;
+  config.actors.environments_per_actor = 2;
+  const TemporaryFolder folder;
+  OperatedRun live(config, folder.path());
+  live.wait_for_updates(10);
+  wire::PictureOrder order;
+  order.set_environment(1);
+  const auto scene = live.control().picture(1, order, kPatience);
+  CHECK(scene.height() == 240);
+  CHECK(scene.width() == 320);
+  CHECK_FALSE(scene.observed());
+  CHECK(scene.agent_steps() > 0);
+  CHECK(scene.environments() == 2);
+  CHECK(std::set<char>(scene.rgb().begin(), scene.rgb().end()).size() > 20);
+
+  const auto why = [&](int actor, int environment, bool observed) {
+    order.set_environment(environment);
+    order.set_observed(observed);
+    return refused([&] { live.control().picture(actor, order, kPatience); });
+  };
+  CHECK(has(why(0, 0, true), "numbers and no picture"));
+  CHECK(has(why(9, 0, false), "the run has 2 environment actors"));
+  CHECK(has(why(-1, 0, false), "actor=-1"));
+  CHECK(has(why(0, 99, false), "environment=99"));
+  CHECK(has(why(0, -1, false), "environment=-1"));
+  live.wait_for_updates(live.control().status().counters().updates() + 100);
+  CHECK(live.end(true).error == "");
+}
+
 TEST_CASE("a deterministic run is paused between rounds and gives the same bits") {
   const TemporaryFolder whole, held;
   const RunResult a = play(small(6000), whole.path());

@@ -44,6 +44,12 @@ public:
                 + std::to_string(static_cast<int>(error_buffer)));
   }
 
+  Picture picture(int actor, int environment, bool observed) override {
+    note("picture " + std::to_string(actor) + "/" + std::to_string(environment)
+         + (observed ? " as observed" : ""));
+    return {.jpeg = "JPEG", .observed = observed, .agent_steps = 1200, .environments = 4};
+  }
+
 private:
   std::string note(const std::string& what) {
     asked_.push_back(what);
@@ -221,6 +227,24 @@ TEST_CASE_FIXTURE(
             }),
             "samples_per_insert: must be a number"));
   CHECK(asked.size() == 8);
+}
+
+TEST_CASE_FIXTURE(Fixture, "A live picture is a JPEG, and a header says what it shows") {
+  std::map<std::string, std::string> query{
+      {"id", first}, {"actor", "3"}, {"environment", "1"}, {"observed", "1"}};
+  const web::Response seen = api.answer({.path = "/api/picture", .query = query});
+  CHECK(seen.type == "image/jpeg");
+  CHECK(seen.body == "JPEG");
+  REQUIRE(seen.headers.size() == 1);
+  CHECK(seen.headers[0].first == "X-Troupe-Picture");
+  CHECK(Json::parse(seen.headers[0].second)
+        == Json({{"observed", true}, {"agent_steps", 1200}, {"environments", 4}}));
+  CHECK(asked == std::vector<std::string>{"picture 3/1 as observed"});
+  for (const char* actor : {"", "-1", "1e3", "1000000"}) {
+    query["actor"] = actor;
+    CHECK(has(error_of([&] { api.answer({.path = "/api/picture", .query = query}); }),
+              "must be a whole number"));
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "Prometheus gets the live runs by name and the others by number") {

@@ -169,6 +169,7 @@ class Checks(WatchedPage):
         self.audit("run with a timeline")
         self.fits("run", 1440)
         self.picture("run_timeline_light_1440")
+        self.live_picture()
         page.fill("#limit-ratio", "3")
         page.get_by_role("button", name="Change the rate limiter").click()
         self.until("/3 samples per insert/.test(document.querySelector('.done').textContent)")
@@ -185,6 +186,22 @@ class Checks(WatchedPage):
         page.locator("#confirm-yes").click()
         self.until("document.querySelector('#view-run .tools .state').textContent === 'stopped'")
         assert self.runs.live.wait(60) == 0
+
+
+    def live_picture(self):
+        """The scene moves while it is watched; what cannot be seen is refused."""
+        page = self.page
+        page.get_by_role("button", name="Watch").click()
+        shown = "document.querySelector('canvas.live')"
+        self.until(f"!{shown}.hidden && {shown}.width === 320 && /^The scene of environment 0 of \\d+ of actor 0$/.test({shown}.ariaLabel)")
+        first = page.evaluate(f"{shown}.toDataURL()")
+        self.until(f"{shown}.toDataURL() !== {json.dumps(first)}")
+        self.audit("run with a live picture")
+        self.picture("run_live_light_1440")
+        page.check("#live-observed")
+        page.get_by_text("numbers and no picture").wait_for()
+        page.get_by_role("button", name="Stop watching").click()
+        page.uncheck("#live-observed")
 
 
 def check_metrics(address):
