@@ -47,6 +47,7 @@ struct Deployment {
   int head_restarts = 0;                     // of this run by its watch, for the status
   std::shared_ptr<const ClusterKeys> keys =
       nullptr; // needed where it is not the loopback interface
+  bool trusted_network = false; // no stranger reaches it: gradients need no encryption
   std::function<void(std::uint16_t port)> listening = {}; // nodes may be started
   /// Operators may connect, also where all actors are in this process; else only where they are
   /// not.

@@ -172,8 +172,7 @@ private:
     place.size = place.local_size = config_.learner.replicas;
     place.address = order_.address;
     place.source = "run";
-    const char* const word = std::getenv("TROUPE_TRUSTED_NETWORK"); // NCCL between hosts asks
-    place.trusted_network = word != nullptr && std::string(word) == "1";
+    place.trusted_network = told.trusted_network();
     if (told.learner_nodes_size() != place.size)
       return place;
     const auto& names = told.learner_nodes();

@@ -51,6 +51,7 @@ wire::Wiring wiring_of(const SupervisorState& state, const ProcessKey& key) {
   wiring.set_heartbeat_seconds(config.supervision.heartbeat_seconds);
   wiring.set_lost_seconds(config.supervision.lost_seconds);
   wiring.set_environments(config.actors.environment);
+  wiring.set_trusted_network(state.options.deployment.trusted_network);
   for (int i = 0; state.nodes && i < config.learner.replicas; ++i) // those of one host need no
     wiring.add_learner_nodes(state.nodes->node_of(role_name(Role::learner), i)); // network
   return wiring;

@@ -43,8 +43,9 @@ void require_trusted_network(const GroupTrust& trust, const std::string& host,
   throw std::invalid_argument(what + " neither encrypts nor authenticates what it sends from "
                               + host
                               + " to other hosts: set TROUPE_TRUSTED_NETWORK=1 in every process "
-                                "where no other host or user "
-                                "reaches the network, or choose the backend tcp or hierarchical");
+                                "(of a cluster: trusted_network: true) where no other host or "
+                                "user reaches the network, or choose the backend tcp or "
+                                "hierarchical");
 }
 
 GroupKey derive_group_key(std::span<const std::byte> random, const std::string& secret) {

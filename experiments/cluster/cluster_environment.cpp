@@ -147,6 +147,7 @@ std::optional<EnvironmentCluster> cluster_from_environment(const Variables& vari
       variables, [](const std::string&) { return std::string(); }, name);
   Cluster cluster;
   cluster.set_keys(variables("TROUPE_KEYS").value_or(""));
+  cluster.set_trusted_network(place.trusted_network);
   cluster.set_oversubscribe(true); // no variable can request it on small hosts
   return tasks ? from_tasks(place, std::move(cluster)) : from_ranks(place, std::move(cluster));
 }

@@ -38,6 +38,7 @@ struct LaunchOptions {
   std::vector<std::string> overrides;
   std::string runs; // empty: the cluster's
   std::string listen, launcher, manifests;
+  bool trusted_network = false;
   bool resume = false;
   bool dry_run = false;
   DashboardChoice dashboard;
@@ -64,6 +65,9 @@ Cluster chosen_cluster(const LaunchOptions& options) {
           : load_cluster(find_config(options.cluster, cluster_folders(), {"cluster"}));
   if (!options.runs.empty()) {
     cluster.set_runs(options.runs);
+  }
+  if (options.trusted_network) {
+    cluster.set_trusted_network(true);
   }
   if (!options.listen.empty()) {
     cluster.mutable_head()->set_listen(options.listen);
@@ -284,6 +288,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
       .listen = listen.host,
       .head_port = static_cast<std::uint16_t>(listen.port),
       .keys = read_keys(plan.cluster.keys()),
+      .trusted_network = plan.cluster.trusted_network(),
       .listening = [&](std::uint16_t port) {
         std::fprintf(stderr, "the head listens at %s:%d\n", listen.host.c_str(), port);
 
@@ -336,6 +341,9 @@ void add_launch(CLI::App& app, int& exit_code) {
       ->add_option("--launcher", options->launcher,
                    "none: wait for nodes that are started otherwise")
       ->check(CLI::IsMember({"none"}));
+  command->add_flag("--trusted-network", options->trusted_network,
+                    "states that no stranger reaches or hears the network of the nodes: learners "
+                    "exchange gradients without encryption; NCCL and MPI between hosts need it");
   command->add_flag("--resume", options->resume,
                     "resumes the experiment's latest unfinished run, if there is one");
   command
