@@ -1,0 +1,74 @@
+"""The runs of a sweep: their evaluations and what they cost."""
+import csv
+import json
+import re
+
+TOLERANCE = 0.02  # of a run's length: how much of it may have gone unmeasured
+
+
+class Run:
+    """One run of a sweep: its newest folder, its evaluations, and what it cost."""
+
+    def __init__(self, part, task, seed):
+        self.part, self.task, self.seed = part, task, seed
+        self.folder = max((path.parent for path in part.glob("*/*/config.textproto")), default=None)
+        self.done = (part / "result.json").is_file()
+        self.points, self.seconds, self.steps, self.length, self.pixels, self.cores = [], [], 0, 0, False, 1
+        if not self.folder:
+            return
+        config = (self.folder / "config.textproto").read_text()
+        stop = re.search(r"^stop \{[^}]*environment_steps: (\d+)", config, re.M)
+        self.length, self.pixels = int(stop[1]) if stop else 0, bool(re.search(r"^  pixels \{", config, re.M))
+        origin = self.folder / "origin.json"
+        self.origin = json.loads(origin.read_text()) if origin.is_file() else {}
+        self.cores = self.origin.get("cores") or 1
+        for row in rows_of(self.folder / "metrics.csv"):
+            if not row.get("environment_steps"):
+                continue
+            self.steps = int(float(row["environment_steps"]))
+            self.seconds.append((self.steps, float(row["training_seconds"] or 0)))
+            if row.get("evaluation_return"):
+                while self.points and self.points[-1][0] >= self.steps:  # a resumed run repeats them
+                    self.points.pop()
+                self.points.append((self.steps, float(row["evaluation_return"])))
+        self.samples = self.measured()
+
+    def measured(self):
+        """[(environment steps, processor seconds until then)] over all sessions; None: a part of the run was not measured."""
+        made, before, last, session = [], 0.0, 0.0, None
+        for row in rows_of(self.part / "processor_seconds.csv"):
+            steps, seconds = int(row["environment_steps"]), float(row["processor_seconds"])
+            if row["session"] != session:
+                session, before = row["session"], last
+                if steps > (made[-1][0] if made else 0) + TOLERANCE * self.length:
+                    return None
+            last = before + seconds
+            made.append((steps, last))
+        return made if made and made[-1][0] >= self.steps - TOLERANCE * self.length else None
+
+    def hours(self, steps=None):
+        """(core-hours until these environment steps, whether they were measured). If not: at most the wall-clock time of training on all cores."""
+        return seconds_at(self.samples or self.seconds, self.steps if steps is None else steps) / 3600 * (1 if self.samples else self.cores), bool(self.samples)
+
+    def hours_to(self, value):
+        """The same until the first evaluation with this value; None: there is none."""
+        first = next((steps for steps, one in self.points if one >= value), None)
+        return None if first is None else self.hours(first)
+
+
+def rows_of(path):
+    if not path.is_file():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def seconds_at(samples, steps):
+    """Between the last sample below these steps and the next one; a resumed run passes some steps twice, and both count."""
+    below = max((i for i, sample in enumerate(samples) if sample[0] < steps), default=-1)
+    if below + 1 == len(samples):
+        return samples[-1][1]
+    if below < 0:
+        return samples[0][1]
+    (s0, t0), (s1, t1) = samples[below], samples[below + 1]
+    return t0 + (steps - s0) / (s1 - s0) * (t1 - t0)

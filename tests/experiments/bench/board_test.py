@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""The board of a sweep beside published results: its numbers on runs made by hand, and a real sweep that is stopped and continued.
+
+Usage: board_test.py TROUPE SOURCE numbers|continued"""
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+
+DEADLINE = 240  # seconds for what is waited for
+
+EXPERIMENT = """environment { task: "pendulum_swingup" }
+replay { minimum_items: 200 samples_per_insert: 4 }
+d4pg { policy_layers: [16] critic_layers: [16] batch_size: 16 }
+actors { random_steps: 200 }
+evaluation { period: 1000 episodes: 1 final_episodes: 2 video: false }
+stop { environment_steps: 3000 }
+"""
+SWEEP = """experiment: "tiny"
+seed: %s
+vary { key: "environment.task" value: ["cartpole_balance", "pendulum_swingup", "walker_walk"] }
+"""
+METRICS = "kind,environment_steps,training_seconds,evaluation_return,evaluation_return_min,evaluation_return_max"
+
+
+class Place:
+    """A folder with a sweep of three tasks."""
+
+    def __init__(self, folder, troupe, source, seeds):
+        self.folder, self.troupe, self.board = pathlib.Path(folder), troupe, source / "experiments/bench/board.py"
+        self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PATH": f"{folder}:{os.environ['PATH']}"}
+        (self.folder / "tiny.textproto").write_text(EXPERIMENT)
+        (self.folder / "three.textproto").write_text(SWEEP % seeds)
+
+    def command(self, *words):
+        return [sys.executable, str(self.board), *words, "--program", self.troupe]
+
+    def run(self, *words):
+        return subprocess.run(self.command(*words), cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=DEADLINE)
+
+    def output(self, *words):
+        done = self.run(*words)
+        check(done.returncode == 0, f"{words} gives {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+
+def check(holds, complaint):
+    if not holds:
+        sys.exit(complaint)
+
+
+def has(text, *parts):
+    for part in parts:
+        check(part in text, f"'{part}' is missing from\n{text[:20000]}")
+
+
+def make_run(runs, task, seed, evaluations, processor=(), cores=2):
+    """evaluations: (kind, steps, training seconds, return); the last one is of a finished run if it is final."""
+    part = runs / f"tiny_task={task}_seed={seed}"
+    folder = part / "tiny/2026-11-26T10-00-00"
+    folder.mkdir(parents=True)
+    (folder / "config.textproto").write_text(f'seed: {seed}\nenvironment {{\n  task: "{task}"\n}}\nd4pg {{\n}}\nstop {{\n  environment_steps: 100000\n}}\n')
+    (folder / "metrics.csv").write_text("".join(f"{line}\r\n" for line in [METRICS, *(f"{kind},{steps},{seconds},{value},{value},{value}"
+                                                                                  for kind, steps, seconds, value in evaluations)]))
+    (folder / "origin.json").write_text(json.dumps({"processor": "Abacus", "cores": cores, "commit": "0123456789abcdef", "changed_files": 0}))
+    if processor:
+        (part / "processor_seconds.csv").write_text("".join(f"{session},{steps},{seconds}\n" for session, steps, seconds in
+                                                            [("session", "environment_steps", "processor_seconds"), *processor]))
+    if evaluations[-1][0] == "final":
+        (part / "result.json").write_text("{}")
+
+
+def numbers(place):
+    runs = place.folder / "three"
+    # The best published at 100,000 steps: cartpole_balance 999.8, pendulum_swingup 830.4; 90 % are 899.8 and 747.4.
+    make_run(runs, "cartpole_balance", 1, [("evaluation", 20000, 100, 500), ("evaluation", 40000, 200, 950), ("final", 100000, 500, 980)],
+             [("a", 0, 0), ("a", 30000, 3600), ("a", 50000, 7200), ("a", 100000, 14400)])  # 1.5 h at 40,000; 4 h
+    # Resumed: the evaluation at 50,000 does not count, the processor time before it does. 1.833 h at 60,000; 3 h in all.
+    make_run(runs, "cartpole_balance", 2, [("evaluation", 20000, 100, 300), ("evaluation", 50000, 250, 970), ("evaluation", 42000, 210, 860),
+                                           ("evaluation", 60000, 300, 960), ("final", 100000, 500, 1000)],
+             [("a", 0, 0), ("a", 50000, 3600), ("b", 50000, 0), ("b", 42000, 600), ("b", 60000, 3000), ("b", 100000, 7200)])
+    # Not measured: 1800 s and 3600 s of wall-clock time on two cores; the first reaches its goal at the end.
+    make_run(runs, "pendulum_swingup", 1, [("evaluation", 50000, 900, 10), ("final", 100000, 1800, 800)])
+    # A session that was not measured leaves a hole.
+    make_run(runs, "pendulum_swingup", 2, [("evaluation", 50000, 1800, 10), ("final", 100000, 3600, 700)], [("a", 0, 0), ("a", 20000, 5), ("b", 60000, 1), ("b", 100000, 9)])
+    make_run(runs, "walker_walk", 1, [("evaluation", 20000, 100, 77)])  # begun
+    table = place.output("table", "three", "--sweep", "three.textproto")
+    means = dict(re.findall(r"^\| ([^|]+) \| ([^|]+ \| [^|]+) \|$", table, re.M))
+    has(means["Troupe, tiny"], "870 [", "] | 890 [")  # (990 + 750) / 2; of 700, 800, 980, 1000 the middle half
+    check(means["D4PG"] == "755 | -" and means["MR.Q"] == "789 | -" and means["the best on each task"] == "915 | -", means)
+    has(table, "2 of 3 tasks at 100,000 environment steps", "| cartpole_balance | 990.0 [980.0, 1000.0], 2 runs | 999.8, SimbaV2, 8 updates per decision | 980.9 |",
+        " | 1.67 | 3.50 |\n", "| pendulum_swingup | 750.0 [700.0, 800.0], 2 runs | 830.4, BRO, 10 updates per frame | 529.0 |",
+        " | at most 1.00, 1 of 2 runs | at most 1.50 |\n", "| walker_walk | not finished: 20,000 of 100,000 steps | 965.9, ")
+
+    written = place.output("page", "three", "--sweep", "three.textproto", "--out", "board.html")
+    has(written, "three: without a finished run: walker_walk", "board.html")
+    page = (place.folder / "board.html").read_text()
+    figures = re.findall(r'<figure id="three-(\w+)">(.*?)</figure>', page, re.S)
+    check([task for task, _ in figures] == ["cartpole_balance", "pendulum_swingup", "walker_walk"], figures)
+    for task, figure in figures:
+        has(figure, "<title>DR.Q</title>", "<title>D4PG</title>", "<title>best published at 100,000: ", "<title>Troupe, mean of ")
+    # The mean of both seeds ends at 990 of 1000, in a picture of 480 x 300 with margins of 44, 10, 26 and 30.
+    has(figures[0][1], '<circle cx="470.0" cy="28.4" ', "<title>Troupe, seed 2</title>")
+    has(page, "Without a finished run", "walker_walk.</p>", "tiny_task=walker_walk_seed=1", "Abacus, 2 cores", "arXiv 2501.16142")
+    outside = re.findall(r"<script|<link|<iframe|<img|https?:|//\w|url\(|@import|\b(?:src|href)=", page)
+    check(not outside, f"the page loads or names something outside: {outside[:5]}")
+
+    for words, complaint in [(["page", "nowhere"], "nowhere: no such folder"), (["page", "three"], "three: no such sweep; name a file or one of pixels_18, states_18"),
+                             (["run", "three.textproto", "--tasks", "walker_walk,hopper"], "--tasks has hopper, none of the sweep's; it has cartpole_balance,"),
+                             (["run", "d4pg_nine"], "its runs differ in more than the task")]:
+        done = place.run(*words)
+        check(done.returncode == 2, f"{words}: {done.returncode} {done.stderr}")
+        has(done.stderr, "board.py: ", complaint)
+
+
+def stopped_when(place, words, parts):
+    """What the command prints if it gets SIGTERM once a run of each of these parts of sweeps' folders has learned something."""
+    process = subprocess.Popen(place.command(*words), cwd=place.folder, env=place.environment, stdout=subprocess.PIPE, text=True)
+    for _ in range(10 * DEADLINE):
+        if process.poll() is not None or all(any(len(path.read_text().splitlines()) > 3 for path in place.folder.glob(f"runs/{part}/*/*/metrics.csv")) for part in parts):
+            break
+        select.select([], [], [], 0.1)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=DEADLINE)[0]
+    check(process.returncode == 0, output)
+    return output
+
+
+def continued(place):
+    words = ["run", "three.textproto", "--runs", "runs", "--set", "stop.environment_steps=40000"]
+    runs = place.folder / "runs/three"
+    first = place.output(*words, "--tasks", "pendulum_swingup")
+    has(first, "tiny_task=pendulum_swingup_seed=1 is done", "three: without a finished run: cartpole_balance, walker_walk", "three.html")
+    result = runs / "tiny_task=pendulum_swingup_seed=1/result.json"
+    made = result.stat().st_mtime_ns
+
+    stopped = stopped_when(place, words, ["three/*task=cartpole_balance*"])
+    has(stopped, "tiny_task=cartpole_balance_seed=1 stopped", "without a finished run: cartpole_balance, walker_walk")
+    check("walker_walk_seed=1 starts" not in stopped, stopped)
+
+    rest = place.output(*words)
+    has(rest, "tiny_task=cartpole_balance_seed=1 continues", "tiny_task=walker_walk_seed=1 starts")
+    check("without a finished run" not in rest, rest)
+    again = place.output(*words)
+    check(" starts" not in again and " continues" not in again and result.stat().st_mtime_ns == made, again)
+    measured = (runs / "tiny_task=cartpole_balance_seed=1/processor_seconds.csv").read_text().splitlines()
+    sessions = {line.split(",")[0] for line in measured[1:]}
+    check(len(sessions) == 2 and measured[-1].split(",")[1] == "40000" and float(measured[-1].split(",")[2]) > 0, measured)
+
+    # On two hosts, by a stand-in of ssh that runs their commands here.
+    stand_in = place.folder / "ssh"
+    stand_in.write_text('#!/bin/sh\nwhile [ "$1" = -o ]; do shift 2; done\necho "$1" >> hosts\nshift\nexec sh -c "$*"\n')
+    stand_in.chmod(0o755)
+    words = ["run", "three.textproto", "--name", "hosts", "--hosts", "near,far", "--seeds", "1", "--set", "stop.environment_steps=40000"]
+    stopped = stopped_when(place, words, ["hosts.1/*", "hosts.2/*"])
+    check(sorted((place.folder / "hosts").read_text().split()) == ["far", "near"], stopped)
+    shared = place.output(*words)
+    check(shared.count(" continues") == stopped.count(" stopped") > 0, f"{stopped}{shared}")
+    check(stopped.count(" is done") + shared.count(" is done") == 3 and "without a finished run" not in shared, f"{stopped}{shared}")
+    check(sorted(path.parent.name for path in (place.folder / "runs").glob("hosts.*/tiny*")) == ["hosts.1", "hosts.1", "hosts.2"], shared)
+    check(" starts" not in place.output(*words), "finished runs of hosts were trained again")
+    alone = place.run(*words[:4])
+    check(alone.returncode == 2, alone.stdout)
+    has(alone.stderr, "was begun with --hosts")
+
+
+def main(troupe, source, story):
+    with tempfile.TemporaryDirectory() as folder:
+        {"numbers": numbers, "continued": continued}[story](Place(folder, troupe, source, "[1, 2]" if story == "numbers" else "1"))
+
+
+main(sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.argv[3])
