@@ -41,12 +41,11 @@ struct DeploymentNodes {
 struct Deployment {
   /// Starts a process of this host, which calls run_actor(), and returns its id.
   std::function<int(const ProcessOrder&)> start_process = {};
-  std::optional<DeploymentNodes> nodes = {}; // in place of start_process
-  std::string listen = "127.0.0.1";          // where the processes and nodes meet
-  std::uint16_t head_port = 0;               // 0: a free one
-  int head_restarts = 0;                     // of this run by its watch, for the status
-  std::shared_ptr<const ClusterKeys> keys =
-      nullptr; // needed where it is not the loopback interface
+  std::optional<DeploymentNodes> nodes = {};         // in place of start_process
+  std::string listen = "127.0.0.1";                  // where the processes and nodes meet
+  std::uint16_t head_port = 0;                       // 0: a free one
+  int head_restarts = 0;                             // of this run by its watch, for the status
+  std::shared_ptr<const ClusterKeys> keys = nullptr; // needed off the loopback interface
   bool trusted_network = false; // no stranger reaches it: gradients need no encryption
   std::function<void(std::uint16_t port)> listening = {}; // nodes may be started
   /// Operators may connect, also where all actors are in this process; else only where they are

@@ -139,7 +139,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--rates", default="0", type=lambda text: [int(word) for word in text.split(",")])
     flags = parser.parse_args()
-    os.chdir(flags.folder)
     cluster_file(flags.folder, flags.troupe)
     hidden = see(flags.troupe, flags.folder, False, flags.seconds)
     shown = see(flags.troupe, flags.folder, True, flags.seconds)
