@@ -8,12 +8,17 @@
 
 namespace troupe::experiments {
 
-/// Writes an MP4: H.264 where libx264 is there, else MPEG-4 part 2. The file is complete after
-/// finish(); one that was not finished is removed. One thread. Throws std::invalid_argument (sizes)
-/// or std::runtime_error naming path and reason.
+/// Greatest width and height of a GIF.
+inline constexpr int kMostGifPixels = 256;
+
+/// Writes an MP4: H.264 where libx264 is there, else MPEG-4 part 2. A path that ends with ".gif"
+/// gets an animated GIF of 256 fixed colours. The file is complete after finish(); one that was not
+/// finished is removed. One thread. Throws std::invalid_argument (sizes) or std::runtime_error
+/// naming path and reason.
 class VideoWriter {
 public:
-  /// Width and height from 2 to 4096 pixels, rounded up to even numbers in the file.
+  /// Width and height from 2 to 4096 pixels, rounded up to even numbers in an MP4, divided by a
+  /// whole number in a GIF.
   VideoWriter(const std::filesystem::path& path, int width, int height,
               double frames_per_second = 30);
   ~VideoWriter();
@@ -25,7 +30,7 @@ public:
   void finish();
 
   std::int64_t frames() const;
-  std::string codec() const; // "libx264", "mpeg4"
+  std::string codec() const; // "libx264", "mpeg4", "gif"
 
 private:
   struct Impl;
@@ -38,7 +43,7 @@ struct VideoInfo {
   int height = 0;
   std::int64_t frames = 0;
   double seconds = 0;
-  std::string codec;   // "h264", "mpeg4"
+  std::string codec;   // "h264", "mpeg4", "gif"
   double mean_red = 0; // of the first frame, from 0 to 255
   double mean_green = 0;
   double mean_blue = 0;

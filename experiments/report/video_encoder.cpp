@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -10,7 +11,11 @@ namespace {
 class LibavFile final : public VideoFile {
 public:
   LibavFile(const std::filesystem::path& path, int width, int height)
-      : path_(path.string()), width_(width), height_(height) {}
+      : path_(path.string()),
+        width_(width),
+        height_(height),
+        gif_(path.extension() == ".gif"),
+        pixels_(gif_ ? AV_PIX_FMT_RGB8 : AV_PIX_FMT_YUV420P) {}
   ~LibavFile() override {
     if (file_ != nullptr) {
       if (file_->pb != nullptr) {
@@ -28,13 +33,14 @@ public:
 
   void open(double frames_per_second) {
     av_log_set_level(AV_LOG_ERROR);
-    check(avformat_alloc_output_context2(&file_, nullptr, "mp4", path_.c_str()), path_,
-          "cannot be made");
+    check(avformat_alloc_output_context2(&file_, nullptr, gif_ ? "gif" : "mp4", path_.c_str()),
+          path_, "cannot be made");
     const AVRational time_base = av_inv_q(av_d2q(frames_per_second, 10'000));
-    if (!open_codec("libx264", time_base) && !open_codec("mpeg4", time_base)) {
-      throw std::runtime_error(path_
-                               + ": libavcodec has neither libx264 nor mpeg4; install "
-                                 "libavcodec59");
+    if (gif_ ? !open_codec("gif", time_base)
+             : !open_codec("libx264", time_base) && !open_codec("mpeg4", time_base)) {
+      throw std::runtime_error(path_ + ": libavcodec has "
+                               + (gif_ ? "no gif" : "neither libx264 nor mpeg4")
+                               + "; install libavcodec59");
     }
     stream_ = avformat_new_stream(file_, nullptr);
     stream_->time_base = time_base;
@@ -43,13 +49,11 @@ public:
           "cannot be made");
     check(avio_open(&file_->pb, path_.c_str(), AVIO_FLAG_WRITE), path_, "cannot be written");
     check(avformat_write_header(file_, nullptr), path_, "cannot be written");
-    frame_->format = AV_PIX_FMT_YUV420P;
+    frame_->format = pixels_;
     frame_->width = codec_->width;
     frame_->height = codec_->height;
     check(av_frame_get_buffer(frame_.get(), 0), path_, "cannot be encoded");
-    scaler_.reset(sws_getContext(
-        width_, height_, AV_PIX_FMT_RGB24, codec_->width, codec_->height, AV_PIX_FMT_YUV420P,
-        SWS_BICUBIC | SWS_FULL_CHR_H_INP | SWS_ACCURATE_RND, nullptr, nullptr, nullptr));
+    make_scaler();
   }
 
   void add(std::span<const std::uint8_t> rgb) override {
@@ -93,11 +97,12 @@ private:
       return false;
     }
     codec_.reset(avcodec_alloc_context3(encoder));
-    codec_->width = (width_ + 1) / 2 * 2;
-    codec_->height = (height_ + 1) / 2 * 2;
+    const int shrink = (std::max(width_, height_) + kMostGifPixels - 1) / kMostGifPixels;
+    codec_->width = gif_ ? std::max(1, width_ / shrink) : (width_ + 1) / 2 * 2;
+    codec_->height = gif_ ? std::max(1, height_ / shrink) : (height_ + 1) / 2 * 2;
     codec_->time_base = time_base;
     codec_->framerate = av_inv_q(time_base);
-    codec_->pix_fmt = AV_PIX_FMT_YUV420P;
+    codec_->pix_fmt = pixels_;
     codec_->gop_size = 60;
     codec_->bit_rate = 0;
     if ((file_->oformat->flags & AVFMT_GLOBALHEADER) != 0) {
@@ -108,13 +113,28 @@ private:
       av_dict_set(&options, "crf", "20", 0);
       av_dict_set(&options, "preset", "veryfast", 0);
       av_dict_set(&options, "threads", "1", 0);
-    } else {
+    } else if (!gif_) {
       codec_->flags |= AV_CODEC_FLAG_QSCALE;
       codec_->global_quality = FF_QP2LAMBDA * 3;
     }
     const int result = avcodec_open2(codec_.get(), encoder, &options);
     av_dict_free(&options);
     return result >= 0;
+  }
+
+  /// A GIF is dithered by a fixed pattern, so that what rests costs no bytes.
+  void make_scaler() {
+    scaler_.reset(sws_alloc_context());
+    av_opt_set_int(scaler_.get(), "srcw", width_, 0);
+    av_opt_set_int(scaler_.get(), "srch", height_, 0);
+    av_opt_set_int(scaler_.get(), "src_format", AV_PIX_FMT_RGB24, 0);
+    av_opt_set_int(scaler_.get(), "dstw", codec_->width, 0);
+    av_opt_set_int(scaler_.get(), "dsth", codec_->height, 0);
+    av_opt_set_int(scaler_.get(), "dst_format", pixels_, 0);
+    av_opt_set_int(scaler_.get(), "sws_flags", SWS_BICUBIC | SWS_FULL_CHR_H_INP | SWS_ACCURATE_RND,
+                   0);
+    av_opt_set(scaler_.get(), "sws_dither", gif_ ? "a_dither" : "auto", 0);
+    check(sws_init_context(scaler_.get(), nullptr, nullptr), path_, "cannot be encoded");
   }
 
   void drain() {
@@ -132,8 +152,10 @@ private:
   }
 
   std::string path_;
-  int width_ = 0; // of the pictures; the video's are rounded up to even numbers
+  int width_ = 0; // of the pictures
   int height_ = 0;
+  bool gif_ = false;
+  AVPixelFormat pixels_ = AV_PIX_FMT_NONE;
   AVFormatContext* file_ = nullptr;
   AVStream* stream_ = nullptr;
   Codec codec_;

@@ -123,7 +123,8 @@ void add_evaluate(CLI::App& app) {
                    "key=value that overrides the run's; may be repeated; e.g. "
                    "environment.pixels.renderer=OPENGL for another renderer")
       ->allow_extra_args(false);
-  command->add_option("--video", options->video, "MP4 of the first episode");
+  command->add_option("--video", options->video,
+                      "the first episode as MP4, or as GIF where the name ends with .gif");
   command->add_option("--picture", options->picture, "PNG from the first episode");
   command->add_option("--size", options->play.video_size, "size of video and picture in pixels")
       ->check(CLI::Range(16, 4096))

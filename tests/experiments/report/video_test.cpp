@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "experiments/report/picture.hpp"
@@ -58,6 +59,31 @@ TEST_CASE("A video reads back with its size, frames, length and colours, of odd 
     CHECK(std::abs(info.mean_red - 200) < 8);
     CHECK(std::abs(info.mean_green - 100) < 8);
     CHECK(std::abs(info.mean_blue - 50) < 8);
+  }
+}
+
+TEST_CASE("A GIF has each frame, its rate, and at most 256 pixels a side") {
+  const TemporaryFolder folder;
+  for (const auto& [width, height, divisor] :
+       {std::tuple{64, 48, 1}, {256, 16, 1}, {480, 270, 2}}) {
+    CAPTURE(width);
+    const fs::path path = folder.path() / "x.gif";
+    VideoWriter writer(path, width, height, 10);
+    for (int i = 0; i < 20; ++i) {
+      writer.add(plain(width, height, 200, static_cast<std::uint8_t>(10 * i), 50));
+    }
+    writer.finish();
+    CHECK(writer.codec() == "gif");
+    const VideoInfo info = read_video(path);
+    CHECK(info.codec == "gif");
+    CHECK(info.width == width / divisor);
+    CHECK(info.height == height / divisor);
+    CHECK(info.frames == 20);
+    CHECK(info.seconds == doctest::Approx(2).epsilon(0.02));
+    CHECK(std::abs(info.mean_red - 200) < 20); // eight levels
+    CHECK(std::abs(info.mean_green) < 20);
+    CHECK(std::abs(info.mean_blue - 50) < 20); // four
+    CHECK(fs::file_size(path) < 100'000);      // a fixed pattern of colours
   }
 }
 
