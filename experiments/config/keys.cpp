@@ -55,32 +55,6 @@ std::string kind_text(const FieldDescriptor& field) {
   }
 }
 
-double number_of(const Message& message, const FieldDescriptor& field, int index) {
-  const auto& view = *message.GetReflection();
-  const bool many = field.is_repeated();
-  switch (field.cpp_type()) {
-  case FieldDescriptor::CPPTYPE_INT32:
-    return many ? view.GetRepeatedInt32(message, &field, index) : view.GetInt32(message, &field);
-  case FieldDescriptor::CPPTYPE_INT64:
-    return static_cast<double>(many ? view.GetRepeatedInt64(message, &field, index)
-                                    : view.GetInt64(message, &field));
-  case FieldDescriptor::CPPTYPE_UINT64:
-    return static_cast<double>(many ? view.GetRepeatedUInt64(message, &field, index)
-                                    : view.GetUInt64(message, &field));
-  case FieldDescriptor::CPPTYPE_DOUBLE:
-    return many ? view.GetRepeatedDouble(message, &field, index) : view.GetDouble(message, &field);
-  default:
-    return 0;
-  }
-}
-
-bool is_number(const FieldDescriptor& field) {
-  return field.cpp_type() == FieldDescriptor::CPPTYPE_INT32
-         || field.cpp_type() == FieldDescriptor::CPPTYPE_INT64
-         || field.cpp_type() == FieldDescriptor::CPPTYPE_UINT64
-         || field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
-}
-
 } // namespace
 
 std::string joined(const std::vector<std::string>& parts, const std::string& last) {
@@ -192,16 +166,45 @@ std::string value_text(const Message& message, const FieldDescriptor& field, int
   return out;
 }
 
+std::string value_text(const Message& message, const FieldDescriptor& field) {
+  if (!field.is_repeated()) {
+    return value_text(message, field, -1);
+  }
+  std::string text;
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
+    text += std::string(i == 0 ? "" : ",") + value_text(message, field, i);
+  }
+  return text;
+}
+
+std::optional<double> number_of(const Message& message, const FieldDescriptor& field, int index) {
+  const auto& view = *message.GetReflection();
+  const bool many = field.is_repeated();
+  switch (field.cpp_type()) {
+  case FieldDescriptor::CPPTYPE_INT32:
+    return many ? view.GetRepeatedInt32(message, &field, index) : view.GetInt32(message, &field);
+  case FieldDescriptor::CPPTYPE_INT64:
+    return static_cast<double>(many ? view.GetRepeatedInt64(message, &field, index)
+                                    : view.GetInt64(message, &field));
+  case FieldDescriptor::CPPTYPE_UINT64:
+    return static_cast<double>(many ? view.GetRepeatedUInt64(message, &field, index)
+                                    : view.GetUInt64(message, &field));
+  case FieldDescriptor::CPPTYPE_DOUBLE:
+    return many ? view.GetRepeatedDouble(message, &field, index) : view.GetDouble(message, &field);
+  default:
+    return std::nullopt;
+  }
+}
+
 std::optional<std::string> violation(const Message& message, const FieldDescriptor& field,
                                      int index) {
   const Rule& rules = rule_of(field);
   bool good = true;
-  if (is_number(field)) {
-    const double value = number_of(message, field, index);
-    good = std::isfinite(value) && !(rules.has_at_least() && value < rules.at_least())
-           && !(rules.has_at_most() && value > rules.at_most())
-           && !(rules.has_above() && value <= rules.above())
-           && !(rules.has_below() && value >= rules.below());
+  if (const auto number = number_of(message, field, index)) {
+    good = std::isfinite(*number) && !(rules.has_at_least() && *number < rules.at_least())
+           && !(rules.has_at_most() && *number > rules.at_most())
+           && !(rules.has_above() && *number <= rules.above())
+           && !(rules.has_below() && *number >= rules.below());
   } else if (rules.one_of_size() > 0) {
     std::string scratch;
     const auto& view = *message.GetReflection();

@@ -38,6 +38,14 @@ std::string default_text(const google::protobuf::FieldDescriptor& field);
 std::string value_text(const google::protobuf::Message& message,
                        const google::protobuf::FieldDescriptor& field, int index);
 
+/// The same of all values of a field: "256,256" for a list.
+std::string value_text(const google::protobuf::Message& message,
+                       const google::protobuf::FieldDescriptor& field);
+
+/// The value of a numeric field, `index` of a repeated one; none for other kinds.
+std::optional<double> number_of(const google::protobuf::Message& message,
+                                const google::protobuf::FieldDescriptor& field, int index);
+
 /// Returns a complaint if the value breaks its rule or is not finite.
 std::optional<std::string> violation(const google::protobuf::Message& message,
                                      const google::protobuf::FieldDescriptor& field, int index);

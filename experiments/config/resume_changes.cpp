@@ -25,25 +25,14 @@ std::string reason_to_keep(const std::string& key) {
   return "";
 }
 
-std::string text_of_value(const Message& message, const FieldDescriptor& field) {
-  if (!field.is_repeated()) {
-    return value_text(message, field, -1);
-  }
-  std::string text;
-  for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
-    text += std::string(i == 0 ? "" : ",") + value_text(message, field, i);
-  }
-  return text;
-}
-
 void compare(const Message& before, const Message& after, const std::string& prefix,
              std::vector<KeyChange>& changes) {
   for (int i = 0; i < before.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *before.GetDescriptor()->field(i);
     const std::string key = prefix + field.name();
     if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field.is_repeated()) {
-      const std::string was = text_of_value(before, field);
-      const std::string is = text_of_value(after, field);
+      const std::string was = value_text(before, field);
+      const std::string is = value_text(after, field);
       if (was != is) {
         changes.push_back({key, was, is});
       }

@@ -1,13 +1,16 @@
 #include "experiments/report/recorder.hpp"
 
+#include <fstream>
 #include <numeric>
+#include <sstream>
 
 #include "experiments/report/picture.hpp"
 
 namespace troupe::experiments {
 namespace {
 constexpr std::size_t kMostEpisodes = 10'000; // of a histogram
-}
+constexpr std::uintmax_t kMostPictureBytes = 64UL << 20;
+} // namespace
 
 Recorder::Recorder(Options options, std::atomic<bool>& stop)
     : options_(std::move(options)),
@@ -16,7 +19,9 @@ Recorder::Recorder(Options options, std::atomic<bool>& stop)
       metrics_(options_.folder / "metrics.csv", options_.columns),
       live_(options_.folder),
       events_(options_.folder, options_.now()),
-      printer_(options_.screen == nullptr ? stderr : options_.screen, options_.terminal) {}
+      printer_(options_.screen == nullptr ? stderr : options_.screen, options_.terminal) {
+  events_.started(options_.now(), options_.settings);
+}
 
 actors::RunCallbacks Recorder::callbacks() {
   return {.progress = [this](const actors::Progress& p) { progress(p); },
@@ -111,15 +116,38 @@ void Recorder::measured(const actors::Evaluated& e) {
   guarded([&] {
     metrics_.evaluation(e);
     events_.scalars(options_.now(), e.updates, values);
-    for (const auto& [name, picture] : e.pictures) {
+    for (const auto& [name, shown] : e.pictures) {
       const auto folder = options_.folder / "pictures";
       std::filesystem::create_directories(folder);
-      write_png(folder / (name + "-" + std::to_string(e.updates) + ".png"), picture.width,
-                picture.height, picture.rgb);
+      const auto file = folder / (name + "-" + std::to_string(e.updates) + ".png");
+      write_png(file, shown.width, shown.height, shown.rgb);
+      picture("pictures/" + name, e.updates, file, shown.width, shown.height);
     }
   });
   log("info", (e.final ? "final evaluation: " : "evaluation: ") + text + " after "
                   + std::to_string(e.updates) + " updates");
+}
+
+void Recorder::picture(const std::string& tag, std::int64_t step, const std::filesystem::path& file,
+                       int width, int height) {
+  if (picture_bytes_ > kMostPictureBytes) {
+    return;
+  }
+  guarded([&] {
+    picture_bytes_ += std::filesystem::file_size(file);
+    if (picture_bytes_ > kMostPictureBytes) {
+      log("warning", "pictures in TensorBoard's events have reached 64 MiB; " + file.string()
+                         + " and later ones are files only");
+      return;
+    }
+    std::ostringstream bytes;
+    bytes << std::ifstream(file, std::ios::binary).rdbuf();
+    events_.picture(options_.now(), step, tag, {width, height, bytes.str()});
+  });
+}
+
+void Recorder::ended(bool success) {
+  guarded([&] { events_.ended(options_.now(), success); });
 }
 
 void Recorder::episode(std::int64_t environment_steps, double episode_return, std::int64_t length) {

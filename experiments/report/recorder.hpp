@@ -27,6 +27,7 @@ public:
     std::filesystem::path folder;
     actors::RunConfig::Stop stop = {};
     std::vector<std::string> columns; // of metrics.csv
+    Settings settings = {};           // of the experiment
     std::FILE* screen = nullptr;      // nullptr: silent
     bool terminal = false;
     std::function<UtcTime()> now;
@@ -40,6 +41,12 @@ public:
   actors::RunCallbacks callbacks();
   void log(const std::string& level, const std::string& text); // file and screen
   void finish() { printer_.finish(); }
+
+  /// Shows a file, PNG or GIF, in TensorBoard; of a run's pictures as many as 64 MiB hold. Width
+  /// and height in pixels.
+  void picture(const std::string& tag, std::int64_t step, const std::filesystem::path& file,
+               int width, int height);
+  void ended(bool success); // not of a run that was interrupted: it can be resumed
 
   const std::string& error() const { return error_; } // empty: none
 
@@ -58,6 +65,7 @@ private:
   LiveFile live_;
   EventFile events_;
   ProgressPrinter printer_;
+  std::uintmax_t picture_bytes_ = 0;
   std::optional<double> last_evaluation_;
   std::vector<double> returns_, lengths_; // of episodes since the last distributions, the newest
   std::size_t next_episode_ = 0;          // that is replaced where they are full

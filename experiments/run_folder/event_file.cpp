@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include "experiments/run_folder/events.pb.h"
@@ -35,6 +36,15 @@ void append_little_endian(std::string& out, T value) {
 
 double seconds_of(UtcTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+Event event_at(UtcTime now, std::optional<std::int64_t> step) {
+  Event event;
+  event.set_wall_time(seconds_of(now));
+  if (step) {
+    event.set_step(*step);
+  }
+  return event;
 }
 
 /// Bins on both sides of the outermost counts are left out.
@@ -80,13 +90,13 @@ EventFile::EventFile(const std::filesystem::path& folder, UtcTime now) {
   }
   errno = 0;
   out_.open(path_, std::ios::binary);
-  Event event;
-  event.set_wall_time(seconds_of(now));
+  Event event = event_at(now, {});
   event.set_file_version("brain.Event:2");
-  write(event.SerializeAsString());
+  write(event);
 }
 
-void EventFile::write(const std::string& record) {
+void EventFile::write(const Event& event) {
+  const std::string record = event.SerializeAsString();
   std::string bytes;
   append_little_endian(bytes, static_cast<std::uint64_t>(record.size()));
   append_little_endian(bytes, masked_crc32c(bytes.data(), bytes.size()));
@@ -101,9 +111,7 @@ void EventFile::write(const std::string& record) {
 
 void EventFile::scalars(UtcTime now, std::int64_t step,
                         const std::map<std::string, double>& values) {
-  Event event;
-  event.set_wall_time(seconds_of(now));
-  event.set_step(step);
+  Event event = event_at(now, step);
   for (const auto& [tag, number] : values) {
     if (std::isfinite(number)) {
       auto* value = event.mutable_summary()->add_value();
@@ -112,15 +120,13 @@ void EventFile::scalars(UtcTime now, std::int64_t step,
     }
   }
   if (event.has_summary()) {
-    write(event.SerializeAsString());
+    write(event);
   }
 }
 
 void EventFile::histograms(UtcTime now, std::int64_t step,
                            const std::map<std::string, learner::Histogram>& values) {
-  Event event;
-  event.set_wall_time(seconds_of(now));
-  event.set_step(step);
+  Event event = event_at(now, step);
   for (const auto& [tag, histogram] : values) {
     if (histogram.count > 0) {
       auto* value = event.mutable_summary()->add_value();
@@ -129,8 +135,56 @@ void EventFile::histograms(UtcTime now, std::int64_t step,
     }
   }
   if (event.has_summary()) {
-    write(event.SerializeAsString());
+    write(event);
   }
+}
+
+void EventFile::picture(UtcTime now, std::int64_t step, const std::string& tag,
+                        const EncodedPicture& picture) {
+  Event event = event_at(now, step);
+  auto* value = event.mutable_summary()->add_value();
+  value->set_tag(tag);
+  value->mutable_image()->set_width(picture.width);
+  value->mutable_image()->set_height(picture.height);
+  value->mutable_image()->set_colorspace(3);
+  value->mutable_image()->set_encoded_image_string(picture.bytes);
+  write(event);
+}
+
+void EventFile::write_hparams(UtcTime now, const std::string& tag, const EventHparams& content) {
+  Event event = event_at(now, {});
+  auto* value = event.mutable_summary()->add_value();
+  value->set_tag("_hparams_/" + tag);
+  auto* plugin = value->mutable_metadata()->mutable_plugin_data();
+  plugin->set_plugin_name("hparams");
+  plugin->set_content(content.SerializeAsString());
+  write(event);
+}
+
+void EventFile::started(UtcTime now, const Settings& settings) {
+  EventHparams content;
+  content.set_version(0);
+  content.mutable_session_start_info()->set_start_time_secs(seconds_of(now));
+  auto& hparams = *content.mutable_session_start_info()->mutable_hparams();
+  for (const auto& [key, setting] : settings) {
+    if (const auto* truth = std::get_if<bool>(&setting)) {
+      hparams[key].set_bool_value(*truth);
+    } else if (const auto* number = std::get_if<double>(&setting)) {
+      hparams[key].set_number_value(*number);
+    } else {
+      hparams[key].set_string_value(std::get<std::string>(setting));
+    }
+  }
+  write_hparams(now, "session_start_info", content);
+}
+
+void EventFile::ended(UtcTime now, bool success) {
+  EventHparams content;
+  content.set_version(0);
+  auto& end = *content.mutable_session_end_info();
+  end.set_status(success ? EventHparams::SessionEnd::SUCCESS : EventHparams::SessionEnd::FAILURE);
+  end.set_end_time_secs(seconds_of(now));
+  write_hparams(now, "session_end_info", content);
 }
 
 } // namespace troupe::experiments

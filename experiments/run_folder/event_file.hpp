@@ -6,15 +6,29 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <variant>
 
 #include "experiments/run_folder/clock.hpp"
 #include "learner/histogram.hpp"
 
 namespace troupe::experiments {
 
-/// A TensorBoard event file: scalars and histograms by tag and step. Records are TFRecords: length,
-/// its masked CRC-32C, bytes, their masked CRC-32C. One thread. Throws std::runtime_error naming
-/// path and reason.
+class Event;
+class EventHparams;
+
+/// Values of an experiment's keys by their dotted names: "replay.n_step".
+using Settings = std::map<std::string, std::variant<bool, double, std::string>>;
+
+/// A picture as PNG, or an animated one as GIF. Width and height in pixels.
+struct EncodedPicture {
+  int width = 0;
+  int height = 0;
+  std::string bytes = {};
+};
+
+/// A TensorBoard event file: scalars, histograms and pictures by tag and step, and the settings of
+/// the run. Records are TFRecords: length, its masked CRC-32C, bytes, their masked CRC-32C. One
+/// thread. Throws std::runtime_error naming path and reason.
 class EventFile {
 public:
   /// Makes <folder>/events.out.tfevents.<seconds>.troupe, with a number behind it when it exists.
@@ -27,10 +41,20 @@ public:
   void histograms(UtcTime now, std::int64_t step,
                   const std::map<std::string, learner::Histogram>& values);
 
+  void picture(UtcTime now, std::int64_t step, const std::string& tag,
+               const EncodedPicture& picture);
+
+  /// Hyper-parameters, and whether the run reached its end. TensorBoard takes the first of each in
+  /// a folder. The metrics beside them are the scalars of all runs: a list of one run's own would
+  /// hide those of other experiments.
+  void started(UtcTime now, const Settings& settings);
+  void ended(UtcTime now, bool success);
+
   const std::filesystem::path& path() const { return path_; }
 
 private:
-  void write(const std::string& record);
+  void write(const Event& event);
+  void write_hparams(UtcTime now, const std::string& tag, const EventHparams& content);
   std::filesystem::path path_;
   std::ofstream out_;
 };

@@ -19,6 +19,8 @@ namespace troupe::experiments {
 namespace {
 
 constexpr double kVideoFramesPerSecond = 30;
+constexpr std::int64_t kMostPreviewFrames = 100;
+constexpr std::int64_t kPreviewPeriod = 3; // in frames of the video
 
 /// Keeps pictures of the first episode: all of them as a video, one as a PNG.
 class Film {
@@ -36,8 +38,14 @@ public:
     const double step_seconds =
         spec.control_timestep_seconds * static_cast<double>(spec.action_repeat);
     const double rate = 1 / (static_cast<double>(every_) * step_seconds);
-    writer_ = std::make_unique<VideoWriter>(options.video, size_, size_,
-                                            rate < 1000 ? rate : kVideoFramesPerSecond);
+    const double video_rate = rate < 1000 ? rate : kVideoFramesPerSecond;
+    writer_ = std::make_unique<VideoWriter>(options.video, size_, size_, video_rate);
+    if (!options.preview.empty()) {
+      preview_period_ =
+          std::max(kPreviewPeriod, spec.episode_steps / every_ / kMostPreviewFrames + 1);
+      preview_ = std::make_unique<VideoWriter>(options.preview, size_, size_,
+                                               video_rate / static_cast<double>(preview_period_));
+    }
   }
 
   env::FrameSinkOptions sink_options() const {
@@ -48,6 +56,10 @@ public:
     if (writer_) {
       writer_->add(frame.rgb);
     }
+    if (preview_ && frame.step / every_ % preview_period_ == 0
+        && preview_->frames() < kMostPreviewFrames) {
+      preview_->add(frame.rgb);
+    }
     if (!picture_path_.empty() && !picture_taken_) {
       picture_.assign(frame.rgb.begin(), frame.rgb.end());
       picture_taken_ = frame.step >= picture_step_;
@@ -57,6 +69,9 @@ public:
   void finish() {
     if (writer_) {
       writer_->finish();
+    }
+    if (preview_) {
+      preview_->finish();
     }
     if (!picture_.empty()) {
       write_png(picture_path_, size_, size_, picture_);
@@ -69,6 +84,8 @@ private:
   std::int64_t picture_step_;
   std::int64_t every_;
   std::unique_ptr<VideoWriter> writer_;
+  std::unique_ptr<VideoWriter> preview_;
+  std::int64_t preview_period_ = 1;
   std::vector<std::uint8_t> picture_; // the latest so far, until the wanted one
   bool picture_taken_ = false;
 };

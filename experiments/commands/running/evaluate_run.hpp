@@ -15,6 +15,7 @@ struct EvaluateOptions {
   int episodes = 10;
   std::filesystem::path video = {};        // of the first episode; empty: none
   int video_size = 480;                    // pixels, square, with all effects
+  std::filesystem::path preview = {};      // the video as GIF of at most 100 frames; empty: none
   std::filesystem::path picture = {};      // PNG from the middle of the first episode; empty: none
   const std::atomic<bool>* stop = nullptr; // ends early when it becomes true; may be null
   std::function<void(int episode, double episode_return)> on_episode = {}; // may be empty

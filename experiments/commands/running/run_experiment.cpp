@@ -19,9 +19,11 @@
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/plan.hpp"
 #include "experiments/config/plan_workload.hpp"
+#include "experiments/config/settings.hpp"
 #include "experiments/report/curve.hpp"
 #include "experiments/report/recorder.hpp"
 #include "experiments/report/summary.hpp"
+#include "experiments/report/video.hpp"
 #include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/origin.hpp"
 #include "learner/acting/collector.hpp"
@@ -43,12 +45,24 @@ std::filesystem::path make_video(const Experiment& experiment, const RunFolder& 
   }
   const auto& progress = result.progress;
   const auto number = plays(experiment) ? progress.environment_steps : progress.updates;
-  const auto path = folder.path() / "videos" / (std::to_string(number) + ".mp4");
+  const auto path = [&](const char* ending) {
+    return folder.path() / "videos" / (std::to_string(number) + ending);
+  };
+  const EvaluateOptions options{.episodes = 1,
+                                .video = path(".mp4"),
+                                .preview = path(".gif"),
+                                .picture = path(".png"),
+                                .stop = &stop};
   try {
     recorder.log("info", "drawing the video");
-    evaluate_checkpoint(experiment, result.checkpoint,
-                        {.episodes = 1, .video = path, .stop = &stop});
-    return path;
+    if (evaluate_checkpoint(experiment, result.checkpoint, options).empty()) {
+      return {}; // interrupted
+    }
+    const VideoInfo preview = read_video(options.preview);
+    recorder.picture("evaluation/video", number, options.preview, preview.width, preview.height);
+    recorder.picture("evaluation/picture", number, options.picture, options.video_size,
+                     options.video_size);
+    return options.video;
   } catch (const std::exception& failure) {
     recorder.log("warning", std::string("no video: ") + failure.what());
     return {};
@@ -178,6 +192,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   Recorder recorder({.folder = folder.path(),
                      .stop = config.stop,
                      .columns = metrics_columns(experiment),
+                     .settings = settings_of(experiment),
                      .screen = options.quiet || options.embedding ? nullptr : screen,
                      .terminal = ::isatty(::fileno(screen)) == 1,
                      .now = [] { return std::chrono::system_clock::now(); },
@@ -229,6 +244,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   } catch (const std::exception& failure) {
     recorder.finish();
     recorder.log("error", failure.what());
+    recorder.ended(false);
     throw;
   }
   finished.video = make_video(experiment, folder, finished.result, recorder, stop);
@@ -238,6 +254,9 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   const std::string cause = !recorder.error().empty() ? recorder.error() : finished.result.error;
   if (!options.embedding) {
     print_summary(summary, finished, options.json);
+  }
+  if (!cause.empty() || !finished.result.interrupted) {
+    recorder.ended(cause.empty());
   }
   if (!cause.empty()) {
     throw std::runtime_error(cause);

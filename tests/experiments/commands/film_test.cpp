@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <map>
 
 #include "experiments/report/video.hpp"
 #include "tests/temporary_folder.hpp"
@@ -28,16 +29,30 @@ stop { environment_steps: 3000 }
   for (const auto& entry : fs::directory_iterator(folder.path() / "runs/film")) {
     run = entry.path();
   }
-  int videos = 0;
+  std::map<std::string, VideoInfo> videos;
   for (const auto& entry : fs::directory_iterator(run / "videos")) {
-    const VideoInfo info = read_video(entry.path());
-    CHECK(info.width == 480);
-    CHECK(info.frames == 126); // an episode of 1000 steps in steps of 8, and its beginning
-    CHECK(info.seconds == doctest::Approx(10).epsilon(0.02)); // as long as it took
-    CHECK(info.mean_blue > 5);                                // not black
-    ++videos;
+    videos[entry.path().extension()] = read_video(entry.path());
   }
-  CHECK(videos == 1);
+  REQUIRE(videos.size() == 3);
+  CHECK(videos[".mp4"].width == 480);
+  CHECK(videos[".mp4"].frames == 126); // an episode of 1000 steps in steps of 8, and its beginning
+  CHECK(videos[".gif"].width == 240);
+  CHECK(videos[".gif"].frames == 42); // every third
+  CHECK(videos[".png"].width == 480);
+  for (const char* film : {".mp4", ".gif"}) {
+    CHECK(videos[film].seconds == doctest::Approx(10).epsilon(0.02)); // as long as it took
+    CHECK(videos[film].mean_blue > 5);                                // not black
+  }
+  std::string events;
+  for (const auto& entry : fs::directory_iterator(run)) {
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) {
+      events += read_text(entry.path());
+    }
+  }
+  for (const char* part : {"evaluation/video", "evaluation/picture", "_hparams_/session_start_info",
+                           "actors.random_steps", "_hparams_/session_end_info"}) {
+    CHECK_MESSAGE(events.find(part) != std::string::npos, part);
+  }
   const Outcome again = run_troupe({"evaluate", run.string(), "--episodes", "1", "--size", "64",
                                     "--video", "again.mp4", "--picture", "again.png"},
                                    folder.path());

@@ -9,6 +9,7 @@
 #include "env/make/make.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/config/plan.hpp"
+#include "experiments/config/settings.hpp"
 #include "learner/agents/agent_kinds.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
@@ -307,6 +308,19 @@ TEST_CASE("The resolved text reads back into the same experiment") {
     CHECK(google::protobuf::util::MessageDifferencer::Equals(first, second));
     CHECK(resolved_text(second) == resolved);
   }
+}
+
+TEST_CASE("The settings of an experiment are its values by dotted keys") {
+  const Settings settings = settings_of(parse_experiment(
+      "seed: 7 environment { task: \"walker_walk\" } d4pg { policy_layers: [16, 8] }", "x"));
+  CHECK(std::get<double>(settings.at("seed")) == 7);
+  CHECK(std::get<std::string>(settings.at("environment.task")) == "walker_walk");
+  CHECK(std::get<std::string>(settings.at("d4pg.policy_layers")) == "16,8");
+  CHECK(std::get<std::string>(settings.at("learner.backend")) == "AUTO");
+  CHECK(std::get<bool>(settings.at("evaluation.video")));
+  CHECK(std::get<double>(settings.at("replay.discount")) == 0.99);
+  CHECK(settings.size() > 90);
+  CHECK_FALSE(settings.contains("sac.batch_size"));
 }
 
 TEST_CASE("Every key has help, and its default keeps to its rule") {

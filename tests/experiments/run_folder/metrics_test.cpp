@@ -191,6 +191,54 @@ TEST_CASE("A recorder passes everything on, to the files and in whole lines to t
   CHECK(curve[1].maximum == 7);
 }
 
+TEST_CASE("A recorder shows pictures in events up to 64 MiB, and which settings came to what end") {
+  const TemporaryFolder folder;
+  const fs::path large = folder / "large.png";
+  std::ofstream(large).close();
+  fs::resize_file(large, 40UL << 20);
+  std::vector<std::string> warnings;
+  const auto keep = [&](const std::string& level, const std::string& text) {
+    if (level == "warning")
+      warnings.push_back(text);
+  };
+  std::atomic<bool> stop = false;
+  {
+    Recorder recorder({.folder = folder.path(),
+                       .columns = columns(),
+                       .settings = {{"seed", 3.0}},
+                       .now = [] { return kNow; },
+                       .listener = keep},
+                      stop);
+    recorder.callbacks().evaluated({.updates = 9,
+                                    .metrics = {{"score", 1}},
+                                    .pictures = {{"samples", {1, 2, {1, 2, 3, 4, 5, 6}}}}});
+    for (std::int64_t step = 10; step < 14; ++step) {
+      recorder.picture("evaluation/video", step, large, 640, 480);
+    }
+    recorder.ended(false);
+  }
+  CHECK_FALSE(stop);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find("have reached 64 MiB; " + large.string()) != std::string::npos);
+  const auto events = read_events(folder / ("events.out.tfevents.1795255200.troupe"));
+  REQUIRE(events.size() == 6); // version, settings, score, samples, video, end
+  const auto content = [&](std::size_t at) {
+    EventHparams hparams;
+    REQUIRE(
+        hparams.ParseFromString(events[at].summary().value(0).metadata().plugin_data().content()));
+    return hparams;
+  };
+  CHECK(content(1).session_start_info().hparams().at("seed").number_value() == 3);
+  CHECK(events[3].step() == 9);
+  CHECK(events[3].summary().value(0).tag() == "pictures/samples");
+  CHECK(events[3].summary().value(0).image().width() == 2);
+  CHECK(events[3].summary().value(0).image().encoded_image_string()
+        == read_text(folder / "pictures/samples-9.png"));
+  CHECK(events[4].step() == 10);
+  CHECK(events[4].summary().value(0).image().encoded_image_string().size() == 40UL << 20);
+  CHECK(content(5).session_end_info().status() == EventHparams::SessionEnd::FAILURE);
+}
+
 TEST_CASE("live.json is the last report, whole, with shards, stages and waiting requests") {
   const TemporaryFolder folder;
   CHECK_FALSE(read_live_file(folder.path()));
