@@ -14,6 +14,7 @@
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "collectives/timeline.hpp"
 #include "env/split_mix.hpp"
 #include "learner/gradients/not_finite.hpp"
 #include "learner/gradients/wrapped_optimizer.hpp"
@@ -200,6 +201,7 @@ double SnganReplica::finite(double loss, const char* name) const {
 }
 
 Metrics SnganReplica::critic_step(ReplicaContext& context, const TensorMap& batch) {
+  const collectives::Timeline::Span critic(context.timeline(), "critic");
   const auto& pictures = tensor_of(batch, "picture");
   const auto when = "critic step " + std::to_string(critic_steps_ + 1);
   check_rows(pictures, "picture", {3, spec_.size, spec_.size}, when);
@@ -230,6 +232,7 @@ Metrics SnganReplica::critic_step(ReplicaContext& context, const TensorMap& batc
 }
 
 Metrics SnganReplica::generator_step(ReplicaContext& context, std::int64_t rows) {
+  const collectives::Timeline::Span generator(context.timeline(), "generator");
   const auto wish = draw(context, rows, 2 * static_cast<std::uint64_t>(steps_) + 1);
   generator_->train();
   generator_optimizer_->zero_grad();

@@ -92,6 +92,7 @@ Metrics Bc::step_fn(ReplicaContext&, const TensorMap& batch) {
   double value = 0;
   {
     at::AutoGradMode with_gradient(true);
+    auto forward = span("forward");
     const at::Tensor outputs =
         network_.forward(leaves(), observed(used, "observation", transitions_, options()));
     const at::Tensor deviations = at::zeros({network_.actions().continuous()}, options());
@@ -99,6 +100,8 @@ Metrics Bc::step_fn(ReplicaContext&, const TensorMap& batch) {
         -network_.actions().log_probability(outputs, deviations, used.at("action").to(options()));
     const bool weighted = used.contains("weight");
     const at::Tensor loss = (weighted ? losses * used.at("weight").to(options()) : losses).mean();
+    forward.end();
+    const auto backward = span("backward");
     group().gradient().zero_();
     loss.backward();
     value = loss.item<double>();

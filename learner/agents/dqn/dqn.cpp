@@ -137,6 +137,7 @@ TensorMap Dqn::checked(const TensorMap& batch) const {
 
 /// Of the best next choice: [batch, atoms].
 at::Tensor Dqn::target_of_choice(const Observed& next) {
+  const auto of_targets = span("targets");
   at::NoGradGuard no_gradient;
   Random* noise = config_.noisy ? &random() : nullptr;
   const at::Tensor outputs = network_.forward(targets(), next, noise);

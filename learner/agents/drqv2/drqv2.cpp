@@ -125,6 +125,7 @@ void Drqv2::build(ReplicaContext& context) {
 
 /// Features of the shifted images, valid until the next call.
 const at::Tensor& Drqv2::encode(const at::Tensor& images) {
+  const auto encoder = span("encoder");
   encoder_tape_.images = images.to(options().device());
   encoder_tape_.shifts.resize(static_cast<std::size_t>(images.size(0)));
   draw_shifts(random(), config_.shift_pixels, encoder_tape_.shifts);
@@ -152,6 +153,7 @@ at::Tensor Drqv2::with_noise(const at::Tensor& action) {
 
 /// The target critics' of the policy's noisy actions; there is no target encoder or policy.
 at::Tensor Drqv2::target_value(const at::Tensor& next_observation) {
+  const auto targets = span("targets");
   const at::Tensor& features = encode(next_observation);
   const at::Tensor action = with_noise(mean_action(features));
   const at::Tensor& state =
@@ -161,6 +163,7 @@ at::Tensor Drqv2::target_value(const at::Tensor& next_observation) {
 
 double Drqv2::learn_critic(const at::Tensor& features, const at::Tensor& action,
                            const at::Tensor& target, const at::Tensor& weight) {
+  const auto critic = span("critic");
   const at::Tensor& state =
       networks_.trunk.forward(trunk_parameters_, features, {}, trunk_tape_, workspace_);
   const double loss = critic_.backward(state, action, target, weight, 1, &trunk_tape_.gradient());
@@ -173,6 +176,7 @@ double Drqv2::learn_critic(const at::Tensor& features, const at::Tensor& action,
 
 /// Returns the mean of the smaller values of its actions, which it maximises.
 double Drqv2::learn_policy(const at::Tensor& features) {
+  const auto policy = span("policy");
   const at::Tensor mean = mean_action(features);
   const at::Tensor& state =
       networks_.trunk.forward(trunk_parameters_, features, {}, trunk_tape_, workspace_);

@@ -37,12 +37,15 @@ Metrics Impala::update(const TensorMap& batch) {
   const at::Tensor counts = flat(counting_steps(batch));
   const at::Tensor& first = batch.at("first"); // [batch, steps + 1]
   const std::int64_t steps = first.size(1) - 1;
+  auto forward = span("forward");
   const ActorCritic::Output out = network().forward(leaves(), observations(batch), memory(batch));
   const auto without_last = [&](const at::Tensor& x) {
     return x.unflatten(0, first.sizes()).narrow(1, 0, steps).flatten(0, 1);
   };
   const at::Tensor head = without_last(out.head);
   const at::Tensor logarithm = network().log_probability(leaves(), head, flat(batch.at("action")));
+  forward.end();
+  auto advantages = span("advantages");
   const at::Tensor ratio =
       (logarithm.detach() - flat(batch.at(kLogProbability))).exp().view({-1, steps});
   const Advantages made =
@@ -57,6 +60,7 @@ Metrics Impala::update(const TensorMap& batch) {
   at::Tensor advantage = flat(made.advantage);
   if (config_.normalise_advantages)
     advantage = normalised(advantage, counts);
+  advantages.end();
   const at::Tensor policy_loss = -mean(logarithm * advantage);
   const at::Tensor value_loss = mean((without_last(out.value) - flat(made.value)).square()) / 2;
   const at::Tensor entropy = mean(network().entropy(leaves(), head));

@@ -54,7 +54,9 @@ ActorCritic::Memory ActorCriticLearner::memory(const TensorMap& batch) const {
 
 void ActorCriticLearner::descend(const at::Tensor& loss) {
   group().gradient().zero_();
+  auto backward = span("backward");
   loss.backward();
+  backward.end();
   group().step("loss", loss.item<double>(), updates() + 1);
 }
 

@@ -19,11 +19,11 @@ void QLearner::build(ReplicaContext& context) {
   targets_ = leaves_of(group().layout(), group().target());
 }
 
-Metrics QLearner::step_fn(ReplicaContext& context, const TensorMap& batch) {
+Metrics QLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
   const TensorMap used = checked(batch);
   Learnt learnt;
   {
-    const collectives::Timeline::Span span(context.timeline(), "forward and backward");
+    const auto both = span("forward and backward");
     at::AutoGradMode with_gradient(true);
     group().gradient().zero_();
     learnt = backward(used);

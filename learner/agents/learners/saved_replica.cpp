@@ -9,6 +9,7 @@ namespace troupe::learner {
 void SavedReplica::begin(ReplicaContext& context, const std::string& precision) {
   options_ =
       at::TensorOptions(precision == "float64" ? at::kDouble : at::kFloat).device(context.device());
+  timeline_ = context.timeline();
   random_ = Random(context.seed());
   moments_.build(options_);
   for (const auto& [name, value] : counters_)

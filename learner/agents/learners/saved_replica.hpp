@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/timeline.hpp"
 #include "learner/agents/learners/parameter_group.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/running_moments.hpp"
@@ -37,6 +38,8 @@ protected:
   void save_counter(std::string name, std::int64_t& value) {
     counters_.emplace_back(std::move(name), &value);
   }
+  /// A part of an update for `troupe timeline`, until its lifetime ends.
+  collectives::Timeline::Span span(const char* name) const { return {timeline_, name}; }
   /// States of so many numbers are normalised by the moments of the states that it learns from,
   /// which a checkpoint holds and published() begins with.
   void normalise_states(std::int64_t size) {
@@ -63,6 +66,7 @@ private:
     ParameterGroup* group = nullptr;
     bool target = false;
   };
+  collectives::Timeline* timeline_ = nullptr; // of the replica; null: not recorded
   std::vector<Group> groups_;
   std::int64_t updates_ = 0;
   std::vector<std::pair<std::string, std::int64_t*>> counters_{{"updates", &updates_}};

@@ -80,6 +80,7 @@ protected:
     std::int64_t applied = 0; // updates
   };
   CriticStep learn_critic(const Transitions& batch, const at::Tensor& next_value, double scale) {
+    const auto critic = span("critic");
     const at::Tensor target = batch.reward + batch.discount * next_value;
     const double loss =
         critic_.learn(batch.state, batch.action, target, batch.weight, scale, updates() + 1);

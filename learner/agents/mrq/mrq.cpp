@@ -137,6 +137,7 @@ void Mrq::build(ReplicaContext& context) {
 /// The returns in units of the reward scale, with the smaller target value of the target policy's
 /// noisy action.
 at::Tensor Mrq::target_values(const TensorMap& batch, std::vector<Shift> shifts) {
+  const auto targets = span("targets");
   const SequenceReturns returns =
       sequence_returns(batch, config_.n_step, transitions_.discount, options());
   const at::Tensor& state =
@@ -161,6 +162,7 @@ at::Tensor Mrq::target_values(const TensorMap& batch, std::vector<Shift> shifts)
 /// Huber's loss of both, and the priorities of LAP.
 void Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
                         const at::Tensor& weight) {
+  const auto critics = span("critic");
   const auto rows = static_cast<double>(target.size(0));
   priorities_ = at::ones_like(target);
   critic_loss_ = 0;
@@ -182,6 +184,7 @@ void Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
 
 /// Maximises the mean of both critics, less the penalty on the output before the tanh.
 void Mrq::learn_policy(const at::Tensor& state) {
+  const auto policy = span("policy");
   const at::Tensor& before =
       policy_network_.forward(policy_parameters_, state, {}, policy_tape_, workspace_);
   const at::Tensor action = at::tanh(before);
@@ -267,8 +270,10 @@ Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
   measure_rewards(context, used);
+  auto encoder = span("encoder");
   std::vector<Shift> shifts = encoder_.drawn_shifts(random(), used.at("reward").size(0));
   const PredictiveEncoder::Losses losses = encoder_.learn(used, shifts, updates() + 1);
+  encoder.end();
   critic_.refresh_half();
   policy_.refresh_half();
   learn_values(used, std::move(shifts));

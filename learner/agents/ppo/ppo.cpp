@@ -59,6 +59,7 @@ private:
 };
 
 Ppo::Rows Ppo::rows_of(const TensorMap& batch) const {
+  const auto advantages = span("advantages");
   at::NoGradGuard no_gradient;
   const Observed seen = observations(batch);
   const at::Tensor& first = batch.at("first"); // [batch, steps + 1]
@@ -94,6 +95,7 @@ at::Tensor Ppo::shuffled(std::int64_t count) {
 
 /// Of a minibatch. Steps that count 0 are no steps.
 at::Tensor Ppo::loss_of(const Rows& steps, Metrics& sums) const {
+  const auto forward = span("forward");
   const ActorCritic::Output out = network().forward(leaves(), steps.observation, steps.memory);
   const auto mean = [&](const at::Tensor& x) { return (x * steps.counts).mean(); };
   const at::Tensor advantage =

@@ -193,6 +193,7 @@ R2d2::Learnt R2d2::backward(const TensorMap& batch) {
     behind[name] = whole.narrow(1, config_.burn_in, whole.size(1) - config_.burn_in);
   }
   const at::Tensor next = [&] {
+    const auto of_targets = span("targets");
     at::NoGradGuard no_gradient;
     return unrolled(targets(), batch);
   }();

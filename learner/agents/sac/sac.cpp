@@ -86,12 +86,15 @@ Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   const std::int64_t rows = used.state.size(0);
   const double temperature = temperature_.value();
 
+  auto targets = span("targets");
   const auto next = squashed_sample(
       network_.forward(parameters_, used.next_state, {}, tape_, workspace_), noise(rows));
   const at::Tensor value =
       critic_.target_value(used.next_state, next.action) - temperature * next.log_probability;
+  targets.end();
   const CriticStep critic = learn_critic(used, value, 0.5);
 
+  auto policy = span("policy");
   const at::Tensor& raw = network_.forward(parameters_, used.state, {}, tape_, workspace_);
   const at::Tensor draw = noise(rows);
   const auto now = squashed_sample(raw, draw);
@@ -102,6 +105,7 @@ Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   network_.backward(parameters_, gradients_, tape_, false, workspace_);
   const double policy_loss = -temperature * entropy - q.mean;
   policy_.step("policy_loss", policy_loss, update);
+  policy.end();
 
   temperature_.learn(entropy, update);
   count_updates(critic.applied);

@@ -115,18 +115,22 @@ double SphericalSac::learn_critic(const TensorMap& used, const at::Tensor& state
   const at::Tensor weight =
       used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
   const at::Tensor discount = used.at("discount").to(options());
+  auto targets = span("targets");
   const SquashedSample sampled = sample(next, noise(next.size(0)));
   const at::Tensor reward = used.at("reward").to(options()) / scale_.value()
                             - discount * temperature * sampled.log_probability;
+  const at::Tensor logits = critic_.target_logits(next, sampled.action);
+  targets.end();
+  const auto critic = span("critic");
   const double loss = critic_.learn(state, used.at("action").to(options()),
-                                    {critic_.target_logits(next, sampled.action), reward, discount},
-                                    weight, updates() + 1);
+                                    {logits, reward, discount}, weight, updates() + 1);
   priorities_ = weight.defined() ? critic_.row_losses().to(at::kCPU, at::kDouble) : at::Tensor();
   return loss;
 }
 
 /// Returns the mean value of its actions and its entropy.
 std::pair<double, double> SphericalSac::learn_policy(const at::Tensor& state, double temperature) {
+  const auto policy = span("policy");
   const at::Tensor draw = noise(state.size(0));
   const SquashedSample sampled = sample(state, draw);
   const SphericalCritic::Value q = critic_.value(state, sampled.action);

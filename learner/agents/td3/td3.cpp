@@ -64,6 +64,7 @@ at::Tensor Td3::next_action(const at::Tensor& next_state) {
 /// Minimises the negative value of its actions; with imitation the values count in units of their
 /// size, and the squared distance to the actions of replay is added (TD3+BC).
 double Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
+  const auto policy = span("policy");
   const at::Tensor action = at::tanh(network_.forward(parameters_, state, {}, tape_, workspace_));
   const TwinCritic::Value value = critic_.value(state, action, false);
   at::Tensor gradient = -value.action_gradient;
@@ -85,7 +86,9 @@ double Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
 Metrics Td3::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const Transitions used = take(context, batch);
+  auto targets = span("targets");
   const at::Tensor value = critic_.target_value(used.next_state, next_action(used.next_state));
+  targets.end();
   const CriticStep critic = learn_critic(used, value, 1);
   if (++steps_ % config_.policy_period == 0)
     policy_loss_ = learn_policy(used.state, used.action);

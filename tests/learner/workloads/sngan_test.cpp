@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "collectives/timeline.hpp"
 #include "learner/nn/conditional_batch_norm.hpp"
 #include "learner/nn/spectral_norm.hpp"
 #include "learner/replicas/strategy_options.hpp"
@@ -264,6 +265,19 @@ TEST_CASE("each step function changes its own network's weights alone") {
   alone.gan->generator_step(alone.context, kCriticRows);
   CHECK_FALSE(unchanged("generator."));
   CHECK(unchanged("critic."));
+}
+
+TEST_CASE("a timeline shows the steps of the critic and of the generator") {
+  collectives::Timeline timeline(0);
+  ReplicaContext context(ReplicaAssignment{.timeline = &timeline}, 1);
+  const auto gan = make_sngan(small_config(), small_spec());
+  gan->build(context);
+  timeline.clear();
+  gan->step_fn(context, shaded_pictures(2 * kCriticRows, 1));
+  std::string shown;
+  for (const auto& event : timeline.events())
+    shown += std::string(event.name) + ' ';
+  CHECK(shown == "optimizer critic optimizer critic optimizer generator ");
 }
 
 TEST_CASE("it learns which class is dark and which is bright") {
