@@ -23,31 +23,30 @@ void Cell::add(const Cell& other) {
 }
 
 MetricsRows::MetricsRows(std::size_t columns, std::size_t most_buckets)
-    : columns_(columns), most_(std::max<std::size_t>(2, most_buckets)) {}
+    : most_(std::max<std::size_t>(2, most_buckets)), columns_(columns) {}
 
 void MetricsRows::merge_neighbours() {
   const std::size_t merged = (positions_.size() + 1) / 2;
-  for (std::size_t to = 0; to < merged; ++to) {
-    const std::size_t from = 2 * to;
-    const std::size_t last = std::min(from + 1, positions_.size() - 1);
-    for (std::size_t column = 0; column < columns_; ++column) {
-      Cell both = cells_[from * columns_ + column];
-      if (last > from) {
-        both.add(cells_[last * columns_ + column]);
+  for (std::vector<Cell>& cells : columns_) {
+    for (std::size_t to = 0; to < merged; ++to) {
+      Cell both = cells[2 * to];
+      if (2 * to + 1 < cells.size()) {
+        both.add(cells[2 * to + 1]);
       }
-      cells_[to * columns_ + column] = both;
+      cells[to] = both;
     }
-    positions_[to] = positions_[last];
+    cells.resize(merged);
+  }
+  for (std::size_t to = 0; to < merged; ++to) {
+    positions_[to] = positions_[std::min(2 * to + 1, positions_.size() - 1)];
   }
   positions_.resize(merged);
-  cells_.resize(merged * columns_);
   rows_per_bucket_ *= 2;
 }
 
 void MetricsRows::add(double position, const std::vector<double>& values) {
   while (!positions_.empty() && positions_.back() > position) {
     positions_.pop_back();
-    cells_.resize(positions_.size() * columns_);
     rows_in_last_ = rows_per_bucket_;
   }
   if (positions_.empty() || rows_in_last_ >= rows_per_bucket_) {
@@ -55,14 +54,16 @@ void MetricsRows::add(double position, const std::vector<double>& values) {
       merge_neighbours(); // an even number of full ones
     }
     positions_.push_back(position);
-    cells_.resize(positions_.size() * columns_);
     rows_in_last_ = 0;
+    for (std::vector<Cell>& cells : columns_) {
+      cells.resize(positions_.size() - 1); // without dropped ones
+      cells.emplace_back();
+    }
   }
   positions_.back() = position;
   ++rows_in_last_;
-  Cell* const last = &cells_[(positions_.size() - 1) * columns_];
-  for (std::size_t column = 0; column < std::min(columns_, values.size()); ++column) {
-    last[column].add(values[column]);
+  for (std::size_t column = 0; column < std::min(columns_.size(), values.size()); ++column) {
+    columns_[column].back().add(values[column]);
   }
 }
 
@@ -70,11 +71,12 @@ std::vector<SeriesPoint> MetricsRows::series(std::size_t x, std::size_t y, std::
   const std::size_t at_once =
       (positions_.size() + std::max<std::size_t>(1, most) - 1) / std::max<std::size_t>(1, most);
   std::vector<SeriesPoint> points;
+  points.reserve(std::min(most, positions_.size()));
   for (std::size_t begin = 0; begin < positions_.size(); begin += at_once) {
     Cell along, value;
     for (std::size_t i = begin; i < std::min(begin + at_once, positions_.size()); ++i) {
-      along.add(cells_[i * columns_ + x]);
-      value.add(cells_[i * columns_ + y]);
+      along.add(columns_[x][i]);
+      value.add(columns_[y][i]);
     }
     if (along.count > 0 && value.count > 0) {
       points.push_back({static_cast<float>(along.mean()), static_cast<float>(value.mean()),

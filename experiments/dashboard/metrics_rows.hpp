@@ -44,11 +44,11 @@ public:
 
 private:
   void merge_neighbours();
-  std::size_t columns_, most_;
+  std::size_t most_;
   std::size_t rows_per_bucket_ = 1;
   std::size_t rows_in_last_ = 0;
-  std::vector<Cell> cells_;       // [bucket, column]
-  std::vector<double> positions_; // of the last row of each bucket
+  std::vector<std::vector<Cell>> columns_; // [column][bucket]
+  std::vector<double> positions_;          // of the last row of each bucket
 };
 
 } // namespace troupe::experiments::dashboard
