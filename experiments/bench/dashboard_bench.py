@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost
+"""Measures the dashboard. Usage: dashboard_bench.py [--troupe PROGRAM] size|cost|requests
 
   size   How long the page's requests take over --runs runs (200) of --rows rows each (100,000), once their files have been read: curves of all
          of them, and the list. Prints also how long reading takes, a part with each request.
-  cost   How many environment steps per second a run makes with `--dashboard` and a page that polls it as the browser does, and without,
-         interleaved --pairs times (6). The page is this script: a browser on the same cores would be measured too.
+  cost   How many environment steps per second a run makes, and how much processor time it takes for each, with `--dashboard`, a page that
+         polls it as the browser does and a Prometheus that asks every second, and without, interleaved --pairs times (6). The page is this
+         script: a browser on the same cores would be measured too. Processor time scatters less where other programs run.
+  requests  The processor time of each of these requests, of a run that trains meanwhile, and what they come to per second.
 """
 import argparse
 import json
+import os
 import pathlib
 import random
 import statistics
@@ -115,8 +118,10 @@ def poll(address, over):
             for run in client.series(column, {run["id"]: known[column].get(run["id"], 0) for run in runs}, 600):
                 known[column][run["id"]] = run["version"]
         client.ask("/api/run?id=" + urllib.request.quote(runs[0]["id"]))
-        if over.wait(PERIOD):
-            return
+        for _ in range(PERIOD):
+            client.ask("/metrics")
+            if over.wait(1):
+                return
 
 
 def one_run(options, folder, dashboard):
@@ -133,23 +138,61 @@ def one_run(options, folder, dashboard):
             break
     result = json.loads(run.stdout.read())
     over.set()
-    run.wait()
-    return result["environment_steps"] / result["training_seconds"]
+    used = os.wait4(run.pid, 0)[2]
+    run.returncode = 0
+    steps = result["environment_steps"]
+    return steps / result["training_seconds"], 1e6 * (used.ru_utime + used.ru_stime) / steps
 
 
 def cost(options, folder):
-    rates = {False: [], True: []}
+    made = {False: [], True: []}
     for pair in range(options.pairs):
         for dashboard in (False, True) if pair % 2 == 0 else (True, False):
-            rates[dashboard].append(one_run(options, folder, dashboard))
-    ratios = [on / off for on, off in zip(rates[True], rates[False])]
-    print(json.dumps({"steps": options.steps, "without_per_second": [round(rate) for rate in rates[False]], "with_per_second": [round(rate) for rate in rates[True]],
-                      "median_ratio": round(statistics.median(ratios), 4), "least_ratio": round(min(ratios), 4), "greatest_ratio": round(max(ratios), 4)}))
+            made[dashboard].append(one_run(options, folder, dashboard))
+    told = {"steps": options.steps}
+    for i, what in enumerate(("steps_per_second", "processor_us_per_step")):
+        off, on = ([run[i] for run in made[dashboard]] for dashboard in (False, True))
+        ratios = [b / a for a, b in zip(off, on)]
+        told[what] = {"without": [round(value) for value in off], "with": [round(value) for value in on], "median_ratio": round(statistics.median(ratios), 4),
+                      "least_ratio": round(min(ratios), 4), "greatest_ratio": round(max(ratios), 4)}
+    print(json.dumps(told))
+
+
+def processor_ms(pid):
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return 1000 * (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def requests(options, folder):
+    """From a program of its own, whose processor time is that of the requests alone."""
+    run = subprocess.Popen([options.troupe, "train", "cartpole_balance", "--runs", folder, "--quiet", "--set", "stop.environment_steps=100000000", "--set",
+                            "evaluation.video=false", "--set", "evaluation.period=0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    dashboard = subprocess.Popen([options.troupe, "dashboard", folder, "--json"], stdout=subprocess.PIPE, text=True)
+    client = Client(json.loads(dashboard.stdout.readline())["address"])
+    while not (runs := json.loads(client.ask("/api/runs"))["runs"]) or not runs[0]["updates"]:
+        time.sleep(0.5)
+    run_of = "/api/run?id=" + urllib.request.quote(runs[0]["id"])
+    told = {}
+    for name, call, count, pause in (("list", lambda: client.ask("/api/runs"), 200, 0), ("curve", lambda: client.series("episode_return", {runs[0]["id"]: 0}, 600), 200, 0),
+                                     ("run", lambda: client.ask(run_of), 20, 1), ("metrics", lambda: client.ask("/metrics"), 200, 0)):
+        before = processor_ms(dashboard.pid)
+        for _ in range(count):
+            call()
+            time.sleep(pause)
+        told[name + "_ms"] = round((processor_ms(dashboard.pid) - before) / count, 2)
+    told["together_ms_per_second"] = round((told["list_ms"] + len(CHARTS) * told["curve_ms"] + told["run_ms"]) / PERIOD + told["metrics_ms"], 2)
+    before, begin = processor_ms(run.pid), time.perf_counter()
+    time.sleep(10)
+    told["run_ms_per_second"] = round((processor_ms(run.pid) - before) / (time.perf_counter() - begin))
+    for process in (run, dashboard):
+        process.kill()
+        process.wait()
+    print(json.dumps(told))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["size", "cost"])
+    parser.add_argument("what", choices=["size", "cost", "requests"])
     parser.add_argument("--troupe", default=str(pathlib.Path(__file__).resolve().parents[2] / "build/release/troupe"))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rows", type=int, default=100_000)
@@ -157,7 +200,7 @@ def main():
     parser.add_argument("--steps", type=int, default=4_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        {"size": size, "cost": cost}[options.what](options, pathlib.Path(folder))
+        {"size": size, "cost": cost, "requests": requests}[options.what](options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
