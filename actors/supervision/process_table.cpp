@@ -5,7 +5,6 @@
 namespace troupe::actors {
 
 namespace {
-constexpr std::int64_t kLongestPause = 10 * kTicksPerSecond; // before a restart
 constexpr std::int64_t kLongestLeave = 10 * kTicksPerSecond; // then it is killed
 } // namespace
 
@@ -90,28 +89,19 @@ ProcessTable::Death ProcessTable::die(const ProcessKey& key, std::string reason,
   if (!is_replaceable(key.first, failed))
     return {std::move(reason), false};
   auto& process = processes_.at(key);
-  auto& deaths = process.deaths;
-  while (!deaths.empty() && deaths.front() < now_ - ticks(60 * options_.restart_minutes))
-    deaths.pop_front();
-  const auto before = std::ssize(deaths);
-  deaths.push_back(now_);
-  if (before > 0)
-    process.not_before =
-        now_ + std::min(kLongestPause, std::int64_t{1} << std::min<std::int64_t>(before, 8));
-  else
-    process.not_before = now_;
-  const bool restart = before < options_.restarts;
-  if (!restart && before > 0)
-    reason += "; that is death " + std::to_string(before + 1) + " within "
-              + number(options_.restart_minutes) + " minutes, actors.restarts allows "
-              + std::to_string(before);
+  const RestartBudget::Limits limits{.restarts = options_.restarts,
+                                     .minutes = options_.restart_minutes};
+  const double now = seconds_of(now_);
+  const bool first = process.deaths.recent(now, limits.minutes) == 0;
+  const bool restart = process.deaths.die(now, limits);
+  process.not_before = now_ + ticks(process.deaths.delay_seconds());
+  if (!restart && !first)
+    reason += "; that is " + process.deaths.words(limits);
   return {std::move(reason), restart};
 }
 
 std::int64_t ProcessTable::recent_deaths(const ProcessKey& key) const {
-  const auto& deaths = processes_.at(key).deaths;
-  const auto since = now_ - ticks(60 * options_.restart_minutes);
-  return std::count_if(deaths.begin(), deaths.end(), [&](auto at) { return at >= since; });
+  return processes_.at(key).deaths.recent(seconds_of(now_), options_.restart_minutes);
 }
 
 ProcessTable::Due ProcessTable::due(const ProcessKey& key) {

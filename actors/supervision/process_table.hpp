@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "actors/protocol/messages.hpp"
+#include "actors/supervision/restart_budget.hpp"
 
 namespace troupe::actors {
 
@@ -24,15 +24,15 @@ struct Process {
   Phase phase = Phase::absent;
   std::uint64_t incarnation = 0;
   std::int64_t steps_before = 0;
-  std::string node;                // the one it is on
-  int id = 0;                      // of its process, on its host
-  bool waiting = false;            // for not_before, or for a node
-  std::string problem;             // why it has no node
-  std::int64_t since = 0;          // tick at which its phase began
-  std::int64_t heard = 0;          // tick of its last heartbeat
-  std::int64_t not_before = 0;     // tick of its next start
-  std::int64_t leave_by = 0;       // tick at which it is killed
-  std::deque<std::int64_t> deaths; // ticks of deaths that still count
+  std::string node;            // the one it is on
+  int id = 0;                  // of its process, on its host
+  bool waiting = false;        // for not_before, or for a node
+  std::string problem;         // why it has no node
+  std::int64_t since = 0;      // tick at which its phase began
+  std::int64_t heard = 0;      // tick of its last heartbeat
+  std::int64_t not_before = 0; // tick of its next start
+  std::int64_t leave_by = 0;   // tick at which it is killed
+  RestartBudget deaths;
 };
 
 /// Decides which actors to start, restart and give up. Pure: no actor, process or clock.

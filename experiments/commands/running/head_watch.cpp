@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -15,8 +14,8 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
-#include <vector>
 
+#include "actors/supervision/restart_budget.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 
@@ -25,7 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kRemains{10}; // for what a dead head had started to be gone
-constexpr std::chrono::seconds kLongestDelay{10};
 constexpr std::chrono::milliseconds kLook{100};
 
 bool has_one_thread() {
@@ -36,8 +34,7 @@ bool has_one_thread() {
 
 /// What the child said when it began.
 struct HeadBeginning {
-  int allowed_restarts = 0;
-  double minutes = 0;
+  actors::RestartBudget::Limits limits;
   std::filesystem::path run;
 };
 
@@ -138,7 +135,7 @@ public:
     std::istringstream in(text);
     HeadBeginning said;
     std::string run;
-    if (!(in >> said.allowed_restarts >> said.minutes) || in.get() != ' '
+    if (!(in >> said.limits.restarts >> said.limits.minutes) || in.get() != ' '
         || !std::getline(in, run, '\0'))
       return std::nullopt;
     said.run = run;
@@ -162,39 +159,6 @@ private:
   pid_t child_ = -1;
   bool stopped_ = false;
 };
-
-/// Counts the deaths of a period.
-class DeathBudget {
-public:
-  /// True: one more restart is allowed.
-  bool spend(Clock::time_point now, const HeadBeginning& limits) {
-    const auto period = std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double, std::ratio<60>>(limits.minutes));
-    std::erase_if(deaths_, [&](Clock::time_point death) { return now - death > period; });
-    deaths_.push_back(now);
-    return static_cast<int>(deaths_.size()) <= limits.allowed_restarts;
-  }
-
-  /// Before the next restart: none after the first death, then 1, 2, 4, … seconds.
-  Clock::duration delay() const {
-    const auto exponent = static_cast<int>(std::min<std::size_t>(deaths_.size(), 6)) - 2;
-    return exponent < 0
-               ? Clock::duration::zero()
-               : std::min<Clock::duration>(std::chrono::seconds(1 << exponent), kLongestDelay);
-  }
-
-  std::size_t deaths() const { return deaths_.size(); }
-
-private:
-  std::vector<Clock::time_point> deaths_;
-};
-
-std::string allowance(const HeadBeginning& limits, std::size_t deaths) {
-  std::ostringstream out;
-  out << "death " << deaths << " within " << limits.minutes << " minutes, actors.restarts allows "
-      << limits.allowed_restarts;
-  return out.str();
-}
 
 } // namespace
 
@@ -229,7 +193,7 @@ int watch_head(const std::function<int(const HeadLife&)>& head) {
     return head({});
   HeadWatch watch;
   HeadLife life;
-  DeathBudget deaths;
+  actors::RestartBudget deaths;
   std::optional<HeadBeginning> said;
   for (;; ++life.restarts) {
     if (!watch.start()) {
@@ -247,13 +211,15 @@ int watch_head(const std::function<int(const HeadLife&)>& head) {
     if (!said)
       throw std::runtime_error(died + " before the run began");
     life.run = said->run;
-    const bool allowed = deaths.spend(Clock::now(), *said);
+    const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+    const bool allowed = deaths.die(now, said->limits);
+    const std::string allowance = deaths.words(said->limits);
     if (!allowed)
-      throw std::runtime_error(died + ", " + allowance(*said, deaths.deaths())
-                               + "; `troupe resume` continues from " + life.run.string());
-    std::fprintf(stderr, "troupe: %s, %s; restarting it\n", died.c_str(),
-                 allowance(*said, deaths.deaths()).c_str());
-    if (!watch.sleep_for(deaths.delay()))
+      throw std::runtime_error(died + ", " + allowance + "; `troupe resume` continues from "
+                               + life.run.string());
+    std::fprintf(stderr, "troupe: %s, %s; restarting it\n", died.c_str(), allowance.c_str());
+    const std::chrono::duration<double> delay(deaths.delay_seconds());
+    if (!watch.sleep_for(std::chrono::duration_cast<Clock::duration>(delay)))
       throw std::runtime_error(died
                                + ", and the run was stopped meanwhile; `troupe resume` continues "
                                  "from "
