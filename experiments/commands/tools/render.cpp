@@ -16,6 +16,10 @@
 namespace troupe::experiments::commands {
 namespace {
 
+bool is_video(const std::string& path) {
+  return path.ends_with(".mp4") || path.ends_with(".gif");
+}
+
 constexpr double kVideoFramesPerSecond = 30;
 
 struct RenderOptions {
@@ -99,7 +103,7 @@ void render_one(const RenderOptions& options) {
   env::check_can_be_drawn(*environment, options.view.pixels);
   play_to(*environment, options.state);
   View view(*environment->physics(), options.view);
-  if (options.out.ends_with(".mp4")) {
+  if (is_video(options.out)) {
     render_film(options, *environment, view);
     return;
   }
@@ -142,10 +146,10 @@ void settle(RenderOptions& options) {
   if (options.out.empty()) {
     options.out = (sheet ? "sheet" : options.tasks.front()) + std::string(".png");
   }
-  if (!options.out.ends_with(".png") && !options.out.ends_with(".mp4")) {
-    throw std::invalid_argument("--out " + options.out + ": must end in .png or .mp4");
+  if (!options.out.ends_with(".png") && !is_video(options.out)) {
+    throw std::invalid_argument("--out " + options.out + ": must end in .png, .mp4 or .gif");
   }
-  if (sheet && options.out.ends_with(".mp4")) {
+  if (sheet && is_video(options.out)) {
     throw std::invalid_argument(
         "--out " + options.out
         + ": a contact sheet is a picture; use .png, or name one environment for a video");
@@ -214,7 +218,7 @@ void add_render(CLI::App& app) {
                       "`troupe list environments` names them; several make a contact sheet");
   command->add_flag("--all", options->all, "a contact sheet of the control suite");
   command->add_option("--out", options->out,
-                      "output file, .png or .mp4; default: <environment>.png");
+                      "output file, .png, .mp4 or .gif; default: <environment>.png");
   command->add_option("--seed", options->state.seed, "of the episode")->capture_default_str();
   command->add_option("--step", options->state.step, "step of the episode to draw (first)")
       ->check(CLI::Range(0, 1'000'000))

@@ -112,14 +112,16 @@ TEST_CASE("Several environments make a contact sheet, a name ending in mp4 a vid
   REQUIRE(sheet.exit_code == 0);
   CHECK(std::count(sheet.output.begin(), sheet.output.end(), '\n') == 3);
   CHECK(read_png(folder.path() / "sheet.png").width >= 80);
-  const Outcome film = render(
-      {"cheetah_run", "--renderer", "caster", "--size", "48", "--steps", "60", "--out", "film.mp4"},
-      folder.path());
-  CAPTURE(film.output);
-  REQUIRE(film.exit_code == 0);
-  const VideoInfo info = read_video(folder.path() / "film.mp4");
-  CHECK(info.width == 48);
-  CHECK(info.frames == 16); // every fourth of 60 steps of 0.01 s, and the first
+  for (const char* name : {"film.mp4", "film.gif"}) {
+    const Outcome film = render(
+        {"cheetah_run", "--renderer", "caster", "--size", "48", "--steps", "60", "--out", name},
+        folder.path());
+    CAPTURE(film.output);
+    REQUIRE(film.exit_code == 0);
+    const VideoInfo info = read_video(folder.path() / name);
+    CHECK(info.width == 48);
+    CHECK(info.frames == 16); // every fourth of 60 steps of 0.01 s, and the first
+  }
 }
 
 TEST_CASE("What cannot be drawn is said in one line") {
@@ -135,7 +137,7 @@ TEST_CASE("What cannot be drawn is said in one line") {
            {{"walker_walk", "--size", "5000"}, "--size"},
            {{"walker_walk", "--width", "64"}, "--height"},
            {{"walker_walk", "--step", "2000"}, "ends at step 1000"},
-           {{"walker_walk", "--out", "a.gif"}, ".png or .mp4"},
+           {{"walker_walk", "--out", "a.avi"}, ".png, .mp4 or .gif"},
            {{"walker_walk", "cheetah_run", "--out", "a.mp4"}, "a contact sheet is a picture"},
            {{"walker_walk", "--all"}, "--all"},
            {{"walker_walk", "--depth", "--segmentation"}, "--depth"},
