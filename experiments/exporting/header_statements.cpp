@@ -57,11 +57,12 @@ public:
     return out_;
   }
   std::int64_t widest() const { return widest_; }
-  /// Members that convolutions need.
+  /// Members that convolutions and residual layers need.
   std::string scratch() const {
-    return patch_ == 0 ? ""
-                       : "  alignas(64) float patch_[" + text(patch_)
-                             + "] = {};\n  alignas(64) float row_[" + text(row_) + "] = {};\n";
+    return (patch_ == 0 ? ""
+                        : "  alignas(64) float patch_[" + text(patch_)
+                              + "] = {};\n  alignas(64) float row_[" + text(row_) + "] = {};\n")
+           + (kept_ == 0 ? "" : "  alignas(64) float kept_[" + text(kept_) + "] = {};\n");
   }
 
 private:
@@ -151,6 +152,23 @@ private:
            + std::to_string(i) + ", " + x() + ");");
       activate(layer);
       return;
+    case GraphLayer::Kind::affine:
+      line("affine<" + text(layer.inputs) + ", " + text(layer.outputs) + ">(weights::g"
+           + std::to_string(i) + ", weights::b" + std::to_string(i) + ", " + x() + ");");
+      return;
+    case GraphLayer::Kind::unit_length:
+      line("unit_length<" + text(layer.outputs) + ">(" + x() + ");");
+      return;
+    case GraphLayer::Kind::keep:
+      kept_ = std::max(kept_, layer.outputs);
+      line(std::string("std::memcpy(kept_, ") + x() + ", " + text(layer.outputs)
+           + " * sizeof(float));");
+      return;
+    case GraphLayer::Kind::add:
+      line("add_kept<" + text(layer.outputs) + ">(kept_, "
+           + (layer.gain.empty() ? "nullptr" : "weights::g" + std::to_string(i)) + ", " + x()
+           + ");");
+      return;
     case GraphLayer::Kind::lstm:
       uses(layer.inputs + layer.outputs);
       uses(4 * layer.outputs);
@@ -217,6 +235,7 @@ private:
   std::int64_t widest_ = kColumns;
   std::int64_t patch_ = 0;
   std::int64_t row_ = 0;
+  std::int64_t kept_ = 0;
   std::int64_t remembered_ = 0;
   bool swapped_ = false;
   bool remembers_choice_ = false;

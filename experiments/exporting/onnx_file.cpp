@@ -195,6 +195,10 @@ private:
     return nodes_.constant("bias", layer.bias, {static_cast<std::int64_t>(layer.bias.size())});
   }
 
+  std::string gain(const GraphLayer& layer) {
+    return nodes_.constant("gain", layer.gain, {static_cast<std::int64_t>(layer.gain.size())});
+  }
+
   std::string behind(const GraphLayer& layer, const std::string& x) {
     switch (layer.kind) {
     case GraphLayer::Kind::convolution: {
@@ -214,17 +218,37 @@ private:
     case GraphLayer::Kind::last_choice:
       return nodes_.add("Concat", {x, last_choice(layer.outputs - layer.inputs)}, "axis", 1);
     case GraphLayer::Kind::layer_norm: {
-      const Shape shape{layer.outputs};
-      std::string y =
-          nodes_.add("LayerNormalization", {x, nodes_.constant("gain", layer.gain, shape),
-                                            nodes_.constant("bias", layer.bias, shape)});
+      std::string y = nodes_.add("LayerNormalization", {x, gain(layer), bias(layer)});
       nodes_.set("epsilon", 1e-5F);
       return y;
+    }
+    case GraphLayer::Kind::affine:
+      return affine(layer, x);
+    case GraphLayer::Kind::unit_length: {
+      const std::string length = nodes_.add("ReduceL2", {x});
+      nodes_.set("axes", Shape{1});
+      return nodes_.add("Div", {x, nodes_.add("Max", {length, number("least", 1e-8)})});
+    }
+    case GraphLayer::Kind::keep:
+      return kept_ = x;
+    case GraphLayer::Kind::add: {
+      if (layer.gain.empty())
+        return nodes_.add("Add", {kept_, x});
+      const std::string way = nodes_.add("Mul", {nodes_.add("Sub", {x, kept_}), gain(layer)});
+      return nodes_.add("Add", {kept_, way});
     }
     case GraphLayer::Kind::lstm:
       return lstm(layer, x);
     }
     throw std::logic_error("no such layer");
+  }
+
+  std::string affine(const GraphLayer& layer, const std::string& x) {
+    std::string y = nodes_.add("Mul", {x, gain(layer)});
+    if (layer.outputs > layer.inputs)
+      y = nodes_.add("Pad",
+                     {y, nodes_.constant("pads", Shape{0, 0, 0, layer.outputs - layer.inputs})});
+    return nodes_.add("Add", {y, bias(layer)});
   }
 
   std::string last_choice(std::int64_t choices) {
@@ -262,6 +286,7 @@ private:
   const learner::PolicyGraph& graph_;
   const PolicyContract& contract_;
   std::vector<std::string> memory_;
+  std::string kept_;
   std::int64_t remembered_ = 0; // numbers of the state so far
   bool remembers_choice_ = false;
 };

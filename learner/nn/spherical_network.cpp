@@ -9,7 +9,6 @@ namespace troupe::learner {
 namespace {
 
 constexpr std::int64_t kWider = 4;    // hidden features of a block for each of its own
-constexpr double kConstantInput = 3;  // keeps the length of the inputs among their directions
 constexpr double kLeastLength = 1e-8; // of what is normalised
 
 /// Each row at the length 1; `inverse`: 1 / its length before.
@@ -143,8 +142,7 @@ at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor
     step.hidden = (step.product * block.scale).relu_();
     step.direction =
         unit_rows(without_bias(step.hidden, block.contract, workspace), step.direction_inverse);
-    features = unit_rows(features + (step.direction - features) * (block.mix * mix_factor()),
-                         step.inverse);
+    features = unit_rows(features + (step.direction - features) * mix(block), step.inverse);
   }
   trace.features = features;
   trace.head_product = without_bias(features, parameters.head, workspace);
@@ -172,16 +170,16 @@ at::Tensor SphericalNetwork::backward(const Tensors& parameters, const Tensors* 
     const Trace::Step& step = trace.steps[i];
     const at::Tensor& after =
         i + 1 < trace.steps.size() ? trace.steps[i + 1].input : trace.features;
-    const at::Tensor mix = block.mix * mix_factor();
+    const at::Tensor part = mix(block);
     const at::Tensor of_mixed = unit_rows_backward(after, step.inverse, of_features);
     sum_into(of_block.mix, of_mixed * (step.direction - step.input) * mix_factor());
     const at::Tensor of_direction =
-        unit_rows_backward(step.direction, step.direction_inverse, of_mixed * mix);
+        unit_rows_backward(step.direction, step.direction_inverse, of_mixed * part);
     at::Tensor of_hidden =
         product_backward(step.hidden, block.contract, of_direction, of_block.contract, workspace);
     of_hidden.mul_(step.hidden > 0);
     sum_into(of_block.scale, of_hidden * step.product);
-    of_features = of_mixed * (1 - mix)
+    of_features = of_mixed * (1 - part)
                   + product_backward(step.input, block.expand, of_hidden * block.scale,
                                      of_block.expand, workspace);
   }

@@ -55,6 +55,11 @@ public:
   at::Tensor backward(const Tensors& parameters, const Tensors* gradients, const Trace& trace,
                       const at::Tensor& gradient, Workspace& workspace) const;
 
+  /// The part of the way that each of its features goes in a block.
+  at::Tensor mix(const Block& block) const { return block.mix * mix_factor(); }
+  /// The number behind the inputs: keeps their length among their directions.
+  static constexpr double kConstantInput = 3;
+
 private:
   double mix_factor() const;
 

@@ -89,11 +89,18 @@ void add_vectors(PolicyGraph& graph) {
       {.kind = GraphLayer::Kind::vectors, .inputs = before, .outputs = before + graph.vectors});
 }
 
-bool is_chain(const Mlp& mlp) {
-  for (std::size_t i = 0; i < mlp.size(); ++i)
-    if (mlp.layer(i).residual)
-      return false;
-  return true;
+void add_weightless(PolicyGraph& graph, GraphLayer::Kind kind, const at::Tensor& gain,
+                    const at::Tensor& bias, GraphLayer::Activation activation) {
+  const auto numbers = [](const at::Tensor& tensor) {
+    return tensor.defined() ? numbers_of(tensor) : std::vector<float>();
+  };
+  const std::int64_t width = graph_width(graph);
+  graph.layers.push_back({.kind = kind,
+                          .activation = activation,
+                          .inputs = width,
+                          .outputs = bias.defined() ? bias.numel() : width,
+                          .bias = numbers(bias),
+                          .gain = numbers(gain)});
 }
 
 void fold_moments(const at::Tensor& moments, LayerTensors& first) {
@@ -107,27 +114,21 @@ void fold_moments(const at::Tensor& moments, LayerTensors& first) {
 }
 
 void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters) {
-  if (!is_chain(mlp))
-    throw std::logic_error("a list of layers does not describe residual ones");
-  const auto add_norm = [&](const LayerTensors& layer, GraphLayer::Activation activation) {
-    const std::int64_t width = graph_width(graph);
-    graph.layers.push_back({.kind = GraphLayer::Kind::layer_norm,
-                            .activation = activation,
-                            .inputs = width,
-                            .outputs = width,
-                            .bias = numbers_of(layer.shift),
-                            .gain = numbers_of(layer.gain)});
-  };
+  using Kind = GraphLayer::Kind;
   for (std::size_t i = 0; i < mlp.size(); ++i) {
     const LayerTensors& layer = parameters[i];
     const bool normalised = normalises(mlp.layer(i).activation);
     const GraphLayer::Activation activation = activation_of(mlp.layer(i).activation);
+    if (i + 1 < mlp.size() && mlp.layer(i + 1).residual)
+      add_weightless(graph, Kind::keep);
     if (mlp.layer(i).norm_input)
-      add_norm(layer, GraphLayer::Activation::none);
+      add_weightless(graph, Kind::layer_norm, layer.gain, layer.shift);
     add_linear(graph, layer.weight, layer.bias,
                normalised ? GraphLayer::Activation::none : activation);
     if (normalised)
-      add_norm(layer, activation);
+      add_weightless(graph, Kind::layer_norm, layer.gain, layer.shift, activation);
+    if (mlp.layer(i).residual)
+      add_weightless(graph, Kind::add);
   }
 }
 

@@ -24,14 +24,15 @@ void add_convolution(PolicyGraph& graph, const replay::TransitionSpec& transitio
                      const at::Tensor& weight, const at::Tensor& bias, std::int64_t stride,
                      GraphLayer::Activation activation = GraphLayer::Activation::relu);
 void add_vectors(PolicyGraph& graph);
+/// A layer without a matrix: it gives as many numbers as it has biases, or else as it takes.
+void add_weightless(PolicyGraph& graph, GraphLayer::Kind kind, const at::Tensor& gain = {},
+                    const at::Tensor& bias = {},
+                    GraphLayer::Activation activation = GraphLayer::Activation::none);
 
-/// Whether each layer takes the one before alone: a list of layers does not describe residual ones.
-bool is_chain(const Mlp& mlp);
 /// Makes the layer that takes states take them as they are, not in units of `moments`
 /// (RunningMoments::published()).
 void fold_moments(const at::Tensor& moments, LayerTensors& first);
-/// The layers behind a picture's encoder, or behind states. Throws std::logic_error unless
-/// is_chain().
+/// The layers behind a picture's encoder, or behind states, residual ones included.
 void add_mlp(PolicyGraph& graph, const Mlp& mlp, const std::vector<LayerTensors>& parameters);
 /// Bytes enter as x / 255 - 0.5, and the features leave channel by channel: pass the first layer
 /// behind it through rows_by_channel().

@@ -13,6 +13,7 @@ namespace {
 
 using Kind = GraphLayer::Kind;
 constexpr float kNormEpsilon = 1e-5F; // as torch's LayerNorm
+constexpr double kLeastLength = 1e-8;
 
 void activate(GraphLayer::Activation activation, std::vector<float>& x) {
   for (float& number : x)
@@ -94,6 +95,7 @@ std::vector<float> patch_weight(const GraphLayer& layer) {
 GraphRunner::GraphRunner(PolicyGraph graph) : graph_(std::move(graph)) {
   std::int64_t width = graph_.inputs;
   std::int64_t widest = width;
+  std::int64_t kept = 0;
   for (std::size_t i = 0; i < graph_.layers.size(); ++i) {
     const GraphLayer& layer = graph_.layers[i];
     require(layer.inputs == width, i,
@@ -103,6 +105,10 @@ GraphRunner::GraphRunner(PolicyGraph graph) : graph_(std::move(graph)) {
                 + std::to_string(weights_of(layer)));
     patches_.push_back(layer.kind == Kind::convolution ? patch_weight(layer)
                                                        : std::vector<float>());
+    if (layer.kind == Kind::keep)
+      kept = width;
+    require(layer.kind != Kind::add || width == kept, i,
+            "adds " + std::to_string(kept) + " kept numbers to " + std::to_string(width));
     width = layer.outputs;
     widest = std::max({widest, width, layer.kind == Kind::lstm ? 4 * width : 0,
                        layer.kind == Kind::lstm ? layer.inputs + width : 0});
@@ -115,6 +121,7 @@ GraphRunner::GraphRunner(PolicyGraph graph) : graph_(std::move(graph)) {
               + std::to_string(taken));
   x_.reserve(static_cast<std::size_t>(widest));
   y_.reserve(static_cast<std::size_t>(widest));
+  kept_.reserve(static_cast<std::size_t>(widest));
 }
 
 void GraphRunner::enter(std::span<const std::byte> frames) {
@@ -189,6 +196,26 @@ void GraphRunner::normalise(const GraphLayer& layer) {
     x_[i] = static_cast<float>((x_[i] - mean) * inverse) * layer.gain[i] + layer.bias[i];
 }
 
+void GraphRunner::scale(const GraphLayer& layer) {
+  x_.resize(layer.bias.size(), 0);
+  for (std::size_t i = 0; i < x_.size(); ++i)
+    x_[i] = (i < layer.gain.size() ? x_[i] * layer.gain[i] : 0) + layer.bias[i];
+}
+
+void GraphRunner::shorten() {
+  double squares = 0;
+  for (const float number : x_)
+    squares += static_cast<double>(number) * number;
+  const double inverse = 1 / std::max(std::sqrt(squares), kLeastLength);
+  for (float& number : x_)
+    number = static_cast<float>(number * inverse);
+}
+
+void GraphRunner::add_kept(const GraphLayer& layer) {
+  for (std::size_t i = 0; i < x_.size(); ++i)
+    x_[i] = kept_[i] + (layer.gain.empty() ? x_[i] : layer.gain[i] * (x_[i] - kept_[i]));
+}
+
 void GraphRunner::choose(std::span<float> action) const {
   const float* from = x_.data();
   float* to = action.data();
@@ -245,6 +272,18 @@ void GraphRunner::act(std::span<const std::byte> frames, std::span<const float> 
       break;
     case Kind::layer_norm:
       normalise(layer);
+      break;
+    case Kind::affine:
+      scale(layer);
+      break;
+    case Kind::unit_length:
+      shorten();
+      break;
+    case Kind::keep:
+      kept_ = x_;
+      break;
+    case Kind::add:
+      add_kept(layer);
       break;
     case Kind::lstm:
       remember(layer, state);

@@ -32,12 +32,16 @@ private:
   void multiply(const GraphLayer& layer);
   void remember(const GraphLayer& layer, std::span<float> state);
   void normalise(const GraphLayer& layer);
+  void scale(const GraphLayer& layer);
+  void shorten();
+  void add_kept(const GraphLayer& layer);
   void choose(std::span<float> action) const;
 
   PolicyGraph graph_;
   std::vector<std::vector<float>> patches_; // weights of convolutions, patch by patch
   std::vector<float> x_;                    // what the layers so far gave
   std::vector<float> y_;
+  std::vector<float> kept_; // by the last layer that keeps
 };
 
 /// A convolution's weight as [row, column, channel, output], and the layout of pictures in it,

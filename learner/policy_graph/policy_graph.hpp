@@ -13,6 +13,10 @@ struct GraphLayer {
     last_choice, // appends a one-hot of the last choice plus 1 (0: none), the state's last number
     linear,      // weight [inputs, outputs]
     layer_norm,  // over all numbers, then gain and bias; epsilon 1e-5
+    affine,      // each number times its gain, plus its bias; then the biases that are left
+    unit_length, // divided by their length, at least 1e-8
+    keep,        // as they are, and kept for the next `add`
+    add,         // kept + gain * (x - kept); without a gain kept + x
     lstm         // weight [inputs + size, 4 * size] of gates input, forget, output and new value
   };
   enum class Activation : std::uint8_t { none, relu, elu, tanh };

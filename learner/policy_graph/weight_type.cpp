@@ -100,7 +100,7 @@ TensorMap tensors_of(const PolicyGraph& graph) {
     if (!layer.bias.empty())
       made[name + ".bias"] = tensor_of(layer.bias, {outputs});
     if (!layer.gain.empty())
-      made[name + ".gain"] = tensor_of(layer.gain, {outputs});
+      made[name + ".gain"] = tensor_of(layer.gain, {static_cast<std::int64_t>(layer.gain.size())});
   }
   return made;
 }

@@ -65,10 +65,8 @@ Exported load_exported(const ExportFlags& options) {
   if (!graph)
     throw std::invalid_argument(
         "agent '" + made.contract.agent
-        + "' does not describe its policy, so it cannot be exported. Residual and spherical "
-          "blocks are not exported yet; leave policy_blocks and spherical out. An agent of a "
-          "plug-in overrides "
-          "learner::Policy::graph(); an agent in Python exports its module with "
+        + "' does not describe its policy, so it cannot be exported. An agent of a plug-in "
+          "overrides learner::Policy::graph(); an agent in Python exports its module with "
           "torch.onnx.export, from the checkpoint's learner.safetensors");
   made.graph = *std::move(graph);
   if (!options.contract.empty())

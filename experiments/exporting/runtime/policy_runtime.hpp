@@ -156,6 +156,18 @@ inline void activate(float* x) {
   }
 }
 
+/// 1 / sqrt(y): Newton's method from the halved exponent, without a library's square root.
+inline float inverse_root(float y) {
+  std::int32_t bits;
+  std::memcpy(&bits, &y, sizeof bits);
+  bits = 0x5f3759df - (bits >> 1);
+  float inverse;
+  std::memcpy(&inverse, &bits, sizeof inverse);
+  for (int i = 0; i < 4; ++i)
+    inverse *= 1.5F - 0.5F * y * inverse * inverse;
+  return inverse;
+}
+
 template <int kCount>
 inline void layer_norm(const float* gain, const float* bias, float* x) {
   float mean = 0.0F;
@@ -165,17 +177,36 @@ inline void layer_norm(const float* gain, const float* bias, float* x) {
   float variance = 0.0F;
   for (int i = 0; i < kCount; ++i)
     variance += (x[i] - mean) * (x[i] - mean);
-  const float y = variance / kCount + 1e-5F;
-  // 1 / sqrt(y): Newton's method from the halved exponent, without a library's square root.
-  std::int32_t bits;
-  std::memcpy(&bits, &y, sizeof bits);
-  bits = 0x5f3759df - (bits >> 1);
-  float inverse;
-  std::memcpy(&inverse, &bits, sizeof inverse);
-  for (int i = 0; i < 4; ++i)
-    inverse *= 1.5F - 0.5F * y * inverse * inverse;
+  const float inverse = inverse_root(variance / kCount + 1e-5F);
   for (int i = 0; i < kCount; ++i)
     x[i] = (x[i] - mean) * inverse * gain[i] + bias[i];
+}
+
+/// Each number times its gain, plus its bias; then the biases that are left.
+template <int kInputs, int kOutputs>
+inline void affine(const float* gain, const float* bias, float* x) {
+  for (int i = 0; i < kInputs; ++i)
+    x[i] = x[i] * gain[i] + bias[i];
+  for (int i = kInputs; i < kOutputs; ++i)
+    x[i] = bias[i];
+}
+
+/// Divided by their length, at least 1e-8.
+template <int kCount>
+inline void unit_length(float* x) {
+  float squares = 0.0F;
+  for (int i = 0; i < kCount; ++i)
+    squares += x[i] * x[i];
+  const float inverse = inverse_root(squares > 1e-16F ? squares : 1e-16F);
+  for (int i = 0; i < kCount; ++i)
+    x[i] *= inverse;
+}
+
+/// x = kept + gain * (x - kept); without a gain kept + x.
+template <int kCount>
+inline void add_kept(const float* kept, const float* gain, float* x) {
+  for (int i = 0; i < kCount; ++i)
+    x[i] = kept[i] + (gain != nullptr ? gain[i] * (x[i] - kept[i]) : x[i]);
 }
 
 /// A step of a memory. x: [kInputs] and room for kSize more numbers; gates: [padded(4 * kSize)].

@@ -58,8 +58,6 @@ void DeterministicPolicy::explore(const Observations& observations, const Explor
 }
 
 std::optional<PolicyGraph> DeterministicPolicy::graph() const {
-  if (!is_chain(layers_))
-    return std::nullopt;
   PolicyGraph graph = graph_of(transitions_);
   auto layers = layers_.bind(layout_, parameters_);
   if (normalised_)

@@ -52,9 +52,7 @@ void StatePolicy::pack() {
                normalised_ ? layout_.stored_view(parameters_, 0) : at::Tensor());
 }
 
-std::optional<PolicyGraph> StatePolicy::layers(std::int64_t outputs) const {
-  if (!is_chain(mlp_))
-    return std::nullopt;
+PolicyGraph StatePolicy::layers(std::int64_t outputs) const {
   PolicyGraph graph = graph_of(transitions_);
   auto layers = mlp_.bind(layout_, parameters_);
   if (normalised_)

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +38,7 @@ protected:
     return acting_.outputs(observations, actions);
   }
   /// The first `outputs` of the network's, and no actions.
-  std::optional<PolicyGraph> layers(std::int64_t outputs) const;
+  PolicyGraph layers(std::int64_t outputs) const;
 
 private:
   void pack();

@@ -33,9 +33,8 @@ public:
   }
 
   std::optional<PolicyGraph> graph() const override {
-    std::optional<PolicyGraph> graph = layers(action_size());
-    if (graph)
-      graph->actions = {{.kind = GraphAction::Kind::tanh, .count = action_size()}};
+    PolicyGraph graph = layers(action_size());
+    graph.actions = {{.kind = GraphAction::Kind::tanh, .count = action_size()}};
     return graph;
   }
 

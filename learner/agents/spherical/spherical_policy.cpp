@@ -7,6 +7,7 @@
 
 #include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/state_policy.hpp"
+#include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -14,6 +15,19 @@ namespace {
 constexpr double kLeastLogarithm = -10; // of standard deviations
 constexpr double kMostLogarithm = 2;
 constexpr double kHalfRange = (kMostLogarithm - kLeastLogarithm) / 2;
+
+/// The state, normalised where there are moments, and the constant behind it, at the length 1.
+void add_inputs(PolicyGraph& graph, const at::Tensor& moments) {
+  const std::int64_t size = graph.inputs;
+  const at::Tensor gain =
+      moments.defined() ? moments.narrow(0, size, size) : at::ones({size}, at::kFloat);
+  const at::Tensor bias =
+      moments.defined() ? -moments.narrow(0, 0, size) * gain : at::zeros({size}, at::kFloat);
+  const at::Tensor constant = at::full({1}, SphericalNetwork::kConstantInput, at::kFloat);
+  add_weightless(graph, GraphLayer::Kind::affine, gain, at::cat({bias, constant}));
+  add_weightless(graph, GraphLayer::Kind::unit_length);
+}
+
 } // namespace
 
 SphericalNetwork SphericalPolicyShape::network(const replay::TransitionSpec& transitions) const {
@@ -65,6 +79,31 @@ void SphericalPolicy::act(const Observations& observations, std::span<float> act
   const at::Tensor means =
       at::tanh(outputs(observations, actions).narrow(1, 0, transitions_.action_size)).contiguous();
   std::copy_n(means.const_data_ptr<float>(), actions.size(), actions.data());
+}
+
+std::optional<PolicyGraph> SphericalPolicy::graph() const {
+  using Kind = GraphLayer::Kind;
+  PolicyGraph graph = graph_of(transitions_);
+  add_inputs(graph, moments_);
+  const auto add = [&](const at::Tensor& weight, const at::Tensor& scale,
+                       GraphLayer::Activation activation = GraphLayer::Activation::none) {
+    add_linear(graph, weight * scale, at::zeros_like(scale), activation);
+  };
+  add(parameters_.embed, parameters_.embed_scale);
+  add_weightless(graph, Kind::unit_length);
+  for (const SphericalNetwork::Block& block : parameters_.blocks) {
+    add_weightless(graph, Kind::keep);
+    add(block.expand, block.scale, GraphLayer::Activation::relu);
+    add(block.contract, at::ones_like(block.mix));
+    add_weightless(graph, Kind::unit_length);
+    add_weightless(graph, Kind::add, network_.mix(block));
+    add_weightless(graph, Kind::unit_length);
+  }
+  add(parameters_.head, parameters_.head_scale);
+  add_linear(graph, parameters_.output.narrow(1, 0, transitions_.action_size),
+             parameters_.bias.narrow(0, 0, transitions_.action_size));
+  graph.actions = {{.kind = GraphAction::Kind::tanh, .count = transitions_.action_size}};
+  return graph;
 }
 
 void SphericalPolicy::explore(const Observations& observations, const Exploration& exploration,

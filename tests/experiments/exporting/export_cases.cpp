@@ -45,6 +45,15 @@ std::vector<Case> cases(const fs::path& statistics) {
        "normalization { mode: \"frozen\" file: \""
            + statistics.string() + "\" } } td3 { policy_layers: [64, 64] }"},
       {"sac_bounds", "environment { task: \"Pendulum-v1\" } sac { policy_layers: [64, 64] }"},
+      {"d4pg_blocks", walker
+                          + "d4pg { policy_layers: [64] policy_blocks: 2 critic_layers: [64] "
+                            "normalise_observations: true }"},
+      {"sac_blocks",
+       "environment { task: \"Pendulum-v1\" } sac { policy_layers: [48] policy_blocks: 1 }"},
+      {"sac_spherical",
+       walker
+           + "sac { spherical: true policy_layers: [50] policy_blocks: 2 "
+             "critic_layers: [64] critic_blocks: 1 normalise_observations: true }"},
       {"ppo", walker + "ppo { layers: [64, 64] }"},
       {"ppo_memory", walker + "ppo { layers: [40] lstm: 24 }"},
       {"impala_choice", pole + "impala { layers: [50, 30] }"},

@@ -99,7 +99,7 @@ def main():
         top = pathlib.Path(top)
         subprocess.run([cases, top / "float", "10000"], check=True)
         folders = sorted(f for f in (top / "float").iterdir() if f.is_dir())
-        assert len(folders) == 13, folders
+        assert len(folders) == 16, folders
         for folder in folders:
             contract = json.loads((folder / "contract.json").read_text())
             rows, difference = check_onnx(folder, contract)
@@ -112,7 +112,7 @@ def main():
         check_loop(folders, example, top)
         for weights, allowed in (("bfloat16", 0.2), ("int8", 0.2)):
             subprocess.run([cases, top / weights, "300", weights], check=True, stdout=subprocess.DEVNULL)
-            for name in ("policy", "sac_bounds", "ppo_memory", "d4pg_pixels"):
+            for name in ("policy", "sac_bounds", "ppo_memory", "d4pg_pixels", "d4pg_blocks", "sac_spherical"):
                 bound = allowed * (4 if name == "sac_bounds" else 1)  # its actions reach from -2 to 2
                 result = check_header(top / weights / name, compilers[0], check_source, bound)
                 assert result["largest_difference"] > 0

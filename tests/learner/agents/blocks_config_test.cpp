@@ -58,13 +58,6 @@ std::unique_ptr<Replica> fresh(const Agent& agent, ReplicaContext& context) {
 
 } // namespace
 
-TEST_CASE("a policy of residual blocks is not described as a list of layers") {
-  for (const auto& [name, agent] : agents_with_blocks()) {
-    CAPTURE(name);
-    CHECK_FALSE(agent->make_policy(kSpec.transition)->graph());
-  }
-}
-
 TEST_CASE("agents of residual blocks continue bit for bit after a restart, with their moments") {
   for (const auto& [name, agent] : agents_with_blocks()) {
     CAPTURE(name);

@@ -30,7 +30,7 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
   if (!kind.states)
     keys += "encoder_channels: 4 feature_size: 10 ";
   for (const char* layers : {"policy_layers", "critic_layers", "layers"})
-    if (kind.options->FindFieldByName(layers) != nullptr)
+    if (kind.options->FindFieldByName(layers) != nullptr && more.find(layers) == std::string::npos)
       keys += std::string(layers) + ": [24, 20] ";
   if (!google::protobuf::TextFormat::ParseFromString(keys + more, options.get()))
     throw std::invalid_argument(kind.name + " has not the options " + more);

@@ -35,27 +35,38 @@ std::vector<Case> cases() {
   const replay::TransitionSpec choice{.frame = kState, .action_size = 1, .action_choices = {5}};
   const replay::TransitionSpec seen_choice{
       .frame = kPicture, .vectors = {kBeside}, .action_size = 1, .action_choices = {5}};
-  return {{"d4pg", "", states},
-          {"d4pg", "layer_norm: false", states},
-          {"d4pg", "encoder: \"drq\" encoder_channels: 5 feature_size: 9", pixels},
-          {"d4pg", "encoder: \"stride4\" encoder_channels: 5 feature_size: 9", pixels},
-          {"drqv2", "", pixels},
-          {"mrq", "", states},
-          {"mrq", "encoder_channels: 5", pixels},
-          {"td3", "", states},
-          {"td3", "normalise_observations: true", states},
-          {"sac", "", states},
-          {"sac", "normalise_observations: true", states},
-          {"bc", "", both},
-          {"bc", "", states},
-          {"ppo", "", states},
-          {"ppo", "lstm: 6 encoder: \"nature\"", both},
-          {"impala", "", choice},
-          {"impala", "lstm: 6", states},
-          {"dqn", "", choice},
-          {"dqn", "dueling: true noisy: true atoms: 11", seen_choice},
-          {"r2d2", "", choice},
-          {"r2d2", "encoder: \"nature\"", seen_choice}};
+  return {
+      {"d4pg", "", states},
+      {"d4pg", "layer_norm: false", states},
+      {"d4pg", "encoder: \"drq\" encoder_channels: 5 feature_size: 9", pixels},
+      {"d4pg", "encoder: \"stride4\" encoder_channels: 5 feature_size: 9", pixels},
+      {"drqv2", "", pixels},
+      {"mrq", "", states},
+      {"mrq", "encoder_channels: 5", pixels},
+      {"td3", "", states},
+      {"td3", "normalise_observations: true", states},
+      {"sac", "", states},
+      {"sac", "normalise_observations: true", states},
+      {"d4pg", "policy_layers: [16] policy_blocks: 2 normalise_observations: true", states},
+      {"td3", "policy_layers: [16] policy_blocks: 1", states},
+      {"sac", "policy_layers: [16] policy_blocks: 2 normalise_observations: true", states},
+      {"sac",
+       "spherical: true policy_layers: [16] policy_blocks: 2 critic_layers: [16] critic_blocks: 1",
+       states},
+      {"sac",
+       "spherical: true policy_layers: [16] policy_blocks: 1 critic_layers: [16] critic_blocks: 1 "
+       "normalise_observations: true",
+       states},
+      {"bc", "", both},
+      {"bc", "", states},
+      {"ppo", "", states},
+      {"ppo", "lstm: 6 encoder: \"nature\"", both},
+      {"impala", "", choice},
+      {"impala", "lstm: 6", states},
+      {"dqn", "", choice},
+      {"dqn", "dueling: true noisy: true atoms: 11", seen_choice},
+      {"r2d2", "", choice},
+      {"r2d2", "encoder: \"nature\"", seen_choice}};
 }
 
 /// A policy with random parameters.
@@ -157,6 +168,9 @@ TEST_CASE("layers that do not fit each other are refused by number") {
   graph.layers[0].weight.pop_back();
   CHECK_THROWS_WITH(GraphRunner{graph}, "layer 0 of the policy has 2 weights, not 3");
   graph.layers[0].weight.push_back(1);
+  PolicyGraph alone = graph;
+  alone.layers.push_back({.kind = GraphLayer::Kind::add, .inputs = 1, .outputs = 1});
+  CHECK_THROWS_WITH(GraphRunner{alone}, "layer 1 of the policy adds 0 kept numbers to 1");
   graph.actions[0].count = 2;
   CHECK_THROWS_WITH(GraphRunner{graph},
                     "layer 0 of the policy gives 1 numbers for actions that take 2");
