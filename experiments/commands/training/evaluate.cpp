@@ -8,6 +8,7 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/training/evaluate_recorded.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/plan_workload.hpp"
@@ -50,6 +51,7 @@ struct Options {
   EvaluateOptions play;
   std::string video;
   std::string picture;
+  RecordedEvaluation recorded;
 };
 
 void evaluate(Options options) {
@@ -61,11 +63,19 @@ void evaluate(Options options) {
                    : find_checkpoint(options.run,
                                      options.step < 0 ? std::nullopt : std::optional(options.step));
   if (is_on_data(experiment)) {
+    if (!options.recorded.recording.empty()) {
+      throw std::invalid_argument("--on evaluates a policy; " + options.run
+                                  + " is a run on data, which has its validation rows; omit it");
+    }
     if (!options.video.empty() || !options.picture.empty()) {
       throw std::invalid_argument("--video and --picture show an environment; " + options.run
                                   + " is a run on data; omit them");
     }
     evaluate_on_data(experiment, checkpoint, options.json);
+    return;
+  }
+  if (!options.recorded.recording.empty()) {
+    evaluate_on_recording(experiment, checkpoint, options.recorded, options.json);
     return;
   }
   options.play.video = options.video;
@@ -105,14 +115,17 @@ void add_evaluate(CLI::App& app) {
       app.add_subcommand("evaluate", "Evaluates a run's policy without exploration noise, or a run "
                                      "on data on its validation rows");
   command->footer("Example: troupe evaluate runs/quickstart/2026-11-21T10-00-00 --episodes 10 "
-                  "--video agent.mp4");
+                  "--video agent.mp4\n"
+                  "         troupe evaluate runs/hopper/2026-11-24T10-00-00 --on recorded\n"
+                  "With --on nothing is played: the return is estimated from the episodes that "
+                  "`troupe record` or `troupe dataset import` wrote.");
   auto options = std::make_shared<Options>();
   command->add_option("RUN", options->run, "the run's folder");
   command->add_option("--runs", options->runs, "without RUN, the newest below this folder")
       ->capture_default_str();
-  command->add_option("--episodes", options->play.episodes, "how many")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
+  CLI::Option* episodes = command->add_option("--episodes", options->play.episodes, "how many")
+                              ->check(CLI::Range(1, 100'000))
+                              ->capture_default_str();
   CLI::Option* step =
       command->add_option("--step", options->step, "updates of the checkpoint; default: the latest")
           ->check(CLI::NonNegativeNumber);
@@ -123,12 +136,39 @@ void add_evaluate(CLI::App& app) {
                    "key=value that overrides the run's; may be repeated; e.g. "
                    "environment.pixels.renderer=OPENGL for another renderer")
       ->allow_extra_args(false);
-  command->add_option("--video", options->video,
-                      "the first episode as MP4, or as GIF where the name ends with .gif");
-  command->add_option("--picture", options->picture, "PNG from the first episode");
+  CLI::Option* video =
+      command->add_option("--video", options->video,
+                          "the first episode as MP4, or as GIF where the name ends with .gif");
+  CLI::Option* picture =
+      command->add_option("--picture", options->picture, "PNG from the first episode");
   command->add_option("--size", options->play.video_size, "size of video and picture in pixels")
       ->check(CLI::Range(16, 4096))
       ->capture_default_str();
+  RecordedEvaluation& recorded = options->recorded;
+  CLI::Option* on = command
+                        ->add_option("--on", recorded.recording,
+                                     "folder of recorded episodes: estimates the discounted return "
+                                     "from them by fitted Q evaluation and plays nothing")
+                        ->excludes(episodes)
+                        ->excludes(video)
+                        ->excludes(picture);
+  command->add_option("--discount", recorded.discount, "of --on; default: the run's")
+      ->check(CLI::Range(0.01, 1.0))
+      ->needs(on);
+  command
+      ->add_option("--fits", recorded.members,
+                   "of --on: networks, each of episodes drawn again; the interval depends on them")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str()
+      ->needs(on);
+  command->add_option("--fit-updates", recorded.fit.updates, "of --on: updates of each network")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000'000}))
+      ->capture_default_str()
+      ->needs(on);
+  command
+      ->add_flag("--explore", recorded.explore,
+                 "of --on: the policy explores as in training, instead of its best actions")
+      ->needs(on);
   command->add_flag("--json", options->json, "as JSON");
   command->callback([options] { evaluate(*options); });
 }

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "learner/off_policy/recorded_steps.hpp"
+
+namespace troupe::learner {
+
+struct FittedEvaluation {
+  std::vector<std::int64_t> layers = {128, 128};
+  double learning_rate = 1e-3; // falls in a line to 0
+  std::int64_t batch_size = 256;
+  std::int64_t updates = 20'000;
+  double target_update = 0.05; // of the target network's way to the network, at each update
+  double discount = 0.99;
+  /// Steps after which an episode is cut, whatever happens; 0: none. With a limit the network also
+  /// sees the time, so that it learns the values of such episodes.
+  std::int64_t time_limit = 0;
+  std::uint64_t seed = 1;
+};
+
+/// Fitted Q evaluation (Le et al. 2019): a network learns from the recorded steps what follows when
+/// `actions` [rows, action size] (RecordedSteps::actions_of()) are taken from the next row on, in
+/// units of the recorded returns. It learns from the steps of `episodes`, which may be named
+/// several times. Returns the value of the first row of each recorded episode. Depends only on the
+/// arguments. `stopped` (may be empty) is asked at each update; what it ends is no estimate.
+/// Throws std::invalid_argument if the recording does not fit `time_limit` or a choice is none,
+/// std::runtime_error if the network's numbers overflow.
+std::vector<double> fitted_values(const RecordedSteps& steps, const at::Tensor& actions,
+                                  std::span<const std::int64_t> episodes,
+                                  const FittedEvaluation& config,
+                                  const std::function<bool()>& stopped = {});
+
+} // namespace troupe::learner
