@@ -190,11 +190,9 @@ void check_fit(const RecordedSteps& steps, const FittedEvaluation& config) {
   for (std::int64_t i = 0; i < transitions.action_size; ++i) {
     const std::int64_t n = transitions.choices_of(static_cast<std::size_t>(i));
     const at::Tensor choices = steps.action().select(1, i);
-    if (n > 0
-        && (at::logical_or(choices<0, choices> static_cast<double>(n - 1))
-            | (choices != choices.floor()))
-               .any()
-               .item<bool>())
+    const at::Tensor unknown =
+        choices.lt(0).logical_or(choices.gt(n - 1)).logical_or(choices.ne(choices.floor()));
+    if (n > 0 && unknown.any().item<bool>())
       throw std::invalid_argument("a recorded choice is none of 0 to " + std::to_string(n - 1)
                                   + "; record again");
   }
