@@ -9,14 +9,15 @@ namespace troupe::learner {
 
 void D4pg::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
-  options_ = at::TensorOptions(config_.precision == "float64" ? at::kDouble : at::kFloat)
-                 .device(context.device());
-  const at::Tensor critic = at::zeros({networks_.critic_layout.count()}, options_.device(at::kCPU));
-  const at::Tensor policy = at::zeros({networks_.policy_layout.count()}, options_.device(at::kCPU));
+  begin(context, config_.precision);
+  const at::Tensor critic =
+      at::zeros({networks_.critic_layout.count()}, options().device(at::kCPU));
+  const at::Tensor policy =
+      at::zeros({networks_.policy_layout.count()}, options().device(at::kCPU));
   networks_.initialise(critic, policy, context.seed());
-  critic_.build(context, critic.to(options_.device()), config_.critic_learning_rate,
+  critic_.build(context, critic.to(options().device()), config_.critic_learning_rate,
                 config_.gradient_norm, config_.blocks.weight_decay);
-  policy_.build(context, policy.to(options_.device()), config_.policy_learning_rate,
+  policy_.build(context, policy.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm, config_.blocks.weight_decay);
   const auto& layout = networks_.critic_layout;
   critic_parameters_ = networks_.critic.bind(layout, critic_.flat());
@@ -29,22 +30,18 @@ void D4pg::build(ReplicaContext& context) {
     encoder_parameters_ = networks_.encoder.bind(layout, critic_.flat());
     encoder_gradients_ = networks_.encoder.bind(layout, critic_.gradient());
     encoder_target_ = networks_.encoder.bind(layout, critic_.target());
-    encoder_ = make_encoder(networks_.encoder, config_.precision, options_.device());
+    encoder_ = make_encoder(networks_.encoder, config_.precision, options().device());
   }
-  if (moments_)
-    moments_->build(options_);
-  random_ = Random(context.seed());
-  updates_ = 0;
   captured_.reset();
-  steps_whole_ = captures(capture_, options_.device()) && critic_.optimizer().steps_alone();
+  steps_whole_ = captures(capture_, options().device()) && critic_.optimizer().steps_alone();
 }
 
 const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
                                const at::Tensor& images) {
-  tape.images = images.to(options_.device());
+  tape.images = images.to(options().device());
   if (!captured_) {
     tape.shifts.resize(static_cast<std::size_t>(images.size(0)));
-    draw_shifts(random_, config_.shift_pixels, tape.shifts);
+    draw_shifts(random(), config_.shift_pixels, tape.shifts);
   }
   encoder_->forward(parameters, tape);
   return tape.features;
@@ -52,21 +49,21 @@ const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& p
 
 D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
   Inputs in;
-  in.action = batch.at("action").to(options_);
-  in.reward = batch.at("reward").to(options_);
-  in.discount = batch.at("discount").to(options_);
+  in.action = batch.at("action").to(options());
+  in.reward = batch.at("reward").to(options());
+  in.discount = batch.at("discount").to(options());
   if (batch.contains("weight"))
-    in.weight = batch.at("weight").to(options_);
+    in.weight = batch.at("weight").to(options());
   if (networks_.pixels) {
     in.observation = encode(online_tape_, encoder_parameters_, batch.at("observation"));
     in.next_observation = encode(target_tape_, encoder_target_, batch.at("next_observation"));
   } else {
-    in.observation = batch.at("observation").to(options_);
-    in.next_observation = batch.at("next_observation").to(options_);
+    in.observation = batch.at("observation").to(options());
+    in.next_observation = batch.at("next_observation").to(options());
   }
-  if (moments_) {
-    in.observation = moments_->normalised(in.observation);
-    in.next_observation = moments_->normalised(in.next_observation);
+  if (moments() != nullptr) {
+    in.observation = moments()->normalised(in.observation);
+    in.next_observation = moments()->normalised(in.next_observation);
   }
   return in;
 }
@@ -111,7 +108,7 @@ double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
   priorities_ =
       in.weight.defined() ? row_losses_.to(at::kCPU, at::kDouble).clamp_min_(0) : at::Tensor();
   critic_backward();
-  critic_.step("critic_loss", loss, updates_ + 1);
+  critic_.step("critic_loss", loss, updates() + 1);
   return loss;
 }
 
@@ -134,37 +131,36 @@ HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
       policy_tape_.output(), actions_, critic_tape_.extra_gradient, config_.action_gradient_norm,
       config_.saturation_penalty, policy_tape_.gradient());
   networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  policy_.step("policy_loss", report.penalty - q_mean, updates_ + 1);
+  policy_.step("policy_loss", report.penalty - q_mean, updates() + 1);
   return report;
 }
 
 /// Once for each of the updates that the parameters took, which the other replicas may have made.
 void D4pg::average_targets(std::int64_t applied) {
-  const auto before = updates_ / config_.target_period;
-  updates_ += applied;
-  const auto times = updates_ / config_.target_period - before;
+  const auto before = updates() / config_.target_period;
+  count_updates(applied);
+  const auto times = updates() / config_.target_period - before;
   critic_.average_target(config_.target_update, times);
   policy_.average_target(config_.target_update, times);
 }
 
 Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
-  const TensorMap used = checked_transitions(batch, spec_.transition, updates_ + 1);
-  if (moments_)
-    moments_->observe(context, used.at("observation").to(options_));
+  const TensorMap used = checked_transitions(batch, spec_.transition, updates() + 1);
+  if (moments() != nullptr)
+    moments()->observe(context, used.at("observation").to(options()));
   if (steps_whole_)
     return step_whole(used);
-  using Span = collectives::Timeline::Span; // forward and backward of each network
-  Span targets(context.timeline(), "targets");
+  auto targets = span("targets");
   const Inputs in = prepare(used);
   const at::Tensor& target = target_logits(in);
   targets.end();
-  Span critic(context.timeline(), "critic");
+  auto critic = span("critic");
   const double critic_loss = learn_critic(in, target);
   critic.end();
   const double gradient_norm = critic_.optimizer().gradient_norm();
   double q_mean = 0;
-  Span policy(context.timeline(), "policy");
+  auto policy = span("policy");
   const HeadReport head = learn_policy(in, q_mean);
   policy.end();
   average_targets(critic_.optimizer().updates_applied());
@@ -175,35 +171,8 @@ Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
           {"gradient_norm", gradient_norm}};
 }
 
-TensorMap D4pg::parameters() {
-  TensorMap out;
-  critic_.show_parameters(out);
-  policy_.show_parameters(out);
-  if (moments_)
-    moments_->show("observation", out);
-  return out;
-}
-
-TensorMap D4pg::optimizer_state() {
-  TensorMap out;
-  critic_.show_moments(out);
-  policy_.show_moments(out);
-  out["counters.updates"] = counter(updates_);
-  out["counters.critic_adam_steps"] = counter(critic_.adam().steps());
-  out["counters.policy_adam_steps"] = counter(policy_.adam().steps());
-  out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
-  return out;
-}
-
-void D4pg::load(const TensorMap& parameters_in, const TensorMap& state_in) {
-  at::NoGradGuard no_gradient;
-  const TensorMap state = optimizer_state();
-  replace_by_name(parameters_in, parameters(), state_in, state);
-  const auto number = [&](const char* name) { return state.at(name).item<std::int64_t>(); };
-  updates_ = number("counters.updates");
-  critic_.adam().set_steps(number("counters.critic_adam_steps"));
-  policy_.adam().set_steps(number("counters.policy_adam_steps"));
-  random_.set_state(static_cast<std::uint64_t>(number("random.state")));
+void D4pg::load(const TensorMap& parameters, const TensorMap& optimizer_state) {
+  SavedReplica::load(parameters, optimizer_state);
   captured_.reset(); // Adam's steps
 }
 
@@ -214,7 +183,7 @@ at::Tensor D4pg::policy_parameters() {
         .to(at::kCPU, at::kFloat);
   const at::Tensor target =
       policy_.target().to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-  return moments_ ? at::cat({moments_->published(), target}) : target;
+  return moments() != nullptr ? at::cat({moments()->published(), target}) : target;
 }
 
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,

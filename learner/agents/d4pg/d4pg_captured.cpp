@@ -32,18 +32,18 @@ void D4pg::begin_whole(const TensorMap& batch) {
   for (const auto& [name, tensor] : batch)
     captured_->batch[name] =
         at::empty_like(tensor, name.ends_with("observation") && networks_.pixels
-                                   ? at::TensorOptions(at::kByte).device(options_.device())
-                                   : options_);
-  captured_->report = at::zeros({kSlots + rows}, options_.dtype(at::kDouble));
+                                   ? at::TensorOptions(at::kByte).device(options().device())
+                                   : options());
+  captured_->report = at::zeros({kSlots + rows}, options().dtype(at::kDouble));
   const auto steps = [&](ParameterGroup& group) {
-    return at::full({1}, static_cast<double>(group.adam().steps()), options_.dtype(at::kFloat));
+    return at::full({1}, static_cast<double>(group.adam().steps()), options().dtype(at::kFloat));
   };
   captured_->critic_steps = steps(critic_);
   captured_->policy_steps = steps(policy_);
-  captured_->problem = at::zeros({1}, options_.dtype(at::kFloat));
+  captured_->problem = at::zeros({1}, options().dtype(at::kFloat));
   if (networks_.pixels)
     for (EncoderTape* tape : {&online_tape_, &target_tape_})
-      tape->offsets = at::zeros({rows, 2}, options_.dtype(at::kLong));
+      tape->offsets = at::zeros({rows, 2}, options().dtype(at::kLong));
 }
 
 /// Adam, unless the gradient is not finite (then `captured_->problem` says so) or `other_problem`.
@@ -97,12 +97,12 @@ Metrics D4pg::step_whole(const TensorMap& batch) {
   if (networks_.pixels)
     for (EncoderTape* tape : {&online_tape_, &target_tape_}) {
       tape->shifts.resize(static_cast<std::size_t>(batch.at("reward").size(0)));
-      draw_shifts(random_, config_.shift_pixels, tape->shifts);
+      draw_shifts(random(), config_.shift_pixels, tape->shifts);
       tape->offsets.copy_(offsets_of(tape->shifts));
     }
-  if (captured_->updates++ == kWarmUp && StepGraph::unavailable_reason(options_.device()).empty())
+  if (captured_->updates++ == kWarmUp && StepGraph::unavailable_reason(options().device()).empty())
     captured_->graph =
-        std::make_unique<StepGraph>(options_.device(), [this] { captured_update(); });
+        std::make_unique<StepGraph>(options().device(), [this] { captured_update(); });
   if (captured_->graph)
     captured_->graph->replay();
   else
@@ -111,10 +111,10 @@ Metrics D4pg::step_whole(const TensorMap& batch) {
   const auto* said = report.const_data_ptr<double>();
   const double policy_loss = said[kPenalty] - said[kValue];
   if (!std::isfinite(said[kCriticLoss]) || !std::isfinite(said[kCriticNorm]))
-    critic_.complain("critic_loss", said[kCriticLoss], updates_ + 1);
+    critic_.complain("critic_loss", said[kCriticLoss], updates() + 1);
   critic_.adam().set_steps(critic_.adam().steps() + 1);
   if (!std::isfinite(policy_loss) || !std::isfinite(said[kPolicyNorm]))
-    policy_.complain("policy_loss", policy_loss, updates_ + 1);
+    policy_.complain("policy_loss", policy_loss, updates() + 1);
   policy_.adam().set_steps(policy_.adam().steps() + 1);
   average_targets(1);
   priorities_ = batch.contains("weight")

@@ -7,34 +7,30 @@
 #include <torch/types.h>
 
 #include "learner/agents/d4pg/d4pg_networks.hpp"
-#include "learner/agents/learners/parameter_group.hpp"
+#include "learner/agents/learners/saved_replica.hpp"
 #include "learner/device/step_graph.hpp"
 #include "learner/nn/policy_head.hpp"
-#include "learner/nn/running_moments.hpp"
 
 namespace troupe::learner {
 
-class D4pg : public Replica {
+class D4pg : public SavedReplica {
 public:
   D4pg(const D4pgConfig& config, const D4pgSpec& spec, UpdateCapture capture)
       : config_(config), spec_(spec), networks_(config, spec), capture_(capture) {
     critic_.declare(networks_.critic_layout);
     policy_.declare(networks_.policy_layout);
+    save_group("critic_", critic_, true);
+    save_group("policy_", policy_, true);
     if (config.blocks.normalise_observations) {
       if (networks_.pixels)
         throw std::invalid_argument("d4pg.normalise_observations is true, but the environment "
                                     "gives pixels; it is of states: leave it out");
-      moments_ = RunningMoments(networks_.observation_size);
+      normalise_states(networks_.observation_size);
     }
   }
 
   void build(ReplicaContext& context) override;
-  Input input_fn(const InputContext&) override {
-    return [] { return TensorMap{}; }; // replay's batches are brought by the caller of step_fn
-  }
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  TensorMap parameters() override;
-  TensorMap optimizer_state() override;
   void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor policy_parameters() override;
   at::Tensor priorities() override { return priorities_; }
@@ -70,7 +66,6 @@ private:
   D4pgConfig config_;
   D4pgSpec spec_;
   D4pgNetworks networks_;
-  at::TensorOptions options_; // of parameters and activations
   ParameterGroup critic_;
   ParameterGroup policy_;
   EncoderShape::Tensors encoder_parameters_;
@@ -94,9 +89,6 @@ private:
   at::Tensor row_losses_;
   at::Tensor priorities_; // of the last weighted batch
   Workspace workspace_;
-  Random random_{0};
-  std::optional<RunningMoments> moments_; // of states that are normalised
-  std::int64_t updates_ = 0;              // that the parameters took
 
   UpdateCapture capture_;
   bool steps_whole_ = false;

@@ -46,6 +46,7 @@ protected:
     moments_ = RunningMoments(size);
     normalises_ = true;
   }
+  RunningMoments* moments() { return normalises_ ? &moments_ : nullptr; }
   /// The states of a batch, "observation" and "next_observation", on the parameters' device and
   /// normalised where they are to be; the first ones count in the moments. Once per batch.
   std::pair<at::Tensor, at::Tensor> states(ReplicaContext& context, const TensorMap& batch);
