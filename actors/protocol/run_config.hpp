@@ -10,6 +10,7 @@
 
 #include "env/environment_config.hpp"
 #include "learner/agents/agent.hpp"
+#include "learner/agents/training_config.hpp"
 #include "learner/histogram.hpp"
 #include "learner/replicas/replica.hpp"
 
@@ -84,6 +85,7 @@ struct RunConfig {
     std::string strategy =
         "multi_worker";        // as learner::parse_strategy(), without replicas, backend, servers
     int parameter_servers = 1; // shards, of strategies that have them
+    learner::TrainingConfig training{};
     std::filesystem::path server_folder; // for their snapshots, from which one that died goes on;
                                          // empty: it begins with a learner's parameters
   } learner;

@@ -115,8 +115,13 @@ void build(LearnerSelf self) {
     assignment.timeline = state.spans.timeline().get();
   state.context =
       std::make_unique<learner::ReplicaContext>(std::move(assignment), state.options.seed);
+  state.context->set_learning_rates(state.options.learning_rates);
   state.replica = state.options.make();
   state.replica->build(*state.context);
+  if (state.options.learning_rates.changes() && !state.context->learning_rates_read())
+    throw std::invalid_argument(
+        "learner.learning_rate is given, but this agent's optimizers are its own and do not follow "
+        "it (ReplicaContext::learning_rates()); leave it out, or use an option of the agent");
   state.watch.lap("learner.build");
 }
 

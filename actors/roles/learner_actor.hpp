@@ -37,7 +37,8 @@ struct LearnerOptions {
   std::function<std::shared_ptr<learner::Strategy>()> strategy; // the same; empty for one replica
   at::Device device = at::kCPU;                                 // unless the strategy says
   int local_id = 0;                                             // in it
-  std::uint64_t incarnation = 0;                                // how often it was started before
+  learner::LearningRateSchedule learning_rates = {};
+  std::uint64_t incarnation = 0; // how often it was started before
   std::vector<ReplayActor> shards;
   ShardEndpoints remote = {}; // instead of these
   replay::TransitionSpec transitions;

@@ -101,6 +101,7 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
       .strategy = wiring.strategy,
       .device = wiring.device,
       .local_id = wiring.local_id,
+      .learning_rates = config.learner.training.learning_rate.made(),
       .incarnation = wiring.incarnation,
       .shards = wiring.shards,
       .remote = wiring.remote_shards,

@@ -115,14 +115,16 @@ Members members(actors::RunConfig::Replay& config) {
 }
 
 Members members(actors::RunConfig::Learner& config) {
-  return {{"replicas", &config.replicas},
-          {"threads", &config.threads},
-          {"publish_period", &config.publish_period},
-          {"prefetch", &config.prefetch},
-          {"gather_threads", &config.gather_threads},
-          {"device", &config.device},
-          {"strategy", &config.strategy},
-          {"parameter_servers", &config.parameter_servers}};
+  Members all{{"replicas", &config.replicas},
+              {"threads", &config.threads},
+              {"publish_period", &config.publish_period},
+              {"prefetch", &config.prefetch},
+              {"gather_threads", &config.gather_threads},
+              {"device", &config.device},
+              {"strategy", &config.strategy},
+              {"parameter_servers", &config.parameter_servers}};
+  config.training.add_members(all);
+  return all;
 }
 
 Members members(actors::RunConfig::Actors& config) {

@@ -72,10 +72,12 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
   }
   std::vector<std::string> blocks = agent_blocks(experiment);
   const std::string workload = experiment.has_classifier() ? "classifier" : "sngan";
-  for (const auto& [block, given] : {std::pair{"environment", experiment.has_environment()},
-                                     {"replay", experiment.has_replay()},
-                                     {"recording", experiment.has_recording()},
-                                     {"actors", experiment.has_actors()}}) {
+  for (const auto& [block, given] :
+       {std::pair{"environment", experiment.has_environment()},
+        {"replay", experiment.has_replay()},
+        {"recording", experiment.has_recording()},
+        {"actors", experiment.has_actors()},
+        {"learner.learning_rate", experiment.learner().has_learning_rate()}}) {
     if (given) {
       blocks.push_back(block);
     }
@@ -111,6 +113,7 @@ void drop_unused(Experiment& experiment) {
   experiment.mutable_learner()->clear_publish_period();
   experiment.mutable_learner()->clear_prefetch();
   experiment.mutable_learner()->clear_gather_threads();
+  experiment.mutable_learner()->clear_learning_rate();
 }
 
 std::vector<std::string> metrics_columns(const Experiment& experiment) {

@@ -6,6 +6,7 @@
 #include "env/nearest_names.hpp"
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/config/keys.hpp"
+#include "experiments/config/members.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/parse.hpp"
 
@@ -224,6 +225,14 @@ void check_recording(const Experiment& experiment, Checker& checker) {
   }
 }
 
+void check_training(const Experiment& experiment, Checker& checker) {
+  actors::RunConfig::Learner learner;
+  assign(experiment.learner(), members(learner));
+  for (const auto& [key, text] : learner.training.problems()) {
+    checker.complain("learner." + key, text);
+  }
+}
+
 void check_agent(const Experiment& experiment, Checker& checker) {
   const auto [kind, block, options] = chosen_agent(experiment);
   const auto& environment = experiment.environment();
@@ -277,6 +286,7 @@ std::vector<std::string> check_relations(const Experiment& experiment, const Ori
     check_replay(experiment, checker);
   }
   check_agent(experiment, checker);
+  check_training(experiment, checker);
   check_checkpoints(experiment, checker);
   return checker.take();
 }

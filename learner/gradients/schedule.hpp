@@ -26,6 +26,8 @@ struct LearningRateSchedule {
   double decay = 0.1;                        // … times this; exponential: the factor of each …
   std::int64_t decay_steps = 0;              // … so many steps after the warm-up, at once
 
+  /// Whether steps have different rates.
+  bool changes() const { return shape != ScheduleShape::constant || warmup_steps > 0; }
   /// Of step `step`, counted from 0. Throws std::invalid_argument for a negative step.
   double multiple(std::int64_t step, int replicas) const;
 };

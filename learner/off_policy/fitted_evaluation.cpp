@@ -209,9 +209,9 @@ public:
         bounds_(steps, config),
         network_(steps, config) {
     ReplicaContext context(nullptr, config.seed);
+    context.set_learning_rates({.shape = ScheduleShape::polynomial, .total_steps = config.updates});
     at::Generator generator = at::detail::createCPUGenerator(config.seed);
     group_.declare(network_.layout());
-    group_.follow({.shape = ScheduleShape::polynomial, .total_steps = config.updates});
     group_.build(context, network_.initial(generator), config.learning_rate, kGradientNorm);
     leaves_ = leaves_of(group_.layout(), group_.flat(), group_.gradient());
     targets_ = leaves_of(group_.layout(), group_.target());

@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "collectives/timeline.hpp"
+#include "learner/gradients/schedule.hpp"
 #include "learner/gradients/update_rule.hpp"
 #include "learner/replicas/replica_collectives.hpp"
 
@@ -72,6 +74,15 @@ public:
   wrap_optimizer(std::unique_ptr<torch::optim::Optimizer> optimizer,
                  const WrappedOptimizerOptions& options);
 
+  /// Learning rates of the run, as multiples of the replica's own. Set before
+  /// Replica::build(), which reads them when it makes its optimizers, and steps by them.
+  void set_learning_rates(LearningRateSchedule schedule) { learning_rates_ = std::move(schedule); }
+  const LearningRateSchedule& learning_rates() {
+    learning_rates_read_ = true;
+    return learning_rates_;
+  }
+  bool learning_rates_read() const { return learning_rates_read_; }
+
   /// Until its next step, replicas that do not step together do not wait for this one.
   void suspend_participation();
 
@@ -87,6 +98,8 @@ private:
   int optimizers_ = 0;                           // wrapped so far
   std::vector<std::weak_ptr<UpdateRule>> rules_; // theirs, while they exist
   std::uint64_t seed_;
+  LearningRateSchedule learning_rates_;
+  bool learning_rates_read_ = false;
 };
 
 } // namespace troupe::learner

@@ -70,7 +70,7 @@ CASES = {
     # Eight environments, 128 steps of each, four minibatches, four passes: CleanRL's ppo.py has four environments by default. The learning rate falls
     # to 0 in all three. CleanRL and ours halve the squared error of the value, Stable-Baselines3 does not.
     "ppo_cartpole": Case("CartPole-v1", 200000, 10000, 475, ["ppo_cartpole", "replay.discount=0.99", "ppo.rollout=128", "ppo.epochs=4", "ppo.minibatches=4",
-                          "ppo.learning_rate=2.5e-4", "ppo.learning_rate_updates=195", "ppo.lambda=0.95", "ppo.entropy=0.01"],
+                          "ppo.learning_rate=2.5e-4", "learner.learning_rate.updates=195", "ppo.lambda=0.95", "ppo.entropy=0.01"],
                          {"algorithm": "PPO", "n_envs": 8, "learning_rate": 2.5e-4, "falling": True, "n_steps": 128, "batch_size": 256, "n_epochs": 4,
                           "ent_coef": 0.01, "vf_coef": 0.25},
                          ["cleanrl/ppo.py", "--num-envs", "8"]),

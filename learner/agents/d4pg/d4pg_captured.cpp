@@ -47,8 +47,8 @@ void D4pg::begin_whole(const TensorMap& batch) {
 }
 
 /// Adam, unless the gradient is not finite (then `captured_->problem` says so) or `other_problem`.
-void D4pg::step_on_device(ParameterGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
-                          std::int64_t slot) {
+void D4pg::step_on_device(ParameterGroup& group, at::Tensor& steps, const at::Tensor& rate,
+                          const at::Tensor& other_problem, std::int64_t slot) {
   const at::Tensor norm = at::linalg_vector_norm(group.gradient(), 2);
   captured_->report.select(0, slot).copy_(norm);
   at::Tensor problem = at::isfinite(norm).logical_not().to(at::kFloat).view({1});
@@ -60,7 +60,7 @@ void D4pg::step_on_device(ParameterGroup& group, at::Tensor& steps, const at::Te
   std::optional<at::Tensor> divisor;
   if (config_.gradient_norm > 0)
     divisor = ((norm + 1e-6) / config_.gradient_norm).clamp_min(1).to(at::kFloat);
-  group.adam().step_on_device(group.gradient(), steps, divisor, problem);
+  group.adam().step_on_device(group.gradient(), steps, divisor, problem, rate);
 }
 
 /// All of an update but the inputs' way here and the targets, which only a good update changes.
@@ -77,7 +77,7 @@ void D4pg::captured_update() {
   if (in.weight.defined())
     report.narrow(0, kSlots, row_losses_.size(0)).copy_(row_losses_);
   critic_backward();
-  step_on_device(critic_, captured_->critic_steps, {}, kCriticNorm);
+  step_on_device(critic_, captured_->critic_steps, captured_->critic_rate, {}, kCriticNorm);
   const at::Tensor& value = policy_value(in);
   report.select(0, kValue).copy_(
       expected_value_on_device(networks_.support, value, critic_tape_.gradient()));
@@ -87,7 +87,8 @@ void D4pg::captured_update() {
           policy_tape_.output(), actions_, critic_tape_.extra_gradient,
           config_.action_gradient_norm, config_.saturation_penalty, policy_tape_.gradient()));
   networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  step_on_device(policy_, captured_->policy_steps, captured_->problem, kPolicyNorm);
+  step_on_device(policy_, captured_->policy_steps, captured_->policy_rate, captured_->problem,
+                 kPolicyNorm);
 }
 
 Metrics D4pg::step_whole(const TensorMap& batch) {
@@ -100,6 +101,8 @@ Metrics D4pg::step_whole(const TensorMap& batch) {
       draw_shifts(random(), config_.shift_pixels, tape->shifts);
       tape->offsets.copy_(offsets_of(tape->shifts));
     }
+  captured_->critic_rate = critic_.rate_on_device(updates() + 1);
+  captured_->policy_rate = policy_.rate_on_device(updates() + 1);
   if (captured_->updates++ == kWarmUp && StepGraph::unavailable_reason(options().device()).empty())
     captured_->graph =
         std::make_unique<StepGraph>(options().device(), [this] { captured_update(); });

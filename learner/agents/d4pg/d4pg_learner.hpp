@@ -60,8 +60,8 @@ private:
   void begin_whole(const TensorMap& batch);
   Metrics step_whole(const TensorMap& batch);
   void captured_update();
-  void step_on_device(ParameterGroup& group, at::Tensor& steps, const at::Tensor& other_problem,
-                      std::int64_t slot);
+  void step_on_device(ParameterGroup& group, at::Tensor& steps, const at::Tensor& rate,
+                      const at::Tensor& other_problem, std::int64_t slot);
 
   D4pgConfig config_;
   D4pgSpec spec_;
@@ -96,6 +96,7 @@ private:
     TensorMap batch;
     at::Tensor report;                     // float64 [kSlots + batch]; then the rows' losses
     at::Tensor critic_steps, policy_steps; // float32 [1], of Adam
+    at::Tensor critic_rate, policy_rate;   // float32 []; undefined: they stay
     at::Tensor problem;                    // float32 [1]: 1 where the critic's step was left out
     std::int64_t updates = 0;
     std::unique_ptr<StepGraph> graph;

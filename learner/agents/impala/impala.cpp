@@ -21,7 +21,7 @@ public:
 class Impala : public ActorCriticLearner {
 public:
   Impala(const ImpalaConfig& config, const replay::TransitionSpec& transitions)
-      : ActorCriticLearner({.rate = config.rate,
+      : ActorCriticLearner({.learning_rate = config.learning_rate,
                             .gradient_norm = config.gradient_norm,
                             .precision = config.precision},
                            network_of(config, transitions), transitions),
@@ -82,11 +82,11 @@ Members members(ImpalaConfig& config) {
                {"lambda", &config.lambda},
                {"entropy", &config.entropy},
                {"value_weight", &config.value_weight},
+               {"learning_rate", &config.learning_rate},
                {"gradient_norm", &config.gradient_norm},
                {"reward_scale", &config.reward_scale},
                {"normalise_advantages", &config.normalise_advantages},
                {"precision", &config.precision}};
-  config.rate.add_members(made);
   return made;
 }
 

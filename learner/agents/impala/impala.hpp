@@ -17,7 +17,7 @@ struct ImpalaConfig {
   std::int64_t lstm = 0;        // cells of a memory; 0: none
   std::int64_t rollout = 20;    // steps of an item
   std::int64_t batch_size = 32; // items of an update, over all replicas
-  RateConfig rate{.learning_rate = 6e-4};
+  double learning_rate = 6e-4;
   double most_weight = 1; // of importance weights, in the value and in the policy's gradient
   double most_trace = 1;  // of the weights that carry errors back
   double lambda = 1;

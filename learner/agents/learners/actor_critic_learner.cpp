@@ -9,30 +9,18 @@
 
 namespace troupe::learner {
 
-void RateConfig::add_members(Members& members) {
-  members.insert(members.end(), {{"learning_rate", &learning_rate},
-                                 {"learning_rate_end", &learning_rate_end},
-                                 {"learning_rate_updates", &learning_rate_updates}});
-}
-
 ActorCriticLearner::ActorCriticLearner(const Setting& setting, ActorCritic network,
                                        const replay::TransitionSpec& transitions)
-    : GroupReplica({.learning_rate = setting.rate.learning_rate,
+    : GroupReplica({.learning_rate = setting.learning_rate,
                     .gradient_norm = setting.gradient_norm,
                     .precision = setting.precision},
                    network.layout()),
-      rate_(setting.rate),
       network_(std::move(network)),
       transitions_(transitions) {}
 
 Metrics ActorCriticLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
   network_.actions().check(used.at("action"), updates() + 1);
-  if (rate_.learning_rate_updates > 0)
-    group().adam().param_groups()[0].options().set_lr(Schedule{.start = rate_.learning_rate,
-                                                               .end = rate_.learning_rate_end,
-                                                               .steps = rate_.learning_rate_updates}
-                                                          .at(updates()));
   Metrics metrics = update(used);
   metrics["gradient_norm"] = group().optimizer().gradient_norm();
   metrics["sample_age"] = sample_age(used, updates());

@@ -9,22 +9,12 @@
 
 namespace troupe::learner {
 
-/// A learning rate that changes linearly over the updates.
-struct RateConfig {
-  double learning_rate = 2.5e-4;
-  double learning_rate_end = 0;
-  std::int64_t learning_rate_updates = 0; // of its change; 0: it stays
-
-  /// Its keys in an agent's block have these names.
-  void add_members(Members& members);
-};
-
 /// The replica of an agent that learns an ActorCritic from sequences, and the checks of a batch.
 /// What derives from it makes the update.
 class ActorCriticLearner : public GroupReplica {
 public:
   struct Setting {
-    RateConfig rate;
+    double learning_rate = 0;
     double gradient_norm = 0;
     std::string precision;
   };
@@ -55,7 +45,6 @@ private:
     return network_.initial(generator);
   }
 
-  RateConfig rate_;
   ActorCritic network_;
   replay::TransitionSpec transitions_;
 };

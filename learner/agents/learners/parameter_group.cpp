@@ -14,6 +14,7 @@ void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, d
   flat_ = initial;
   gradient_ = at::zeros_like(flat_);
   learning_rate_ = learning_rate;
+  schedule_ = context.learning_rates();
   auto adam = std::make_unique<FusedAdam>(flat_, learning_rate, weight_decay);
   adam_ = adam.get();
   optimizer_ = context.wrap_optimizer(std::move(adam));
@@ -52,13 +53,20 @@ void ParameterGroup::complain(const char* loss_name, double loss, std::int64_t n
       + update + " (" + loss_name + "): " + problem);
 }
 
+at::Tensor ParameterGroup::rate_on_device(std::int64_t update) {
+  if (!schedule_.changes())
+    return {};
+  if (!rate_.defined())
+    rate_ = at::empty({}, flat_.options().dtype(at::kFloat));
+  return rate_.fill_(rate_of(update));
+}
+
 void ParameterGroup::step(const char* loss_name, double loss, std::int64_t update) {
   if (!std::isfinite(loss))
     complain(loss_name, loss, update);
   flat_.mutable_grad() = gradient_;
-  if (schedule_.shape != ScheduleShape::constant)
-    adam_->param_groups().front().options().set_lr(learning_rate_
-                                                   * schedule_.multiple(update - 1, 1));
+  if (schedule_.changes())
+    adam_->param_groups().front().options().set_lr(rate_of(update));
   try {
     optimizer_->step();
   } catch (const collectives::CollectiveError&) {

@@ -20,9 +20,8 @@ class ParameterGroup {
 public:
   /// The layout, when it is complete. Called once.
   void declare(ParameterLayout layout) { layout_ = std::move(layout); }
-  /// The learning rate by the number of the update, from the next step() on.
-  void follow(LearningRateSchedule schedule) { schedule_ = std::move(schedule); }
-  /// `initial`: the parameters, on their device; the replicas begin with the same.
+  /// `initial`: the parameters, on their device; the replicas begin with the same. The learning
+  /// rate is that of the context's schedule at each update, `learning_rate` its peak.
   void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
              double max_gradient_norm, double weight_decay = 0);
 
@@ -40,6 +39,9 @@ public:
   FusedAdam& adam() { return *adam_; }
   WrappedOptimizer& optimizer() { return *optimizer_; }
 
+  /// For updates without a read by the host: sets the learning rate of update `update`, counted
+  /// from 1, and gives it, float32 [], always in the same memory; undefined: it stays.
+  at::Tensor rate_on_device(std::int64_t update);
   /// Averages the gradient over the replicas, clips it and steps. Throws std::runtime_error naming
   /// the loss, the update and the parameter if a number is not finite.
   void step(const char* loss_name, double loss, std::int64_t update);
@@ -56,6 +58,10 @@ public:
   void show_moments(TensorMap& out) const;
 
 private:
+  double rate_of(std::int64_t update) const {
+    return learning_rate_ * schedule_.multiple(update - 1, 1);
+  }
+
   ParameterLayout layout_;
   at::Tensor flat_;
   at::Tensor gradient_;
@@ -65,6 +71,7 @@ private:
   std::unique_ptr<WrappedOptimizer> optimizer_;
   double learning_rate_ = 0; // of the schedule's peak
   LearningRateSchedule schedule_;
+  at::Tensor rate_;
 };
 
 /// A number of a run as a checkpoint's tensor: int64 [1].

@@ -23,7 +23,7 @@ public:
 class Ppo : public ActorCriticLearner {
 public:
   Ppo(const PpoConfig& config, const replay::TransitionSpec& transitions)
-      : ActorCriticLearner({.rate = config.rate,
+      : ActorCriticLearner({.learning_rate = config.learning_rate,
                             .gradient_norm = config.gradient_norm,
                             .precision = config.precision},
                            network_of(config, transitions), transitions),
@@ -147,10 +147,10 @@ Members members(PpoConfig& config) {
                {"lambda", &config.lambda},
                {"entropy", &config.entropy},
                {"value_weight", &config.value_weight},
+               {"learning_rate", &config.learning_rate},
                {"gradient_norm", &config.gradient_norm},
                {"normalise_advantages", &config.normalise_advantages},
                {"precision", &config.precision}};
-  config.rate.add_members(made);
   return made;
 }
 

@@ -19,7 +19,7 @@ struct PpoConfig {
   std::int64_t batch_size = 8; // items of an update, over all replicas
   int epochs = 4;              // over the steps of a batch
   int minibatches = 4;         // of each
-  RateConfig rate;
+  double learning_rate = 2.5e-4;
   double clip = 0.2;
   double lambda = 0.95;
   double entropy = 0.01;

@@ -128,8 +128,6 @@ Members members(SacConfig& config) {
               {"spherical", &config.spherical},
               {"critics", &config.critics},
               {"atoms", &config.atoms},
-              {"learning_rate_fraction", &config.learning_rate_fraction},
-              {"learning_rate_updates", &config.learning_rate_updates},
               {"batch_size", &config.batch_size}};
   config.blocks.add_members(all);
   return all;

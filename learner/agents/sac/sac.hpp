@@ -27,10 +27,8 @@ struct SacConfig {
   /// SimbaV2 (Lee et al. 2025): networks of spherical blocks (nn/spherical_network.hpp), a
   /// categorical critic, rewards in units in which returns lie within its atoms.
   bool spherical = false;
-  int critics = 1;                        // of spherical: 1, or 2 of which the smaller one counts
-  std::int64_t atoms = 101;               // of spherical
-  double learning_rate_fraction = 0.5;    // of spherical: of the rates, in a line …
-  std::int64_t learning_rate_updates = 0; // … over so many updates; 0: they stay
+  int critics = 1;          // of spherical: 1, or 2 of which the smaller one counts
+  std::int64_t atoms = 101; // of spherical
 };
 
 /// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:

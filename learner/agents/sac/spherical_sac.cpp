@@ -93,12 +93,6 @@ void SphericalSac::build(ReplicaContext& context) {
   begin(context, config_.precision);
   scale_.build();
   at::Generator generator = at::detail::createCPUGenerator(context.seed());
-  const LearningRateSchedule schedule{.shape = ScheduleShape::polynomial,
-                                      .total_steps = config_.learning_rate_updates,
-                                      .final_fraction = config_.learning_rate_fraction};
-  if (config_.learning_rate_updates > 0)
-    for (ParameterGroup* group : {&critic_.group(), &policy_, &temperature_.group()})
-      group->follow(schedule);
   critic_.build(context, options(), generator, config_.critic_learning_rate, config_.gradient_norm);
   const at::Tensor flat = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   network_.initialise(policy_.layout(), flat, generator);

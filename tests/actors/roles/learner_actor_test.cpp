@@ -135,6 +135,15 @@ TEST_CASE("a learner whose group is gone dies as lost when nobody comes for it")
   }
 }
 
+TEST_CASE("learning rates that a replica does not follow are refused") {
+  ProcessTopology place;
+  auto options = place.options(3);
+  options.learning_rates = {.warmup_steps = 5};
+  const caf::error reason = place.end_of(place.system.spawn<caf::detached>(learner_actor, options));
+  CHECK(explain(place.system, reason).find("learner.learning_rate is given, but this agent's")
+        != std::string::npos);
+}
+
 TEST_CASE("a checkpoint's part is the state of the moment when it was asked for") {
   ProcessTopology place;
   const auto learner = place.system.spawn<caf::detached>(learner_actor, place.options(1000));

@@ -11,6 +11,8 @@ namespace {
 RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_steps) {
   RunConfig config = small(environment_steps);
   config.agent = learner::small_agent(kind);
+  config.learner.training.learning_rate = {
+      .schedule = "cosine", .updates = 200, .warmup_updates = 5};
   if (config.agent->storage().on_policy) {
     config.replay = {};
     config.actors.random_steps = 0;

@@ -111,6 +111,13 @@ const std::vector<Bad> kBadFiles = {
     {kGood + "td3 { batch: 5 }", {"2:7: ", "td3.batch is not a key", "td3.batch_size"}},
     {kGood + "sac { batch_size: 50 } learner { replicas: 3 }",
      {"sac.batch_size is 50", "a multiple of learner.replicas, 3"}},
+    {kGood + "learner { learning_rate { schedule: \"step\" } }",
+     {"2:27: ", "learner.learning_rate.schedule is \"step\"", "\"linear\" and \"cosine\""}},
+    {kGood + "learner { learning_rate { schedule: \"linear\" updates: 5 warmup_updates: 9 } }",
+     {"2:46: ", "learner.learning_rate.updates is 5", "warmup_updates, 9"}},
+    {kGood + "learner { learning_rate { updates: 5 } }",
+     {"learner.learning_rate.updates is given", "is \"constant\""}},
+    {kGood + "ppo { learning_rate_updates: 5 }", {"ppo.learning_rate_updates is not a key"}},
     {kGood + "name: \"../up\"", {"2:1: ", "name is \"../up\"", "becomes a folder"}},
 };
 
@@ -251,6 +258,9 @@ TEST_CASE("An experiment on data has no block of an environment, and reads back 
     return error_of([&] { parse_experiment(bad, "x", sets); });
   };
   CHECK(refused(text, {"replay.shards=2"}).find("replay is of runs in an environment")
+        != std::string::npos);
+  CHECK(refused(text, {"learner.learning_rate.updates=5"})
+            .find("learner.learning_rate is of runs in an environment")
         != std::string::npos);
   CHECK(refused(text + "sngan { }").find("sngan stands beside classifier") != std::string::npos);
   CHECK(refused(kPixels + text.substr(0, text.find("classifier"))).find("nothing learns from data")

@@ -73,6 +73,28 @@ TEST_CASE("an update without a read in between is the update") {
   }
 }
 
+TEST_CASE("an update without a read in between follows the learning rates") {
+  for (const Variant& v : captured_variants()) {
+    CAPTURE(v.name);
+    const double tolerance = v.config.precision == "float64" ? 1e-6 : 1e-3;
+    ReplicaContext context(nullptr, 3);
+    context.set_learning_rates(
+        {.shape = ScheduleShape::cosine, .warmup_steps = 2, .total_steps = 6});
+    const auto usual = built(v.config, v.spec, context);
+    const auto whole = built(v.config, v.spec, context, UpdateCapture::always);
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      CAPTURE(i);
+      const TensorMap before = copied(whole->parameters());
+      usual->step_fn(context, random_batch(v.spec, 6, 10 + i));
+      whole->step_fn(context, random_batch(v.spec, 6, 10 + i));
+      check_alike(whole->parameters(), usual->parameters(), tolerance);
+      const bool stays = equal({{"bias", before.at("critic.output.bias")}},
+                               {{"bias", whole->parameters().at("critic.output.bias")}});
+      CHECK(stays == (i == 0 || i >= 6));
+    }
+  }
+}
+
 TEST_CASE("it continues from a saved state as the usual one does") {
   for (const Variant& v : captured_variants()) {
     CAPTURE(v.name);

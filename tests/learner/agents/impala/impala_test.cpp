@@ -12,7 +12,7 @@ ImpalaConfig small_impala() {
   return {.layers = {24, 20},
           .rollout = kRollout,
           .batch_size = kLanes,
-          .rate = {.learning_rate = 3e-3},
+          .learning_rate = 3e-3,
           .entropy = 0.001};
 }
 

@@ -16,7 +16,7 @@ PpoConfig small_ppo() {
   return {.layers = {24, 20},
           .rollout = kRollout,
           .batch_size = kLanes,
-          .rate = {.learning_rate = 3e-3},
+          .learning_rate = 3e-3,
           .gradient_norm = 0};
 }
 
@@ -116,12 +116,12 @@ TEST_CASE("PPO and IMPALA: the gradient is that of finite differences, in float6
   ppo.epochs = ppo.minibatches = 1;
   ppo.normalise_advantages = false;
   ppo.clip = 0.999;
-  ppo.rate.learning_rate = 1e-12; // the parameters stay
+  ppo.learning_rate = 1e-12; // the parameters stay
   ppo.precision = "float64";
   ImpalaConfig impala{.layers = {24, 20},
                       .rollout = kRollout,
                       .batch_size = kLanes,
-                      .rate = {.learning_rate = 1e-12},
+                      .learning_rate = 1e-12,
                       .gradient_norm = 0,
                       .precision = "float64"};
   for (const std::int64_t choices : {0, 4})

@@ -82,17 +82,18 @@ TEST_CASE("spherical SAC: weights have the length 1 after each update") {
 }
 
 TEST_CASE("spherical SAC: it continues bit for bit after a restart, with scale and schedule") {
-  SacConfig config = spherical();
-  config.learning_rate_updates = 10;
-  const AgentPtr agent = make_sac_agent(config);
+  const AgentPtr agent = make_sac_agent(spherical());
+  const LearningRateSchedule falling{.shape = ScheduleShape::polynomial, .total_steps = 10};
   const auto learn = [&](int restart_at) {
     ReplicaContext context(nullptr, 4);
+    context.set_learning_rates(falling);
     auto replica = built_spherical(*agent, context);
     for (int i = 0; i < 12; ++i) {
       if (i == restart_at) {
         const TensorMap parameters = copied(replica->parameters());
         const TensorMap state = copied(replica->optimizer_state());
         ReplicaContext other(nullptr, 99);
+        other.set_learning_rates(falling);
         replica = built_spherical(*agent, other);
         replica->load(parameters, state);
       }
@@ -142,11 +143,11 @@ TEST_CASE("spherical SAC: the best action of a bandit is learned") {
   config.temperature_learning_rate = 0;
   config.critic_learning_rate = 4e-3;
   config.policy_learning_rate = 1e-3;
-  config.learning_rate_updates = 2000; // steps on the sphere must become small
-  config.learning_rate_fraction = 0;
   config.batch_size = 64;
   const AgentPtr agent = make_sac_agent(config);
   ReplicaContext context(nullptr, 1);
+  // Steps on the sphere must become small.
+  context.set_learning_rates({.shape = ScheduleShape::polynomial, .total_steps = 2000});
   const auto replica = built_spherical(*agent, context);
   Metrics metrics;
   for (std::uint64_t i = 0; i < 2000; ++i) {

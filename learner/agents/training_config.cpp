@@ -1,0 +1,37 @@
+#include "learner/agents/training_config.hpp"
+
+namespace troupe::learner {
+
+LearningRateSchedule TrainingConfig::LearningRate::made() const {
+  return {.shape = schedule == "linear"   ? ScheduleShape::polynomial
+                   : schedule == "cosine" ? ScheduleShape::cosine
+                                          : ScheduleShape::constant,
+          .warmup_steps = warmup_updates,
+          .total_steps = updates,
+          .final_fraction = final_fraction};
+}
+
+void TrainingConfig::add_members(Members& members) {
+  members.insert(members.end(), {{"learning_rate.schedule", &learning_rate.schedule},
+                                 {"learning_rate.updates", &learning_rate.updates},
+                                 {"learning_rate.final_fraction", &learning_rate.final_fraction},
+                                 {"learning_rate.warmup_updates", &learning_rate.warmup_updates}});
+}
+
+std::vector<OptionProblem> TrainingConfig::problems() const {
+  std::vector<OptionProblem> found;
+  const auto& rate = learning_rate;
+  if (rate.schedule != "constant" && rate.updates <= rate.warmup_updates)
+    found.push_back({"learning_rate.updates",
+                     "is " + std::to_string(rate.updates)
+                         + "; with learner.learning_rate.schedule \"" + rate.schedule
+                         + "\" it must be more than learner.learning_rate.warmup_updates, "
+                         + std::to_string(rate.warmup_updates) + ": it is where the fall ends"});
+  if (rate.schedule == "constant" && (rate.updates > 0 || rate.final_fraction > 0))
+    found.push_back({rate.updates > 0 ? "learning_rate.updates" : "learning_rate.final_fraction",
+                     "is given, but learner.learning_rate.schedule is \"constant\"; leave it out, "
+                     "or choose \"linear\" or \"cosine\""});
+  return found;
+}
+
+} // namespace troupe::learner
