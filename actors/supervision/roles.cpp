@@ -8,7 +8,9 @@
 #include "actors/roles/parameter_server_actor.hpp"
 #include "actors/roles/replay_actor.hpp"
 #include "actors/supervision/strategies.hpp"
+#include "learner/acting/collector.hpp"
 #include "learner/acting/transition_spec.hpp"
+#include "learner/agents/learners/resets.hpp"
 #include "replay/table/faded_selector.hpp"
 
 namespace troupe::actors {
@@ -18,7 +20,7 @@ namespace {
 constexpr double kNoRatio = 1e15; // samples: a buffer that no run leaves
 
 /// Seeds are split from the run's seed by use; the collector takes 1 and 2.
-enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4 };
+enum SeedUse : std::uint64_t { kShardSeed = 3, kLearnerSeed = 4, kResetSeed = 9 };
 
 /// Environments of the whole run, as it was scaled.
 std::int64_t lanes_of_run(const RunConfig& config, const RoleWiring& wiring) {
@@ -96,7 +98,12 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
                                   {kLearnerSeed, static_cast<std::uint64_t>(wiring.index)}),
       .make =
           [config, transitions = wiring.transitions] {
-            return config.workload ? config.workload() : config.agent->make_replica(transitions);
+            if (config.workload)
+              return config.workload();
+            // One seed for all replicas: they begin again with equal networks.
+            return learner::with_resets(config.learner.training.resets,
+                                        learner::split_seed(config.seed, {kResetSeed}),
+                                        [=] { return config.agent->make_replica(transitions); });
           },
       .strategy = wiring.strategy,
       .device = wiring.device,

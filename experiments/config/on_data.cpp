@@ -77,7 +77,8 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
         {"replay", experiment.has_replay()},
         {"recording", experiment.has_recording()},
         {"actors", experiment.has_actors()},
-        {"learner.learning_rate", experiment.learner().has_learning_rate()}}) {
+        {"learner.learning_rate", experiment.learner().has_learning_rate()},
+        {"learner.resets", experiment.learner().has_resets()}}) {
     if (given) {
       blocks.push_back(block);
     }
@@ -114,6 +115,7 @@ void drop_unused(Experiment& experiment) {
   experiment.mutable_learner()->clear_prefetch();
   experiment.mutable_learner()->clear_gather_threads();
   experiment.mutable_learner()->clear_learning_rate();
+  experiment.mutable_learner()->clear_resets();
 }
 
 std::vector<std::string> metrics_columns(const Experiment& experiment) {

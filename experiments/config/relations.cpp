@@ -9,6 +9,7 @@
 #include "experiments/config/members.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/parse.hpp"
+#include "learner/replicas/strategy_options.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -225,11 +226,26 @@ void check_recording(const Experiment& experiment, Checker& checker) {
   }
 }
 
+bool has_servers(const std::string& strategy) {
+  try {
+    return learner::has_servers(learner::parse_strategy(strategy).kind);
+  } catch (const std::invalid_argument&) { // which is named elsewhere
+    return false;
+  }
+}
+
 void check_training(const Experiment& experiment, Checker& checker) {
   actors::RunConfig::Learner learner;
   assign(experiment.learner(), members(learner));
   for (const auto& [key, text] : learner.training.problems()) {
     checker.complain("learner." + key, text);
+  }
+  if (learner.training.resets.period > 0 && has_servers(learner.strategy)) {
+    checker.complain("learner.resets.period",
+                     is(static_cast<double>(learner.training.resets.period))
+                         + "be 0 with learner.strategy \"" + learner.strategy
+                         + "\", whose servers keep the parameters; choose multi_worker or "
+                           "local_sgd");
   }
 }
 

@@ -15,7 +15,10 @@ void TrainingConfig::add_members(Members& members) {
   members.insert(members.end(), {{"learning_rate.schedule", &learning_rate.schedule},
                                  {"learning_rate.updates", &learning_rate.updates},
                                  {"learning_rate.final_fraction", &learning_rate.final_fraction},
-                                 {"learning_rate.warmup_updates", &learning_rate.warmup_updates}});
+                                 {"learning_rate.warmup_updates", &learning_rate.warmup_updates},
+                                 {"resets.period", &resets.period},
+                                 {"resets.last_update", &resets.last_update},
+                                 {"resets.what", &resets.what}});
 }
 
 std::vector<OptionProblem> TrainingConfig::problems() const {
@@ -31,6 +34,14 @@ std::vector<OptionProblem> TrainingConfig::problems() const {
     found.push_back({rate.updates > 0 ? "learning_rate.updates" : "learning_rate.final_fraction",
                      "is given, but learner.learning_rate.schedule is \"constant\"; leave it out, "
                      "or choose \"linear\" or \"cosine\""});
+  if (resets.period == 0 && resets.last_update > 0)
+    found.push_back({"resets.last_update", "is given, but learner.resets.period is 0, so that "
+                                           "there are none; give the period, or leave it out"});
+  if (resets.last_update > 0 && resets.last_update < resets.period)
+    found.push_back({"resets.last_update", "is " + std::to_string(resets.last_update)
+                                               + "; it must be at least learner.resets.period, "
+                                               + std::to_string(resets.period)
+                                               + ", or no reset is ever made"});
   return found;
 }
 

@@ -22,6 +22,13 @@ struct TrainingConfig {
     LearningRateSchedule made() const;
   } learning_rate{};
 
+  /// Of networks to their first values, as if they were new (learners/resets.hpp).
+  struct Resets {
+    std::int64_t period = 0;       // updates; 0: none
+    std::int64_t last_update = 0;  // none behind it; 0: to the end
+    std::string what = "networks"; // or "last_layers"
+  } resets{};
+
   /// The keys within the block: "learning_rate.schedule", …
   void add_members(Members& members);
   /// Their keys are within the block.

@@ -1,10 +1,26 @@
 #include "learner/agents/learners/saved_replica.hpp"
 
+#include <algorithm>
+
 #include <torch/types.h>
 
 #include "learner/replicas/replica_context.hpp"
 
 namespace troupe::learner {
+namespace {
+
+/// "encoder.conv0.weight", "torso.conv1.bias".
+bool is_of_encoder(const std::string& name) {
+  return name.starts_with("encoder.") || name.find(".conv") != std::string::npos;
+}
+
+TensorMap copies_of(TensorMap tensors) {
+  for (auto& [name, tensor] : tensors)
+    tensor = tensor.clone();
+  return tensors;
+}
+
+} // namespace
 
 void SavedReplica::begin(ReplicaContext& context, const std::string& precision) {
   options_ =
@@ -50,6 +66,32 @@ TensorMap SavedReplica::optimizer_state() {
     out["counters." + name] = counter(*value);
   out["random.state"] = counter(static_cast<std::int64_t>(random_.state()));
   return out;
+}
+
+void SavedReplica::begin_again(SavedReplica& fresh,
+                               const std::function<bool(const std::string&)>& names) {
+  at::NoGradGuard no_gradient;
+  TensorMap parameters = copies_of(this->parameters());
+  TensorMap state = copies_of(optimizer_state());
+  const TensorMap first = fresh.parameters();
+  for (const Group& one : groups_) {
+    const auto& entries = one.group->layout().entries();
+    const auto begins = [&](const ParameterLayout::Entry& entry) {
+      return one.name != "encoder_" && !is_of_encoder(entry.name) && names(entry.name);
+    };
+    if (std::none_of(entries.begin(), entries.end(), begins))
+      continue;
+    for (const auto& entry : entries) {
+      for (const char* prefix : {"", "target."})
+        if (const std::string name = prefix + entry.name;
+            begins(entry) && parameters.contains(name))
+          parameters[name] = first.at(name);
+      for (const char* moment : {"adam.exp_avg.", "adam.exp_avg_sq."})
+        state.at(moment + entry.name).zero_();
+    }
+    state["counters." + one.name + "adam_steps"] = counter(0);
+  }
+  load(parameters, state);
 }
 
 void SavedReplica::load(const TensorMap& parameters_in, const TensorMap& state_in) {

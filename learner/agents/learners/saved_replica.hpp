@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,13 +26,19 @@ public:
   TensorMap optimizer_state() override;
   void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
 
+  std::int64_t updates() const { return updates_; } // that the parameters took
+  /// Parameters with these names, and their targets, become those of `fresh`, a replica of the same
+  /// agent that has made no update, and optimizers that step any of them begin again. Encoders
+  /// stay, whatever `names` says.
+  void begin_again(SavedReplica& fresh, const std::function<bool(const std::string&)>& names);
+
 protected:
   SavedReplica() = default;
   SavedReplica(const SavedReplica&) = delete; // the names below are of its members
   SavedReplica& operator=(const SavedReplica&) = delete;
 
-  /// `name`: prefix of the optimizer's step counter, e.g. "critic_"; `target`: a checkpoint also
-  /// holds the target network.
+  /// `name`: prefix of the optimizer's step counter, e.g. "critic_"; that of an encoder alone is
+  /// "encoder_". `target`: a checkpoint also holds the target network.
   void save_group(std::string name, ParameterGroup& group, bool target) {
     groups_.push_back({std::move(name), &group, target});
   }
@@ -58,7 +65,6 @@ protected:
 
   const at::TensorOptions& options() const { return options_; } // of parameters
   Random& random() { return random_; }
-  std::int64_t updates() const { return updates_; } // that the parameters took
   void count_updates(std::int64_t more) { updates_ += more; }
 
 private:

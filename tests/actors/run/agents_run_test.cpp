@@ -13,6 +13,7 @@ RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_st
   config.agent = learner::small_agent(kind);
   config.learner.training.learning_rate = {
       .schedule = "cosine", .updates = 200, .warmup_updates = 5};
+  config.learner.training.resets = {.period = 9};
   if (config.agent->storage().on_policy) {
     config.replay = {};
     config.actors.random_steps = 0;

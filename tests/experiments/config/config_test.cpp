@@ -117,6 +117,11 @@ const std::vector<Bad> kBadFiles = {
      {"2:46: ", "learner.learning_rate.updates is 5", "warmup_updates, 9"}},
     {kGood + "learner { learning_rate { updates: 5 } }",
      {"learner.learning_rate.updates is given", "is \"constant\""}},
+    {kGood + "learner { resets { period: 100 last_update: 99 } }",
+     {"2:32: ", "learner.resets.last_update is 99", "at least learner.resets.period, 100"}},
+    {kGood + "learner { resets { period: 100 } strategy: \"parameter_server max_staleness=8\" }",
+     {"2:20: ", "learner.resets.period is 100", "servers keep the parameters", "local_sgd"}},
+    {kGood + "learner { resets { what: \"layers\" } }", {"learner.resets.what is \"layers\""}},
     {kGood + "ppo { learning_rate_updates: 5 }", {"ppo.learning_rate_updates is not a key"}},
     {kGood + "name: \"../up\"", {"2:1: ", "name is \"../up\"", "becomes a folder"}},
 };
