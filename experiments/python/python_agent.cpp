@@ -125,9 +125,8 @@ public:
       : StatePolicy(name, as_outputs(name, settings, transitions), settings.layers,
                     std::max<std::int64_t>(transitions.choices_of(0), 1)),
         choices_(transitions.choices_of(0)),
-        noise_(settings.noise) {
-    epsilon_.probability = settings.epsilon;
-  }
+        noise_(settings.noise),
+        epsilon_({.probability = settings.epsilon}) {}
 
   using Policy::act;
   void act(const Observations& observations, std::span<float> actions) override {
@@ -152,7 +151,7 @@ public:
 private:
   std::int64_t choices_; // 0: continuous
   Schedule noise_;
-  EpsilonConfig epsilon_;
+  EpsilonGreedy epsilon_;
 };
 
 /// How it learns: by its object in Python.

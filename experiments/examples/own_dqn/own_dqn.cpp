@@ -89,7 +89,7 @@ public:
   }
 
 private:
-  EpsilonConfig epsilon_;
+  EpsilonGreedy epsilon_;
   replay::TransitionSpec transitions_;
   QNetwork network_;
   at::Tensor parameters_;

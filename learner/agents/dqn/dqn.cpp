@@ -94,7 +94,9 @@ private:
 class DqnPolicy : public NetworkPolicy<QNetwork> {
 public:
   DqnPolicy(const DqnConfig& config, const replay::TransitionSpec& transitions)
-      : NetworkPolicy("dqn", QNetwork(config, transitions), transitions), config_(config) {}
+      : NetworkPolicy("dqn", QNetwork(config, transitions), transitions),
+        config_(config),
+        epsilon_(config.epsilon) {}
 
   void act(const Observations& observations, std::span<float> actions) override {
     choose(observations, nullptr, actions);
@@ -103,7 +105,11 @@ public:
                std::span<float> actions) override {
     Random noise(config_.noisy ? exploration.random[0]->generator() : 0);
     choose(observations, config_.noisy ? &noise : nullptr, actions);
-    config_.epsilon.apply(exploration, network().choices(), actions);
+    epsilon_.apply(exploration, network().choices(), actions);
+  }
+  void save_exploration(std::vector<std::byte>& out) const override { epsilon_.save_state(out); }
+  std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
+    return epsilon_.load_state(in);
   }
 
 private:
@@ -115,6 +121,7 @@ private:
   }
 
   DqnConfig config_;
+  EpsilonGreedy epsilon_;
 };
 
 class Dqn : public NetworkQLearner<DqnConfig, QNetwork> {

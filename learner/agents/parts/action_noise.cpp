@@ -12,14 +12,37 @@ namespace {
 
 class GaussianNoise : public ActionNoise {
 public:
-  explicit GaussianNoise(const Schedule& scale) : scale_(scale) {}
+  GaussianNoise(const NoiseConfig& scale, std::int64_t action_size)
+      : scale_(scale), held_(scale.hold, static_cast<std::size_t>(action_size)) {}
 
   void apply(const float*, const Exploration& exploration, std::span<float> actions) override {
-    add_noise(scale_, exploration, actions);
+    if (!held_.holds())
+      return add_noise(scale_, exploration, actions);
+    const double scale = scale_.at(exploration.steps);
+    const std::size_t size = actions.size() / exploration.random.size();
+    for (std::size_t row = 0; scale > 0 && row < exploration.random.size(); ++row) {
+      std::span<const double> noise = held_.kept(exploration, row);
+      if (noise.empty()) {
+        const std::span<double> drawn = held_.renew(exploration, row);
+        for (double& number : drawn)
+          number = exploration.random[row]->normal();
+        noise = drawn;
+      }
+      for (std::size_t i = 0; i < size; ++i) {
+        float& action = actions[row * size + i];
+        action = static_cast<float>(std::clamp(action + scale * noise[i], -1.0, 1.0));
+      }
+    }
+  }
+
+  void save_state(std::vector<std::byte>& out) const override { held_.save_state(out); }
+  std::span<const std::byte> load_state(std::span<const std::byte> in) override {
+    return held_.load_state(in);
   }
 
 private:
   Schedule scale_;
+  HeldDraws held_;
 };
 
 /// x <- (1 - reversion) x + sqrt(1 - (1 - reversion)^2) n with standard normal n: a process whose
@@ -82,13 +105,18 @@ std::vector<OptionProblem> ActionNoiseConfig::problems(const std::string& agent)
                                             + ".noise is \"" + kind
                                             + "\"; leave it out, or choose noise: "
                                               "\"ornstein_uhlenbeck\""});
+  if (kind != "gaussian" && scale.hold > 1)
+    found.push_back({"noise_hold", "is " + std::to_string(scale.hold) + ", but " + agent
+                                       + ".noise is \"" + kind
+                                       + "\", which lasts for several steps anyway; leave it out, "
+                                         "or choose noise: \"gaussian\""});
   return found;
 }
 
 std::unique_ptr<ActionNoise> make_action_noise(const ActionNoiseConfig& config,
                                                const Mlp& network) {
   if (config.kind == "gaussian")
-    return std::make_unique<GaussianNoise>(config.scale);
+    return std::make_unique<GaussianNoise>(config.scale, network.layer(network.size() - 1).outputs);
   if (config.kind == "ornstein_uhlenbeck")
     return std::make_unique<OrnsteinUhlenbeckNoise>(config.scale, config.reversion);
   if (config.kind == "parameters")

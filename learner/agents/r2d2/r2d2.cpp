@@ -98,7 +98,8 @@ private:
 class R2d2Policy : public NetworkPolicy<RecurrentQ> {
 public:
   R2d2Policy(const R2d2Config& config, const replay::TransitionSpec& transitions)
-      : NetworkPolicy("r2d2", RecurrentQ(config, transitions), transitions), config_(config) {}
+      : NetworkPolicy("r2d2", RecurrentQ(config, transitions), transitions),
+        epsilon_(config.epsilon) {}
 
   std::int64_t state_size() const override { return network().state_size(); }
   void act(const Observations& observations, std::span<float> actions) override {
@@ -109,8 +110,12 @@ public:
                std::span<float> actions) override {
     store_state(observations, exploration, 0);
     choose(observations, actions);
-    config_.epsilon.apply(exploration, network().choices(), actions);
+    epsilon_.apply(exploration, network().choices(), actions);
     remember(observations, actions);
+  }
+  void save_exploration(std::vector<std::byte>& out) const override { epsilon_.save_state(out); }
+  std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
+    return epsilon_.load_state(in);
   }
 
 private:
@@ -132,7 +137,7 @@ private:
       observations.state[(i + 1) * size - 1] = actions[i] + 1;
   }
 
-  R2d2Config config_;
+  EpsilonGreedy epsilon_;
 };
 
 class R2d2 : public NetworkQLearner<R2d2Config, RecurrentQ> {

@@ -10,7 +10,11 @@ namespace {
 
 RunConfig small_with(const learner::AgentKind& kind, std::int64_t environment_steps) {
   RunConfig config = small(environment_steps);
-  config.agent = learner::small_agent(kind);
+  std::string held;
+  for (const char* key : {"noise_hold", "epsilon_hold"})
+    if (kind.options->FindFieldByName(key) != nullptr)
+      held = std::string(key) + ": 20";
+  config.agent = learner::small_agent(kind, held);
   config.learner.training.learning_rate = {
       .schedule = "cosine", .updates = 200, .warmup_updates = 5};
   config.learner.training.resets = {.period = 9};

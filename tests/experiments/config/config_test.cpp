@@ -122,6 +122,9 @@ const std::vector<Bad> kBadFiles = {
     {kGood + "learner { resets { period: 100 } strategy: \"parameter_server max_staleness=8\" }",
      {"2:20: ", "learner.resets.period is 100", "servers keep the parameters", "local_sgd"}},
     {kGood + "learner { resets { what: \"layers\" } }", {"learner.resets.what is \"layers\""}},
+    {kGood + "td3 { noise_hold: 0 }", {"td3.noise_hold is 0", "from 1 to 10000"}},
+    {kGood + "td3 { noise_hold: 9 noise: \"parameters\" }",
+     {"td3.noise_hold is 9", "td3.noise is \"parameters\"", "\"gaussian\""}},
     {kGood + "ppo { learning_rate_updates: 5 }", {"ppo.learning_rate_updates is not a key"}},
     {kGood + "name: \"../up\"", {"2:1: ", "name is \"../up\"", "becomes a folder"}},
 };

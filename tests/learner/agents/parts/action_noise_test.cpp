@@ -223,3 +223,102 @@ TEST_CASE("a key of another kind of noise is refused by name") {
   NoisyLanes lanes(1);
   CHECK_THROWS_WITH_AS(lanes.make(config), doctest::Contains("pink"), std::invalid_argument);
 }
+
+TEST_CASE("held noise stays for steps drawn by their inverse squares, until the episode ends") {
+  constexpr std::size_t kRows = 3000;
+  NoisyLanes lanes(kRows);
+  ActionNoiseConfig config = noise_of("gaussian", 0.05, 0.05);
+  config.scale.hold = 4;
+  const auto noise = lanes.make(config);
+  std::vector<std::vector<float>> steps;
+  for (int i = 0; i < 6; ++i)
+    steps.push_back(lanes.explored(*noise, i == 5));
+  CHECK(action_distance(steps[0], lanes.greedy()) == doctest::Approx(0.05).epsilon(0.03));
+  const auto alike = [&](std::size_t row, std::size_t one, std::size_t other) {
+    return steps[one][2 * row] == steps[other][2 * row]
+           && steps[one][2 * row + 1] == steps[other][2 * row + 1];
+  };
+  std::vector<double> shares(5);
+  for (std::size_t row = 0; row < kRows; ++row) {
+    std::size_t length = 1;
+    while (length < 5 && alike(row, 0, length))
+      ++length;
+    shares[length - 1] += 1.0 / kRows;
+    CHECK_FALSE(alike(row, 4, 5)); // an episode began
+  }
+  const double sum = 1 + 1.0 / 4 + 1.0 / 9 + 1.0 / 16;
+  for (int n = 1; n <= 4; ++n)
+    CHECK(shares[static_cast<std::size_t>(n - 1)]
+          == doctest::Approx(1 / (n * n * sum)).epsilon(0.15));
+  CHECK(shares[4] == 0);
+}
+
+TEST_CASE("held noise continues from its saved state") {
+  NoisyLanes lanes(40);
+  ActionNoiseConfig config = noise_of("gaussian", 0.1, 0.1);
+  config.scale.hold = 100;
+  const auto noise = lanes.make(config);
+  lanes.explored(*noise, true);
+  std::vector<std::byte> saved;
+  noise->save_state(saved);
+  const auto randoms = lanes.randoms;
+  const auto next = lanes.explored(*noise, false);
+  const auto other = lanes.make(config);
+  saved.push_back(std::byte{7});
+  CHECK(other->load_state(saved).size() == 1);
+  lanes.randoms = randoms;
+  CHECK(lanes.explored(*other, false) == next);
+  CHECK_THROWS_AS(other->load_state(std::span(saved).first(saved.size() / 2)),
+                  std::invalid_argument);
+  saved[8 + 8 + 7] = std::byte{0x80}; // the first row's steps
+  CHECK_THROWS_WITH_AS(other->load_state(saved), doctest::Contains("at least 0"),
+                       std::invalid_argument);
+}
+
+TEST_CASE("held choices: a random one is repeated, others are the policy's") {
+  constexpr std::size_t kRows = 2000;
+  NoisyLanes lanes(kRows);
+  EpsilonConfig config{.probability = {.start = 0.5, .end = 0.5}, .hold = 3};
+  EpsilonGreedy greedy(config);
+  EpsilonConfig always_fresh = config;
+  always_fresh.hold = 1;
+  const auto explored = [&](EpsilonGreedy& policy, bool begins) {
+    std::fill(lanes.first.begin(), lanes.first.end(), begins ? 1 : 0);
+    std::vector<float> actions(kRows, -1); // the policy's, none of the random ones
+    policy.apply({.random = lanes.pointers, .first = lanes.first}, 1000, actions);
+    return actions;
+  };
+  const auto one = explored(greedy, true);
+  const auto two = explored(greedy, false);
+  const auto three = explored(greedy, false);
+  const auto four = explored(greedy, false);
+  double random = 0;
+  double kept = 0;
+  double twice = 0;
+  double thrice = 0;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    if (one[row] == -1)
+      continue;
+    random += 1.0 / kRows;
+    kept += one[row] == two[row] ? 1.0 / kRows : 0;
+    twice += one[row] == two[row] && two[row] == three[row] ? 1.0 / kRows : 0;
+    thrice += one[row] == two[row] && two[row] == three[row] && three[row] == four[row] ? 1 : 0;
+  }
+  const double sum = 1 + 1.0 / 4 + 1.0 / 9;
+  CHECK(random == doctest::Approx(0.5).epsilon(0.05));
+  CHECK(kept / random == doctest::Approx(1 - 1 / sum).epsilon(0.15));
+  CHECK(twice / random == doctest::Approx(1 / (9 * sum)).epsilon(0.25));
+  CHECK(thrice < 5); // equal by chance
+  const auto fresh = explored(greedy, true);
+  CHECK(fresh != four);
+  EpsilonGreedy plain(always_fresh);
+  const auto before = explored(plain, false);
+  const auto after = explored(plain, false);
+  double same = 0;
+  for (std::size_t row = 0; row < kRows; ++row)
+    same += before[row] != -1 && before[row] == after[row] ? 1 : 0;
+  CHECK(same < 10);
+  std::vector<std::byte> nothing;
+  plain.save_state(nothing);
+  CHECK(nothing.empty());
+}
