@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "env/state_bytes.hpp"
-#include <stdexcept>
 
 namespace troupe::learner {
 
