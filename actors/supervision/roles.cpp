@@ -10,7 +10,7 @@
 #include "actors/supervision/strategies.hpp"
 #include "learner/acting/collector.hpp"
 #include "learner/acting/transition_spec.hpp"
-#include "learner/agents/learners/resets.hpp"
+#include "learner/agents/learners/trained_replica.hpp"
 #include "replay/table/faded_selector.hpp"
 
 namespace troupe::actors {
@@ -101,9 +101,9 @@ LearnerOptions learner_options(const RunConfig& config, const RoleWiring& wiring
             if (config.workload)
               return config.workload();
             // One seed for all replicas: they begin again with equal networks.
-            return learner::with_resets(config.learner.training.resets,
-                                        learner::split_seed(config.seed, {kResetSeed}),
-                                        [=] { return config.agent->make_replica(transitions); });
+            return learner::trained_replica(
+                config.learner.training, learner::split_seed(config.seed, {kResetSeed}),
+                [=] { return config.agent->make_replica(transitions); });
           },
       .strategy = wiring.strategy,
       .device = wiring.device,

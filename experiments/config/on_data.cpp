@@ -2,6 +2,7 @@
 
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
+#include "learner/agents/training_config.hpp"
 
 namespace troupe::experiments {
 
@@ -78,7 +79,8 @@ std::vector<std::string> check_blocks(const Experiment& experiment, const Origin
         {"recording", experiment.has_recording()},
         {"actors", experiment.has_actors()},
         {"learner.learning_rate", experiment.learner().has_learning_rate()},
-        {"learner.resets", experiment.learner().has_resets()}}) {
+        {"learner.resets", experiment.learner().has_resets()},
+        {"learner.diagnostics_period", experiment.learner().has_diagnostics_period()}}) {
     if (given) {
       blocks.push_back(block);
     }
@@ -116,11 +118,17 @@ void drop_unused(Experiment& experiment) {
   experiment.mutable_learner()->clear_gather_threads();
   experiment.mutable_learner()->clear_learning_rate();
   experiment.mutable_learner()->clear_resets();
+  experiment.mutable_learner()->clear_diagnostics_period();
 }
 
 std::vector<std::string> metrics_columns(const Experiment& experiment) {
   if (!is_on_data(experiment)) {
-    return MetricsFile::columns(chosen_agent(experiment).kind->metrics);
+    std::vector<std::string> of_learner = chosen_agent(experiment).kind->metrics;
+    if (experiment.learner().diagnostics_period() > 0) {
+      const auto more = learner::TrainingConfig::diagnoses();
+      of_learner.insert(of_learner.end(), more.begin(), more.end());
+    }
+    return MetricsFile::columns(of_learner);
   }
   std::vector<std::string> columns = {
       "kind", "updates", "samples", "training_seconds", "updates_per_second", "samples_per_second"};

@@ -18,7 +18,13 @@ void TrainingConfig::add_members(Members& members) {
                                  {"learning_rate.warmup_updates", &learning_rate.warmup_updates},
                                  {"resets.period", &resets.period},
                                  {"resets.last_update", &resets.last_update},
-                                 {"resets.what", &resets.what}});
+                                 {"resets.what", &resets.what},
+                                 {"diagnostics_period", &diagnostics_period}});
+}
+
+std::vector<std::string> TrainingConfig::diagnoses() {
+  return {"dormant_critic",       "dormant_policy",       "dormant_encoder",      "feature_rank",
+          "gradient_norm_critic", "gradient_norm_policy", "gradient_norm_encoder"};
 }
 
 std::vector<OptionProblem> TrainingConfig::problems() const {

@@ -22,12 +22,17 @@ struct TrainingConfig {
     LearningRateSchedule made() const;
   } learning_rate{};
 
-  /// Of networks to their first values, as if they were new (learners/resets.hpp).
+  /// Of networks to their first values, as if they were new (learners/trained_replica.hpp).
   struct Resets {
     std::int64_t period = 0;       // updates; 0: none
     std::int64_t last_update = 0;  // none behind it; 0: to the end
     std::string what = "networks"; // or "last_layers"
   } resets{};
+
+  /// Updates between two diagnoses of networks, for the metrics; 0: none.
+  std::int64_t diagnostics_period = 0;
+  /// The metrics of diagnoses (SavedReplica::diagnosis()).
+  static std::vector<std::string> diagnoses();
 
   /// The keys within the block: "learning_rate.schedule", …
   void add_members(Members& members);

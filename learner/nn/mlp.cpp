@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "learner/nn/activation_probe.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -127,6 +129,7 @@ void Mlp::prepare(const std::vector<LayerTensors>& parameters, const at::Tensor&
 at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::Tensor& x,
                          const at::Tensor& extra, Tape& tape, Workspace& workspace) const {
   prepare(parameters, x, tape);
+  ActivationProbe* const probe = ActivationProbe::active();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     Tape::Layer& layer = tape.layers[i];
     const at::Tensor& before = i == 0 ? x : tape.layers[i - 1].output;
@@ -151,6 +154,10 @@ at::Tensor& Mlp::forward(const std::vector<LayerTensors>& parameters, const at::
     }
     if (layers_[i].residual)
       layer.output.add_(tape.layers[i - 2].output);
+    if (probe != nullptr && i + 1 == layers_.size())
+      probe->see_features(p.weight, layer.input);
+    else if (probe != nullptr && layers_[i].activation != Activation::none)
+      probe->see_units(p.weight, layer.output);
   }
   return tape.output();
 }

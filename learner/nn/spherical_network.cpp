@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include "learner/nn/activation_probe.hpp"
+
 namespace troupe::learner {
 namespace {
 
@@ -134,12 +136,15 @@ at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor
   trace.product = without_bias(trace.input, parameters.embed, workspace);
   at::Tensor features = unit_rows(trace.product * parameters.embed_scale, trace.inverse);
   trace.steps.resize(parameters.blocks.size());
+  ActivationProbe* const probe = ActivationProbe::active();
   for (std::size_t i = 0; i < trace.steps.size(); ++i) {
     const Block& block = parameters.blocks[i];
     Trace::Step& step = trace.steps[i];
     step.input = features;
     step.product = without_bias(features, block.expand, workspace);
     step.hidden = (step.product * block.scale).relu_();
+    if (probe != nullptr)
+      probe->see_units(block.expand, step.hidden);
     step.direction =
         unit_rows(without_bias(step.hidden, block.contract, workspace), step.direction_inverse);
     features = unit_rows(features + (step.direction - features) * mix(block), step.inverse);
@@ -147,6 +152,8 @@ at::Tensor SphericalNetwork::forward(const Tensors& parameters, const at::Tensor
   trace.features = features;
   trace.head_product = without_bias(features, parameters.head, workspace);
   trace.scaled = trace.head_product * parameters.head_scale;
+  if (probe != nullptr)
+    probe->see_features(parameters.output, trace.scaled);
   at::Tensor out = at::empty({x.size(0), outputs_}, x.options());
   linear(trace.scaled, parameters.output, parameters.bias, out, workspace);
   return out;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "learner/agents/d4pg/d4pg_learner.hpp"
+#include "learner/nn/activation_probe.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -106,7 +107,7 @@ Metrics D4pg::step_whole(const TensorMap& batch) {
   if (captured_->updates++ == kWarmUp && StepGraph::unavailable_reason(options().device()).empty())
     captured_->graph =
         std::make_unique<StepGraph>(options().device(), [this] { captured_update(); });
-  if (captured_->graph)
+  if (captured_->graph && ActivationProbe::active() == nullptr)
     captured_->graph->replay();
   else
     captured_update();

@@ -1,9 +1,12 @@
 #include "learner/agents/learners/saved_replica.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include <torch/types.h>
 
+#include "learner/nn/activation_probe.hpp"
 #include "learner/replicas/replica_context.hpp"
 
 namespace troupe::learner {
@@ -14,6 +17,17 @@ bool is_of_encoder(const std::string& name) {
   return name.starts_with("encoder.") || name.find(".conv") != std::string::npos;
 }
 
+/// By the network that the parameter is of.
+std::string kind_of(const std::string& parameter) {
+  for (const char* critic : {"critic", "value", "advantage"})
+    if (parameter.starts_with(critic))
+      return "critic";
+  for (const char* policy : {"policy", "log_"}) // deviations, the temperature
+    if (parameter.starts_with(policy))
+      return "policy";
+  return "encoder";
+}
+
 TensorMap copies_of(TensorMap tensors) {
   for (auto& [name, tensor] : tensors)
     tensor = tensor.clone();
@@ -21,6 +35,11 @@ TensorMap copies_of(TensorMap tensors) {
 }
 
 } // namespace
+
+bool in_last_layer(const std::string& parameter) {
+  return parameter.find(".output.") != std::string::npos
+         || std::count(parameter.begin(), parameter.end(), '.') == 1;
+}
 
 void SavedReplica::begin(ReplicaContext& context, const std::string& precision) {
   options_ =
@@ -92,6 +111,37 @@ void SavedReplica::begin_again(SavedReplica& fresh,
     state["counters." + one.name + "adam_steps"] = counter(0);
   }
   load(parameters, state);
+}
+
+Metrics SavedReplica::diagnosis(const ActivationProbe& probe) {
+  at::NoGradGuard no_gradient;
+  struct Kind {
+    std::int64_t units = 0, dormant = 0;
+    double square = 0; // of the gradient
+  };
+  std::map<std::string, Kind> kinds;
+  Metrics out;
+  for (const Group& one : groups_) {
+    const ParameterLayout& layout = one.group->layout();
+    for (std::size_t i = 0; i < layout.entries().size(); ++i) {
+      const std::string& name = layout.entries()[i].name;
+      Kind& kind = kinds[kind_of(name)];
+      kind.square += layout.stored_view(one.group->gradient(), i).square().sum().item<double>();
+      const auto* layer = probe.layer(layout.stored_view(one.group->flat(), i));
+      if (layer == nullptr)
+        continue;
+      kind.units += layer->units;
+      kind.dormant += layer->dormant;
+      if (layer->features.defined() && in_last_layer(name) && kind_of(name) == "critic")
+        out.try_emplace("feature_rank", static_cast<double>(effective_rank(layer->features)));
+    }
+  }
+  for (const auto& [name, kind] : kinds) {
+    out["gradient_norm_" + name] = std::sqrt(kind.square);
+    if (kind.units > 0)
+      out["dormant_" + name] = static_cast<double>(kind.dormant) / static_cast<double>(kind.units);
+  }
+  return out;
 }
 
 void SavedReplica::load(const TensorMap& parameters_in, const TensorMap& state_in) {

@@ -14,6 +14,12 @@
 
 namespace troupe::learner {
 
+class ActivationProbe;
+
+/// A network's last layer is called "output", or is the only one: "critic1.output.bias",
+/// "advantage.weight".
+bool in_last_layer(const std::string& parameter);
+
 /// The replica of an agent whose state is parameter groups, counters and a source of random
 /// numbers: what a checkpoint holds of them. A derived class names its groups and counters in its
 /// constructor, calls begin() first in build(), and makes the updates.
@@ -31,6 +37,13 @@ public:
   /// agent that has made no update, and optimizers that step any of them begin again. Encoders
   /// stay, whatever `names` says.
   void begin_again(SavedReplica& fresh, const std::function<bool(const std::string&)>& names);
+
+  /// Of the last update, during which `probe` saw its networks: "dormant_<kind>", the share of
+  /// hidden units that are dormant; "gradient_norm_<kind>", of the gradients that the optimizers
+  /// stepped by; "feature_rank", the effective rank of what the critic's last layer was given. The
+  /// kinds are critic, policy and encoder, which is all that is neither; of encoders for pixels
+  /// alone (nn/encoder.hpp) the units are not seen.
+  Metrics diagnosis(const ActivationProbe& probe);
 
 protected:
   SavedReplica() = default;

@@ -6,6 +6,7 @@
 
 #include <torch/types.h>
 
+#include "learner/nn/activation_probe.hpp"
 #include "learner/nn/kernels/normal.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
 
@@ -79,6 +80,8 @@ void Linear::initialise_orthogonal(const ParameterLayout& layout, const at::Tens
 at::Tensor Linear::forward(const Leaves& leaves, const at::Tensor& x, Random* noise) const {
   const at::Tensor& weight = leaves[first_];
   const at::Tensor& bias = leaves[first_ + 1];
+  if (ActivationProbe* const probe = ActivationProbe::active())
+    probe->see_features(weight, x);
   if (!noisy_ || noise == nullptr)
     return at::addmm(bias, x, weight);
   const at::Tensor of_inputs = factor(*noise, inputs_, x.options());
@@ -154,12 +157,16 @@ void Torso::initialise_orthogonal(const ParameterLayout& layout, const at::Tenso
 }
 
 at::Tensor Torso::forward(const Leaves& leaves, const Observed& observation) const {
+  ActivationProbe* const probe = ActivationProbe::active();
   at::Tensor x = observation.frames;
   if (!convolutions_.empty()) {
     x = x.to(leaves.front().scalar_type()) / 255;
-    for (const Convolution& convolution : convolutions_)
+    for (const Convolution& convolution : convolutions_) {
       x = at::relu(at::conv2d(x, leaves[convolution.first], leaves[convolution.first + 1],
                               convolution.stride));
+      if (probe != nullptr)
+        probe->see_units(leaves[convolution.first], x);
+    }
     x = x.flatten(1);
   }
   if (observation.vectors.defined())
@@ -167,6 +174,8 @@ at::Tensor Torso::forward(const Leaves& leaves, const Observed& observation) con
   for (const Linear& layer : layers_) {
     x = layer.forward(leaves, x);
     x = tanh_ ? at::tanh(x) : at::relu(x);
+    if (probe != nullptr)
+      probe->see_units(layer.weight(leaves), x);
   }
   return x;
 }

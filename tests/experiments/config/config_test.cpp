@@ -3,14 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <set>
 
 #include <google/protobuf/util/message_differencer.h>
 
 #include "env/make/make.hpp"
 #include "experiments/config/keys.hpp"
+#include "experiments/config/on_data.hpp"
 #include "experiments/config/plan.hpp"
 #include "experiments/config/settings.hpp"
 #include "learner/agents/agent_kinds.hpp"
+#include "learner/agents/training_config.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -312,6 +315,20 @@ TEST_CASE("An experiment is complete after reading: lists and names are filled, 
   CHECK(e.stop().has_minutes());
   CHECK_FALSE(e.environment().has_pixels());
   CHECK(parse_experiment(kGood + "deterministic: true", "x").d4pg().precision() == "float32");
+}
+
+TEST_CASE("The columns of metrics have diagnoses where they are made") {
+  const auto columns = [](const std::string& more) {
+    const auto names = metrics_columns(parse_experiment(kGood + more, "x"));
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  const auto usual = columns("");
+  const auto diagnosed = columns("learner { diagnostics_period: 1000 }");
+  CHECK(usual.contains("critic_loss"));
+  CHECK_FALSE(usual.contains("feature_rank"));
+  for (const std::string& name : troupe::learner::TrainingConfig::diagnoses())
+    CHECK(diagnosed.contains(name));
+  CHECK(diagnosed.size() == usual.size() + 7);
 }
 
 TEST_CASE("The resolved text reads back into the same experiment") {

@@ -18,21 +18,27 @@ TEST_CASE("updates of D4PG on a GPU, one by one and as a graph, give the paramet
   pixels.precision = "float32";
   const std::pair<D4pgConfig, D4pgSpec> kinds[] = {{small_config(), state_spec(7, 2)},
                                                    {pixels, pixel_spec(40, 3, 2)}};
-  for (const auto& [config, spec] : kinds) {
-    ReplicaContext cpu(nullptr, 3), gpu(nullptr, 3, at::Device(at::kCUDA, 0));
-    const auto here = built(config, spec, cpu);
-    const auto there = built(config, spec, gpu);
-    for (std::uint64_t i = 0; i < 8; ++i) {
-      const TensorMap batch = random_batch(spec, 6, 10 + i);
-      const double loss = here->step_fn(cpu, batch).at("critic_loss");
-      CHECK(there->step_fn(gpu, batch).at("critic_loss") == doctest::Approx(loss).epsilon(1e-4));
+  for (const auto& [config, spec] : kinds)
+    for (const bool falls : {false, true}) {
+      CAPTURE(falls);
+      ReplicaContext cpu(nullptr, 3), gpu(nullptr, 3, at::Device(at::kCUDA, 0));
+      for (ReplicaContext* context : {&cpu, &gpu})
+        if (falls)
+          context->set_learning_rates(
+              {.shape = ScheduleShape::cosine, .warmup_steps = 2, .total_steps = 7});
+      const auto here = built(config, spec, cpu);
+      const auto there = built(config, spec, gpu);
+      for (std::uint64_t i = 0; i < 8; ++i) {
+        const TensorMap batch = random_batch(spec, 6, 10 + i);
+        const double loss = here->step_fn(cpu, batch).at("critic_loss");
+        CHECK(there->step_fn(gpu, batch).at("critic_loss") == doctest::Approx(loss).epsilon(1e-4));
+      }
+      const TensorMap expected = here->parameters();
+      for (const auto& [name, tensor] : there->parameters()) {
+        CAPTURE(name);
+        CHECK(tensor.is_cuda());
+        CHECK(at::allclose(tensor.cpu(), expected.at(name), 1e-3, 1e-4));
+      }
+      CHECK(there->policy_parameters().is_cpu());
     }
-    const TensorMap expected = here->parameters();
-    for (const auto& [name, tensor] : there->parameters()) {
-      CAPTURE(name);
-      CHECK(tensor.is_cuda());
-      CHECK(at::allclose(tensor.cpu(), expected.at(name), 1e-3, 1e-4));
-    }
-    CHECK(there->policy_parameters().is_cpu());
-  }
 }

@@ -1,8 +1,10 @@
-// Networks that begin again, of every agent.
-#include "learner/agents/learners/resets.hpp"
+// Networks of every agent that begin again, or are diagnosed.
+#include "learner/agents/learners/trained_replica.hpp"
 
 #include "tests/doctest_torch.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -20,11 +22,16 @@ namespace {
 
 constexpr std::uint64_t kSeed = 12;
 
-std::unique_ptr<Replica> resetting(const AgentKind& kind, const TrainingConfig::Resets& resets) {
+std::unique_ptr<Replica> resetting(const AgentKind& kind, const TrainingConfig::Resets& resets,
+                                   std::int64_t diagnostics_period = 0) {
   at::set_num_threads(1);
-  return with_resets(resets, kSeed, [agent = small_agent(kind), spec = small_transitions(kind)] {
-    return agent->make_replica(spec);
-  });
+  TrainingConfig config;
+  config.resets = resets;
+  config.diagnostics_period = diagnostics_period;
+  return trained_replica(config, kSeed,
+                         [agent = small_agent(kind), spec = small_transitions(kind)] {
+                           return agent->make_replica(spec);
+                         });
 }
 
 void learn(const AgentKind& kind, Replica& replica, ReplicaContext& context, int from, int to) {
@@ -164,9 +171,14 @@ TEST_CASE("resets: a replica with networks of its own is refused by the key") {
     return std::make_unique<FedReplica>(small_agent(kind)->make_replica(small_transitions(kind)),
                                         D4pgSpec{small_transitions(kind)});
   };
-  CHECK_THROWS_WITH_AS(with_resets({.period = 7}, 1, strange),
+  TrainingConfig config;
+  CHECK(trained_replica(config, 1, strange) != nullptr);
+  config.diagnostics_period = 8;
+  CHECK_THROWS_WITH_AS(trained_replica(config, 1, strange),
+                       doctest::Contains("learner.diagnostics_period is 8"), std::invalid_argument);
+  config.resets.period = 7;
+  CHECK_THROWS_WITH_AS(trained_replica(config, 1, strange),
                        doctest::Contains("learner.resets.period is 7"), std::invalid_argument);
-  CHECK(with_resets({}, 1, strange) != nullptr);
 }
 
 TEST_CASE("resets: keys that contradict each other are named") {
@@ -180,4 +192,63 @@ TEST_CASE("resets: keys that contradict each other are named") {
   REQUIRE(config.problems().size() == 1);
   CHECK(config.problems()[0].key == "resets.last_update");
   CHECK(config.problems()[0].text.find("is 100; it must be at least") == 0);
+}
+
+TEST_CASE("diagnoses: every agent's metrics have them, and its parameters are as without") {
+  const auto names = TrainingConfig::diagnoses();
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const auto watched = resetting(kind, {}, 3);
+    const auto plain = resetting(kind, {});
+    ReplicaContext context(nullptr, 3);
+    ReplicaContext same(nullptr, 3);
+    watched->build(context);
+    plain->build(same);
+    Metrics diagnosis;
+    for (int i = 0; i < 7; ++i) {
+      const TensorMap batch =
+          random_batch({small_transitions(kind)}, kBatch, static_cast<std::uint64_t>(i));
+      Metrics metrics = watched->step_fn(context, batch);
+      Metrics usual = plain->step_fn(same, batch);
+      for (const auto& [name, value] : usual) {
+        CHECK(metrics.at(name) == value);
+        metrics.erase(name);
+      }
+      CHECK((metrics != diagnosis) == (i % 3 == 0)); // the last ones stay
+      diagnosis = metrics;
+    }
+    CHECK(equal(copied(watched->parameters()), copied(plain->parameters())));
+    for (const auto& [name, value] : diagnosis) {
+      CAPTURE(name);
+      CHECK(std::find(names.begin(), names.end(), name) != names.end());
+      CHECK(std::isfinite(value));
+      if (name.starts_with("dormant"))
+        CHECK((value >= 0 && value <= 1));
+      else
+        CHECK(value > 0);
+    }
+    CHECK(diagnosis.contains("feature_rank") == (kind.name != "bc"));
+    CHECK(diagnosis.size() >= (kind.name == "bc" ? 3 : 4));
+    const bool hidden = kind.options->FindFieldByName("policy_layers") != nullptr;
+    CHECK(diagnosis.contains("dormant_policy") == hidden);
+  }
+}
+
+TEST_CASE("diagnoses: a critic's gradient and its dead units are measured") {
+  const AgentKind& kind = *find_agent("td3");
+  const auto replica = resetting(kind, {}, 1);
+  ReplicaContext context(nullptr, 3);
+  replica->build(context);
+  TensorMap parameters = copied(replica->parameters());
+  for (const char* critic : {"critic1", "critic2"})
+    parameters.at(critic + std::string(".layer1.bias")).narrow(0, 0, 15).fill_(-1000); // of 20
+  replica->load(parameters, replica->optimizer_state());
+  const Metrics metrics =
+      replica->step_fn(context, random_batch({small_transitions(kind)}, kBatch, 1));
+  CHECK(metrics.at("gradient_norm_critic")
+        == doctest::Approx(metrics.at("gradient_norm")).epsilon(1e-5));
+  CHECK(metrics.at("dormant_critic") >= doctest::Approx(15.0 / 44));
+  CHECK(metrics.at("dormant_critic") < 20.0 / 44);
+  CHECK(metrics.at("feature_rank") <= 5);
+  CHECK(metrics.at("feature_rank") >= 1);
 }

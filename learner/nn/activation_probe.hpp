@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include <ATen/core/Tensor.h>
+
+namespace troupe::learner {
+
+/// Measures the networks that this thread computes while it exists: forward passes show it what
+/// their layers give. At most one in a thread. Without one a layer asks a pointer of its thread.
+class ActivationProbe {
+public:
+  ActivationProbe();
+  ActivationProbe(const ActivationProbe&) = delete;
+  ActivationProbe& operator=(const ActivationProbe&) = delete;
+  ~ActivationProbe();
+  /// That of this thread; null: none.
+  static ActivationProbe* active();
+
+  struct Layer {
+    std::int64_t units = 0;
+    std::int64_t dormant = 0;
+    at::Tensor features = {}; // [rows, inputs], of linear layers that are not hidden
+  };
+  /// The units behind an activation, [rows, units] or [rows, channels, height, width], of the layer
+  /// with this weight. A unit is dormant if the mean of its size over the rows is at most 0.025 of
+  /// the mean over the layer's units (Sokar et al. 2023).
+  void see_units(const at::Tensor& weight, const at::Tensor& units);
+  /// What a linear layer of this weight is given, [rows, inputs].
+  void see_features(const at::Tensor& weight, const at::Tensor& features);
+
+  /// What was seen last of the layer with the weight there; null: nothing.
+  const Layer* layer(const at::Tensor& weight) const;
+
+private:
+  std::map<const void*, Layer> layers_; // by the weights' memory
+};
+
+/// The least number of singular values of features [rows, units] whose sum is 99 % of the sum of
+/// all (Kumar et al. 2021); 0 where all features are.
+std::int64_t effective_rank(const at::Tensor& features);
+
+} // namespace troupe::learner

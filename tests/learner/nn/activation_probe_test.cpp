@@ -1,0 +1,41 @@
+#include "learner/nn/activation_probe.hpp"
+
+#include "tests/doctest_torch.hpp"
+
+#include <torch/types.h>
+
+using namespace troupe::learner;
+
+TEST_CASE("the effective rank counts the singular values of 99 percent") {
+  CHECK(effective_rank(at::zeros({4, 3})) == 0);
+  CHECK(effective_rank(at::ones({4, 3})) == 1);
+  CHECK(effective_rank(at::eye(5)) == 5);
+  CHECK(effective_rank(at::diag(at::tensor({50.0, 49.0, 0.5, 0.5}))) == 2);
+  CHECK(effective_rank(at::diag(at::tensor({50.0, 48.0, 1.5, 0.5}))) == 3);
+}
+
+TEST_CASE("units are dormant that give at most a fortieth of their layer's mean") {
+  CHECK(ActivationProbe::active() == nullptr);
+  {
+    ActivationProbe probe;
+    CHECK(ActivationProbe::active() == &probe);
+    CHECK_THROWS_AS(ActivationProbe(), std::logic_error);
+    CHECK(ActivationProbe::active() == &probe);
+    const at::Tensor weight = at::zeros({2, 4});
+    CHECK(probe.layer(weight) == nullptr);
+    probe.see_units(weight, at::tensor({1.0, -1.0, 0.0, 0.03, 1.0, 3.0, 0.0, 0.0}).view({2, 4}));
+    REQUIRE(probe.layer(weight) != nullptr);
+    CHECK(probe.layer(weight)->units == 4);
+    CHECK(probe.layer(weight)->dormant == 2); // the mean is 0.754
+    probe.see_units(weight, at::ones({2, 4}));
+    CHECK(probe.layer(weight)->dormant == 0); // the last ones count
+    at::Tensor channels = at::zeros({2, 3, 4, 4});
+    channels.select(1, 1).select(1, 2).fill_(-8);
+    const at::Tensor kernel = at::zeros({3, 1, 3, 3});
+    probe.see_units(kernel, channels);
+    CHECK(probe.layer(kernel)->units == 3);
+    CHECK(probe.layer(kernel)->dormant == 2);
+    CHECK_FALSE(probe.layer(kernel)->features.defined());
+  }
+  CHECK(ActivationProbe::active() == nullptr);
+}
