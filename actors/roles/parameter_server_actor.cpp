@@ -22,9 +22,7 @@ ProtoBytes report(const ParameterServerState& state, int shard) {
     one.set_version(host.version(optimizer));
     one.set_applied(counters.applied);
     one.set_dropped(counters.dropped);
-    one.set_duplicates(counters.duplicates);
     one.set_refused(counters.refused);
-    one.set_lost_workers(counters.lost_workers);
     one.set_staleness_sum(counters.staleness_sum);
     one.set_staleness_most(counters.staleness_most);
     one.set_rate_scale_sum(counters.rate_scale_sum);

@@ -73,7 +73,6 @@ wire::SpansPart SpanRecorder::answer(const wire::SpansOrder& order) {
   made.set_boot(boot_of_host());
   made.set_process(::getpid());
   made.set_recording(timeline_->recording());
-  made.set_updates_left(updates_left_);
   made.set_clock(clock_nanoseconds(std::chrono::steady_clock::now()));
   return made;
 }

@@ -125,11 +125,9 @@ std::string Control::limit(double samples_per_insert, double error_buffer,
   return decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)}).text();
 }
 
-wire::LivePicture Control::picture(int actor, const wire::PictureOrder& order,
-                                   std::chrono::seconds deadline) {
+wire::LivePicture Control::picture(const wire::PictureOrder& order, std::chrono::seconds deadline) {
   wire::ControlRequest request;
-  request.mutable_picture()->set_actor(actor);
-  *request.mutable_picture()->mutable_order() = order;
+  *request.mutable_picture() = order;
   auto done = decode<wire::ControlDone>(ProtoBytes{ask(request, deadline)});
   const auto& made = done.picture();
   constexpr std::int64_t kMostSide = 4096;

@@ -49,8 +49,7 @@ public:
   /// `error_buffer` as the key's: 0 takes a tenth of minimum_items * samples_per_insert.
   std::string limit(double samples_per_insert, double error_buffer, std::chrono::seconds deadline);
   /// What an environment of an environment actor looks like now.
-  wire::LivePicture picture(int actor, const wire::PictureOrder& order,
-                            std::chrono::seconds deadline);
+  wire::LivePicture picture(const wire::PictureOrder& order, std::chrono::seconds deadline);
   /// `role` of restart: "" for all, "environment", "environment/3".
   std::string scale(const std::string& role, int count, std::chrono::seconds deadline);
   std::string restart(const std::string& role, const std::string& node,

@@ -83,7 +83,7 @@ ProtoBytes done(const std::string& text) {
   return encode(made);
 }
 
-std::string why_no_picture(const RunConfig& config, const wire::ControlRequest::Picture& wanted) {
+std::string why_no_picture(const RunConfig& config, const wire::PictureOrder& wanted) {
   if (!config.plays())
     return "this run learns from data and has no environments to look at";
   if (wanted.actor() < 0 || wanted.actor() >= kMostEnvironments)

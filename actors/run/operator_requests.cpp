@@ -139,7 +139,7 @@ std::string OperatorRequests::show_environment(Request& request, wire::ControlDo
             request.no_picture = e.what();
           }
         },
-        picture_atom_v, encode(request.what.picture().order()));
+        picture_atom_v, encode(request.what.picture()));
     return {};
   }
   if (request.picture)

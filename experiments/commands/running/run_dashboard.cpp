@@ -50,9 +50,10 @@ public:
   }
   Picture picture(int actor, int environment, bool observed) override {
     actors::wire::PictureOrder order;
+    order.set_actor(actor);
     order.set_environment(environment);
     order.set_observed(observed);
-    const auto made = control_.picture(actor, order, kPictureDeadline);
+    const auto made = control_.picture(order, kPictureDeadline);
     const std::span<const std::uint8_t> rgb(
         reinterpret_cast<const std::uint8_t*>(made.rgb().data()), made.rgb().size());
     return {.jpeg = encode_jpeg(made.width(), made.height(), rgb, kPictureQuality),

@@ -133,8 +133,9 @@ TEST_CASE("a live run shows the scene and what its agent sees, and training goes
   OperatedRun live(config, folder.path());
   live.wait_for_updates(10);
   wire::PictureOrder order;
+  order.set_actor(1);
   order.set_environment(1);
-  const auto scene = live.control().picture(1, order, kPatience);
+  const auto scene = live.control().picture(order, kPatience);
   CHECK(scene.height() == 240);
   CHECK(scene.width() == 320);
   CHECK_FALSE(scene.observed());
@@ -143,9 +144,10 @@ TEST_CASE("a live run shows the scene and what its agent sees, and training goes
   CHECK(std::set<char>(scene.rgb().begin(), scene.rgb().end()).size() > 20);
 
   const auto why = [&](int actor, int environment, bool observed) {
+    order.set_actor(actor);
     order.set_environment(environment);
     order.set_observed(observed);
-    return refused([&] { live.control().picture(actor, order, kPatience); });
+    return refused([&] { live.control().picture(order, kPatience); });
   };
   CHECK(has(why(0, 0, true), "numbers and no picture"));
   CHECK(has(why(9, 0, false), "the run has 2 environment actors"));
