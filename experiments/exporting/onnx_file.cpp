@@ -49,12 +49,10 @@ public:
   }
   /// An attribute of the last node.
   void set(const std::string& name, std::int64_t value) {
-    onnx::AttributeProto& made = attribute(name, onnx::AttributeProto::INT);
-    made.set_i(value);
+    attribute(name, onnx::AttributeProto::INT).set_i(value);
   }
   void set(const std::string& name, float value) {
-    onnx::AttributeProto& made = attribute(name, onnx::AttributeProto::FLOAT);
-    made.set_f(value);
+    attribute(name, onnx::AttributeProto::FLOAT).set_f(value);
   }
   void set(const std::string& name, const Shape& values) {
     onnx::AttributeProto& made = attribute(name, onnx::AttributeProto::INTS);
@@ -191,24 +189,20 @@ private:
     return nodes_.constant("weight", layer.weight,
                            {static_cast<std::int64_t>(layer.weight.size()) / columns, columns});
   }
-  std::string bias(const GraphLayer& layer) {
-    return nodes_.constant("bias", layer.bias, {static_cast<std::int64_t>(layer.bias.size())});
-  }
-
-  std::string gain(const GraphLayer& layer) {
-    return nodes_.constant("gain", layer.gain, {static_cast<std::int64_t>(layer.gain.size())});
+  std::string row(const char* name, const std::vector<float>& values) {
+    return nodes_.constant(name, values, {static_cast<std::int64_t>(values.size())});
   }
 
   std::string behind(const GraphLayer& layer, const std::string& x) {
     switch (layer.kind) {
     case GraphLayer::Kind::convolution: {
-      std::string y = nodes_.add("Conv", {x, weight(layer), bias(layer)});
+      std::string y = nodes_.add("Conv", {x, weight(layer), row("bias", layer.bias)});
       nodes_.set("kernel_shape", Shape{layer.kernel, layer.kernel});
       nodes_.set("strides", Shape{layer.stride, layer.stride});
       return y;
     }
     case GraphLayer::Kind::linear:
-      return nodes_.add("Gemm", {x, weight(layer), bias(layer)});
+      return nodes_.add("Gemm", {x, weight(layer), row("bias", layer.bias)});
     case GraphLayer::Kind::vectors: {
       std::vector<std::string> all{x};
       for (std::size_t i = 1; i < contract_.observations.size(); ++i)
@@ -218,7 +212,8 @@ private:
     case GraphLayer::Kind::last_choice:
       return nodes_.add("Concat", {x, last_choice(layer.outputs - layer.inputs)}, "axis", 1);
     case GraphLayer::Kind::layer_norm: {
-      std::string y = nodes_.add("LayerNormalization", {x, gain(layer), bias(layer)});
+      std::string y =
+          nodes_.add("LayerNormalization", {x, row("gain", layer.gain), row("bias", layer.bias)});
       nodes_.set("epsilon", 1e-5F);
       return y;
     }
@@ -234,7 +229,8 @@ private:
     case GraphLayer::Kind::add: {
       if (layer.gain.empty())
         return nodes_.add("Add", {kept_, x});
-      const std::string way = nodes_.add("Mul", {nodes_.add("Sub", {x, kept_}), gain(layer)});
+      const std::string way =
+          nodes_.add("Mul", {nodes_.add("Sub", {x, kept_}), row("gain", layer.gain)});
       return nodes_.add("Add", {kept_, way});
     }
     case GraphLayer::Kind::lstm:
@@ -244,11 +240,11 @@ private:
   }
 
   std::string affine(const GraphLayer& layer, const std::string& x) {
-    std::string y = nodes_.add("Mul", {x, gain(layer)});
-    if (layer.outputs > layer.inputs)
-      y = nodes_.add("Pad",
-                     {y, nodes_.constant("pads", Shape{0, 0, 0, layer.outputs - layer.inputs})});
-    return nodes_.add("Add", {y, bias(layer)});
+    std::string y = nodes_.add("Mul", {x, row("gain", layer.gain)});
+    const Shape pads{0, 0, 0, layer.outputs - layer.inputs};
+    if (pads.back() > 0)
+      y = nodes_.add("Pad", {y, nodes_.constant("pads", pads)});
+    return nodes_.add("Add", {y, row("bias", layer.bias)});
   }
 
   std::string last_choice(std::int64_t choices) {
@@ -268,8 +264,8 @@ private:
     const std::string hidden = nodes_.slice("memory", remembered_, size);
     const std::string cell = nodes_.slice("memory", remembered_ + size, size);
     remembered_ += 2 * size;
-    const std::string gates = nodes_.add(
-        "Gemm", {nodes_.add("Concat", {x, hidden}, "axis", 1), weight(layer), bias(layer)});
+    const std::string gates = nodes_.add("Gemm", {nodes_.add("Concat", {x, hidden}, "axis", 1),
+                                                  weight(layer), row("bias", layer.bias)});
     const auto gate = [&](std::int64_t i, const char* function) {
       return nodes_.add(function, {nodes_.slice(gates, i * size, size)});
     };
