@@ -38,7 +38,7 @@ private:
 };
 
 /// The least number of singular values of features [rows, units] whose sum is 99 % of the sum of
-/// all (Kumar et al. 2021); 0 where all features are.
+/// all (Kumar et al. 2021); 0 if all features are 0.
 std::int64_t effective_rank(const at::Tensor& features);
 
 } // namespace troupe::learner

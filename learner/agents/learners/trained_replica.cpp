@@ -42,6 +42,7 @@ public:
     next_diagnosis_ = 0;
   }
   Metrics evaluate(ReplicaContext& context) override { return inner_->evaluate(context); }
+  TensorMap pictures() override { return inner_->pictures(); }
   at::Tensor priorities() override { return inner_->priorities(); }
   at::Tensor policy_parameters() override { return inner_->policy_parameters(); }
 

@@ -9,7 +9,7 @@
 
 namespace troupe::learner {
 
-/// A replica that a run's configuration trains beside its updates.
+/// A replica with what a run's configuration adds to its updates.
 ///
 /// Resets: its networks begin again every so many updates, against what they learned too well from
 /// the first data (Nikishin et al. 2022, "The primacy bias in deep reinforcement learning").
