@@ -7,8 +7,8 @@
 
 namespace troupe::learner {
 
-/// Measures the networks that this thread computes while it exists: forward passes show it what
-/// their layers give. At most one in a thread. Without one a layer asks a pointer of its thread.
+/// Measures the networks that this thread computes while the probe exists: forward passes show it
+/// what their layers give. At most one per thread; without one a layer only reads a pointer.
 class ActivationProbe {
 public:
   ActivationProbe();
