@@ -19,6 +19,9 @@ until_true() { # what is waited for, a command: at most two minutes of looking
 column() { # of the newest row of metrics.csv, or 0
   awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i } END { printf "%d", $at }' "$scratch"/runs/"$name"/*/metrics.csv 2>/dev/null || echo 0
 }
+reached() { # updates that only training can exceed: a head that comes back begins its rows with those of a checkpoint
+  { column updates; echo; ls "$scratch"/runs/"$name"/*/checkpoints 2>/dev/null; } | grep -E '^[0-9]+$' | sort -n | tail -n 1
+}
 above() { [ "$(column updates)" -gt "$1" ]; }
 head_process() { pgrep -P "$run" | head -n 1; } # which the run's process watches
 victim() { pgrep -P "$(head_process)" -f "role $1 --index $2 " | head -n 1; } # of a run on this host: its process of a role

@@ -41,9 +41,9 @@ before=$(column updates)
 until_true 'updates after the death of the node' above "$before"
 until_true 'the node back' said 'joined as' nodes.log 3
 "$troupe" checkpoint --runs "$scratch/runs" >/dev/null || fail 'no checkpoint'
-before=$(column updates)
 kill -9 "$(head_process)" || fail 'no head'
 until_true 'the run gone on' said 'restart 1 continues from its checkpoint' log.txt 1
+before=$(reached)
 until_true 'updates after the death of the head' above "$before"
 end_run
 
@@ -53,7 +53,7 @@ more=("$troupe" launch "$scratch/cluster.textproto" "$scratch/run.textproto" --r
 code=$?
 [ "$code" = 2 ] || fail "replay.n_step=2 gave exit code $code"
 grep -q 'replay.n_step was 5 and is 2' "$scratch/out" || fail 'the refused key was not named'
-before=$(column updates)
+before=$(reached)
 "${more[@]}" >"$scratch/out" 2>&1 &
 run=$!
 until_true 'the items dealt out' said 'the items of 1 replay shards are dealt to 3' log.txt 1

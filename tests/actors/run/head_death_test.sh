@@ -38,10 +38,10 @@ ended_with_cause() { # by itself, within a minute
 start
 until_true 'learning' above 1000
 "$troupe" checkpoint --runs "$scratch/runs" >/dev/null || fail 'no checkpoint'
-before=$(column updates)
 dead=$(pgrep -P "$(head_process)" | tr '\n' ' ')
 kill -9 "$(head_process)" || fail 'no head'
 until_true 'the run gone on' logged 'the head before was killed by signal 9 (Killed); restart 1 continues from its checkpoint'
+before=$(reached)
 for process in $dead; do
   kill -0 "$process" 2>/dev/null && fail "process $process outlived its head"
 done
