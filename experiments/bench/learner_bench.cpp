@@ -1,6 +1,6 @@
-// Updates per second of D4PG, DrQ-v2 and MR.Q on batches that lie ready: prepare, losses and their
-// gradients, optimizers, target networks. No replay, no environment. And the acting policy's
-// latency. Where there is a GPU, updates on it, too, from pinned memory.
+// Updates per second of D4PG, DrQ-v2, MR.Q, TD3 and SAC on batches that lie ready: prepare, losses
+// and their gradients, optimizers, target networks. No replay, no environment. And the acting
+// policy's latency. Where there is a GPU, updates on it, too, from pinned memory.
 #include <algorithm>
 #include <ctime>
 #include <stdexcept>
@@ -14,7 +14,10 @@
 #include "experiments/bench/bench.hpp"
 #include "learner/agents/d4pg/d4pg.hpp"
 #include "learner/agents/drqv2/drqv2.hpp"
+#include "learner/agents/learners/saved_replica.hpp"
 #include "learner/agents/mrq/mrq.hpp"
+#include "learner/agents/sac/sac.hpp"
+#include "learner/agents/td3/td3.hpp"
 #include "learner/replicas/replica_threads.hpp"
 #include "learner/replicas/thread_choice.hpp"
 #include "learner/tensor_type.hpp"
@@ -87,7 +90,15 @@ std::vector<Problem> problems() {
   narrow.other = learner::make_mrq_agent(
       {.features = {.encoder_layers = {512, 512}, .pair_layers = {512, 512}}});
   narrow.spec.transition = learner::stored_by(*narrow.other, narrow.spec.transition);
-  return {peer, cheetah, deep, pixels, drq, drqv2, small, mrq, narrow};
+  Problem td3 = cheetah;
+  td3.name = "17 states, 6 actions, TD3 256-256";
+  td3.other = learner::make_td3_agent({.policy_layers = {256, 256}, .critic_layers = {256, 256}});
+  td3.agent = "TD3";
+  Problem sac = cheetah;
+  sac.name = "17 states, 6 actions, SAC 256-256";
+  sac.other = learner::make_sac_agent({.policy_layers = {256, 256}, .critic_layers = {256, 256}});
+  sac.agent = "SAC";
+  return {peer, cheetah, deep, pixels, drq, drqv2, small, mrq, narrow, td3, sac};
 }
 
 /// The entries whose name contains one of options.tasks; all if options.tasks is empty.
@@ -191,20 +202,17 @@ void bench_processor(const BenchOptions& options, const Report& report, const Pr
   bench_updates(options, report, problem, threads, *replica, context, described(problem, threads));
 }
 
-/// On the first GPU: D4PG as a CUDA graph and as kernels one by one.
+/// On the first GPU, as a CUDA graph where the agent's updates are captured, and as kernels one by
+/// one.
 void bench_gpu(const BenchOptions& options, const Report& report, const Problem& problem) {
   using enum learner::UpdateCapture;
   for (const auto capture : {where_it_pays, never}) {
-    if (problem.other && capture == never)
-      break;
     learner::ReplicaContext context(nullptr, 1, at::Device(at::kCUDA, 0));
-    const auto replica =
-        problem.other ? problem.other->make_replica(problem.spec.transition)
-                      : learner::make_d4pg(problem.config, {problem.spec.transition}, capture);
+    const auto replica = agent_of(problem)->make_replica(problem.spec.transition);
+    dynamic_cast<learner::SavedReplica&>(*replica).set_capture(capture);
     auto config = described(problem, 1);
     config["device"] = "cuda";
-    if (!problem.other)
-      config["captured"] = capture == never ? "no" : "as a CUDA graph";
+    config["captured"] = capture == never ? "no" : "as a CUDA graph";
     bench_updates(options, report, problem, 1, *replica, context, config);
   }
 }

@@ -29,28 +29,10 @@ at::Tensor project(const Support& support, const at::Tensor& target_logits,
   return projected;
 }
 
-at::Tensor categorical_loss_on_device(const Support& support, const at::Tensor& target_logits,
-                                      const at::Tensor& reward, const at::Tensor& discount,
-                                      double reward_scale, const at::Tensor& logits,
-                                      at::Tensor& gradient, const RowLosses& rows) {
-  const auto batch = static_cast<double>(logits.size(0));
-  const at::Tensor projected = project(support, target_logits, reward * reward_scale, discount);
-  const at::Tensor log_probability = at::log_softmax(logits, 1);
-  gradient.copy_((log_probability.exp() - projected) / batch);
-  at::Tensor losses = -(projected * log_probability).sum(1);
-  if (rows.losses.defined())
-    rows.losses.copy_(losses);
-  if (rows.weight.defined()) {
-    gradient.mul_(rows.weight.unsqueeze(1));
-    losses = losses * rows.weight;
-  }
-  return losses.mean();
-}
-
-double categorical_loss(const Support& support, const at::Tensor& target_logits,
-                        const at::Tensor& reward, const at::Tensor& discount, double reward_scale,
-                        const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace,
-                        const RowLosses& rows) {
+at::Tensor categorical_loss(const Support& support, const at::Tensor& target_logits,
+                            const at::Tensor& reward, const at::Tensor& discount,
+                            double reward_scale, const at::Tensor& logits, at::Tensor& gradient,
+                            Workspace& workspace, const RowLosses& rows) {
   const std::int64_t batch = logits.size(0);
   if (uses_kernels(logits)) {
     const double total = kernel_table().categorical_loss(
@@ -62,32 +44,35 @@ double categorical_loss(const Support& support, const at::Tensor& target_logits,
         workspace.floats(2 * (support.atoms + 32)), static_cast<float>(support.minimum),
         static_cast<float>(support.maximum), static_cast<float>(reward_scale), batch,
         support.atoms);
-    return total / static_cast<double>(batch);
+    return at::scalar_tensor(total / static_cast<double>(batch), at::kDouble);
   }
-  return categorical_loss_on_device(support, target_logits, reward, discount, reward_scale, logits,
-                                    gradient, rows)
-      .item<double>();
+  const at::Tensor projected = project(support, target_logits, reward * reward_scale, discount);
+  const at::Tensor log_probability = at::log_softmax(logits, 1);
+  gradient.copy_((log_probability.exp() - projected) / static_cast<double>(batch));
+  at::Tensor losses = -(projected * log_probability).sum(1);
+  if (rows.losses.defined())
+    rows.losses.copy_(losses);
+  if (rows.weight.defined()) {
+    gradient.mul_(rows.weight.unsqueeze(1));
+    losses = losses * rows.weight;
+  }
+  return losses.mean();
 }
 
-at::Tensor expected_value_on_device(const Support& support, const at::Tensor& logits,
-                                    at::Tensor& gradient) {
-  const at::Tensor values = support.values(logits.options()).unsqueeze(0);
-  const at::Tensor probability = at::softmax(logits, 1);
-  const at::Tensor q = (probability * values).sum(1, true);
-  gradient.copy_(probability * (values - q) / -static_cast<double>(logits.size(0)));
-  return q.mean();
-}
-
-double expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient) {
-  const std::int64_t batch = logits.size(0);
+at::Tensor expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient) {
+  const auto batch = static_cast<double>(logits.size(0));
   if (uses_kernels(logits)) {
     const double total = kernel_table().expected_value(
         logits.const_data_ptr<float>(), gradient.mutable_data_ptr<float>(),
-        static_cast<float>(support.minimum), static_cast<float>(support.maximum), batch,
+        static_cast<float>(support.minimum), static_cast<float>(support.maximum), logits.size(0),
         support.atoms);
-    return total / static_cast<double>(batch);
+    return at::scalar_tensor(total / batch, at::kDouble);
   }
-  return expected_value_on_device(support, logits, gradient).item<double>();
+  const at::Tensor values = support.values(logits.options()).unsqueeze(0);
+  const at::Tensor probability = at::softmax(logits, 1);
+  const at::Tensor q = (probability * values).sum(1, true);
+  gradient.copy_(probability * (values - q) / -batch);
+  return q.mean();
 }
 
 } // namespace troupe::learner

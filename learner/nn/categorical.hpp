@@ -29,24 +29,15 @@ struct RowLosses {
   at::Tensor losses;
 };
 
-/// Mean of weight * cross entropy between the projected target and softmax(logits); `gradient`
+/// Mean of weight * cross entropy, [], between the projected target and softmax(logits); `gradient`
 /// [batch, atoms] gets its derivative with respect to `logits`. Rewards are multiplied by
 /// reward_scale.
-double categorical_loss(const Support& support, const at::Tensor& target_logits,
-                        const at::Tensor& reward, const at::Tensor& discount, double reward_scale,
-                        const at::Tensor& logits, at::Tensor& gradient, Workspace& workspace,
-                        const RowLosses& rows = {});
+at::Tensor categorical_loss(const Support& support, const at::Tensor& target_logits,
+                            const at::Tensor& reward, const at::Tensor& discount,
+                            double reward_scale, const at::Tensor& logits, at::Tensor& gradient,
+                            Workspace& workspace, const RowLosses& rows = {});
 
-/// The same on any type and device without a read by the host: the loss as a tensor without
-/// dimensions.
-at::Tensor categorical_loss_on_device(const Support& support, const at::Tensor& target_logits,
-                                      const at::Tensor& reward, const at::Tensor& discount,
-                                      double reward_scale, const at::Tensor& logits,
-                                      at::Tensor& gradient, const RowLosses& rows = {});
-
-/// Mean of Q = sum softmax(logits) * atoms; `gradient` gets the derivative of -mean(Q).
-double expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient);
-at::Tensor expected_value_on_device(const Support& support, const at::Tensor& logits,
-                                    at::Tensor& gradient);
+/// Mean of Q = sum softmax(logits) * atoms, []; `gradient` gets the derivative of -mean(Q).
+at::Tensor expected_value(const Support& support, const at::Tensor& logits, at::Tensor& gradient);
 
 } // namespace troupe::learner

@@ -58,14 +58,23 @@ private:
 /// Height and width of the smallest image that an encoder of this kind takes.
 std::int64_t least_image(const std::string& kind);
 
+/// How far each picture of a batch is moved: `offsets`, int64 [batch, 2], of y and x, on the
+/// pictures' device, or where they are undefined `drawn`.
+struct PictureShifts {
+  std::vector<Shift> drawn;
+  at::Tensor offsets;
+
+  /// Those of so many batches, each moved alike, one behind the other.
+  PictureShifts repeated(int times) const;
+};
+
 /// What an encoder keeps of a forward pass for its backward pass.
 struct EncoderTape {
   at::Tensor images; // uint8 [batch, channels, height, width]; the caller keeps them unchanged
   /// Instead of images, on the CPU and without shifts: [batch, stack] parts of the channels, each
   /// read in place.
   std::span<const std::byte* const> frames;
-  std::vector<Shift> shifts;
-  at::Tensor offsets; // int64 [batch, 2], of y and x, on the images' device: in place of shifts
+  PictureShifts shifts;
   std::vector<at::Tensor> activations; // per layer, the implementation's own layout
   at::Tensor features;                 // [batch, features]
 };

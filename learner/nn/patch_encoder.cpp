@@ -42,7 +42,7 @@ void grow(Floats& floats, std::int64_t count) {
 
 /// Image `at` of the batch, without a shift.
 void join_frames(const EncoderTape& tape, std::size_t at, std::int64_t size, float* out) {
-  const std::size_t stack = tape.frames.size() / tape.shifts.size();
+  const std::size_t stack = tape.frames.size() / tape.shifts.drawn.size();
   const std::int64_t part = size / static_cast<std::int64_t>(stack);
   for (const std::byte* frame : tape.frames.subspan(at * stack, stack)) {
     kernel_table().bytes_to_float(reinterpret_cast<const std::uint8_t*>(frame), out, part,
@@ -120,7 +120,7 @@ void PatchEncoder::over_chunks(std::size_t layer, const EncoderTape& tape, std::
       const auto at = static_cast<std::size_t>(first + i);
       if (tape.frames.empty())
         shift_image(tape.images.const_data_ptr<std::uint8_t>() + (first + i) * c.in.size(), c.in,
-                    tape.shifts[at], lane.shifted.data(), lane.image.data());
+                    tape.shifts.drawn[at], lane.shifted.data(), lane.image.data());
       else
         join_frames(tape, at, c.in.size(), lane.image.data());
       source = lane.image.data();
@@ -158,7 +158,7 @@ void PatchEncoder::forward_block(const EncoderShape::Tensors& parameters, Encode
 
 void PatchEncoder::forward(const EncoderShape::Tensors& parameters, EncoderTape& tape) {
   const KernelTable& kernels = kernel_table();
-  const auto batch = static_cast<std::int64_t>(tape.shifts.size());
+  const auto batch = static_cast<std::int64_t>(tape.shifts.drawn.size());
   const auto& layers = shape_.layers();
   packed_.resize(layers.size());
   tape.activations.resize(layers.size());

@@ -21,7 +21,7 @@ HeadReport on_cpu(const at::Tensor& raw, const at::Tensor& action,
   const T* in = action_gradient.const_data_ptr<T>();
   T* out = gradient.mutable_data_ptr<T>();
   const double slope = 2 * penalty_weight / static_cast<double>(batch * size);
-  HeadReport report;
+  double penalty = 0, saturation = 0;
   for (std::int64_t i = 0; i < batch; ++i, x += size, a += size, in += size, out += size) {
     double scale = 1;
     if (clip_norm > 0) {
@@ -34,33 +34,18 @@ HeadReport on_cpu(const at::Tensor& raw, const at::Tensor& action,
     for (std::int64_t j = 0; j < size; ++j) {
       const double excess = std::fmax(std::fabs(static_cast<double>(x[j])) - kFree, 0.0);
       const double tanh_slope = 1 - static_cast<double>(a[j]) * static_cast<double>(a[j]);
-      report.penalty += excess * excess;
-      report.saturation += std::fabs(static_cast<double>(a[j])) > kSaturated ? 1 : 0;
+      penalty += excess * excess;
+      saturation += std::fabs(static_cast<double>(a[j])) > kSaturated ? 1 : 0;
       out[j] = static_cast<T>(static_cast<double>(in[j]) * scale * tanh_slope
                               + std::copysign(slope * excess, static_cast<double>(x[j])));
     }
   }
-  report.penalty *= penalty_weight / static_cast<double>(batch * size);
-  report.saturation /= static_cast<double>(batch * size);
-  return report;
+  const auto count = static_cast<double>(batch * size);
+  return {at::scalar_tensor(penalty * penalty_weight / count, at::kDouble),
+          at::scalar_tensor(saturation / count, at::kDouble)};
 }
 
 } // namespace
-
-at::Tensor policy_head_backward_on_device(const at::Tensor& raw, const at::Tensor& action,
-                                          at::Tensor& action_gradient, double clip_norm,
-                                          double penalty_weight, at::Tensor& gradient) {
-  const auto batch = static_cast<double>(raw.size(0));
-  if (clip_norm > 0) {
-    const at::Tensor norm = action_gradient.square().sum(1, true).sqrt() * batch;
-    action_gradient.mul_((clip_norm / norm.clamp_min(1e-30)).clamp_max(1));
-  }
-  const at::Tensor excess = (raw.abs() - kFree).clamp_min(0);
-  const double slope = 2 * penalty_weight / static_cast<double>(raw.numel());
-  gradient.copy_(action_gradient * (1 - action.square()) + slope * excess * raw.sign());
-  return at::stack({excess.square().mean() * penalty_weight,
-                    (action.abs() > kSaturated).to(raw.scalar_type()).mean()});
-}
 
 HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
                                 at::Tensor& action_gradient, double clip_norm,
@@ -69,10 +54,16 @@ HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
     return on_cpu<float>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
   if (raw.is_cpu() && raw.scalar_type() == at::kDouble)
     return on_cpu<double>(raw, action, action_gradient, clip_norm, penalty_weight, gradient);
-  const at::Tensor both = policy_head_backward_on_device(raw, action, action_gradient, clip_norm,
-                                                         penalty_weight, gradient)
-                              .to(at::kCPU, at::kDouble); // one read
-  return {both.const_data_ptr<double>()[0], both.const_data_ptr<double>()[1]};
+  if (clip_norm > 0) {
+    const at::Tensor norm =
+        action_gradient.square().sum(1, true).sqrt() * static_cast<double>(raw.size(0));
+    action_gradient.mul_((clip_norm / norm.clamp_min(1e-30)).clamp_max(1));
+  }
+  const at::Tensor excess = (raw.abs() - kFree).clamp_min(0);
+  const double slope = 2 * penalty_weight / static_cast<double>(raw.numel());
+  gradient.copy_(action_gradient * (1 - action.square()) + slope * excess * raw.sign());
+  return {excess.square().mean() * penalty_weight,
+          (action.abs() > kSaturated).to(raw.scalar_type()).mean()};
 }
 
 } // namespace troupe::learner

@@ -5,8 +5,8 @@
 namespace troupe::learner {
 
 struct HeadReport {
-  double penalty = 0;    // weight * mean(relu(|raw| - 1.5)^2)
-  double saturation = 0; // share of |action| > 0.95
+  at::Tensor penalty;    // [], weight * mean(relu(|raw| - 1.5)^2)
+  at::Tensor saturation; // [], share of |action| > 0.95
 };
 
 /// Derivative of the policy loss -mean(Q) + penalty with respect to raw [batch, action_size], where
@@ -15,10 +15,5 @@ struct HeadReport {
 HeadReport policy_head_backward(const at::Tensor& raw, const at::Tensor& action,
                                 at::Tensor& action_gradient, double clip_norm,
                                 double penalty_weight, at::Tensor& gradient);
-
-/// The same on any device without a read by the host: [2], penalty and saturation.
-at::Tensor policy_head_backward_on_device(const at::Tensor& raw, const at::Tensor& action,
-                                          at::Tensor& action_gradient, double clip_norm,
-                                          double penalty_weight, at::Tensor& gradient);
 
 } // namespace troupe::learner

@@ -34,15 +34,15 @@ SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise) {
 
 at::Tensor squashed_gradient(const at::Tensor& raw, const at::Tensor& noise,
                              const at::Tensor& action, const at::Tensor& action_gradient,
-                             double temperature, double share) {
+                             const at::Tensor& temperature, double share) {
   const at::Tensor unclamped = gaussian_logarithms(raw);
   const at::Tensor moves =
       (unclamped >= kLeastLogDeviation).logical_and(unclamped <= kMostLogDeviation);
   // d log_probability / d before = 2 action, and -1 of each logarithm of a deviation
-  const at::Tensor before =
-      2 * temperature * share * action - action_gradient * (1 - action * action);
+  const at::Tensor weight = temperature * share;
+  const at::Tensor before = 2 * weight * action - action_gradient * (1 - action * action);
   const at::Tensor deviation = unclamped.clamp(kLeastLogDeviation, kMostLogDeviation).exp();
-  const at::Tensor log_deviation = (before * deviation * noise - temperature * share) * moves;
+  const at::Tensor log_deviation = (before * deviation * noise - weight) * moves;
   return at::cat({before, log_deviation}, 1);
 }
 

@@ -15,9 +15,10 @@ struct SquashedSample {
 SquashedSample squashed_sample(const at::Tensor& raw, const at::Tensor& noise);
 
 /// The derivative of temperature * log_probability - value, summed over the rows and times `share`,
-/// with respect to raw; action_gradient: that of the value * share with respect to the action.
+/// with respect to raw; temperature: []; action_gradient: that of the value * share with respect to
+/// the action.
 at::Tensor squashed_gradient(const at::Tensor& raw, const at::Tensor& noise,
                              const at::Tensor& action, const at::Tensor& action_gradient,
-                             double temperature, double share);
+                             const at::Tensor& temperature, double share);
 
 } // namespace troupe::learner

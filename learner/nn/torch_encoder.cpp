@@ -38,6 +38,15 @@ at::Tensor offsets_of(const std::vector<Shift>& shifts) {
   return offsets;
 }
 
+PictureShifts PictureShifts::repeated(int times) const {
+  PictureShifts all;
+  for (int i = 0; i < times; ++i)
+    all.drawn.insert(all.drawn.end(), drawn.begin(), drawn.end());
+  if (offsets.defined())
+    all.offsets = offsets.repeat({times, 1});
+  return all;
+}
+
 namespace {
 
 class TorchEncoder : public Encoder {
@@ -108,7 +117,7 @@ private:
     const auto centred = [&](const at::Tensor& bytes) {
       return bytes.to(wide).div_(255).sub_(0.5).to(type_);
     };
-    if (!tape.images.is_cpu() || tape.offsets.defined())
+    if (!tape.images.is_cpu() || tape.shifts.offsets.defined())
       return centred(moved_on_device(tape)).contiguous(at::MemoryFormat::ChannelsLast);
     const at::Tensor table = centred(at::arange(256));
     at::Tensor moved =
@@ -130,8 +139,8 @@ private:
     const std::int64_t size = shape_.image().size();
     const auto part = [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i)
-        shift_by_table(images + i * size, shape_.image(), tape.shifts[static_cast<std::size_t>(i)],
-                       values, out + i * size);
+        shift_by_table(images + i * size, shape_.image(),
+                       tape.shifts.drawn[static_cast<std::size_t>(i)], values, out + i * size);
     };
     if (at::get_num_threads() == 1)
       part(0, tape.images.size(0));
@@ -142,8 +151,9 @@ private:
   at::Tensor moved_on_device(const EncoderTape& tape) const {
     const ImageShape& image = shape_.image();
     const std::int64_t batch = tape.images.size(0);
-    const at::Tensor offsets =
-        tape.offsets.defined() ? tape.offsets : offsets_of(tape.shifts).to(tape.images.device());
+    const at::Tensor offsets = tape.shifts.offsets.defined()
+                                   ? tape.shifts.offsets
+                                   : offsets_of(tape.shifts.drawn).to(tape.images.device());
     const auto index = [&](std::int64_t column, std::int64_t size) {
       const at::Tensor place = at::arange(size, offsets.options()).unsqueeze(0);
       return (offsets.select(1, column).unsqueeze(1) + place).clamp(0, size - 1);

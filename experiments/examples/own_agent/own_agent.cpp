@@ -13,7 +13,6 @@
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/plugin.hpp"
-#include "learner/nn/kernels/normal.hpp"
 
 namespace own {
 
@@ -81,38 +80,46 @@ public:
     targets_ = network_.bind(policy_.layout(), policy_.target());
   }
 
-  Metrics step_fn(ReplicaContext& context, const TensorMap& given) override {
+  Metrics step_fn(ReplicaContext&, const TensorMap& given) override {
     at::NoGradGuard no_gradient;
-    TensorMap batch = checked_transitions(given, transitions_, updates() + 1);
-    for (auto& [name, tensor] : batch)
-      tensor = tensor.to(context.device());
-    const at::Tensor& next = batch["next_observation"];
-    at::Tensor action = network_.forward(targets_, next, {}, target_tape_, workspace_).tanh();
-    const at::Tensor noise = normal(random(), action.sizes()).to(action.options());
-    action.add_((noise * config_.target_noise).clamp_(-0.5, 0.5)).clamp_(-1, 1);
-    const at::Tensor target =
-        batch["reward"] + batch["discount"] * critic_.target_value(next, action);
-    const double loss =
-        critic_.learn(batch["observation"], batch["action"], target, {}, 1, updates() + 1);
+    const bool with_policy = (updates() + 1) % config_.period == 0;
+    Metrics metrics = make_update( // a GPU replays each variant as one graph
+        checked_transitions(given, transitions_, updates() + 1), with_policy ? 1 : 0,
+        [&](const TensorMap& batch) {
+          const auto part = [&](const char* name) { return batch.at(name).to(options()); };
+          learn_critic(part("observation"), part("action"), part("reward"), part("discount"),
+                       part("next_observation"));
+          if (with_policy)
+            learn_policy(part("observation"));
+        });
+    metrics.try_emplace("q_mean", 0); // before the policy's first update
     count_updates(1);
-    if (updates() % config_.period == 0) {
-      learn_policy(batch["observation"]);
+    if (with_policy) {
       critic_.group().average_target(config_.tau, 1);
       policy_.average_target(config_.tau, 1);
     }
-    return {{"critic_loss", loss}, {"q_mean", q_mean_}};
+    return metrics;
   }
 
   at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
+  void learn_critic(const at::Tensor& state, const at::Tensor& taken, const at::Tensor& reward,
+                    const at::Tensor& discount, const at::Tensor& next) {
+    at::Tensor action = network_.forward(targets_, next, {}, target_tape_, workspace_).tanh();
+    const at::Tensor noise = in_update().normal(action.sizes()) * config_.target_noise;
+    action.add_(noise.clamp(-0.5, 0.5)).clamp_(-1, 1);
+    critic_.learn(in_update(), state, taken, reward + discount * critic_.target_value(next, action),
+                  {}, 1);
+  }
+
   void learn_policy(const at::Tensor& state) {
     const at::Tensor action = network_.forward(parameters_, state, {}, tape_, workspace_).tanh();
     const TwinCritic::Value value = critic_.value(state, action, false);
     tape_.gradient().copy_((action * action - 1) * value.action_gradient); // of -value
     network_.backward(parameters_, gradients_, tape_, false, workspace_);
-    policy_.step("policy_loss", -value.mean, updates());
-    q_mean_ = value.mean;
+    in_update().step(policy_, "policy_loss", -value.mean);
+    in_update().tell("q_mean", value.mean);
   }
 
   Config config_;
@@ -123,7 +130,6 @@ private:
   std::vector<LayerTensors> parameters_, gradients_, targets_;
   Tape tape_, target_tape_;
   Workspace workspace_;
-  double q_mean_ = 0;
 };
 
 AgentPtr make(const env::Options& options) {

@@ -67,7 +67,6 @@ public:
       : Bc(config, transitions, BcNetwork(config, transitions)) {}
 
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
-  at::Tensor priorities() override { return priorities_; }
 
 private:
   Bc(const BcConfig& config, const replay::TransitionSpec& transitions, BcNetwork network)
@@ -80,37 +79,43 @@ private:
   at::Tensor initial(at::Generator& generator) const override {
     return network_.initial(generator);
   }
+  void learn(const TensorMap& batch);
 
   replay::TransitionSpec transitions_;
   BcNetwork network_;
-  at::Tensor priorities_;
 };
 
-Metrics Bc::step_fn(ReplicaContext&, const TensorMap& batch) {
-  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
-  network_.actions().check(used.at("action"), updates() + 1);
-  double value = 0;
+void Bc::learn(const TensorMap& batch) {
+  const bool weighted = batch.contains("weight");
+  at::Tensor losses, loss;
   {
     at::AutoGradMode with_gradient(true);
     auto forward = span("forward");
     const at::Tensor outputs =
-        network_.forward(leaves(), observed(used, "observation", transitions_, options()));
+        network_.forward(leaves(), observed(batch, "observation", transitions_, options()));
     const at::Tensor deviations = at::zeros({network_.actions().continuous()}, options());
-    const at::Tensor losses =
-        -network_.actions().log_probability(outputs, deviations, used.at("action").to(options()));
-    const bool weighted = used.contains("weight");
-    const at::Tensor loss = (weighted ? losses * used.at("weight").to(options()) : losses).mean();
+    losses =
+        -network_.actions().log_probability(outputs, deviations, batch.at("action").to(options()));
+    loss = (weighted ? losses * batch.at("weight").to(options()) : losses).mean();
     forward.end();
     const auto backward = span("backward");
     group().gradient().zero_();
     loss.backward();
-    value = loss.item<double>();
-    priorities_ = weighted ? losses.detach().abs().to(at::kCPU, at::kDouble) : at::Tensor();
   }
+  in_update().step(group(), "loss", loss.detach());
+  in_update().tell("loss", loss.detach());
+  if (weighted)
+    in_update().tell_rows(losses.detach().abs());
+}
+
+Metrics Bc::step_fn(ReplicaContext&, const TensorMap& batch) {
+  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  network_.actions().check(used.at("action"), updates() + 1);
   at::NoGradGuard no_gradient;
-  group().step("loss", value, updates() + 1);
+  Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) { learn(on_device); });
   count_updates(group().optimizer().updates_applied());
-  return {{"loss", value}, {"gradient_norm", group().optimizer().gradient_norm()}};
+  metrics["gradient_norm"] = group().optimizer().gradient_norm();
+  return metrics;
 }
 
 Members members(BcConfig& config) {

@@ -1,11 +1,84 @@
-#include <cmath>
+#include <optional>
 #include <stdexcept>
-#include <utility>
+#include <tuple>
 
-#include "learner/agents/d4pg/d4pg_learner.hpp"
+#include <torch/types.h>
+
+#include "learner/agents/d4pg/d4pg_networks.hpp"
+#include "learner/agents/learners/saved_replica.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
+#include "learner/nn/policy_head.hpp"
 
 namespace troupe::learner {
+namespace {
+
+class D4pg : public SavedReplica {
+public:
+  D4pg(const D4pgConfig& config, const D4pgSpec& spec)
+      : config_(config), spec_(spec), networks_(config, spec) {
+    critic_.declare(networks_.critic_layout);
+    policy_.declare(networks_.policy_layout);
+    save_group("critic_", critic_, true);
+    save_group("policy_", policy_, true);
+    if (config.blocks.normalise_observations) {
+      if (networks_.pixels)
+        throw std::invalid_argument("d4pg.normalise_observations is true, but the environment "
+                                    "gives pixels; it is of states: leave it out");
+      normalise_states(networks_.observation_size);
+    }
+  }
+
+  void build(ReplicaContext& context) override;
+  Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
+  at::Tensor policy_parameters() override;
+
+private:
+  struct Inputs {
+    at::Tensor observation; // as the networks want it: states, or features of the online encoder
+    at::Tensor action;
+    at::Tensor reward;
+    at::Tensor discount;
+    at::Tensor next_observation; // states, or features of the target encoder
+    at::Tensor weight;           // undefined: each row counts once
+  };
+
+  Inputs prepare(ReplicaContext& context, const TensorMap& batch);
+  const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
+                           const at::Tensor& images);
+  const at::Tensor& target_logits(const Inputs& in);
+  RowLosses row_losses(const Inputs& in);
+  void critic_backward();
+  const at::Tensor& policy_value(const Inputs& in);
+  void learn_critic(const Inputs& in, const at::Tensor& target_logits);
+  void learn_policy(const Inputs& in);
+  void average_targets(std::int64_t applied);
+
+  D4pgConfig config_;
+  D4pgSpec spec_;
+  D4pgNetworks networks_;
+  ParameterGroup critic_;
+  ParameterGroup policy_;
+  EncoderShape::Tensors encoder_parameters_;
+  EncoderShape::Tensors encoder_gradients_;
+  EncoderShape::Tensors encoder_target_;
+  std::vector<LayerTensors> critic_parameters_;
+  std::vector<LayerTensors> critic_gradients_;
+  std::vector<LayerTensors> critic_target_;
+  std::vector<LayerTensors> policy_parameters_;
+  std::vector<LayerTensors> policy_gradients_;
+  std::vector<LayerTensors> policy_target_;
+  std::unique_ptr<Encoder> encoder_;
+  EncoderTape online_tape_;
+  EncoderTape target_tape_;
+  Tape critic_tape_;
+  Tape target_critic_tape_;
+  Tape policy_tape_;
+  Tape target_policy_tape_;
+  at::Tensor actions_;
+  at::Tensor next_actions_;
+  at::Tensor row_losses_;
+  Workspace workspace_;
+};
 
 void D4pg::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
@@ -32,22 +105,17 @@ void D4pg::build(ReplicaContext& context) {
     encoder_target_ = networks_.encoder.bind(layout, critic_.target());
     encoder_ = make_encoder(networks_.encoder, config_.precision, options().device());
   }
-  captured_.reset();
-  steps_whole_ = captures(capture_, options().device()) && critic_.optimizer().steps_alone();
 }
 
 const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
                                const at::Tensor& images) {
   tape.images = images.to(options().device());
-  if (!captured_) {
-    tape.shifts.resize(static_cast<std::size_t>(images.size(0)));
-    draw_shifts(random(), config_.shift_pixels, tape.shifts);
-  }
+  tape.shifts = in_update().shifts(images.size(0), config_.shift_pixels);
   encoder_->forward(parameters, tape);
   return tape.features;
 }
 
-D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
+D4pg::Inputs D4pg::prepare(ReplicaContext& context, const TensorMap& batch) {
   Inputs in;
   in.action = batch.at("action").to(options());
   in.reward = batch.at("reward").to(options());
@@ -58,12 +126,7 @@ D4pg::Inputs D4pg::prepare(const TensorMap& batch) {
     in.observation = encode(online_tape_, encoder_parameters_, batch.at("observation"));
     in.next_observation = encode(target_tape_, encoder_target_, batch.at("next_observation"));
   } else {
-    in.observation = batch.at("observation").to(options());
-    in.next_observation = batch.at("next_observation").to(options());
-  }
-  if (moments() != nullptr) {
-    in.observation = moments()->normalised(in.observation);
-    in.next_observation = moments()->normalised(in.next_observation);
+    std::tie(in.observation, in.next_observation) = states(context, batch);
   }
   return in;
 }
@@ -99,17 +162,18 @@ void D4pg::critic_backward() {
                        critic_tape_.input_gradient);
 }
 
-double D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
+void D4pg::learn_critic(const Inputs& in, const at::Tensor& target_logits) {
+  const auto critic = span("critic");
   const at::Tensor& logits = networks_.critic.forward(critic_parameters_, in.observation, in.action,
                                                       critic_tape_, workspace_);
-  const double loss = categorical_loss(networks_.support, target_logits, in.reward, in.discount,
-                                       config_.reward_scale, logits, critic_tape_.gradient(),
-                                       workspace_, row_losses(in));
-  priorities_ =
-      in.weight.defined() ? row_losses_.to(at::kCPU, at::kDouble).clamp_min_(0) : at::Tensor();
+  const at::Tensor loss = categorical_loss(networks_.support, target_logits, in.reward, in.discount,
+                                           config_.reward_scale, logits, critic_tape_.gradient(),
+                                           workspace_, row_losses(in));
   critic_backward();
-  critic_.step("critic_loss", loss, updates() + 1);
-  return loss;
+  in_update().step(critic_, "critic_loss", loss);
+  in_update().tell("critic_loss", loss);
+  if (in.weight.defined())
+    in_update().tell_rows(row_losses_.clamp_min(0));
 }
 
 /// The critic's logits of the policy's actions.
@@ -123,16 +187,20 @@ const at::Tensor& D4pg::policy_value(const Inputs& in) {
                                   workspace_);
 }
 
-HeadReport D4pg::learn_policy(const Inputs& in, double& q_mean) {
+void D4pg::learn_policy(const Inputs& in) {
+  const auto policy = span("policy");
   const at::Tensor& logits = policy_value(in);
-  q_mean = expected_value(networks_.support, logits, critic_tape_.gradient());
+  const at::Tensor value = expected_value(networks_.support, logits, critic_tape_.gradient());
   networks_.critic.backward_to_extra(critic_parameters_, critic_tape_, workspace_);
-  const HeadReport report = policy_head_backward(
+  const HeadReport head = policy_head_backward(
       policy_tape_.output(), actions_, critic_tape_.extra_gradient, config_.action_gradient_norm,
       config_.saturation_penalty, policy_tape_.gradient());
   networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  policy_.step("policy_loss", report.penalty - q_mean, updates() + 1);
-  return report;
+  const at::Tensor loss = head.penalty - value;
+  in_update().step(policy_, "policy_loss", loss);
+  in_update().tell("policy_loss", loss);
+  in_update().tell("q_mean", value);
+  in_update().tell("saturation", head.saturation);
 }
 
 /// Once for each of the updates that the parameters took, which the other replicas may have made.
@@ -147,33 +215,17 @@ void D4pg::average_targets(std::int64_t applied) {
 Metrics D4pg::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_transitions(batch, spec_.transition, updates() + 1);
-  if (moments() != nullptr)
-    moments()->observe(context, used.at("observation").to(options()));
-  if (steps_whole_)
-    return step_whole(used);
-  auto targets = span("targets");
-  const Inputs in = prepare(used);
-  const at::Tensor& target = target_logits(in);
-  targets.end();
-  auto critic = span("critic");
-  const double critic_loss = learn_critic(in, target);
-  critic.end();
-  const double gradient_norm = critic_.optimizer().gradient_norm();
-  double q_mean = 0;
-  auto policy = span("policy");
-  const HeadReport head = learn_policy(in, q_mean);
-  policy.end();
+  Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) {
+    auto targets = span("targets");
+    const Inputs in = prepare(context, on_device);
+    const at::Tensor& target = target_logits(in);
+    targets.end();
+    learn_critic(in, target);
+    learn_policy(in);
+  });
   average_targets(critic_.optimizer().updates_applied());
-  return {{"critic_loss", critic_loss},
-          {"policy_loss", head.penalty - q_mean},
-          {"q_mean", q_mean},
-          {"saturation", head.saturation},
-          {"gradient_norm", gradient_norm}};
-}
-
-void D4pg::load(const TensorMap& parameters, const TensorMap& optimizer_state) {
-  SavedReplica::load(parameters, optimizer_state);
-  captured_.reset(); // Adam's steps
+  metrics["gradient_norm"] = critic_.optimizer().gradient_norm();
+  return metrics;
 }
 
 at::Tensor D4pg::policy_parameters() {
@@ -186,9 +238,13 @@ at::Tensor D4pg::policy_parameters() {
   return moments() != nullptr ? at::cat({moments()->published(), target}) : target;
 }
 
+} // namespace
+
 std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
                                    UpdateCapture capture) {
-  return std::make_unique<D4pg>(config, spec, capture);
+  auto made = std::make_unique<D4pg>(config, spec);
+  made->set_capture(capture);
+  return made;
 }
 
 } // namespace troupe::learner

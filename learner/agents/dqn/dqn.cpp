@@ -8,6 +8,7 @@
 #include "learner/agents/parts/network_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/nn/categorical.hpp"
+#include "learner/nn/kernels/normal.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
@@ -42,7 +43,8 @@ public:
   }
 
   /// [batch, choices, atoms]
-  at::Tensor forward(const Leaves& leaves, const Observed& observation, Random* noise) const {
+  at::Tensor forward(const Leaves& leaves, const Observed& observation,
+                     const NoiseSource* noise) const {
     const at::Tensor x = torso_.forward(leaves, observation);
     const at::Tensor out =
         advantage_.forward(leaves, x, noise).view({-1, choices_, support_.atoms});
@@ -103,7 +105,8 @@ public:
   }
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override {
-    Random noise(config_.noisy ? exploration.random[0]->generator() : 0);
+    Random random(config_.noisy ? exploration.random[0]->generator() : 0);
+    const NoiseSource noise = [&](std::int64_t size) { return normal(random, {size}); };
     choose(observations, config_.noisy ? &noise : nullptr, actions);
     epsilon_.apply(exploration, network().choices(), actions);
   }
@@ -113,7 +116,8 @@ public:
   }
 
 private:
-  void choose(const Observations& observations, Random* noise, std::span<float> actions) {
+  void choose(const Observations& observations, const NoiseSource* noise,
+              std::span<float> actions) {
     at::NoGradGuard no_gradient;
     const at::Tensor outputs = network().forward(leaves(), seen(observations, actions), noise);
     const at::Tensor best = network().values(outputs).argmax(1).to(at::kFloat);
@@ -132,7 +136,9 @@ private:
   TensorMap checked(const TensorMap& batch) const override;
   Learnt backward(const TensorMap& batch) override;
   at::Tensor target_of_choice(const Observed& next);
+  const NoiseSource* noise() const { return config_.noisy ? &noise_ : nullptr; }
 
+  NoiseSource noise_ = [this](std::int64_t size) { return in_update().normal({size}); };
   Workspace workspace_;
 };
 
@@ -146,10 +152,9 @@ TensorMap Dqn::checked(const TensorMap& batch) const {
 at::Tensor Dqn::target_of_choice(const Observed& next) {
   const auto of_targets = span("targets");
   at::NoGradGuard no_gradient;
-  Random* noise = config_.noisy ? &random() : nullptr;
-  const at::Tensor outputs = network_.forward(targets(), next, noise);
+  const at::Tensor outputs = network_.forward(targets(), next, noise());
   const at::Tensor best =
-      network_.values(config_.double_q ? network_.forward(leaves(), next, noise) : outputs)
+      network_.values(config_.double_q ? network_.forward(leaves(), next, noise()) : outputs)
           .argmax(1, true);
   return outputs.gather(1, best.unsqueeze(2).expand({-1, 1, outputs.size(2)})).squeeze(1);
 }
@@ -161,8 +166,7 @@ Dqn::Learnt Dqn::backward(const TensorMap& batch) {
   };
   const at::Tensor weight = batch.contains("weight") ? of("weight") : at::Tensor();
   const at::Tensor target = target_of_choice(seen("next_observation"));
-  const at::Tensor outputs =
-      network_.forward(leaves(), seen("observation"), config_.noisy ? &random() : nullptr);
+  const at::Tensor outputs = network_.forward(leaves(), seen("observation"), noise());
   const at::Tensor taken = batch.at("action")
                                .to(options().device(), at::kLong)
                                .unsqueeze(2)
@@ -174,14 +178,14 @@ Dqn::Learnt Dqn::backward(const TensorMap& batch) {
     const at::Tensor losses = at::huber_loss(value, wanted, at::Reduction::None);
     const at::Tensor loss = (weight.defined() ? losses * weight : losses).mean();
     loss.backward();
-    return {loss.item<double>(), value.mean().item<double>(), (value - wanted).detach().abs()};
+    return {loss.detach(), value.detach().mean(), (value - wanted).detach().abs()};
   }
   at::Tensor gradient = at::empty_like(chosen);
   RowLosses rows{.weight = weight, .losses = at::empty({chosen.size(0)}, options())};
-  const double loss = categorical_loss(network_.support(), target, of("reward"), of("discount"), 1,
-                                       chosen.detach(), gradient, workspace_, rows);
+  const at::Tensor loss = categorical_loss(network_.support(), target, of("reward"), of("discount"),
+                                           1, chosen.detach(), gradient, workspace_, rows);
   chosen.backward(gradient);
-  return {loss, network_.values(chosen.detach().unsqueeze(1)).mean().item<double>(), rows.losses};
+  return {loss, network_.values(chosen.detach().unsqueeze(1)).mean(), rows.losses};
 }
 
 Members members(DqnConfig& config) {

@@ -12,7 +12,6 @@
 #include "learner/agents/parts/deterministic_policy.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
-#include "learner/nn/kernels/normal.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -69,7 +68,6 @@ public:
   void build(ReplicaContext& context) override;
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
   TensorMap parameters() override;
-  at::Tensor priorities() override { return priorities_; }
   at::Tensor policy_parameters() override;
 
 private:
@@ -77,9 +75,14 @@ private:
   at::Tensor mean_action(const at::Tensor& features);
   at::Tensor with_noise(const at::Tensor& action);
   at::Tensor target_value(const at::Tensor& next_observation);
-  double learn_critic(const at::Tensor& features, const at::Tensor& action,
-                      const at::Tensor& target, const at::Tensor& weight);
-  double learn_policy(const at::Tensor& features);
+  double deviation() const {
+    return config_.noise.at(
+        static_cast<std::int64_t>(static_cast<double>(updates()) * config_.steps_per_update));
+  }
+  void learn(const TensorMap& batch);
+  void learn_critic(const at::Tensor& features, const at::Tensor& action, const at::Tensor& target,
+                    const at::Tensor& weight);
+  void learn_policy(const at::Tensor& features);
 
   Drqv2Config config_;
   replay::TransitionSpec transitions_;
@@ -93,7 +96,6 @@ private:
   EncoderTape encoder_tape_; // one each: the next observation is done with when the first begins
   Tape trunk_tape_, policy_tape_;
   Workspace workspace_;
-  at::Tensor priorities_;
 };
 
 void Drqv2::build(ReplicaContext& context) {
@@ -127,8 +129,7 @@ void Drqv2::build(ReplicaContext& context) {
 const at::Tensor& Drqv2::encode(const at::Tensor& images) {
   const auto encoder = span("encoder");
   encoder_tape_.images = images.to(options().device());
-  encoder_tape_.shifts.resize(static_cast<std::size_t>(images.size(0)));
-  draw_shifts(random(), config_.shift_pixels, encoder_tape_.shifts);
+  encoder_tape_.shifts = in_update().shifts(images.size(0), config_.shift_pixels);
   encoder_->forward(encoder_parameters_, encoder_tape_);
   return encoder_tape_.features;
 }
@@ -140,12 +141,10 @@ at::Tensor Drqv2::mean_action(const at::Tensor& features) {
 
 /// The schedule's noise, clipped. Gradients pass it as if it were not there.
 at::Tensor Drqv2::with_noise(const at::Tensor& action) {
-  const double deviation = config_.noise.at(
-      static_cast<std::int64_t>(static_cast<double>(updates()) * config_.steps_per_update));
-  if (deviation == 0)
+  if (deviation() == 0)
     return action;
-  const at::Tensor noise = normal(random(), action.sizes()).to(options());
-  return (noise * deviation)
+  const at::Tensor size = in_update().number([this] { return deviation(); });
+  return (in_update().normal(action.sizes()) * size)
       .clamp_(-config_.noise_clip, config_.noise_clip)
       .add_(action)
       .clamp_(-1, 1);
@@ -161,21 +160,24 @@ at::Tensor Drqv2::target_value(const at::Tensor& next_observation) {
   return critic_.target_value(state, action);
 }
 
-double Drqv2::learn_critic(const at::Tensor& features, const at::Tensor& action,
-                           const at::Tensor& target, const at::Tensor& weight) {
+void Drqv2::learn_critic(const at::Tensor& features, const at::Tensor& action,
+                         const at::Tensor& target, const at::Tensor& weight) {
   const auto critic = span("critic");
   const at::Tensor& state =
       networks_.trunk.forward(trunk_parameters_, features, {}, trunk_tape_, workspace_);
-  const double loss = critic_.backward(state, action, target, weight, 1, &trunk_tape_.gradient());
+  const at::Tensor loss =
+      critic_.backward(state, action, target, weight, 1, &trunk_tape_.gradient());
   networks_.trunk.backward(trunk_parameters_, trunk_gradients_, trunk_tape_, true, workspace_);
   encoder_->backward(encoder_parameters_, encoder_gradients_, encoder_tape_,
                      trunk_tape_.input_gradient);
-  critic_.group().step("critic_loss", loss, updates() + 1);
-  return loss;
+  in_update().step(critic_.group(), "critic_loss", loss);
+  in_update().tell("critic_loss", loss);
+  if (weight.defined())
+    in_update().tell_rows(critic_.errors());
 }
 
-/// Returns the mean of the smaller values of its actions, which it maximises.
-double Drqv2::learn_policy(const at::Tensor& features) {
+/// Maximises the mean of the smaller values of its actions.
+void Drqv2::learn_policy(const at::Tensor& features) {
   const auto policy = span("policy");
   const at::Tensor mean = mean_action(features);
   const at::Tensor& state =
@@ -183,29 +185,31 @@ double Drqv2::learn_policy(const at::Tensor& features) {
   const TwinCritic::Value value = critic_.value(state, with_noise(mean), true);
   policy_tape_.gradient().copy_((mean * mean - 1) * value.action_gradient);
   networks_.policy.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  policy_.step("policy_loss", -value.mean, updates() + 1);
-  return value.mean;
+  in_update().step(policy_, "policy_loss", -value.mean);
+  in_update().tell("policy_loss", -value.mean);
+  in_update().tell("q_mean", value.mean);
+}
+
+void Drqv2::learn(const TensorMap& batch) {
+  const auto of = [&](const char* name) { return batch.at(name).to(options()); };
+  const at::Tensor weight = batch.contains("weight") ? of("weight") : at::Tensor();
+  const at::Tensor target =
+      of("reward") + of("discount") * target_value(batch.at("next_observation"));
+  const at::Tensor& features = encode(batch.at("observation"));
+  learn_critic(features, of("action"), target, weight);
+  learn_policy(features);
 }
 
 Metrics Drqv2::step_fn(ReplicaContext&, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
-  const auto of = [&](const char* name) { return used.at(name).to(options()); };
-  const at::Tensor weight = used.contains("weight") ? of("weight") : at::Tensor();
-  const at::Tensor target =
-      of("reward") + of("discount") * target_value(used.at("next_observation"));
-  const at::Tensor& features = encode(used.at("observation"));
-  const double loss = learn_critic(features, of("action"), target, weight);
-  priorities_ = weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
-  const double gradient_norm = critic_.group().optimizer().gradient_norm();
-  const std::int64_t applied = critic_.group().optimizer().updates_applied();
-  const double value = learn_policy(features);
-  count_updates(applied);
-  critic_.group().average_target(config_.target_update, applied);
-  return {{"critic_loss", loss},
-          {"policy_loss", -value},
-          {"q_mean", value},
-          {"gradient_norm", gradient_norm}};
+  Metrics metrics = make_update(used, deviation() == 0 ? 0 : 1,
+                                [&](const TensorMap& on_device) { learn(on_device); });
+  const WrappedOptimizer& critic = critic_.group().optimizer();
+  count_updates(critic.updates_applied());
+  critic_.group().average_target(config_.target_update, critic.updates_applied());
+  metrics["gradient_norm"] = critic.gradient_norm();
+  return metrics;
 }
 
 TensorMap Drqv2::parameters() {

@@ -14,6 +14,7 @@ void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, d
   flat_ = initial;
   gradient_ = at::zeros_like(flat_);
   learning_rate_ = learning_rate;
+  max_gradient_norm_ = max_gradient_norm;
   schedule_ = context.learning_rates();
   auto adam = std::make_unique<FusedAdam>(flat_, learning_rate, weight_decay);
   adam_ = adam.get();
@@ -53,14 +54,6 @@ void ParameterGroup::complain(const char* loss_name, double loss, std::int64_t n
       + update + " (" + loss_name + "): " + problem);
 }
 
-at::Tensor ParameterGroup::rate_on_device(std::int64_t update) {
-  if (!schedule_.changes())
-    return {};
-  if (!rate_.defined())
-    rate_ = at::empty({}, flat_.options().dtype(at::kFloat));
-  return rate_.fill_(rate_of(update));
-}
-
 void ParameterGroup::step(const char* loss_name, double loss, std::int64_t update) {
   if (!std::isfinite(loss))
     complain(loss_name, loss, update);
@@ -71,6 +64,32 @@ void ParameterGroup::step(const char* loss_name, double loss, std::int64_t updat
     optimizer_->step();
   } catch (const collectives::CollectiveError&) {
     throw;
+  } catch (const std::runtime_error& error) {
+    complain(loss_name, loss, update, error.what());
+  }
+}
+
+at::Tensor ParameterGroup::step_on_device(const at::Tensor& loss, at::Tensor& problem,
+                                          const at::Tensor& count, const at::Tensor& rate) {
+  flat_.mutable_grad() = gradient_;
+  const at::Tensor norm = at::linalg_vector_norm(gradient_, 2).to(at::kDouble);
+  const at::Tensor sound = at::isfinite(norm).logical_and(at::isfinite(loss).squeeze());
+  problem.copy_(at::maximum(problem, sound.logical_not().to(at::kFloat)));
+  if (max_gradient_norm_ > 0) {
+    const at::Tensor divisor = ((norm + 1e-6) / max_gradient_norm_).clamp_min(1);
+    gradient_.div_(at::where(sound, divisor, at::ones_like(divisor)).to(gradient_.scalar_type()));
+  }
+  adam_->step_on_device(gradient_, count, {}, problem, rate);
+  return norm;
+}
+
+void ParameterGroup::finish_on_device(const char* loss_name, double loss, double norm,
+                                      std::int64_t update) {
+  if (!std::isfinite(loss))
+    complain(loss_name, loss, update);
+  try {
+    if (optimizer_->finish_step(norm))
+      adam_->set_steps(adam_->steps() + 1);
   } catch (const std::runtime_error& error) {
     complain(loss_name, loss, update, error.what());
   }

@@ -39,16 +39,20 @@ public:
   FusedAdam& adam() { return *adam_; }
   WrappedOptimizer& optimizer() { return *optimizer_; }
 
-  /// For updates without a read by the host: sets the learning rate of update `update`, counted
-  /// from 1, and gives it, float32 [], always in the same memory; undefined: it stays.
-  at::Tensor rate_on_device(std::int64_t update);
   /// Averages the gradient over the replicas, clips it and steps. Throws std::runtime_error naming
   /// the loss, the update and the parameter if a number is not finite.
   void step(const char* loss_name, double loss, std::int64_t update);
-  /// Throws what step() would.
-  [[noreturn]] void
-  complain(const char* loss_name, double loss, std::int64_t update,
-           const std::string& problem = "the gradients' norm is not finite") const;
+  /// The two halves of step() for an AgentUpdate, of a replica that steps alone. The first does not
+  /// read: `problem`, float32 [1], becomes 1 where the loss or the gradient is not finite, and
+  /// where it is 1 nothing changes; `count`, float32 [1], is the number of the step, and `rate`,
+  /// [], the learning rate (undefined: it stays). Returns the gradient's norm.
+  at::Tensor step_on_device(const at::Tensor& loss, at::Tensor& problem, const at::Tensor& count,
+                            const at::Tensor& rate);
+  void finish_on_device(const char* loss_name, double loss, double norm, std::int64_t update);
+  bool rate_changes() const { return schedule_.changes(); }
+  double rate_of(std::int64_t update) const { // counted from 1
+    return learning_rate_ * schedule_.multiple(update - 1, 1);
+  }
   /// target = (1 - weight)^times target + (1 - (1 - weight)^times) parameters.
   void average_target(double weight, std::int64_t times);
 
@@ -58,9 +62,8 @@ public:
   void show_moments(TensorMap& out) const;
 
 private:
-  double rate_of(std::int64_t update) const {
-    return learning_rate_ * schedule_.multiple(update - 1, 1);
-  }
+  [[noreturn]] void complain(const char* loss_name, double loss, std::int64_t update,
+                             const std::string& problem = "") const;
 
   ParameterLayout layout_;
   at::Tensor flat_;
@@ -70,8 +73,8 @@ private:
   FusedAdam* adam_ = nullptr;
   std::unique_ptr<WrappedOptimizer> optimizer_;
   double learning_rate_ = 0; // of the schedule's peak
+  double max_gradient_norm_ = 0;
   LearningRateSchedule schedule_;
-  at::Tensor rate_;
 };
 
 /// A number of a run as a checkpoint's tensor: int64 [1].

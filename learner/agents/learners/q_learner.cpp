@@ -21,24 +21,27 @@ void QLearner::build(ReplicaContext& context) {
 
 Metrics QLearner::step_fn(ReplicaContext&, const TensorMap& batch) {
   const TensorMap used = checked(batch);
-  Learnt learnt;
-  {
-    const auto both = span("forward and backward");
-    at::AutoGradMode with_gradient(true);
-    group().gradient().zero_();
-    learnt = backward(used);
-  }
   at::NoGradGuard no_gradient;
-  group().step("critic_loss", learnt.loss, updates() + 1);
+  Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) {
+    auto both = span("forward and backward");
+    group().gradient().zero_();
+    const Learnt learnt = [&] {
+      at::AutoGradMode with_gradient(true);
+      return backward(on_device);
+    }();
+    both.end();
+    in_update().step(group(), "critic_loss", learnt.loss);
+    in_update().tell("critic_loss", learnt.loss);
+    in_update().tell("q_mean", learnt.q_mean);
+    if (on_device.contains("weight"))
+      in_update().tell_rows(learnt.priorities);
+  });
   const std::int64_t before = updates() / target_period_;
   count_updates(group().optimizer().updates_applied());
   if (updates() / target_period_ > before)
     group().average_target(1, 1);
-  priorities_ =
-      used.contains("weight") ? learnt.priorities.to(at::kCPU, at::kDouble) : at::Tensor();
-  return {{"critic_loss", learnt.loss},
-          {"q_mean", learnt.q_mean},
-          {"gradient_norm", group().optimizer().gradient_norm()}};
+  metrics["gradient_norm"] = group().optimizer().gradient_norm();
+  return metrics;
 }
 
 } // namespace troupe::learner

@@ -22,16 +22,15 @@ public:
   void build(ReplicaContext& context) final;
   /// Metrics: "critic_loss", "q_mean", "gradient_norm".
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) final;
-  at::Tensor priorities() final { return priorities_; }
 
 protected:
   QLearner(const Setting& setting, ParameterLayout layout);
 
   /// The parts that the update uses. Throws std::runtime_error naming what is wrong with them.
   virtual TensorMap checked(const TensorMap& batch) const = 0;
-  struct Learnt {
-    double loss = 0;
-    double q_mean = 0;
+  struct Learnt {          // without gradients
+    at::Tensor loss;       // []
+    at::Tensor q_mean;     // []
     at::Tensor priorities; // [batch]
   };
   /// Adds the gradient of the loss to the group's, which is 0.
@@ -42,7 +41,6 @@ protected:
 private:
   int target_period_;
   Leaves targets_;
-  at::Tensor priorities_;
 };
 
 /// One whose values are those of a network that is made from the agent's configuration.

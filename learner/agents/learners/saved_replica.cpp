@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include <torch/types.h>
 
@@ -47,8 +48,21 @@ void SavedReplica::begin(ReplicaContext& context, const std::string& precision) 
   timeline_ = context.timeline();
   random_ = Random(context.seed());
   moments_.build(options_);
+  begun_ = false;
   for (const auto& [name, value] : counters_)
     *value = 0;
+}
+
+Metrics SavedReplica::make_update(const TensorMap& batch, int variant,
+                                  const AgentUpdate::Body& body) {
+  if (!std::exchange(begun_, true)) {
+    const bool alone = std::all_of(groups_.begin(), groups_.end(), [](const Group& one) {
+      return one.group->optimizer().steps_alone();
+    });
+    update_.build(options_, random_, alone && captures(capture_, options_.device()));
+  }
+  update_.make(batch, variant, updates_ + 1, body);
+  return update_.metrics();
 }
 
 at::Tensor SavedReplica::published(ParameterGroup& group) const {

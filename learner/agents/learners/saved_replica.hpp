@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "collectives/timeline.hpp"
+#include "learner/agents/learners/agent_update.hpp"
 #include "learner/agents/learners/parameter_group.hpp"
-#include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/running_moments.hpp"
 #include "learner/replicas/replica.hpp"
 
@@ -31,7 +31,11 @@ public:
   TensorMap parameters() override;
   TensorMap optimizer_state() override;
   void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
+  at::Tensor priorities() override { return update_.rows(); }
 
+  /// Whether updates by make_update() are captured; asked at the first one after build(). At first
+  /// they are where it pays.
+  void set_capture(UpdateCapture capture) { capture_ = capture; }
   std::int64_t updates() const { return updates_; } // that the parameters took
   /// Parameters with these names, and their targets, become those of `fresh`, a replica of the same
   /// agent that has made no update, and optimizers that step any of them begin again. Encoders
@@ -58,6 +62,10 @@ protected:
   void save_counter(std::string name, std::int64_t& value) {
     counters_.emplace_back(std::move(name), &value);
   }
+  /// AgentUpdate::make() of the next update, and the metrics that were told. `body` draws, steps
+  /// and tells by in_update().
+  Metrics make_update(const TensorMap& batch, int variant, const AgentUpdate::Body& body);
+  AgentUpdate& in_update() { return update_; }
   /// A part of an update for `troupe timeline`, until its lifetime ends.
   collectives::Timeline::Span span(const char* name) const { return {timeline_, name}; }
   /// States of so many numbers are normalised by the moments of the states that it learns from,
@@ -92,6 +100,9 @@ private:
   std::vector<std::pair<std::string, std::int64_t*>> counters_{{"updates", &updates_}};
   at::TensorOptions options_;
   Random random_{0};
+  UpdateCapture capture_ = UpdateCapture::where_it_pays;
+  bool begun_ = false; // an update, since build()
+  AgentUpdate update_;
   RunningMoments moments_;
   bool normalises_ = false;
 };

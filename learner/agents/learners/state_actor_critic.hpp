@@ -20,7 +20,6 @@ namespace troupe::learner {
 template <class Config>
 class StateActorCritic : public SavedReplica {
 public:
-  at::Tensor priorities() final { return priorities_; }
   at::Tensor policy_parameters() final { return published(policy_); }
 
 protected:
@@ -56,13 +55,12 @@ protected:
     gradients_ = network_.bind(policy_.layout(), policy_.gradient());
   }
 
-  /// A batch that was checked, on the parameters' device.
+  /// A checked batch on the parameters' device.
   struct Transitions {
     at::Tensor state, next_state, action, reward, discount;
     at::Tensor weight; // undefined: all count the same
   };
-  Transitions take(ReplicaContext& context, const TensorMap& batch) {
-    const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  Transitions take(ReplicaContext& context, const TensorMap& used) {
     const auto of = [&](const char* name) { return used.at(name).to(options()); };
     auto [state, next_state] = states(context, used);
     return {.state = std::move(state),
@@ -74,20 +72,12 @@ protected:
   }
 
   /// A step of the critics towards the rewards and `next_value` behind them.
-  struct CriticStep {
-    double loss = 0;
-    double gradient_norm = 0;
-    std::int64_t applied = 0; // updates
-  };
-  CriticStep learn_critic(const Transitions& batch, const at::Tensor& next_value, double scale) {
+  void learn_critic(const Transitions& batch, const at::Tensor& next_value, double scale) {
     const auto critic = span("critic");
-    const at::Tensor target = batch.reward + batch.discount * next_value;
-    const double loss =
-        critic_.learn(batch.state, batch.action, target, batch.weight, scale, updates() + 1);
-    priorities_ =
-        batch.weight.defined() ? critic_.errors().to(at::kCPU, at::kDouble) : at::Tensor();
-    const auto& optimizer = critic_.group().optimizer();
-    return {loss, optimizer.gradient_norm(), optimizer.updates_applied()};
+    critic_.learn(in_update(), batch.state, batch.action,
+                  batch.reward + batch.discount * next_value, batch.weight, scale);
+    if (batch.weight.defined())
+      in_update().tell_rows(critic_.errors());
   }
 
   const Config config_;
@@ -98,9 +88,6 @@ protected:
   std::vector<LayerTensors> parameters_, gradients_; // of the policy
   Tape tape_;
   Workspace workspace_;
-
-private:
-  at::Tensor priorities_;
 };
 
 } // namespace troupe::learner

@@ -5,6 +5,7 @@
 
 #include <ATen/ops/full.h>
 
+#include "learner/agents/learners/agent_update.hpp"
 #include "learner/agents/learners/parameter_group.hpp"
 
 namespace troupe::learner {
@@ -24,15 +25,14 @@ public:
     group_.build(context, at::full({1}, std::log(start_), options), std::max(learning_rate_, 1e-12),
                  0);
   }
-  double value() { return std::exp(group_.flat().item<double>()); }
-  /// A step of the learning rate, unless that is 0. `entropy`: of the policy that has just learned
-  /// with value().
-  void learn(double entropy, std::int64_t update) {
+  at::Tensor value() { return group_.flat().exp().squeeze(); } // []
+  /// A step of the learning rate, unless that is 0. `entropy`, []: of the policy that has just
+  /// learned with value().
+  void learn(AgentUpdate& update, const at::Tensor& entropy) {
     if (learning_rate_ == 0)
       return;
-    const double excess = entropy - target_;
-    group_.gradient().fill_(excess);
-    group_.step("temperature_loss", group_.flat().item<double>() * excess, update);
+    group_.gradient().copy_(entropy - target_);
+    update.step(group_, "temperature_loss", group_.flat() * group_.gradient());
   }
   ParameterGroup& group() { return group_; }
 

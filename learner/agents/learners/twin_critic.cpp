@@ -51,17 +51,17 @@ at::Tensor TwinCritic::target_value(const at::Tensor& state, const at::Tensor& a
   return at::minimum(values[0], values[1]);
 }
 
-double TwinCritic::backward(const at::Tensor& state, const at::Tensor& action,
-                            const at::Tensor& target, const at::Tensor& weight, double scale,
-                            at::Tensor* state_gradient) {
+at::Tensor TwinCritic::backward(const at::Tensor& state, const at::Tensor& action,
+                                const at::Tensor& target, const at::Tensor& weight, double scale,
+                                at::Tensor* state_gradient) {
   const auto rows = static_cast<double>(target.size(0));
-  double loss = 0;
+  std::array<at::Tensor, 2> losses;
   for (std::size_t i = 0; i < 2; ++i) {
     const at::Tensor error =
         networks_[i].forward(parameters_[i], state, action, tapes_[i], workspace_).view({-1})
         - target;
     const at::Tensor weighted = weight.defined() ? error * weight : error;
-    loss += scale * (weighted * error).mean().item<double>();
+    losses[i] = (weighted * error).mean();
     tapes_[i].gradient().view({-1}).copy_(weighted * (2 * scale / rows));
     networks_[i].backward(parameters_[i], gradients_[i], tapes_[i], state_gradient != nullptr,
                           workspace_);
@@ -69,15 +69,14 @@ double TwinCritic::backward(const at::Tensor& state, const at::Tensor& action,
   }
   if (state_gradient != nullptr)
     at::add_out(*state_gradient, tapes_[0].input_gradient, tapes_[1].input_gradient);
-  return loss;
+  return (losses[0] + losses[1]) * scale;
 }
 
-double TwinCritic::learn(const at::Tensor& state, const at::Tensor& action,
-                         const at::Tensor& target, const at::Tensor& weight, double scale,
-                         std::int64_t update) {
-  const double loss = backward(state, action, target, weight, scale);
-  group_.step("critic_loss", loss, update);
-  return loss;
+void TwinCritic::learn(AgentUpdate& update, const at::Tensor& state, const at::Tensor& action,
+                       const at::Tensor& target, const at::Tensor& weight, double scale) {
+  const at::Tensor loss = backward(state, action, target, weight, scale);
+  update.step(group_, "critic_loss", loss);
+  update.tell("critic_loss", loss);
 }
 
 TwinCritic::Value TwinCritic::value(const at::Tensor& state, const at::Tensor& action,
@@ -90,10 +89,10 @@ TwinCritic::Value TwinCritic::value(const at::Tensor& state, const at::Tensor& a
   if (!smaller) {
     tapes_[0].gradient().fill_(share);
     networks_[0].backward_to_extra(parameters_[0], tapes_[0], workspace_);
-    return {values[0].mean().item<double>(), tapes_[0].extra_gradient, values[0]};
+    return {values[0].mean(), tapes_[0].extra_gradient, values[0]};
   }
   const at::Tensor first = (values[0] <= values[1]).to(values[0].scalar_type());
-  const double mean = at::minimum(values[0], values[1]).mean().item<double>();
+  const at::Tensor mean = at::minimum(values[0], values[1]).mean();
   tapes_[0].gradient().view({-1}).copy_(first * share);
   tapes_[1].gradient().view({-1}).copy_((1 - first) * share);
   for (std::size_t i = 0; i < 2; ++i)

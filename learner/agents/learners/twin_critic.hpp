@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "learner/agents/learners/agent_update.hpp"
 #include "learner/agents/learners/parameter_group.hpp"
 #include "learner/nn/mlp.hpp"
 
@@ -32,18 +33,18 @@ public:
   at::Tensor target_value(const at::Tensor& state, const at::Tensor& action);
 
   /// A step on the mean over the rows of weight * sum of both squared errors * scale. `weight` may
-  /// be undefined. Returns the loss.
-  double learn(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
-               const at::Tensor& weight, double scale, std::int64_t update);
-  /// The loss and its gradient in group().gradient(), without a step and without the front's.
+  /// be undefined. Tells the loss, "critic_loss".
+  void learn(AgentUpdate& update, const at::Tensor& state, const at::Tensor& action,
+             const at::Tensor& target, const at::Tensor& weight, double scale);
+  /// The loss, [], and its gradient in group().gradient(), without a step and without the front's.
   /// `state_gradient`, [batch, state size]: takes the gradient of the state.
-  double backward(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
-                  const at::Tensor& weight, double scale, at::Tensor* state_gradient = nullptr);
+  at::Tensor backward(const at::Tensor& state, const at::Tensor& action, const at::Tensor& target,
+                      const at::Tensor& weight, double scale, at::Tensor* state_gradient = nullptr);
   /// Of the last rows: the mean of both absolute errors, [batch].
   const at::Tensor& errors() const { return errors_; }
 
   struct Value {
-    double mean = 0;
+    at::Tensor mean;            // []
     at::Tensor action_gradient; // of the mean, [batch, action size]
     at::Tensor values;          // [batch], of the first network alone
   };

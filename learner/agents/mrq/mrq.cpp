@@ -13,7 +13,6 @@
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/predictive/predictive_encoder.hpp"
 #include "learner/agents/predictive/sequence_returns.hpp"
-#include "learner/nn/kernels/normal.hpp"
 #include "learner/nn/kernels/precision.hpp"
 
 namespace troupe::learner {
@@ -30,7 +29,8 @@ std::vector<LayerSpec> policy_layers(const MrqConfig& config,
 
 /// [batch, …] of row `rows` [batch] of each sequence.
 at::Tensor row_of(const at::Tensor& sequences, const at::Tensor& rows) {
-  return at::index(sequences, {at::arange(sequences.size(0), at::kLong), rows.cpu()});
+  const at::Tensor chosen = rows.to(sequences.device());
+  return at::index(sequences, {at::arange(sequences.size(0), chosen.options()), chosen});
 }
 
 class Mrq : public SavedReplica {
@@ -60,15 +60,16 @@ public:
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
   TensorMap parameters() override;
   void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
-  at::Tensor priorities() override { return priorities_; }
   at::Tensor policy_parameters() override;
 
 private:
   using Layers = std::vector<LayerTensors>;
 
-  void learn_values(const TensorMap& batch, std::vector<Shift> shifts);
-  at::Tensor target_values(const TensorMap& batch, std::vector<Shift> shifts);
-  void learn_critics(const at::Tensor& pair, const at::Tensor& target, const at::Tensor& weight);
+  void learn(const TensorMap& batch);
+  void learn_values(const TensorMap& batch, PictureShifts shifts);
+  at::Tensor target_values(const TensorMap& batch, PictureShifts shifts);
+  at::Tensor learn_critics(const at::Tensor& pair, const at::Tensor& target,
+                           const at::Tensor& weight);
   void learn_policy(const at::Tensor& state);
   void measure_rewards(ReplicaContext& context, const TensorMap& batch);
   void refresh_scale();
@@ -88,12 +89,10 @@ private:
   std::array<Tape, 2> tapes_, target_tapes_;
   Tape policy_tape_, target_policy_tape_;
   Workspace workspace_;
-  at::Tensor priorities_;
   std::int64_t steps_ = 0; // of this replica
   /// float64: the reward scale and that of the target critics; the sum of the sizes of rewards
   /// since they changed, and their number.
   at::Tensor scales_;
-  double critic_loss_ = 0, policy_loss_ = 0, q_mean_ = 0;
 };
 
 void Mrq::build(ReplicaContext& context) {
@@ -136,7 +135,7 @@ void Mrq::build(ReplicaContext& context) {
 
 /// The returns in units of the reward scale, with the smaller target value of the target policy's
 /// noisy action.
-at::Tensor Mrq::target_values(const TensorMap& batch, std::vector<Shift> shifts) {
+at::Tensor Mrq::target_values(const TensorMap& batch, PictureShifts shifts) {
   const auto targets = span("targets");
   const SequenceReturns returns =
       sequence_returns(batch, config_.n_step, transitions_.discount, options());
@@ -146,7 +145,7 @@ at::Tensor Mrq::target_values(const TensorMap& batch, std::vector<Shift> shifts)
       policy_network_.forward(policy_targets_, state, {}, target_policy_tape_, workspace_));
   if (config_.target_noise > 0)
     action = (action
-              + (normal(random(), action.sizes()).to(options()) * config_.target_noise)
+              + (in_update().normal(action.sizes()) * config_.target_noise)
                     .clamp_(-config_.target_noise_clip, config_.target_noise_clip))
                  .clamp_(-1, 1);
   const at::Tensor& pair = encoder_.pair_features(Which::previous, state, action);
@@ -154,32 +153,35 @@ at::Tensor Mrq::target_values(const TensorMap& batch, std::vector<Shift> shifts)
   for (std::size_t i = 0; i < 2; ++i)
     values[i] =
         networks_[i].forward(critic_targets_[i], pair, {}, target_tapes_[i], workspace_).view({-1});
-  const double target_scale = scales_[1].item<double>();
-  return (returns.reward + returns.discount * at::minimum(values[0], values[1]) * target_scale)
-         / scale();
+  const at::Tensor unit = in_update().number([this] { return scale(); });
+  const at::Tensor target_unit = in_update().number([this] { return scales_[1].item<double>(); });
+  return (returns.reward + returns.discount * at::minimum(values[0], values[1]) * target_unit)
+         / unit;
 }
 
-/// Huber's loss of both, and the priorities of LAP.
-void Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
-                        const at::Tensor& weight) {
+/// Huber's loss of both. Returns the priorities of LAP.
+at::Tensor Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
+                              const at::Tensor& weight) {
   const auto critics = span("critic");
   const auto rows = static_cast<double>(target.size(0));
-  priorities_ = at::ones_like(target);
-  critic_loss_ = 0;
+  at::Tensor priorities = at::ones_like(target);
+  at::Tensor whole = at::zeros({}, target.options());
   for (std::size_t i = 0; i < 2; ++i) {
     const at::Tensor error =
         networks_[i].forward(critic_parameters_[i], pair, {}, tapes_[i], workspace_).view({-1})
         - target;
     const at::Tensor size = error.abs();
     const at::Tensor loss = at::where(size < 1, error.square() / 2, size - 0.5);
-    critic_loss_ += (loss * weight).sum().item<double>() / rows;
+    whole = whole + (loss * weight).sum() / rows;
     tapes_[i].gradient().view({-1}).copy_(error.clamp(-1, 1) * weight / rows);
     networks_[i].backward(critic_parameters_[i], critic_gradients_[i], tapes_[i], false,
                           workspace_);
-    priorities_ = at::maximum(priorities_, size);
+    priorities = at::maximum(priorities, size);
   }
-  critic_.step("critic_loss", critic_loss_, updates() + 1);
+  in_update().step(critic_, "critic_loss", whole);
+  in_update().tell("critic_loss", whole);
   critic_.refresh_half();
+  return priorities;
 }
 
 /// Maximises the mean of both critics, less the penalty on the output before the tanh.
@@ -189,40 +191,52 @@ void Mrq::learn_policy(const at::Tensor& state) {
       policy_network_.forward(policy_parameters_, state, {}, policy_tape_, workspace_);
   const at::Tensor action = at::tanh(before);
   const at::Tensor& pair = encoder_.pair_features(Which::current, state, action);
-  q_mean_ = 0;
+  at::Tensor value = at::zeros({}, options());
   Layers none(critic_parameters_[0].size());
   for (std::size_t i = 0; i < 2; ++i) {
-    q_mean_ += networks_[i]
-                   .forward(critic_parameters_[i], pair, {}, tapes_[i], workspace_)
-                   .mean()
-                   .item<double>()
-               / 2;
+    value =
+        value
+        + networks_[i].forward(critic_parameters_[i], pair, {}, tapes_[i], workspace_).mean() / 2;
     tapes_[i].gradient().fill_(-0.5 / static_cast<double>(state.size(0)));
     networks_[i].backward(critic_parameters_[i], none, tapes_[i], true, workspace_, false);
   }
   const at::Tensor& of_action =
       encoder_.action_gradient(tapes_[0].input_gradient + tapes_[1].input_gradient);
   policy_tape_.gradient().copy_((1 - action * action) * of_action);
-  double penalty = 0;
+  at::Tensor loss = -value;
   if (config_.preactivation_weight > 0) {
-    penalty = config_.preactivation_weight * before.square().mean().item<double>();
+    loss = loss + config_.preactivation_weight * before.square().mean();
     policy_tape_.gradient().add_(before, 2 * config_.preactivation_weight
                                              / static_cast<double>(before.numel()));
   }
   policy_network_.backward(policy_parameters_, policy_gradients_, policy_tape_, false, workspace_);
-  policy_loss_ = penalty - q_mean_;
-  policy_.step("policy_loss", policy_loss_, updates() + 1);
+  in_update().step(policy_, "policy_loss", loss);
+  in_update().tell("policy_loss", loss);
+  in_update().tell("q_mean", value);
 }
 
-void Mrq::learn_values(const TensorMap& batch, std::vector<Shift> shifts) {
+void Mrq::learn_values(const TensorMap& batch, PictureShifts shifts) {
   at::Tensor weight = steps_within(batch, 1, options()).view({-1});
   if (batch.contains("weight"))
     weight = weight * batch.at("weight").to(options());
   const at::Tensor target = target_values(batch, std::move(shifts));
   const at::Tensor state = encoder_.first_features();
   const at::Tensor action = batch.at("action").select(1, 0).contiguous().to(options());
-  learn_critics(encoder_.pair_features(Which::current, state, action), target, weight);
+  const at::Tensor priorities =
+      learn_critics(encoder_.pair_features(Which::current, state, action), target, weight);
+  if (batch.contains("weight"))
+    in_update().tell_rows(priorities);
   learn_policy(state);
+}
+
+void Mrq::learn(const TensorMap& batch) {
+  auto encoder = span("encoder");
+  PictureShifts shifts = encoder_.drawn_shifts(in_update(), batch.at("reward").size(0));
+  encoder_.learn(in_update(), batch, shifts);
+  encoder.end();
+  critic_.refresh_half();
+  policy_.refresh_half();
+  learn_values(batch, std::move(shifts));
 }
 
 /// Of all replicas in sync.
@@ -270,27 +284,13 @@ Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
   measure_rewards(context, used);
-  auto encoder = span("encoder");
-  std::vector<Shift> shifts = encoder_.drawn_shifts(random(), used.at("reward").size(0));
-  const PredictiveEncoder::Losses losses = encoder_.learn(used, shifts, updates() + 1);
-  encoder.end();
-  critic_.refresh_half();
-  policy_.refresh_half();
-  learn_values(used, std::move(shifts));
-  priorities_ = used.contains("weight") ? priorities_.to(at::kCPU, at::kDouble) : at::Tensor();
+  Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) { learn(on_device); });
   count_updates(critic_.optimizer().updates_applied());
   if (++steps_ % config_.period == 0)
     begin_cycle();
-  return {{"critic_loss", critic_loss_},
-          {"policy_loss", policy_loss_},
-          {"q_mean", q_mean_},
-          {"encoder_loss", losses.whole},
-          {"dynamics_loss", losses.dynamics},
-          {"reward_loss", losses.reward},
-          {"termination_loss", losses.termination},
-          {"contrast_loss", losses.contrast},
-          {"reward_scale", scale()},
-          {"gradient_norm", critic_.optimizer().gradient_norm()}};
+  metrics["reward_scale"] = scale();
+  metrics["gradient_norm"] = critic_.optimizer().gradient_norm();
+  return metrics;
 }
 
 TensorMap Mrq::parameters() {

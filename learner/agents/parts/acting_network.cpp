@@ -38,7 +38,7 @@ const float* ActingNetwork::outputs(const Observations& observations,
                                 + " bytes, one action " + std::to_string(action_size_) + " values");
   if (encoder_) {
     tape_.frames = observations.frames;
-    tape_.shifts.assign(static_cast<std::size_t>(batch), Shift{});
+    tape_.shifts.drawn.assign(static_cast<std::size_t>(batch), Shift{});
     encoder_->forward(encoder_parameters_, tape_);
     inputs_ = tape_.features.const_data_ptr<float>();
     return layers_.forward(inputs_, batch);

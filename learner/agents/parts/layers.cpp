@@ -7,7 +7,6 @@
 #include <torch/types.h>
 
 #include "learner/nn/activation_probe.hpp"
-#include "learner/nn/kernels/normal.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
 
 namespace troupe::learner {
@@ -30,8 +29,8 @@ std::vector<ConvolutionSize> sizes_of(const std::string& encoder) {
 }
 
 /// Of factorised noise: sign(x) sqrt(|x|).
-at::Tensor factor(Random& random, std::int64_t size, const at::TensorOptions& options) {
-  const at::Tensor drawn = normal(random, {size}).to(options);
+at::Tensor factor(const NoiseSource& noise, std::int64_t size, const at::TensorOptions& options) {
+  const at::Tensor drawn = noise(size).to(options);
   return drawn.sign() * drawn.abs().sqrt();
 }
 
@@ -77,7 +76,8 @@ void Linear::initialise_orthogonal(const ParameterLayout& layout, const at::Tens
   layout.stored_view(flat, first_ + 1).zero_();
 }
 
-at::Tensor Linear::forward(const Leaves& leaves, const at::Tensor& x, Random* noise) const {
+at::Tensor Linear::forward(const Leaves& leaves, const at::Tensor& x,
+                           const NoiseSource* noise) const {
   const at::Tensor& weight = leaves[first_];
   const at::Tensor& bias = leaves[first_ + 1];
   if (ActivationProbe* const probe = ActivationProbe::active())

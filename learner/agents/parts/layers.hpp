@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,6 @@
 #include "env/spec.hpp"
 #include "learner/agents/agent.hpp"
 #include "learner/agents/parts/observed.hpp"
-#include "learner/nn/kernels/random_shift.hpp"
 #include "learner/nn/parameter_layout.hpp"
 #include "learner/policy_graph/policy_graph.hpp"
 
@@ -20,6 +20,9 @@ namespace troupe::learner {
 using Leaves = std::vector<at::Tensor>;
 Leaves leaves_of(const ParameterLayout& layout, const at::Tensor& flat,
                  const at::Tensor& gradient = {});
+
+/// So many standard normal numbers, on any device.
+using NoiseSource = std::function<at::Tensor(std::int64_t size)>;
 
 /// A linear layer. A noisy one (Fortunato et al. 2018) has, beside each parameter, the size of its
 /// noise, which explores instead of random actions.
@@ -35,8 +38,9 @@ public:
   /// Orthogonal rows or columns of length `gain`, no bias (Saxe et al. 2014).
   void initialise_orthogonal(const ParameterLayout& layout, const at::Tensor& flat,
                              at::Generator& generator, double gain) const;
-  /// `noise`: source of the noise of a noisy layer; null: none.
-  at::Tensor forward(const Leaves& leaves, const at::Tensor& x, Random* noise = nullptr) const;
+  /// `noise`: of a noisy layer; null: none.
+  at::Tensor forward(const Leaves& leaves, const at::Tensor& x,
+                     const NoiseSource* noise = nullptr) const;
   /// Without noise: [inputs, outputs] and [outputs].
   const at::Tensor& weight(const Leaves& leaves) const { return leaves[first_]; }
   const at::Tensor& bias(const Leaves& leaves) const { return leaves[first_ + 1]; }

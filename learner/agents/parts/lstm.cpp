@@ -34,7 +34,8 @@ Lstm::Output Lstm::forward(const Leaves& leaves, const at::Tensor& x, const at::
   at::Tensor cell = state.narrow(1, size_, size_);
   std::vector<at::Tensor> made;
   for (std::int64_t t = 0; t < steps; ++t) {
-    if (first.defined() && first.select(1, t).any().item<bool>()) {
+    // On a GPU a look at what begins would cost more than the product.
+    if (first.defined() && (!first.is_cpu() || first.select(1, t).any().item<bool>())) {
       const at::Tensor kept = (1 - first.select(1, t)).unsqueeze(1).to(x.options());
       hidden = hidden * kept;
       cell = cell * kept;

@@ -75,10 +75,8 @@ void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& 
     convolutions_ = make_encoder(shape_.convolutions, training.precision, options.device());
 }
 
-std::vector<Shift> PredictiveEncoder::drawn_shifts(Random& random, std::int64_t rows) const {
-  std::vector<Shift> shifts(static_cast<std::size_t>(shape_.pixels ? rows : 0));
-  draw_shifts(random, config_.shift_pixels, shifts);
-  return shifts;
+PictureShifts PredictiveEncoder::drawn_shifts(AgentUpdate& update, std::int64_t rows) const {
+  return shape_.pixels ? update.shifts(rows, config_.shift_pixels) : PictureShifts();
 }
 
 void PredictiveEncoder::promote() {
@@ -97,7 +95,7 @@ void PredictiveEncoder::show_previous(TensorMap& out) const {
 }
 
 const at::Tensor& PredictiveEncoder::features(const Parts& parts, const at::Tensor& observation,
-                                              std::vector<Shift> shifts, EncoderTape& pictures,
+                                              PictureShifts shifts, EncoderTape& pictures,
                                               Tape& tape) {
   if (!shape_.pixels)
     return shape_.state.forward(parts.state, observation.to(options_), {}, tape, workspace_);
@@ -108,7 +106,7 @@ const at::Tensor& PredictiveEncoder::features(const Parts& parts, const at::Tens
 }
 
 const at::Tensor& PredictiveEncoder::previous_features(const at::Tensor& observation,
-                                                       std::vector<Shift> shifts) {
+                                                       PictureShifts shifts) {
   return features(previous_, observation, std::move(shifts), previous_pictures_, previous_tape_);
 }
 
@@ -181,22 +179,23 @@ at::Tensor PredictiveEncoder::model_gradient(const at::Tensor& target, const Ten
   const at::Tensor error = predicted - shaped(target);
   at::Tensor of_state = gradient.narrow(2, 0, width);
   of_state.copy_(error * masked * (2 * share / static_cast<double>(width)));
-  losses.dynamics = (error.square().mean(2) * within).sum().item<double>() * share;
+  losses.dynamics = (error.square().mean(2) * within).sum() * share;
 
   const at::Tensor wanted =
       shaped(two_hot(by_step(batch.at("reward").narrow(1, 0, config_.horizon)).to(options_)));
   const at::Tensor logarithms = outputs.narrow(2, width, kRewardBins).log_softmax(2);
   gradient.narrow(2, width, kRewardBins)
       .copy_((logarithms.exp() - wanted) * masked * (config_.reward_weight * share));
-  losses.reward = -((logarithms * wanted).sum(2) * within).sum().item<double>() * share;
+  losses.reward = -((logarithms * wanted).sum(2) * within).sum() * share;
 
+  losses.termination = losses.contrast = at::zeros({}, options_);
   if (config_.termination_weight > 0) {
     const at::Tensor ends =
         1 - shaped(by_step(batch.at("discount").narrow(1, 0, config_.horizon)).to(options_));
     const at::Tensor miss = outputs.select(2, width + kRewardBins) - ends;
     gradient.select(2, width + kRewardBins)
         .copy_(miss * within * (2 * config_.termination_weight * share));
-    losses.termination = (miss.square() * within).sum().item<double>() * share;
+    losses.termination = (miss.square() * within).sum() * share;
   }
   if (config_.contrast_weight > 0)
     losses.contrast = contrast_loss(
@@ -240,33 +239,33 @@ void PredictiveEncoder::unroll_backward() {
                             state_tape_.input_gradient);
 }
 
-PredictiveEncoder::Losses PredictiveEncoder::learn(const TensorMap& batch,
-                                                   const std::vector<Shift>& shifts,
-                                                   std::int64_t update) {
+void PredictiveEncoder::learn(AgentUpdate& update, const TensorMap& batch,
+                              const PictureShifts& shifts) {
   const at::Tensor& observation = batch.at("observation");
   rows_ = observation.size(0);
   group_.refresh_half();
-  std::vector<Shift> of_all; // a sequence's pictures move together
-  for (int t = 0; t <= config_.horizon; ++t)
-    of_all.insert(of_all.end(), shifts.begin(), shifts.end());
   const at::Tensor seen = by_step(observation.narrow(1, 0, config_.horizon + 1));
-  const at::Tensor& known =
-      features(current_, seen, std::move(of_all), known_pictures_, known_tape_);
+  const at::Tensor& known = // a sequence's pictures move together
+      features(current_, seen, shifts.repeated(config_.horizon + 1), known_pictures_, known_tape_);
   const at::Tensor target = known.narrow(0, rows_, config_.horizon * rows_);
   features(trained_, seen.narrow(0, 0, rows_), shifts, pictures_, state_tape_);
   unroll(by_step(batch.at("action").narrow(1, 0, config_.horizon)).to(options_));
   Losses losses;
   model_tape_.gradient().copy_(model_gradient(target, batch, losses).flatten(0, 1));
   unroll_backward();
-  losses.whole = losses.dynamics + config_.reward_weight * losses.reward
-                 + config_.termination_weight * losses.termination
-                 + config_.contrast_weight * losses.contrast;
-  group_.step("encoder_loss", losses.whole, update);
-  return losses;
+  const at::Tensor whole = losses.dynamics + config_.reward_weight * losses.reward
+                           + config_.termination_weight * losses.termination
+                           + config_.contrast_weight * losses.contrast;
+  update.step(group_, "encoder_loss", whole);
+  update.tell("encoder_loss", whole);
+  update.tell("dynamics_loss", losses.dynamics);
+  update.tell("reward_loss", losses.reward);
+  update.tell("termination_loss", losses.termination);
+  update.tell("contrast_loss", losses.contrast);
 }
 
-double contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
-                     const at::Tensor& within, const Contrast& how, at::Tensor& gradient) {
+at::Tensor contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
+                         const at::Tensor& within, const Contrast& how, at::Tensor& gradient) {
   const auto batch = static_cast<double>(predicted.size(1));
   const at::Tensor size = predicted.norm(2, {2}, true).clamp_min(1e-8);
   const at::Tensor from = predicted / size;
@@ -281,7 +280,7 @@ double contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
   of_logits.mul_(within.unsqueeze(2) * (how.weight / (batch * how.temperature)));
   const at::Tensor of_from = at::bmm(of_logits.to(how.products), others).to(from.scalar_type());
   gradient += (of_from - from * (of_from * from).sum(2, true)) / size;
-  return -(logarithms.diagonal(0, 1, 2) * within).sum().item<double>() / batch;
+  return -(logarithms.diagonal(0, 1, 2) * within).sum() / batch;
 }
 
 } // namespace troupe::learner

@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
+#include "learner/agents/learners/agent_update.hpp"
 #include "learner/agents/learners/parameter_group.hpp"
 #include "learner/agents/predictive/predictive_shape.hpp"
-#include "learner/nn/kernels/random_shift.hpp"
 
 namespace troupe::learner {
 
@@ -39,21 +39,20 @@ public:
   void show_previous(TensorMap& out) const;
 
   /// One for each sequence of the batch; none from states.
-  std::vector<Shift> drawn_shifts(Random& random, std::int64_t rows) const;
+  PictureShifts drawn_shifts(AgentUpdate& update, std::int64_t rows) const;
 
-  struct Losses {
-    double whole = 0, dynamics = 0, reward = 0, termination = 0, contrast = 0;
-  };
   /// A step on sequences, as checked_sequences() gives them; rows count by "weight". Before it, the
   /// current features of all observations up to the horizon, of which first_features() are some.
-  Losses learn(const TensorMap& batch, const std::vector<Shift>& shifts, std::int64_t update);
+  /// Tells "encoder_loss" and its parts, "dynamics_loss", "reward_loss", "termination_loss" and
+  /// "contrast_loss".
+  void learn(AgentUpdate& update, const TensorMap& batch, const PictureShifts& shifts);
   /// [batch, state_features] of the first observations of the last learn(), valid until the next.
   at::Tensor first_features() { return known_tape_.output().narrow(0, 0, rows_); }
 
   enum class Which : std::uint8_t { current, previous };
   /// observation: [batch, …], dense. [batch, state_features] of the previous encoder, valid until
   /// the next call.
-  const at::Tensor& previous_features(const at::Tensor& observation, std::vector<Shift> shifts);
+  const at::Tensor& previous_features(const at::Tensor& observation, PictureShifts shifts);
   /// [batch, pair_features], valid until the next call.
   const at::Tensor& pair_features(Which which, const at::Tensor& state, const at::Tensor& action);
   /// The gradient of the action of the last pair_features(), which were the current encoder's.
@@ -67,8 +66,11 @@ private:
   };
   Parts parts_of(const at::Tensor& flat, const at::Tensor& halves) const;
   const at::Tensor& features(const Parts& parts, const at::Tensor& observation,
-                             std::vector<Shift> shifts, EncoderTape& pictures, Tape& tape);
+                             PictureShifts shifts, EncoderTape& pictures, Tape& tape);
   void unroll(const at::Tensor& actions);
+  struct Losses { // each []
+    at::Tensor dynamics, reward, termination, contrast;
+  };
   at::Tensor model_gradient(const at::Tensor& target, const TensorMap& batch, Losses& losses);
   void unroll_backward();
 
@@ -97,8 +99,8 @@ struct Contrast {
 
 /// InfoNCE: each prediction should be nearer to its own target than to those of the batch's other
 /// rows. All [steps, batch, features], `within` [steps, batch] is how much a row counts; adds
-/// weight * the derivative to `gradient`. Returns the loss, summed over steps.
-double contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
-                     const at::Tensor& within, const Contrast& how, at::Tensor& gradient);
+/// weight * the derivative to `gradient`. Returns the loss, [], summed over steps.
+at::Tensor contrast_loss(const at::Tensor& predicted, const at::Tensor& target,
+                         const at::Tensor& within, const Contrast& how, at::Tensor& gradient);
 
 } // namespace troupe::learner

@@ -214,7 +214,7 @@ R2d2::Learnt R2d2::backward(const TensorMap& batch) {
   loss.backward();
   const at::Tensor size = error.detach().abs();
   const at::Tensor mean = size.sum(1) / counts.sum(1).clamp_min(1);
-  return {loss.item<double>(), value.mean().item<double>(),
+  return {loss.detach(), value.detach().mean(),
           config_.largest_share * size.amax(1) + (1 - config_.largest_share) * mean};
 }
 

@@ -1,6 +1,7 @@
 #include "learner/agents/sac/sac.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <torch/types.h>
@@ -11,7 +12,6 @@
 #include "learner/agents/sac/sac.pb.h"
 #include "learner/agents/sac/spherical_sac.hpp"
 #include "learner/nn/kernels/kernel_table.hpp"
-#include "learner/nn/kernels/normal.hpp"
 #include "learner/nn/squashed_gaussian.hpp"
 
 namespace troupe::learner {
@@ -65,9 +65,7 @@ public:
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
 
 private:
-  at::Tensor noise(std::int64_t rows) {
-    return normal(random(), {rows, transitions_.action_size}).to(options());
-  }
+  void learn(const Transitions& batch);
 
   Temperature temperature_;
 };
@@ -78,40 +76,48 @@ void Sac::build(ReplicaContext& context) {
   temperature_.build(context, options());
 }
 
-Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
-  at::NoGradGuard no_gradient;
-  const std::int64_t update = updates() + 1;
-  const Transitions used = take(context, batch);
-  const std::int64_t rows = used.state.size(0);
-  const double temperature = temperature_.value();
+void Sac::learn(const Transitions& batch) {
+  AgentUpdate& update = in_update();
+  const std::int64_t rows = batch.state.size(0);
+  const std::array<std::int64_t, 2> sizes{rows, transitions_.action_size};
+  const at::Tensor temperature = temperature_.value();
+  update.tell("temperature", temperature);
 
   auto targets = span("targets");
   const auto next = squashed_sample(
-      network_.forward(parameters_, used.next_state, {}, tape_, workspace_), noise(rows));
+      network_.forward(parameters_, batch.next_state, {}, tape_, workspace_), update.normal(sizes));
   const at::Tensor value =
-      critic_.target_value(used.next_state, next.action) - temperature * next.log_probability;
+      critic_.target_value(batch.next_state, next.action) - temperature * next.log_probability;
   targets.end();
-  const CriticStep critic = learn_critic(used, value, 0.5);
+  learn_critic(batch, value, 0.5);
 
-  auto policy = span("policy");
-  const at::Tensor& raw = network_.forward(parameters_, used.state, {}, tape_, workspace_);
-  const at::Tensor draw = noise(rows);
+  const auto policy = span("policy");
+  const at::Tensor& raw = network_.forward(parameters_, batch.state, {}, tape_, workspace_);
+  const at::Tensor draw = update.normal(sizes);
   const auto now = squashed_sample(raw, draw);
-  const TwinCritic::Value q = critic_.value(used.state, now.action, true);
-  const double entropy = -now.log_probability.mean().item<double>();
+  const TwinCritic::Value q = critic_.value(batch.state, now.action, true);
+  const at::Tensor entropy = -now.log_probability.mean();
   tape_.gradient().copy_(squashed_gradient(raw, draw, now.action, q.action_gradient, temperature,
                                            1.0 / static_cast<double>(rows)));
   network_.backward(parameters_, gradients_, tape_, false, workspace_);
-  const double policy_loss = -temperature * entropy - q.mean;
-  policy_.step("policy_loss", policy_loss, update);
-  policy.end();
+  const at::Tensor loss = -temperature * entropy - q.mean;
+  update.step(policy_, "policy_loss", loss);
+  temperature_.learn(update, entropy);
+  update.tell("policy_loss", loss);
+  update.tell("q_mean", q.mean);
+  update.tell("entropy", entropy);
+}
 
-  temperature_.learn(entropy, update);
-  count_updates(critic.applied);
-  critic_.group().average_target(config_.target_update, critic.applied);
-  return {{"critic_loss", critic.loss}, {"policy_loss", policy_loss},
-          {"q_mean", q.mean},           {"entropy", entropy},
-          {"temperature", temperature}, {"gradient_norm", critic.gradient_norm}};
+Metrics Sac::step_fn(ReplicaContext& context, const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  Metrics metrics =
+      make_update(used, 0, [&](const TensorMap& on_device) { learn(take(context, on_device)); });
+  const WrappedOptimizer& critic = critic_.group().optimizer();
+  count_updates(critic.updates_applied());
+  critic_.group().average_target(config_.target_update, critic.updates_applied());
+  metrics["gradient_norm"] = critic.gradient_norm();
+  return metrics;
 }
 
 Members members(SacConfig& config) {

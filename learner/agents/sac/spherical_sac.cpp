@@ -14,7 +14,6 @@
 #include "learner/agents/spherical/return_scale.hpp"
 #include "learner/agents/spherical/spherical_critic.hpp"
 #include "learner/agents/spherical/spherical_policy.hpp"
-#include "learner/nn/kernels/normal.hpp"
 #include "learner/nn/squashed_gaussian.hpp"
 
 namespace troupe::learner {
@@ -59,7 +58,6 @@ public:
     out["return_scale"] = scale_.tensor();
     return out;
   }
-  at::Tensor priorities() override { return priorities_; }
   at::Tensor policy_parameters() override { return published(policy_); }
 
 private:
@@ -69,11 +67,13 @@ private:
     return squashed_sample(gaussian_, draw);
   }
   at::Tensor noise(std::int64_t rows) {
-    return normal(random(), {rows, transitions_.action_size}).to(options());
+    return in_update().normal({rows, std::int64_t{transitions_.action_size}});
   }
-  double learn_critic(const TensorMap& used, const at::Tensor& state, const at::Tensor& next,
-                      double temperature);
-  std::pair<double, double> learn_policy(const at::Tensor& state, double temperature);
+  void learn(ReplicaContext& context, const TensorMap& batch);
+  void learn_critic(const TensorMap& batch, const at::Tensor& state, const at::Tensor& next,
+                    const at::Tensor& scale, const at::Tensor& temperature);
+  void learn_policy(const at::Tensor& state, const at::Tensor& scale,
+                    const at::Tensor& temperature);
 
   SacConfig config_;
   replay::TransitionSpec transitions_;
@@ -85,7 +85,7 @@ private:
   SphericalNetwork::Tensors parameters_, gradients_;
   SphericalNetwork::Trace trace_;
   Workspace workspace_;
-  at::Tensor raw_, gaussian_, priorities_; // the first two of the last sample()
+  at::Tensor raw_, gaussian_; // of the last sample()
 };
 
 void SphericalSac::build(ReplicaContext& context) {
@@ -104,59 +104,65 @@ void SphericalSac::build(ReplicaContext& context) {
 }
 
 /// Towards reward + discount * (value - temperature * log probability), in units of the scale.
-double SphericalSac::learn_critic(const TensorMap& used, const at::Tensor& state,
-                                  const at::Tensor& next, double temperature) {
-  const at::Tensor weight =
-      used.contains("weight") ? used.at("weight").to(options()) : at::Tensor();
-  const at::Tensor discount = used.at("discount").to(options());
+void SphericalSac::learn_critic(const TensorMap& batch, const at::Tensor& state,
+                                const at::Tensor& next, const at::Tensor& scale,
+                                const at::Tensor& temperature) {
+  const auto of = [&](const char* name) { return batch.at(name).to(options()); };
+  const bool weighted = batch.contains("weight");
   auto targets = span("targets");
   const SquashedSample sampled = sample(next, noise(next.size(0)));
-  const at::Tensor reward = used.at("reward").to(options()) / scale_.value()
-                            - discount * temperature * sampled.log_probability;
+  const at::Tensor discount = of("discount");
+  const at::Tensor reward = of("reward") / scale - discount * temperature * sampled.log_probability;
   const at::Tensor logits = critic_.target_logits(next, sampled.action);
   targets.end();
   const auto critic = span("critic");
-  const double loss = critic_.learn(state, used.at("action").to(options()),
-                                    {logits, reward, discount}, weight, updates() + 1);
-  priorities_ = weight.defined() ? critic_.row_losses().to(at::kCPU, at::kDouble) : at::Tensor();
-  return loss;
+  critic_.learn(in_update(), state, of("action"), {logits, reward, discount},
+                weighted ? of("weight") : at::Tensor());
+  if (weighted)
+    in_update().tell_rows(critic_.row_losses());
 }
 
-/// Returns the mean value of its actions and its entropy.
-std::pair<double, double> SphericalSac::learn_policy(const at::Tensor& state, double temperature) {
+void SphericalSac::learn_policy(const at::Tensor& state, const at::Tensor& scale,
+                                const at::Tensor& temperature) {
   const auto policy = span("policy");
+  AgentUpdate& update = in_update();
   const at::Tensor draw = noise(state.size(0));
   const SquashedSample sampled = sample(state, draw);
   const SphericalCritic::Value q = critic_.value(state, sampled.action);
-  const double entropy = -sampled.log_probability.mean().item<double>();
+  const at::Tensor entropy = -sampled.log_probability.mean();
   at::Tensor gradient = squashed_gradient(gaussian_, draw, sampled.action, q.action_gradient,
                                           temperature, 1.0 / static_cast<double>(state.size(0)));
   squashed_deviations_backward(raw_, gradient);
   network_.backward(parameters_, &gradients_, trace_, gradient, workspace_);
-  policy_.step("policy_loss", -temperature * entropy - q.mean, updates() + 1);
+  const at::Tensor loss = -temperature * entropy - q.mean;
+  update.step(policy_, "policy_loss", loss);
   SphericalNetwork::project(parameters_);
-  return {q.mean, entropy};
+  temperature_.learn(update, entropy);
+  update.tell("policy_loss", loss);
+  update.tell("q_mean", q.mean * scale);
+  update.tell("entropy", entropy);
+}
+
+void SphericalSac::learn(ReplicaContext& context, const TensorMap& batch) {
+  const auto [state, next_state] = states(context, batch);
+  const at::Tensor scale = in_update().number([this] { return scale_.value(); });
+  const at::Tensor temperature = temperature_.value();
+  in_update().tell("temperature", temperature);
+  learn_critic(batch, state, next_state, scale, temperature);
+  learn_policy(state, scale, temperature);
 }
 
 Metrics SphericalSac::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
-  const auto [state, next_state] = states(context, used);
   scale_.observe(context, used.at("reward"), used.at("discount"));
-  const double temperature = temperature_.value();
-  const double loss = learn_critic(used, state, next_state, temperature);
-  const double gradient_norm = critic_.group().optimizer().gradient_norm();
-  const std::int64_t applied = critic_.group().optimizer().updates_applied();
-  const auto [q_mean, entropy] = learn_policy(state, temperature);
-  temperature_.learn(entropy, updates() + 1);
-  count_updates(applied);
-  critic_.group().average_target(config_.target_update, applied);
-  return {{"critic_loss", loss},
-          {"policy_loss", -temperature * entropy - q_mean},
-          {"q_mean", q_mean * scale_.value()},
-          {"entropy", entropy},
-          {"temperature", temperature},
-          {"gradient_norm", gradient_norm}};
+  Metrics metrics =
+      make_update(used, 0, [&](const TensorMap& on_device) { learn(context, on_device); });
+  const WrappedOptimizer& critic = critic_.group().optimizer();
+  count_updates(critic.updates_applied());
+  critic_.group().average_target(config_.target_update, critic.updates_applied());
+  metrics["gradient_norm"] = critic.gradient_norm();
+  return metrics;
 }
 
 class SphericalSacPolicy : public SphericalPolicy {

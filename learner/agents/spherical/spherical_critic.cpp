@@ -47,24 +47,26 @@ at::Tensor SphericalCritic::target_logits(const at::Tensor& state, const at::Ten
   return chosen.contiguous();
 }
 
-double SphericalCritic::learn(const at::Tensor& state, const at::Tensor& action,
-                              const Target& target, const at::Tensor& weight, std::int64_t update) {
+void SphericalCritic::learn(AgentUpdate& update, const at::Tensor& state, const at::Tensor& action,
+                            const Target& target, const at::Tensor& weight) {
   const at::Tensor pair = at::cat({state, action}, 1);
   row_losses_ = at::zeros({pair.size(0)}, pair.options());
-  double loss = 0;
+  at::Tensor loss;
   for (std::size_t i = 0; i < networks_.size(); ++i) {
     const at::Tensor logits = networks_[i].forward(parameters_[i], pair, trace_, workspace_);
     at::Tensor gradient = at::empty_like(logits);
     const at::Tensor losses = at::empty_like(row_losses_);
-    loss += categorical_loss(shape_.support, target.logits, target.reward, target.discount, 1,
-                             logits, gradient, workspace_, {.weight = weight, .losses = losses});
+    const at::Tensor of_one =
+        categorical_loss(shape_.support, target.logits, target.reward, target.discount, 1, logits,
+                         gradient, workspace_, {.weight = weight, .losses = losses});
+    loss = loss.defined() ? loss + of_one : of_one;
     networks_[i].backward(parameters_[i], &gradients_[i], trace_, gradient, workspace_);
     row_losses_.add_(losses, 1.0 / static_cast<double>(networks_.size()));
   }
-  group_.step("critic_loss", loss, update);
+  update.step(group_, "critic_loss", loss);
+  update.tell("critic_loss", loss);
   for (const SphericalNetwork::Tensors& parameters : parameters_)
     SphericalNetwork::project(parameters);
-  return loss;
 }
 
 SphericalCritic::Value SphericalCritic::value(const at::Tensor& state, const at::Tensor& action) {
@@ -87,8 +89,7 @@ SphericalCritic::Value SphericalCritic::value(const at::Tensor& state, const at:
   for (std::size_t i = 0; i < networks_.size(); ++i) // they are of -mean
     of_pair.sub_(
         networks_[i].backward(parameters_[i], nullptr, traces[i], gradients[i], workspace_));
-  return {smaller.mean().item<double>(),
-          of_pair.narrow(1, shape_.states, shape_.actions).contiguous()};
+  return {smaller.mean(), of_pair.narrow(1, shape_.states, shape_.actions).contiguous()};
 }
 
 } // namespace troupe::learner

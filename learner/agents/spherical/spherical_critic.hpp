@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "learner/agents/learners/agent_update.hpp"
 #include "learner/agents/learners/parameter_group.hpp"
 #include "learner/nn/categorical.hpp"
 #include "learner/nn/spherical_network.hpp"
@@ -33,14 +34,14 @@ public:
     at::Tensor logits, reward, discount; // the value is reward + discount * that of the logits
   };
   /// A step on the cross entropies, summed over the critics; `weight` [batch] may be undefined.
-  /// Returns the loss.
-  double learn(const at::Tensor& state, const at::Tensor& action, const Target& target,
-               const at::Tensor& weight, std::int64_t update);
+  /// Tells the loss, "critic_loss".
+  void learn(AgentUpdate& update, const at::Tensor& state, const at::Tensor& action,
+             const Target& target, const at::Tensor& weight);
   /// Of the last rows: the mean of the critics' cross entropies, [batch].
   const at::Tensor& row_losses() const { return row_losses_; }
 
   struct Value {
-    double mean = 0;
+    at::Tensor mean;            // []
     at::Tensor action_gradient; // of the mean, [batch, action size]
   };
   Value value(const at::Tensor& state, const at::Tensor& action);

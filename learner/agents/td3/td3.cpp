@@ -1,13 +1,10 @@
 #include "learner/agents/td3/td3.hpp"
 
-#include <algorithm>
-
 #include <torch/types.h>
 
 #include "learner/agents/learners/state_actor_critic.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
 #include "learner/agents/td3/td3.pb.h"
-#include "learner/nn/kernels/normal.hpp"
 
 namespace troupe::learner {
 namespace {
@@ -34,12 +31,12 @@ public:
 
 private:
   at::Tensor next_action(const at::Tensor& next_state);
-  double learn_policy(const at::Tensor& state, const at::Tensor& taken);
+  void learn(const Transitions& batch, bool policy);
+  void learn_policy(const at::Tensor& state, const at::Tensor& taken);
 
   std::vector<LayerTensors> targets_; // of the policy
   Tape target_tape_;
-  std::int64_t steps_ = 0;              // of this replica
-  double policy_loss_ = 0, q_mean_ = 0; // of the last update of the policy
+  std::int64_t steps_ = 0; // of this replica
 };
 
 void Td3::build(ReplicaContext& context) {
@@ -54,53 +51,59 @@ at::Tensor Td3::next_action(const at::Tensor& next_state) {
       at::tanh(network_.forward(targets_, next_state, {}, target_tape_, workspace_));
   if (config_.target_noise == 0)
     return action;
-  const at::Tensor noise = normal(random(), action.sizes()).to(options());
   return action
-      .add_((noise * config_.target_noise)
+      .add_((in_update().normal(action.sizes()) * config_.target_noise)
                 .clamp_(-config_.target_noise_clip, config_.target_noise_clip))
       .clamp_(-1, 1);
 }
 
 /// Minimises the negative value of its actions; with imitation the values count in units of their
 /// size, and the squared distance to the actions of replay is added (TD3+BC).
-double Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
+void Td3::learn_policy(const at::Tensor& state, const at::Tensor& taken) {
   const auto policy = span("policy");
   const at::Tensor action = at::tanh(network_.forward(parameters_, state, {}, tape_, workspace_));
   const TwinCritic::Value value = critic_.value(state, action, false);
   at::Tensor gradient = -value.action_gradient;
-  double loss = -value.mean;
+  at::Tensor loss = -value.mean;
   if (config_.imitation > 0) {
-    const double size = std::max(value.values.abs().mean().item<double>(), 1e-8);
-    const double scale = config_.imitation / size;
+    const at::Tensor scale = config_.imitation / value.values.abs().mean().clamp_min(1e-8);
     const at::Tensor distance = action - taken;
     gradient = gradient * scale + distance * (2.0 / static_cast<double>(distance.numel()));
-    loss = loss * scale + distance.square().mean().item<double>();
+    loss = loss * scale + distance.square().mean();
   }
   tape_.gradient().copy_((1 - action * action) * gradient);
   network_.backward(parameters_, gradients_, tape_, false, workspace_);
-  policy_.step("policy_loss", loss, updates() + 1);
-  q_mean_ = value.mean;
-  return loss;
+  in_update().step(policy_, "policy_loss", loss);
+  in_update().tell("policy_loss", loss);
+  in_update().tell("q_mean", value.mean);
+}
+
+void Td3::learn(const Transitions& batch, bool policy) {
+  auto targets = span("targets");
+  const at::Tensor value = critic_.target_value(batch.next_state, next_action(batch.next_state));
+  targets.end();
+  learn_critic(batch, value, 1);
+  if (policy)
+    learn_policy(batch.state, batch.action);
 }
 
 Metrics Td3::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
-  const Transitions used = take(context, batch);
-  auto targets = span("targets");
-  const at::Tensor value = critic_.target_value(used.next_state, next_action(used.next_state));
-  targets.end();
-  const CriticStep critic = learn_critic(used, value, 1);
-  if (++steps_ % config_.policy_period == 0)
-    policy_loss_ = learn_policy(used.state, used.action);
+  const TensorMap used = checked_transitions(batch, transitions_, updates() + 1);
+  const bool policy = ++steps_ % config_.policy_period == 0;
+  Metrics metrics = make_update(used, policy ? 1 : 0, [&](const TensorMap& on_device) {
+    learn(take(context, on_device), policy);
+  });
+  const WrappedOptimizer& critic = critic_.group().optimizer();
   const std::int64_t before = updates() / config_.policy_period;
-  count_updates(critic.applied);
+  count_updates(critic.updates_applied());
   const std::int64_t times = updates() / config_.policy_period - before;
   critic_.group().average_target(config_.target_update, times);
   policy_.average_target(config_.target_update, times);
-  return {{"critic_loss", critic.loss},
-          {"policy_loss", policy_loss_},
-          {"q_mean", q_mean_},
-          {"gradient_norm", critic.gradient_norm}};
+  metrics["gradient_norm"] = critic.gradient_norm();
+  for (const char* of_policy : {"policy_loss", "q_mean"})
+    metrics.try_emplace(of_policy, 0); // before its first update
+  return metrics;
 }
 
 Members members(Td3Config& config) {

@@ -75,12 +75,14 @@ TEST_CASE("loss and gradient of the categorical critic: kernels, LibTorch and fi
     Workspace workspace;
     at::Tensor fast = at::empty_like(p.logits);
     const double fast_loss =
-        categorical_loss(support, p.target, p.reward, p.discount, 0.5, p.logits, fast, workspace);
+        categorical_loss(support, p.target, p.reward, p.discount, 0.5, p.logits, fast, workspace)
+            .item<double>();
     const at::Tensor logits = p.logits.to(at::kDouble);
     at::Tensor exact = at::empty_like(logits);
     const auto loss = [&](at::Tensor& gradient) {
       return categorical_loss(support, p.target.to(at::kDouble), p.reward.to(at::kDouble),
-                              p.discount.to(at::kDouble), 0.5, logits, gradient, workspace);
+                              p.discount.to(at::kDouble), 0.5, logits, gradient, workspace)
+          .item<double>();
     };
     const double exact_loss = loss(exact);
     CHECK(fast_loss == doctest::Approx(exact_loss).epsilon(1e-5));
@@ -109,11 +111,13 @@ TEST_CASE("weighted rows count so often, and each row's own loss does not know o
   RowLosses rows{.weight = weight, .losses = at::empty({batch})};
   at::Tensor weighted = at::empty_like(p.logits);
   const double loss = categorical_loss(support, p.target, p.reward, p.discount, 1, p.logits,
-                                       weighted, workspace, rows);
+                                       weighted, workspace, rows)
+                          .item<double>();
   at::Tensor plain = at::empty_like(p.logits);
   RowLosses only_losses{.weight = {}, .losses = at::empty({batch})};
   const double mean = categorical_loss(support, p.target, p.reward, p.discount, 1, p.logits, plain,
-                                       workspace, only_losses);
+                                       workspace, only_losses)
+                          .item<double>();
   CHECK(at::equal(rows.losses, only_losses.losses));
   CHECK(mean == doctest::Approx(rows.losses.mean().item<double>()).epsilon(1e-5));
   CHECK(loss == doctest::Approx((rows.losses * weight).mean().item<double>()).epsilon(1e-5));
@@ -124,7 +128,8 @@ TEST_CASE("weighted rows count so often, and each row's own loss does not know o
   at::Tensor gradient = at::empty_like(logits);
   const double by_torch =
       categorical_loss(support, p.target.to(at::kDouble), p.reward.to(at::kDouble),
-                       p.discount.to(at::kDouble), 1, logits, gradient, workspace, exact);
+                       p.discount.to(at::kDouble), 1, logits, gradient, workspace, exact)
+          .item<double>();
   CHECK(by_torch == doctest::Approx(loss).epsilon(1e-5));
   CHECK((exact.losses - rows.losses).abs().max().item<double>() < 1e-4);
   CHECK((gradient - weighted).abs().max().item<double>() < 1e-6);
@@ -157,17 +162,17 @@ TEST_CASE("the expected value's gradient is that of -mean(Q)") {
   const Support support{51, 0, 100};
   const Problem p = problem(support, 0, 1);
   at::Tensor fast = at::empty_like(p.logits);
-  const double q = expected_value(support, p.logits, fast);
+  const double q = expected_value(support, p.logits, fast).item<double>();
   at::Tensor logits = p.logits.to(at::kDouble);
   at::Tensor exact = at::empty_like(logits);
-  CHECK(expected_value(support, logits, exact) == doctest::Approx(q).epsilon(1e-5));
+  CHECK(expected_value(support, logits, exact).item<double>() == doctest::Approx(q).epsilon(1e-5));
   CHECK((fast - exact).abs().max().item<double>() < 1e-5);
   at::Tensor unused = at::empty_like(logits);
   double& value = logits.mutable_data_ptr<double>()[70];
   value += 1e-5;
-  const double above = expected_value(support, logits, unused);
+  const double above = expected_value(support, logits, unused).item<double>();
   value -= 2e-5;
-  const double below = expected_value(support, logits, unused);
+  const double below = expected_value(support, logits, unused).item<double>();
   CHECK(exact.const_data_ptr<double>()[70]
         == doctest::Approx(-(above - below) / 2e-5).epsilon(1e-5));
 }
@@ -178,16 +183,17 @@ TEST_CASE("the policy's last step: tanh, the penalty and the clipping of dQ/da")
   at::Tensor into_action = uniform({8, 3}, 2).to(at::kDouble);
   at::Tensor gradient = at::empty_like(raw);
   const HeadReport free = policy_head_backward(raw, action, into_action, 0, 0, gradient);
-  CHECK(free.penalty == 0);
+  CHECK(free.penalty.item<double>() == 0);
   CHECK((gradient - into_action * (1 - action * action)).abs().max().item<double>() < 1e-12);
 
   at::Tensor with_penalty = at::empty_like(raw);
   const HeadReport report = policy_head_backward(raw, action, into_action, 0, 2, with_penalty);
   const at::Tensor excess = (raw.abs() - 1.5).clamp_min(0);
-  CHECK(report.penalty == doctest::Approx(2 * excess.square().mean().item<double>()));
+  CHECK(report.penalty.item<double>()
+        == doctest::Approx(2 * excess.square().mean().item<double>()));
   const at::Tensor expected = 2 * 2 * excess * raw.sign() / 24;
   CHECK((with_penalty - gradient - expected).abs().max().item<double>() < 1e-12);
-  CHECK(report.saturation
+  CHECK(report.saturation.item<double>()
         == doctest::Approx((action.abs() > 0.95).to(at::kDouble).mean().item<double>()));
 
   at::Tensor clipped = at::empty_like(raw);

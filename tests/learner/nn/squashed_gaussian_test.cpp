@@ -43,7 +43,7 @@ TEST_CASE("the gradient is that of temperature * log probability - value by fini
            - (slope * sample.action).sum().item<double>(); // the value is linear in the action
   };
   const at::Tensor gradient = squashed_gradient(raw, noise, squashed_sample(raw, noise).action,
-                                                slope, kTemperature, kShare);
+                                                slope, at::scalar_tensor(kTemperature), kShare);
   constexpr double kStep = 1e-6;
   for (std::int64_t row = 0; row < 6; ++row)
     for (std::int64_t k = 0; k < 4; ++k) {

@@ -37,7 +37,7 @@ struct Rig {
   Outcome run(Encoder& encoder, at::ScalarType type) const {
     EncoderTape tape;
     tape.images = images;
-    tape.shifts = shifts;
+    tape.shifts.drawn = shifts;
     const at::Tensor parameters = flat.to(type);
     at::Tensor gradient = at::full_like(parameters, 7); // to be overwritten
     encoder.forward(shape.bind(layout, parameters), tape);
@@ -127,7 +127,7 @@ TEST_CASE("the gradient of the convolutions is the finite difference") {
   const auto outcome = rig.run(*encoder, at::kDouble);
   EncoderTape tape;
   tape.images = rig.images;
-  tape.shifts = rig.shifts;
+  tape.shifts.drawn = rig.shifts;
   const at::Tensor flat = rig.flat.to(at::kDouble);
   const auto tensors = rig.shape.bind(rig.layout, flat);
   const auto loss = [&] {

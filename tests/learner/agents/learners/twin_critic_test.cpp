@@ -29,7 +29,9 @@ struct Fixture {
 
 TEST_CASE("the critics' gradient is that of their loss by finite differences") {
   Fixture f;
-  const auto loss = [&] { return f.critic.backward(f.state, f.action, f.target, f.weight, 0.5); };
+  const auto loss = [&] {
+    return f.critic.backward(f.state, f.action, f.target, f.weight, 0.5).item<double>();
+  };
   loss();
   const at::Tensor gradient = f.critic.group().gradient().clone();
   at::Tensor& flat = f.critic.group().flat();
@@ -57,7 +59,7 @@ TEST_CASE("the action's gradient is that of the mean value by finite differences
         const auto moved = [&](double by) {
           at::Tensor action = f.action.clone();
           action[row][k] += by;
-          return f.critic.value(f.state, action, smaller).mean;
+          return f.critic.value(f.state, action, smaller).mean.item<double>();
         };
         CHECK(gradient[row][k].item<double>()
               == doctest::Approx((moved(kStep) - moved(-kStep)) / (2 * kStep))
@@ -73,6 +75,7 @@ TEST_CASE("the target value is the smaller one, and the errors are both critics'
   const at::Tensor errors = f.critic.errors().clone();
   const at::Tensor target_value = f.critic.target_value(f.state, f.action);
   CHECK(target_value.mean().item<double>()
-        == doctest::Approx(f.critic.value(f.state, f.action, true).mean)); // targets begin equal
+        == doctest::Approx( // targets begin equal
+            f.critic.value(f.state, f.action, true).mean.item<double>()));
   CHECK((target_value - f.target).abs().le(2 * errors + 1e-12).all().item<bool>());
 }
