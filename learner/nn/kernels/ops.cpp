@@ -94,6 +94,16 @@ float* data_or_null(at::Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
 }
 
+/// By LibTorch. gradient: of y in, of what `activation` was given out.
+void undo_on_device(Activation activation, const at::Tensor& y, at::Tensor& gradient) {
+  if (activation == Activation::elu || activation == Activation::norm_elu)
+    at::elu_backward_out(gradient, gradient, 1, 1, 1, /*is_result=*/true, y);
+  else if (activation == Activation::relu || activation == Activation::norm_relu)
+    at::threshold_backward_out(gradient, gradient, y, 0);
+  else if (activation == Activation::norm_tanh)
+    at::tanh_backward_out(gradient, gradient, y);
+}
+
 } // namespace
 
 float* Workspace::floats(std::int64_t count) {
@@ -159,9 +169,10 @@ void half_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor
                          out.size(0), out.size(1));
     return;
   }
-  out.copy_(product);
   if (bias.defined())
-    out.add_(bias);
+    at::add_out(out, product, bias);
+  else
+    out.copy_(product);
 }
 
 void half_weight_gradient(const at::Tensor& x, const at::Tensor& gradient,
@@ -190,12 +201,9 @@ void activate_backward(Activation activation, const at::Tensor& y, at::Tensor& g
   const std::int64_t m = gradient.size(0);
   const std::int64_t n = gradient.size(1);
   if (!uses_kernels(gradient)) {
-    if (activation == Activation::elu)
-      gradient.mul_(at::where(y > 0, at::ones_like(y), y + 1));
-    else if (activation == Activation::relu)
-      gradient.mul_(y > 0);
+    undo_on_device(activation, y, gradient);
     if (bias_gradient.defined())
-      bias_gradient.copy_(gradient.sum(0));
+      at::sum_out(bias_gradient, gradient, at::IntArrayRef{0});
   } else if (activation == Activation::elu) {
     kernel_table().elu_backward(data(y), data(gradient), data_or_null(bias_gradient), m, n);
   } else if (activation == Activation::relu) {
@@ -229,10 +237,10 @@ void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at
                         data(inverse), x.size(0), x.size(1));
     return;
   }
-  const auto [variance, mean] = at::var_mean(x, at::IntArrayRef{1}, false, true);
-  inverse.copy_((variance + 1e-5).rsqrt().flatten());
-  x.sub_(mean).mul_(inverse.unsqueeze(1));
-  const at::Tensor z = at::addcmul(shift, x, gain);
+  const auto [z, mean, deviation] =
+      at::native_layer_norm(x, at::IntArrayRef{x.size(1)}, gain, shift, 1e-5);
+  inverse.copy_(deviation.flatten());
+  x.sub_(mean);
   switch (after_norm(activation)) {
   case AfterNorm::none:
     y.copy_(z);
@@ -249,33 +257,29 @@ void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at
   }
 }
 
-void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& normalised,
+void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
                    const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient) {
   if (uses_kernels(y)) {
-    kernel_table().norm_backward(after_norm(activation), data(y), data(normalised), data(inverse),
+    kernel_table().norm_backward(after_norm(activation), data(y), data(kept), data(inverse),
                                  data(gain), data(gradient), data_or_null(gain_gradient),
                                  data_or_null(shift_gradient), data_or_null(bias_gradient),
                                  y.size(0), y.size(1));
     return;
   }
-  if (activation == Activation::norm_tanh)
-    gradient.mul_(1 - y * y);
-  else if (activation == Activation::norm_elu)
-    gradient.mul_(at::where(y > 0, at::ones_like(y), y + 1));
-  else if (activation == Activation::norm_relu)
-    gradient.mul_(y > 0);
+  undo_on_device(activation, y, gradient);
+  const at::Tensor deviation = inverse.unsqueeze(1);
+  const auto [of_x, of_gain, of_shift] = at::native_layer_norm_backward(
+      gradient, kept, at::IntArrayRef{y.size(1)}, at::zeros_like(deviation), deviation, gain, gain,
+      {true, gain_gradient.defined(), gain_gradient.defined()}); // of the shift its shape counts
   if (gain_gradient.defined()) {
-    gain_gradient.copy_((gradient * normalised).sum(0));
-    shift_gradient.copy_(gradient.sum(0));
+    gain_gradient.copy_(of_gain);
+    shift_gradient.copy_(of_shift);
   }
-  gradient.mul_(gain);
-  const at::Tensor mean = gradient.mean(1, true);
-  const at::Tensor projection = (gradient * normalised).mean(1, true);
-  gradient.sub_(mean).sub_(normalised * projection).mul_(inverse.unsqueeze(1));
+  gradient.copy_(of_x);
   if (bias_gradient.defined())
-    bias_gradient.copy_(gradient.sum(0));
+    at::sum_out(bias_gradient, gradient, at::IntArrayRef{0});
 }
 
 void tanh_into(const at::Tensor& x, at::Tensor& y) {

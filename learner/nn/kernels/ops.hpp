@@ -59,13 +59,13 @@ void activate(Activation activation, at::Tensor& x);
 void activate_backward(Activation activation, const at::Tensor& y, at::Tensor& gradient,
                        at::Tensor& bias_gradient);
 
-/// For one that normalises: y = activation(layer_norm(x) * gain + shift); x becomes the normalised
-/// x, inverse[m] = 1 / sigma.
+/// For one that normalises: y = activation(layer_norm(x) * gain + shift); x becomes what
+/// norm_backward() takes for `kept`, inverse[m] = 1 / sigma.
 void norm(Activation activation, at::Tensor& x, const at::Tensor& gain, const at::Tensor& shift,
           at::Tensor& y, at::Tensor& inverse);
 /// gradient: of y in, of x out. The gradients of gain and shift are both defined or both undefined;
 /// bias_gradient (when defined): the column sums of the gradient of x.
-void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& normalised,
+void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor& kept,
                    const at::Tensor& inverse, const at::Tensor& gain, at::Tensor& gradient,
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient);
