@@ -21,6 +21,8 @@ namespace {
 using Which = PredictiveEncoder::Which;
 
 constexpr double kLeastScale = 1e-3; // of rewards: the first of a sparse task must not overflow
+constexpr double kKeptSizes = 0.98;  // of measured rewards, from one period to the next: critics
+                                     // have to learn each change of the scale
 
 std::vector<LayerSpec> policy_layers(const MrqConfig& config,
                                      const replay::TransitionSpec& transitions) {
@@ -90,8 +92,8 @@ private:
   Tape policy_tape_, target_policy_tape_;
   Workspace workspace_;
   std::int64_t steps_ = 0; // of this replica
-  /// float64: the reward scale and that of the target critics; the sum of the sizes of rewards
-  /// since they changed, and their number.
+  /// float64: the reward scale and that of the target critics; the sum of the sizes of rewards and
+  /// their number, in which earlier periods count less.
   at::Tensor scales_;
 };
 
@@ -265,7 +267,7 @@ void Mrq::begin_cycle() {
   refresh_targets();
   scales_[1].copy_(scales_[0]);
   refresh_scale();
-  scales_.narrow(0, 2, 2).zero_();
+  scales_.narrow(0, 2, 2).mul_(kKeptSizes);
 }
 
 /// Of what stands still between the ends of periods.

@@ -172,7 +172,7 @@ TEST_CASE("MR.Q: the encoder of values and all targets change at the end of each
   }
 }
 
-TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards of the last period") {
+TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards, earlier periods count less") {
   MrqConfig config = small_mrq();
   config.period = 2;
   const AgentPtr agent = make_mrq_agent(config);
@@ -186,7 +186,11 @@ TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards of the last 
   CHECK(replica->step_fn(context, batch).at("reward_scale") == doctest::Approx(3));
   batch["reward"].zero_();
   replica->step_fn(context, batch);
-  CHECK(replica->step_fn(context, batch).at("reward_scale") == doctest::Approx(1e-3)); // the least
+  CHECK(replica->step_fn(context, batch).at("reward_scale")
+        == doctest::Approx(0.98 * 6 / (0.98 * 2 + 2)));
+  const auto unrewarded = fresh(*agent, of_states(*agent), context);
+  CHECK(unrewarded->step_fn(context, batch).at("reward_scale")
+        == doctest::Approx(1e-3)); // the least
 }
 
 TEST_CASE("MR.Q: the best action of a bandit is learned, from states and from pixels") {
