@@ -3,7 +3,7 @@
 compares returns, seconds to a fixed score, environment steps/s, and processor time.
 
     experiments/bench/peers/agents_rival.py measure PROGRAM CASE... --out results.jsonl [--seeds 1,2] [--python PYTHON]
-        [--cleanrl FOLDER --cleanrl-python PYTHON] [--rltools PROGRAM]
+        [--libraries ours,sb3] [--cleanrl FOLDER --cleanrl-python PYTHON] [--rltools PROGRAM]
     experiments/bench/peers/agents_rival.py table results.jsonl
 
 CASE: one of those that `measure --help` lists, or all. FOLDER: a clone of CleanRL's repository; without it CleanRL is left out. PYTHON:
@@ -11,6 +11,8 @@ interpreters with torch, stable-baselines3, gymnasium[mujoco] and mujoco==3.17.0
 --rltools: a program of yours on RLtools' headers; it is started with an algorithm (sac, td3), a seed and a score, trains RLtools' Pendulum with the
 settings of the small cases, and prints a line of JSON with the keys of a result: return, reached, seconds, steps_per_second, processor_seconds. Results that the file already has are not measured again, so an interrupted measurement continues where it
 ended. Where other programs run meanwhile, compare processor seconds.
+
+--libraries: of ours, ours_cuda, sb3, cleanrl and rltools; ours_cuda is ours with the updates on a GPU, for returns alone: the rivals stay on the processor.
 
 Every library computes with one thread. Ours plays, evaluates and stores in threads of their own beside the learner's; the rivals do one after the
 other. A return is the mean of 20 episodes of the trained policy without exploration, on Pendulum-v1 of 1,000. CleanRL's programs do not evaluate: theirs is the mean of the
@@ -181,13 +183,18 @@ def seconds_at(updates, rows):
     return before[1]
 
 
-def ours(options, name, case, seed):
+def ours_cuda(options, name, case, seed):
+    shown = {key: value for key, value in ONE_THREAD.items() if key != "CUDA_VISIBLE_DEVICES"}
+    return ours(options, name, case, seed, ["learner.device=cuda"], shown)
+
+
+def ours(options, name, case, seed, more=(), environment=ONE_THREAD):
     with tempfile.TemporaryDirectory() as folder:
         sets = [f"seed={seed}", f"stop.environment_steps={case.steps}", f"evaluation.period={case.period}", f"evaluation.episodes={EVALUATION_EPISODES}",
-                f"evaluation.final_episodes={FINAL_EPISODES[case.task]}", "evaluation.video=false", *case.ours[1:]]
+                f"evaluation.final_episodes={FINAL_EPISODES[case.task]}", "evaluation.video=false", *case.ours[1:], *more]
         command = [options.program, "train", case.ours[0], "--runs", folder, "--quiet", *(word for value in sets for word in ("--set", value))]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         metrics = next(pathlib.Path(folder).glob("**/metrics.csv"))
         with open(metrics, newline="") as file:
@@ -211,7 +218,9 @@ def measure(options):
         done = {(line["case"], line["library"], line["seed"]) for line in map(json.loads, options.out.read_text().splitlines())}
     for seed in options.seeds:
         for name in names:
-            for library in (ours, sb3, cleanrl, rltools):
+            for library in (ours, ours_cuda, sb3, cleanrl, rltools):
+                if library.__name__ not in options.libraries:
+                    continue
                 if (name, library.__name__, seed) in done:
                     continue
                 result = library(options, name, CASES[name], seed)
@@ -234,11 +243,11 @@ def table(options):
         for library, lines in libraries.items():
             reached = ", ".join("never" if line["reached"] is None else f"{line['reached']:.1f}" for line in lines) if case.score is not None else ""
             ratio = ""
-            if library != "ours" and "ours" in libraries:
+            if library not in ("ours", "ours_cuda") and "ours" in libraries:
                 (our_wait, our_speed, our_time), (wait, speed, processor) = medians["ours"], medians[library]
                 ratio = (f"{wait / our_wait:.2f}, " if max(wait, our_wait) < float("inf") else "") + f"{our_speed / speed:.2f}, {processor / our_time:.2f}"
             returns = ", ".join(f"{line['return']:.1f}" for line in lines)
-            print(f"| {name} | {library} | {returns} | {reached} | {medians[library][1]:,.0f} | {medians[library][2]:.1f} | {ratio} |")
+            print(f"| {name} | {library} | {returns} | {reached} | {medians[library][1]:,.0f} | {f"{medians[library][2]:.1f}" if medians[library][2] < float("inf") else "not measured"} | {ratio} |")
 
 
 def main():
@@ -253,6 +262,7 @@ def main():
     run.add_argument("--cleanrl-python", default=sys.executable)
     run.add_argument("--rltools", type=pathlib.Path)
     run.add_argument("--python", default=sys.executable)
+    run.add_argument("--libraries", type=lambda text: text.split(","), default=["ours", "sb3", "cleanrl", "rltools"])
     show = commands.add_parser("table")
     show.add_argument("out", type=pathlib.Path)
     one = commands.add_parser("sb3")
