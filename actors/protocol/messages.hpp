@@ -226,6 +226,7 @@ using LearnerActor =
 using EvaluatorActor =
     caf::typed_actor<caf::reacts_to<publish_atom, ParametersPtr>,
                      caf::replies_to<evaluate_atom, ProtoBytes>::with<ProtoBytes>,
+                     caf::replies_to<report_atom>::with<ProtoBytes>, // ProcessTime
                      caf::reacts_to<step_atom>>;
 
 /// One shard of the parameters of learners that push gradients to servers. Gradients and parameters

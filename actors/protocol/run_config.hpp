@@ -147,8 +147,9 @@ struct Progress {
   std::int64_t parameter_version = 0;
   double parameter_lag = 0; // updates, mean over the actors' last steps
   double training_seconds =
-      0;                      // without evaluation pauses: the environments' and learner's own time
-  double session_seconds = 0; // the part of it since the start or the resumption
+      0; // without evaluation pauses: the environments' and learner's own time
+  double processor_seconds = 0; // of all processes of the run, with those before a resumption
+  double session_seconds = 0;   // the part of it since the start or the resumption
   double environment_steps_per_second = 0;
   double updates_per_second = 0;
   double samples_per_second = 0;
@@ -185,6 +186,7 @@ struct Evaluated {
   std::int64_t environment_steps = 0;
   std::int64_t updates = 0;
   double training_seconds = 0;
+  double processor_seconds = 0;
   std::vector<double> returns = {};
   bool final = false;
   /// Of a workload with data of its own: what Replica::evaluate() gave, and the pictures.

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "actors/protocol/messages.pb.h"
+#include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/files.hpp"
 #include "actors/roles/live_picture.hpp"
@@ -217,6 +218,7 @@ ProtoBytes report(EnvironmentSelf self) {
     made.add_failures(std::move(words));
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
   made.set_waiting(waiting(state));
+  *made.mutable_process() = process_time();
   return encode(made);
 }
 

@@ -1,6 +1,7 @@
 #include "actors/roles/evaluator_actor.hpp"
 
 #include "actors/protocol/messages.pb.h"
+#include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 #include "learner/acting/collector.hpp"
 #include "learner/acting/evaluation.hpp"
@@ -80,6 +81,7 @@ EvaluatorActor::behavior_type evaluator_actor(EvaluatorSelf self, EvaluatorOptio
           self->send(self, step_atom_v);
         return promise;
       },
+      [](report_atom) { return encode(process_time()); },
       [self](step_atom) {
         try {
           play_one(self);

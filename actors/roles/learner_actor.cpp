@@ -6,6 +6,7 @@
 
 #include "actors/protocol/batch.hpp"
 #include "actors/protocol/messages.pb.h"
+#include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/learner_files.hpp"
 #include "actors/roles/prefetch_actor.hpp"
@@ -272,6 +273,7 @@ caf::result<ProtoBytes> report(LearnerSelf self) {
   made.mutable_metrics()->insert(state.metrics.begin(), state.metrics.end());
   made.mutable_seconds()->insert(state.watch.seconds().begin(), state.watch.seconds().end());
   made.set_problem(state.snapshot_problem);
+  *made.mutable_process() = process_time();
   if (state.updates >= state.granted) {
     made.set_waiting(state.granted == 0 ? "the head has granted no updates"
                                         : "has made all updates that the head granted");

@@ -1,6 +1,7 @@
 #include "actors/roles/parameter_server_actor.hpp"
 
 #include "actors/protocol/messages.pb.h"
+#include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 
 namespace troupe::actors {
@@ -16,6 +17,7 @@ ProtoBytes report(const ParameterServerState& state, int shard) {
   made.set_incarnation(state.incarnation);
   made.set_endpoint(host.endpoint());
   made.set_garbage(host.counters().garbage);
+  *made.mutable_process() = process_time();
   for (int optimizer = 0; optimizer < host.optimizers(); ++optimizer) {
     const auto counters = host.server_counters(optimizer);
     auto& one = *made.add_optimizers();

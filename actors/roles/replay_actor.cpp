@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "actors/protocol/messages.pb.h"
+#include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/checkpoint.hpp"
 #include "actors/roles/files.hpp"
@@ -132,6 +133,7 @@ ProtoBytes report(ReplaySelf self) {
   made.set_waiting(shard.why_waiting);
   made.set_problem(self->state.snapshot_problem);
   made.set_spill_problem(shard.spill_error);
+  *made.mutable_process() = process_time();
   const auto& snapshot = self->state.snapshot;
   made.set_snapshot(snapshot.empty() ? 0 : std::stoll(snapshot.filename().string()));
   return encode(made);

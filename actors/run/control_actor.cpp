@@ -35,6 +35,7 @@ void set_counters(const RunConfig& config, const Progress& progress, wire::RunCo
   told.set_parameter_lag(progress.parameter_lag);
   told.set_episode_return(progress.episode_return);
   told.set_training_seconds(progress.training_seconds);
+  told.set_processor_seconds(progress.processor_seconds);
   told.set_target_steps(config.plays() ? config.stop.environment_steps : config.stop.updates);
 }
 

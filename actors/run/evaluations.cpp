@@ -22,6 +22,7 @@ Evaluated evaluated(const ProtoBytes& encoded, const Progress& progress, bool fi
   return {.environment_steps = progress.environment_steps,
           .updates = static_cast<std::int64_t>(result.version()),
           .training_seconds = progress.training_seconds,
+          .processor_seconds = progress.processor_seconds,
           .returns = {result.returns().begin(), result.returns().end()},
           .final = final};
 }
@@ -75,6 +76,7 @@ Evaluated Evaluations::evaluate_learners(const Progress& progress, bool final) {
   const auto first = decode<wire::LearnerEvaluation>(answers[0]);
   Evaluated result{.updates = progress.updates,
                    .training_seconds = progress.training_seconds,
+                   .processor_seconds = progress.processor_seconds,
                    .returns = {},
                    .final = final,
                    .metrics = {first.metrics().begin(), first.metrics().end()},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 
 namespace troupe::actors {
@@ -21,6 +22,7 @@ UpdatePtr make_update(MetricsState& state) {
   const auto now = std::chrono::steady_clock::now();
   auto made = std::make_shared<Update>();
   made->number = ++state.updates;
+  state.sum->add(process_time());
   made->progress =
       state.sum->progress(std::chrono::duration<double>(now - state.last).count(), state.training);
   made->state = state.sum->state(made->progress);
@@ -144,17 +146,32 @@ void poll_some(MetricsSelf self) {
   }
 }
 
+/// Its process may be one of its own.
+void ask_evaluator(MetricsSelf self) {
+  if (self->state.evaluator)
+    self->request(self->state.evaluator, kRequestDeadline, report_atom_v)
+        .then(
+            [self](const ProtoBytes& time) {
+              self->state.sum->add(decode<wire::ProcessTime>(time));
+            },
+            [](const caf::error&) {}); // it plays, or has died
+}
+
 } // namespace
 
 MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener, ProtoBytes before,
                                           bool counts_items) {
   self->state.listener = std::move(listener);
-  self->state.sum = std::make_unique<MetricsSum>(decode<wire::RunState>(before));
+  self->state.sum = std::make_unique<MetricsSum>(decode<wire::RunState>(before), process_time());
   self->delayed_send(self, kMetricsPeriod, tick_atom_v);
   if (self->state.counts_items = counts_items; counts_items)
     self->send(self, step_atom_v);
   return {
       [self](subscribe_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
+        if (static_cast<Role>(role) == Role::evaluator) {
+          self->state.evaluator = who;
+          return;
+        }
         std::erase_if(self->state.watched, [&](const auto& w) {
           return w.role == static_cast<Role>(role) && w.index == index;
         });
@@ -184,6 +201,7 @@ MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
       [self](step_atom) { poll_shards(self); },
       [self](tick_atom) {
         poll_some(self);
+        ask_evaluator(self);
         caf::anon_send(self->state.listener, update_atom_v, make_update(self->state));
         self->delayed_send(self, kMetricsPeriod, tick_atom_v);
       },

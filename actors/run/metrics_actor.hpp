@@ -18,14 +18,16 @@ namespace troupe::actors {
 /// twice or late changes nothing, and those of an actor that died stay in the sum.
 class MetricsSum {
 public:
-  /// `before`: the counters of a resumed run, from which totals continue.
-  explicit MetricsSum(const wire::RunState& before);
+  /// `before`: the counters of a resumed run, from which totals continue. `own`: the time of the
+  /// head's process so far, which does not count.
+  explicit MetricsSum(const wire::RunState& before, const wire::ProcessTime& own = {});
 
   /// Returns the episodes that ended, as (return, length in environment steps).
   std::vector<std::pair<double, std::int64_t>> add(const wire::EnvironmentReport& report);
   void add(const wire::LearnerReport& report);
   void add(const wire::ShardReport& report);
   void add(const wire::ParameterServerReport& report);
+  void add(const wire::ProcessTime& time);
 
   /// `elapsed_seconds` since the last call, for the rates; all of it counts as training while
   /// `training`.
@@ -63,6 +65,8 @@ private:
   std::vector<double> last_returns_;
   std::int64_t episodes_ = 0;
   std::int64_t failed_spills_ = 0;
+  wire::ProcessTime own_;
+  std::map<std::uint64_t, double> processor_seconds_; // by process
   double training_seconds_ = 0;
   double clock_ = 0;            // seconds
   double since_rates_ = 0;      // seconds
@@ -93,6 +97,7 @@ struct MetricsState {
   caf::actor listener;
   std::unique_ptr<MetricsSum> sum;
   std::vector<Watched> watched;
+  caf::actor evaluator; // null: there is none
   std::size_t next = 0; // of them to be asked, counting on
   std::vector<std::pair<double, std::int64_t>> episodes;
   std::vector<std::string> warnings;

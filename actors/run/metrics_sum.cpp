@@ -11,14 +11,23 @@ namespace {
 constexpr double kRateSeconds = 10;
 }
 
-MetricsSum::MetricsSum(const wire::RunState& before)
+MetricsSum::MetricsSum(const wire::RunState& before, const wire::ProcessTime& own)
     : before_(before),
+      own_(own),
       reached_{{.environment_steps = before.environment_steps(),
                 .updates = before.updates(),
                 .samples = before.samples()}} {}
 
+void MetricsSum::add(const wire::ProcessTime& time) {
+  if (time.process() == 0)
+    return;
+  double& known = processor_seconds_[time.process()];
+  known = std::max(known, time.processor_seconds()); // of a late report it is less
+}
+
 std::vector<std::pair<double, std::int64_t>>
 MetricsSum::add(const wire::EnvironmentReport& report) {
+  add(report.process());
   std::vector<std::pair<double, std::int64_t>> ended;
   for (int i = 0; i < report.episode_returns_size() && i < report.episode_lengths_size(); ++i) {
     ended.emplace_back(report.episode_returns(i), report.episode_lengths(i));
@@ -33,10 +42,12 @@ MetricsSum::add(const wire::EnvironmentReport& report) {
 }
 
 void MetricsSum::add(const wire::LearnerReport& report) {
+  add(report.process());
   learners_[report.replica()] = report;
 }
 
 void MetricsSum::add(const wire::ParameterServerReport& report) {
+  add(report.process());
   ServerTotals totals;
   for (const auto& one : report.optimizers()) {
     totals.applied += one.applied();
@@ -96,6 +107,7 @@ void MetricsSum::add_rates(Progress& now, double elapsed_seconds) {
 }
 
 void MetricsSum::add(const wire::ShardReport& report) {
+  add(report.process());
   wire::ShardReport& known = shards_[report.shard()];
   const std::int64_t before = known.stats().failed_spills(), now = report.stats().failed_spills();
   failed_spills_ += now < before ? now : now - before; // a restarted shard counts from 0
@@ -112,6 +124,10 @@ Progress MetricsSum::progress(double elapsed_seconds, bool training) {
   now.updates = before_.updates();
   now.training_seconds = before_.training_seconds() + training_seconds_;
   now.session_seconds = training_seconds_;
+  now.processor_seconds = before_.processor_seconds();
+  for (const auto& [process, seconds] : processor_seconds_)
+    now.processor_seconds +=
+        process == own_.process() ? seconds - own_.processor_seconds() : seconds;
   std::int64_t frames = 0;
   std::map<int, std::uint64_t> newest; // incarnation, by actor
   for (const auto& [key, report] : environments_) {
@@ -177,6 +193,7 @@ wire::RunState MetricsSum::state(const Progress& progress) const {
   if (shards_.empty())
     made.set_rows(progress.samples);
   made.set_training_seconds(progress.training_seconds);
+  made.set_processor_seconds(progress.processor_seconds);
   return made;
 }
 

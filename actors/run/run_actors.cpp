@@ -138,8 +138,7 @@ void RunActors::spawn(const ActorKey& key, std::int64_t steps_before) {
 
 void RunActors::subscribe(const ActorKey& key) {
   const auto number = static_cast<std::uint8_t>(key.first);
-  if (key.first != Role::evaluator)
-    send(*metrics_, subscribe_atom_v, number, key.second, at(key));
+  send(*metrics_, subscribe_atom_v, number, key.second, at(key));
   send(*checkpointer_, subscribe_atom_v, number, key.second, at(key));
   if (key.first == Role::environment && context_.config.companion)
     send_task(key);

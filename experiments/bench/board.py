@@ -5,8 +5,7 @@
     experiments/bench/board.py page runs/states_18 --out board.html
     experiments/bench/board.py table runs/states_18                 the tables as Markdown
 
-`run` is `troupe sweep`, which skips finished runs and resumes others, and meanwhile writes the processor time of each run to
-processor_seconds.csv beside it. Estimates and intervals are those of `troupe report`. A published value at N environment steps is the mean over
+`run` is `troupe sweep`, which skips finished runs and resumes others. Estimates and intervals are those of `troupe report`. A published value at N environment steps is the mean over
 seeds of the evaluation nearest to N; curves are means over 50,000 steps; best: the greatest of all methods, which is optimistic. Only Python's
 own library.
 """
@@ -22,7 +21,6 @@ import subprocess
 import sys
 
 from boards.board import Board
-from boards.meter import Meter
 from boards.page import page_of
 from boards.sweeps import Mistake, planned, seeds_of, sweep_file
 
@@ -128,11 +126,8 @@ def run(options):
     signal.signal(signal.SIGTERM, stop)
     codes = []
     is_watched = options.stop_at_end_of_input
-    for process, folder in started:
-        meter = Meter(folder)
+    for process, _ in started:
         while process.poll() is None:
-            if not options.hosts:
-                meter.look(process.pid)
             if is_watched and select.select([sys.stdin], [], [], 0)[0] and not os.read(0, 4096):
                 is_watched = False
                 stop()
@@ -140,7 +135,6 @@ def run(options):
                 process.wait(timeout=1)
             except subprocess.TimeoutExpired:
                 pass
-        meter.end()
         codes.append(process.returncode)
     options.folders = [folder for _, folder in started if folder.is_dir()]
     if options.folders and not options.stop_at_end_of_input:

@@ -130,8 +130,13 @@ std::vector<std::string> metrics_columns(const Experiment& experiment) {
     }
     return MetricsFile::columns(of_learner);
   }
-  std::vector<std::string> columns = {
-      "kind", "updates", "samples", "training_seconds", "updates_per_second", "samples_per_second"};
+  std::vector<std::string> columns = {"kind",
+                                      "updates",
+                                      "samples",
+                                      "training_seconds",
+                                      "processor_seconds",
+                                      "updates_per_second",
+                                      "samples_per_second"};
   const auto add = [&](std::initializer_list<const char*> more) {
     columns.insert(columns.end(), more.begin(), more.end());
   };

@@ -59,6 +59,8 @@ constexpr Field kFields[] = {
      "Chunks of replay that could not be written to disk", MetricType::Counter},
     {"training_seconds", "troupe_training_seconds_total", "Time of training without evaluations",
      MetricType::Counter},
+    {"processor_seconds", "troupe_processor_seconds_total",
+     "Processor time of all processes of the run", MetricType::Counter},
     {"replay_items", "troupe_replay_items", "Items in replay", MetricType::Gauge},
     {"replay_bytes", "troupe_replay_bytes", "Memory of replay", MetricType::Gauge},
     {"replay_disk_bytes", "troupe_replay_disk_bytes", "Disk space of replay", MetricType::Gauge},

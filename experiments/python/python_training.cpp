@@ -74,6 +74,7 @@ private:
         {"replay_bytes", static_cast<double>(p.replay_bytes)},
         {"parameter_lag", p.parameter_lag},
         {"training_seconds", p.training_seconds},
+        {"processor_seconds", p.processor_seconds},
         {"environment_steps_per_second", p.environment_steps_per_second},
         {"updates_per_second", p.updates_per_second},
         {"episode_return", p.episode_return}};

@@ -164,6 +164,7 @@ Json counters_json(const wire::RunCounters& counters) {
           {"parameter_lag", counters.parameter_lag()},
           {"episode_return", counters.episode_return()},
           {"training_seconds", counters.training_seconds()},
+          {"processor_seconds", counters.processor_seconds()},
           {"target", counters.target_steps()}};
 }
 

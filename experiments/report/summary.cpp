@@ -74,6 +74,12 @@ std::string time_text(const actors::Progress& progress, const std::string& kind)
 
 namespace {
 
+std::string times_text(const Finished& finished) {
+  const actors::Progress& p = finished.result.progress;
+  return duration_text(p.training_seconds) + " of training, " + duration_text(finished.wall_seconds)
+         + " in all, " + duration_text(p.processor_seconds) + " of processors";
+}
+
 void add_times(Summary& out, const actors::Progress& progress) {
   for (const char* kind : {"learner", "environment"}) {
     if (const std::string text = time_text(progress, kind); !text.empty()) {
@@ -114,8 +120,7 @@ Summary summarise_on_data(const Experiment& experiment, const Finished& finished
     out.emplace_back(name, text);
   }
   out.emplace_back("updates", count_text(p.updates) + ", on " + count_text(p.samples) + " rows");
-  out.emplace_back("time", duration_text(p.training_seconds) + " of training, "
-                               + duration_text(finished.wall_seconds) + " in all");
+  out.emplace_back("time", times_text(finished));
   out.emplace_back("rates", rate_text(p.samples, p.training_seconds) + " rows/s, "
                                 + rate_text(p.updates, p.training_seconds) + " updates/s");
   add_times(out, p);
@@ -147,8 +152,7 @@ Summary summarise(const Experiment& experiment, const Finished& finished) {
                      experiment.recording().path() + ", " + count_text(p.inserts) + " items");
   }
   out.emplace_back("updates", count_text(p.updates));
-  out.emplace_back("time", duration_text(seconds) + " of training, "
-                               + duration_text(finished.wall_seconds) + " in all");
+  out.emplace_back("time", times_text(finished));
   out.emplace_back(
       "rates", (played ? rate_text(p.environment_steps, seconds) + " environment steps/s, " : "")
                    + (p.frames > 0 ? rate_text(p.frames, p.session_seconds) + " frames/s, " : "")

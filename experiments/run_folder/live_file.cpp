@@ -53,6 +53,7 @@ nlohmann::ordered_json to_json(const actors::Progress& p, UtcTime now) {
           {"parameter_version", p.parameter_version},
           {"parameter_lag", p.parameter_lag},
           {"training_seconds", p.training_seconds},
+          {"processor_seconds", p.processor_seconds},
           {"environment_steps_per_second", p.environment_steps_per_second},
           {"updates_per_second", p.updates_per_second},
           {"samples_per_second", p.samples_per_second},

@@ -134,6 +134,7 @@ std::vector<std::string> MetricsFile::columns(const std::vector<std::string>& of
                                     "parameter_version",
                                     "parameter_lag",
                                     "training_seconds",
+                                    "processor_seconds",
                                     "environment_steps_per_second",
                                     "updates_per_second",
                                     "frames_per_second",
@@ -200,6 +201,7 @@ void MetricsFile::progress(const actors::Progress& p) {
       {"parameter_version", std::to_string(p.parameter_version)},
       {"parameter_lag", csv_number(p.parameter_lag)},
       {"training_seconds", csv_number(p.training_seconds)},
+      {"processor_seconds", csv_number(p.processor_seconds)},
       {"environment_steps_per_second", csv_number(p.environment_steps_per_second)},
       {"updates_per_second", csv_number(p.updates_per_second)},
       {"frames_per_second", csv_number(p.frames_per_second)},
@@ -217,6 +219,7 @@ void MetricsFile::evaluation(const actors::Evaluated& e) {
       {"environment_steps", std::to_string(e.environment_steps)},
       {"updates", std::to_string(e.updates)},
       {"training_seconds", csv_number(e.training_seconds)},
+      {"processor_seconds", csv_number(e.processor_seconds)},
       {"evaluation_episodes", std::to_string(e.returns.size())}};
   for (const auto& [name, value] : e.metrics) {
     values["validation_" + name] = csv_number(value);

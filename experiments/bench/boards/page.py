@@ -100,6 +100,6 @@ def page_of(boards):
             "</style></head><body>\n<h1>Beside what is published</h1>\n<p>Ours are finished runs: the last evaluation of each, means and interquartile means with "
             "95 % intervals of the stratified bootstrap over seeds. Published: means over seeds of the evaluation nearest to the mark, over the same tasks; only means "
             "are published in one form by all, so they have no interquartile means. The best of each task is the greatest of many noisy means, thus optimistic. "
-            "Core-hours are processor time of all processes of a run, with acting and evaluations, read every second; a GPU's time is not in them. "
+            "Core-hours are processor time of all processes of a run, with acting and evaluations; a GPU's time is not in them. "
             "&ldquo;At most&rdquo;: it was not measured, and the wall-clock time of training counts for every core of the machine.</p>\n"
             + "".join(map(section, boards)) + "</body></html>\n")

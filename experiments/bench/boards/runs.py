@@ -3,9 +3,6 @@ import csv
 import json
 import re
 
-TOLERANCE = 0.02  # of a run's length: how much of it may have gone unmeasured
-
-
 class Run:
     """One run of a sweep: its newest folder, its evaluations, and what it cost."""
 
@@ -13,7 +10,7 @@ class Run:
         self.part, self.task, self.seed = part, task, seed
         self.folder = max((path.parent for path in part.glob("*/*/config.textproto")), default=None)
         self.done = (part / "result.json").is_file()
-        self.points, self.seconds, self.steps, self.length, self.pixels, self.cores = [], [], 0, 0, False, 1
+        self.points, self.seconds, self.samples, self.steps, self.length, self.pixels, self.cores = [], [], None, 0, 0, False, 1
         if not self.folder:
             return
         config = (self.folder / "config.textproto").read_text()
@@ -22,29 +19,15 @@ class Run:
         origin = self.folder / "origin.json"
         self.origin = json.loads(origin.read_text()) if origin.is_file() else {}
         self.cores = self.origin.get("cores") or 1
-        for row in rows_of(self.folder / "metrics.csv"):
-            if not row.get("environment_steps"):
-                continue
+        rows = [row for row in rows_of(self.folder / "metrics.csv") if row.get("environment_steps")]
+        for row in rows:
             self.steps = int(float(row["environment_steps"]))
             self.seconds.append((self.steps, float(row["training_seconds"] or 0)))
             if row.get("evaluation_return"):
                 while self.points and self.points[-1][0] >= self.steps:  # a resumed run repeats them
                     self.points.pop()
                 self.points.append((self.steps, float(row["evaluation_return"])))
-        self.samples = self.measured()
-
-    def measured(self):
-        """[(environment steps, processor seconds until then)] over all sessions; None: a part of the run was not measured."""
-        made, before, last, session = [], 0.0, 0.0, None
-        for row in rows_of(self.part / "processor_seconds.csv"):
-            steps, seconds = int(row["environment_steps"]), float(row["processor_seconds"])
-            if row["session"] != session:
-                session, before = row["session"], last
-                if steps > (made[-1][0] if made else 0) + TOLERANCE * self.length:
-                    return None
-            last = before + seconds
-            made.append((steps, last))
-        return made if made and made[-1][0] >= self.steps - TOLERANCE * self.length else None
+        self.samples = measured(rows)
 
     def hours(self, steps=None):
         """(core-hours until these environment steps, whether they were measured). If not: at most the wall-clock time of training on all cores."""
@@ -54,6 +37,19 @@ class Run:
         """The same until the first evaluation with this value; None: there is none."""
         first = next((steps for steps, one in self.points if one >= value), None)
         return None if first is None else self.hours(first)
+
+
+def measured(rows):
+    """[(environment steps, processor seconds until then)]; None: some row has no processor time. What a run loses when it is killed counts."""
+    made, lost, last = [], 0.0, 0.0
+    for row in rows:
+        if not row.get("processor_seconds"):
+            return None
+        seconds = float(row["processor_seconds"])
+        lost += max(0, last - seconds)  # it resumed from a checkpoint
+        last = seconds
+        made.append((int(float(row["environment_steps"])), lost + seconds))
+    return made or None
 
 
 def rows_of(path):

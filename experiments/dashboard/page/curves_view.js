@@ -6,7 +6,7 @@ import {meanCurve, smoothed} from './statistics.js';
 import {runName, shortName, store} from './store.js';
 
 const kMostRuns = 500;
-const kAlong = ['environment_steps', 'frames', 'updates', 'training_seconds'];
+const kAlong = ['environment_steps', 'frames', 'updates', 'training_seconds', 'processor_seconds'];
 const kFirst = ['headline', 'episode_return', 'environment_steps_per_second', 'updates_per_second'];
 const kNotDrawn = new Set(['kind', ...kAlong]);
 
@@ -60,7 +60,7 @@ class ChartCard {
       ...curve, name: runName(curve.run), color: store.color(curve.run.id), band: weight === 0,
     }));
     const along = this.view.along.value;
-    this.chart.set(lines, {xName: columnName(along), time: along === 'training_seconds', label: columnName(this.column)});
+    this.chart.set(lines, {xName: columnName(along), time: along.endsWith('_seconds'), label: columnName(this.column)});
   }
 }
 

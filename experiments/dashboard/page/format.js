@@ -52,6 +52,7 @@ export function columnName(column) {
     frames: 'rendered frames',
     updates: 'updates',
     training_seconds: 'training time',
+    processor_seconds: 'processor time',
     environment_steps_per_second: 'environment steps per second',
     updates_per_second: 'updates per second',
     frames_per_second: 'frames per second',

@@ -121,6 +121,31 @@ TEST_CASE("a resumed run counts on from its checkpoint") {
   CHECK(now.training_seconds == doctest::Approx(63));
 }
 
+TEST_CASE("processor seconds are those of each process once, of the head's since the run began") {
+  const auto time = [](std::uint64_t process, double seconds) {
+    wire::ProcessTime made;
+    made.set_process(process);
+    made.set_processor_seconds(seconds);
+    return made;
+  };
+  wire::RunState before;
+  before.set_processor_seconds(1000);
+  MetricsSum sum(before, time(7, 50));
+  CHECK(sum.progress(1, true).processor_seconds == doctest::Approx(1000));
+  sum.add(time(7, 53));
+  auto report = environment(0, 1, 10);
+  *report.mutable_process() = time(8, 20);
+  sum.add(report);
+  wire::LearnerReport learner; // of the same process, a moment later
+  *learner.mutable_process() = time(8, 21);
+  sum.add(learner);
+  sum.add(report); // late
+  sum.add(wire::ShardReport());
+  const Progress now = sum.progress(1, true);
+  CHECK(now.processor_seconds == doctest::Approx(1024));
+  CHECK(sum.state(now).processor_seconds() == doctest::Approx(1024));
+}
+
 TEST_CASE("pauses do not count as training, and before the first episode the return is NaN") {
   MetricsSum sum({});
   CHECK(sum.progress(5.0, false).training_seconds == 0);

@@ -2,6 +2,7 @@
 """The board of a sweep beside published results: its numbers on runs made by hand, and a real sweep that is stopped and continued.
 
 Usage: board_test.py TROUPE SOURCE numbers|continued"""
+import csv
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ SWEEP = """experiment: "tiny"
 seed: %s
 vary { key: "environment.task" value: ["cartpole_balance", "pendulum_swingup", "walker_walk"] }
 """
-METRICS = "kind,environment_steps,training_seconds,evaluation_return,evaluation_return_min,evaluation_return_max"
+METRICS = "kind,environment_steps,training_seconds,processor_seconds,evaluation_return,evaluation_return_min,evaluation_return_max"
 
 
 class Place:
@@ -59,18 +60,15 @@ def has(text, *parts):
         check(part in text, f"'{part}' is missing from\n{text[:20000]}")
 
 
-def make_run(runs, task, seed, evaluations, processor=(), cores=2):
-    """evaluations: (kind, steps, training seconds, return); the last one is of a finished run if it is final."""
+def make_run(runs, task, seed, evaluations, cores=2):
+    """evaluations: (kind, steps, training seconds, processor seconds, return); the last one is of a finished run if it is final."""
     part = runs / f"tiny_task={task}_seed={seed}"
     folder = part / "tiny/2026-11-26T10-00-00"
     folder.mkdir(parents=True)
     (folder / "config.textproto").write_text(f'seed: {seed}\nenvironment {{\n  task: "{task}"\n}}\nd4pg {{\n}}\nstop {{\n  environment_steps: 100000\n}}\n')
-    (folder / "metrics.csv").write_text("".join(f"{line}\r\n" for line in [METRICS, *(f"{kind},{steps},{seconds},{value},{value},{value}"
-                                                                                  for kind, steps, seconds, value in evaluations)]))
+    (folder / "metrics.csv").write_text("".join(f"{line}\r\n" for line in [METRICS, *(f"{kind},{steps},{seconds},{processor},{value},{value},{value}"
+                                                                                  for kind, steps, seconds, processor, value in evaluations)]))
     (folder / "origin.json").write_text(json.dumps({"processor": "Abacus", "cores": cores, "commit": "0123456789abcdef", "changed_files": 0}))
-    if processor:
-        (part / "processor_seconds.csv").write_text("".join(f"{session},{steps},{seconds}\n" for session, steps, seconds in
-                                                            [("session", "environment_steps", "processor_seconds"), *processor]))
     if evaluations[-1][0] == "final":
         (part / "result.json").write_text("{}")
 
@@ -78,17 +76,15 @@ def make_run(runs, task, seed, evaluations, processor=(), cores=2):
 def numbers(place):
     runs = place.folder / "three"
     # The best published at 100,000 steps: cartpole_balance 999.8, pendulum_swingup 830.4; 90 % are 899.8 and 747.4.
-    make_run(runs, "cartpole_balance", 1, [("evaluation", 20000, 100, 500), ("evaluation", 40000, 200, 950), ("final", 100000, 500, 980)],
-             [("a", 0, 0), ("a", 30000, 3600), ("a", 50000, 7200), ("a", 100000, 14400)])  # 1.5 h at 40,000; 4 h
-    # Resumed: the evaluation at 50,000 does not count, the processor time before it does. 1.833 h at 60,000; 3 h in all.
-    make_run(runs, "cartpole_balance", 2, [("evaluation", 20000, 100, 300), ("evaluation", 50000, 250, 970), ("evaluation", 42000, 210, 860),
-                                           ("evaluation", 60000, 300, 960), ("final", 100000, 500, 1000)],
-             [("a", 0, 0), ("a", 50000, 3600), ("b", 50000, 0), ("b", 42000, 600), ("b", 60000, 3000), ("b", 100000, 7200)])
+    make_run(runs, "cartpole_balance", 1, [("evaluation", 20000, 100, 2400, 500), ("evaluation", 40000, 200, 5400, 950),
+                                           ("final", 100000, 500, 14400, 980)])  # 1.5 h at 40,000; 4 h
+    # Resumed from 3000 s: the evaluation at 50,000 does not count, the processor time before it does. 1.833 h at 60,000; 3 h in all.
+    make_run(runs, "cartpole_balance", 2, [("evaluation", 20000, 100, 1440, 300), ("evaluation", 50000, 250, 3600, 970), ("evaluation", 42000, 210, 3000, 860),
+                                           ("evaluation", 60000, 300, 6000, 960), ("final", 100000, 500, 10200, 1000)])
     # Not measured: 1800 s and 3600 s of wall-clock time on two cores; the first reaches its goal at the end.
-    make_run(runs, "pendulum_swingup", 1, [("evaluation", 50000, 900, 10), ("final", 100000, 1800, 800)])
-    # A session that was not measured leaves a hole.
-    make_run(runs, "pendulum_swingup", 2, [("evaluation", 50000, 1800, 10), ("final", 100000, 3600, 700)], [("a", 0, 0), ("a", 20000, 5), ("b", 60000, 1), ("b", 100000, 9)])
-    make_run(runs, "walker_walk", 1, [("evaluation", 20000, 100, 77)])  # begun
+    make_run(runs, "pendulum_swingup", 1, [("evaluation", 50000, 900, "", 10), ("final", 100000, 1800, "", 800)])
+    make_run(runs, "pendulum_swingup", 2, [("evaluation", 50000, 1800, "", 10), ("final", 100000, 3600, 9, 700)])
+    make_run(runs, "walker_walk", 1, [("evaluation", 20000, 100, 60, 77)])  # begun
     table = place.output("table", "three", "--sweep", "three.textproto")
     means = dict(re.findall(r"^\| ([^|]+) \| ([^|]+ \| [^|]+) \|$", table, re.M))
     has(means["Troupe, tiny"], "870 [", "] | 890 [")  # (990 + 750) / 2; of 700, 800, 980, 1000 the middle half
@@ -148,9 +144,9 @@ def continued(place):
     check("without a finished run" not in rest, rest)
     again = place.output(*words)
     check(" starts" not in again and " continues" not in again and result.stat().st_mtime_ns == made, again)
-    measured = (runs / "tiny_task=cartpole_balance_seed=1/processor_seconds.csv").read_text().splitlines()
-    sessions = {line.split(",")[0] for line in measured[1:]}
-    check(len(sessions) == 2 and measured[-1].split(",")[1] == "40000" and float(measured[-1].split(",")[2]) > 0, measured)
+    with open(next(runs.glob("tiny_task=cartpole_balance_seed=1/*/*/metrics.csv")), newline="") as file:
+        seconds = [float(row["processor_seconds"]) for row in csv.DictReader(file)]
+    check(seconds == sorted(seconds) and 0 < seconds[0] < seconds[-1], seconds)  # also where it was stopped and continued
 
     # On two hosts, by a stand-in of ssh that runs their commands here.
     stand_in = place.folder / "ssh"

@@ -24,6 +24,7 @@ actors::Progress half_way() {
   p.updates = 3000;
   p.frames = 6250;
   p.training_seconds = 100;
+  p.processor_seconds = 200;
   p.session_seconds = 100;
   p.environment_steps_per_second = 500;
   p.updates_per_second = 30;
@@ -111,7 +112,8 @@ TEST_CASE("A summary has task, return, steps, rates, folder and video, and where
   for (const std::string part :
        {"task                        cartpole_balance from states\n",
         "return                      950.0 (mean of 3 episodes, 900.0 to 1000.0)\n",
-        "50,000 environment steps, 6,250 agent steps", "1 min 40 s of training, 2 min 10 s in all",
+        "50,000 environment steps, 6,250 agent steps",
+        "1 min 40 s of training, 2 min 10 s in all, 3 min 20 s of processors",
         "500 environment steps/s, 62.5 frames/s, 60.0 inserts/s, 3840 samples/s, 30.0 updates/s",
         "time of learner actors      update 75.0 s (75 %), sample 25.0 s (25 %)\n",
         "time of environment actors  step 100.0 s (100 %)\n",

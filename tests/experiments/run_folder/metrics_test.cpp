@@ -81,6 +81,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   progress.replay_failed_spills = 7;
   progress.episode_return = kNan;
   progress.training_seconds = 0.1;
+  progress.processor_seconds = 0.25;
   progress.learner = {{"critic_loss", 1.5}, {"unheard_of", 3}};
   {
     MetricsFile file(path, columns());
@@ -103,6 +104,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   CHECK(cell(records, 1, "episode_return").empty());
   CHECK(cell(records, 1, "replay_failed_spills") == "7");
   CHECK(cell(records, 1, "training_seconds") == "0.1");
+  CHECK(cell(records, 1, "processor_seconds") == "0.25");
   CHECK(cell(records, 1, "critic_loss") == "1.5");
   CHECK(cell(records, 2, "kind") == "evaluation");
   CHECK(cell(records, 2, "evaluation_return") == "20");

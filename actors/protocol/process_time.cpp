@@ -1,0 +1,26 @@
+#include "actors/protocol/process_time.hpp"
+
+#include <cstdint>
+#include <random>
+
+#include <sys/resource.h>
+
+namespace troupe::actors {
+
+wire::ProcessTime process_time() {
+  static const std::uint64_t number = [] {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random() | 1;
+  }();
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used); // cannot fail for the process itself
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  wire::ProcessTime made;
+  made.set_process(number);
+  made.set_processor_seconds(seconds(used.ru_utime) + seconds(used.ru_stime));
+  return made;
+}
+
+} // namespace troupe::actors
