@@ -244,10 +244,11 @@ def table(options):
             reached = ", ".join("never" if line["reached"] is None else f"{line['reached']:.1f}" for line in lines) if case.score is not None else ""
             ratio = ""
             if library not in ("ours", "ours_cuda") and "ours" in libraries:
-                (our_wait, our_speed, our_time), (wait, speed, processor) = medians["ours"], medians[library]
-                ratio = (f"{wait / our_wait:.2f}, " if max(wait, our_wait) < float("inf") else "") + f"{our_speed / speed:.2f}, {processor / our_time:.2f}"
+                (our_wait, our_speed, our_time), (wait, speed, time_of) = medians["ours"], medians[library]
+                ratio = (f"{wait / our_wait:.2f}, " if max(wait, our_wait) < float("inf") else "") + f"{our_speed / speed:.2f}, {time_of / our_time:.2f}"
             returns = ", ".join(f"{line['return']:.1f}" for line in lines)
-            print(f"| {name} | {library} | {returns} | {reached} | {medians[library][1]:,.0f} | {f"{medians[library][2]:.1f}" if medians[library][2] < float("inf") else "not measured"} | {ratio} |")
+            processor = f"{medians[library][2]:.1f}" if medians[library][2] < float("inf") else "not measured"
+            print(f"| {name} | {library} | {returns} | {reached} | {medians[library][1]:,.0f} | {processor} | {ratio} |")
 
 
 def main():
