@@ -99,9 +99,12 @@ void AgentUpdate::make(const TensorMap& batch, int variant, std::int64_t number,
     return body(batch);
   bring(batch);
   current_ = &variants_[variant];
-  if (current_->made++ == kWarmUp && StepGraph::unavailable_reason(options_.device()).empty())
+  const bool seen = ActivationProbe::active() != nullptr; // which reads what the layers give
+  if (!current_->graph && current_->made >= kWarmUp && !seen
+      && StepGraph::unavailable_reason(options_.device()).empty())
     capture(body);
-  if (current_->graph && ActivationProbe::active() == nullptr) {
+  ++current_->made;
+  if (current_->graph && !seen) {
     refill();
     current_->graph->replay();
   } else {
