@@ -52,9 +52,9 @@ public:
 
   // After make()
 
-  /// What was told. A variant that does not tell a metric leaves it as it was.
+  /// The newest value of each metric, which another variant may have told.
   const Metrics& metrics() const { return metrics_; }
-  /// float64 on the CPU; undefined: none were told.
+  /// Those of tell_rows(), float64 on the CPU; undefined: the update did not call it.
   const at::Tensor& rows() const { return rows_; }
 
 private:

@@ -62,7 +62,7 @@ protected:
   void save_counter(std::string name, std::int64_t& value) {
     counters_.emplace_back(std::move(name), &value);
   }
-  /// AgentUpdate::make() of the next update, and the metrics that were told. `body` draws, steps
+  /// AgentUpdate::make() of the next update; returns its metrics. `body` draws, steps
   /// and tells by in_update().
   Metrics make_update(const TensorMap& batch, int variant, const AgentUpdate::Body& body);
   AgentUpdate& in_update() { return update_; }
