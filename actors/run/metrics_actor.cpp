@@ -146,15 +146,18 @@ void poll_some(MetricsSelf self) {
   }
 }
 
-/// Its process may be one of its own.
+/// Its process may be one of its own. It does not answer while it plays an episode.
 void ask_evaluator(MetricsSelf self) {
-  if (self->state.evaluator)
-    self->request(self->state.evaluator, kRequestDeadline, report_atom_v)
-        .then(
-            [self](const ProtoBytes& time) {
-              self->state.sum->add(decode<wire::ProcessTime>(time));
-            },
-            [](const caf::error&) {}); // it plays, or has died
+  auto& state = self->state;
+  if (!state.evaluator || std::exchange(state.evaluator_asked, true))
+    return;
+  self->request(state.evaluator, kRequestDeadline, report_atom_v)
+      .then(
+          [self](const ProtoBytes& time) {
+            self->state.evaluator_asked = false;
+            self->state.sum->add(decode<wire::ProcessTime>(time));
+          },
+          [self](const caf::error&) { self->state.evaluator_asked = false; });
 }
 
 } // namespace

@@ -97,8 +97,9 @@ struct MetricsState {
   caf::actor listener;
   std::unique_ptr<MetricsSum> sum;
   std::vector<Watched> watched;
-  caf::actor evaluator; // null: there is none
-  std::size_t next = 0; // of them to be asked, counting on
+  caf::actor evaluator;         // null: there is none
+  bool evaluator_asked = false; // an answer is outstanding
+  std::size_t next = 0;         // of them to be asked, counting on
   std::vector<std::pair<double, std::int64_t>> episodes;
   std::vector<std::string> warnings;
   std::map<std::int32_t, replay::SpillWatch> spills;                    // by shard

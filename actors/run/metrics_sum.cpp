@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -19,7 +20,7 @@ MetricsSum::MetricsSum(const wire::RunState& before, const wire::ProcessTime& ow
                 .samples = before.samples()}} {}
 
 void MetricsSum::add(const wire::ProcessTime& time) {
-  if (time.process() == 0)
+  if (time.process() == 0 || !std::isfinite(time.processor_seconds()))
     return;
   double& known = processor_seconds_[time.process()];
   known = std::max(known, time.processor_seconds()); // of a late report it is less

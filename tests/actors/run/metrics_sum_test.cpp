@@ -1,6 +1,7 @@
 #include "tests/doctest_torch.hpp"
 
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "actors/run/metrics_actor.hpp"
@@ -140,6 +141,7 @@ TEST_CASE("processor seconds are those of each process once, of the head's since
   *learner.mutable_process() = time(8, 21);
   sum.add(learner);
   sum.add(report); // late
+  sum.add(time(9, std::numeric_limits<double>::infinity()));
   sum.add(wire::ShardReport());
   const Progress now = sum.progress(1, true);
   CHECK(now.processor_seconds == doctest::Approx(1024));
