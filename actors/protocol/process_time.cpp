@@ -1,17 +1,15 @@
 #include "actors/protocol/process_time.hpp"
 
 #include <cstdint>
-#include <random>
 
 #include <sys/resource.h>
+
+#include "actors/protocol/system.hpp"
 
 namespace troupe::actors {
 
 wire::ProcessTime process_time() {
-  static const std::uint64_t number = [] {
-    std::random_device random;
-    return std::uint64_t{random()} << 32 | random() | 1;
-  }();
+  static const std::uint64_t number = random_life();
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used); // cannot fail for the process itself
   const auto seconds = [](const timeval& time) {

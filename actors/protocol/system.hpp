@@ -22,7 +22,8 @@ struct SystemConfig : caf::actor_system_config {
   explicit SystemConfig(bool remote, std::chrono::milliseconds silence = {});
 };
 
-/// Identifies one life of a head or node. From the system's random source, not from a run's seed.
+/// Identifies one life of a head, node or process. From the system's random source, not from a
+/// run's seed.
 std::uint64_t random_life();
 
 /// The text of a CAF error.

@@ -240,11 +240,8 @@ at::Tensor D4pg::policy_parameters() {
 
 } // namespace
 
-std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
-                                   UpdateCapture capture) {
-  auto made = std::make_unique<D4pg>(config, spec);
-  made->set_capture(capture);
-  return made;
+std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec) {
+  return std::make_unique<D4pg>(config, spec);
 }
 
 } // namespace troupe::learner

@@ -8,7 +8,6 @@
 #include "learner/acting/policy.hpp"
 #include "learner/agents/blocks_config.hpp"
 #include "learner/agents/parts/action_noise.hpp"
-#include "learner/device/step_graph.hpp"
 #include "learner/replicas/replica.hpp"
 #include "replay/chunks/spec.hpp"
 
@@ -61,11 +60,7 @@ struct D4pgSpec {
 /// Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share of |a| > 0.95),
 /// "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a NaN or infinity
 /// in batch, loss or gradient.
-///
-/// A single replica on a GPU makes an update without a read by the host in between: as one CUDA
-/// graph, from its fourth on, where this build has them (step_graph.hpp).
-std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec,
-                                   UpdateCapture capture = UpdateCapture::where_it_pays);
+std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec);
 std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpec& spec);
 std::shared_ptr<const Agent> make_d4pg_agent(const D4pgConfig& config);
 

@@ -35,7 +35,6 @@ public:
   /// device, each tensor always in the same memory. Throws what ParameterGroup::step() throws; a
   /// captured update has then changed no parameter.
   void make(const TensorMap& batch, int variant, std::int64_t number, const Body& body);
-  bool captured() const { return captured_; }
 
   // For the body
 

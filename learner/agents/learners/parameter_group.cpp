@@ -79,7 +79,7 @@ at::Tensor ParameterGroup::step_on_device(const at::Tensor& loss, at::Tensor& pr
     const at::Tensor divisor = ((norm + 1e-6) / max_gradient_norm_).clamp_min(1);
     gradient_.div_(at::where(sound, divisor, at::ones_like(divisor)).to(gradient_.scalar_type()));
   }
-  adam_->step_on_device(gradient_, count, {}, problem, rate);
+  adam_->step_on_device(gradient_, count, problem, rate);
   return norm;
 }
 

@@ -67,14 +67,13 @@ at::Tensor FusedAdam::step(LossClosure closure) {
 }
 
 void FusedAdam::step_on_device(const at::Tensor& gradient, const at::Tensor& steps,
-                               const std::optional<at::Tensor>& divisor, const at::Tensor& left_out,
-                               const at::Tensor& rate) {
+                               const at::Tensor& left_out, const at::Tensor& rate) {
   at::NoGradGuard no_gradient;
   const auto& group = param_groups_.front();
   const auto step_by = [&](const auto& learning_rate) {
     at::_fused_adamw_({group.params().front()}, {gradient}, {mean_}, {square_}, {}, {steps},
                       learning_rate, kBeta1, kBeta2, weight_decay_, kEpsilon,
-                      /*amsgrad=*/false, /*maximize=*/false, divisor, left_out);
+                      /*amsgrad=*/false, /*maximize=*/false, {}, left_out);
   };
   if (rate.defined())
     step_by(rate);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include <torch/optim/adam.h>
 
@@ -18,13 +17,11 @@ public:
 
   at::Tensor step(LossClosure closure = nullptr) override;
 
-  /// A step of any device without a read by the host: of `gradient` divided by `divisor` (float32
-  /// [], none: 1), as the one after which `steps` (float32 [1]) counts; none where `left_out`
-  /// (float32 [1]) is 1. `rate` (float32 []; undefined: the param group's) is the learning rate.
-  /// The caller sees to set_steps().
+  /// A step of any device without a read by the host: by `gradient`, as number `steps` (float32
+  /// [1]); none where `left_out` (float32 [1]) is 1. `rate` (float32 []; undefined: the param
+  /// group's) is the learning rate. The caller sees to set_steps().
   void step_on_device(const at::Tensor& gradient, const at::Tensor& steps,
-                      const std::optional<at::Tensor>& divisor, const at::Tensor& left_out,
-                      const at::Tensor& rate = {});
+                      const at::Tensor& left_out, const at::Tensor& rate);
 
   at::Tensor& mean() { return mean_; }     // exponential average of the gradient
   at::Tensor& square() { return square_; } // and of its square

@@ -84,25 +84,6 @@ TEST_CASE("agents of residual blocks continue bit for bit after a restart, with 
   }
 }
 
-TEST_CASE("D4PG's update without a read by the host normalises and decays alike") {
-  D4pgConfig config = small_config();
-  config.policy_layers = {12};
-  config.critic_layers = {16};
-  config.blocks = kBlocks;
-  const auto learn = [&](UpdateCapture capture) {
-    ReplicaContext context(nullptr, 4);
-    const auto replica = built(config, kSpec, context, capture);
-    for (std::uint64_t i = 0; i < 6; ++i)
-      replica->step_fn(context, batch_of(i));
-    return copied(replica->parameters());
-  };
-  const TensorMap plain = learn(UpdateCapture::never);
-  for (const auto& [name, tensor] : learn(UpdateCapture::always)) {
-    CAPTURE(name);
-    CHECK((tensor - plain.at(name)).abs().max().item<double>() < 1e-4);
-  }
-}
-
 TEST_CASE("the acting side computes what the learning side does, in the units of its moments") {
   Mlp network(5, residual_layers(12, 2, 2));
   ParameterLayout layout;

@@ -97,12 +97,11 @@ inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64
   return out;
 }
 
-inline std::unique_ptr<learner::Replica>
-built(const learner::D4pgConfig& config, const learner::D4pgSpec& spec,
-      learner::ReplicaContext& context,
-      learner::UpdateCapture capture = learner::UpdateCapture::where_it_pays) {
+inline std::unique_ptr<learner::Replica> built(const learner::D4pgConfig& config,
+                                               const learner::D4pgSpec& spec,
+                                               learner::ReplicaContext& context) {
   at::set_num_threads(1); // tests run side by side
-  auto replica = learner::make_d4pg(config, spec, capture);
+  auto replica = learner::make_d4pg(config, spec);
   replica->build(context);
   return replica;
 }

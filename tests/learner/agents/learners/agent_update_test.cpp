@@ -1,6 +1,7 @@
 // Updates without a read by the host in between, which a GPU makes as one graph, on the CPU.
 #include "tests/doctest_torch.hpp"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "learner/agents/sac/sac.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/learner/agents/small_agent.hpp"
+#include "tests/text.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
@@ -20,10 +22,35 @@ struct Setting {
   std::string name;
   AgentPtr agent;
   D4pgSpec spec;
+  double tolerance = 1e-6; // absolute
 };
 
+std::vector<Setting> d4pg_settings() {
+  D4pgConfig states = small_config();
+  states.precision = "float64";
+  D4pgConfig pixels = states;
+  pixels.encoder_channels = 8;
+  pixels.feature_size = 12;
+  D4pgConfig clipped = states;
+  clipped.gradient_norm = 1e-3;
+  clipped.action_gradient_norm = 0.5;
+  D4pgConfig copies = states;
+  copies.target_period = 3;
+  copies.target_update = 1;
+  D4pgConfig blocks = states;
+  blocks.policy_layers = {12};
+  blocks.critic_layers = {16};
+  blocks.blocks = {
+      .policy_blocks = 1, .critic_blocks = 2, .normalise_observations = true, .weight_decay = 0.01};
+  return {{"d4pg, clipped", make_d4pg_agent(clipped), state_spec(7, 2)},
+          {"d4pg, hard copies", make_d4pg_agent(copies), state_spec(7, 2)},
+          {"d4pg, blocks", make_d4pg_agent(blocks), state_spec(7, 2)},
+          {"d4pg, float32", make_d4pg_agent(small_config()), state_spec(7, 2), 1e-3},
+          {"d4pg, pixels", make_d4pg_agent(pixels), pixel_spec(40, 3, 2)}};
+}
+
 std::vector<Setting> settings() {
-  std::vector<Setting> made;
+  std::vector<Setting> made = d4pg_settings();
   for (const AgentKind& kind : agent_kinds())
     made.push_back(
         {kind.name, small_agent(kind, "precision: \"float64\""), {small_transitions(kind)}});
@@ -55,11 +82,11 @@ std::unique_ptr<Replica> built(const Setting& setting, ReplicaContext& context,
   return replica;
 }
 
-void check_alike(const TensorMap& one, const TensorMap& other) {
+void check_alike(const TensorMap& one, const TensorMap& other, double tolerance) {
   REQUIRE(one.size() == other.size());
   for (const auto& [name, tensor] : one) {
     CAPTURE(name);
-    CHECK(at::allclose(tensor.to(at::kDouble), other.at(name).to(at::kDouble), 1e-4, 1e-6));
+    CHECK(at::allclose(tensor.to(at::kDouble), other.at(name).to(at::kDouble), 1e-4, tolerance));
   }
 }
 
@@ -88,9 +115,9 @@ TEST_CASE("a captured update of every agent is the usual one") {
       }
       REQUIRE(captured->priorities().defined() == usual->priorities().defined());
       if (usual->priorities().defined())
-        CHECK(at::allclose(captured->priorities(), usual->priorities(), 1e-4, 1e-6));
-      check_alike(captured->parameters(), usual->parameters());
-      check_alike(captured->optimizer_state(), usual->optimizer_state());
+        CHECK(at::allclose(captured->priorities(), usual->priorities(), 1e-4, setting.tolerance));
+      check_alike(captured->parameters(), usual->parameters(), setting.tolerance);
+      check_alike(captured->optimizer_state(), usual->optimizer_state(), setting.tolerance);
     }
   }
 }
@@ -108,9 +135,42 @@ TEST_CASE("captured updates continue from a saved state of the usual ones, and t
       const TensorMap batch = random_batch(setting.spec, 6, 90 + round);
       from->step_fn(context, batch);
       to->step_fn(context, batch);
-      check_alike(to->parameters(), from->parameters());
-      check_alike(to->optimizer_state(), from->optimizer_state());
+      check_alike(to->parameters(), from->parameters(), setting.tolerance);
+      check_alike(to->optimizer_state(), from->optimizer_state(), setting.tolerance);
       std::swap(from, to);
     }
   }
+}
+
+TEST_CASE("what is not finite changes no parameter and is named") {
+  for (const Setting& setting : d4pg_settings()) {
+    CAPTURE(setting.name);
+    ReplicaContext context(nullptr, 3);
+    const auto captured = built(setting, context, UpdateCapture::always);
+    captured->step_fn(context, random_batch(setting.spec, 6, 10));
+    TensorMap batch = random_batch(setting.spec, 6, 11);
+    batch["reward"][2] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(has(error_of([&] { captured->step_fn(context, batch); }),
+              "NaN or infinity in batch tensor 'reward'"));
+    TensorMap parameters = copied(captured->parameters());
+    for (auto& [name, tensor] : parameters)
+      if (name == "critic.output.bias")
+        tensor[0] = std::numeric_limits<double>::quiet_NaN();
+    captured->load(parameters, copied(captured->optimizer_state()));
+    CHECK(has(error_of([&] { captured->step_fn(context, random_batch(setting.spec, 6, 12)); }),
+              "critic_loss is NaN or infinite at update 2: parameter 'critic.output.bias' is not "
+              "finite"));
+    for (const auto& [name, tensor] : captured->parameters()) {
+      CAPTURE(name);
+      if (!name.starts_with("observation."))
+        CHECK(at::equal(at::nan_to_num(tensor), at::nan_to_num(parameters.at(name))));
+    }
+  }
+}
+
+TEST_CASE("graphs are of GPUs") {
+  const std::string reason = StepGraph::unavailable_reason(at::kCPU);
+  CHECK(reason == "CUDA graphs are of GPUs, not of cpu");
+  CHECK(error_of([] { StepGraph(at::kCPU, [] {}); }) == reason);
+  CHECK(!StepGraph::unavailable_reason(at::Device(at::kCUDA, 99)).empty());
 }
