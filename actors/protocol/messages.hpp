@@ -206,6 +206,8 @@ using LearnerActor =
                                                                       // their number
                      // what its replica evaluates to, with all the others: LearnerEvaluation
                      caf::replies_to<evaluate_atom>::with<ProtoBytes>,
+                     // ReturnPoints -> what its critic says of them: LearnerEvaluation
+                     caf::replies_to<evaluate_atom, ProtoBytes>::with<ProtoBytes>,
                      caf::reacts_to<step_atom>, // to itself: one update on data of its own
                      caf::replies_to<report_atom>::with<ProtoBytes>,            // LearnerReport
                      caf::replies_to<spans_atom, ProtoBytes>::with<ProtoBytes>, // SpansOrder ->

@@ -189,7 +189,8 @@ struct Evaluated {
   double processor_seconds = 0;
   std::vector<double> returns = {};
   bool final = false;
-  /// Of a workload with data of its own: what Replica::evaluate() gave, and the pictures.
+  /// Of a workload with data of its own: what Replica::evaluate() gave, and the pictures. Of an
+  /// agent that is diagnosed: how its critic compares with the first episode (value_errors()).
   std::map<std::string, double> metrics = {};
   std::map<std::string, Picture> pictures = {};
 };

@@ -2,6 +2,7 @@
 
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/process_time.hpp"
+#include "actors/protocol/return_points_wire.hpp"
 #include "actors/protocol/system.hpp"
 #include "learner/acting/collector.hpp"
 #include "learner/acting/evaluation.hpp"
@@ -27,12 +28,22 @@ void play_one(EvaluatorSelf self) {
     state.playing_version = state.latest->version;
   }
   const auto number = static_cast<std::uint64_t>(request.returns.size());
-  request.returns.push_back(learner::play_episode(*state.environment, *state.policy,
-                                                  learner::split_seed(request.seed, {number})));
+  const std::uint64_t seed = learner::split_seed(request.seed, {number});
+  if (number == 0 && request.points > 0) {
+    learner::ReturnPointRecorder recorder(static_cast<std::size_t>(request.points),
+                                          request.discount);
+    request.returns.push_back(
+        learner::play_episode(*state.environment, *state.policy, seed, {}, &recorder));
+    request.kept = recorder.finish();
+  } else {
+    request.returns.push_back(learner::play_episode(*state.environment, *state.policy, seed));
+  }
   if (static_cast<int>(request.returns.size()) >= request.episodes) {
     wire::EvaluationResult result;
     result.mutable_returns()->Add(request.returns.begin(), request.returns.end());
     result.set_version(state.playing_version);
+    if (!request.kept.returns.empty())
+      *result.mutable_points() = to_wire(request.kept);
     request.promise.deliver(encode(result));
     state.requests.pop_front();
   }
@@ -71,11 +82,18 @@ EvaluatorActor::behavior_type evaluator_actor(EvaluatorSelf self, EvaluatorOptio
         if (request.episodes() < 1)
           return caf::make_error(Fault::bad_request,
                                  std::string("an evaluation needs at least one episode"));
+        if (request.points() < 0 || request.points() > kMostReturnPoints)
+          return caf::make_error(Fault::bad_request,
+                                 "an evaluation keeps 0 to " + std::to_string(kMostReturnPoints)
+                                     + " steps, not " + std::to_string(request.points()));
         auto promise = self->make_response_promise<ProtoBytes>();
         self->state.requests.push_back({.episodes = request.episodes(),
                                         .seed = request.seed(),
                                         .minimum_version = request.minimum_version(),
+                                        .points = request.points(),
+                                        .discount = request.discount(),
                                         .returns = {},
+                                        .kept = {},
                                         .promise = promise});
         if (self->state.requests.size() == 1)
           self->send(self, step_atom_v);

@@ -8,6 +8,7 @@
 #include "actors/protocol/messages.hpp"
 #include "env/environment.hpp"
 #include "learner/acting/policy.hpp"
+#include "learner/acting/return_points.hpp"
 
 namespace troupe::actors {
 
@@ -23,7 +24,10 @@ struct EvaluatorState {
     int episodes = 0;
     std::uint64_t seed = 0;
     std::uint64_t minimum_version = 0;
+    int points = 0; // of the first episode
+    double discount = 1;
     std::vector<double> returns;
+    learner::ReturnPoints kept;
     caf::typed_response_promise<ProtoBytes> promise;
   };
   EvaluatorOptions options;
@@ -34,8 +38,9 @@ struct EvaluatorState {
   std::deque<Request> requests; // the front one is being played
 };
 
-/// Plays episodes without exploration noise, all of one request with the same parameters. Detached;
-/// looks at its mailbox between episodes.
+/// Plays episodes without exploration noise, all of one request with the same parameters, and keeps
+/// steps of the first one if the request wants them. Detached; looks at its mailbox between
+/// episodes.
 EvaluatorActor::behavior_type evaluator_actor(EvaluatorActor::stateful_pointer<EvaluatorState> self,
                                               EvaluatorOptions options);
 

@@ -7,6 +7,7 @@
 #include "actors/protocol/batch.hpp"
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/process_time.hpp"
+#include "actors/protocol/return_points_wire.hpp"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/learner_files.hpp"
 #include "actors/roles/prefetch_actor.hpp"
@@ -227,6 +228,21 @@ void start_data(LearnerSelf self) {
   }
 }
 
+/// What its critic says of steps of an evaluation; no metrics if it has none.
+ProtoBytes compare(LearnerState& state, const ProtoBytes& encoded) {
+  const auto points = from_wire(decode<wire::ReturnPoints>(encoded));
+  wire::LearnerEvaluation made;
+  if (!points.returns.empty()) {
+    const auto batch = learner::tensors_of(points, state.options.transitions);
+    if (const at::Tensor values = state.replica->action_values(batch); values.defined()) {
+      const auto errors = learner::value_errors(points, values);
+      made.mutable_metrics()->insert(errors.begin(), errors.end());
+    }
+  }
+  state.watch.lap("learner.evaluate");
+  return encode(made);
+}
+
 ProtoBytes evaluate(LearnerState& state) {
   wire::LearnerEvaluation made;
   const auto metrics = state.replica->evaluate(*state.context);
@@ -357,6 +373,14 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
           return evaluate(self->state);
         } catch (const std::exception& e) {
           fail(self, e, false);
+          return failure(e);
+        }
+      },
+      [self](evaluate_atom, const ProtoBytes& points) -> caf::result<ProtoBytes> {
+        self->state.watch.lap("learner.wait");
+        try {
+          return compare(self->state, points);
+        } catch (const std::exception& e) { // it learns without them
           return failure(e);
         }
       },

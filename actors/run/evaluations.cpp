@@ -1,5 +1,6 @@
 #include "actors/run/evaluations.hpp"
 
+#include "actors/protocol/return_points_wire.hpp"
 #include "learner/acting/collector.hpp"
 
 namespace troupe::actors {
@@ -17,8 +18,7 @@ Picture picture_of(const wire::LearnerEvaluation::Picture& in) {
   return {.height = in.height(), .width = in.width(), .rgb = {in.rgb().begin(), in.rgb().end()}};
 }
 
-Evaluated evaluated(const ProtoBytes& encoded, const Progress& progress, bool final) {
-  const auto result = decode<wire::EvaluationResult>(encoded);
+Evaluated evaluated(const wire::EvaluationResult& result, const Progress& progress, bool final) {
   return {.environment_steps = progress.environment_steps,
           .updates = static_cast<std::int64_t>(result.version()),
           .training_seconds = progress.training_seconds,
@@ -27,6 +27,13 @@ Evaluated evaluated(const ProtoBytes& encoded, const Progress& progress, bool fi
           .final = final};
 }
 
+void add_comparison(Evaluated& result, const ProtoBytes& encoded) {
+  const auto compared = decode<wire::LearnerEvaluation>(encoded);
+  result.metrics.insert(compared.metrics().begin(), compared.metrics().end());
+}
+
+constexpr ActorKey kComparing{Role::learner, 0};
+
 } // namespace
 
 ProtoBytes Evaluations::question(int episodes, std::uint64_t minimum_version) const {
@@ -34,6 +41,10 @@ ProtoBytes Evaluations::question(int episodes, std::uint64_t minimum_version) co
   request.set_episodes(episodes);
   request.set_seed(learner::split_seed(context_.config.seed, {5}));
   request.set_minimum_version(minimum_version);
+  if (context_.config.learner.training.diagnostics_period > 0) {
+    request.set_points(kMostReturnPoints);
+    request.set_discount(context_.config.replay.discount);
+  }
   return encode(request);
 }
 
@@ -46,9 +57,27 @@ void Evaluations::begin(const Progress& progress) {
       [this, &progress](const ProtoBytes& encoded, const caf::error& error) {
         running_.reset();
         if (!error)
-          add(evaluated(encoded, progress, false));
+          add_played(encoded, progress);
       },
       evaluate_atom_v, question(episodes, 0));
+}
+
+/// Has the critic compared first, if there is something to compare.
+void Evaluations::add_played(const ProtoBytes& encoded, const Progress& progress) {
+  const auto played = decode<wire::EvaluationResult>(encoded);
+  Evaluated result = evaluated(played, progress, false);
+  if (!played.has_points() || !actors_.is_up(kComparing))
+    return add(std::move(result));
+  running_ = actors_.request<ProtoBytes>(
+      actors_.at(kComparing), kRequestDeadline,
+      [this, result = std::move(result)](const ProtoBytes& compared, const caf::error& error) {
+        Evaluated whole = result;
+        running_.reset();
+        if (!error)
+          add_comparison(whole, compared);
+        add(std::move(whole));
+      },
+      evaluate_atom_v, encode(played.points()));
 }
 
 std::optional<Evaluated> Evaluations::next() {
@@ -64,7 +93,13 @@ Evaluated Evaluations::evaluate(int episodes, std::uint64_t minimum_version,
   const auto encoded =
       actors_.ask<ProtoBytes>(actors_.at({Role::evaluator, 0}), episodes * kRequestDeadline,
                               "evaluating", evaluate_atom_v, question(episodes, minimum_version));
-  return evaluated(encoded, progress, final);
+  const auto played = decode<wire::EvaluationResult>(encoded);
+  Evaluated result = evaluated(played, progress, final);
+  if (played.has_points())
+    add_comparison(result,
+                   actors_.ask<ProtoBytes>(actors_.at(kComparing), kRequestDeadline, "comparing",
+                                           evaluate_atom_v, encode(played.points())));
+  return result;
 }
 
 Evaluated Evaluations::evaluate_learners(const Progress& progress, bool final) {

@@ -28,6 +28,7 @@ public:
   Evaluated evaluate_learners(const Progress& progress, bool final);
 
 private:
+  void add_played(const ProtoBytes& encoded, const Progress& progress);
   ProtoBytes question(int episodes, std::uint64_t minimum_version) const;
 
   const RunContext& context_;

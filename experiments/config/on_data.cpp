@@ -127,6 +127,8 @@ std::vector<std::string> metrics_columns(const Experiment& experiment) {
     if (experiment.learner().diagnostics_period() > 0) {
       const auto more = learner::TrainingConfig::diagnoses();
       of_learner.insert(of_learner.end(), more.begin(), more.end());
+      of_learner.insert(of_learner.end(), {"evaluation_q_bias", "evaluation_q_bias_deviation",
+                                           "evaluation_q_return"});
     }
     return MetricsFile::columns(of_learner);
   }

@@ -222,7 +222,7 @@ void MetricsFile::evaluation(const actors::Evaluated& e) {
       {"processor_seconds", csv_number(e.processor_seconds)},
       {"evaluation_episodes", std::to_string(e.returns.size())}};
   for (const auto& [name, value] : e.metrics) {
-    values["validation_" + name] = csv_number(value);
+    values[(e.returns.empty() ? "validation_" : "evaluation_") + name] = csv_number(value);
   }
   if (!e.returns.empty()) {
     const double sum = std::accumulate(e.returns.begin(), e.returns.end(), 0.0);

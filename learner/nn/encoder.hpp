@@ -68,6 +68,11 @@ struct PictureShifts {
   PictureShifts repeated(int times) const;
 };
 
+/// Those of so many pictures that stay as they are.
+inline PictureShifts unmoved(std::int64_t pictures) {
+  return {std::vector<Shift>(static_cast<std::size_t>(pictures)), {}};
+}
+
 /// What an encoder keeps of a forward pass for its backward pass.
 struct EncoderTape {
   at::Tensor images; // uint8 [batch, channels, height, width]; the caller keeps them unchanged

@@ -37,6 +37,11 @@ public:
   /// not negative. Undefined if the workload has none.
   virtual at::Tensor priorities() { return {}; }
 
+  /// The workload's estimates of the discounted returns that follow a batch's actions, [batch];
+  /// undefined if it has none. `batch` has the "observation" and "action" of replay's transitions.
+  /// Changes nothing that updates depend on.
+  virtual at::Tensor action_values(const TensorMap& /*batch*/) { return {}; }
+
   /// The acting policy as one flat float32 tensor, for publication; undefined if the workload has
   /// none.
   virtual at::Tensor policy_parameters() { return {}; }

@@ -31,6 +31,7 @@ public:
   void build(ReplicaContext& context) override;
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
   at::Tensor policy_parameters() override;
+  at::Tensor action_values(const TensorMap& batch) override;
 
 private:
   struct Inputs {
@@ -44,7 +45,7 @@ private:
 
   Inputs prepare(ReplicaContext& context, const TensorMap& batch);
   const at::Tensor& encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
-                           const at::Tensor& images);
+                           const at::Tensor& images, PictureShifts shifts);
   const at::Tensor& target_logits(const Inputs& in);
   RowLosses row_losses(const Inputs& in);
   void critic_backward();
@@ -108,9 +109,9 @@ void D4pg::build(ReplicaContext& context) {
 }
 
 const at::Tensor& D4pg::encode(EncoderTape& tape, const EncoderShape::Tensors& parameters,
-                               const at::Tensor& images) {
+                               const at::Tensor& images, PictureShifts shifts) {
   tape.images = images.to(options().device());
-  tape.shifts = in_update().shifts(images.size(0), config_.shift_pixels);
+  tape.shifts = std::move(shifts);
   encoder_->forward(parameters, tape);
   return tape.features;
 }
@@ -123,8 +124,13 @@ D4pg::Inputs D4pg::prepare(ReplicaContext& context, const TensorMap& batch) {
   if (batch.contains("weight"))
     in.weight = batch.at("weight").to(options());
   if (networks_.pixels) {
-    in.observation = encode(online_tape_, encoder_parameters_, batch.at("observation"));
-    in.next_observation = encode(target_tape_, encoder_target_, batch.at("next_observation"));
+    const auto shifted = [&](EncoderTape& tape, const EncoderShape::Tensors& parameters,
+                             const at::Tensor& images) {
+      return encode(tape, parameters, images,
+                    in_update().shifts(images.size(0), config_.shift_pixels));
+    };
+    in.observation = shifted(online_tape_, encoder_parameters_, batch.at("observation"));
+    in.next_observation = shifted(target_tape_, encoder_target_, batch.at("next_observation"));
   } else {
     std::tie(in.observation, in.next_observation) = states(context, batch);
   }
@@ -236,6 +242,18 @@ at::Tensor D4pg::policy_parameters() {
   const at::Tensor target =
       policy_.target().to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   return moments() != nullptr ? at::cat({moments()->published(), target}) : target;
+}
+
+at::Tensor D4pg::action_values(const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor& seen = batch.at("observation");
+  const at::Tensor state =
+      networks_.pixels ? encode(online_tape_, encoder_parameters_, seen, unmoved(seen.size(0)))
+                       : state_of(batch);
+  const at::Tensor& logits = networks_.critic.forward(
+      critic_parameters_, state, batch.at("action").to(options()), critic_tape_, workspace_);
+  return at::matmul(at::softmax(logits, 1), networks_.support.values(options()))
+         / config_.reward_scale;
 }
 
 } // namespace

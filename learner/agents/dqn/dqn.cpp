@@ -132,6 +132,8 @@ class Dqn : public NetworkQLearner<DqnConfig, QNetwork> {
 public:
   using NetworkQLearner::NetworkQLearner;
 
+  at::Tensor action_values(const TensorMap& batch) override;
+
 private:
   TensorMap checked(const TensorMap& batch) const override;
   Learnt backward(const TensorMap& batch) override;
@@ -186,6 +188,13 @@ Dqn::Learnt Dqn::backward(const TensorMap& batch) {
                                            1, chosen.detach(), gradient, workspace_, rows);
   chosen.backward(gradient);
   return {loss, network_.values(chosen.detach().unsqueeze(1)).mean(), rows.losses};
+}
+
+at::Tensor Dqn::action_values(const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor values = network_.values(
+      network_.forward(leaves(), observed(batch, "observation", transitions_, options()), nullptr));
+  return values.gather(1, batch.at("action").to(options().device(), at::kLong)).squeeze(1);
 }
 
 Members members(DqnConfig& config) {

@@ -69,9 +69,13 @@ public:
   Metrics step_fn(ReplicaContext& context, const TensorMap& batch) override;
   TensorMap parameters() override;
   at::Tensor policy_parameters() override;
+  at::Tensor action_values(const TensorMap& batch) override;
 
 private:
-  const at::Tensor& encode(const at::Tensor& images);
+  const at::Tensor& encode(const at::Tensor& images, PictureShifts shifts);
+  PictureShifts drawn_shifts(const at::Tensor& images) {
+    return in_update().shifts(images.size(0), config_.shift_pixels);
+  }
   at::Tensor mean_action(const at::Tensor& features);
   at::Tensor with_noise(const at::Tensor& action);
   at::Tensor target_value(const at::Tensor& next_observation);
@@ -126,10 +130,10 @@ void Drqv2::build(ReplicaContext& context) {
 }
 
 /// Features of the shifted images, valid until the next call.
-const at::Tensor& Drqv2::encode(const at::Tensor& images) {
+const at::Tensor& Drqv2::encode(const at::Tensor& images, PictureShifts shifts) {
   const auto encoder = span("encoder");
   encoder_tape_.images = images.to(options().device());
-  encoder_tape_.shifts = in_update().shifts(images.size(0), config_.shift_pixels);
+  encoder_tape_.shifts = std::move(shifts);
   encoder_->forward(encoder_parameters_, encoder_tape_);
   return encoder_tape_.features;
 }
@@ -153,7 +157,7 @@ at::Tensor Drqv2::with_noise(const at::Tensor& action) {
 /// The target critics' of the policy's noisy actions; there is no target encoder or policy.
 at::Tensor Drqv2::target_value(const at::Tensor& next_observation) {
   const auto targets = span("targets");
-  const at::Tensor& features = encode(next_observation);
+  const at::Tensor& features = encode(next_observation, drawn_shifts(next_observation));
   const at::Tensor action = with_noise(mean_action(features));
   const at::Tensor& state =
       networks_.trunk.forward(trunk_target_, features, {}, trunk_tape_, workspace_);
@@ -195,7 +199,8 @@ void Drqv2::learn(const TensorMap& batch) {
   const at::Tensor weight = batch.contains("weight") ? of("weight") : at::Tensor();
   const at::Tensor target =
       of("reward") + of("discount") * target_value(batch.at("next_observation"));
-  const at::Tensor& features = encode(batch.at("observation"));
+  const at::Tensor& images = batch.at("observation");
+  const at::Tensor& features = encode(images, drawn_shifts(images));
   learn_critic(features, of("action"), target, weight);
   learn_policy(features);
 }
@@ -222,6 +227,14 @@ at::Tensor Drqv2::policy_parameters() {
   at::NoGradGuard no_gradient;
   return at::cat({critic_.group().flat().narrow(0, 0, networks_.encoder_count), policy_.flat()})
       .to(at::kCPU, at::kFloat);
+}
+
+at::Tensor Drqv2::action_values(const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor& images = batch.at("observation");
+  const at::Tensor& state = networks_.trunk.forward(
+      trunk_parameters_, encode(images, unmoved(images.size(0))), {}, trunk_tape_, workspace_);
+  return critic_.smaller_value(state, batch.at("action").to(options()));
 }
 
 Members members(Drqv2Config& config) {

@@ -80,6 +80,11 @@ std::pair<at::Tensor, at::Tensor> SavedReplica::states(ReplicaContext& context,
   return {moments_.normalised(state), moments_.normalised(next)};
 }
 
+at::Tensor SavedReplica::state_of(const TensorMap& batch) const {
+  const at::Tensor state = batch.at("observation").to(options_);
+  return normalises_ ? moments_.normalised(state) : state;
+}
+
 TensorMap SavedReplica::parameters() {
   TensorMap out;
   for (const Group& one : groups_)

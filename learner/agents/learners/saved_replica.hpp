@@ -78,6 +78,8 @@ protected:
   /// The states of a batch, "observation" and "next_observation", on the parameters' device and
   /// normalised where they are to be; the first ones count in the moments. Once per batch.
   std::pair<at::Tensor, at::Tensor> states(ReplicaContext& context, const TensorMap& batch);
+  /// The "observation" of a batch, likewise, which does not count.
+  at::Tensor state_of(const TensorMap& batch) const;
   /// The counters begin at 0, the random numbers with the context's seed. `precision`: "float64",
   /// else float32.
   void begin(ReplicaContext& context, const std::string& precision);

@@ -21,6 +21,10 @@ template <class Config>
 class StateActorCritic : public SavedReplica {
 public:
   at::Tensor policy_parameters() final { return published(policy_); }
+  at::Tensor action_values(const TensorMap& batch) final {
+    at::NoGradGuard no_gradient;
+    return critic_.smaller_value(state_of(batch), batch.at("action").to(options()));
+  }
 
 protected:
   /// `outputs`: of the policy's network; `policy_target`: it has a target network, too.

@@ -43,11 +43,11 @@ void TwinCritic::build(ReplicaContext& context, const at::Tensor& initial, doubl
   }
 }
 
-at::Tensor TwinCritic::target_value(const at::Tensor& state, const at::Tensor& action) {
+at::Tensor TwinCritic::smaller(const Layers& layers, std::array<Tape, 2>& tapes,
+                               const at::Tensor& state, const at::Tensor& action) {
   std::array<at::Tensor, 2> values;
   for (std::size_t i = 0; i < 2; ++i)
-    values[i] =
-        networks_[i].forward(targets_[i], state, action, target_tapes_[i], workspace_).view({-1});
+    values[i] = networks_[i].forward(layers[i], state, action, tapes[i], workspace_).view({-1});
   return at::minimum(values[0], values[1]);
 }
 

@@ -30,7 +30,14 @@ public:
   ParameterGroup& group() { return group_; }
 
   /// The smaller value of the target networks, [batch].
-  at::Tensor target_value(const at::Tensor& state, const at::Tensor& action);
+  at::Tensor target_value(const at::Tensor& state, const at::Tensor& action) {
+    return smaller(targets_, target_tapes_, state, action);
+  }
+
+  /// The smaller value of the networks, [batch].
+  at::Tensor smaller_value(const at::Tensor& state, const at::Tensor& action) {
+    return smaller(parameters_, tapes_, state, action);
+  }
 
   /// A step on the mean over the rows of weight * sum of both squared errors * scale. `weight` may
   /// be undefined. Tells the loss, "critic_loss".
@@ -52,9 +59,13 @@ public:
   Value value(const at::Tensor& state, const at::Tensor& action, bool smaller);
 
 private:
+  using Layers = std::array<std::vector<LayerTensors>, 2>;
+  at::Tensor smaller(const Layers& layers, std::array<Tape, 2>& tapes, const at::Tensor& state,
+                     const at::Tensor& action);
+
   Mlp networks_[2];
   ParameterGroup group_;
-  std::array<std::vector<LayerTensors>, 2> parameters_, gradients_, targets_;
+  Layers parameters_, gradients_, targets_;
   std::array<Tape, 2> tapes_, target_tapes_;
   Workspace workspace_;
   at::Tensor errors_;

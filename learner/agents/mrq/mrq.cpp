@@ -63,6 +63,7 @@ public:
   TensorMap parameters() override;
   void load(const TensorMap& parameters, const TensorMap& optimizer_state) override;
   at::Tensor policy_parameters() override;
+  at::Tensor action_values(const TensorMap& batch) override;
 
 private:
   using Layers = std::vector<LayerTensors>;
@@ -141,8 +142,8 @@ at::Tensor Mrq::target_values(const TensorMap& batch, PictureShifts shifts) {
   const auto targets = span("targets");
   const SequenceReturns returns =
       sequence_returns(batch, config_.n_step, transitions_.discount, options());
-  const at::Tensor& state =
-      encoder_.previous_features(row_of(batch.at("observation"), returns.last), std::move(shifts));
+  const at::Tensor& state = encoder_.features_of(
+      Which::previous, row_of(batch.at("observation"), returns.last), std::move(shifts));
   at::Tensor action = at::tanh(
       policy_network_.forward(policy_targets_, state, {}, target_policy_tape_, workspace_));
   if (config_.target_noise > 0)
@@ -306,6 +307,19 @@ at::Tensor Mrq::policy_parameters() {
   at::NoGradGuard no_gradient;
   return at::cat({encoder_.group().target().narrow(0, 0, shape_.acting_count), policy_.flat()})
       .to(at::kCPU, at::kFloat);
+}
+
+/// Of the mean of both critics.
+at::Tensor Mrq::action_values(const TensorMap& batch) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor& seen = batch.at("observation");
+  const at::Tensor& state = encoder_.features_of(Which::current, seen, unmoved(seen.size(0)));
+  const at::Tensor& pair =
+      encoder_.pair_features(Which::current, state, batch.at("action").to(options()));
+  at::Tensor sum = at::zeros({pair.size(0)}, options());
+  for (std::size_t i = 0; i < 2; ++i)
+    sum += networks_[i].forward(critic_parameters_[i], pair, {}, tapes_[i], workspace_).view({-1});
+  return sum * (scale() / 2);
 }
 
 class MrqPolicy : public DeterministicPolicy {

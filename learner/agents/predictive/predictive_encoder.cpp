@@ -105,9 +105,10 @@ const at::Tensor& PredictiveEncoder::features(const Parts& parts, const at::Tens
   return shape_.state.forward(parts.state, pictures.features, {}, tape, workspace_);
 }
 
-const at::Tensor& PredictiveEncoder::previous_features(const at::Tensor& observation,
-                                                       PictureShifts shifts) {
-  return features(previous_, observation, std::move(shifts), previous_pictures_, previous_tape_);
+const at::Tensor& PredictiveEncoder::features_of(Which which, const at::Tensor& observation,
+                                                 PictureShifts shifts) {
+  return features(which == Which::current ? current_ : previous_, observation, std::move(shifts),
+                  previous_pictures_, previous_tape_);
 }
 
 const at::Tensor& PredictiveEncoder::pair_features(Which which, const at::Tensor& state,

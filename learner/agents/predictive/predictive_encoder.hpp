@@ -50,9 +50,9 @@ public:
   at::Tensor first_features() { return known_tape_.output().narrow(0, 0, rows_); }
 
   enum class Which : std::uint8_t { current, previous };
-  /// observation: [batch, …], dense. [batch, state_features] of the previous encoder, valid until
-  /// the next call.
-  const at::Tensor& previous_features(const at::Tensor& observation, PictureShifts shifts);
+  /// observation: [batch, …], dense; `shifts`: of pictures, one for each. [batch, state_features],
+  /// valid until the next call.
+  const at::Tensor& features_of(Which which, const at::Tensor& observation, PictureShifts shifts);
   /// [batch, pair_features], valid until the next call.
   const at::Tensor& pair_features(Which which, const at::Tensor& state, const at::Tensor& action);
   /// The gradient of the action of the last pair_features(), which were the current encoder's.

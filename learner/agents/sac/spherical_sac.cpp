@@ -59,6 +59,11 @@ public:
     return out;
   }
   at::Tensor policy_parameters() override { return published(policy_); }
+  at::Tensor action_values(const TensorMap& batch) override {
+    at::NoGradGuard no_gradient;
+    return critic_.smaller_value(state_of(batch), batch.at("action").to(options()))
+           * scale_.value();
+  }
 
 private:
   SquashedSample sample(const at::Tensor& state, const at::Tensor& draw) {

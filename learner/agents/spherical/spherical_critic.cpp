@@ -37,11 +37,12 @@ at::Tensor SphericalCritic::means(const at::Tensor& logits) const {
   return logits.softmax(1).mv(shape_.support.values(logits.options()));
 }
 
-at::Tensor SphericalCritic::target_logits(const at::Tensor& state, const at::Tensor& action) {
+at::Tensor SphericalCritic::smaller_logits(const std::vector<SphericalNetwork::Tensors>& parameters,
+                                           const at::Tensor& state, const at::Tensor& action) {
   const at::Tensor pair = at::cat({state, action}, 1);
-  at::Tensor chosen = networks_[0].forward(targets_[0], pair, trace_, workspace_);
+  at::Tensor chosen = networks_[0].forward(parameters[0], pair, trace_, workspace_);
   for (std::size_t i = 1; i < networks_.size(); ++i) {
-    const at::Tensor other = networks_[i].forward(targets_[i], pair, trace_, workspace_);
+    const at::Tensor other = networks_[i].forward(parameters[i], pair, trace_, workspace_);
     chosen = at::where((means(other) < means(chosen)).unsqueeze(1), other, chosen);
   }
   return chosen.contiguous();

@@ -28,8 +28,14 @@ public:
              double learning_rate, double max_gradient_norm);
   ParameterGroup& group() { return group_; }
 
+  /// The smaller mean of the networks, [batch].
+  at::Tensor smaller_value(const at::Tensor& state, const at::Tensor& action) {
+    return means(smaller_logits(parameters_, state, action));
+  }
   /// Of the target networks, [batch, atoms].
-  at::Tensor target_logits(const at::Tensor& state, const at::Tensor& action);
+  at::Tensor target_logits(const at::Tensor& state, const at::Tensor& action) {
+    return smaller_logits(targets_, state, action);
+  }
   struct Target {
     at::Tensor logits, reward, discount; // the value is reward + discount * that of the logits
   };
@@ -47,6 +53,8 @@ public:
   Value value(const at::Tensor& state, const at::Tensor& action);
 
 private:
+  at::Tensor smaller_logits(const std::vector<SphericalNetwork::Tensors>& parameters,
+                            const at::Tensor& state, const at::Tensor& action);
   at::Tensor means(const at::Tensor& logits) const; // [batch]
 
   Shape shape_;

@@ -54,6 +54,43 @@ TEST_CASE("every agent: a deterministic run that was resumed equals one that was
   }
 }
 
+TEST_CASE("a critic is compared with the returns of evaluations, which changes no parameter") {
+  for (const bool in_rounds : {true, false}) {
+    CAPTURE(in_rounds);
+    RunConfig config = small_with(*learner::find_agent("td3"), 1200);
+    config.deterministic = in_rounds;
+    config.evaluation.period = 600;
+    config.evaluation.episodes = 1;
+    config.replay.discount = 0.9; // the episodes have 250 steps
+    std::vector<Evaluated> evaluations;
+    const RunCallbacks callbacks{
+        .evaluated = [&](const Evaluated& one) { evaluations.push_back(one); }};
+    const std::atomic<bool> stop = false;
+    const auto played = [&](std::int64_t period, const std::filesystem::path& folder) {
+      evaluations.clear();
+      config.learner.training.diagnostics_period = period;
+      return run(config, folder, {}, {}, callbacks, stop);
+    };
+    const TemporaryFolder compared, plain;
+    const RunResult a = played(50, compared.path());
+    REQUIRE(a.error == "");
+    REQUIRE(evaluations.size() >= (in_rounds ? 2 : 1));
+    for (const Evaluated& one : evaluations) {
+      REQUIRE(one.metrics.size() == 3);
+      for (const char* name : {"q_bias", "q_bias_deviation", "q_return"})
+        CHECK(std::isfinite(one.metrics.at(name)));
+      CHECK(one.metrics.at("q_return") > 1); // of 4 for each step, 40 at most
+      CHECK(one.metrics.at("q_return") < 40);
+    }
+    const RunResult b = played(0, plain.path());
+    REQUIRE(b.error == "");
+    for (const Evaluated& one : evaluations)
+      CHECK(one.metrics.empty());
+    if (in_rounds)
+      check_equal(a.checkpoint, b.checkpoint, "learner.safetensors");
+  }
+}
+
 TEST_CASE(
     "pixels and states together: a deterministic run that was resumed equals one that was not") {
   const learner::AgentKind& kind = *learner::find_agent("ppo");

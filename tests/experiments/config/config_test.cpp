@@ -328,7 +328,8 @@ TEST_CASE("The columns of metrics have diagnoses where they are made") {
   CHECK_FALSE(usual.contains("feature_rank"));
   for (const std::string& name : troupe::learner::TrainingConfig::diagnoses())
     CHECK(diagnosed.contains(name));
-  CHECK(diagnosed.size() == usual.size() + 7);
+  CHECK(diagnosed.contains("evaluation_q_bias"));
+  CHECK(diagnosed.size() == usual.size() + 7 + 3);
 }
 
 TEST_CASE("The resolved text reads back into the same experiment") {

@@ -252,3 +252,63 @@ TEST_CASE("diagnoses: a critic's gradient and its dead units are measured") {
   CHECK(metrics.at("feature_rank") <= 5);
   CHECK(metrics.at("feature_rank") >= 1);
 }
+
+TEST_CASE("values: an agent that learns them tells them, and updates go on as if it had not") {
+  const std::set<std::string> learn_them = {"d4pg", "dqn", "drqv2", "mrq", "sac", "td3"};
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    const auto asked = resetting(kind, {}, 100);
+    const auto plain = resetting(kind, {});
+    ReplicaContext context(nullptr, 3);
+    ReplicaContext same(nullptr, 3);
+    asked->build(context);
+    plain->build(same);
+    replay::TransitionSpec spec = small_transitions(kind);
+    spec.sequence_steps = 0;
+    const TensorMap steps = random_batch({spec}, 9, 1); // others than those that it learns from
+    for (int i = 0; i < 3; ++i) {
+      const at::Tensor values = asked->action_values(steps);
+      CHECK(values.defined() == learn_them.contains(kind.name));
+      if (values.defined()) {
+        CHECK(values.sizes() == at::IntArrayRef({9}));
+        CHECK(values.isfinite().all().item<bool>());
+        CHECK((i == 0 || values.std().item<double>() > 0)); // before it, mrq knows no unit
+      }
+      learn(kind, *asked, context, i, i + 1);
+      learn(kind, *plain, same, i, i + 1);
+    }
+    CHECK(equal(copied(asked->parameters()), copied(plain->parameters())));
+  }
+}
+
+TEST_CASE("values: they are in the units of returns") {
+  const auto learnt = [](const char* name, const std::string& more) {
+    const AgentKind& kind = *find_agent(name);
+    const AgentPtr agent = small_agent(kind, more);
+    const auto replica = agent->make_replica(small_transitions(kind));
+    ReplicaContext context(nullptr, 3);
+    replica->build(context);
+    for (std::uint64_t i = 0; i < 1500; ++i) {
+      TensorMap batch = random_batch({small_transitions(kind)}, kBatch, i % 20);
+      batch["reward"].fill_(3);
+      batch["discount"].zero_(); // so that each return is 3
+      replica->step_fn(context, batch);
+    }
+    replay::TransitionSpec spec = small_transitions(kind);
+    spec.sequence_steps = 0;
+    return replica->action_values(random_batch({spec}, kBatch, 0)).mean().item<double>();
+  };
+  const std::string fast = "critic_learning_rate: 0.003 ";
+  CHECK(learnt("td3", fast) == doctest::Approx(3).epsilon(0.1));
+  CHECK(learnt("sac", fast) == doctest::Approx(3).epsilon(0.1));
+  CHECK(learnt("d4pg", fast + "reward_scale: 2 value_minimum: 0 value_maximum: 10 atoms: 21 ")
+        == doctest::Approx(3).epsilon(0.1));
+  CHECK(learnt("mrq", fast) == doctest::Approx(3).epsilon(0.1));
+  CHECK(learnt("dqn", "learning_rate: 0.003 ") == doctest::Approx(3).epsilon(0.1));
+  CHECK(learnt("drqv2", fast) == doctest::Approx(3).epsilon(0.1));
+  CHECK(learnt("sac", fast
+                          + "spherical: true policy_blocks: 1 critic_blocks: 1 "
+                            "normalise_observations: true atoms: 21 policy_layers: 16 "
+                            "critic_layers: 16 ")
+        == doctest::Approx(3).epsilon(0.1));
+}
