@@ -1,6 +1,5 @@
 #pragma once
-// The precompiled header of tests that build networks and train them.
-#include "tests/torch_header.hpp"
-#include <torch/nn.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
+// The precompiled header of tests that build networks and train them, and of programs that know
+// nothing of Troupe.
+#include "collectives/backends/torch_header.hpp"
+#include <torch/torch.h>

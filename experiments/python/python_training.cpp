@@ -26,7 +26,7 @@ namespace {
 
 using namespace experiments;
 
-constexpr std::chrono::milliseconds kLook{100}; // between two looks for Ctrl-C
+constexpr std::chrono::milliseconds kInterruptLook{100}; // between two looks for Ctrl-C
 
 /// Calls back into Python from the run's threads, one at a time; the first exception ends the run.
 class Reports {
@@ -105,7 +105,7 @@ void run_and_watch(Reports& reports, const std::function<void()>& run) {
       over = true;
       ended.notify_one();
     });
-    for (std::unique_lock lock(mutex); !ended.wait_for(lock, kLook, [&] { return over; });) {
+    for (std::unique_lock lock(mutex); !ended.wait_for(lock, kInterruptLook, [&] { return over; });) {
       lock.unlock();
       if (ReleasedLock::exit_begun()) {
         reports.stop = true;
