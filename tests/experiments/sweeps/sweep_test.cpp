@@ -68,6 +68,7 @@ TEST_CASE("The sweeps that come with the program name experiments, seeds and goa
                                               {"d4pg_states", 36},
                                               {"pixels_18", 36},
                                               {"states_18", 36},
+                                              {"states_18_narrow", 36},
                                               {"states_28", 56}});
 }
 
