@@ -68,6 +68,7 @@ LauncherKind launcher_of(const Cluster& cluster) {
          : cluster.has_slurm()      ? LauncherKind::slurm
          : cluster.has_kubernetes() ? LauncherKind::kubernetes
          : cluster.has_mpi()        ? LauncherKind::mpi
+         : cluster.has_ray()        ? LauncherKind::ray
                                     : LauncherKind::none;
 }
 
@@ -85,6 +86,8 @@ const char* launcher_name(LauncherKind kind) {
     return "kubernetes";
   case LauncherKind::mpi:
     return "mpi";
+  case LauncherKind::ray:
+    return "ray";
   }
   return "none";
 }

@@ -12,7 +12,7 @@
 namespace troupe::experiments {
 
 /// What starts the nodes of a cluster.
-enum class LauncherKind : std::uint8_t { none, local, ssh, slurm, kubernetes, mpi };
+enum class LauncherKind : std::uint8_t { none, local, ssh, slurm, kubernetes, mpi, ray };
 LauncherKind launcher_of(const Cluster& cluster);
 const char* launcher_name(LauncherKind kind);
 

@@ -113,7 +113,8 @@ private:
                                       {"ssh", cluster_.has_ssh()},
                                       {"slurm", cluster_.has_slurm()},
                                       {"kubernetes", cluster_.has_kubernetes()},
-                                      {"mpi", cluster_.has_mpi()}}) {
+                                      {"mpi", cluster_.has_mpi()},
+                                      {"ray", cluster_.has_ray()}}) {
       if (there) {
         given.emplace_back(name);
       }
@@ -278,7 +279,7 @@ private:
                              "and name the folder");
     }
     if (wildcard && cluster_.head().address().empty()
-        && (kind == LauncherKind::ssh || kind == LauncherKind::mpi)) {
+        && (kind == LauncherKind::ssh || kind == LauncherKind::mpi || kind == LauncherKind::ray)) {
       complain("head.address", "is empty and head.listen is " + cluster_.head().listen()
                                    + ", at which no node can reach it; give HOST:PORT of the host "
                                      "of `troupe launch`");

@@ -24,6 +24,9 @@ public:
     check_kubernetes();
     check_slurm();
     check_ssh_and_mpi();
+    if (cluster_.has_ray()) {
+      check_sizes("ray", false);
+    }
     return std::move(complaints_);
   }
 
@@ -43,7 +46,10 @@ private:
                                     {"slurm.gpu_resource", cluster_.slurm().gpu_resource()},
                                     {"slurm.program", cluster_.slurm().program()},
                                     {"mpi.mpirun", cluster_.mpi().mpirun()},
-                                    {"mpi.program", cluster_.mpi().program()}}) {
+                                    {"mpi.program", cluster_.mpi().program()},
+                                    {"ray.address", cluster_.ray().address()},
+                                    {"ray.python", cluster_.ray().python()},
+                                    {"ray.program", cluster_.ray().program()}}) {
       if (!is_word(text)) {
         complain(key, "is \"" + text + "\"; it must be one word that does not begin with '-'");
       }

@@ -164,7 +164,6 @@ Cluster inside_mpi(Cluster cluster) {
 Json mpi_job(const Cluster& cluster) {
   const ClusterNode& block = cluster.node(0);
   PodPlan launcher = head_plan(cluster);
-  launcher.mpi = true;
   launcher.command = {"sh", "-c",
                       std::string("exec troupe launch ") + kFilesFolder + "/cluster.textproto "
                           + kFilesFolder + "/experiment.textproto --listen \"$TROUPE_ADDRESS:"
@@ -172,7 +171,7 @@ Json mpi_job(const Cluster& cluster) {
                           + shell_word(cluster.runs()) + " --resume --interrupted-code "
                           + kInterruptedCode};
   PodPlan worker = node_plan(block);
-  worker.mpi = true;
+  worker.named = false;
   worker.command = {"/usr/sbin/sshd", "-De", "-f", "/opt/troupe/sshd_config"};
   return {{"apiVersion", "kubeflow.org/v2beta1"},
           {"kind", "MPIJob"},
@@ -189,6 +188,64 @@ Json mpi_job(const Cluster& cluster) {
              {{"Launcher", {{"replicas", 1}, {"template", pod_template(cluster, launcher)}}},
               {"Worker",
                {{"replicas", block.count()}, {"template", pod_template(cluster, worker)}}}}}}}};
+}
+
+/// The head's program runs in the pod of Ray's head and starts the nodes as actors in the workers.
+Cluster inside_ray(Cluster cluster) {
+  cluster = inside(std::move(cluster));
+  const int port = head_endpoint(cluster).port;
+  cluster.clear_kubernetes();
+  // It is replaced by --listen: the pod's address is not known before.
+  cluster.mutable_head()->set_listen("127.0.0.1:" + std::to_string(port));
+  auto& ray = *cluster.mutable_ray();
+  ray.set_program("troupe");
+  ray.set_strategy("STRICT_SPREAD");
+  ray.set_start_seconds(cluster.supervision().join_seconds());
+  for (ClusterNode& block : *cluster.mutable_node()) {
+    block.clear_memory_bytes(); // the pod's
+  }
+  return cluster;
+}
+
+/// The operator adds Ray's own command to a pod that has none.
+Json ray_pod(const Cluster& cluster, PodPlan plan) {
+  plan.command.clear();
+  plan.port = 0;
+  plan.named = false;
+  return pod_template(cluster, plan);
+}
+
+/// A job of KubeRay's operator, with a Ray cluster of its own that ends with it.
+Json ray_job(const Cluster& cluster) {
+  // Nodes take little of Ray's object store, a part of the shared memory.
+  const Json common = {{"object-store-memory", "100000000"}};
+  Json head = common, workers = Json::array();
+  head["num-cpus"] = "0"; // for nothing but the head's program
+  for (const ClusterNode& block : cluster.node()) {
+    workers.push_back({{"groupName", block.name()},
+                       {"replicas", block.count()},
+                       {"minReplicas", block.count()},
+                       {"maxReplicas", block.count()},
+                       {"rayStartParams", common},
+                       {"template", ray_pod(cluster, node_plan(block))}});
+  }
+  const std::string program =
+      std::string("exec troupe launch ") + kFilesFolder + "/cluster.textproto " + kFilesFolder
+      + "/experiment.textproto --listen \"$TROUPE_ADDRESS:"
+      + std::to_string(head_endpoint(cluster).port) + "\" --runs " + shell_word(cluster.runs())
+      + " --resume --interrupted-code " + kInterruptedCode;
+  return {{"apiVersion", "ray.io/v1"},
+          {"kind", "RayJob"},
+          {"metadata", metadata(cluster, cluster.name())},
+          {"spec",
+           {{"entrypoint", "sh -c " + shell_word(program)},
+            {"backoffLimit", cluster.kubernetes().retries()},
+            {"shutdownAfterJobFinishes", true},
+            {"ttlSecondsAfterFinished", cluster.kubernetes().keep_seconds()},
+            {"rayClusterSpec",
+             {{"headGroupSpec",
+               {{"rayStartParams", head}, {"template", ray_pod(cluster, head_plan(cluster))}}},
+              {"workerGroupSpecs", workers}}}}}};
 }
 
 } // namespace
@@ -221,6 +278,10 @@ std::map<std::string, std::string> kubernetes_manifests(const Cluster& cluster,
     files["mpi/cluster.textproto"] = resolved_text(inside_mpi(cluster));
     files["mpi/experiment.textproto"] = resolved_text(experiment);
   }
+  all["ray/rayjob.yaml"] = ray_job(cluster);
+  all["ray/kustomization.yaml"] = kustomization(cluster, {"rayjob.yaml"});
+  files["ray/cluster.textproto"] = resolved_text(inside_ray(cluster));
+  files["ray/experiment.textproto"] = resolved_text(experiment);
   for (const auto& [name, value] : all) {
     files[name] = yaml_text(value);
   }

@@ -48,7 +48,7 @@ Json environment(const Cluster& cluster, const PodPlan& plan) {
   out.push_back({{"name", "TROUPE_KEYS"}, {"value", kKeysFolder}});
   out.push_back({{"name", "HOME"}, {"value", "/tmp"}});
   out.push_back({{"name", "TROUPE_ADDRESS"}, {"valueFrom", field("status.podIP")}});
-  if (plan.component == "node" && !plan.mpi) {
+  if (plan.component == "node" && plan.named) {
     out.push_back({{"name", "TROUPE_HEAD"}, {"value", head}});
     if (!plan.one) {
       out.push_back({{"name", "POD_INDEX"},
@@ -74,11 +74,13 @@ Json main_container(const Cluster& cluster, const PodPlan& plan) {
   Json out = {{"name", plan.component},
               {"image", k8s.image()},
               {"imagePullPolicy", KubernetesLauncher::PullPolicy_Name(k8s.pull_policy())},
-              {"command", plan.command},
               {"env", environment(cluster, plan)},
               {"resources", resources(cluster, plan.cores, plan.gpus, plan.memory_bytes)},
               {"securityContext", container_security()},
               {"livenessProbe", liveness()}};
+  if (!plan.command.empty()) {
+    out["command"] = plan.command;
+  }
   if (plan.port > 0) {
     const Json knock = {{"port", plan.port}};
     const auto times = cluster.supervision().join_seconds();

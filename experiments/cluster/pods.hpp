@@ -12,7 +12,7 @@ namespace troupe::experiments {
 /// What one container of a deployment is and asks for.
 struct PodPlan {
   std::string component; // "node", "head": a label of the pod, and its container's name
-  std::vector<std::string> command = {};
+  std::vector<std::string> command = {}; // none: who makes the pod adds it
   int cores = 1;
   int gpus = 0;
   std::int64_t memory_bytes = 0;
@@ -20,7 +20,7 @@ struct PodPlan {
   bool files = false;    // it reads the cluster and the experiment
   std::string node = {}; // name of a node block; the Job's index distinguishes its nodes
   bool one = false;      // the block is of one node
-  bool mpi = false;      // it has SSH and mpirun; others name the nodes
+  bool named = true;     // a node that finds its name and its head in its environment
 };
 
 /// Labels of everything of the deployment.

@@ -15,6 +15,8 @@ struct NodeStart {
   std::string name = {};                   // passed as TROUPE_NODE_NAME
   std::string host = {};                   // host address for the launcher
   std::vector<std::string> arguments = {}; // after the program: "node", "--head", "10.0.0.1:4242"
+  // What it needs of its host, for launchers that reserve it; 0: not counted
+  int cores = 0, gpus = 0;
 };
 
 /// Settings of all nodes of a launcher.

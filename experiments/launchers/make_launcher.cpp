@@ -6,6 +6,7 @@
 
 #include "experiments/launchers/local_launcher.hpp"
 #include "experiments/launchers/mpi_launcher.hpp"
+#include "experiments/launchers/ray_launcher.hpp"
 #include "experiments/launchers/slurm.hpp"
 #include "experiments/launchers/ssh_launcher.hpp"
 
@@ -40,6 +41,15 @@ MpiSettings mpi_settings(const Cluster& cluster) {
           .start_limit = from_seconds(mpi.start_seconds())};
 }
 
+RaySettings ray_settings(const Cluster& cluster) {
+  const auto& ray = cluster.ray();
+  return {.address = ray.address(),
+          .python = ray.python(),
+          .program = ray.program(),
+          .strategy = ray.strategy(),
+          .start_limit = from_seconds(ray.start_seconds())};
+}
+
 /// In the order of the nodes; none where each has its own address.
 std::vector<std::string> hosts_in_order(const Cluster& cluster, LauncherKind kind) {
   if (kind == LauncherKind::slurm)
@@ -65,6 +75,8 @@ std::unique_ptr<Launcher> make_launcher(const Cluster& cluster, LauncherKind kin
                                            from_seconds(cluster.supervision().join_seconds()));
   case LauncherKind::mpi:
     return std::make_unique<MpiLauncher>(std::move(settings), mpi_settings(cluster));
+  case LauncherKind::ray:
+    return std::make_unique<RayLauncher>(std::move(settings), ray_settings(cluster));
   case LauncherKind::kubernetes:
     break;
   }
@@ -85,10 +97,13 @@ std::vector<NodeStart> node_starts(const Cluster& cluster, LauncherKind kind,
         + " has " + std::to_string(hosts.size()) + " hosts; ask for more, or lower node.count");
   std::vector<NodeStart> starts;
   for (const actors::NodeResources& node : nodes) {
-    NodeStart start{.name = node.name, .arguments = arguments};
+    NodeStart start{.name = node.name,
+                    .arguments = arguments,
+                    .cores = static_cast<int>(actors::cores_of(node).size()),
+                    .gpus = static_cast<int>(actors::gpus_of(node).size())};
     if (in_order)
       start.host = hosts[starts.size()];
-    else if (kind != LauncherKind::local)
+    else if (kind != LauncherKind::local && kind != LauncherKind::ray)
       start.host = node.address.empty() ? node.name : node.address;
     starts.push_back(std::move(start));
   }

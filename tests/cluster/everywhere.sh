@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# One experiment everywhere: everywhere.textproto in one process, and on four hosts (network namespaces of this machine) by SSH, by Slurm and by
-# mpirun. Each run goes to its end; another one is stopped while it learns; then what is left is counted: processes, listening sockets,
+# One experiment everywhere: everywhere.textproto in one process, and on four hosts (network namespaces of this machine) by SSH, by Slurm, by
+# mpirun and in Ray. Each run goes to its end; another one is stopped while it learns; then what is left is counted: processes, listening sockets,
 # shared memory and files. Runs of all calls with one folder are in one table.
-# Usage: everywhere.sh TROUPE FOLDER [--seeds "1 2 3"] [--set KEY=VALUE]… STAGE…      STAGE: process, ssh, slurm, mpi, table
-#   e.g. everywhere.sh build/release/troupe everywhere process ssh slurm mpi table
+# Usage: everywhere.sh TROUPE FOLDER [--seeds "1 2 3"] [--set KEY=VALUE]… STAGE…      STAGE: process, ssh, slurm, mpi, ray, table
+#   e.g. everywhere.sh build/release/troupe everywhere process ssh slurm mpi ray table
+# TROUPE_RAY_PYTHON: a Python with the package ray, for ray.
 # Exit code: 0 done; 1 a run failed or something was left; 77 this machine lacks what a stage takes (says "skipped:").
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
-[ $# -ge 3 ] || { sed -n 2,8p "$0" >&2; exit 2; }
+[ $# -ge 3 ] || { sed -n 2,9p "$0" >&2; exit 2; }
 troupe=$(realpath "$1")
 mkdir -p "$2"
 folder=$(realpath "$2")
@@ -17,8 +18,8 @@ while [ $# -gt 0 ]; do
   case $1 in
   --seeds) seeds=$2 && shift 2 ;;
   --set) sets+=(--set "$2") && shift 2 ;;
-  process | ssh | slurm | mpi | table) stages+=("$1") && shift ;;
-  *) echo "everywhere.sh: \"$1\" is no stage; process, ssh, slurm, mpi and table are" >&2; exit 2 ;;
+  process | ssh | slurm | mpi | ray | table) stages+=("$1") && shift ;;
+  *) echo "everywhere.sh: \"$1\" is no stage; process, ssh, slurm, mpi, ray and table are" >&2; exit 2 ;;
   esac
 done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # for root alone of any meaning
@@ -57,7 +58,7 @@ cluster_file() {
   "$troupe" keys cluster "$folder/$stage/keys" >/dev/null || return 1
   cat >"$folder/$stage/cluster.textproto" <<T
 name: "everywhere"
-node { name: "host" count: 4 $([ "$stage" = slurm ] || echo 'address: "10.77.0.[1-4]"') cores: 2 }
+node { name: "host" count: 4 $([ "$stage" = slurm ] || [ "$stage" = ray ] || echo 'address: "10.77.0.[1-4]"') cores: 2 }
 $1
 keys: "$folder/$stage/keys"
 oversubscribe: true
@@ -120,6 +121,8 @@ run_stage() {
 head { listen: \"10.77.0.254:4242\" }" ;;
   mpi) cluster_file "mpi { program: \"$troupe\" option: [\"--mca\", \"plm_rsh_agent\", \"ssh -F $TROUPE_SSH_CONFIG\"] }
 head { listen: \"10.77.0.254:4242\" }" ;;
+  ray) cluster_file "ray { address: \"$RAY_ADDRESS\" python: \"$TROUPE_RAY_PYTHON\" program: \"$troupe\" strategy: \"STRICT_SPREAD\" }
+head { listen: \"10.77.0.254:4242\" }" ;;
   slurm) cluster_file "slurm { program: \"$troupe\" minutes: 60 }" ;;
   esac || exit 1
   state | sort >"$folder/$stage/before"
@@ -152,6 +155,7 @@ for stage in "${stages[@]}"; do
   case $stage in
   process) : >"$folder/process/before"; for seed in $seeds; do one "$seed"; done ;;
   ssh | mpi) TROUPE_STAGE=1 "$here/hosts.sh" -N 4 --sshd bash "$0" "${rest[@]}" "$stage" || code=$? ;;
+  ray) TROUPE_STAGE=1 "$here/hosts.sh" -N 4 "$here/ray_here.sh" "${TROUPE_RAY_PYTHON:-python3}" --hosts bash "$0" "${rest[@]}" ray || code=$? ;;
   slurm) TROUPE_STAGE=1 "$here/hosts.sh" -N 4 --sshd "$here/slurm_here.sh" --hosts bash "$0" "${rest[@]}" slurm || code=$? ;;
   esac
 done

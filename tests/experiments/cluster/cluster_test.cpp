@@ -60,7 +60,7 @@ TEST_CASE(
     CHECK(google::protobuf::util::MessageDifferencer::Equals(cluster, again));
     ++count;
   }
-  CHECK(count == 5);
+  CHECK(count == 6);
 }
 
 TEST_CASE("A cluster's name comes from its file, as a name that hosts and pods may have") {
@@ -263,6 +263,12 @@ TEST_CASE(
            {"ssh { folder: \"tmp\" } node { name: \"a\" address: \"localhost\" }",
             "ssh.folder is \"tmp\"; it must be an absolute path"},
            {"mpi {} node { name: \"a\" }", "node[0].address is missing; give it, or mpi.hostfile"},
+           {"ray {} node { name: \"a\" }", "node[0].cores is 0; ray needs to know what to ask for"},
+           {"ray {} node { name: \"a\" cores: 1 address: \"b\" }",
+            "node[0].address is given; ray decides on hosts"},
+           {"ray { address: \"-x\" } node { name: \"a\" cores: 1 }",
+            "ray.address is \"-x\"; it must be one word"},
+           {"ray { strategy: \"FAR\" } node { name: \"a\" cores: 1 }", "ray.strategy"},
            {"slurm {} keys: \"k\" node { name: \"a\" }", "node[0].cores is 0; slurm needs to know"},
            {"slurm {} keys: \"k\" node { name: \"a\" cores: 1 } node { name: \"b\" cores: 1 }",
             "node[1] is given; a Slurm job has nodes that are alike"},

@@ -1,10 +1,11 @@
 """Validates what `troupe launch --manifests` writes for Kubernetes against Kubernetes' own schemas, and the batch script by bash.
 
 Usage: manifests_python.py <folder for the virtual environment> <troupe> <folder of clusters>; exit code 77: skipped.
-The schemas are those that kubernetes-validate ships; MPIJobs are a custom resource, of which the pod templates are validated as Pods.
+The schemas are those that kubernetes-validate ships; MPIJobs and RayJobs are custom resources, of which the pod templates are validated as Pods.
 """
 
 import copy
+import os
 import pathlib
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from python_packages import python_with
 
+CUSTOM = ("MPIJob", "RayJob")  # of operators
 VERSIONS = ["1.29", "1.33", "1.37"]  # of Kubernetes
 
 
@@ -80,7 +82,7 @@ def check_references(folder, documents):
 def check_kubernetes(folder):
     import yaml
 
-    for place, kinds in ((folder, {"Job", "Service", "PodDisruptionBudget", "NetworkPolicy"}), (folder / "mpi", {"MPIJob"})):
+    for place, kinds in ((folder, {"Job", "Service", "PodDisruptionBudget", "NetworkPolicy"}), (folder / "mpi", {"MPIJob"}), (folder / "ray", {"RayJob"})):
         names = [path for path in sorted(place.glob("*.yaml")) if path.name != "kustomization.yaml"]
         documents = [yaml.safe_load(path.read_text()) for path in names]
         assert {document["kind"] for document in documents} == kinds
@@ -92,7 +94,7 @@ def check_kubernetes(folder):
                 for version in VERSIONS:
                     valid(pod, version)
                 count += 1
-            if document["kind"] != "MPIJob":
+            if document["kind"] not in CUSTOM:
                 for version in VERSIONS:
                     valid(document, version)
         assert count >= 2
@@ -105,16 +107,47 @@ def check_kubectl(folder):
 
     if not shutil.which("kubectl"):
         return
-    for place, kinds in ((folder, {"ConfigMap", "Job", "Service", "PodDisruptionBudget", "NetworkPolicy"}), (folder / "mpi", {"ConfigMap", "MPIJob"})):
+    folders = {folder: {"Job", "Service", "PodDisruptionBudget", "NetworkPolicy"}, folder / "mpi": {"MPIJob"}, folder / "ray": {"RayJob"}}
+    for place, kinds in folders.items():
         made = subprocess.run(["kubectl", "kustomize", place], check=True, capture_output=True, text=True).stdout
         documents = list(yaml.safe_load_all(made))
-        assert {document["kind"] for document in documents} == kinds
+        assert {document["kind"] for document in documents} == {"ConfigMap", *kinds}
         for document in documents:
             assert document["metadata"]["namespace"] == "troupe"
-            if document["kind"] != "MPIJob":
+            if document["kind"] not in CUSTOM:
                 valid(document, VERSIONS[-1])
             if document["kind"] == "ConfigMap":
                 assert set(document["data"]) == {"cluster.textproto", "experiment.textproto"}
+
+
+def check_ray_job(folder):
+    """Where TROUPE_KUBERAY_CRD names KubeRay's definition of RayJobs (ray.io_rayjobs.yaml), the RayJob has what that knows, and nothing else."""
+    import jsonschema
+    import yaml
+
+    if not os.environ.get("TROUPE_KUBERAY_CRD"):
+        return
+    definition = yaml.safe_load(pathlib.Path(os.environ["TROUPE_KUBERAY_CRD"]).read_text())
+    schema = next(version for version in definition["spec"]["versions"] if version["name"] == "v1")["schema"]["openAPIV3Schema"]
+
+    def make_strict(part):
+        if isinstance(part, dict):
+            if part.get("x-kubernetes-int-or-string"):
+                part.pop("type", None)
+            if part.get("type") == "object" and part.get("properties") and not part.get("x-kubernetes-preserve-unknown-fields"):
+                part.setdefault("additionalProperties", False)
+        for item in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            make_strict(item)
+
+    make_strict(schema["properties"]["spec"])
+    job = yaml.safe_load((folder / "ray" / "rayjob.yaml").read_text())
+    jsonschema.validate(job, schema)
+    job["spec"]["backofLimit"] = 1
+    try:
+        jsonschema.validate(job, schema)
+    except jsonschema.ValidationError:
+        return
+    raise AssertionError("a bad RayJob is taken for a good one")
 
 
 def check_that_it_can_fail(folder):
@@ -164,6 +197,7 @@ def main(troupe, clusters):
         for cluster in ("pools", "alike"):
             out = place / cluster
             subprocess.run([troupe, "launch", place / f"{cluster}.textproto", "quickstart", "--manifests", out], check=True, capture_output=True)
+            check_ray_job(out)
             if cluster == "alike":
                 check_kubernetes(out)
                 check_that_it_can_fail(out)

@@ -50,9 +50,10 @@ TEST_CASE("Kubernetes gets a Job for each block, one for the head, and what belo
         == std::vector<std::string>{"budget-head.yaml", "budget-node.yaml", "cluster.textproto",
                                     "experiment.textproto", "head.yaml", "kustomization.yaml",
                                     "network-policy.yaml", "nodes-cpu.yaml", "nodes-gpu.yaml",
-                                    "service.yaml"});
+                                    "ray/cluster.textproto", "ray/experiment.textproto",
+                                    "ray/kustomization.yaml", "ray/rayjob.yaml", "service.yaml"});
   for (const std::string& name : names) {
-    if (name.ends_with(".yaml") && name != "kustomization.yaml")
+    if (name.ends_with(".yaml") && name != "kustomization.yaml" && !name.starts_with("ray/"))
       CHECK(has(files.at("kustomization.yaml"), "- \"" + name + "\""));
   }
   CHECK(has(files.at("nodes-cpu.yaml"), "completions: 4\n"));
@@ -69,7 +70,7 @@ TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest h
     cluster.mutable_node()->DeleteSubrange(1, 1); // alike: an MPIJob, too
     cluster.mutable_role()->Clear();
     const auto files = kubernetes_manifests(cluster, small_experiment());
-    for (const char* folder : {"", "mpi/"}) {
+    for (const char* folder : {"", "mpi/", "ray/"}) {
       CAPTURE(folder);
       const std::string text = files.at(folder + std::string("cluster.textproto"));
       const Cluster inside = parse_cluster(text, "/etc/troupe/cluster.textproto");
@@ -77,10 +78,13 @@ TEST_CASE("Pods find the cluster as it was planned, with keys that no manifest h
       CHECK(inside.name() == cluster.name());
       CHECK(cluster_nodes(inside, {}).size() == 2);
       CHECK(inside.has_mpi() == (std::string(folder) == "mpi/"));
+      CHECK(inside.has_ray() == (std::string(folder) == "ray/"));
       const std::string experiment_text = files.at(folder + std::string("experiment.textproto"));
       CHECK(parse_experiment(experiment_text, "e").environment().task() == "cartpole_balance");
     }
     CHECK(has(files.at("mpi/mpijob.yaml"), "replicas: 2\n"));
+    CHECK(has(files.at("ray/rayjob.yaml"), "replicas: 2\n"));
+    CHECK_FALSE(has(files.at("ray/rayjob.yaml"), "command:\n              - \"troupe\""));
     const std::string secret = secret_command(cluster);
     CHECK(has(secret, "create secret generic 'kubernetes-keys' --from-file='"));
     CHECK(has(secret, "/keys/node.pem'"));

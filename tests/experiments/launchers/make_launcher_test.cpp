@@ -39,6 +39,11 @@ TEST_CASE("a cluster's nodes are started where its launcher finds them") {
       == Names{"a@10.0.0.1", "b@gpu7"});
   CHECK(hosts_of(cluster(R"(local {} node { name: "a" count: 2 cores: 1 })"))
         == Names{"a-0@", "a-1@"});
+  const Cluster ray = cluster(R"(ray {} node { name: "a" count: 2 cores: 3 gpus: 1 })");
+  CHECK(hosts_of(ray) == Names{"a-0@", "a-1@"});
+  const auto starts = node_starts(ray, launcher_of(ray), cluster_nodes(ray, {}), {"node"});
+  CHECK(starts[1].cores == 3);
+  CHECK(starts[1].gpus == 1);
 }
 
 TEST_CASE("nodes of Slurm and of a host file take the hosts in their order") {
