@@ -12,11 +12,21 @@ wire::ReturnPoints to_wire(const learner::ReturnPoints& points) {
   return made;
 }
 
-learner::ReturnPoints from_wire(const wire::ReturnPoints& points) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(points.observations().data());
-  return {.observations = {bytes, bytes + points.observations().size()},
-          .actions = {points.actions().begin(), points.actions().end()},
-          .returns = {points.returns().begin(), points.returns().end()}};
+wire::LearnerEvaluation compared(const wire::ReturnPoints& given, learner::Replica& replica,
+                                 const replay::TransitionSpec& transitions) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(given.observations().data());
+  const learner::ReturnPoints points{.observations = {bytes, bytes + given.observations().size()},
+                                     .actions = {given.actions().begin(), given.actions().end()},
+                                     .returns = {given.returns().begin(), given.returns().end()}};
+  wire::LearnerEvaluation made;
+  if (points.returns.empty())
+    return made;
+  const at::Tensor values = replica.action_values(learner::tensors_of(points, transitions));
+  if (values.defined()) {
+    const auto errors = learner::value_errors(points, values);
+    made.mutable_metrics()->insert(errors.begin(), errors.end());
+  }
+  return made;
 }
 
 } // namespace troupe::actors

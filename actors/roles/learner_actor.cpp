@@ -228,21 +228,6 @@ void start_data(LearnerSelf self) {
   }
 }
 
-/// What its critic says of steps of an evaluation; no metrics if it has none.
-ProtoBytes compare(LearnerState& state, const ProtoBytes& encoded) {
-  const auto points = from_wire(decode<wire::ReturnPoints>(encoded));
-  wire::LearnerEvaluation made;
-  if (!points.returns.empty()) {
-    const auto batch = learner::tensors_of(points, state.options.transitions);
-    if (const at::Tensor values = state.replica->action_values(batch); values.defined()) {
-      const auto errors = learner::value_errors(points, values);
-      made.mutable_metrics()->insert(errors.begin(), errors.end());
-    }
-  }
-  state.watch.lap("learner.evaluate");
-  return encode(made);
-}
-
 ProtoBytes evaluate(LearnerState& state) {
   wire::LearnerEvaluation made;
   const auto metrics = state.replica->evaluate(*state.context);
@@ -377,9 +362,13 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         }
       },
       [self](evaluate_atom, const ProtoBytes& points) -> caf::result<ProtoBytes> {
-        self->state.watch.lap("learner.wait");
+        auto& state = self->state;
+        state.watch.lap("learner.wait");
         try {
-          return compare(self->state, points);
+          const auto made = encode(compared(decode<wire::ReturnPoints>(points), *state.replica,
+                                            state.options.transitions));
+          state.watch.lap("learner.evaluate");
+          return made;
         } catch (const std::exception& e) { // it learns without them
           return failure(e);
         }

@@ -4,7 +4,6 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -14,11 +13,11 @@
 #include <torch/types.h>
 
 #include "env/plugin/own_environments.hpp"
+#include "experiments/python/python_acting.hpp"
 #include "learner/agents/agent.hpp"
 #include "learner/agents/own_agent.pb.h"
 #include "learner/agents/own_agents.hpp"
-#include "learner/agents/parts/exploration.hpp"
-#include "learner/agents/parts/state_policy.hpp"
+#include "learner/agents/parts/deterministic_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 
 namespace py = pybind11;
@@ -27,28 +26,6 @@ namespace troupe::python {
 namespace {
 
 using namespace learner;
-
-/// What an agent's Python class says of itself with certain options.
-struct Settings {
-  std::int64_t batch_size = 1;
-  std::vector<std::int64_t> layers;
-  Schedule noise;   // of continuous actions
-  Schedule epsilon; // of choices
-  bool discrete = false;
-};
-
-/// The transitions without the choice, which is an output of the acting network for each of its
-/// numbers. Throws std::invalid_argument on other actions than the agent's.
-replay::TransitionSpec as_outputs(const std::string& agent, const Settings& settings,
-                                  replay::TransitionSpec transitions) {
-  if (!settings.discrete)
-    return transitions; // the network refuses choices
-  if (transitions.action_size != 1 || transitions.choices_of(0) == 0)
-    throw std::invalid_argument("the action is not one choice, which " + agent
-                                + " takes (discrete=True); leave that out for continuous actions");
-  transitions.action_choices = {};
-  return transitions;
-}
 
 struct ElementPair {
   at::ScalarType torch;
@@ -116,56 +93,16 @@ auto with_lock(const std::string& agent, const Call& call) {
   }
 }
 
-/// How the agent acts: ReLU layers, of which tanh makes continuous actions and the greatest output
-/// a choice.
-class PythonPolicy : public StatePolicy {
-public:
-  PythonPolicy(const std::string& name, const Settings& settings,
-               const replay::TransitionSpec& transitions)
-      : StatePolicy(name, as_outputs(name, settings, transitions), settings.layers,
-                    std::max<std::int64_t>(transitions.choices_of(0), 1)),
-        choices_(transitions.choices_of(0)),
-        noise_(settings.noise),
-        epsilon_({.probability = settings.epsilon}) {}
-
-  using Policy::act;
-  void act(const Observations& observations, std::span<float> actions) override {
-    const float* raw = outputs(observations, actions);
-    for (std::size_t i = 0; i < actions.size(); ++i)
-      if (choices_ == 0) {
-        actions[i] = std::tanh(raw[i]);
-      } else {
-        const float* row = raw + i * static_cast<std::size_t>(choices_);
-        actions[i] = static_cast<float>(std::max_element(row, row + choices_) - row);
-      }
-  }
-  void explore(const Observations& observations, const Exploration& exploration,
-               std::span<float> actions) override {
-    Policy::explore(observations, exploration, actions);
-    if (choices_ == 0)
-      add_noise(noise_, exploration, actions);
-    else
-      epsilon_.apply(exploration, choices_, actions);
-  }
-
-private:
-  std::int64_t choices_; // 0: continuous
-  Schedule noise_;
-  EpsilonGreedy epsilon_;
-};
-
 /// How it learns: by its object in Python.
 class PythonReplica : public Replica {
 public:
   PythonReplica(std::string name, PyObject* factory, py::dict* options, const Settings& settings,
                 const replay::TransitionSpec& transitions)
-      : name_(std::move(name)), factory_(factory), options_(options), transitions_(transitions) {
-    const std::int64_t outputs = std::max<std::int64_t>(transitions.choices_of(0), 1)
-                                 * std::int64_t{transitions.action_size};
-    observation_size_ = state_size(as_outputs(name_, settings, transitions), name_);
-    Mlp network(observation_size_, relu_layers(settings.layers, outputs));
-    network.declare(layout_, "policy");
-  }
+      : name_(std::move(name)),
+        factory_(factory),
+        options_(options),
+        transitions_(transitions),
+        acting_(name_, settings, transitions) {}
   ~PythonReplica() override {
     const py::gil_scoped_acquire lock;
     learner_ = py::object();
@@ -179,7 +116,8 @@ public:
             reduction([&context](at::Tensor& tensor) { context.all_reduce_(tensor); }),
             reduction([&context](at::Tensor& tensor) { context.broadcast_(tensor); }));
       py::dict environment;
-      environment["observation_size"] = observation_size_;
+      environment["observation_size"] = acting_.inputs;
+      environment["observation_shape"] = transitions_.observation().shape;
       environment["action_size"] = transitions_.action_size;
       environment["choices"] = transitions_.choices_of(0);
       environment["n_step"] = transitions_.n_step;
@@ -234,19 +172,20 @@ public:
 
   at::Tensor policy_parameters() override {
     const at::NoGradGuard no_gradient;
+    const ParameterLayout& layout = acting_.layout;
     return with_lock(name_, [&] {
-      const at::Tensor flat = at::zeros({layout_.count()});
+      const at::Tensor flat = at::zeros({layout.count()});
       const py::list given = learner_.attr("policy")();
-      if (given.size() != layout_.entries().size())
+      if (given.size() != layout.entries().size())
         throw std::invalid_argument("policy of agent " + name_ + " has "
                                     + std::to_string(given.size() / 2)
-                                    + " linear layers; its policy_layers need "
-                                    + std::to_string(layout_.entries().size() / 2));
+                                    + " layers; its encoder and policy_layers make "
+                                    + std::to_string(layout.entries().size() / 2));
       for (std::size_t i = 0; i < given.size(); ++i) {
-        const at::Tensor to = layout_.shown_view(flat, i);
-        const at::Tensor from = tensor_of(layout_.entries()[i].name, given[i]);
+        const at::Tensor to = layout.shown_view(flat, i);
+        const at::Tensor from = tensor_of(layout.entries()[i].name, given[i]);
         if (from.sizes() != to.sizes())
-          throw std::invalid_argument(layout_.entries()[i].name + " of agent " + name_
+          throw std::invalid_argument(layout.entries()[i].name + " of agent " + name_
                                       + " is of shape " + text_of(from.sizes()) + "; it must be "
                                       + text_of(to.sizes()));
         to.copy_(from);
@@ -278,8 +217,7 @@ private:
   PyObject* factory_; // kept for good
   py::dict* options_; // of the agent
   replay::TransitionSpec transitions_;
-  std::int64_t observation_size_ = 0;
-  ParameterLayout layout_;
+  Acting acting_;
   py::object learner_;
   std::int64_t updates_ = 0;
 };
@@ -305,6 +243,8 @@ public:
       schedule("noise", settings_.noise);
       schedule("epsilon", settings_.epsilon);
       settings_.discrete = given["discrete"].cast<bool>();
+      settings_.encoder = given["encoder"].cast<std::string>();
+      settings_.encoder_channels = given["encoder_channels"].cast<std::int64_t>();
     });
   }
   ~PythonAgent() override {
@@ -314,7 +254,7 @@ public:
 
   std::int64_t batch_size() const override { return settings_.batch_size; }
   std::unique_ptr<Policy> make_policy(const replay::TransitionSpec& transitions) const override {
-    return std::make_unique<PythonPolicy>(name_, settings_, transitions);
+    return make_python_policy(name_, settings_, transitions);
   }
   std::unique_ptr<Replica> make_replica(const replay::TransitionSpec& transitions) const override {
     return std::make_unique<PythonReplica>(name_, factory_, options_, settings_, transitions);
@@ -344,11 +284,22 @@ void add_python_agent(const py::object& factory) {
                                                                   : ActionKind::continuous,
                  .metrics = factory.attr("metrics").cast<std::vector<std::string>>(),
                  .options = agents::OwnAgent::descriptor()};
-  kind.check = [name, kept](const google::protobuf::Message& block, const AgentSetting& setting) {
+  const auto encoder = factory.attr("encoder").is_none()
+                           ? std::string()
+                           : factory.attr("encoder").cast<std::string>();
+  kind.states = encoder.empty();
+  kind.pixels = !encoder.empty();
+  kind.check = [name, kept, encoder](const google::protobuf::Message& block,
+                                     const AgentSetting& setting) {
     std::vector<OptionProblem> problems;
-    if (setting.picture)
-      problems.push_back({"environment.pixels", "is given, but an agent in Python acts on states; "
-                                                "leave the block out"});
+    if (encoder.empty() && setting.picture)
+      problems.push_back({"environment.pixels", "is given, but this agent in Python sees states; "
+                                                "leave the block out, or give its decorator "
+                                                "encoder=\"drq\""});
+    if (!encoder.empty() && setting.picture)
+      problems = encoder_problems(name, encoder, 0, *setting.picture);
+    else if (!encoder.empty())
+      problems = refuse_states(setting);
     try {
       made(name, kept, block);
     } catch (const std::exception& problem) {

@@ -12,8 +12,8 @@
 
     troupe.train("my_experiment", agent=Mine)
 
-The actors play tanh of `policy` (continuous actions) or its greatest output (a choice) in C++, so it is a network of Linear and ReLU layers.
-Everything that a checkpoint needs is found among the attributes: modules, optimizers, tensors and numbers.
+The actors play tanh of `policy` (continuous actions) or its greatest output (a choice) in C++, so it is a network of Linear and ReLU layers, from pixels
+behind one of the encoders of `encoder()`. Everything that a checkpoint needs is found among the attributes: modules, optimizers, tensors and numbers.
 """
 
 from __future__ import annotations
@@ -33,18 +33,22 @@ Schedule = Union[float, Tuple[float, float, int]]
 Reduction = Callable[[np.ndarray], None]  # of a float32 array over the replicas, in place
 Replicas = Tuple[Reduction, Reduction]  # the mean, and the first one's
 _RESERVED = ("batch_size", "policy_layers", "noise", "epsilon")
+_CONVOLUTIONS = {"stride4": [(4, 4), (3, 2), (3, 2)], "drq": [(3, 2), (3, 1), (3, 1), (3, 1)], "elu": [(3, 2), (3, 2), (3, 2), (3, 1)]}  # kernel, stride
 
 
 @dataclass(frozen=True)
 class AgentEnv:
     """The sizes of an environment and the settings of replay, for an agent."""
 
-    observation_size: int  # float32 numbers
+    observation_size: int  # float32 numbers; of pixels: the numbers that the encoder makes of them
+    observation_shape: Tuple[int, ...]  # of pixels [channels, height, width], uint8; else [numbers]
     action_size: int  # numbers of a continuous action; 1 of a choice
     choices: int  # n of a choice; 0: continuous
     n_step: int  # of replay's transitions
     discount: float
     policy_layers: Tuple[int, ...]
+    encoder: Optional[str]  # its kind; None: states
+    encoder_channels: int
     seed: int
 
     @property
@@ -60,6 +64,30 @@ def mlp(inputs: int, layers: Sequence[int], outputs: int) -> torch.nn.Sequential
     for before, after in zip(sizes, sizes[1:]):
         parts += [torch.nn.Linear(before, after), torch.nn.ReLU()]
     return torch.nn.Sequential(*parts, torch.nn.Linear(sizes[-1], outputs))
+
+
+class Pixels(torch.nn.Module):
+    """uint8 pixels as numbers from -0.5 to 0.5."""
+
+    def forward(self, pictures: torch.Tensor) -> torch.Tensor:
+        return pictures.float() / 255 - 0.5
+
+
+def encoder(env: AgentEnv) -> torch.nn.Sequential:
+    """The convolutions of the decorator's `encoder` and `encoder_channels` on pixels: [batch, env.observation_size] of uint8 [batch, *env.observation_shape]."""
+    if env.encoder is None:
+        raise ValueError("the agent sees states; give its decorator encoder=\"drq\", and the experiment the block environment.pixels")
+    parts: List[torch.nn.Module] = [Pixels()]
+    channels = env.observation_shape[0]
+    for kernel, stride in _CONVOLUTIONS[env.encoder]:
+        parts += [torch.nn.Conv2d(channels, env.encoder_channels, kernel, stride), torch.nn.ELU() if env.encoder == "elu" else torch.nn.ReLU()]
+        channels = env.encoder_channels
+    return torch.nn.Sequential(*parts, torch.nn.Flatten())
+
+
+def _picture_behind(convolution: torch.nn.Conv2d, shape: Sequence[int]) -> List[int]:
+    sizes = [(extent - kernel) // stride + 1 for extent, kernel, stride in zip(shape[1:], convolution.kernel_size, convolution.stride)]
+    return [convolution.out_channels, *sizes]
 
 
 def _schedule(key: str, value: Schedule) -> List[float]:
@@ -83,11 +111,17 @@ def _average(optimizer: torch.optim.Optimizer, mean: Reduction) -> None:
         _reduced(gradients, mean)
 
 
+def _numbers(part: Any, outputs: int) -> List[np.ndarray]:
+    """Weight and bias, float32."""
+    bias = part.bias if part.bias is not None else torch.zeros(outputs)
+    return [part.weight.detach().cpu().float().numpy(), bias.detach().cpu().float().numpy()]
+
+
 class _Learner:
     """An agent's object as the extension module uses it: arrays in, arrays out."""
 
-    def __init__(self, agent: Any, replicas: Optional[Replicas] = None):
-        self._agent = agent
+    def __init__(self, agent: Any, env: AgentEnv, replicas: Optional[Replicas] = None):
+        self._agent, self._env = agent, env
         if replicas is not None:
             self._join(*replicas)
 
@@ -112,16 +146,36 @@ class _Learner:
 
     def policy(self) -> List[np.ndarray]:
         parts = [part for part in self._agent.policy.modules() if not list(part.children())]
+        convolutions = self._check_encoder(parts) if self._env.encoder else []
         kinds = (torch.nn.Linear, torch.nn.ReLU)
         others = [part for part in parts if not isinstance(part, kinds)]
         if others:
             raise TypeError(f"policy has a layer {others[0]}; the actors play Linear and ReLU layers (and add the tanh of continuous actions)")
+        picture = list(self._env.observation_shape)
         arrays = []
-        for part in parts:
-            if isinstance(part, torch.nn.Linear):
-                bias = part.bias if part.bias is not None else torch.zeros(part.out_features)
-                arrays += [part.weight.detach().cpu().float().numpy(), bias.detach().cpu().float().numpy()]
+        for convolution in convolutions:
+            picture = _picture_behind(convolution, picture)
+            arrays += _numbers(convolution, convolution.out_channels)
+        linear = [part for part in parts if isinstance(part, torch.nn.Linear)]
+        for part in linear:
+            arrays += _numbers(part, part.out_features)
+        if convolutions and linear:  # the actors flatten [height, width, channels]
+            weight = arrays[2 * len(convolutions)]
+            if weight.shape[1] == int(np.prod(picture)):
+                columns = weight.reshape(-1, *picture).transpose(0, 2, 3, 1)
+                arrays[2 * len(convolutions)] = np.ascontiguousarray(columns.reshape(weight.shape))
         return arrays
+
+    def _check_encoder(self, parts: List[torch.nn.Module]) -> List[torch.nn.Conv2d]:
+        """Takes the encoder's layers off `parts`; they must be those that the actors play."""
+        wanted = [part for part in encoder(self._env).modules() if not list(part.children())]
+        for number, want in enumerate(wanted):
+            have = parts[number] if number < len(parts) else None
+            if repr(have) != repr(want):
+                raise TypeError(f"policy begins with {have} where the encoder \"{self._env.encoder}\" has {want}; begin with troupe.agents.encoder(env)")
+        front = parts[: len(wanted)]
+        del parts[: len(wanted)]
+        return [part for part in front if isinstance(part, torch.nn.Conv2d)]
 
     def _walk(self) -> List[Tuple[str, Any]]:
         return sorted((name, value) for name, value in vars(self._agent).items() if name != "priorities")
@@ -169,8 +223,13 @@ class _Learner:
 class Factory:
     """Makes an agent's objects; the extension module keeps it."""
 
-    def __init__(self, made: Callable[..., Any], name: str, batch_size: int, policy_layers: Sequence[int], noise: Schedule, epsilon: Schedule, metrics: Sequence[str], discrete: bool):
+    def __init__(self, made: Callable[..., Any], name: str, batch_size: int, policy_layers: Sequence[int], noise: Schedule, epsilon: Schedule, metrics: Sequence[str], discrete: bool, encoder: Optional[str], encoder_channels: int):
         self.name, self.metrics, self.discrete = name, list(metrics), discrete
+        self.encoder, self.encoder_channels = encoder, encoder_channels
+        if encoder is not None and encoder not in _CONVOLUTIONS:
+            raise ValueError(f"{name}: encoder is {encoder!r}; it must be one of {', '.join(_CONVOLUTIONS)}, or None for states")
+        if not isinstance(encoder_channels, int) or not 1 <= encoder_channels <= 4096:
+            raise ValueError(f"{name}: encoder_channels is {encoder_channels!r}; it must be a whole number from 1 to 4096")
         self.help = (inspect.getdoc(made) or f"{name}, an agent in Python").splitlines()[0]
         self._made = made
         self._defaults = {"batch_size": batch_size, "policy_layers": tuple(policy_layers), "noise": noise, "epsilon": epsilon}
@@ -211,17 +270,21 @@ class Factory:
             "noise": _schedule("noise", common["noise"]),
             "epsilon": _schedule("epsilon", common["epsilon"]),
             "discrete": self.discrete,
+            "encoder": self.encoder or "",
+            "encoder_channels": self.encoder_channels,
         }
 
     def make(self, options: Dict[str, str], environment: Dict[str, Any], seed: int, replicas: Optional[Replicas]) -> _Learner:
         common, own = self._split(options)
         torch.manual_seed(seed % (1 << 63))
-        env = AgentEnv(**environment, policy_layers=tuple(common["policy_layers"]), seed=seed)
+        environment["observation_shape"] = tuple(environment["observation_shape"])
+        layers = tuple(common["policy_layers"])
+        env = AgentEnv(**environment, policy_layers=layers, encoder=self.encoder, encoder_channels=self.encoder_channels, seed=seed)
         made = self._made(env, **own)
         for attribute in ("update", "policy"):
             if not hasattr(made, attribute):
                 raise TypeError(f"{self.name} has no `{attribute}`; an agent has update(batch) and policy, a network of Linear and ReLU layers")
-        return _Learner(made, replicas)
+        return _Learner(made, env, replicas)
 
 
 def agent(
@@ -232,13 +295,16 @@ def agent(
     epsilon: Schedule = (1.0, 0.05, 10_000),
     metrics: Sequence[str] = (),
     discrete: bool = False,
+    encoder: Optional[str] = None,
+    encoder_channels: int = 32,
     name: Optional[str] = None,
 ) -> Callable[[Any], Any]:
     """Makes a class an agent that `troupe.train(…, agent=…)` trains.
 
     `batch_size` transitions are an update; `policy_layers` are the widths of `policy`; `noise` is that of exploration with continuous
     actions, in units of their range [-1, 1], `epsilon` the probability of random choices: numbers, or (start, end, agent steps). `metrics`
-    names what update() returns. `discrete`: its action is one choice. `name`: that of the class.
+    names what update() returns. `discrete`: its action is one choice. `encoder`: it sees pixels, and `policy` begins with
+    `troupe.agents.encoder(env)`, of this kind ("stride4", "drq" or "elu", as of the agents in C++) with so many channels. `name`: that of the class.
 
     The class is made once for a run: `__init__(self, env, *, …)` gets an AgentEnv, and its keyword-only parameters are options of the
     experiment (`agent.options`). `update(batch)` gets tensors: observation, next_observation, action, reward, discount (of n steps, 0 after
@@ -249,7 +315,7 @@ def agent(
     They share PyTorch's generator of random numbers, and such a run is not repeatable."""
 
     def decorate(made: Any) -> Any:
-        factory = Factory(made, name or made.__name__, batch_size, policy_layers, noise, epsilon, metrics, discrete)
+        factory = Factory(made, name or made.__name__, batch_size, policy_layers, noise, epsilon, metrics, discrete, encoder, encoder_channels)
         factory.settings({})
         _native.add_agent(factory)
         made.troupe_name = factory.name

@@ -5,6 +5,7 @@ Usage: training_checks.py <the repository>
 
 import io
 import contextlib
+import dataclasses
 import pathlib
 import re
 import subprocess
@@ -185,6 +186,55 @@ class AgentsInPython(InFolder):
         self.assertGreater(run.checkpoints[-1], 500)
         self.assertIn(int(run.policy()(np.zeros(4, np.float32))), (0, 1))
 
+    def test_pixels_go_through_an_encoder_that_the_actors_play(self):
+        for kind in ("stride4", "drq", "elu"):
+
+            @troupe.agent(batch_size=16, policy_layers=(24, 20), encoder=kind, encoder_channels=6, metrics=("loss",), name=f"Looking_{kind}")
+            class Looking:
+                def __init__(self, env):
+                    self.encoder = troupe.agents.encoder(env)
+                    self.policy = torch.nn.Sequential(self.encoder, troupe.agents.mlp(env.observation_size, env.policy_layers, env.outputs))
+                    self.critic = troupe.agents.mlp(env.observation_size + env.action_size, (32,), 1)
+                    self.shape = env.observation_shape
+                    self.optimizer = torch.optim.Adam([*self.policy.parameters(), *self.critic.parameters()], 1e-3)
+
+                def update(self, batch):
+                    assert batch["observation"].shape[1:] == self.shape and batch["observation"].dtype == torch.uint8
+                    seen = self.encoder(batch["observation"])
+                    with torch.no_grad():
+                        features = self.encoder(batch["next_observation"])
+                        after = torch.cat([features, self.policy[1](features).tanh()], 1)
+                        target = batch["reward"] + batch["discount"] * self.critic(after).squeeze(1)
+                    loss = (self.critic(torch.cat([seen, batch["action"]], 1)).squeeze(1) - target).square().mean()
+                    loss = loss - self.critic(torch.cat([seen.detach(), self.policy[1](seen.detach()).tanh()], 1)).mean() * 0.01
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+                    return {"loss": loss}
+
+            with self.subTest(kind):
+                config = without_agent(python_td3.experiment("cartpole_balance", 800), replay={"minimum_items": 50, "samples_per_insert": 16}, actors={"random_steps": 50})
+                config["environment"].update(pixels={"height": 40, "width": 36, "effects": False}, frame_stack=2, action_repeat=4)
+                config["evaluation"] = {"episodes": 1, "video": False}
+                run = self.train(config, agent=Looking)
+                self.assertGreater(run.checkpoints[-1], 100)
+                self.assertTrue(np.isfinite(run.metrics()["loss"][-1]))
+                made = self.remake(Looking, (6, 40, 36), kind, run.parameters())
+                pictures = np.random.default_rng(1).integers(0, 256, (5, 6, 40, 36), np.uint8)
+                with torch.no_grad():
+                    wanted = made.policy(torch.from_numpy(pictures)).tanh().numpy()
+                played = np.stack([run.policy()(picture) for picture in pictures])
+                np.testing.assert_allclose(played, wanted, atol=2e-4)
+
+    def remake(self, made, shape, kind, parameters):
+        """The agent's object with a run's parameters, as its replica has it."""
+        env = troupe.agents.AgentEnv(1, shape, 1, 0, 1, 0.99, (24, 20), kind, 6, 1)
+        features = troupe.agents.encoder(env)(torch.zeros(1, *shape, dtype=torch.uint8)).shape[1]
+        agent = made(dataclasses.replace(env, observation_size=features))
+        state = {name.removeprefix("python.policy/"): tensor for name, tensor in parameters.items() if name.startswith("python.policy/")}
+        agent.policy.load_state_dict(state)
+        return agent
+
     def test_replicas_take_the_same_steps_on_parts_of_the_batch(self):
         seen = {}
 
@@ -252,6 +302,19 @@ class AgentsInPython(InFolder):
 
         with self.assertRaisesRegex(RuntimeError, "policy has a layer Tanh"):
             self.train(pendulum, agent=Tanh)
+        with self.assertRaisesRegex(ValueError, "encoder is 'big'; it must be one of stride4, drq, elu"):
+            troupe.agent(batch_size=8, encoder="big")(Tanh)
+
+        @troupe.agent(batch_size=8, policy_layers=(8,), encoder="drq", encoder_channels=4)
+        class Other(Tanh):
+            def __init__(self, env):
+                self.policy = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(env.observation_size, env.outputs))
+
+        with self.assertRaisesRegex(ValueError, "environment.pixels is not given, but this agent learns from pixels"):
+            self.train(pendulum, agent=Other)
+        pictures = {**pendulum, "environment": {"task": "cheetah_run", "pixels": {"height": 32, "width": 32, "effects": False}}}
+        with self.assertRaisesRegex(RuntimeError, 'policy begins with Flatten.* where the encoder "drq" has Pixels'):
+            self.train(pictures, agent=Other)
 
     def test_the_example_has_at_most_120_lines(self):
         lines = pathlib.Path(python_td3.__file__).read_text().splitlines()
