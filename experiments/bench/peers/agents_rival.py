@@ -230,6 +230,13 @@ def measure(options):
                     print(name, library.__name__, seed, result, flush=True)
 
 
+def median(lines, key):
+    """Infinite where a score was not reached, or nothing was measured: a run that was interrupted has its return alone."""
+    never = float("inf")
+    values = [never if line[key] is None else line[key] for line in lines if line[key] is not None or key == "reached"]
+    return statistics.median(values) if values else never
+
+
 def table(options):
     cells = collections.defaultdict(dict)
     for line in map(json.loads, options.out.read_text().splitlines()):
@@ -238,17 +245,17 @@ def table(options):
           "| --- | --- | --- | --- | --- | --- | --- |")
     for name, libraries in cells.items():
         case = CASES[name]
-        medians = {library: [statistics.median(float("inf") if line[key] is None else line[key] for line in lines)
-                             for key in ("reached", "steps_per_second", "processor_seconds")] for library, lines in libraries.items()}
+        medians = {library: [median(lines, key) for key in ("reached", "steps_per_second", "processor_seconds")] for library, lines in libraries.items()}
         for library, lines in libraries.items():
             reached = ", ".join("never" if line["reached"] is None else f"{line['reached']:.1f}" for line in lines) if case.score is not None else ""
             ratio = ""
             if library not in ("ours", "ours_cuda") and "ours" in libraries:
                 (our_wait, our_speed, our_time), (wait, speed, time_of) = medians["ours"], medians[library]
-                ratio = (f"{wait / our_wait:.2f}, " if max(wait, our_wait) < float("inf") else "") + f"{our_speed / speed:.2f}, {time_of / our_time:.2f}"
+                known = [(wait, our_wait), (our_speed, speed), (time_of, our_time)]
+                ratio = ", ".join(f"{over / under:.2f}" for over, under in known if max(over, under) < float("inf"))
             returns = ", ".join(f"{line['return']:.1f}" for line in lines)
-            processor = f"{medians[library][2]:.1f}" if medians[library][2] < float("inf") else "not measured"
-            print(f"| {name} | {library} | {returns} | {reached} | {medians[library][1]:,.0f} | {processor} | {ratio} |")
+            speed, processor = (f"{value:,.{digits}f}" if value < float("inf") else "not measured" for value, digits in zip(medians[library][1:], (0, 1)))
+            print(f"| {name} | {library} | {returns} | {reached} | {speed} | {processor} | {ratio} |")
 
 
 def main():
