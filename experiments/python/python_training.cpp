@@ -105,7 +105,8 @@ void run_and_watch(Reports& reports, const std::function<void()>& run) {
       over = true;
       ended.notify_one();
     });
-    for (std::unique_lock lock(mutex); !ended.wait_for(lock, kInterruptLook, [&] { return over; });) {
+    for (std::unique_lock lock(mutex);
+         !ended.wait_for(lock, kInterruptLook, [&] { return over; });) {
       lock.unlock();
       if (ReleasedLock::exit_begun()) {
         reports.stop = true;

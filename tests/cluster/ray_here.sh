@@ -27,6 +27,7 @@ python=$1
 shift
 export RAY_USAGE_STATS_ENABLED=0 RAY_DISABLE_IMPORT_WARNING=1 RAY_object_store_memory=100000000 PYTHONDONTWRITEBYTECODE=1
 ray() { "$python" -c 'from ray.scripts.scripts import main; main()' "$@"; }
+free_port='import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])'
 common=(--num-cpus 4 --num-gpus 0 --object-store-memory 100000000 --disable-usage-stats)
 up() { # up NUMBER WORD…: logs
   if ! "${@:2}" >"$folder/start-$1" 2>&1; then
@@ -38,20 +39,21 @@ up() { # up NUMBER WORD…: logs
 if [ "${1:-}" = --hosts ]; then
   shift
   source "$here/host_tools.sh"
+  port=$(on_host 0 "$python" -c "$free_port")
   for ((host = 0; host < TROUPE_HOSTS; ++host)); do
     address=$(host_address "$host")
     if [ "$host" = 0 ]; then
-      where=(--head --port 6379 --include-dashboard=false --temp-dir "$folder")
+      where=(--head --port "$port" --include-dashboard=false --temp-dir "$folder")
     else
-      where=(--address "$(host_address 0):6379")
+      where=(--address "$(host_address 0):$port")
     fi
     enter_host "$host"
     up "$host" "${enter[@]}" "$python" -c 'from ray.scripts.scripts import main; main()' start "${where[@]}" --node-ip-address "$address" "${common[@]}"
   done
-  export RAY_ADDRESS=$(host_address 0):6379 # a program of Ray needs a Ray node beside it
+  export RAY_ADDRESS=$(host_address 0):$port # a program of Ray needs a Ray node beside it
   up here ray start --address "$RAY_ADDRESS" --node-ip-address 10.77.0.254 "${common[@]}" --num-cpus 0
 else
-  port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$("$python" -c "$free_port")
   up 0 ray start --head --port "$port" --node-ip-address 127.0.0.1 --include-dashboard=false --temp-dir "$folder" "${common[@]}"
   export RAY_ADDRESS=127.0.0.1:$port
 fi
