@@ -1,7 +1,7 @@
 """Starts and watches nodes of Troupe in a Ray cluster, one actor for each in a bundle of a placement group.
 
 The launcher (ray_launcher.hpp) runs this program, writes lines of JSON to its standard input and reads lines of its output:
-  {"start": [{"name", "words", "environment", "bundle"}], "folder", "strategy", "seconds"}   the first one reserves the bundles
+  {"start": [{"name", "words", "environment", "bundle"}], "folder", "strategy", "seconds"}
   {"stop": true}                                                     SIGTERM to all nodes
   troupe-ray started NAME HOST | line NAME TEXT | ended NAME CODE | lost NAME REASON | failed REASON
 The end of the input ends everything. A node dies with its actor, and the actors with this program.
@@ -112,37 +112,37 @@ class Node:
 class Nodes:
     def __init__(self, ray):
         self.ray = ray
-        self.group = None
-        self.bundles = {}  # name: index
+        self.groups = []
+        self.places = {}  # in a group, by name: a node that starts again has its own
         self.actors = {}
         self.pending = {}  # reference: (name, when it is too late)
         self.node_class = ray.remote(Node)
 
-    def reserve(self, order):
-        from ray.util.placement_group import placement_group
+    def reserve(self, nodes, order):
+        """A place for each, in a group of bundles of their own; else why there is none."""
+        from ray.util.placement_group import placement_group, remove_placement_group
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        names = [node["name"] for node in order["start"]]
-        self.bundles = {name: index for index, name in enumerate(names)}
-        self.group = placement_group([node["bundle"] for node in order["start"]], strategy=order["strategy"])
-        if not self.group.wait(order["seconds"]):
-            wanted = ", ".join(f"{node['name']} {json.dumps(node['bundle'])}" for node in order["start"])
+        group = placement_group([node["bundle"] for node in nodes], strategy=order["strategy"])
+        if not group.wait(order["seconds"]):
+            remove_placement_group(group)
+            wanted = ", ".join(f"{node['name']} {json.dumps(node['bundle'])}" for node in nodes)
             return f"Ray had not reserved {wanted} ({order['strategy']}) after {order['seconds']:g} s; it has {json.dumps(self.ray.available_resources())}"
+        self.groups.append(group)
+        for index, node in enumerate(nodes):
+            self.places[node["name"]] = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
         return None
 
     def start(self, order):
-        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
-
-        if self.group is None:
-            problem = self.reserve(order)
-            if problem:
-                for node in order["start"]:
-                    say("lost", node["name"], problem)
-                return
+        new = [node for node in order["start"] if node["name"] not in self.places]
+        problem = self.reserve(new, order) if new else None
         for node in order["start"]:
             name, bundle = node["name"], node["bundle"]
-            place = PlacementGroupSchedulingStrategy(self.group, placement_group_bundle_index=self.bundles[name])
-            actor = self.node_class.options(num_cpus=bundle["CPU"], num_gpus=bundle.get("GPU", 0), max_concurrency=4,
-                                            max_restarts=0, scheduling_strategy=place).remote()
+            if name not in self.places:
+                say("lost", name, problem)
+                continue
+            actor = self.node_class.options(num_cpus=bundle["CPU"], num_gpus=bundle.get("GPU", 0), max_concurrency=4, max_restarts=0,
+                                            scheduling_strategy=self.places[name]).remote()
             self.actors[name] = actor
             reference = actor.start.remote(node["words"], node["environment"], order["folder"])
             self.pending[reference] = (name, time.monotonic() + order["seconds"])
@@ -197,8 +197,8 @@ class Nodes:
 
         for actor in self.actors.values():
             self.ray.kill(actor)
-        if self.group is not None:
-            remove_placement_group(self.group)
+        for group in self.groups:
+            remove_placement_group(group)
 
 
 def read_orders(orders):

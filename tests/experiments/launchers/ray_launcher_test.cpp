@@ -70,16 +70,23 @@ TEST_CASE("Ray starts nodes on different hosts, one may die, the others go when 
 
 TEST_CASE("nodes for which Ray has no room, that do not go, or whose program is missing are told") {
   Watched watched;
-  RayLauncher launcher(watched.settings(), ray(seconds(3)));
+  RayLauncher launcher(watched.settings(), ray(seconds(10)));
   launcher.start({node(0, {}, 99)});
   auto ends = watched.ends(launcher, 1);
   REQUIRE(ends.size() == 1);
   CHECK(ends.at("node-0").how.find("Ray had not reserved node-0 {\"CPU\": 99}")
         != std::string::npos);
 
+  launcher.start({node(0)}); // what it reserves now
+  launcher.start({node(1)});
+  REQUIRE(watched.says("node-0: works"));
+  REQUIRE(watched.says("node-1: works"));
+  launcher.stop(seconds(30));
+  CHECK(watched.ends(launcher, 2).size() == 2);
+
   RayLauncher stubborn(watched.settings(), ray());
   stubborn.start({node(0, {"--stubborn"})});
-  REQUIRE(watched.says("node-0: works"));
+  REQUIRE(watched.says("node-0: works", 2));
   stubborn.stop(seconds(1));
   ends = watched.ends(stubborn, 1);
   REQUIRE(ends.size() == 1);
@@ -88,7 +95,7 @@ TEST_CASE("nodes for which Ray has no room, that do not go, or whose program is 
 
   RayLauncher orphaned(watched.settings(), ray());
   orphaned.start({node(1)});
-  REQUIRE(watched.says("node-1: works"));
+  REQUIRE(watched.says("node-1: works", 2));
   shell("pkill -9 -f \"[t]roupe-ray started\""); // as the kernel does when the launcher is killed
   ends = watched.ends(orphaned, 1);
   REQUIRE(ends.size() == 1);
