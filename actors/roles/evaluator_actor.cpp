@@ -29,15 +29,12 @@ void play_one(EvaluatorSelf self) {
   }
   const auto number = static_cast<std::uint64_t>(request.returns.size());
   const std::uint64_t seed = learner::split_seed(request.seed, {number});
-  if (number == 0 && request.points > 0) {
-    learner::ReturnPointRecorder recorder(static_cast<std::size_t>(request.points),
-                                          request.discount);
-    request.returns.push_back(
-        learner::play_episode(*state.environment, *state.policy, seed, {}, &recorder));
+  const bool keeps = number == 0 && request.points > 0;
+  learner::ReturnPointRecorder recorder(static_cast<std::size_t>(request.points), request.discount);
+  request.returns.push_back(learner::play_episode(*state.environment, *state.policy, seed, {},
+                                                  keeps ? &recorder : nullptr));
+  if (keeps)
     request.kept = recorder.finish();
-  } else {
-    request.returns.push_back(learner::play_episode(*state.environment, *state.policy, seed));
-  }
   if (static_cast<int>(request.returns.size()) >= request.episodes) {
     wire::EvaluationResult result;
     result.mutable_returns()->Add(request.returns.begin(), request.returns.end());

@@ -134,7 +134,7 @@ TEST_CASE("a Ray node that is lost loses its nodes, which start again on another
   CHECK(comes_to(on_hosts(kNodes), ""));
 }
 
-TEST_CASE("where there is no Ray, or no such package, the reason is told") {
+TEST_CASE("a Ray cluster or a Python package that is missing is named") {
   Watched watched;
   RaySettings settings = ray();
   settings.python = "/usr/bin/env";
