@@ -46,6 +46,14 @@ std::unique_ptr<Environment> make_remote_task(const Options& options) {
   remote.deadline = milliseconds(options, "deadline_seconds", remote.deadline);
   remote.silence = milliseconds(options, "silence_seconds", remote.silence);
   remote.allow_other_hosts = options.flag("allow_other_hosts", remote.allow_other_hosts);
+  const std::string own = options.text("secret_key", ""), server = options.text("server_key", "");
+  if (own.empty() != server.empty())
+    throw std::invalid_argument(std::string("options: task \"remote\" has ")
+                                + (own.empty() ? "server_key" : "secret_key") + " and no "
+                                + (own.empty() ? "secret_key" : "server_key")
+                                + "; encryption takes the files of both, leave neither out");
+  if (!own.empty())
+    remote.keys = wire::read_client_keys(own, server);
   if (remote.endpoint.empty())
     throw std::invalid_argument("options: task \"remote\" needs the address of its peer, e.g. "
                                 "options: \"endpoint=tcp://127.0.0.1:5555\"");

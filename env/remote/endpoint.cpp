@@ -70,7 +70,7 @@ void check_endpoint(const std::string& endpoint, bool allow_other_hosts, bool po
   if (!allow_other_hosts && !is_loopback(tcp->host))
     throw std::invalid_argument(what
                                 + " is not on this host's loopback interface, and nothing is "
-                                  "encrypted; use 127.0.0.1 or an ssh tunnel, or set "
+                                  "encrypted; give keys, use 127.0.0.1 or an ssh tunnel, or set "
                                   "allow_other_hosts on a network that you trust");
 }
 

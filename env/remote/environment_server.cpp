@@ -25,7 +25,7 @@ constexpr auto kServerNap = 1s;
 constexpr std::size_t kLoggedKinds = 100; // of garbage
 
 void check(const EnvironmentServerOptions& options) {
-  remote::check_endpoint(options.endpoint, options.allow_other_hosts, true);
+  remote::check_endpoint(options.endpoint, options.allow_other_hosts || options.keys, true);
   if (options.environments < 1 || options.environments > remote::kMaxEnvironments)
     throw std::invalid_argument("environments to serve: " + std::to_string(options.environments)
                                 + "; it must be 1 to 4096");
@@ -51,9 +51,11 @@ struct EnvironmentServer::Impl {
                {.max_frame_bytes = largest_frame(o, served.spec()),
                 .max_frames = 1,
                 .max_header_bytes = remote::kMaxHeader,
-                .allow_other_hosts = o.allow_other_hosts}),
+                .allow_other_hosts = o.allow_other_hosts,
+                .server_keys = o.keys}),
         endpoint(socket.bind(o.endpoint)),
-        heartbeats(*context, remote::heartbeat_bind(endpoint), o.allow_other_hosts,
+        heartbeats(*context, remote::heartbeat_bind(endpoint),
+                   {.allow_other_hosts = o.allow_other_hosts, .server_keys = o.keys},
                    [this](std::uint64_t session) { return seen(session); }),
         thread([this](const std::stop_token& stop) { run(stop); }) {}
 

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "env/environment.hpp"
 #include "env/wire/context.hpp"
+#include "env/wire/keys.hpp"
 
 namespace troupe::env {
 
@@ -16,6 +18,7 @@ struct EnvironmentServerOptions {
   std::string endpoint = "tcp://127.0.0.1:*"; // or ipc:///path: * picks a port
   std::size_t environments = 1;               // 1 to 4096, for all clients together
   bool allow_other_hosts = false;             // bind something else than loopback
+  std::optional<wire::ServerKeys> keys{};     // encrypts, also beyond loopback
   bool can_save = false;                    // clients may save and load states; trusts their bytes
   std::chrono::milliseconds silence{10000}; // after which a client's environments are free
   std::size_t max_message_bytes = std::size_t{64} << 20;

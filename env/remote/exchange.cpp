@@ -37,7 +37,8 @@ Exchange::Exchange(wire::Context& context, const RemoteOptions& options)
               {.max_frame_bytes = std::max(options.max_message_bytes, kMaxHeader),
                .max_frames = 2,
                .max_header_bytes = kMaxHeader,
-               .allow_other_hosts = options.allow_other_hosts}),
+               .allow_other_hosts = options.allow_other_hosts,
+               .client_keys = options.keys}),
       session_(unique_number()) {
   socket_.connect(options.endpoint);
 }
@@ -50,7 +51,7 @@ void Exchange::watch(wire::Context& context, const Invitation& invitation) {
                                    1ms, options_.heartbeat_interval);
   heartbeat_ = std::make_unique<Heartbeat>(
       context, heartbeat_endpoint(options_.endpoint, invitation.heartbeat_port), session_, interval,
-      options_.allow_other_hosts);
+      PeerOptions{.allow_other_hosts = options_.allow_other_hosts, .client_keys = options_.keys});
 }
 
 void Exchange::ask(message::Envelope question, std::vector<std::byte> frame) {

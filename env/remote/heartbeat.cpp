@@ -14,18 +14,20 @@ constexpr int kMostUnanswered = 1000; // pings queued for a peer that does not r
 constexpr int kMostAtOnce = 1000;     // messages handled before the clock is checked
 constexpr auto kNap = 1s;
 
-wire::SocketOptions small_messages(bool allow_other_hosts) {
+wire::SocketOptions small_messages(const PeerOptions& peer) {
   return {.max_frame_bytes = 4096,
           .max_frames = 0,
           .max_header_bytes = 4096,
-          .allow_other_hosts = allow_other_hosts};
+          .allow_other_hosts = peer.allow_other_hosts,
+          .server_keys = peer.server_keys,
+          .client_keys = peer.client_keys};
 }
 
 } // namespace
 
 Heartbeat::Heartbeat(wire::Context& context, const std::string& endpoint, std::uint64_t session,
-                     std::chrono::milliseconds interval, bool allow_other_hosts)
-    : socket_(context, wire::SocketType::dealer, small_messages(allow_other_hosts)),
+                     std::chrono::milliseconds interval, const PeerOptions& peer)
+    : socket_(context, wire::SocketType::dealer, small_messages(peer)),
       session_(session),
       last_pong_(Clock::now().time_since_epoch().count()) {
   socket_.connect(endpoint);
@@ -80,9 +82,9 @@ void Heartbeat::run(const std::stop_token& stop, std::chrono::milliseconds inter
 }
 
 HeartbeatAnswers::HeartbeatAnswers(wire::Context& context, const std::string& endpoint,
-                                   bool allow_other_hosts,
+                                   const PeerOptions& peer,
                                    std::function<bool(std::uint64_t session)> seen)
-    : socket_(context, wire::SocketType::router, small_messages(allow_other_hosts)),
+    : socket_(context, wire::SocketType::router, small_messages(peer)),
       endpoint_(socket_.bind(endpoint)),
       seen_(std::move(seen)),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}

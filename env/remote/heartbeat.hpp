@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -14,12 +15,19 @@ namespace troupe::env::remote {
 
 using Clock = std::chrono::steady_clock;
 
+/// Who may be at the other end.
+struct PeerOptions {
+  bool allow_other_hosts = false;
+  std::optional<wire::ServerKeys> server_keys{};
+  std::optional<wire::ClientKeys> client_keys{};
+};
+
 /// The client's heartbeat: a thread that sends Pings of `session` and records when Pongs arrive.
 /// Its constructor does not wait.
 class Heartbeat {
 public:
   Heartbeat(wire::Context& context, const std::string& endpoint, std::uint64_t session,
-            std::chrono::milliseconds interval, bool allow_other_hosts);
+            std::chrono::milliseconds interval, const PeerOptions& peer);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -42,7 +50,7 @@ private:
 class HeartbeatAnswers {
 public:
   /// `seen(session)` returns whether there is such a session; called on the thread.
-  HeartbeatAnswers(wire::Context& context, const std::string& endpoint, bool allow_other_hosts,
+  HeartbeatAnswers(wire::Context& context, const std::string& endpoint, const PeerOptions& peer,
                    std::function<bool(std::uint64_t session)> seen);
   ~HeartbeatAnswers();
   HeartbeatAnswers(const HeartbeatAnswers&) = delete;

@@ -27,7 +27,7 @@ void check_milliseconds(const char* key, std::chrono::milliseconds value) {
 } // namespace
 
 void check(const RemoteOptions& options) {
-  remote::check_endpoint(options.endpoint, options.allow_other_hosts, false);
+  remote::check_endpoint(options.endpoint, options.allow_other_hosts || options.keys, false);
   if (options.environments < 1 || options.environments > remote::kMaxEnvironments)
     throw std::invalid_argument("remote environments: " + std::to_string(options.environments)
                                 + "; it must be 1 to 4096");

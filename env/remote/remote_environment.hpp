@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "env/environment.hpp"
 #include "env/wire/context.hpp"
+#include "env/wire/keys.hpp"
 
 namespace troupe::env {
 
@@ -22,7 +24,8 @@ struct RemoteOptions {
   std::chrono::milliseconds silence{5000}; // without a heartbeat, until a peer counts as lost
   std::chrono::milliseconds heartbeat_interval{500};
   std::chrono::milliseconds retry_interval{1000}; // until a question is sent again; doubles
-  bool allow_other_hosts = false; // tcp:// beyond loopback, and servers of other users
+  bool allow_other_hosts = false;         // tcp:// beyond loopback, and servers of other users
+  std::optional<wire::ClientKeys> keys{}; // encrypts, also beyond loopback
   std::size_t max_message_bytes = std::size_t{64} << 20; // observations of one answer
   std::shared_ptr<wire::Context> context{}; // ZeroMQ's I/O thread, shared; null: a new one
 };

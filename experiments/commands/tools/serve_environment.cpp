@@ -16,6 +16,7 @@ struct ServeOptions {
   bool with_pixels = false;
   bool wrapped = false;
   env::EnvironmentServerOptions server{};
+  std::string secret_key, allowed_keys;
   double silence_seconds = 10;
   bool end_with_input = false;
   bool json = false;
@@ -39,6 +40,9 @@ void serve(ServeOptions options) {
   auto signals = std::make_unique<EndSignals>();
   options.server.silence =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.silence_seconds * 1000));
+  if (!options.secret_key.empty()) {
+    options.server.keys = env::wire::read_server_keys(options.secret_key, options.allowed_keys);
+  }
   options.server.log = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
   const env::EnvironmentServer server(
       nullptr, [&] { return make_served(options); }, options.server);
@@ -100,6 +104,13 @@ void add_serve_environment(CLI::App& serving) {
   command->add_flag("--allow-other-hosts", options->server.allow_other_hosts,
                     "allow tcp:// on other interfaces than loopback, without encryption; admits "
                     "every user of this host too");
+  auto* secret = command->add_option(
+      "--secret-key", options->secret_key,
+      "file of `troupe keys new`; encrypts, and allows tcp:// on other interfaces than loopback");
+  auto* allowed = command->add_option("--allowed-keys", options->allowed_keys,
+                                      "file with the public keys of the allowed clients");
+  secret->needs(allowed);
+  allowed->needs(secret);
   command->add_flag("--end-with-input", options->end_with_input, "end when standard input ends");
   command->add_flag("--json", options->json, "print the endpoint as JSON");
   command->callback([options] { serve(*options); });

@@ -27,15 +27,18 @@ void print(const RemoteEnvironments& remote, const std::vector<TimeStep>& steps,
 
 } // namespace
 
-/// play_remote ENDPOINT COUNT STEPS: plays environments of float64 with actions that the caller can
-/// compute, too: with x = 7 i + 3 t + 5 k of environment i, step t, dimension k, a choice of n is
-/// x mod n and a continuous number (x mod 17) / 8 - 1. Prints a line per environment and step:
-/// type, reward, discount, observation, failure.
+/// play_remote ENDPOINT COUNT STEPS [SECRET_KEY SERVER_KEY]: plays environments of float64 with
+/// actions that the caller can compute, too: with x = 7 i + 3 t + 5 k of environment i, step t,
+/// dimension k, a choice of n is x mod n and a continuous number (x mod 17) / 8 - 1. Prints a line
+/// per environment and step: type, reward, discount, observation, failure.
 int main(int argc, char** argv) {
-  if (argc != 4)
+  if (argc != 4 && argc != 6)
     return 2;
   try {
-    RemoteEnvironments remote({.endpoint = argv[1], .environments = std::stoul(argv[2])});
+    RemoteOptions options{.endpoint = argv[1], .environments = std::stoul(argv[2])};
+    if (argc == 6)
+      options.keys = wire::read_client_keys(argv[4], argv[5]);
+    RemoteEnvironments remote(options);
     const std::size_t size = remote.spec().action.size();
     std::vector<TimeStep> steps(remote.size());
     std::vector<std::byte> observations(remote.size() * remote.spec().observation_bytes());

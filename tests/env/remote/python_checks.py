@@ -62,6 +62,15 @@ class Tests(unittest.TestCase):
         self.addCleanup(end)
         return server
 
+    def keys(self, name):
+        """The files of a new pair: its secret and its public key."""
+        public, secret = zmq.curve_keypair()
+        for word, key in (("secret", secret), ("public", public)):
+            path = pathlib.Path(self.folder, f"{name}.{word}")
+            path.write_text(f"# of a test\n{word} {key.decode()}\n")
+            path.chmod(0o600)
+        return f"{self.folder}/{name}.secret", f"{self.folder}/{name}.public"
+
     def client(self, count=1, **options):
         client = troupe_env.Client(self.endpoint, count, **options)
         self.addCleanup(client.close)
@@ -337,8 +346,8 @@ def action_of(i, t, size, choices=None):
 class Served(Tests):
     """Environments of Python, played by the C++ client and by ours."""
 
-    def played_by_cpp(self, count, steps):
-        out = subprocess.run([PLAY, self.endpoint, str(count), str(steps)], check=True, capture_output=True, text=True).stdout
+    def played_by_cpp(self, count, steps, *keys):
+        out = subprocess.run([PLAY, self.endpoint, str(count), str(steps), *keys], check=True, capture_output=True, text=True).stdout
         lines = [line.split() for line in out.splitlines()]
         self.assertEqual(len(lines), count * (steps + 1))
         for t in range(steps + 1):
@@ -549,6 +558,25 @@ class Served(Tests):
             if not options:
                 self.assertEqual(self.refusal(server.endpoint), "")
 
+    def test_with_keys_both_clients_play_and_others_do_not_come_in(self):
+        own, allowed, stranger = (self.keys(name) for name in ("own", "allowed", "stranger"))
+        self.endpoint = "tcp://127.0.0.1:*"
+        server = self.served(lambda: gymnasium.make("InvertedPendulum-v5"), 2, secret_key=own[0], allowed_keys=allowed[1])
+        self.endpoint = server.endpoint
+        rows = next(iter(self.played_by_cpp(1, 1, allowed[0], own[1])))
+        self.assertEqual(rows[0][0], 0)
+        self.client(secret_key=allowed[0], server_key=own[1])
+        for options in ({}, {"secret_key": stranger[0], "server_key": own[1]}, {"secret_key": allowed[0], "server_key": stranger[1]}):
+            with self.subTest(options), self.assertRaises(troupe_env.RemoteError):
+                troupe_env.Client(self.endpoint, connect_deadline=0.5, **options)
+        with self.assertRaisesRegex(ValueError, "give both secret_key and server_key"):
+            troupe_env.Client(self.endpoint, secret_key=own[0])
+        os.chmod(stranger[0], 0o644)
+        with self.assertRaisesRegex(ValueError, "others may read it; chmod 600"):
+            troupe_env.Client(self.endpoint, secret_key=stranger[0], server_key=own[1])
+        with self.assertRaisesRegex(ValueError, "must have one secret key"):
+            troupe_env.Client(self.endpoint, secret_key=own[1], server_key=own[1])
+
     def test_another_version_is_refused_in_words(self):
         self.served(Counting)
         with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
@@ -712,6 +740,15 @@ class Playing(Tests):
             mask = np.array([False, True])
             observation, _ = vector.reset(seed=[None, 77], options={"reset_mask": mask})
             self.assertEqual(observation["position"][1][0], 77)
+
+    def test_an_environment_of_cpp_is_played_with_keys(self):
+        own, allowed, stranger = (self.keys(name) for name in ("own", "allowed", "stranger"))
+        arguments = ["--secret-key", own[0], "--allowed-keys", allowed[1]]
+        options = {"program": SERVE, "arguments": arguments, "server_key": own[1]}
+        with contextlib.closing(troupe_env.GymnasiumEnv("toy", secret_key=allowed[0], **options)) as environment:
+            check_env(environment, skip_render_check=True)
+        with self.assertRaises(troupe_env.RemoteError):
+            troupe_env.GymnasiumEnv("toy", secret_key=stranger[0], connect_deadline=0.5, **options)
 
     def test_a_served_environment_is_played_as_one_that_we_start(self):
         self.served(lambda: gymnasium.make("Pendulum-v1"))

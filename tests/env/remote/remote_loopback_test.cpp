@@ -308,6 +308,44 @@ TEST_CASE("Options out of range name their key") {
         == 0);
 }
 
+TEST_CASE("With keys a client that is allowed plays, and others do not come in") {
+  const wire::KeyPair own = wire::make_key_pair(), allowed = wire::make_key_pair();
+  const wire::KeyPair stranger = wire::make_key_pair();
+  const troupe::TemporaryFolder folder;
+  for (const std::string& endpoint :
+       {"ipc://" + (folder / "keys.ipc").string(), std::string("tcp://127.0.0.1:*")}) {
+    const EnvironmentServer server(context(), make_toy,
+                                   {.endpoint = endpoint,
+                                    .environments = 2,
+                                    .keys = wire::ServerKeys{own, {allowed.public_key}}});
+    RemoteOptions options = options_for(server, 2);
+    options.keys = wire::ClientKeys{allowed, own.public_key};
+    RemoteEnvironments remote(options);
+    Batch batch(remote);
+    reset_all(remote, batch, 100);
+    CHECK(remote.step(std::vector<double>{.5, 0, .25, 0}, batch.results()) == 0);
+    CHECK(batch.x(0) == 100.5F);
+    options.environments = 1;
+    options.connect_deadline = 300ms;
+    for (const auto& keys : {std::optional<wire::ClientKeys>(),
+                             std::optional(wire::ClientKeys{stranger, own.public_key}),
+                             std::optional(wire::ClientKeys{allowed, stranger.public_key})}) {
+      options.keys = keys;
+      CHECK_THROWS_AS(RemoteEnvironments{options}, std::runtime_error);
+    }
+    CHECK(server.counters().clients == 1);
+  }
+  // Where nothing is encrypted, another host is refused; with keys it may be named.
+  RemoteOptions far{.endpoint = "tcp://192.0.2.1:5555"};
+  CHECK_THROWS_AS(check(far), std::invalid_argument);
+  far.keys = wire::ClientKeys{allowed, own.public_key};
+  CHECK_NOTHROW(check(far));
+  CHECK_THROWS_WITH_AS(
+      make_environment(
+          {.task = "remote", .options = {"endpoint=tcp://127.0.0.1:1", "server_key=k"}}),
+      doctest::Contains("has server_key and no secret_key"), std::invalid_argument);
+}
+
 TEST_CASE("A server refuses environments that differ, and endpoints that others can reach") {
   int made = 0;
   const auto differ = [&] { return ++made == 1 ? make_toy() : make_task("cartpole_balance"); };

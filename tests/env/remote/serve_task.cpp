@@ -28,18 +28,22 @@ std::unique_ptr<env::Environment> make(const std::string& task) {
 
 } // namespace
 
-/// As `troupe serve environment TASK --endpoint E --count N --end-with-input`, for tests of env/
-/// alone.
+/// As `troupe serve environment TASK --endpoint E --count N --end-with-input [--secret-key FILE
+/// --allowed-keys FILE]`, for tests of env/ alone.
 int main(int argc, char** argv) {
-  if (argc != 9) {
+  if (argc != 9 && argc != 13) {
     std::fprintf(stderr,
-                 "serve_task: serve environment TASK --endpoint E --count N --end-with-input\n");
+                 "serve_task: serve environment TASK --endpoint E --count N --end-with-input "
+                 "[--secret-key FILE --allowed-keys FILE]\n");
     return 2;
   }
   const std::string task = argv[3];
   try {
-    const env::EnvironmentServer server(nullptr, [&] { return make(task); },
-                                        {.endpoint = argv[5], .environments = std::stoul(argv[7])});
+    env::EnvironmentServerOptions options{.endpoint = argv[5], .environments = std::stoul(argv[7])};
+    if (argc == 13)
+      options.keys = env::wire::read_server_keys(argv[10], argv[12]);
+    const env::EnvironmentServer server(
+        nullptr, [&] { return make(task); }, options);
     std::printf("serving %s of %s at %s\n", argv[7], task.c_str(), server.endpoint().c_str());
     std::fflush(stdout);
     char ignored[256];

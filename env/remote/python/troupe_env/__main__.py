@@ -89,7 +89,7 @@ def _serve(arguments):
     log = (lambda text: None) if arguments.quiet else lambda text: print(text, file=sys.stderr, flush=True)
     with Server(
         make, arguments.endpoint, arguments.count, arguments.name or name, arguments.allow_other_hosts, arguments.silence, log=log,
-        action_repeat=arguments.action_repeat,
+        action_repeat=arguments.action_repeat, secret_key=arguments.secret_key, allowed_keys=arguments.allowed_keys,
     ) as server:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
@@ -124,6 +124,8 @@ def main(argv=None):
                        help="environment steps that Troupe counts for one step, where the environment repeats actions (Atari: 4)")
     serve.add_argument("--silence", type=float, default=10.0, help="seconds without heartbeats, until a client's are free again")
     serve.add_argument("--allow-other-hosts", action="store_true", help="let tcp:// bind more than loopback, and admit every user; nothing is encrypted")
+    serve.add_argument("--secret-key", metavar="FILE", help="of `troupe keys new`; encrypts, and lets tcp:// bind more than loopback")
+    serve.add_argument("--allowed-keys", metavar="FILE", help="public keys of the clients that are allowed; with --secret-key")
     serve.add_argument("--end-with-input", action="store_true", help="end when standard input ends")
     serve.add_argument("--quiet", action="store_true", help="say nothing of clients")
     serve.set_defaults(run=_serve)

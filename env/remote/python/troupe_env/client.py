@@ -8,6 +8,7 @@ import numpy as np
 import zmq
 
 from troupe_env.endpoints import check_endpoint, heartbeat_endpoint
+from troupe_env.keys import ClientKeys
 from troupe_env.messages import PROTOCOL, Bye, Envelope, Hello, MessageError, Ping, Play, printable
 from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, decode_spec
 
@@ -21,14 +22,16 @@ class RemoteError(RuntimeError):
 class _Heart:
     """A thread that sends heartbeats and records when the last answer came."""
 
-    def __init__(self, context, endpoint, session, interval):
+    def __init__(self, context, endpoint, session, interval, keys):
         self.last = time.monotonic()
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(context, endpoint, session, interval), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(context, endpoint, session, interval, keys), daemon=True)
         self._thread.start()
 
-    def _run(self, context, endpoint, session, interval):
+    def _run(self, context, endpoint, session, interval, keys):
         socket = context.socket(zmq.DEALER)
+        if keys is not None:
+            keys.set_on(socket)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.MAXMSGSIZE, 4096)
         socket.connect(endpoint)
@@ -53,14 +56,18 @@ class _Heart:
 
 
 class Client:
-    """`environments` of the peer at `endpoint`; one thread at a time. Times are in seconds. After a RemoteError for the whole peer, a
+    """`environments` of the peer at `endpoint`; one thread at a time. Times are in seconds. `secret_key` and `server_key`, files of `troupe keys new`,
+    encrypt the connection. After a RemoteError for the whole peer, a
     turn that resets all environments reconnects."""
 
     def __init__(
         self, endpoint, environments=1, connect_deadline=10.0, deadline=30.0, silence=5.0, retry_interval=1.0,
-        allow_other_hosts=False, max_message_bytes=64 << 20,
+        allow_other_hosts=False, max_message_bytes=64 << 20, secret_key=None, server_key=None,
     ):
-        check_endpoint(endpoint, allow_other_hosts)
+        if (secret_key is None) != (server_key is None):
+            raise ValueError("give both secret_key and server_key, or neither")
+        self._keys = None if secret_key is None else ClientKeys(secret_key, server_key)
+        check_endpoint(endpoint, allow_other_hosts or self._keys is not None)
         self.endpoint, self.count = endpoint, environments
         self._connect_deadline, self._deadline, self._silence = connect_deadline, deadline, silence
         self._retry_interval, self._max_bytes = retry_interval, max_message_bytes
@@ -155,6 +162,8 @@ class Client:
 
     def _connect(self):
         self._socket = self._context.socket(zmq.DEALER)
+        if self._keys is not None:
+            self._keys.set_on(self._socket)
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.MAXMSGSIZE, max(self._max_bytes, _MAX_HEADER))
         self._request = 0
@@ -184,7 +193,7 @@ class Client:
         if heartbeat.port > 65535 or not 1 <= heartbeat.silence_milliseconds <= 86400000:
             raise MessageError("its heartbeat has a port or a silence out of range")
         interval = min(0.5, self._silence / 4, heartbeat.silence_milliseconds / 3000)
-        self._heart = _Heart(self._context, heartbeat_endpoint(self.endpoint, heartbeat.port), self._session, interval)
+        self._heart = _Heart(self._context, heartbeat_endpoint(self.endpoint, heartbeat.port), self._session, interval, self._keys)
 
     def _disconnect(self):
         if self._heart is not None:

@@ -18,7 +18,7 @@ def check_endpoint(endpoint, allow_other_hosts=False, any_port=False):
         raise ValueError(f"{what} must be ipc://<path> or tcp://<host>:<port>, for example tcp://127.0.0.1:5555")
     if not allow_other_hosts and not _is_loopback(host):
         raise ValueError(
-            f"{what} is not on this host's loopback interface, and nothing is encrypted; use 127.0.0.1 or an ssh tunnel, or allow other "
+            f"{what} is not on this host's loopback interface, and nothing is encrypted; give keys, use 127.0.0.1 or an ssh tunnel, or allow other "
             "hosts (--allow-other-hosts) on a network that you trust"
         )
 

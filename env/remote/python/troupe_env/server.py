@@ -23,6 +23,7 @@ from troupe_env.messages import (
     answer_to,
     printable,
 )
+from troupe_env.keys import ServerKeys
 from troupe_env.peers import is_own_user
 from troupe_env.spec import FAILED, FIRST, LAST, MID, RESULT, check_actions, check_spec, encode_spec
 
@@ -52,13 +53,16 @@ class Server:
     plays, the one that calls serve(); another answers heartbeats. Use it as a context, or close() it.
 
     An environment that raises fails alone: the client gets the reason and must reset it. Strangers' bytes are dropped and counted.
-    `action_repeat`: how many environment steps Troupe counts for one step, where the environment repeats an action."""
+    `action_repeat`: how many environment steps Troupe counts for one step, where the environment repeats an action. `secret_key` and
+    `allowed_keys`, files of `troupe keys new`, encrypt the connections and admit the clients with these keys alone."""
 
     def __init__(
         self, make, endpoint="tcp://127.0.0.1:*", count=1, name=None, allow_other_hosts=False, silence_seconds=10.0,
-        max_message_bytes=64 << 20, log=lambda text: None, action_repeat=1,
+        max_message_bytes=64 << 20, log=lambda text: None, action_repeat=1, secret_key=None, allowed_keys=None,
     ):
-        check_endpoint(endpoint, allow_other_hosts, any_port=True)
+        if (secret_key is None) != (allowed_keys is None):
+            raise ValueError("give both secret_key and allowed_keys, or neither")
+        check_endpoint(endpoint, allow_other_hosts or secret_key is not None, any_port=True)
         if not 1 <= count <= MAX_ENVIRONMENTS:
             raise ValueError(f"count is {count}; it must be 1 to {MAX_ENVIRONMENTS}: {_EXAMPLE}")
         if not 0.001 <= silence_seconds <= 86400:
@@ -69,7 +73,8 @@ class Server:
         self._lock = threading.Lock()  # guards the sessions: the heartbeat thread updates them
         self._sessions = {}
         self._silence = silence_seconds
-        self._any_user = allow_other_hosts
+        self._any_user = allow_other_hosts or secret_key is not None
+        self._key_files, self._keys = (secret_key, allowed_keys), None
         self._log = log
         self.garbage = 0
         try:
@@ -89,6 +94,8 @@ class Server:
 
     def _bind(self, endpoint, max_bytes):
         self._context = zmq.Context()
+        if self._key_files[0] is not None:
+            self._keys = ServerKeys(self._context, *self._key_files)
         self._socket = self._socket_at(endpoint, max_bytes)
         self.endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
         heart = self._socket_at(heartbeat_bind(self.endpoint), 4096)
@@ -102,6 +109,8 @@ class Server:
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.MAXMSGSIZE, max_bytes)
         socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        if self._keys is not None:
+            self._keys.set_on(socket)
         try:
             socket.bind(endpoint)
         except zmq.ZMQError as error:
@@ -134,6 +143,8 @@ class Server:
                 self._heart.join()
             if hasattr(self, "_socket"):
                 self._socket.close()
+            if self._keys is not None:
+                self._keys.close()
             self._context.term()
             self._context = None
         for player in self._players:
