@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "experiments/commands/running/resumption.hpp"
@@ -18,6 +19,7 @@
 #include "experiments/python/python_agent.hpp"
 #include "experiments/python/released_lock.hpp"
 #include "experiments/run_folder/run_folder.hpp"
+#include "learner/nn/encoder.hpp"
 
 namespace py = pybind11;
 
@@ -204,10 +206,21 @@ std::string curve(const std::string& run) {
   }
 }
 
+/// Its activation and the sizes and strides of its kernels.
+std::pair<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>
+encoder(const std::string& kind, const std::string& key) {
+  const learner::EncoderKind found = learner::encoder_kind(kind, key);
+  std::vector<std::pair<std::int64_t, std::int64_t>> kernels;
+  for (const auto& [size, stride] : found.kernels)
+    kernels.emplace_back(size, stride);
+  return {found.activation == learner::Activation::elu ? "elu" : "relu", kernels};
+}
+
 } // namespace
 
 void add_training(py::module_& module) {
   module.def("add_agent", &add_python_agent, py::arg("factory"));
+  module.def("encoder", &encoder, py::arg("kind"), py::arg("key"));
   module.def("train", &train, py::arg("experiment"), py::arg("overrides"), py::kw_only(),
              py::arg("runs"), py::arg("folders"), py::arg("callbacks"));
   module.def("resume", &resume, py::arg("run"), py::arg("overrides"), py::kw_only(),

@@ -23,6 +23,20 @@ struct Convolution {
   std::int64_t pixels() const { return out.height * out.width; }
 };
 
+/// The convolutions of an encoder, for images of any size.
+struct EncoderKind {
+  struct Kernel {
+    std::int64_t size;
+    std::int64_t stride;
+  };
+  Activation activation;
+  std::vector<Kernel> kernels;
+};
+
+/// Of "stride4" (4x4/4, then two 3x3/2), "drq" (3x3/2, then three 3x3/1), both with ReLU, or "elu"
+/// (three 3x3/2, then 3x3/1) with ELU. Throws std::invalid_argument naming `key` for another kind.
+EncoderKind encoder_kind(const std::string& kind, const std::string& key = "encoder");
+
 /// The convolutions of an encoder and its parameters. Weights are stored [patch, channels]; the
 /// patch is ordered (channel, row, column) in the first layer, (row, column, channel) in the
 /// others; checkpoints show PyTorch's [out, in, row, column]. Features are flattened as
@@ -30,9 +44,8 @@ struct Convolution {
 class EncoderShape {
 public:
   EncoderShape() = default;
-  /// kind: "stride4" (4x4/4, then two 3x3/2), "drq" (3x3/2, then three 3x3/1), both with ReLU, or
-  /// "elu" (three 3x3/2, then 3x3/1) with ELU. Throws std::invalid_argument naming `key` for
-  /// another kind or an image that is too small.
+  /// Throws std::invalid_argument naming `key` for a kind that encoder_kind() does not know and for
+  /// an image that is too small.
   EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels,
                const std::string& key = "encoder");
 
@@ -47,10 +60,11 @@ public:
   const ImageShape& image() const { return layers_.front().in; }
   std::int64_t features() const { return layers_.back().out.size(); }
   const std::string& kind() const { return kind_; }
-  Activation activation() const { return kind_ == "elu" ? Activation::elu : Activation::relu; }
+  Activation activation() const { return activation_; }
 
 private:
   std::string kind_;
+  Activation activation_ = Activation::relu;
   std::vector<Convolution> layers_;
   std::size_t first_entry_ = 0;
 };

@@ -4,34 +4,22 @@
 #include "learner/nn/kernels/precision.hpp"
 
 namespace troupe::learner {
-namespace {
 
-struct Kernel {
-  std::int64_t size;
-  std::int64_t stride;
-};
-
-/// Empty: there is no such kind.
-std::vector<Kernel> kernels_of(const std::string& kind) {
+EncoderKind encoder_kind(const std::string& kind, const std::string& key) {
   if (kind == "stride4")
-    return {{4, 4}, {3, 2}, {3, 2}};
+    return {Activation::relu, {{4, 4}, {3, 2}, {3, 2}}};
   if (kind == "drq")
-    return {{3, 2}, {3, 1}, {3, 1}, {3, 1}};
+    return {Activation::relu, {{3, 2}, {3, 1}, {3, 1}, {3, 1}}};
   if (kind == "elu")
-    return {{3, 2}, {3, 2}, {3, 2}, {3, 1}};
-  return {};
+    return {Activation::elu, {{3, 2}, {3, 2}, {3, 2}, {3, 1}}};
+  throw std::invalid_argument(key + " is '" + kind + "'; it must be 'stride4', 'drq' or 'elu'");
 }
-
-} // namespace
 
 EncoderShape::EncoderShape(const std::string& kind, const ImageShape& image, std::int64_t channels,
                            const std::string& key)
-    : kind_(kind) {
-  const std::vector<Kernel> kernels = kernels_of(kind);
-  if (kernels.empty())
-    throw std::invalid_argument(key + " is '" + kind + "'; it must be 'stride4', 'drq' or 'elu'");
+    : kind_(kind), activation_(encoder_kind(kind, key).activation) {
   ImageShape in = image;
-  for (const Kernel& kernel : kernels) {
+  for (const EncoderKind::Kernel& kernel : encoder_kind(kind, key).kernels) {
     if (in.height < kernel.size || in.width < kernel.size)
       throw std::invalid_argument(key + " '" + kind + "' cannot take images of "
                                   + std::to_string(image.height) + "x" + std::to_string(image.width)
@@ -45,7 +33,7 @@ EncoderShape::EncoderShape(const std::string& kind, const ImageShape& image, std
 }
 
 std::int64_t least_image(const std::string& kind) {
-  const std::vector<Kernel> kernels = kernels_of(kind);
+  const std::vector<EncoderKind::Kernel> kernels = encoder_kind(kind).kernels;
   std::int64_t least = 1;
   for (auto kernel = kernels.rbegin(); kernel != kernels.rend(); ++kernel)
     least = (least - 1) * kernel->stride + kernel->size;

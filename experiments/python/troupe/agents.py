@@ -33,7 +33,6 @@ Schedule = Union[float, Tuple[float, float, int]]
 Reduction = Callable[[np.ndarray], None]  # of a float32 array over the replicas, in place
 Replicas = Tuple[Reduction, Reduction]  # the mean, and the first one's
 _RESERVED = ("batch_size", "policy_layers", "noise", "epsilon")
-_CONVOLUTIONS = {"stride4": [(4, 4), (3, 2), (3, 2)], "drq": [(3, 2), (3, 1), (3, 1), (3, 1)], "elu": [(3, 2), (3, 2), (3, 2), (3, 1)]}  # kernel, stride
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,9 @@ def encoder(env: AgentEnv) -> torch.nn.Sequential:
         raise ValueError("the agent sees states; give its decorator encoder=\"drq\", and the experiment the block environment.pixels")
     parts: List[torch.nn.Module] = [Pixels()]
     channels = env.observation_shape[0]
-    for kernel, stride in _CONVOLUTIONS[env.encoder]:
-        parts += [torch.nn.Conv2d(channels, env.encoder_channels, kernel, stride), torch.nn.ELU() if env.encoder == "elu" else torch.nn.ReLU()]
+    activation, kernels = _native.encoder(env.encoder, "encoder")
+    for kernel, stride in kernels:
+        parts += [torch.nn.Conv2d(channels, env.encoder_channels, kernel, stride), {"elu": torch.nn.ELU, "relu": torch.nn.ReLU}[activation]()]
         channels = env.encoder_channels
     return torch.nn.Sequential(*parts, torch.nn.Flatten())
 
@@ -226,8 +226,8 @@ class Factory:
     def __init__(self, made: Callable[..., Any], name: str, batch_size: int, policy_layers: Sequence[int], noise: Schedule, epsilon: Schedule, metrics: Sequence[str], discrete: bool, encoder: Optional[str], encoder_channels: int):
         self.name, self.metrics, self.discrete = name, list(metrics), discrete
         self.encoder, self.encoder_channels = encoder, encoder_channels
-        if encoder is not None and encoder not in _CONVOLUTIONS:
-            raise ValueError(f"{name}: encoder is {encoder!r}; it must be one of {', '.join(_CONVOLUTIONS)}, or None for states")
+        if encoder is not None:
+            _native.encoder(encoder, f"{name}: encoder")
         if not isinstance(encoder_channels, int) or not 1 <= encoder_channels <= 4096:
             raise ValueError(f"{name}: encoder_channels is {encoder_channels!r}; it must be a whole number from 1 to 4096")
         self.help = (inspect.getdoc(made) or f"{name}, an agent in Python").splitlines()[0]

@@ -302,7 +302,7 @@ class AgentsInPython(InFolder):
 
         with self.assertRaisesRegex(RuntimeError, "policy has a layer Tanh"):
             self.train(pendulum, agent=Tanh)
-        with self.assertRaisesRegex(ValueError, "encoder is 'big'; it must be one of stride4, drq, elu"):
+        with self.assertRaisesRegex(ValueError, "encoder is 'big'; it must be 'stride4', 'drq' or 'elu'"):
             troupe.agent(batch_size=8, encoder="big")(Tanh)
 
         @troupe.agent(batch_size=8, policy_layers=(8,), encoder="drq", encoder_channels=4)
