@@ -4,7 +4,7 @@ compares returns, seconds to a fixed score, environment steps/s, and processor t
 
     experiments/bench/peers/agents_rival.py measure PROGRAM CASE... --out results.jsonl [--seeds 1,2] [--python PYTHON]
         [--libraries ours,sb3] [--cleanrl FOLDER --cleanrl-python PYTHON] [--rltools PROGRAM]
-    experiments/bench/peers/agents_rival.py table results.jsonl
+    experiments/bench/peers/agents_rival.py table results.jsonl [--goal RATIO]
 
 CASE: one of those that `measure --help` lists, or all. FOLDER: a clone of CleanRL's repository; without it CleanRL is left out. PYTHON:
 interpreters with torch, stable-baselines3, gymnasium[mujoco] and mujoco==3.17.0, and for CleanRL with torch, gymnasium==0.29.1, numpy<2, tyro and tensorboard.
@@ -238,6 +238,8 @@ def median(lines, key):
 
 
 def table(options):
+    """Returns whether the rates of ours are --goal times the rivals'."""
+    reached_goal = True
     cells = collections.defaultdict(dict)
     for line in map(json.loads, options.out.read_text().splitlines()):
         cells[line["case"]].setdefault(line["library"], []).append(line)
@@ -252,10 +254,12 @@ def table(options):
             if library not in ("ours", "ours_cuda") and "ours" in libraries:
                 (our_wait, our_speed, our_time), (wait, speed, time_of) = medians["ours"], medians[library]
                 known = [(wait, our_wait), (our_speed, speed), (time_of, our_time)]
+                reached_goal &= max(our_speed, speed) == float("inf") or our_speed / speed >= options.goal
                 ratio = ", ".join(f"{over / under:.2f}" for over, under in known if max(over, under) < float("inf"))
             returns = ", ".join(f"{line['return']:.1f}" for line in lines)
             speed, processor = (f"{value:,.{digits}f}" if value < float("inf") else "not measured" for value, digits in zip(medians[library][1:], (0, 1)))
             print(f"| {name} | {library} | {returns} | {reached} | {speed} | {processor} | {ratio} |")
+    return reached_goal
 
 
 def main():
@@ -273,14 +277,17 @@ def main():
     run.add_argument("--libraries", type=lambda text: text.split(","), default=["ours", "sb3", "cleanrl", "rltools"])
     show = commands.add_parser("table")
     show.add_argument("out", type=pathlib.Path)
+    show.add_argument("--goal", type=float, default=0, help="exit code 1 where ours makes fewer times the steps/s of a rival")
     one = commands.add_parser("sb3")
     one.add_argument("case", choices=CASES)
     one.add_argument("seed", type=int)
     options = parser.parse_args()
     if options.command == "sb3":
         train_sb3(CASES[options.case], options.seed)
+    elif options.command == "measure":
+        measure(options)
     else:
-        {"measure": measure, "table": table}[options.command](options)
+        sys.exit(0 if table(options) else 1)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@
 PROGRAM: troupe_bench, or troupe; ours is the entry "MR.Q 512 wide" of its stage learner. Run it with a Python that has torch. PyTorch is written from the
 description of MR.Q with DR.Q's changes as ours is: an update trains the encoder over five unrolled steps, then both critics, then the policy, with
 AdamW (fused). With --device cuda the batches lie on the GPU. eager: float32, as written. compiled: torch.compile of each loss, in bfloat16 by autocast, after its compilation. Each line is JSON: updates per
-second of wall-clock time and per second of processor time, and its turn; the last ones are the medians of the ratio ours / theirs within a turn."""
+second of wall-clock time and per second of processor time, and its turn; the last ones are the medians of the ratio ours / theirs within a turn. Exit code 1: one is below its goal, four times eager and twice compiled."""
 import argparse, json, os, statistics, subprocess, sys, time
 
+GOALS = {"eager": 4, "compiled": 2}
 STATES, ACTIONS, BATCH, HORIZON, N_STEP, BINS, WIDTH = 24, 6, 256, 5, 3, 65, 512
 
 
@@ -163,7 +164,8 @@ def main():
             print(json.dumps({"turn": turn, "library": "PyTorch " + mode, "updates_per_second": peer_wall, "updates_per_processor_second": peer_processor}), flush=True)
             ratios[mode].append(processor / peer_processor)
     for mode, values in ratios.items():
-        print(json.dumps({"ours / PyTorch " + mode: statistics.median(values), "of": values}))
+        print(json.dumps({"ours / PyTorch " + mode: statistics.median(values), "of": values, "goal": GOALS[mode]}))
+    sys.exit(any(statistics.median(values) < GOALS[mode] for mode, values in ratios.items()))
 
 
 if __name__ == "__main__":

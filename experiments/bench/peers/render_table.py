@@ -5,12 +5,14 @@ Usage: render_table.py WIDEST.jsonl [OTHER_VECTORS.jsonl…]
 
 One row per task and size: frames/s of the caster on one thread, OpenGL's and their ratio, two threads over one, and the caster with the other
 files' vectors (`--vectors AVX2`). "picture alone": the thread's processor time within draw(), medians. Runs of the same task and size in one file: their medians'
-median, so that a file may hold several rounds.
+median, so that a file may hold several rounds. Exit code 1: the geometric mean is below 200 or a ratio below 60.
 """
 import json
 import math
 import statistics
 import sys
+
+LEAST_MEAN, LEAST = 200, 60  # times OpenGL
 
 
 def rates(path):
@@ -49,7 +51,7 @@ def main():
     if ratios:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         print(f"| geometric mean | | | | {mean:.0f} | |" + " |" * len(others))
-    return 0
+    return int(bool(ratios) and (mean < LEAST_MEAN or min(ratios) < LEAST))
 
 
 if __name__ == "__main__":

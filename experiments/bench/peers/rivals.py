@@ -3,16 +3,17 @@
 
     experiments/bench/peers/rivals.py PROGRAM PEERS STAGE... [--rounds 3] [--seconds 1]
 
-PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, games, render, replay, learner, classifier, collectives, ddp, agent.
-Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
-Nothing else may run meanwhile. $PEERS_VENV: where the rivals' virtual environments are made."""
+PROGRAM: the built troupe; PEERS: the folder with the rivals' run.sh; STAGE: environment, pool, games, render, replay, learner, classifier, collectives, ddp, agent,
+or all. Each round runs ours and then the rivals; a figure is the median of the rounds' medians. Ratio: how many times faster ours is.
+Nothing else may run meanwhile. $PEERS_VENV: where the rivals' virtual environments are made. Exit code 1: a ratio is below its goal, which is 1
+where no other is known, or a rival gave no figure."""
 import argparse, collections, json, os, statistics, subprocess, sys, tempfile
 
 RESNETS = [("eager", "float32", "contiguous"), ("eager", "float32", "channels_last"), ("compile", "float32", "channels_last"),
            ("eager", "bfloat16", "channels_last"), ("compile", "bfloat16", "channels_last")]
 GAMES = ["Acrobot-v1", "CartPole-v1", "FrozenLake-v1", "FrozenLake8x8-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1", "Taxi-v4",
          *(f"MinAtar/{game}-v{version}" for game in ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders") for version in (0, 1))]
-# stage -> (stage of `troupe bench`, rivals: names of run.sh, or a script beside this one with its arguments, [(what, ours: metric and config values, rival's metric)]); a metric ending in "latency" is a time.
+# stage -> (stage of `troupe bench`, rivals: names of run.sh, or a script beside this one with its arguments, [(what, ours: metric and config values, rival's metric and, above 1, the ratio's goal)]); a metric ending in "latency" is a time.
 STAGES = {
     "environment": ("environment", ["dm_control"], [
         (f"{task} states, 1 thread", (f"{ours}, states, control steps (resets included)", {"threads": "1"}), f"{task} state control steps/s")
@@ -30,7 +31,7 @@ STAGES = {
             ("Ant-v5", "Gym Ant-v4", ((2, "async 16/8", "async 16/8/2thr"),)))
         for threads, mode, setting in settings]),
     "games": ("games", [("games_rival.py", "--seconds", "0.5", "--repetitions", "1")], [
-        (f"{task}, {n} environments, 1 thread", (f"{task}, steps (resets included)", {"threads": "1", "mode": f"sync {n}"}), f"{task} {kind} {n}")
+        (f"{task}, {n} environments, 1 thread", (f"{task}, steps (resets included)", {"threads": "1", "mode": f"sync {n}"}), f"{task} {kind} {n}", 20)
         for task in GAMES for n, kind in ((16, "sync"), (16, "async"), (16, "numpy"), (256, "sync"), (256, "numpy"))]),
     "render": ("render", ["dm_control_pixels"], [
         (f"{task} {what}, 84x84, all effects, {renderer}", (f"{ours}, {metric}, 84x84, all effects", {"renderer": renderer, "threads": "1"}), f"{task} {theirs}")
@@ -61,9 +62,10 @@ STAGES = {
         for kind in ("state", "pixel")]),
     "learner": ("learner", ["d4pg", *(("d4pg_pixels_rival.py", "1", mode, kind) for mode in ("eager", "compile") for kind in ("float32", "bfloat16"))], [
         (f"D4PG updates, {t} thread", ("D4PG updates", {"threads": str(t), "networks": "24 states, 6 actions, critic 400-300, policy 300-200"}),
-         f"D4PG update b256 {t} thread {mode} scatter") for t in (1, 2) for mode in ("eager", "compile")
+         f"D4PG update b256 {t} thread {mode} scatter", 2 if mode == "eager" else 1) for t in (1, 2) for mode in ("eager", "compile")
     ] + [
-        (f"D4PG updates, {ours}, 1 thread", ("D4PG updates", {"threads": "1", "networks": ours}), f"D4PG {encoder} pixels 1 thread {mode} {kind}")
+        (f"D4PG updates, {ours}, 1 thread", ("D4PG updates", {"threads": "1", "networks": ours}), f"D4PG {encoder} pixels 1 thread {mode} {kind}",
+         2 if (encoder, mode) == ("drq", "eager") else 1)
         for encoder, ours in (("stride4", "64x64 grey pixels, stack 3, encoder stride4, 256-256"), ("drq", "84x84 colour pixels, stack 3, encoder drq, 1024-1024"))
         for mode in ("eager", "compile") for kind in ("float32", "bfloat16")]),
     "classifier": ("classifier", [("resnet_rival.py", "1", *how) for how in RESNETS], [
@@ -77,9 +79,8 @@ STAGES = {
          f"train images/s {n} proc x batch 8, 1 thread each") for n in (1, 2)
     ] + [("ResNet-50, scaling efficiency from 1 process to 2", ("scaling efficiency", {"processes": "2"}), "scaling efficiency 2 proc / (2 x 1 proc)")]),
     "agent": ("agent", ["ddpg", "sb3"], [
-        (f"cheetah_run end to end, {ours} learner thread", ("", {"learner_threads": str(ours)}), theirs)
-        for ours in (1, 2) for theirs in ("cheetah-run DDPG end-to-end 1 thread", "cheetah-run DDPG end-to-end 2 thread",
-                                          "TD3 cheetahrun end-to-end 1 thread", "TD3 cheetahrun end-to-end 2 thread")]),
+        (f"cheetah_run end to end, {threads} learner thread{'s' * (threads > 1)}", ("", {"learner_threads": str(threads)}), f"{theirs} end-to-end {threads} thread", goal)
+        for threads in (1, 2) for theirs, goal in (("cheetah-run DDPG", 1.5), ("TD3 cheetahrun", 4))]),
 }
 
 
@@ -89,7 +90,7 @@ def lines(text):
             yield json.loads(line)
 
 
-def measure(options, stage, ours, theirs):
+def measure(options, stage, ours, theirs, failed):
     bench, rivals, _ = STAGES[stage]
     command = [options.program, "bench", bench, "--json", "--seconds", str(options.seconds)]
     text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800).stdout
@@ -103,47 +104,52 @@ def measure(options, stage, ours, theirs):
             python = os.path.join(environment.get("PEERS_VENV") or os.path.expanduser(os.path.join(environment.get("XDG_CACHE_HOME", "~/.cache"), "troupe-peers")),
                                   "torch", "bin", "python")
             if not os.path.exists(python):
-                sys.exit(f"rivals.py: {rival[0]} needs {python} with torch and torchvision: `PEERS/run.sh d4pg` makes it")
+                print(f"rivals.py: {rival[0]} needs {python} with torch and torchvision: `PEERS/run.sh d4pg` makes it", file=sys.stderr)
+                failed.add(rival[0])
+                continue
             arguments = [python, os.path.join(os.path.dirname(os.path.abspath(__file__)), rival[0]), *rival[1:]]
             environment.update(PYTHONPATH=os.path.abspath(options.peers), PYTHONDONTWRITEBYTECODE="1", CUDA_VISIBLE_DEVICES="")
         run = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=3600)
         found = [figure for figure in lines(run.stdout) if figure.get("value") is not None]
         if not found:
-            sys.exit(f"rivals.py: {rival} gave no figure: {run.stderr.strip().splitlines()[-1:]}")
+            print(f"rivals.py: {rival} gave no figure: {run.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+            failed.add(rival if isinstance(rival, str) else " ".join(rival))
         for figure in found:
             theirs[figure["metric"], figure["peer"]].append(figure["value"])
 
 
 def show(stage, ours, theirs):
-    slower = 0
-    print(f"\n| {stage} | ours | the rival's | ratio |\n| --- | --- | --- | --- |")
-    for what, (metric, config), rival_metric in STAGES[stage][2]:
+    """Prints the table; returns the number of ratios below their goals."""
+    missed = 0
+    print(f"\n| {stage} | ours | the rival's | ratio | goal |\n| --- | --- | --- | --- | --- |")
+    for what, (metric, config), rival_metric, *goals in STAGES[stage][2]:
         mine = [v for (name, c), values in ours.items() if (not metric or name == metric) and config.items() <= dict(c).items() for v in values]
         for (name, peer), values in theirs.items():
             if name != rival_metric or not mine:
                 continue
             a, b = statistics.median(mine), statistics.median(values)
-            ratio = b / a if "latency" in metric else a / b
-            slower += ratio < 1
-            print(f"| {what} | {a:,.5g} | {b:,.5g} ({peer.split(' / ')[0]}: {rival_metric}) | {ratio:.2f} |", flush=True)
-    return slower
+            ratio, goal = b / a if "latency" in metric else a / b, goals[0] if goals else 1
+            missed += ratio < goal
+            print(f"| {what} | {a:,.5g} | {b:,.5g} ({peer.split(' / ')[0]}: {rival_metric}) | {ratio:.2f} | {goal:g}{', missed' if ratio < goal else ''} |", flush=True)
+    return missed
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program"), parser.add_argument("peers")
-    parser.add_argument("stage", nargs="+", choices=STAGES)
+    parser.add_argument("stage", nargs="+", choices=[*STAGES, "all"])
     parser.add_argument("--rounds", type=int, default=3), parser.add_argument("--seconds", type=float, default=1)
     options = parser.parse_args()
     if not os.path.exists(os.path.join(options.peers, "run.sh")):
         sys.exit(f"rivals.py: PEERS '{options.peers}' has no run.sh; name the folder with the rivals' scripts")
-    slower = 0
-    for stage in options.stage:
+    missed, failed = 0, set()
+    for stage in STAGES if "all" in options.stage else options.stage:
         ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
         for _ in range(options.rounds):
-            measure(options, stage, ours, theirs)
-        slower += show(stage, ours, theirs)
-    print(f"\n{slower} slower than the rival")
+            measure(options, stage, ours, theirs, failed)
+        missed += show(stage, ours, theirs)
+    print(f"\n{missed} below the goal; no figure of {', '.join(sorted(failed)) or 'none'}")
+    sys.exit(1 if missed or failed else 0)
 
 
 main()
