@@ -52,10 +52,9 @@ void Mlp::declare(ParameterLayout& layout, const std::string& prefix) {
     const std::string name = prefix + "." + layers_[i].name;
     layout.add(name + ".weight", {layer_inputs(i), layers_[i].outputs}, {1, 0});
     layout.add(name + ".bias", {layers_[i].outputs});
-    if (has_norm(i)) {
-      const std::int64_t width = layers_[i].norm_input ? layer_inputs(i) : layers_[i].outputs;
-      layout.add(name + ".norm.weight", {width});
-      layout.add(name + ".norm.bias", {width});
+    if (has_norm(i) && !layers_[i].fixed_norm) {
+      layout.add(name + ".norm.weight", {norm_width(i)});
+      layout.add(name + ".norm.bias", {norm_width(i)});
     }
   }
 }
@@ -70,7 +69,10 @@ std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Ten
       layer.half = layout.stored_view(halves, entry);
     layer.weight = layout.stored_view(flat, entry++);
     layer.bias = layout.stored_view(flat, entry++);
-    if (has_norm(i)) {
+    if (has_norm(i) && layers_[i].fixed_norm) {
+      layer.gain = at::ones({norm_width(i)}, flat.options());
+      layer.shift = at::zeros({norm_width(i)}, flat.options());
+    } else if (has_norm(i)) {
       layer.gain = layout.stored_view(flat, entry++);
       layer.shift = layout.stored_view(flat, entry++);
     }
@@ -87,7 +89,7 @@ void Mlp::initialise(const ParameterLayout& layout, const at::Tensor& flat, Weig
       layer.bias.zero_();
     } else if (weights == Weights::xavier) {
       const auto sizes = static_cast<double>(layer.weight.size(0) + layer.weight.size(1));
-      layer.weight.uniform_(-std::sqrt(6 / sizes), std::sqrt(6 / sizes), generator);
+      layer.weight.uniform_(-std::sqrt(12 / sizes), std::sqrt(12 / sizes), generator);
       layer.bias.zero_();
     } else {
       layer.weight.uniform_(-bound, bound, generator);

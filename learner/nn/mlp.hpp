@@ -15,9 +15,11 @@ struct LayerSpec {
   Activation activation = Activation::none;
   bool norm_input = false; // LayerNorm before the linear layer; not with one behind it
   bool residual = false;   // adds the output of the layer two before; no activation
+  bool fixed_norm = false; // its LayerNorm has no parameters: gain 1, shift 0
 };
 
-/// Tensors of one layer; views of a flat tensor. gain and shift only with a LayerNorm.
+/// Tensors of one layer; views of a flat tensor. gain and shift only with a LayerNorm; those of a
+/// fixed one are no views.
 struct LayerTensors {
   at::Tensor weight; // [inputs, outputs]
   at::Tensor bias;
@@ -66,7 +68,8 @@ public:
   enum class Weights : std::uint8_t {
     uniform,    // and biases: in ±1/sqrt(inputs)
     orthogonal, // biases: 0
-    xavier      // uniform in ±sqrt(6/(inputs + outputs)), biases: 0 (Glorot and Bengio 2010)
+    xavier      // uniform in ±sqrt(12/(inputs + outputs)), biases: 0 (Glorot and Bengio 2010, for
+                // ReLU: sqrt(2) times as wide)
   };
   void initialise(const ParameterLayout& layout, const at::Tensor& flat, Weights weights,
                   at::Generator& generator) const;
@@ -98,6 +101,9 @@ private:
   void prepare(const std::vector<LayerTensors>& parameters, const at::Tensor& x, Tape& tape) const;
   bool has_norm(std::size_t layer) const {
     return layers_[layer].norm_input || normalises(layers_[layer].activation);
+  }
+  std::int64_t norm_width(std::size_t layer) const {
+    return layers_[layer].norm_input ? layer_inputs(layer) : layers_[layer].outputs;
   }
   void undo_activation(const std::vector<LayerTensors>& parameters, LayerTensors& gradients,
                        Tape& tape, std::size_t layer) const;

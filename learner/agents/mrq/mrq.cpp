@@ -12,6 +12,7 @@
 #include "learner/agents/parts/deterministic_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"
 #include "learner/agents/predictive/predictive_encoder.hpp"
+#include "learner/agents/predictive/reward_scale.hpp"
 #include "learner/agents/predictive/sequence_returns.hpp"
 #include "learner/nn/kernels/precision.hpp"
 
@@ -19,10 +20,6 @@ namespace troupe::learner {
 namespace {
 
 using Which = PredictiveEncoder::Which;
-
-constexpr double kLeastScale = 1e-3; // of rewards: the first of a sparse task must not overflow
-constexpr double kKeptSizes = 0.98;  // of measured rewards, from one period to the next: critics
-                                     // have to learn each change of the scale
 
 std::vector<LayerSpec> policy_layers(const MrqConfig& config,
                                      const replay::TransitionSpec& transitions) {
@@ -42,7 +39,8 @@ public:
         transitions_(transitions),
         shape_("mrq", config.features, transitions),
         encoder_(config.features, shape_),
-        policy_network_(config.features.state_features, policy_layers(config, transitions)) {
+        policy_network_(config.features.state_features, policy_layers(config, transitions)),
+        scale_(config.scale_rewards) {
     ParameterLayout of_critics, of_policy;
     for (std::size_t i = 0; i < 2; ++i) {
       networks_[i] = Mlp(config.features.pair_features,
@@ -74,11 +72,8 @@ private:
   at::Tensor learn_critics(const at::Tensor& pair, const at::Tensor& target,
                            const at::Tensor& weight);
   void learn_policy(const at::Tensor& state);
-  void measure_rewards(ReplicaContext& context, const TensorMap& batch);
-  void refresh_scale();
   void refresh_targets();
   void begin_cycle();
-  double scale() const { return scales_[0].item<double>(); }
 
   MrqConfig config_;
   replay::TransitionSpec transitions_;
@@ -93,9 +88,7 @@ private:
   Tape policy_tape_, target_policy_tape_;
   Workspace workspace_;
   std::int64_t steps_ = 0; // of this replica
-  /// float64: the reward scale and that of the target critics; the sum of the sizes of rewards and
-  /// their number, in which earlier periods count less.
-  at::Tensor scales_;
+  RewardScale scale_;
 };
 
 void Mrq::build(ReplicaContext& context) {
@@ -133,7 +126,7 @@ void Mrq::build(ReplicaContext& context) {
   policy_gradients_ = policy_network_.bind(policy_.layout(), policy_.gradient());
   policy_targets_ = policy_network_.bind(policy_.layout(), policy_.target(), policy_.target_half());
   refresh_targets();
-  scales_ = at::zeros({4}, at::kDouble);
+  scale_.build();
 }
 
 /// The returns in units of the reward scale, with the smaller target value of the target policy's
@@ -156,8 +149,8 @@ at::Tensor Mrq::target_values(const TensorMap& batch, PictureShifts shifts) {
   for (std::size_t i = 0; i < 2; ++i)
     values[i] =
         networks_[i].forward(critic_targets_[i], pair, {}, target_tapes_[i], workspace_).view({-1});
-  const at::Tensor unit = in_update().number([this] { return scale(); });
-  const at::Tensor target_unit = in_update().number([this] { return scales_[1].item<double>(); });
+  const at::Tensor unit = in_update().number([this] { return scale_.current(); });
+  const at::Tensor target_unit = in_update().number([this] { return scale_.of_targets(); });
   return (returns.reward + returns.discount * at::minimum(values[0], values[1]) * target_unit)
          / unit;
 }
@@ -242,33 +235,13 @@ void Mrq::learn(const TensorMap& batch) {
   learn_values(batch, std::move(shifts));
 }
 
-/// Of all replicas in sync.
-void Mrq::measure_rewards(ReplicaContext& context, const TensorMap& batch) {
-  const at::Tensor within = steps_within(batch, transitions_.sequence_steps, at::kDouble);
-  at::Tensor sums = at::stack({(batch.at("reward").abs() * within).sum(), within.sum()});
-  if (context.communicator() != nullptr && context.has_collectives())
-    context.all_reduce_(sums, ReduceOp::sum);
-  scales_.narrow(0, 2, 2).add_(sums);
-  if (scale() == 0) { // the first batch
-    refresh_scale();
-    scales_[1].copy_(scales_[0]);
-  }
-}
-
-/// The mean size of the rewards that were measured.
-void Mrq::refresh_scale() {
-  scales_[0].copy_((scales_[2] / scales_[3].clamp_min(1)).clamp_min(kLeastScale));
-}
-
 /// Targets become copies; their critics keep the scale that they were trained with.
 void Mrq::begin_cycle() {
   encoder_.promote();
   for (ParameterGroup* group : {&critic_, &policy_})
     group->average_target(1, 1);
   refresh_targets();
-  scales_[1].copy_(scales_[0]);
-  refresh_scale();
-  scales_.narrow(0, 2, 2).mul_(kKeptSizes);
+  scale_.end_period();
 }
 
 /// Of what stands still between the ends of periods.
@@ -286,12 +259,12 @@ void Mrq::load(const TensorMap& parameters, const TensorMap& optimizer_state) {
 Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
   at::NoGradGuard no_gradient;
   const TensorMap used = checked_sequences(batch, transitions_, updates() + 1);
-  measure_rewards(context, used);
+  scale_.see(context, used, transitions_.sequence_steps);
   Metrics metrics = make_update(used, 0, [&](const TensorMap& on_device) { learn(on_device); });
   count_updates(critic_.optimizer().updates_applied());
   if (++steps_ % config_.period == 0)
     begin_cycle();
-  metrics["reward_scale"] = scale();
+  metrics["reward_scale"] = scale_.current();
   metrics["gradient_norm"] = critic_.optimizer().gradient_norm();
   return metrics;
 }
@@ -299,7 +272,7 @@ Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {
 TensorMap Mrq::parameters() {
   TensorMap out = SavedReplica::parameters();
   encoder_.show_previous(out);
-  out["reward_scales"] = scales_;
+  out["reward_scales"] = scale_.numbers();
   return out;
 }
 
@@ -319,7 +292,7 @@ at::Tensor Mrq::action_values(const TensorMap& batch) {
   at::Tensor sum = at::zeros({pair.size(0)}, options());
   for (std::size_t i = 0; i < 2; ++i)
     sum += networks_[i].forward(critic_parameters_[i], pair, {}, tapes_[i], workspace_).view({-1});
-  return sum * (scale() / 2);
+  return sum * (scale_.current() / 2);
 }
 
 class MrqPolicy : public DeterministicPolicy {
@@ -367,6 +340,7 @@ Members members(MrqConfig& config) {
               {"weight_decay", &config.weight_decay},
               {"gradient_norm", &config.gradient_norm},
               {"preactivation_weight", &config.preactivation_weight},
+              {"scale_rewards", &config.scale_rewards},
               {"target_noise", &config.target_noise},
               {"target_noise_clip", &config.target_noise_clip},
               {"precision", &config.precision},

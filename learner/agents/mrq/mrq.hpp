@@ -30,9 +30,10 @@ struct MrqConfig {
   double encoder_learning_rate = 3e-4;
   double policy_learning_rate = 3e-4;
   double critic_learning_rate = 3e-4;
-  double weight_decay = 1e-2; // decoupled, of all networks
-  double gradient_norm = 0;
+  double weight_decay = 1e-2;      // decoupled, of all networks
+  double gradient_norm = 0;        // MR.Q: 20, of the critics
   double preactivation_weight = 0; // MR.Q: 1e-5
+  bool scale_rewards = false;      // values are in units of the mean size of rewards; MR.Q: true
   double target_noise = 0.2;       // in units of the action range [-1, 1]
   double target_noise_clip = 0.3;
   std::string precision =
@@ -43,7 +44,7 @@ struct MrqConfig {
 
 /// Takes the sequences that replay gives (learner/agents/parts/transition_batch.hpp). Metrics:
 /// "critic_loss", "policy_loss", "q_mean" (in units of
-/// "reward_scale", the mean size of rewards), "encoder_loss" and its parts "dynamics_loss",
+/// "reward_scale", the mean size of rewards or 1), "encoder_loss" and its parts "dynamics_loss",
 /// "reward_loss", "termination_loss" and "contrast_loss", "gradient_norm" of the critics. Throws
 /// std::runtime_error naming the tensor and its origin on a NaN or infinity.
 AgentPtr make_mrq_agent(const MrqConfig& config);

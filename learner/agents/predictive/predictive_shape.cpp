@@ -36,7 +36,10 @@ std::vector<LayerSpec> activated_layers(const std::vector<std::int64_t>& widths,
                                         Activation activation, std::int64_t outputs) {
   std::vector<LayerSpec> made;
   for (std::size_t i = 0; i < widths.size(); ++i)
-    made.push_back({"layer" + std::to_string(i), widths[i], activation});
+    made.push_back({.name = "layer" + std::to_string(i),
+                    .outputs = widths[i],
+                    .activation = activation,
+                    .fixed_norm = true});
   made.push_back({"output", outputs, Activation::none});
   return made;
 }
@@ -54,6 +57,7 @@ PredictiveShape::PredictiveShape(const std::string& agent, const PredictiveConfi
   state_layers = activated_layers(pixels ? std::vector<std::int64_t>{} : config.encoder_layers,
                                   Activation::norm_elu, config.state_features);
   state_layers.back().activation = Activation::norm_elu;
+  state_layers.back().fixed_norm = true;
   state = Mlp(inputs, state_layers);
   action = Mlp(transitions.action_size, {{"output", config.action_features, Activation::elu}});
   pair = Mlp(config.state_features + config.action_features,
@@ -76,7 +80,7 @@ void PredictiveShape::initialise(const at::Tensor& flat, at::Generator& generato
       const Convolution& c = convolutions.layers()[i];
       const auto sizes = static_cast<double>(c.patch() + c.out.channels * c.kernel * c.kernel);
       at::Tensor(tensors.weight[i])
-          .uniform_(-std::sqrt(6 / sizes), std::sqrt(6 / sizes), generator);
+          .uniform_(-std::sqrt(12 / sizes), std::sqrt(12 / sizes), generator);
     }
   }
   for (const Mlp* one : {&state, &action, &pair, &model})

@@ -1,5 +1,7 @@
 #include "learner/agents/mrq/mrq.hpp"
 
+#include <cmath>
+
 #include "learner/agents/predictive/sequence_returns.hpp"
 #include "learner/nn/two_hot.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
@@ -175,6 +177,7 @@ TEST_CASE("MR.Q: the encoder of values and all targets change at the end of each
 TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards, earlier periods count less") {
   MrqConfig config = small_mrq();
   config.period = 2;
+  config.scale_rewards = true;
   const AgentPtr agent = make_mrq_agent(config);
   ReplicaContext context(nullptr, 3);
   const auto replica = fresh(*agent, of_states(*agent), context);
@@ -191,6 +194,28 @@ TEST_CASE("MR.Q: the reward's scale is the mean size of the rewards, earlier per
   const auto unrewarded = fresh(*agent, of_states(*agent), context);
   CHECK(unrewarded->step_fn(context, batch).at("reward_scale")
         == doctest::Approx(1e-3)); // the least
+  config.scale_rewards = false;
+  const AgentPtr unscaled = make_mrq_agent(config);
+  const auto plain = fresh(*unscaled, of_states(*unscaled), context);
+  batch["reward"].fill_(-4);
+  for (int update = 0; update < 3; ++update)
+    CHECK(plain->step_fn(context, batch).at("reward_scale") == 1);
+}
+
+TEST_CASE("MR.Q: norms have no parameters, weights begin as for ReLU and biases at 0") {
+  MrqConfig config = small_mrq();
+  config.policy_layers = {200, 100};
+  const AgentPtr agent = make_mrq_agent(config);
+  ReplicaContext context(nullptr, 3);
+  const auto replica = fresh(*agent, of_states(*agent), context);
+  const TensorMap parameters = replica->parameters();
+  for (const auto& [name, tensor] : parameters)
+    CHECK(name.find("norm") == std::string::npos);
+  CHECK(parameters.at("policy.layer1.bias").abs().max().item<double>() == 0);
+  const double bound = std::sqrt(12. / (200 + 100));
+  const double largest = parameters.at("policy.layer1.weight").abs().max().item<double>();
+  CHECK(largest <= bound);
+  CHECK(largest > 0.99 * bound);
 }
 
 TEST_CASE("MR.Q: the best action of a bandit is learned, from states and from pixels") {
@@ -208,8 +233,8 @@ TEST_CASE("MR.Q: the best action of a bandit is learned, from states and from pi
     config.batch_size = pixels ? 32 : 64;
     config.period = 10;
     config.preactivation_weight = 0.05; // or the policy saturates before the critics are right
-    config.encoder_learning_rate = config.policy_learning_rate = 1e-3;
-    config.critic_learning_rate = 1e-3;
+    config.encoder_learning_rate = config.policy_learning_rate = 2e-3;
+    config.critic_learning_rate = 2e-3;
     const AgentPtr agent = make_mrq_agent(config);
     const replay::TransitionSpec spec = pixels ? of_pixels(*agent) : of_states(*agent);
     ReplicaContext context(nullptr, 3);
