@@ -34,10 +34,10 @@ std::vector<std::string> nearest_names(const std::string& name,
       ranked.emplace_back(edit_distance(head, other), other);
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  ranked.resize(std::min(count, ranked.size()));
   std::vector<std::string> nearest;
-  for (auto& entry : ranked)
-    nearest.push_back(std::move(entry.second));
+  for (auto& [distance, other] : ranked)
+    if (nearest.size() < count && distance <= ranked.front().first + 1)
+      nearest.push_back(std::move(other));
   return nearest;
 }
 

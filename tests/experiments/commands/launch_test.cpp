@@ -111,7 +111,7 @@ TEST_CASE("A mistake in a launch ends with 2 and says which") {
   for (const Mistake& mistake : std::vector<Mistake>{
            {{"launch"}, "troupe launch --help"},
            {{"launch", "laptp", "quickstart", "--dry-run"},
-            "did you mean laptop, mpi or ray? (`troupe list clusters` names them all)"},
+            "did you mean laptop? (`troupe list clusters` names them all)"},
            {{"launch", "two.textproto", "quickstrt", "--dry-run"}, "did you mean quickstart"},
            {{"launch", "two.textproto", "quickstart", "--dry-run", "--launcher", "ssh"},
             "--launcher"},
