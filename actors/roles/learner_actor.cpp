@@ -9,6 +9,7 @@
 #include "actors/protocol/process_time.hpp"
 #include "actors/protocol/return_points_wire.hpp"
 #include "actors/protocol/system.hpp"
+#include "actors/roles/learner_evaluation.hpp"
 #include "actors/roles/learner_files.hpp"
 #include "actors/roles/prefetch_actor.hpp"
 #include "actors/roles/role_histograms.hpp"
@@ -228,26 +229,6 @@ void start_data(LearnerSelf self) {
   }
 }
 
-ProtoBytes evaluate(LearnerState& state) {
-  wire::LearnerEvaluation made;
-  const auto metrics = state.replica->evaluate(*state.context);
-  made.mutable_metrics()->insert(metrics.begin(), metrics.end());
-  if (state.options.replica == 0)
-    for (const auto& [name, picture] : state.replica->pictures()) {
-      if (picture.scalar_type() != at::kByte || picture.dim() != 3 || picture.size(0) != 3)
-        throw std::runtime_error("the replica's picture \"" + name
-                                 + "\" is not uint8 [3, height, width]");
-      auto& one = *made.add_pictures();
-      one.set_name(name);
-      one.set_height(static_cast<std::int32_t>(picture.size(1)));
-      one.set_width(static_cast<std::int32_t>(picture.size(2)));
-      const auto rows = picture.permute({1, 2, 0}).contiguous();
-      one.set_rgb(rows.const_data_ptr(), rows.nbytes());
-    }
-  state.watch.lap("learner.evaluate");
-  return encode(made);
-}
-
 /// An error ends the actor, and other replicas' waits for it. If the others were lost, it stays for
 /// a while, so that they can restart with its state.
 void fail(LearnerSelf self, const std::exception& e, bool may_stay = true) {
@@ -354,8 +335,12 @@ LearnerActor::behavior_type learner_actor(LearnerSelf self, LearnerOptions optio
         }
       },
       [self](evaluate_atom) -> caf::result<ProtoBytes> {
+        auto& state = self->state;
         try {
-          return evaluate(self->state);
+          const bool with_pictures = state.options.replica == 0;
+          const auto made = encode(evaluated(*state.replica, *state.context, with_pictures));
+          state.watch.lap("learner.evaluate");
+          return made;
         } catch (const std::exception& e) {
           fail(self, e, false);
           return failure(e);

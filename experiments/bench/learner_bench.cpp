@@ -26,13 +26,13 @@ namespace troupe::experiments {
 namespace {
 
 using learner::D4pgConfig;
-using learner::D4pgSpec;
 using learner::TensorMap;
+using replay::TransitionSpec;
 
 struct Problem {
   std::string name;
   D4pgConfig config;
-  D4pgSpec spec;
+  TransitionSpec spec;
   std::int64_t batch = 256;
   learner::AgentPtr other = nullptr; // in place of D4PG
   std::string agent = "D4PG";
@@ -46,8 +46,8 @@ std::string metric(const Problem& problem) {
   return problem.agent + " updates";
 }
 
-D4pgSpec states(std::int64_t observation, int action) {
-  return {{.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action}};
+TransitionSpec states(std::int64_t observation, int action) {
+  return {.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action};
 }
 
 std::vector<Problem> problems() {
@@ -61,14 +61,14 @@ std::vector<Problem> problems() {
   Problem deep{"17 states, 6 actions, critic and policy 256-256-256", {}, states(17, 6)};
   Problem pixels{"64x64 grey pixels, stack 3, encoder stride4, 256-256", {}, {}, 128};
   pixels.config.critic_layers = pixels.config.policy_layers = {256, 256};
-  pixels.spec.transition = {
+  pixels.spec = {
       .frame = {"pixels", env::ElementType::uint8, {1, 64, 64}}, .stack = 3, .action_size = 1};
   Problem drq = pixels;
   drq.name = "84x84 colour pixels, stack 3, encoder drq, 1024-1024";
   drq.config.encoder = "drq";
   drq.config.critic_layers = drq.config.policy_layers = {1024, 1024};
-  drq.spec.transition.frame.shape = {3, 84, 84};
-  drq.spec.transition.action_size = 6;
+  drq.spec.frame.shape = {3, 84, 84};
+  drq.spec.action_size = 6;
   drq.batch = 64;
   Problem drqv2 = drq;
   drqv2.name = "84x84 colour pixels, stack 3, DrQ-v2 as in the paper";
@@ -83,13 +83,13 @@ std::vector<Problem> problems() {
   Problem mrq{"17 states, 6 actions, MR.Q of its own sizes", {}, states(17, 6)};
   mrq.other = learner::make_mrq_agent({});
   mrq.agent = "MR.Q";
-  mrq.spec.transition = learner::stored_by(*mrq.other, mrq.spec.transition);
+  mrq.spec = learner::stored_by(*mrq.other, mrq.spec);
   Problem narrow = mrq; // the sizes of Fujimoto et al.; ours are DR.Q's
   narrow.name = "24 states, 6 actions, MR.Q 512 wide";
   narrow.spec = states(24, 6);
   narrow.other = learner::make_mrq_agent(
       {.features = {.encoder_layers = {512, 512}, .pair_layers = {512, 512}}});
-  narrow.spec.transition = learner::stored_by(*narrow.other, narrow.spec.transition);
+  narrow.spec = learner::stored_by(*narrow.other, narrow.spec);
   Problem td3 = cheetah;
   td3.name = "17 states, 6 actions, TD3 256-256";
   td3.other = learner::make_td3_agent({.policy_layers = {256, 256}, .critic_layers = {256, 256}});
@@ -121,29 +121,28 @@ std::vector<Problem> wanted_problems(const BenchOptions& options) {
 }
 
 std::vector<TensorMap> sequences(const Problem& problem) {
-  const std::int64_t steps = problem.spec.transition.sequence_steps;
-  std::vector<std::int64_t> shape = problem.spec.transition.observation().shape;
+  const std::int64_t steps = problem.spec.sequence_steps;
+  std::vector<std::int64_t> shape = problem.spec.observation().shape;
   shape.insert(shape.begin(), {problem.batch, steps + 1});
   std::vector<TensorMap> made(16);
   for (TensorMap& batch : made) {
-    batch = {
-        {"observation", at::randn(shape)},
-        {"first", at::zeros({problem.batch, steps + 1}, at::kByte)},
-        {"action", at::rand({problem.batch, steps, problem.spec.transition.action_size}) * 2 - 1},
-        {"reward", at::rand({problem.batch, steps})},
-        {"discount", at::ones({problem.batch, steps})}};
-    for (const env::ArraySpec& extra : problem.spec.transition.extras)
+    batch = {{"observation", at::randn(shape)},
+             {"first", at::zeros({problem.batch, steps + 1}, at::kByte)},
+             {"action", at::rand({problem.batch, steps, problem.spec.action_size}) * 2 - 1},
+             {"reward", at::rand({problem.batch, steps})},
+             {"discount", at::ones({problem.batch, steps})}};
+    for (const env::ArraySpec& extra : problem.spec.extras)
       batch[extra.name] = at::zeros({problem.batch, steps}, learner::tensor_type(extra.type));
   }
   return made;
 }
 
 std::vector<TensorMap> batches(const Problem& problem) {
-  if (problem.spec.transition.is_sequence())
+  if (problem.spec.is_sequence())
     return sequences(problem);
-  std::vector<std::int64_t> shape = problem.spec.transition.observation().shape;
+  std::vector<std::int64_t> shape = problem.spec.observation().shape;
   shape.insert(shape.begin(), problem.batch);
-  const bool pixels = problem.spec.transition.frame.type == env::ElementType::uint8;
+  const bool pixels = problem.spec.frame.type == env::ElementType::uint8;
   const auto observation = [&] {
     return pixels ? (at::rand(shape) * 255).to(at::kByte) : at::randn(shape);
   };
@@ -151,7 +150,7 @@ std::vector<TensorMap> batches(const Problem& problem) {
   for (TensorMap& batch : made)
     batch = {{"observation", observation()},
              {"next_observation", observation()},
-             {"action", at::rand({problem.batch, problem.spec.transition.action_size}) * 2 - 1},
+             {"action", at::rand({problem.batch, problem.spec.action_size}) * 2 - 1},
              {"reward", at::rand({problem.batch})},
              {"discount", at::full({problem.batch}, 0.95)}};
   return made;
@@ -198,7 +197,7 @@ void bench_updates(const BenchOptions& options, const Report& report, const Prob
 void bench_processor(const BenchOptions& options, const Report& report, const Problem& problem,
                      int threads) {
   learner::ReplicaContext context(nullptr, 1);
-  const auto replica = agent_of(problem)->make_replica(problem.spec.transition);
+  const auto replica = agent_of(problem)->make_replica(problem.spec);
   bench_updates(options, report, problem, threads, *replica, context, described(problem, threads));
 }
 
@@ -208,7 +207,7 @@ void bench_gpu(const BenchOptions& options, const Report& report, const Problem&
   using enum learner::UpdateCapture;
   for (const auto capture : {where_it_pays, never}) {
     learner::ReplicaContext context(nullptr, 1, at::Device(at::kCUDA, 0));
-    const auto replica = agent_of(problem)->make_replica(problem.spec.transition);
+    const auto replica = agent_of(problem)->make_replica(problem.spec);
     dynamic_cast<learner::SavedReplica&>(*replica).set_capture(capture);
     auto config = described(problem, 1);
     config["device"] = "cuda";
@@ -220,13 +219,13 @@ void bench_gpu(const BenchOptions& options, const Report& report, const Problem&
 void bench_acting(const BenchOptions& options, const Report& report, const Problem& problem,
                   std::int64_t batch) {
   at::set_num_threads(1);
-  const auto policy = agent_of(problem)->make_policy(problem.spec.transition);
+  const auto policy = agent_of(problem)->make_policy(problem.spec);
   const std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()), 0.01f);
   policy->load(parameters);
   const std::vector<std::byte> observations(static_cast<std::size_t>(batch)
-                                            * problem.spec.transition.observation().bytes());
+                                            * problem.spec.observation().bytes());
   std::vector<float> actions(static_cast<std::size_t>(batch)
-                             * static_cast<std::size_t>(problem.spec.transition.action_size));
+                             * static_cast<std::size_t>(problem.spec.action_size));
   Figure figure = measure_rate(options, "learner", "policy inference", "calls/s", [&] {
     for (int i = 0; i < 64; ++i)
       policy->act(observations, batch, actions);

@@ -55,6 +55,9 @@ public:
     std::vector<at::Tensor> bias;
   };
   Tensors bind(const ParameterLayout& layout, const at::Tensor& flat) const;
+  /// Weights orthogonal with ReLU's gain, biases 0.
+  void initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                  at::Generator& generator) const;
 
   const std::vector<Convolution>& layers() const { return layers_; }
   const ImageShape& image() const { return layers_.front().in; }

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <stdexcept>
 
 #include "learner/nn/encoder.hpp"
@@ -76,6 +77,15 @@ EncoderShape::Tensors EncoderShape::bind(const ParameterLayout& layout,
     tensors.bias.push_back(layout.stored_view(flat, first_entry_ + 2 * i + 1));
   }
   return tensors;
+}
+
+void EncoderShape::initialise(const ParameterLayout& layout, const at::Tensor& flat,
+                              at::Generator& generator) const {
+  const Tensors tensors = bind(layout, flat);
+  for (const at::Tensor& weight : tensors.weight)
+    orthogonal(weight, std::sqrt(2.0), generator);
+  for (const at::Tensor& bias : tensors.bias)
+    bias.zero_();
 }
 
 } // namespace troupe::learner

@@ -101,7 +101,7 @@ public:
     return metrics;
   }
 
-  at::Tensor policy_parameters() override { return published(policy_); }
+  at::Tensor policy_parameters() override { return published(policy_.flat()); }
 
 private:
   void learn_critic(const at::Tensor& state, const at::Tensor& taken, const at::Tensor& reward,

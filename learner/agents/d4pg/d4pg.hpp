@@ -5,15 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "learner/acting/policy.hpp"
+#include "learner/agents/agent.hpp"
 #include "learner/agents/blocks_config.hpp"
 #include "learner/agents/parts/action_noise.hpp"
-#include "learner/replicas/replica.hpp"
-#include "replay/chunks/spec.hpp"
 
 namespace troupe::learner {
-
-class Agent;
 
 /// Distributed distributional DDPG (Barth-Maron et al. 2018) from states or pixels. The observation
 /// decides: uint8 [channels, height, width] gets the convolutional encoder, float32 [n] goes
@@ -49,19 +45,13 @@ struct D4pgConfig {
   ActionNoiseConfig noise{.scale = {{.start = 0.2, .end = 0.2}}};
 };
 
-struct D4pgSpec {
-  replay::TransitionSpec transition;
-};
-
-/// Names in a batch: "observation", "action", "reward", "discount", "next_observation" as in
-/// replay::BatchView, dense, on the CPU; the caller brings them (input_fn has none) and keeps them
-/// unchanged during step_fn. With a tensor "weight" [batch], float32, row i counts weight[i] times
-/// in the critic's loss (not in the policy's), and priorities() are the rows' cross entropies.
-/// Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share of |a| > 0.95),
-/// "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a NaN or infinity
-/// in batch, loss or gradient.
-std::unique_ptr<Replica> make_d4pg(const D4pgConfig& config, const D4pgSpec& spec);
-std::unique_ptr<Policy> make_d4pg_policy(const D4pgConfig& config, const D4pgSpec& spec);
-std::shared_ptr<const Agent> make_d4pg_agent(const D4pgConfig& config);
+/// Names in a batch of its replica: "observation", "action", "reward", "discount",
+/// "next_observation" as in replay::BatchView, dense, on the CPU; the caller brings them (input_fn
+/// has none) and keeps them unchanged during step_fn. With a tensor "weight" [batch], float32, row
+/// i counts weight[i] times in the critic's loss (not in the policy's), and priorities() are the
+/// rows' cross entropies. Metrics: "critic_loss", "policy_loss", "q_mean", "saturation" (share of
+/// |a| > 0.95), "gradient_norm". Throws std::runtime_error naming the tensor and its origin on a
+/// NaN or infinity in batch, loss or gradient.
+AgentPtr make_d4pg_agent(const D4pgConfig& config);
 
 } // namespace troupe::learner

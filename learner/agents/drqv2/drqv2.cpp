@@ -109,9 +109,7 @@ void Drqv2::build(ReplicaContext& context) {
   const auto orthogonally = Mlp::Weights::orthogonal;
   const ParameterLayout& layout = critic_.group().layout();
   const at::Tensor flat = critic_.initial(options(), orthogonally, generator);
-  const EncoderShape::Tensors convolutions = networks_.encoder.bind(layout, flat);
-  for (const at::Tensor& weight : convolutions.weight)
-    orthogonal(weight, std::sqrt(2.0), generator); // ReLU's gain
+  networks_.encoder.initialise(layout, flat, generator);
   networks_.trunk.initialise(layout, flat, orthogonally, generator);
   critic_.build(context, flat.to(options().device()), config_.critic_learning_rate,
                 config_.gradient_norm);

@@ -20,7 +20,7 @@ public:
   };
 
   void build(ReplicaContext& context) override;
-  at::Tensor policy_parameters() override { return published(group_); }
+  at::Tensor policy_parameters() override { return published(group_.flat()); }
 
 protected:
   GroupReplica(Setting setting, ParameterLayout layout) : setting_(std::move(setting)) {

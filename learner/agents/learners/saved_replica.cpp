@@ -65,9 +65,9 @@ Metrics SavedReplica::make_update(const TensorMap& batch, int variant,
   return update_.metrics();
 }
 
-at::Tensor SavedReplica::published(ParameterGroup& group) const {
-  const at::Tensor flat = group.flat().detach().to(at::kCPU, at::kFloat, false, true);
-  return normalises_ ? at::cat({moments_.published(), flat}) : flat;
+at::Tensor SavedReplica::published(const at::Tensor& flat) const {
+  const at::Tensor copy = flat.detach().to(at::kCPU, at::kFloat, false, true);
+  return normalises_ ? at::cat({moments_.published(), copy}) : copy;
 }
 
 std::pair<at::Tensor, at::Tensor> SavedReplica::states(ReplicaContext& context,

@@ -83,8 +83,8 @@ protected:
   /// The counters begin at 0, the random numbers with the context's seed. `precision`: "float64",
   /// else float32.
   void begin(ReplicaContext& context, const std::string& precision);
-  /// On the CPU, for the actors.
-  at::Tensor published(ParameterGroup& group) const;
+  /// A network's parameters for the actors: on the CPU, behind the moments if there are any.
+  at::Tensor published(const at::Tensor& flat) const;
 
   const at::TensorOptions& options() const { return options_; } // of parameters
   Random& random() { return random_; }

@@ -20,7 +20,7 @@ namespace troupe::learner {
 template <class Config>
 class StateActorCritic : public SavedReplica {
 public:
-  at::Tensor policy_parameters() final { return published(policy_); }
+  at::Tensor policy_parameters() final { return published(policy_.flat()); }
   at::Tensor action_values(const TensorMap& batch) final {
     at::NoGradGuard no_gradient;
     return critic_.smaller_value(state_of(batch), batch.at("action").to(options()));

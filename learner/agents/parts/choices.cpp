@@ -17,6 +17,8 @@ std::int64_t one_choice(const replay::TransitionSpec& transitions, const std::st
 }
 
 void require_continuous(const replay::TransitionSpec& transitions, const std::string& agent) {
+  if (transitions.action_size < 1)
+    throw std::invalid_argument("the action has no dimension; " + agent + " needs at least 1");
   for (int i = 0; i < transitions.action_size; ++i)
     if (const std::int64_t n = transitions.choices_of(static_cast<std::size_t>(i)); n != 0)
       throw std::invalid_argument(

@@ -13,7 +13,8 @@ namespace troupe::learner {
 /// action.
 std::int64_t one_choice(const replay::TransitionSpec& transitions, const std::string& agent);
 
-/// Throws std::invalid_argument naming `agent` if a number of the action is a choice.
+/// Throws std::invalid_argument naming `agent` if the action is empty or a number of it is a
+/// choice.
 void require_continuous(const replay::TransitionSpec& transitions, const std::string& agent);
 
 /// Throws std::invalid_argument naming `agent` if an observation has vectors beside its frames.

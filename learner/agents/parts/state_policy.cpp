@@ -11,11 +11,9 @@
 
 namespace troupe::learner {
 std::int64_t state_size(const replay::TransitionSpec& transitions, const std::string& agent) {
-  const env::ArraySpec observation = transitions.observation();
-  if (transitions.action_size < 1)
-    throw std::invalid_argument("the action has no dimension; " + agent + " needs at least 1");
   require_continuous(transitions, agent);
   require_one_array(transitions, agent);
+  const env::ArraySpec observation = transitions.observation();
   if (observation.shape.size() != 1 || observation.type != env::ElementType::float32)
     throw std::invalid_argument("observation '" + observation.name + "' is "
                                 + env::element_name(observation.type) + " with "

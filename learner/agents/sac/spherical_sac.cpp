@@ -58,7 +58,7 @@ public:
     out["return_scale"] = scale_.tensor();
     return out;
   }
-  at::Tensor policy_parameters() override { return published(policy_); }
+  at::Tensor policy_parameters() override { return published(policy_.flat()); }
   at::Tensor action_values(const TensorMap& batch) override {
     at::NoGradGuard no_gradient;
     return critic_.smaller_value(state_of(batch), batch.at("action").to(options()))

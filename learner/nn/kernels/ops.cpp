@@ -282,11 +282,12 @@ void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor&
     at::sum_out(bias_gradient, gradient, at::IntArrayRef{0});
 }
 
-void tanh_into(const at::Tensor& x, at::Tensor& y) {
-  if (uses_kernels(x))
-    kernel_table().tanh(data(x), data(y), x.numel());
-  else
-    at::tanh_out(y, x);
+at::Tensor tanh_of(const at::Tensor& x) {
+  if (!uses_kernels(x))
+    return at::tanh(x);
+  at::Tensor y = at::empty_like(x);
+  kernel_table().tanh(data(x), data(y), x.numel());
+  return y;
 }
 
 void average_into(at::Tensor& target, const at::Tensor& source, double weight) {

@@ -70,7 +70,7 @@ void norm_backward(Activation activation, const at::Tensor& y, const at::Tensor&
                    at::Tensor& gain_gradient, at::Tensor& shift_gradient,
                    at::Tensor& bias_gradient);
 
-void tanh_into(const at::Tensor& x, at::Tensor& y);
+at::Tensor tanh_of(const at::Tensor& x); // dense x
 /// target += weight * (source - target), flat.
 void average_into(at::Tensor& target, const at::Tensor& source, double weight);
 bool all_finite(const at::Tensor& tensor);

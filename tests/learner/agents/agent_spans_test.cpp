@@ -20,7 +20,7 @@ TEST_CASE("a timeline shows the parts of every agent's update, and costs no span
   at::set_num_threads(1); // tests run side by side
   for (const auto& [kind, more] : agents) {
     CAPTURE(kind->name);
-    const D4pgSpec spec{small_transitions(*kind)};
+    const replay::TransitionSpec spec = small_transitions(*kind);
     Timeline timeline(0);
     ReplicaContext context(ReplicaAssignment{.timeline = &timeline}, 1);
     const auto replica = small_agent(*kind, more)->make_replica(small_transitions(*kind));

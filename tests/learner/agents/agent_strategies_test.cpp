@@ -22,7 +22,7 @@ constexpr int kSteps = 12;
 /// from the first ones.
 void train(const AgentKind& kind, const std::function<ReplicaAssignment(int)>& assignment) {
   const AgentPtr agent = small_agent(kind);
-  const D4pgSpec spec{small_transitions(kind)};
+  const replay::TransitionSpec spec = small_transitions(kind);
   const auto errors = on_threads(kReplicas, [&](int id) {
     at::set_num_threads(1);
     ReplicaContext context(assignment(id), 1);

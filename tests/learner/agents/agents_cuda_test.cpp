@@ -17,23 +17,23 @@ TEST_CASE("every agent's updates on a GPU give the parameters of the processor's
   struct Setting {
     std::string name;
     AgentPtr agent;
-    D4pgSpec spec;
+    replay::TransitionSpec spec;
   };
   std::vector<Setting> settings;
   for (const AgentKind& kind : agent_kinds())
     settings.push_back(
-        {kind.name, small_agent(kind, "precision: \"float32\""), {small_transitions(kind)}});
+        {kind.name, small_agent(kind, "precision: \"float32\""), small_transitions(kind)});
   settings.push_back({"sac, spherical",
                       make_sac_agent({.policy_layers = {16, 16},
                                       .critic_layers = {24, 24},
                                       .precision = "float32",
                                       .spherical = true}),
-                      {small_transitions(*find_agent("sac"))}});
+                      small_transitions(*find_agent("sac"))});
   for (const auto& [name, agent, spec] : settings) {
     CAPTURE(name);
     ReplicaContext cpu(nullptr, 3), gpu(nullptr, 3, at::Device(at::kCUDA, 0));
-    const auto here = agent->make_replica(spec.transition);
-    const auto there = agent->make_replica(spec.transition);
+    const auto here = agent->make_replica(spec);
+    const auto there = agent->make_replica(spec);
     here->build(cpu);
     there->build(gpu);
     for (std::uint64_t i = 0; i < 7; ++i) {

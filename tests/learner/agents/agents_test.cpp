@@ -20,10 +20,6 @@ using namespace troupe::tests;
 
 namespace {
 
-D4pgSpec spec_of(const AgentKind& kind) {
-  return {small_transitions(kind)};
-}
-
 std::unique_ptr<Replica> built(const AgentKind& kind, const Agent& agent, ReplicaContext& context) {
   at::set_num_threads(1); // tests run side by side
   auto replica = agent.make_replica(small_transitions(kind));
@@ -60,7 +56,7 @@ bool has_critic(const AgentKind& kind) {
 
 /// One-step episodes: the best action is 0.3, or choice 2.
 TensorMap bandit(const AgentKind& kind, std::uint64_t seed) {
-  TensorMap batch = random_batch(spec_of(kind), 64, seed);
+  TensorMap batch = random_batch(small_transitions(kind), 64, seed);
   const at::Tensor& action = batch["action"];
   batch["reward"] = kind.actions == ActionKind::choice ? action.select(1, 0).eq(2).to(at::kFloat)
                                                        : -(action - 0.3).square().sum(1);
@@ -126,8 +122,8 @@ TEST_CASE("equal seeds and batches give equal parameters, also after a restart i
           replica = built(kind, *agent, other);
           replica->load(parameters, state);
         }
-        replica->step_fn(context,
-                         random_batch(spec_of(kind), kBatch, static_cast<std::uint64_t>(i)));
+        replica->step_fn(
+            context, random_batch(small_transitions(kind), kBatch, static_cast<std::uint64_t>(i)));
       }
       return copied(replica->parameters());
     };
@@ -151,7 +147,7 @@ TEST_CASE("replicas stay equal to each other, without noise they equal one on th
       Replicas run(
           [&] {
             return std::make_unique<FedReplica>(agent->make_replica(small_transitions(kind)),
-                                                spec_of(kind));
+                                                small_transitions(kind));
           },
           replicas);
       run.run(40);
@@ -205,7 +201,7 @@ TEST_CASE("rows with weights count by them, and get priorities") {
     const AgentPtr agent = small_agent(kind);
     ReplicaContext context(nullptr, 1);
     const auto replica = built(kind, *agent, context);
-    TensorMap batch = random_batch(spec_of(kind), kBatch, 1);
+    TensorMap batch = random_batch(small_transitions(kind), kBatch, 1);
     replica->step_fn(context, batch);
     CHECK_FALSE(replica->priorities().defined());
     batch["weight"] = at::zeros({kBatch});
@@ -223,11 +219,11 @@ TEST_CASE("a batch that does not fit is named with its tensor, a NaN with its up
     CAPTURE(kind.name);
     ReplicaContext context(nullptr, 1);
     const auto replica = built(kind, *small_agent(kind), context);
-    TensorMap batch = random_batch(spec_of(kind), kBatch, 1);
+    TensorMap batch = random_batch(small_transitions(kind), kBatch, 1);
     batch.erase("reward");
     CHECK_THROWS_WITH_AS(replica->step_fn(context, batch), doctest::Contains("'reward'"),
                          std::invalid_argument);
-    const at::Tensor reward = random_batch(spec_of(kind), kBatch, 1)["reward"];
+    const at::Tensor reward = random_batch(small_transitions(kind), kBatch, 1)["reward"];
     batch["reward"] = reward.unsqueeze(-1);
     CHECK_THROWS_WITH_AS(replica->step_fn(context, batch), doctest::Contains("'reward'"),
                          std::invalid_argument);
@@ -251,7 +247,7 @@ TEST_CASE("an update tells the metrics that its agent's kind names") {
     CAPTURE(kind.name);
     ReplicaContext context(nullptr, 1);
     const auto replica = built(kind, *small_agent(kind), context);
-    const Metrics got = replica->step_fn(context, random_batch(spec_of(kind), kBatch, 1));
+    const Metrics got = replica->step_fn(context, random_batch(small_transitions(kind), kBatch, 1));
     CHECK(got.size() == kind.metrics.size());
     for (const std::string& name : kind.metrics)
       CHECK(got.contains(name));

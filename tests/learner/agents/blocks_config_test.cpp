@@ -40,7 +40,7 @@ std::vector<Named> agents_with_blocks(const std::string& precision = "float32") 
       {"d4pg", make_d4pg_agent(d4pg)}, {"td3", make_td3_agent(td3)}, {"sac", make_sac_agent(sac)}};
 }
 
-const D4pgSpec kSpec = state_spec(5, 2);
+const replay::TransitionSpec kSpec = state_spec(5, 2);
 
 TensorMap batch_of(std::uint64_t seed) {
   TensorMap batch = random_batch(kSpec, 16, seed);
@@ -51,7 +51,7 @@ TensorMap batch_of(std::uint64_t seed) {
 
 std::unique_ptr<Replica> fresh(const Agent& agent, ReplicaContext& context) {
   at::set_num_threads(1); // tests run side by side
-  auto replica = agent.make_replica(kSpec.transition);
+  auto replica = agent.make_replica(kSpec);
   replica->build(context);
   return replica;
 }
@@ -92,7 +92,7 @@ TEST_CASE("the acting side computes what the learning side does, in the units of
   const at::Tensor moments = uniform({10}, 2, 0.5, 2);
   const at::Tensor observation = uniform({7, 5}, 3);
   const auto act = [&](bool normalised, const at::Tensor& parameters) {
-    DeterministicPolicy policy("td3", kSpec.transition, network, nullptr, {}, normalised);
+    DeterministicPolicy policy("td3", kSpec, network, nullptr, {}, normalised);
     policy.load({parameters.const_data_ptr<float>(), static_cast<std::size_t>(parameters.numel())});
     at::Tensor actions = at::empty({7, 2});
     policy.act(bytes_of(observation), 7, {actions.mutable_data_ptr<float>(), 14});
@@ -113,7 +113,7 @@ TEST_CASE("the acting side computes what the learning side does, in the units of
     const auto replica = fresh(*agent, context);
     replica->step_fn(context, batch_of(1));
     const at::Tensor published = replica->policy_parameters();
-    const auto policy = agent->make_policy(kSpec.transition);
+    const auto policy = agent->make_policy(kSpec);
     REQUIRE(policy->parameter_count() == published.numel());
     policy->load({published.const_data_ptr<float>(), static_cast<std::size_t>(published.numel())});
     std::vector<float> actions(14);
@@ -134,10 +134,7 @@ TEST_CASE("blocks of several widths and normalised pixels are refused by key") {
   CHECK_THROWS_WITH_AS(relu_layers({8, 8}, 2, 1), doctest::Contains("2 widths"),
                        std::invalid_argument);
   D4pgConfig config;
-  config.blocks.critic_blocks = 2;
-  CHECK_THROWS_WITH_AS(make_d4pg(config, kSpec), doctest::Contains("d4pg.critic_blocks"),
-                       std::invalid_argument);
   config.blocks = {.normalise_observations = true};
-  CHECK_THROWS_WITH_AS(make_d4pg(config, pixel_spec(40, 1, 2)),
+  CHECK_THROWS_WITH_AS(make_d4pg_agent(config)->make_replica(pixel_spec(40, 1, 2)),
                        doctest::Contains("d4pg.normalise_observations"), std::invalid_argument);
 }

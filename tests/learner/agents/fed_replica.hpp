@@ -12,7 +12,7 @@ inline constexpr std::int64_t kBatch = 16;
 /// An agent's replica whose input is its part of a fixed stream of batches.
 class FedReplica : public learner::Replica {
 public:
-  FedReplica(std::unique_ptr<learner::Replica> inner, learner::D4pgSpec spec)
+  FedReplica(std::unique_ptr<learner::Replica> inner, replay::TransitionSpec spec)
       : spec_(std::move(spec)), inner_(std::move(inner)) {}
   void build(learner::ReplicaContext& context) override { inner_->build(context); }
   learner::Input input_fn(const learner::InputContext& context) override {
@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  learner::D4pgSpec spec_;
+  replay::TransitionSpec spec_;
   std::unique_ptr<learner::Replica> inner_;
 };
 

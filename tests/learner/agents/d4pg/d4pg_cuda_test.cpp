@@ -16,8 +16,8 @@ TEST_CASE("updates of D4PG on a GPU, one by one and as a graph, give the paramet
   pixels.encoder_channels = 8;
   pixels.feature_size = 12;
   pixels.precision = "float32";
-  const std::pair<D4pgConfig, D4pgSpec> kinds[] = {{small_config(), state_spec(7, 2)},
-                                                   {pixels, pixel_spec(40, 3, 2)}};
+  const std::pair<D4pgConfig, replay::TransitionSpec> kinds[] = {{small_config(), state_spec(7, 2)},
+                                                                 {pixels, pixel_spec(40, 3, 2)}};
   for (const auto& [config, spec] : kinds)
     for (const bool falls : {false, true}) {
       CAPTURE(falls);

@@ -13,24 +13,25 @@ TEST_CASE("the README's example: learn, save, resume, act") {
   const troupe::TemporaryFolder folder;
   const auto path = folder / "learner.safetensors";
   const D4pgConfig config = small_config();
-  const D4pgSpec spec = state_spec(5, 2);
+  const auto spec = state_spec(5, 2);
   const TensorMap batch = random_batch(spec, 32, 1);
 
+  const AgentPtr agent = make_d4pg_agent(config);
   ReplicaContext context(nullptr, 1); // one replica, seed 1
-  const auto learner = make_d4pg(config, spec);
+  const auto learner = agent->make_replica(spec);
   learner->build(context);
   const Metrics metrics = learner->step_fn(context, batch); // {"critic_loss", …}
   CHECK(metrics.count("critic_loss") == 1);
 
   write_safetensors(path, learner->parameters(), {{"updates", "1"}});
-  const auto policy = make_d4pg_policy(config, spec);
+  const auto policy = agent->make_policy(spec);
   const at::Tensor flat = learner->policy_parameters(); // what is published to the actors
   policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   std::vector<float> actions(2);
   policy->act(bytes_of(batch.at("observation").narrow(0, 0, 1)), 1, actions); // no noise
   CHECK(std::abs(actions[0]) < 1);
 
-  const auto resumed = make_d4pg(config, spec);
+  const auto resumed = agent->make_replica(spec);
   resumed->build(context);
   resumed->load(read_safetensors(path).tensors, learner->optimizer_state());
   CHECK(equal(resumed->parameters(), learner->parameters()));

@@ -14,17 +14,17 @@ namespace troupe::tests {
 struct Variant {
   std::string name;
   learner::D4pgConfig config;
-  learner::D4pgSpec spec;
+  replay::TransitionSpec spec;
 };
 
-inline learner::D4pgSpec state_spec(std::int64_t observation, int action) {
-  return {{.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action}};
+inline replay::TransitionSpec state_spec(std::int64_t observation, int action) {
+  return {.frame = {"state", env::ElementType::float32, {observation}}, .action_size = action};
 }
 
-inline learner::D4pgSpec pixel_spec(std::int64_t size, int stack, int action) {
-  return {{.frame = {"pixels", env::ElementType::uint8, {1, size, size}},
-           .stack = stack,
-           .action_size = action}};
+inline replay::TransitionSpec pixel_spec(std::int64_t size, int stack, int action) {
+  return {.frame = {"pixels", env::ElementType::uint8, {1, size, size}},
+          .stack = stack,
+          .action_size = action};
 }
 
 inline learner::D4pgConfig small_config() {
@@ -72,23 +72,23 @@ inline learner::TensorMap random_sequences(const replay::TransitionSpec& spec, s
   return out;
 }
 
-inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64_t batch,
+inline learner::TensorMap random_batch(const replay::TransitionSpec& spec, std::int64_t batch,
                                        std::uint64_t seed) {
-  if (spec.transition.is_sequence())
-    return random_sequences(spec.transition, batch, seed);
-  std::vector<std::int64_t> shape = spec.transition.observation().shape;
+  if (spec.is_sequence())
+    return random_sequences(spec, batch, seed);
+  std::vector<std::int64_t> shape = spec.observation().shape;
   shape.insert(shape.begin(), batch);
   learner::TensorMap out;
   for (const char* name : {"observation", "next_observation"}) {
     ++seed;
-    const bool pixels = spec.transition.frame.type == env::ElementType::uint8;
+    const bool pixels = spec.frame.type == env::ElementType::uint8;
     out[name] = pixels ? uniform(shape, seed, 0, 255.99).to(at::kByte) : uniform(shape, seed);
-    for (const env::ArraySpec& vector : spec.transition.vectors)
+    for (const env::ArraySpec& vector : spec.vectors)
       out[replay::vector_name(name, vector)] = uniform({batch, vector.shape.at(0)}, seed + 7);
   }
-  out["action"] = uniform({batch, spec.transition.action_size}, seed + 1);
-  for (int i = 0; i < spec.transition.action_size; ++i)
-    if (const std::int64_t n = spec.transition.choices_of(static_cast<std::size_t>(i)); n != 0) {
+  out["action"] = uniform({batch, spec.action_size}, seed + 1);
+  for (int i = 0; i < spec.action_size; ++i)
+    if (const std::int64_t n = spec.choices_of(static_cast<std::size_t>(i)); n != 0) {
       at::Tensor column = out["action"].select(1, i);
       column.copy_(((column + 1) * (static_cast<double>(n) / 2)).floor_().clamp_(0, n - 1));
     }
@@ -98,10 +98,10 @@ inline learner::TensorMap random_batch(const learner::D4pgSpec& spec, std::int64
 }
 
 inline std::unique_ptr<learner::Replica> built(const learner::D4pgConfig& config,
-                                               const learner::D4pgSpec& spec,
+                                               const replay::TransitionSpec& spec,
                                                learner::ReplicaContext& context) {
   at::set_num_threads(1); // tests run side by side
-  auto replica = learner::make_d4pg(config, spec);
+  auto replica = learner::make_d4pg_agent(config)->make_replica(spec);
   replica->build(context);
   return replica;
 }
@@ -129,11 +129,11 @@ inline std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
 
 /// What the policy that `replica` publishes does for `observation` [batch, …].
 inline at::Tensor act(learner::Replica& replica, const learner::D4pgConfig& config,
-                      const learner::D4pgSpec& spec, const at::Tensor& observation) {
-  const auto policy = learner::make_d4pg_policy(config, spec);
+                      const replay::TransitionSpec& spec, const at::Tensor& observation) {
+  const auto policy = learner::make_d4pg_agent(config)->make_policy(spec);
   const at::Tensor flat = replica.policy_parameters();
   policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
-  at::Tensor actions = at::empty({observation.size(0), spec.transition.action_size});
+  at::Tensor actions = at::empty({observation.size(0), spec.action_size});
   policy->act(bytes_of(observation), observation.size(0),
               {actions.mutable_data_ptr<float>(), static_cast<std::size_t>(actions.numel())});
   return actions;

@@ -39,7 +39,7 @@ TensorMap bandit_batch(const at::Tensor& observation, const at::Tensor& wanted,
 } // namespace
 
 TEST_CASE("a bandit with reward -(a - 0.3)^2 is learned within 400 updates") {
-  const D4pgSpec spec = state_spec(1, 1);
+  const replay::TransitionSpec spec = state_spec(1, 1);
   for (const char* precision : {"float32", "float64"}) {
     D4pgConfig config = toy_config();
     config.precision = precision;
@@ -54,7 +54,7 @@ TEST_CASE("a bandit with reward -(a - 0.3)^2 is learned within 400 updates") {
 }
 
 TEST_CASE("the action wanted is a function of the state, and is learned from replayed states") {
-  const D4pgSpec spec = state_spec(2, 1);
+  const replay::TransitionSpec spec = state_spec(2, 1);
   const D4pgConfig config = toy_config();
   ReplicaContext context(nullptr, 1);
   const auto replica = built(config, spec, context);
@@ -71,7 +71,7 @@ TEST_CASE("the action wanted is a function of the state, and is learned from rep
 TEST_CASE("values of later steps reach the earlier ones through the target networks") {
   // Two states: in state 0 nothing is paid and state 1 follows; in state 1 the reward is 1 and the
   // episode ends. Q of state 0 is then the discount.
-  const D4pgSpec spec = state_spec(1, 1);
+  const replay::TransitionSpec spec = state_spec(1, 1);
   D4pgConfig config = toy_config();
   config.target_update = 0.05;
   ReplicaContext context(nullptr, 1);
@@ -90,7 +90,7 @@ TEST_CASE("values of later steps reach the earlier ones through the target netwo
 }
 
 TEST_CASE("pixels: the brightness says which action is wanted") {
-  const D4pgSpec spec = pixel_spec(40, 1, 1);
+  const replay::TransitionSpec spec = pixel_spec(40, 1, 1);
   D4pgConfig config = toy_config();
   config.encoder_channels = 8;
   config.feature_size = 16;

@@ -12,9 +12,13 @@ using namespace troupe::tests;
 
 namespace {
 
-TensorMap after_100_steps(const D4pgConfig& config, const D4pgSpec& spec, int replicas, int which) {
-  Replicas replicator([&] { return std::make_unique<FedReplica>(make_d4pg(config, spec), spec); },
-                      replicas);
+TensorMap after_100_steps(const D4pgConfig& config, const replay::TransitionSpec& spec,
+                          int replicas, int which) {
+  Replicas replicator(
+      [&] {
+        return std::make_unique<FedReplica>(make_d4pg_agent(config)->make_replica(spec), spec);
+      },
+      replicas);
   replicator.run(100);
   return copied(replicator.replica(which).parameters());
 }

@@ -17,11 +17,11 @@ namespace {
 /// Parameters of each replica after `steps` steps on its part of the batch.
 std::vector<TensorMap> train(const D4pgConfig& config, int replicas, int steps,
                              const std::function<ReplicaAssignment(int)>& assignment) {
-  const D4pgSpec spec = state_spec(5, 2);
+  const replay::TransitionSpec spec = state_spec(5, 2);
   std::vector<TensorMap> results(static_cast<std::size_t>(replicas));
   const auto errors = on_threads(replicas, [&](int id) {
     ReplicaContext context(assignment(id), 1);
-    const auto learner = make_d4pg(config, spec);
+    const auto learner = make_d4pg_agent(config)->make_replica(spec);
     learner->build(context);
     const std::int64_t share = kBatch / replicas;
     for (int step = 0; step < steps; ++step) {

@@ -230,7 +230,7 @@ TEST_CASE("targets move by their share of the way, at their period") {
 
 TEST_CASE("NaN and infinity in any tensor of a batch stop the update and are named") {
   ReplicaContext context(nullptr, 3);
-  const D4pgSpec spec = state_spec(7, 2);
+  const replay::TransitionSpec spec = state_spec(7, 2);
   const auto replica = built(small_config(), spec, context);
   replica->step_fn(context, random_batch(spec, 8, 1));
   const TensorMap before = copied(replica->parameters());
@@ -247,7 +247,7 @@ TEST_CASE("NaN and infinity in any tensor of a batch stop the update and are nam
 
 TEST_CASE("a NaN among the parameters is found at the next loss and named") {
   ReplicaContext context(nullptr, 3);
-  const D4pgSpec spec = state_spec(7, 2);
+  const replay::TransitionSpec spec = state_spec(7, 2);
   const auto replica = built(small_config(), spec, context);
   at::Tensor weight = replica->parameters().at("critic.layer1.weight");
   weight[0][0] = NAN;
@@ -258,7 +258,7 @@ TEST_CASE("a NaN among the parameters is found at the next loss and named") {
 
 TEST_CASE("a batch of another shape or type is refused with both shapes") {
   ReplicaContext context(nullptr, 3);
-  const D4pgSpec spec = state_spec(7, 2);
+  const replay::TransitionSpec spec = state_spec(7, 2);
   const auto replica = built(small_config(), spec, context);
   TensorMap batch = random_batch(spec, 8, 2);
   batch["action"] = at::zeros({8, 3});
@@ -311,8 +311,8 @@ TEST_CASE("the acting policy is the learner's, alone or in a batch") {
 }
 
 TEST_CASE("the acting policy refuses a wrong count, NaN and wrong sizes") {
-  const D4pgSpec spec = state_spec(7, 2);
-  const auto policy = make_d4pg_policy(small_config(), spec);
+  const replay::TransitionSpec spec = state_spec(7, 2);
+  const auto policy = make_d4pg_agent(small_config())->make_policy(spec);
   std::vector<float> parameters(static_cast<std::size_t>(policy->parameter_count()), 0.1f);
   policy->load(parameters);
   parameters.push_back(0);
@@ -331,8 +331,8 @@ TEST_CASE("the acting policy refuses a wrong count, NaN and wrong sizes") {
 }
 
 TEST_CASE("the acting policy reads stacked frames wherever they lie") {
-  const D4pgSpec spec = pixel_spec(40, 3, 2);
-  const auto policy = make_d4pg_policy(small_config(), spec);
+  const replay::TransitionSpec spec = pixel_spec(40, 3, 2);
+  const auto policy = make_d4pg_agent(small_config())->make_policy(spec);
   at::manual_seed(3);
   const at::Tensor parameters = at::randn({policy->parameter_count()}) * 0.05;
   policy->load(
@@ -352,20 +352,12 @@ TEST_CASE("the acting policy reads stacked frames wherever they lie") {
   CHECK(whole[0] != whole[2]);
 }
 
-TEST_CASE("settings out of range are refused by key") {
-  const auto message = [](const std::function<void(D4pgConfig&)>& change) {
-    D4pgConfig config;
-    change(config);
-    return error_of([&] { make_d4pg(config, state_spec(7, 2)); });
+TEST_CASE("pictures too small for the encoder and unknown encoders are refused") {
+  const auto refusal = [](const D4pgConfig& config, std::int64_t size) {
+    return error_of([&] { make_d4pg_agent(config)->make_replica(pixel_spec(size, 3, 2)); });
   };
-  CHECK(has(message([](D4pgConfig& c) { c.atoms = 1; }), "d4pg.atoms"));
-  CHECK(has(message([](D4pgConfig& c) { c.value_maximum = -1; }), "d4pg.value_maximum"));
-  CHECK(has(message([](D4pgConfig& c) { c.target_update = 0; }), "d4pg.target_update"));
-  CHECK(has(message([](D4pgConfig& c) { c.precision = "half"; }), "d4pg.precision"));
-  CHECK(has(message([](D4pgConfig& c) { c.policy_learning_rate = NAN; }),
-            "d4pg.policy_learning_rate"));
-  CHECK(has(error_of([] { make_d4pg({}, pixel_spec(10, 3, 2)); }), "must have at least"));
+  CHECK(has(refusal({}, 10), "must have at least"));
   D4pgConfig unknown;
   unknown.encoder = "resnet";
-  CHECK(has(error_of([&] { make_d4pg(unknown, pixel_spec(64, 3, 2)); }), "d4pg.encoder"));
+  CHECK(has(refusal(unknown, 64), "d4pg.encoder"));
 }

@@ -54,12 +54,12 @@ TEST_CASE("DrQ-v2: the gradients of critics, encoder and policy are those of fin
       config.policy_learning_rate = config.critic_learning_rate = 1e-12; // the parameters stay
       const std::int64_t size =
           encoder == std::string("drq") ? 17 : 46; // no picture without features
-      const D4pgSpec spec = pixel_spec(size, 2, 2);
+      const replay::TransitionSpec spec = pixel_spec(size, 2, 2);
       TensorMap batch = random_batch(spec, 6, 5);
       batch["discount"] = at::zeros({6}); // the target, on which the encoder has no gradient
       batch["weight"] = uniform({6}, 11, 0.5, 1.5);
       const int compared = check_gradient(
-          *make_drqv2_agent(config), spec.transition, batch,
+          *make_drqv2_agent(config), spec, batch,
           [](Metrics& metrics, const std::string& parameter) {
             return metrics[parameter.starts_with("policy.") ? "policy_loss" : "critic_loss"];
           });
@@ -73,9 +73,9 @@ TEST_CASE("DrQ-v2: the critics' loss alone trains the encoder and their trunk") 
     Drqv2Config config = small_drqv2();
     config.critic_learning_rate = of_critics ? 1e-2 : 1e-12;
     config.policy_learning_rate = of_critics ? 1e-12 : 1e-2;
-    const D4pgSpec spec = pixel_spec(17, 1, 2);
+    const replay::TransitionSpec spec = pixel_spec(17, 1, 2);
     ReplicaContext context(nullptr, 3);
-    const auto replica = built(config, spec.transition, context);
+    const auto replica = built(config, spec, context);
     const TensorMap before = copied(replica->parameters());
     replica->step_fn(context, random_batch(spec, kBatch, 1));
     const TensorMap after = replica->parameters();
@@ -92,14 +92,14 @@ TEST_CASE("DrQ-v2: the noise of updates falls with them as the schedule says") {
   config.shift_pixels = 0;
   config.noise = {{.start = 1, .end = 0, .steps = 10}};
   config.steps_per_update = 2;
-  const D4pgSpec spec = pixel_spec(17, 1, 2);
+  const replay::TransitionSpec spec = pixel_spec(17, 1, 2);
   /// Whether an update after so many depends on the state of the random numbers.
   const auto draws_after = [&](int updates) {
     ReplicaContext context(nullptr, 3);
-    const auto first = built(config, spec.transition, context);
+    const auto first = built(config, spec, context);
     for (int i = 0; i < updates; ++i)
       first->step_fn(context, random_batch(spec, kBatch, static_cast<std::uint64_t>(i)));
-    const auto second = built(config, spec.transition, context);
+    const auto second = built(config, spec, context);
     TensorMap state = copied(first->optimizer_state());
     state["random.state"] += 1;
     second->load(copied(first->parameters()), state);
@@ -133,7 +133,7 @@ TEST_CASE("DrQ-v2 learns from pixels to point at a square, wherever it is shifte
   config.encoder_channels = 8;
   config.policy_learning_rate = config.critic_learning_rate = 2e-3;
   config.noise = {{.start = 0.2, .end = 0.2}};
-  const D4pgSpec spec = pixel_spec(20, 1, 1);
+  const replay::TransitionSpec spec = pixel_spec(20, 1, 1);
   const auto pictures = [](const at::Tensor& right) {
     const at::Tensor x = at::arange(20).view({1, 1, 1, 20});
     const at::Tensor y = at::arange(20).view({1, 1, 20, 1});
@@ -143,7 +143,7 @@ TEST_CASE("DrQ-v2 learns from pixels to point at a square, wherever it is shifte
         .contiguous();
   };
   ReplicaContext context(nullptr, 1);
-  const auto replica = built(config, spec.transition, context);
+  const auto replica = built(config, spec, context);
   for (std::uint64_t i = 0; i < 300; ++i) {
     TensorMap batch = random_batch(spec, 32, 1000 + 10 * i);
     const at::Tensor right = uniform({32}, 7 + i).gt(0).to(at::kLong);
@@ -152,7 +152,7 @@ TEST_CASE("DrQ-v2 learns from pixels to point at a square, wherever it is shifte
     batch["discount"] = at::zeros({32});
     replica->step_fn(context, batch);
   }
-  const auto policy = make_drqv2_agent(config)->make_policy(spec.transition);
+  const auto policy = make_drqv2_agent(config)->make_policy(spec);
   const at::Tensor flat = replica->policy_parameters();
   policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   std::vector<float> actions(2);
@@ -176,6 +176,6 @@ TEST_CASE("DrQ-v2 names pictures that its encoder or its shift does not fit") {
   CHECK(problems("encoder: \"stride4\"", 28, 27).at(0).key == "environment.pixels.width");
   CHECK(problems("shift_pixels: 20", 20, 30).at(0).key == "shift_pixels");
   CHECK(problems("noise_end: 2", 84, 84).at(0).key == "noise_end");
-  CHECK_THROWS_WITH_AS(make_drqv2_agent({})->make_replica(pixel_spec(14, 1, 1).transition),
+  CHECK_THROWS_WITH_AS(make_drqv2_agent({})->make_replica(pixel_spec(14, 1, 1)),
                        doctest::Contains("drqv2.encoder"), std::invalid_argument);
 }

@@ -21,7 +21,7 @@ namespace {
 struct Setting {
   std::string name;
   AgentPtr agent;
-  D4pgSpec spec;
+  replay::TransitionSpec spec;
   double tolerance = 1e-6; // absolute
 };
 
@@ -53,30 +53,30 @@ std::vector<Setting> settings() {
   std::vector<Setting> made = d4pg_settings();
   for (const AgentKind& kind : agent_kinds())
     made.push_back(
-        {kind.name, small_agent(kind, "precision: \"float64\""), {small_transitions(kind)}});
+        {kind.name, small_agent(kind, "precision: \"float64\""), small_transitions(kind)});
   const AgentKind& dqn = *find_agent("dqn");
   made.push_back({"dqn, all switches",
                   small_agent(dqn, "precision: \"float64\" dueling: true noisy: true atoms: 7 "
                                    "value_minimum: -5 value_maximum: 5 target_period: 3"),
-                  {small_transitions(dqn)}});
+                  small_transitions(dqn)});
   const AgentKind& td3 = *find_agent("td3");
   made.push_back({"td3, clipped, with blocks and imitation",
                   small_agent(td3, "precision: \"float64\" gradient_norm: 1e-2 imitation: 2.5 "
                                    "normalise_observations: true"),
-                  {small_transitions(td3)}});
+                  small_transitions(td3)});
   made.push_back({"sac, spherical",
                   make_sac_agent({.policy_layers = {16, 16},
                                   .critic_layers = {24, 24},
                                   .precision = "float64",
                                   .spherical = true}),
-                  {small_transitions(*find_agent("sac"))}});
+                  small_transitions(*find_agent("sac"))});
   return made;
 }
 
 std::unique_ptr<Replica> built(const Setting& setting, ReplicaContext& context,
                                UpdateCapture capture) {
   at::set_num_threads(1); // tests run side by side
-  auto replica = setting.agent->make_replica(setting.spec.transition);
+  auto replica = setting.agent->make_replica(setting.spec);
   dynamic_cast<SavedReplica&>(*replica).set_capture(capture);
   replica->build(context);
   return replica;

@@ -155,7 +155,7 @@ TEST_CASE("resets: a resumed learner continues bit for bit, with the same networ
 TEST_CASE("resets: replicas of different seeds begin again with equal networks") {
   for (const AgentKind& kind : agent_kinds()) {
     CAPTURE(kind.name);
-    const D4pgSpec spec{small_transitions(kind)};
+    const replay::TransitionSpec spec = small_transitions(kind);
     Replicas run([&] { return std::make_unique<FedReplica>(resetting(kind, {.period = 5}), spec); },
                  2);
     run.run(5);
@@ -169,7 +169,7 @@ TEST_CASE("resets: a replica with networks of its own is refused by the key") {
   const AgentKind& kind = agent_kinds().front();
   const auto strange = [&]() -> std::unique_ptr<Replica> {
     return std::make_unique<FedReplica>(small_agent(kind)->make_replica(small_transitions(kind)),
-                                        D4pgSpec{small_transitions(kind)});
+                                        small_transitions(kind));
   };
   TrainingConfig config;
   CHECK(trained_replica(config, 1, strange) != nullptr);

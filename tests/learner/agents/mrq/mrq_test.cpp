@@ -31,11 +31,11 @@ MrqConfig small_mrq() {
 }
 
 replay::TransitionSpec of_states(const Agent& agent) {
-  return stored_by(agent, state_spec(4, 2).transition);
+  return stored_by(agent, state_spec(4, 2));
 }
 
 replay::TransitionSpec of_pixels(const Agent& agent) {
-  return stored_by(agent, pixel_spec(40, 2, 2).transition);
+  return stored_by(agent, pixel_spec(40, 2, 2));
 }
 
 std::unique_ptr<Replica> fresh(const Agent& agent, const replay::TransitionSpec& spec,

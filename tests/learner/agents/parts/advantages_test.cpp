@@ -13,7 +13,7 @@ namespace {
 
 /// Nine sequences of twelve steps.
 TensorMap twelve_steps() {
-  replay::TransitionSpec spec = state_spec(2, 1).transition;
+  replay::TransitionSpec spec = state_spec(2, 1);
   spec.sequence_steps = 12;
   return random_batch({spec}, 9, 4);
 }

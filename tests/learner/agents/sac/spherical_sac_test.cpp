@@ -16,7 +16,7 @@ using namespace troupe::tests;
 
 namespace {
 
-const D4pgSpec kSpherical = state_spec(5, 2);
+const replay::TransitionSpec kSpherical = state_spec(5, 2);
 
 SacConfig spherical(int critics = 2) {
   return {.policy_layers = {6},
@@ -32,7 +32,7 @@ SacConfig spherical(int critics = 2) {
 
 std::unique_ptr<Replica> built_spherical(const Agent& agent, ReplicaContext& context) {
   at::set_num_threads(1); // tests run side by side
-  auto replica = agent.make_replica(kSpherical.transition);
+  auto replica = agent.make_replica(kSpherical);
   replica->build(context);
   return replica;
 }
@@ -61,7 +61,7 @@ TEST_CASE("spherical SAC: the gradients of critics and policy are finite differe
              : parameter.starts_with("policy") ? metrics["policy_loss"]
                                                : 0;
     };
-    CHECK(check_gradient(*make_sac_agent(config), kSpherical.transition, batch, loss_of) > 40);
+    CHECK(check_gradient(*make_sac_agent(config), kSpherical, batch, loss_of) > 40);
   }
 }
 
@@ -127,10 +127,7 @@ TEST_CASE("spherical SAC: replicas on shares of the batch stay equal") {
   const AgentPtr agent = make_sac_agent(spherical());
   at::set_num_threads(1);
   Replicas run(
-      [&] {
-        return std::make_unique<FedReplica>(agent->make_replica(kSpherical.transition), kSpherical);
-      },
-      2);
+      [&] { return std::make_unique<FedReplica>(agent->make_replica(kSpherical), kSpherical); }, 2);
   run.run(10);
   CHECK(equal(copied(run.replica(0).parameters()), copied(run.replica(1).parameters())));
 }
@@ -156,7 +153,7 @@ TEST_CASE("spherical SAC: the best action of a bandit is learned") {
     batch["reward"] = -(batch["action"] - 0.3).square().sum(1);
     metrics = replica->step_fn(context, batch);
   }
-  const auto policy = agent->make_policy(kSpherical.transition);
+  const auto policy = agent->make_policy(kSpherical);
   const at::Tensor flat = replica->policy_parameters();
   policy->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   at::Tensor actions = at::empty({8, 2});

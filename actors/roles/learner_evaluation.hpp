@@ -1,0 +1,20 @@
+#pragma once
+
+namespace troupe::learner {
+class Replica;
+class ReplicaContext;
+} // namespace troupe::learner
+
+namespace troupe::actors {
+
+namespace wire {
+class LearnerEvaluation;
+}
+
+/// The replica's metrics on held-out data, a collective of the replicas in sync; with
+/// `with_pictures` also its pictures. On the learner's thread. Throws std::runtime_error naming a
+/// picture that is not uint8 [3, height, width].
+wire::LearnerEvaluation evaluated(learner::Replica& replica, learner::ReplicaContext& context,
+                                  bool with_pictures);
+
+} // namespace troupe::actors
