@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
@@ -10,6 +9,9 @@
 #include <utility>
 
 #include "env/split_mix.hpp"
+#include "env/state_bytes.hpp"
+#include "learner/acting/uniform_actions.hpp"
+#include "replay/recordings/episode.hpp"
 
 namespace troupe::learner {
 
@@ -37,33 +39,16 @@ env::EnvironmentPool::Clock::time_point step_deadline() {
 }
 
 template <class T>
-void put(std::vector<std::byte>& out, const T& value) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-  out.insert(out.end(), bytes, bytes + sizeof(T));
-}
-
-template <class T>
 T take_value(std::span<const std::byte>& in) {
-  if (in.size() < sizeof(T))
-    throw std::runtime_error("the state of an environment actor is truncated: "
-                             + std::to_string(in.size()) + " bytes left where "
-                             + std::to_string(sizeof(T)) + " are needed");
   T value;
-  std::memcpy(&value, in.data(), sizeof(T));
-  in = in.subspan(sizeof(T));
+  env::load_value(in, value, "next number");
   return value;
-}
-
-void put_text(std::vector<std::byte>& out, const std::string& text) {
-  put(out, static_cast<std::uint64_t>(text.size()));
-  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  out.insert(out.end(), bytes, bytes + text.size());
 }
 
 std::span<const std::byte> take_block(std::span<const std::byte>& in) {
   const auto size = take_value<std::uint64_t>(in);
   if (size > in.size())
-    throw std::runtime_error("the state of an environment actor is truncated");
+    throw std::invalid_argument("the state of an environment actor is truncated");
   const auto block = in.first(size);
   in = in.subspan(size);
   return block;
@@ -222,7 +207,8 @@ void Collector::begin_episodes() {
   }
 }
 
-/// Writes each step's version; the policy writes the other extras, which a random step has not.
+/// Writes each step's version; note_probabilities() writes how probable its action was, and the
+/// policy the other extras, which a random step has not.
 void Collector::begin_extras(bool random) {
   const std::size_t count = transitions_.extras.size();
   extras_.clear();
@@ -239,10 +225,47 @@ void Collector::begin_extras(bool random) {
     }
 }
 
+/// The logarithms of the probabilities with which these actions are played: the last extra.
+void Collector::note_probabilities(bool random, const Observations& observations,
+                                   const Exploration& exploration) {
+  std::vector<double> logarithms(slots_.size(), log_uniform(transitions_));
+  if (!random)
+    policy_->log_probability(observations, exploration, played(), logarithms);
+  const std::size_t first = extras_.size() - slots_.size();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const auto stored = static_cast<float>(logarithms[i]);
+    std::memcpy(extras_[first + i], &stored, sizeof stored);
+  }
+}
+
+/// The actions as the environments get them, within [-1, 1].
+std::span<const float> Collector::played() {
+  const auto size = static_cast<std::size_t>(transitions_.action_size);
+  played_.resize(actions_.size());
+  for (std::size_t i = 0; i < actions_.size(); ++i)
+    played_[i] =
+        transitions_.choices_of(i % size) > 0 ? actions_[i] : std::clamp(actions_[i], -1.0F, 1.0F);
+  return played_;
+}
+
 void Collector::choose_actions() {
   begin_episodes();
   const bool random = !needs_policy();
   begin_extras(random);
+  const bool probable = !transitions_.extras.empty()
+                        && transitions_.extras.back().name == replay::kPlayedLogProbability;
+  Observations observations{.frames = frames_,
+                            .frame_bytes = transitions_.frame.bytes(),
+                            .batch = lanes(),
+                            .vectors = vectors_,
+                            .state = states_};
+  const Exploration exploration{.steps = steps_of_run() - config_.random_steps,
+                                .first_lane = config_.first_lane,
+                                .total_lanes = config_.total_lanes,
+                                .random = randoms_,
+                                .first = first_,
+                                .extras = extras_};
+  std::vector<float> before; // the states that the actions are chosen from
   if (!random) {
     if (!loaded_)
       throw std::logic_error("the collector has no parameters yet");
@@ -259,40 +282,27 @@ void Collector::choose_actions() {
       for (std::size_t k = 0; k < vectors; ++k)
         vectors_[i * vectors + k] = writer.at(writer.rows() - 1, replay::kVectors + k).data();
     }
+    if (probable)
+      before = states_;
     try {
-      policy_->explore({.frames = frames_,
-                        .frame_bytes = transitions_.frame.bytes(),
-                        .batch = lanes(),
-                        .vectors = vectors_,
-                        .state = states_},
-                       {.steps = steps_of_run() - config_.random_steps,
-                        .first_lane = config_.first_lane,
-                        .total_lanes = config_.total_lanes,
-                        .random = randoms_,
-                        .first = first_,
-                        .extras = extras_},
-                       actions_);
+      policy_->explore(observations, exploration, actions_);
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(std::string(error.what()) + "; rows are environments from "
                                + std::to_string(config_.first_lane) + " on, parameters "
                                + std::to_string(version_));
     }
   }
-  const auto size = static_cast<std::size_t>(transitions_.action_size);
-  for (std::size_t i = 0; random && i < actions_.size(); ++i) {
-    const double drawn = slots_[i / size].random.uniform();
-    const auto n = static_cast<double>(transitions_.choices_of(i % size));
-    actions_[i] = static_cast<float>(n > 0 ? std::floor(drawn * n) : 2.0 * drawn - 1.0);
+  if (random)
+    draw_uniform(transitions_, randoms_, actions_);
+  if (probable) {
+    observations.state = before;
+    note_probabilities(random, observations, exploration);
   }
 }
 
 void Collector::step_environments() {
   const auto size = static_cast<std::size_t>(transitions_.action_size);
-  played_.resize(actions_.size());
-  for (std::size_t i = 0; i < actions_.size(); ++i)
-    played_[i] =
-        transitions_.choices_of(i % size) > 0 ? actions_[i] : std::clamp(actions_[i], -1.0F, 1.0F);
-  if (!pool_->step(played_, rows_->batch(), step_deadline()))
+  if (!pool_->step(played(), rows_->batch(), step_deadline()))
     throw_late("step");
   const std::int64_t repeat = pool_->spec().action_repeat;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -340,27 +350,25 @@ std::vector<std::string> Collector::take_failures() {
 }
 
 void Collector::save_state(std::vector<std::byte>& out) const {
-  put(out, static_cast<std::uint64_t>(slots_.size()));
-  put(out, agent_steps_);
-  put(out, environment_steps_);
+  env::save_value(out, static_cast<std::uint64_t>(slots_.size()));
+  env::save_value(out, agent_steps_);
+  env::save_value(out, environment_steps_);
   const bool resumes = pool_->spec().saves_state; // otherwise the lane begins a new episode
   for (const EnvironmentSlot& slot : slots_) {
     std::ostringstream random;
     random << slot.random.generator;
-    put_text(out, random.str());
-    put(out, static_cast<std::uint8_t>(slot.running && resumes));
+    env::save_array<char>(out, random.view());
+    env::save_value(out, static_cast<std::uint8_t>(slot.running && resumes));
     std::vector<std::byte> part;
     slot.writer.save_state(part);
-    put(out, static_cast<std::uint64_t>(part.size()));
-    out.insert(out.end(), part.begin(), part.end());
+    env::save_array<std::byte>(out, part);
   }
   const auto states = std::as_bytes(std::span(states_));
   out.insert(out.end(), states.begin(), states.end());
   policy_->save_exploration(out);
   std::vector<std::byte> pool;
   pool_->save_state(pool);
-  put(out, static_cast<std::uint64_t>(pool.size()));
-  out.insert(out.end(), pool.begin(), pool.end());
+  env::save_array<std::byte>(out, pool);
 }
 
 std::span<const std::byte> Collector::load_state(std::span<const std::byte> in) {

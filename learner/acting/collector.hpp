@@ -91,6 +91,9 @@ private:
   void place_observation(std::size_t lane);
   std::byte* next_place(std::size_t lane);
   void begin_extras(bool random);
+  void note_probabilities(bool random, const Observations& observations,
+                          const Exploration& exploration);
+  std::span<const float> played();
   void note_failure(std::size_t lane);
   std::int64_t steps_of_run() const;
 

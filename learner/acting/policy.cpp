@@ -27,4 +27,10 @@ void Policy::explore(const Observations& observations, const Exploration&,
                                + std::to_string(i / size) + " is not finite");
 }
 
+void Policy::log_probability(const Observations&, const Exploration&, std::span<const float>,
+                             std::span<double>) {
+  throw std::logic_error("the policy does not draw its actions one by one, so that they have no "
+                         "probabilities; ask has_density() first");
+}
+
 } // namespace troupe::learner

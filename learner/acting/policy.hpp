@@ -67,6 +67,16 @@ public:
   virtual void explore(const Observations& observations, const Exploration& exploration,
                        std::span<float> actions);
 
+  /// Whether explore() draws each action on its own, with a probability that log_probability()
+  /// gives.
+  virtual bool has_density() const { return false; }
+  /// The logarithm of the probability with which explore() plays `actions` [batch, action_size],
+  /// clipped to [-1, 1]: [batch], -infinity if it never does. A number between the bounds counts by
+  /// its density (learner/acting/action_density.hpp). Replaces the state as explore() does. Throws
+  /// std::logic_error unless has_density().
+  virtual void log_probability(const Observations& observations, const Exploration& exploration,
+                               std::span<const float> actions, std::span<double> out);
+
   /// What explore() remembers of the rows' environments, appended to `out`; a policy that remembers
   /// nothing appends nothing. load_exploration() restores it and returns the rest of `in`; throws
   /// std::invalid_argument on bytes that are not such a state.

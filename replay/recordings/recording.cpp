@@ -1,7 +1,6 @@
 #include "replay/recordings/recording.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <tuple>
@@ -11,7 +10,6 @@
 #include "replay/storage/checkpoint_names.hpp"
 #include "replay/storage/storage_error.hpp"
 #include "replay/table/table_config_wire.hpp"
-#include "replay/writers/n_step_items.hpp"
 
 namespace troupe::replay {
 
@@ -21,26 +19,13 @@ namespace {
 
 constexpr char kMagic[8] = {'T', 'R', 'P', 'R', 'E', 'C', 'R', 'D'}; // in front of the header
 constexpr std::uint32_t kVersion = 1;
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 24; // of an episode
-
-TransitionSpec transitions_of(const RecordingSpec& spec) {
-  return {.frame = spec.frame,
-          .vectors = spec.vectors,
-          .stack = spec.stack,
-          .action_size = spec.action_size,
-          .action_choices = spec.action_choices};
-}
-
-std::shared_ptr<const RowLayout> layout_of(const RecordingSpec& spec) {
-  const TransitionSpec transitions = transitions_of(spec);
-  check(transitions);
-  return std::make_shared<const RowLayout>(transitions);
-}
+constexpr std::uint32_t kVersionWithProbability = 2; // of recordings with log-probabilities
 
 std::vector<std::byte> header_of(const RecordingSpec& spec,
                                  std::span<const EpisodeSummary> episodes) {
   wire::SavedRecording saved;
-  saved.set_version(kVersion);
+  saved.set_version(spec.log_probability ? kVersionWithProbability : kVersion);
+  saved.set_log_probability(spec.log_probability);
   wire::Signature frame;
   put(Signature{.columns = {spec.frame}, .items = {}}, frame);
   *saved.mutable_frame() = frame.columns(0);
@@ -79,14 +64,6 @@ bool has_magic(std::span<const std::byte> header) {
 
 } // namespace
 
-RecordingSpec recording_of(const TransitionSpec& transitions) {
-  return {.frame = transitions.frame,
-          .vectors = transitions.vectors,
-          .stack = transitions.stack,
-          .action_size = transitions.action_size,
-          .action_choices = transitions.action_choices};
-}
-
 void check_fits(const RecordingSpec& recording, const TransitionSpec& transitions,
                 const fs::path& folder) {
   RecordingSpec wanted = recording_of(transitions);
@@ -99,138 +76,9 @@ void check_fits(const RecordingSpec& recording, const TransitionSpec& transition
                                 + "; use the environment block with which it was recorded");
 }
 
-Episode::Episode(const RecordingSpec& spec) : layout_(layout_of(spec)) {}
-
-std::byte* Episode::add_row() {
-  bytes_.resize(static_cast<std::size_t>(rows_ + 1) * layout_->row_bytes);
-  return bytes_.data() + static_cast<std::size_t>(rows_++) * layout_->row_bytes;
-}
-
-void Episode::begin(std::span<const std::byte> frame, Vectors vectors) {
-  rows_ = 0;
-  bytes_.clear();
-  const std::vector<float> none(layout_->of(kAction).bytes / sizeof(float));
-  append(none, 0, 1, frame, vectors);
-}
-
-void Episode::append(std::span<const float> action, float reward, float discount,
-                     std::span<const std::byte> frame, Vectors vectors) {
-  const std::size_t action_bytes = layout_->of(kAction).bytes;
-  const std::size_t frame_bytes = layout_->of(kFrame).bytes;
-  if (action.size_bytes() != action_bytes || frame.size() != frame_bytes)
-    throw std::invalid_argument(
-        "an episode's step has " + std::to_string(action.size()) + " numbers of an action and "
-        + std::to_string(frame.size()) + " bytes of a frame; it takes "
-        + std::to_string(action_bytes / sizeof(float)) + " and " + std::to_string(frame_bytes));
-  bool fits = vectors.size() == layout_->vectors;
-  for (std::size_t i = 0; fits && i < vectors.size(); ++i)
-    fits = vectors[i].size() == layout_->columns[kVectors + i].bytes;
-  if (!fits)
-    throw std::invalid_argument("an episode's step has " + std::to_string(vectors.size())
-                                + " vectors beside its frame; it takes "
-                                + std::to_string(layout_->vectors) + " of the sizes in its spec");
-  const bool finite = std::isfinite(reward) && std::isfinite(discount)
-                      && std::ranges::all_of(action, [](float x) { return std::isfinite(x); });
-  if (!finite)
-    throw std::invalid_argument("step " + std::to_string(rows_)
-                                + " of an episode has a NaN or infinity in its action, reward or "
-                                  "discount; record finite numbers");
-  if (rows_ > kMostSteps)
-    throw std::invalid_argument("an episode has more than " + std::to_string(kMostSteps)
-                                + " steps; give its environment a time limit");
-  std::byte* row = add_row();
-  std::memcpy(row + layout_->of(kFrame).offset, frame.data(), frame.size());
-  for (std::size_t i = 0; i < vectors.size(); ++i)
-    std::memcpy(row + layout_->columns[kVectors + i].offset, vectors[i].data(), vectors[i].size());
-  std::memcpy(row + layout_->of(kAction).offset, action.data(), action.size_bytes());
-  std::memcpy(row + layout_->of(kReward).offset, &reward, sizeof reward);
-  std::memcpy(row + layout_->of(kDiscount).offset, &discount, sizeof discount);
-}
-
-std::span<const std::byte> Episode::column(std::int64_t row, TransitionColumn column) const {
-  return at(row, layout_->place(column));
-}
-
-std::span<const std::byte> Episode::at(std::int64_t row, std::size_t position) const {
-  if (row < 0 || row >= rows_)
-    throw std::out_of_range("row " + std::to_string(row) + " of an episode of "
-                            + std::to_string(rows_));
-  const RowLayout::Column& place = layout_->columns[position];
-  return std::span(bytes_).subspan(
-      static_cast<std::size_t>(row) * layout_->row_bytes + place.offset, place.bytes);
-}
-
-std::vector<float> Episode::action(std::int64_t row) const {
-  const auto bytes = column(row, kAction);
-  std::vector<float> out(bytes.size() / sizeof(float));
-  std::memcpy(out.data(), bytes.data(), bytes.size());
-  return out;
-}
-
-float Episode::number(std::int64_t row, TransitionColumn which) const {
-  float value = 0;
-  std::memcpy(&value, column(row, which).data(), sizeof value);
-  return value;
-}
-
-double Episode::total_reward() const {
-  double sum = 0;
-  for (std::int64_t row = 1; row < rows_; ++row)
-    sum += reward(row);
-  return sum;
-}
-
-void Episode::write(Writer& writer) const {
-  for (std::int64_t row = 0; row < rows_; ++row) {
-    std::ranges::copy(frame(row), writer.next(kFrame).begin());
-    for (std::size_t i = 0; i < vectors(); ++i)
-      std::ranges::copy(vector(row, i), writer.next(kVectors + i).begin());
-    if (row == 0) {
-      begin_episode(writer);
-      continue;
-    }
-    clear_extras(writer);
-    append_step(writer, action(row), reward(row), discount(row), row + 1 == rows_);
-  }
-}
-
-void EpisodeJoiner::add(const Insertion& insertion,
-                        const std::function<void(const Episode&)>& ended) {
-  for (const ChunkRows& rows : insertion.rows)
-    for (std::uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
-      const RowLayout& layout = rows.chunk->layout();
-      const auto at = [&](std::size_t column) {
-        const RowLayout::Column& where = layout.columns[column];
-        return std::span(rows.chunk->row(i) + where.offset, where.bytes);
-      };
-      const auto place = [&](TransitionColumn column) { return at(layout.place(column)); };
-      std::vector<std::span<const std::byte>> vectors;
-      for (std::size_t k = 0; k < layout.vectors; ++k)
-        vectors.emplace_back(at(kVectors + k));
-      const std::uint8_t flags = rows.chunk->flags(i);
-      if ((flags & Chunk::kFirst) != 0) {
-        if (open_.steps() > 0)
-          ended(open_);
-        open_.begin(place(kFrame), vectors);
-        continue;
-      }
-      std::vector<float> action(place(kAction).size() / sizeof(float));
-      float reward = 0;
-      float discount = 0;
-      std::memcpy(action.data(), place(kAction).data(), place(kAction).size());
-      std::memcpy(&reward, place(kReward).data(), sizeof reward);
-      std::memcpy(&discount, place(kDiscount).data(), sizeof discount);
-      open_.append(action, reward, discount, place(kFrame), vectors);
-      if ((flags & Chunk::kLast) != 0) {
-        ended(open_);
-        open_.clear();
-      }
-    }
-}
-
 RecordingWriter::RecordingWriter(fs::path folder, RecordingSpec spec)
     : spec_(std::move(spec)), writer_(std::move(folder), {}) {
-  layout_of(spec_);
+  const Episode check(spec_);
 }
 
 void RecordingWriter::add(const Episode& episode) {
@@ -263,9 +111,13 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
   const auto rest = header.subspan(sizeof kMagic);
   if (!saved.ParseFromArray(rest.data(), static_cast<int>(rest.size())))
     fail(StorageError::Kind::damaged, "is damaged: its header cannot be read; record it again");
-  if (saved.version() != kVersion)
+  if (saved.version() < kVersion || saved.version() > kVersionWithProbability)
     fail(StorageError::Kind::foreign, "is a recording of version " + std::to_string(saved.version())
-                                          + "; this program reads " + std::to_string(kVersion));
+                                          + "; this program reads " + std::to_string(kVersion)
+                                          + " and " + std::to_string(kVersionWithProbability));
+  if (saved.log_probability() != (saved.version() == kVersionWithProbability))
+    fail(StorageError::Kind::damaged,
+         "is damaged: its version contradicts its list of columns; record it again");
   wire::Signature frame;
   *frame.add_columns() = saved.frame();
   wire::Signature vectors;
@@ -277,13 +129,14 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
       .action_size = saved.action_size(),
       .action_choices = {saved.action_choices().begin(), saved.action_choices().end()},
       .action_minimum = {saved.action_minimum().begin(), saved.action_minimum().end()},
-      .action_maximum = {saved.action_maximum().begin(), saved.action_maximum().end()}};
+      .action_maximum = {saved.action_maximum().begin(), saved.action_maximum().end()},
+      .log_probability = saved.log_probability()};
   const auto bounds = static_cast<int>(spec.action_minimum.size());
   if (spec.action_maximum.size() != spec.action_minimum.size()
       || (bounds != 0 && bounds != spec.action_size))
     fail(StorageError::Kind::damaged, "is damaged: its action has other bounds than numbers");
   try {
-    layout_of(spec);
+    const Episode check(spec);
   } catch (const std::invalid_argument& error) {
     fail(StorageError::Kind::damaged, std::string("is damaged: ") + error.what());
   }
@@ -295,7 +148,7 @@ parse_recording_header(std::span<const std::byte> header, const std::string& sou
     fail(StorageError::Kind::damaged, "is damaged: its list of episodes contradicts itself");
   std::vector<EpisodeSummary> episodes;
   for (int i = 0; i < count; ++i) {
-    if (saved.steps(i) < 1 || saved.steps(i) > kMostSteps)
+    if (saved.steps(i) < 1 || saved.steps(i) > Episode::kMostSteps)
       fail(StorageError::Kind::damaged, "is damaged: episode " + std::to_string(i) + " has "
                                             + std::to_string(saved.steps(i)) + " steps");
     episodes.push_back({.steps = saved.steps(i),

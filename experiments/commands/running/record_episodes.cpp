@@ -11,31 +11,23 @@
 #include "experiments/commands/running/evaluate_run.hpp"
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/config/plan.hpp"
+#include "learner/acting/best_actions.hpp"
 #include "learner/acting/collector.hpp"
 #include "learner/acting/transition_spec.hpp"
 
 namespace troupe::experiments {
 namespace {
 
-/// Takes the best actions where another explores.
-class BestActions : public learner::Policy {
-public:
-  explicit BestActions(std::unique_ptr<learner::Policy> policy) : policy_(std::move(policy)) {}
-
-  std::int64_t parameter_count() const override { return policy_->parameter_count(); }
-  std::int64_t state_size() const override { return policy_->state_size(); }
-  void load(std::span<const float> parameters) override { policy_->load(parameters); }
-  void act(const learner::Observations& observations, std::span<float> actions) override {
-    policy_->act(observations, actions);
-  }
-
-private:
-  std::unique_ptr<learner::Policy> policy_;
-};
-
-/// Every row is an item at once, so that no row of an open episode is missing.
-replay::TransitionSpec row_by_row(replay::TransitionSpec transitions) {
+/// Every row is an item at once, so that no row of an open episode is missing; with
+/// `log_probability` each has that extra.
+replay::TransitionSpec row_by_row(replay::TransitionSpec transitions, bool log_probability) {
   transitions.n_step = 1;
+  if (log_probability) {
+    if (!transitions.is_sequence())
+      transitions.extras = {{learner::kVersionColumn, env::ElementType::int64, {}}};
+    transitions.sequence_steps = 1;
+    transitions.extras.push_back({replay::kPlayedLogProbability, env::ElementType::float32, {}});
+  }
   if (transitions.is_sequence())
     transitions.sequence_steps = transitions.sequence_period = 1;
   return transitions;
@@ -67,10 +59,12 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
   const auto make = [&](int) { return env::make_environment(config.environment); };
   auto plain = learner::transition_spec(make(0)->spec(), 1, config.replay.discount);
   plain.stack = experiment.environment().frame_stack();
-  const auto transitions = row_by_row(learner::stored_by(*config.agent, plain));
-  auto policy = config.agent->make_policy(transitions);
+  const auto stored = learner::stored_by(*config.agent, plain);
+  auto policy = config.agent->make_policy(stored);
   if (!options.explore)
-    policy = std::make_unique<BestActions>(std::move(policy));
+    policy = std::make_unique<learner::BestActions>(std::move(policy), plain);
+  const bool log_probability = random || policy->has_density();
+  const auto transitions = row_by_row(stored, log_probability);
   const std::int64_t trained =
       random ? 0 : actors::read_manifest(options.checkpoint).state().agent_steps();
   learner::Collector collector({.seed = config.seed,
@@ -83,6 +77,7 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
   const env::ActionSpec bare = env::make_bare(config.environment)->spec().action;
   spec.action_minimum = bare.minimum;
   spec.action_maximum = bare.maximum;
+  spec.log_probability = log_probability;
   const std::string& task = experiment.environment().task();
   spec.about = {{"task", task},
                 {"agent", chosen_agent(experiment).kind->name},
@@ -93,7 +88,7 @@ void record_episodes(const Experiment& experiment, const std::filesystem::path& 
                 {"action_repeat", std::to_string(experiment.environment().action_repeat())}};
   if (!random) {
     spec.about["checkpoint"] = options.checkpoint.string();
-    collector.load_parameters(0, policy_parameters(config, transitions, options.checkpoint));
+    collector.load_parameters(0, policy_parameters(config, stored, options.checkpoint));
   }
   replay::RecordingWriter writer(folder, spec);
   std::int64_t steps = 0; // of the episodes that ended

@@ -78,6 +78,7 @@ void show_recording(const std::filesystem::path& folder, bool json) {
                 {"stack", spec.stack},
                 {"action_size", spec.action_size},
                 {"action_choices", spec.action_choices},
+                {"log_probability", spec.log_probability},
                 {"about", spec.about}});
     return;
   }
@@ -96,6 +97,7 @@ void show_recording(const std::filesystem::path& folder, bool json) {
               spec.action_choices.empty()
                   ? ""
                   : (", choices of " + numbers_text(spec.action_choices)).c_str());
+  std::printf("  %-14s %s\n", "probabilities", spec.log_probability ? "of the actions" : "none");
   const Range of_returns = range(returns);
   const Range of_lengths = range(lengths);
   std::printf("  %-14s %.1f (%.1f to %.1f)\n", "mean return", of_returns.mean, of_returns.least,

@@ -71,8 +71,8 @@ void add_record(CLI::App& app) {
       "Example: troupe record runs/td3_hopper/2026-11-24T10-00-00 --explore --steps 100000 --out "
       "hopper\n"
       "         troupe record sac_half_cheetah --random --episodes 100 --out random\n"
-      "Ctrl-C ends the recording with what was played so far. `troupe dataset` shows, checks, "
-      "imports and exports recordings.");
+      "Ctrl-C ends the recording with what was played so far. Each action's probability is stored "
+      "where the policy has one. `troupe dataset` shows, checks, imports and exports recordings.");
   auto options = std::make_shared<RecordFlags>();
   command
       ->add_option(

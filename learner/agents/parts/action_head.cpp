@@ -6,6 +6,7 @@
 
 #include <torch/types.h>
 
+#include "learner/acting/action_density.hpp"
 #include "learner/agents/parts/choices.hpp"
 
 namespace troupe::learner {
@@ -100,6 +101,25 @@ double ActionHead::sample(const float* outputs, const float* deviations, ActingR
       action[part.number + k] = static_cast<float>(first[k] + std::exp(deviation) * drawn);
       logarithm -= drawn * drawn / 2 + deviation + kLogRootTau;
     }
+  }
+  return logarithm;
+}
+
+double ActionHead::log_played(const float* outputs, const float* deviations,
+                              const float* action) const {
+  double logarithm = 0;
+  for (const Part& part : parts_) {
+    const float* first = outputs + part.output;
+    if (part.choices > 0) {
+      const double greatest = *std::max_element(first, first + part.choices);
+      double all = 0;
+      for (std::int64_t k = 0; k < part.choices; ++k)
+        all += std::exp(first[k] - greatest);
+      logarithm += first[static_cast<std::int64_t>(action[part.number])] - greatest - std::log(all);
+    }
+    for (std::int64_t k = 0; part.choices == 0 && k < part.count; ++k)
+      logarithm += log_clipped_normal(first[k], std::exp(double{deviations[part.deviation + k]}),
+                                      action[part.number + k]);
   }
   return logarithm;
 }

@@ -33,6 +33,9 @@ public:
   double sample(const float* outputs, const float* deviations, ActingRandom& random,
                 float* action) const;
 
+  /// Of one row: as Policy::log_probability(), of an action whose numbers are limited to [-1, 1].
+  double log_played(const float* outputs, const float* deviations, const float* action) const;
+
   /// What best() does.
   std::vector<GraphAction> describe() const;
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "env/state_bytes.hpp"
+#include "learner/acting/action_density.hpp"
 #include "learner/agents/parts/parameter_noise.hpp"
 
 namespace troupe::learner {
@@ -32,6 +33,19 @@ public:
         float& action = actions[row * size + i];
         action = static_cast<float>(std::clamp(action + scale * noise[i], -1.0, 1.0));
       }
+    }
+  }
+
+  /// Noise that falls to 0 leaves actions without a density.
+  bool has_density() const override { return !held_.holds() && scale_.end > 0; }
+  void log_probability(const Exploration& exploration, std::span<const float> means,
+                       std::span<const float> actions, std::span<double> out) const override {
+    const double scale = scale_.at(exploration.steps);
+    const std::size_t size = actions.size() / out.size();
+    for (std::size_t row = 0; row < out.size(); ++row) {
+      out[row] = 0;
+      for (std::size_t i = row * size; i < (row + 1) * size; ++i)
+        out[row] += log_clipped_normal(means[i], scale, actions[i]);
     }
   }
 

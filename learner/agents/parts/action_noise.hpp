@@ -40,6 +40,12 @@ public:
   /// Throws std::runtime_error naming the row of an action that is not finite.
   virtual void apply(const float* x, const Exploration& exploration, std::span<float> actions) = 0;
 
+  /// As Policy::has_density() and log_probability(); means: what apply() is given.
+  virtual bool has_density() const { return false; }
+  virtual void log_probability(const Exploration& /*exploration*/, std::span<const float> /*means*/,
+                               std::span<const float> /*actions*/,
+                               std::span<double> /*out*/) const {}
+
   /// As Policy::save_exploration() and load_exploration().
   virtual void save_state(std::vector<std::byte>& /*out*/) const {}
   virtual std::span<const std::byte> load_state(std::span<const std::byte> in) { return in; }

@@ -141,4 +141,17 @@ void ActorCriticPolicy::explore(const Observations& observations, const Explorat
   }
 }
 
+void ActorCriticPolicy::log_probability(const Observations& observations, const Exploration&,
+                                        std::span<const float> actions, std::span<double> out) {
+  const at::Tensor head = head_of(observations, actions);
+  const ActionHead& kinds = network().actions();
+  const at::Tensor deviations = network().deviations(leaves());
+  const float* deviation = deviations.defined() ? deviations.const_data_ptr<float>() : nullptr;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    out[i] = kinds.log_played(head.const_data_ptr<float>() + row * kinds.outputs(), deviation,
+                              &actions[i * static_cast<std::size_t>(kinds.size())]);
+  }
+}
+
 } // namespace troupe::learner

@@ -12,7 +12,7 @@
 namespace troupe::learner {
 
 /// The extra of a step, float32: the logarithm of the probability (or density) with which its
-/// action was chosen.
+/// action was drawn, before it was clipped.
 inline constexpr const char* kLogProbability = "log_probability";
 
 /// A stochastic policy and a value. From pixels, and with a memory, both share the torso; from
@@ -84,6 +84,9 @@ public:
   void act(const Observations& observations, std::span<float> actions) override;
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override;
+  bool has_density() const override { return true; }
+  void log_probability(const Observations& observations, const Exploration& exploration,
+                       std::span<const float> actions, std::span<double> out) override;
 
 private:
   at::Tensor head_of(const Observations& observations, std::span<const float> actions);

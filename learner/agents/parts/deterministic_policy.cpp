@@ -57,6 +57,16 @@ void DeterministicPolicy::explore(const Observations& observations, const Explor
   noise_->apply(network_.inputs(), exploration, actions);
 }
 
+void DeterministicPolicy::log_probability(const Observations& observations,
+                                          const Exploration& exploration,
+                                          std::span<const float> actions, std::span<double> out) {
+  if (!has_density())
+    return Policy::log_probability(observations, exploration, actions, out);
+  std::vector<float> means(actions.size());
+  act(observations, means);
+  noise_->log_probability(exploration, means, actions, out);
+}
+
 std::optional<PolicyGraph> DeterministicPolicy::graph() const {
   PolicyGraph graph = graph_of(transitions_);
   auto layers = layers_.bind(layout_, parameters_);

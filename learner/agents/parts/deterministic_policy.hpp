@@ -30,6 +30,9 @@ public:
   void act(const Observations& observations, std::span<float> actions) override;
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override;
+  bool has_density() const override { return noise_->has_density(); }
+  void log_probability(const Observations& observations, const Exploration& exploration,
+                       std::span<const float> actions, std::span<double> out) override;
   std::optional<PolicyGraph> graph() const override;
   void save_exploration(std::vector<std::byte>& out) const override { noise_->save_state(out); }
   std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {

@@ -120,6 +120,16 @@ void EpsilonGreedy::apply(const Exploration& exploration, std::int64_t choices,
   }
 }
 
+void EpsilonGreedy::log_probability(const Exploration& exploration, std::int64_t choices,
+                                    std::span<const float> best, std::span<const float> actions,
+                                    std::span<double> out) const {
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const double random = std::clamp(config_.at(exploration, i), 0.0, 1.0);
+    out[i] =
+        std::log((actions[i] == best[i] ? 1 - random : 0) + random / static_cast<double>(choices));
+  }
+}
+
 void add_noise(const Schedule& deviation, const Exploration& exploration,
                std::span<float> actions) {
   const double noise = deviation.at(exploration.steps);

@@ -78,6 +78,12 @@ public:
   /// actions: [batch], of `choices` each.
   void apply(const Exploration& exploration, std::int64_t choices, std::span<float> actions);
 
+  /// As Policy::has_density() and log_probability(); best: [batch], what apply() is given.
+  bool has_density() const { return !held_.holds(); }
+  void log_probability(const Exploration& exploration, std::int64_t choices,
+                       std::span<const float> best, std::span<const float> actions,
+                       std::span<double> out) const;
+
   void save_state(std::vector<std::byte>& out) const { held_.save_state(out); }
   std::span<const std::byte> load_state(std::span<const std::byte> in) {
     return held_.load_state(in);

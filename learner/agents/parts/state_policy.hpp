@@ -34,7 +34,7 @@ protected:
   std::int64_t action_size() const { return action_size_; }
   /// [batch, outputs], valid until the next call. Throws std::invalid_argument on spans of other
   /// sizes, std::runtime_error on an observation that is not finite.
-  const float* outputs(const Observations& observations, std::span<float> actions) {
+  const float* outputs(const Observations& observations, std::span<const float> actions) {
     return acting_.outputs(observations, actions);
   }
   /// The first `outputs` of the network's, and no actions.

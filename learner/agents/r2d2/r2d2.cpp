@@ -113,6 +113,16 @@ public:
     epsilon_.apply(exploration, network().choices(), actions);
     remember(observations, actions);
   }
+  bool has_density() const override { return epsilon_.has_density(); }
+  void log_probability(const Observations& observations, const Exploration& exploration,
+                       std::span<const float> actions, std::span<double> out) override {
+    if (!has_density())
+      return Policy::log_probability(observations, exploration, actions, out);
+    std::vector<float> best(actions.size());
+    choose(observations, best);
+    epsilon_.log_probability(exploration, network().choices(), best, actions, out);
+    remember(observations, actions);
+  }
   void save_exploration(std::vector<std::byte>& out) const override { epsilon_.save_state(out); }
   std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
     return epsilon_.load_state(in);

@@ -6,6 +6,7 @@
 
 #include <torch/types.h>
 
+#include "learner/acting/action_density.hpp"
 #include "learner/agents/learners/state_actor_critic.hpp"
 #include "learner/agents/learners/temperature.hpp"
 #include "learner/agents/parts/state_policy.hpp"
@@ -47,6 +48,19 @@ public:
       const double deviation = std::exp(std::clamp<double>(row[size + i % size], -20, 2));
       actions[i] = static_cast<float>(
           std::tanh(row[i % size] + deviation * exploration.random[i / size]->normal()));
+    }
+  }
+
+  bool has_density() const override { return true; }
+  void log_probability(const Observations& observations, const Exploration&,
+                       std::span<const float> actions, std::span<double> out) override {
+    const float* raw = outputs(observations, actions);
+    const auto size = static_cast<std::size_t>(action_size());
+    std::ranges::fill(out, 0);
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const float* row = raw + i / size * 2 * size;
+      const double deviation = std::exp(std::clamp<double>(row[size + i % size], -20, 2));
+      out[i / size] += log_squashed_normal(row[i % size], deviation, actions[i]);
     }
   }
 };

@@ -5,6 +5,7 @@
 
 #include <torch/types.h>
 
+#include "learner/acting/action_density.hpp"
 #include "learner/agents/parts/observed.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/policy_graph/graph_layers.hpp"
@@ -117,6 +118,20 @@ void SphericalPolicy::explore(const Observations& observations, const Exploratio
     const double draw = exploration.random[i / size]->normal();
     actions[i] = static_cast<float>(
         std::tanh(row[i % size] + std::exp(double{row[size + i % size]}) * draw));
+  }
+}
+
+void SphericalPolicy::log_probability(const Observations& observations, const Exploration&,
+                                      std::span<const float> actions, std::span<double> out) {
+  at::NoGradGuard no_gradient;
+  const at::Tensor gaussian = squashed_deviations(outputs(observations, actions));
+  const auto size = static_cast<std::size_t>(transitions_.action_size);
+  const float* numbers = gaussian.const_data_ptr<float>();
+  std::ranges::fill(out, 0);
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const float* row = numbers + i / size * 2 * size;
+    out[i / size] +=
+        log_squashed_normal(row[i % size], std::exp(double{row[size + i % size]}), actions[i]);
   }
 }
 

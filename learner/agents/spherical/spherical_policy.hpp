@@ -42,6 +42,9 @@ public:
   void act(const Observations& observations, std::span<float> actions) override;
   void explore(const Observations& observations, const Exploration& exploration,
                std::span<float> actions) override;
+  bool has_density() const override { return true; }
+  void log_probability(const Observations& observations, const Exploration& exploration,
+                       std::span<const float> actions, std::span<double> out) override;
   std::optional<PolicyGraph> graph() const override;
 
 private:

@@ -1,6 +1,8 @@
 // Recording episodes and learning from them, as a user does it.
 #include "tests/experiments/commands/program.hpp"
 
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -28,6 +30,8 @@ TEST_CASE("Episodes of random actions are recorded, shown, checked and learnt fr
   CHECK(made.at("episodes") == 3);
   CHECK(made.at("steps") == 300);
   CHECK(made.at("about").at("policy") == "random");
+  CHECK(made.at("log_probability") == true);
+  CHECK(replay::Recording(out).read(2).log_probability(5) == doctest::Approx(-std::log(2)));
   CHECK(made.at("about").at("task") == "pendulum_swingup");
   const Outcome info = run_troupe({"dataset", "info", out.string(), "--json"});
   CHECK(last_json(info.output) == made);
@@ -70,12 +74,16 @@ TEST_CASE("A run's policy is recorded: its returns are those of the run, and ste
   REQUIRE(recording.episodes().size() == 2);
   CHECK_FALSE(recording.episodes()[1].terminated);
   CHECK(recording.spec().about.at("policy") == "exploring");
+  REQUIRE(recording.spec().log_probability);
+  const replay::Episode played = recording.read(0);
+  CHECK(played.log_probability(1) != played.log_probability(2));
   const auto other = place.folder / "seeded";
   REQUIRE(
       run_troupe({"record", run.string(), "--steps", "10", "--seed", "9", "--out", other.string()})
           .exit_code
       == 0);
   CHECK(replay::Recording(other).spec().about.at("policy") == "best actions");
+  CHECK_FALSE(replay::Recording(other).spec().log_probability); // certain continuous actions
   CHECK(replay::Recording(other).spec().about.at("seed") == "9");
 }
 

@@ -211,6 +211,77 @@ TEST_CASE("what is no recording is told apart, and steps that do not fit are nam
                        std::invalid_argument);
 }
 
+TEST_CASE("log-probabilities of actions are read as they were written, and from a writer's rows") {
+  RecordingSpec spec = states();
+  spec.log_probability = true;
+  const Episode plain = episode_of(states(), 7, 1);
+  const TransitionSpec transitions{
+      .frame = states().frame,
+      .action_size = 2,
+      .action_choices = {0, 4},
+      .sequence_steps = 1,
+      .extras = {{"version", env::ElementType::int64, {}},
+                 {kPlayedLogProbability, env::ElementType::float32, {}}}};
+  Writer writer = transition_writer(transitions, 7, 5); // chunks of five rows
+  EpisodeJoiner joiner(spec);
+  Episode joined(spec);
+  for (std::int64_t row = 0; row < plain.rows(); ++row) {
+    std::ranges::copy(plain.frame(row), writer.next(kFrame).begin());
+    if (row == 0) {
+      begin_episode(writer);
+      continue;
+    }
+    clear_extras(writer);
+    const float logarithm = -0.25F * static_cast<float>(row);
+    std::memcpy(writer.next(writer.layout().place(kExtras) + 1).data(), &logarithm, sizeof(float));
+    append_step(writer, plain.action(row), plain.reward(row), plain.discount(row), row == 7);
+    joiner.add(*writer.take(), [&](const Episode& episode) { joined = episode; });
+  }
+  const TemporaryFolder folder;
+  RecordingWriter out(folder / "made", spec);
+  out.add(joined);
+  out.commit();
+  const Recording recording(folder / "made");
+  CHECK(recording.spec() == spec);
+  recording.verify();
+  const Episode read = recording.read(0);
+  CHECK(same(read, plain));
+  REQUIRE(read.has_log_probability());
+  for (std::int64_t row = 0; row < read.rows(); ++row)
+    CHECK(read.log_probability(row) == -0.25F * static_cast<float>(row));
+  Writer again = transition_writer(transitions_of(states()), 1); // to learn from it
+  read.write(again);
+  EpisodeJoiner learnt(states());
+  learnt.add(*again.take(), [&](const Episode& episode) { CHECK(same(episode, plain)); });
+
+  Writer without = transition_writer(transitions_of(states()), 1);
+  plain.write(without);
+  EpisodeJoiner lacking(spec);
+  CHECK_THROWS_WITH_AS(lacking.add(*without.take(), [](const Episode&) {}),
+                       doctest::Contains(kPlayedLogProbability), std::invalid_argument);
+}
+
+TEST_CASE("a recording's version says whether it has log-probabilities, and others are refused") {
+  for (const bool with : {false, true}) {
+    CAPTURE(with);
+    const TemporaryFolder folder;
+    RecordingSpec spec = states();
+    spec.log_probability = with;
+    RecordingWriter(folder / "made", spec).commit();
+    const CheckpointReader reader(folder / "made");
+    std::vector<std::byte> header(reader.header().begin(), reader.header().end());
+    REQUIRE(parse_recording_header(header, "it").first == spec);
+    constexpr std::size_t kVersionAt = 9; // behind the magic and the tag of field 1
+    CHECK(header[kVersionAt] == std::byte{with ? std::uint8_t{2} : std::uint8_t{1}});
+    header[kVersionAt] = std::byte{3};
+    CHECK_THROWS_WITH_AS(parse_recording_header(header, "it"),
+                         doctest::Contains("version 3; this program reads 1 and 2"), StorageError);
+    header[kVersionAt] = std::byte{with ? std::uint8_t{1} : std::uint8_t{2}};
+    CHECK_THROWS_WITH_AS(parse_recording_header(header, "it"), doctest::Contains("contradicts"),
+                         StorageError);
+  }
+}
+
 TEST_CASE("steps that no agent could learn from are not recorded") {
   Episode episode(states());
   const std::vector<std::byte> frame(12);
@@ -222,7 +293,17 @@ TEST_CASE("steps that no agent could learn from are not recorded") {
                   std::invalid_argument);
   CHECK_THROWS_WITH_AS(episode.append(std::vector<float>{1}, 0, 1, frame),
                        doctest::Contains("1 numbers"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(episode.append(action, 0, 1, frame, {}, -1.0F),
+                       doctest::Contains("its spec has none"), std::invalid_argument);
   CHECK(episode.steps() == 0);
+  RecordingSpec spec = states();
+  spec.log_probability = true;
+  Episode probable(spec);
+  probable.begin(frame);
+  CHECK_THROWS_WITH_AS(probable.append(action, 0, 1, frame), doctest::Contains("its spec has one"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(probable.append(action, 0, 1, frame, {}, -INFINITY),
+                       doctest::Contains("log-probability"), std::invalid_argument);
   const TemporaryFolder folder;
   RecordingWriter writer(folder / "made", states());
   CHECK_THROWS_AS(writer.add(episode), std::invalid_argument);

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "learner/acting/policy.hpp"
+#include "replay/chunks/spec.hpp"
+
+namespace troupe::learner {
+
+/// Takes a policy's best actions where that one explores. If the action is of choices alone, the
+/// best one has the probability 1.
+class BestActions : public Policy {
+public:
+  BestActions(std::unique_ptr<Policy> policy, const replay::TransitionSpec& transitions);
+
+  std::int64_t parameter_count() const override { return policy_->parameter_count(); }
+  std::int64_t state_size() const override { return policy_->state_size(); }
+  void load(std::span<const float> parameters) override { policy_->load(parameters); }
+  using Policy::act;
+  void act(const Observations& observations, std::span<float> actions) override {
+    policy_->act(observations, actions);
+  }
+  bool has_density() const override { return choices_; }
+  void log_probability(const Observations& observations, const Exploration& exploration,
+                       std::span<const float> actions, std::span<double> out) override;
+
+private:
+  std::unique_ptr<Policy> policy_;
+  bool choices_; // alone
+};
+
+} // namespace troupe::learner
