@@ -79,6 +79,8 @@ void bench_classifier(const BenchOptions& options,
                       const Report& report); // ResNet-50 images/s, optimizer steps/s
 void bench_strategies(const BenchOptions& options,
                       const Report& report); // a slow replica's cost in ms, staleness's in error
+void bench_off_policy(const BenchOptions& options,
+                      const Report& report); // how often intervals of evaluate --on hold the truth
 void bench_agent(const BenchOptions& options,
                  const Report& report); // cheetah_run end to end, agent steps/s
 

@@ -35,6 +35,7 @@ constexpr Stage kStages[] = {
     {"classifier", bench_classifier},
     {"strategies", bench_strategies},
     {"agent", bench_agent},
+    {"off_policy", bench_off_policy},
 };
 
 void print_figure(const Figure& figure, bool json) {

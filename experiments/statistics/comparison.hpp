@@ -34,12 +34,6 @@ std::vector<ComparedRun> find_compared(const std::vector<std::string>& places,
 /// line.
 References read_references(const std::filesystem::path& csv);
 
-/// What is known of one method, or of two.
-struct Estimate {
-  double value = 0;
-  Interval interval;
-};
-
 /// Runs by method and task, their scores between a task's low (0) and high (1).
 class Comparison {
 public:

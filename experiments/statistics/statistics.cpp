@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "env/random.hpp"
@@ -39,6 +40,16 @@ void draw_again(const Scores& scores, env::Random& random, Scores& drawn) {
   for (std::size_t task = 0; task < scores.size(); ++task)
     for (double& score : drawn[task])
       score = scores[task][random.bits() % scores[task].size()];
+}
+
+/// The 97.5 % quantile of Student's distribution.
+double student_quantile(std::size_t degrees) {
+  constexpr double kFirst[] = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646,
+                               2.3060,  2.2622, 2.2281, 2.2010, 2.1788, 2.1604, 2.1448};
+  if (degrees <= std::size(kFirst))
+    return kFirst[degrees - 1];
+  return 1.95996 + 2.37227 / static_cast<double>(degrees) // to 0.001
+         + 2.82 / static_cast<double>(degrees * degrees);
 }
 
 Interval middle(std::vector<double> values) {
@@ -119,6 +130,39 @@ Interval bootstrap(const Scores& x, const Scores& y,
     values.push_back(statistic(ours, theirs));
   }
   return middle(std::move(values));
+}
+
+Interval
+studentised_bootstrap(std::size_t count,
+                      const std::function<WithError(std::span<const std::size_t>)>& statistic,
+                      int repetitions, std::uint64_t seed) {
+  env::Random random(seed);
+  std::vector<std::size_t> drawn(count);
+  std::iota(drawn.begin(), drawn.end(), 0);
+  const WithError all = statistic(drawn);
+  std::vector<double> deviations;
+  for (int i = 0; i < repetitions; ++i) {
+    for (std::size_t& each : drawn)
+      each = random.bits() % count;
+    const WithError one = statistic(drawn);
+    if (one.error > 0)
+      deviations.push_back((one.value - all.value) / one.error);
+  }
+  if (deviations.empty())
+    return {all.value, all.value};
+  const Interval middle_of_them = middle(std::move(deviations));
+  return {all.value - middle_of_them.high * all.error, all.value - middle_of_them.low * all.error};
+}
+
+Interval replicate_interval(double estimate, std::span<const double> replicates) {
+  const auto count = static_cast<double>(replicates.size());
+  const double mean = mean_of(replicates);
+  double squares = 0;
+  for (const double replicate : replicates)
+    squares += (replicate - mean) * (replicate - mean);
+  const double half =
+      student_quantile(replicates.size() - 1) * std::sqrt(squares / (count - 1) * (1 + 1 / count));
+  return {estimate - half, estimate + half};
 }
 
 } // namespace troupe::experiments

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -31,6 +32,10 @@ struct Interval {
   double low = 0;
   double high = 0;
 };
+struct Estimate {
+  double value = 0;
+  Interval interval; // 95 %
+};
 
 /// The 95 % interval of a statistic by the stratified bootstrap: runs are drawn again within each
 /// task, `repetitions` times. Depends only on the arguments.
@@ -40,5 +45,23 @@ Interval bootstrap(const Scores& scores, const std::function<double(const Scores
 Interval bootstrap(const Scores& x, const Scores& y,
                    const std::function<double(const Scores&, const Scores&)>& statistic,
                    int repetitions, std::uint64_t seed);
+
+/// A statistic and its standard error.
+struct WithError {
+  double value = 0;
+  double error = 0;
+};
+/// The 95 % interval of a statistic of `count` things by the studentised bootstrap (Efron 1982),
+/// which corrects for a skewed distribution: `statistic` gets the numbers of things that are drawn
+/// again. Depends only on the arguments.
+Interval
+studentised_bootstrap(std::size_t count,
+                      const std::function<WithError(std::span<const std::size_t>)>& statistic,
+                      int repetitions, std::uint64_t seed);
+
+/// The 95 % interval of a statistic whose estimate is the mean of a few replicates of a bootstrap,
+/// at least two: Student's for their deviation times sqrt(1 + 1/count). The replicates' own
+/// quantiles would be too narrow: the range of five misses the truth in every third case.
+Interval replicate_interval(double estimate, std::span<const double> replicates);
 
 } // namespace troupe::experiments

@@ -19,7 +19,7 @@ namespace {
 using Rows = std::vector<std::int64_t>;
 
 constexpr double kGradientNorm = 10;
-constexpr std::int64_t kMomentRows = 4096; // at once
+constexpr std::int64_t kRowsAtOnce = 4096;
 
 at::Tensor index_of(const Rows& rows) {
   return at::tensor(rows, at::kLong);
@@ -39,8 +39,8 @@ public:
   explicit Normalised(const RecordedSteps& steps) {
     Sums frames, vectors;
     Rows chunk;
-    for (std::int64_t from = 0; from < steps.rows(); from += kMomentRows) {
-      chunk.resize(static_cast<std::size_t>(std::min(kMomentRows, steps.rows() - from)));
+    for (std::int64_t from = 0; from < steps.rows(); from += kRowsAtOnce) {
+      chunk.resize(static_cast<std::size_t>(std::min(kRowsAtOnce, steps.rows() - from)));
       std::iota(chunk.begin(), chunk.end(), from);
       const Observed seen = steps.observed(chunk);
       if (seen.frames.scalar_type() != at::kByte)
@@ -201,7 +201,8 @@ void check_fit(const RecordedSteps& steps, const FittedEvaluation& config) {
 /// The network while it learns.
 class Fit {
 public:
-  Fit(const RecordedSteps& steps, const at::Tensor& actions, const FittedEvaluation& config)
+  Fit(const RecordedSteps& steps, std::span<const at::Tensor> actions,
+      const FittedEvaluation& config)
       : steps_(steps),
         actions_(actions),
         config_(config),
@@ -220,7 +221,7 @@ public:
   /// Update number `update`, from steps that lead on from these rows.
   void learn(const Rows& rows, std::int64_t update) {
     const at::Tensor index = index_of(rows);
-    const at::Tensor target = target_of(rows, index);
+    const at::Tensor target = target_of(rows, index, drawn(update));
     double loss = 0;
     {
       at::AutoGradMode with_gradient(true);
@@ -236,26 +237,51 @@ public:
     group_.average_target(config_.target_update, 1);
   }
 
-  /// [n] of what the policy does at the rows.
-  at::Tensor values(const Rows& rows) const {
-    at::NoGradGuard no_gradient;
-    const at::Tensor found = network_(targets_, rows, actions_.index_select(0, index_of(rows)));
-    return bounds_.limit(found * unit_.deviation + unit_.mean, rows);
+  /// Of all rows.
+  FittedValues values() const {
+    FittedValues made;
+    Rows rows;
+    for (std::int64_t from = 0; from < steps_.rows(); from += kRowsAtOnce) {
+      rows.resize(static_cast<std::size_t>(std::min(kRowsAtOnce, steps_.rows() - from)));
+      std::iota(rows.begin(), rows.end(), from);
+      at::Tensor sum;
+      for (const at::Tensor& draw : actions_) {
+        const at::Tensor found = values(rows, draw);
+        sum = sum.defined() ? sum + found : found;
+      }
+      append(sum / static_cast<double>(actions_.size()), made.policy);
+      append(values(rows, steps_.action()), made.recorded);
+    }
+    return made;
   }
 
 private:
+  const at::Tensor& drawn(std::int64_t update) const {
+    return actions_[static_cast<std::size_t>(update) % actions_.size()];
+  }
+  static void append(const at::Tensor& values, std::vector<double>& out) {
+    const at::Tensor wide = values.to(at::kDouble).contiguous();
+    out.insert(out.end(), wide.const_data_ptr<double>(),
+               wide.const_data_ptr<double>() + wide.numel());
+  }
+  /// [n] of these actions [rows, action size] at the rows.
+  at::Tensor values(const Rows& rows, const at::Tensor& actions) const {
+    at::NoGradGuard no_gradient;
+    const at::Tensor found = network_(targets_, rows, actions.index_select(0, index_of(rows)));
+    return bounds_.limit(found * unit_.deviation + unit_.mean, rows);
+  }
   /// In units of the returns.
-  at::Tensor target_of(const Rows& rows, const at::Tensor& index) const {
+  at::Tensor target_of(const Rows& rows, const at::Tensor& index, const at::Tensor& draw) const {
     Rows next = rows;
     for (std::int64_t& row : next)
       ++row;
     const at::Tensor discount = steps_.discount().index_select(0, index) * config_.discount;
-    const at::Tensor sum = steps_.reward().index_select(0, index) + discount * values(next);
+    const at::Tensor sum = steps_.reward().index_select(0, index) + discount * values(next, draw);
     return (sum - unit_.mean) / unit_.deviation;
   }
 
   const RecordedSteps& steps_;
-  const at::Tensor& actions_;
+  std::span<const at::Tensor> actions_; // draws
   const FittedEvaluation& config_;
   Unit unit_;
   Bounds bounds_;
@@ -266,10 +292,9 @@ private:
 
 } // namespace
 
-std::vector<double> fitted_values(const RecordedSteps& steps, const at::Tensor& actions,
-                                  std::span<const std::int64_t> episodes,
-                                  const FittedEvaluation& config,
-                                  const std::function<bool()>& stopped) {
+FittedValues fitted_values(const RecordedSteps& steps, std::span<const at::Tensor> actions,
+                           std::span<const std::int64_t> episodes, const FittedEvaluation& config,
+                           const std::function<bool()>& stopped) {
   check_fit(steps, config);
   Fit fit(steps, actions, config);
   Rows pool;
@@ -284,11 +309,7 @@ std::vector<double> fitted_values(const RecordedSteps& steps, const at::Tensor& 
       row = pool[random.bits() % pool.size()];
     fit.learn(rows, update);
   }
-  Rows first;
-  for (std::int64_t i = 0; i < steps.episodes(); ++i)
-    first.push_back(steps.first_row(i));
-  const at::Tensor found = fit.values(first).to(at::kDouble).contiguous();
-  return {found.const_data_ptr<double>(), found.const_data_ptr<double>() + found.numel()};
+  return fit.values();
 }
 
 } // namespace troupe::learner

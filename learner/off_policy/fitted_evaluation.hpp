@@ -22,16 +22,21 @@ struct FittedEvaluation {
   std::uint64_t seed = 1;
 };
 
+/// Discounted sums of what follows at each row.
+struct FittedValues {
+  std::vector<double> policy;   // [rows] with the policy's action, the mean over its draws
+  std::vector<double> recorded; // [rows] with the recorded action, and the policy's from then on
+};
+
 /// Fitted Q evaluation (Le et al. 2019): a network learns from the recorded steps what follows when
-/// `actions` [rows, action size] (RecordedSteps::actions_of()) are taken from the next row on, in
-/// units of the recorded returns. It learns from the steps of `episodes`, which may be named
-/// several times. Returns the value of the first row of each recorded episode. Depends only on the
-/// arguments. `stopped` (may be empty) is asked at each update; what it ends is no estimate.
+/// `actions`, one or several draws of [rows, action size] (RecordedSteps::actions_of()), are taken
+/// from the next row on, in units of the recorded returns. It learns from the steps of `episodes`,
+/// which may be named several times. Depends only on the arguments. `stopped` (may be empty) is
+/// asked at each update; what it ends is no estimate.
 /// Throws std::invalid_argument if the recording does not fit `time_limit` or a choice is none,
 /// std::runtime_error if the network's numbers overflow.
-std::vector<double> fitted_values(const RecordedSteps& steps, const at::Tensor& actions,
-                                  std::span<const std::int64_t> episodes,
-                                  const FittedEvaluation& config,
-                                  const std::function<bool()>& stopped = {});
+FittedValues fitted_values(const RecordedSteps& steps, std::span<const at::Tensor> actions,
+                           std::span<const std::int64_t> episodes, const FittedEvaluation& config,
+                           const std::function<bool()>& stopped = {});
 
 } // namespace troupe::learner

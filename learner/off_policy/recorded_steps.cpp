@@ -35,8 +35,14 @@ RecordedSteps::RecordedSteps(std::vector<replay::Episode> episodes,
   reward_ = at::zeros({rows()}, at::kFloat);
   discount_ = at::zeros({rows()}, at::kFloat);
   action_ = at::zeros({rows(), transitions_.action_size}, at::kFloat);
+  const bool probable = episodes_[0].has_log_probability();
+  if (probable)
+    log_probability_ = at::zeros({rows()}, at::kFloat);
   for (std::int64_t i = 0; i < this->episodes(); ++i) {
     const replay::Episode& episode = episodes_[at(i)];
+    if (episode.has_log_probability() != probable)
+      throw std::invalid_argument("some recorded episodes have log-probabilities of their actions, "
+                                  "others have none; evaluate them apart");
     for (std::int64_t t = 0; t < episode.rows(); ++t) {
       const std::int64_t row = first_row(i) + t;
       episode_.mutable_data_ptr<std::int64_t>()[row] = i;
@@ -45,6 +51,8 @@ RecordedSteps::RecordedSteps(std::vector<replay::Episode> episodes,
         continue;
       reward_.mutable_data_ptr<float>()[row] = episode.reward(t + 1);
       discount_.mutable_data_ptr<float>()[row] = episode.discount(t + 1);
+      if (probable)
+        log_probability_.mutable_data_ptr<float>()[row] = episode.log_probability(t + 1);
       std::ranges::copy(episode.action(t + 1),
                         action_.mutable_data_ptr<float>() + row * transitions_.action_size);
     }
@@ -95,29 +103,50 @@ Observed RecordedSteps::observed(std::span<const std::int64_t> rows) const {
   return learner::observed(place(rows, where), transitions_, none);
 }
 
-at::Tensor RecordedSteps::actions_of(Policy& policy, ActingRandom* random,
-                                     std::int64_t trained) const {
+void RecordedSteps::in_chunks(
+    const Policy& policy, const std::function<void(const Observations&, std::int64_t)>& act) const {
   if (policy.state_size() > 0)
     throw std::invalid_argument(
         "the policy has a memory (lstm), so that its actions depend on more than an observation; "
         "only policies without one are evaluated on recorded episodes");
-  at::Tensor made = at::empty({rows(), transitions_.action_size}, at::kFloat);
   std::vector<std::int64_t> chunk;
   Place where;
   for (std::int64_t from = 0; from < rows(); from += kActAtOnce) {
     chunk.resize(at(std::min(kActAtOnce, rows() - from)));
     std::iota(chunk.begin(), chunk.end(), from);
-    const Observations observations = place(chunk, where);
+    act(place(chunk, where), from);
+  }
+}
+
+at::Tensor RecordedSteps::actions_of(Policy& policy, ActingRandom* random,
+                                     std::int64_t trained) const {
+  at::Tensor made = at::empty({rows(), transitions_.action_size}, at::kFloat);
+  in_chunks(policy, [&](const Observations& observations, std::int64_t from) {
     const std::span<float> actions(made.mutable_data_ptr<float>() + from * transitions_.action_size,
-                                   chunk.size() * at(transitions_.action_size));
+                                   at(observations.batch * transitions_.action_size));
     if (random == nullptr) {
       policy.act(observations, actions);
-      continue;
+      return;
     }
-    const std::vector<ActingRandom*> sources(chunk.size(), random);
+    const std::vector<ActingRandom*> sources(at(observations.batch), random);
     policy.explore(observations, {.steps = trained, .random = sources}, actions);
-  }
+  });
   limit(made);
+  return made;
+}
+
+std::vector<double> RecordedSteps::log_probabilities_of(Policy& policy,
+                                                        std::int64_t trained) const {
+  std::vector<double> made(at(rows()));
+  in_chunks(policy, [&](const Observations& observations, std::int64_t from) {
+    const std::span<const float> actions(action_.const_data_ptr<float>()
+                                             + from * transitions_.action_size,
+                                         at(observations.batch * transitions_.action_size));
+    policy.log_probability(observations, {.steps = trained, .random = {}}, actions,
+                           std::span(made).subspan(at(from), at(observations.batch)));
+  });
+  for (std::int64_t i = 0; i < episodes(); ++i)
+    made[at(last_row(i))] = 0;
   return made;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace troupe::learner {
 /// thread-safe.
 class RecordedSteps {
 public:
-  /// Throws std::invalid_argument unless there is an episode and each has a step.
+  /// Throws std::invalid_argument unless there is an episode, each has a step, and all have
+  /// log-probabilities or none.
   RecordedSteps(std::vector<replay::Episode> episodes, replay::TransitionSpec transitions);
 
   const replay::TransitionSpec& transitions() const { return transitions_; }
@@ -36,6 +38,8 @@ public:
   const at::Tensor& action() const { return action_; }   // float32 [rows, action size]
   const at::Tensor& reward() const { return reward_; }
   const at::Tensor& discount() const { return discount_; } // the environment's
+  /// With which the recorded policy played the action; undefined if it was not recorded.
+  const at::Tensor& log_probability() const { return log_probability_; }
 
   Observed observed(std::span<const std::int64_t> rows) const;
   /// What the policy does at each row [rows, action size]: its best actions or, with a source of
@@ -43,6 +47,10 @@ public:
   /// a policy with a memory.
   at::Tensor actions_of(Policy& policy, ActingRandom* random = nullptr,
                         std::int64_t trained = 0) const;
+  /// [rows] the logarithm of the probability with which the policy plays the recorded action after
+  /// `trained` agent steps, -infinity if it never does, 0 in the last row of an episode. Throws as
+  /// actions_of(), and std::logic_error unless Policy::has_density().
+  std::vector<double> log_probabilities_of(Policy& policy, std::int64_t trained = 0) const;
   /// Sums of discount^t reward_t of each episode.
   std::vector<double> returns(double discount) const;
 
@@ -51,11 +59,14 @@ private:
   static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
   Observations place(std::span<const std::int64_t> rows, Place& place) const;
   void limit(const at::Tensor& actions) const;
+  /// Calls `act` with the observations of all rows, some at once, and the first of them.
+  void in_chunks(const Policy& policy,
+                 const std::function<void(const Observations&, std::int64_t)>& act) const;
 
   std::vector<replay::Episode> episodes_;
   replay::TransitionSpec transitions_;
   std::vector<std::int64_t> starts_; // rows, one more than episodes
-  at::Tensor episode_, time_, action_, reward_, discount_;
+  at::Tensor episode_, time_, action_, reward_, discount_, log_probability_;
 };
 
 /// [n, numbers] for a network: continuous numbers as they are, choices one-hot.

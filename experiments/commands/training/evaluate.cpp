@@ -145,20 +145,22 @@ void add_evaluate(CLI::App& app) {
       ->check(CLI::Range(16, 4096))
       ->capture_default_str();
   RecordedEvaluation& recorded = options->recorded;
-  CLI::Option* on = command
-                        ->add_option("--on", recorded.recording,
-                                     "folder of recorded episodes: estimates the discounted return "
-                                     "from them by fitted Q evaluation and plays nothing")
-                        ->excludes(episodes)
-                        ->excludes(video)
-                        ->excludes(picture);
+  CLI::Option* on =
+      command
+          ->add_option("--on", recorded.recording,
+                       "folder of recorded episodes: estimates the discounted return "
+                       "from them, by fitted Q evaluation and, where the actions have "
+                       "probabilities, by importance sampling, and plays nothing")
+          ->excludes(episodes)
+          ->excludes(video)
+          ->excludes(picture);
   command->add_option("--discount", recorded.discount, "of --on; default: the run's")
       ->check(CLI::Range(0.01, 1.0))
       ->needs(on);
   command
       ->add_option("--fits", recorded.members,
                    "of --on: networks, each of episodes drawn again; the interval depends on them")
-      ->check(CLI::Range(1, 100))
+      ->check(CLI::Range(2, 100))
       ->capture_default_str()
       ->needs(on);
   command->add_option("--fit-updates", recorded.fit.updates, "of --on: updates of each network")

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <numeric>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -13,63 +13,17 @@
 
 #include "actors/roles/checkpoint.hpp"
 #include "env/make/make.hpp"
-#include "env/random.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/evaluate_run.hpp"
 #include "experiments/commands/running/signals.hpp"
+#include "experiments/commands/training/recorded_estimates.hpp"
 #include "experiments/config/plan.hpp"
-#include "experiments/statistics/statistics.hpp"
-#include "learner/acting/collector.hpp"
+#include "learner/acting/best_actions.hpp"
 #include "learner/acting/transition_spec.hpp"
-#include "learner/off_policy/action_coverage.hpp"
-#include "learner/replicas/replica_threads.hpp"
 #include "replay/recordings/recording.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
-
-constexpr int kRepetitions = 2000;      // of the bootstrap
-constexpr double kMostOutside = 0.25;   // of states, before the estimate is called a guess
-constexpr std::uint64_t kSeedOfFit = 7; // in the paths of split_seed()
-
-/// A number with its 95 % interval.
-struct Estimate {
-  double mean = 0;
-  Interval interval;
-};
-
-struct Estimated {
-  Estimate policy;             // discounted
-  std::vector<double> members; // mean of each
-  Estimate recorded;           // discounted as well
-  double recorded_return = 0;  // undiscounted
-  double discount = 0;
-  learner::ActionCoverage coverage;
-  std::vector<std::string> warnings;
-};
-
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-std::vector<double> counting(std::size_t count) {
-  std::vector<double> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0.0);
-  return numbers;
-}
-
-/// One of the members that is drawn, over episodes that are drawn again.
-Interval drawn_member(const std::vector<std::vector<double>>& values, std::uint64_t seed) {
-  const auto mean = [&](const Scores& members, const Scores& episodes) {
-    const auto& member = values[static_cast<std::size_t>(members[0][0])];
-    double sum = 0;
-    for (const double episode : episodes[0])
-      sum += member[static_cast<std::size_t>(episode)];
-    return sum / static_cast<double>(episodes[0].size());
-  };
-  return bootstrap({counting(values.size())}, {counting(values[0].size())}, mean, kRepetitions,
-                   seed);
-}
 
 /// Throws std::invalid_argument naming what differs.
 void check_recorded_in(const replay::RecordingSpec& spec, const Experiment& experiment,
@@ -97,58 +51,27 @@ void check_recorded_in(const replay::RecordingSpec& spec, const Experiment& expe
              + std::to_string(spec.action_maximum[i]));
 }
 
-std::vector<std::int64_t> drawn_again(std::int64_t episodes, std::uint64_t seed) {
-  env::Random random(seed);
-  std::vector<std::int64_t> drawn(static_cast<std::size_t>(episodes));
-  for (std::int64_t& episode : drawn)
-    episode = static_cast<std::int64_t>(random.bits() % static_cast<std::uint64_t>(episodes));
-  return drawn;
+void print_estimate(const char* name, const Estimate& estimate) {
+  std::printf("  %-44s %10.4g (%.4g to %.4g)\n", name, estimate.value, estimate.interval.low,
+              estimate.interval.high);
 }
 
-Estimated estimate(const learner::RecordedSteps& steps, learner::Policy& policy,
-                   std::int64_t trained, const RecordedEvaluation& options, std::uint64_t seed,
-                   const std::function<void(int, double)>& told) {
-  std::atomic<bool> stop = false;
-  const StopSignals signals(stop);
-  Estimated made;
-  made.discount = options.fit.discount;
-  std::vector<std::vector<double>> values;
-  for (int member = 0; member < options.members; ++member) {
-    learner::FittedEvaluation fit = options.fit;
-    fit.seed = learner::split_seed(seed, {kSeedOfFit, static_cast<std::uint64_t>(member)});
-    learner::ActingRandom random{std::mt19937_64(fit.seed)};
-    const auto actions = steps.actions_of(policy, options.explore ? &random : nullptr, trained);
-    if (member == 0)
-      made.coverage = learner::action_coverage(steps, actions, seed);
-    values.push_back(learner::fitted_values(steps, actions, drawn_again(steps.episodes(), fit.seed),
-                                            fit, [&] { return stop.load(); }));
-    if (stop)
-      throw std::runtime_error("stopped before there was an estimate");
-    made.members.push_back(mean_of(values.back()));
-    if (told)
-      told(member + 1, made.members.back());
+void print_text(const RecordedEstimates& made, double discount) {
+  std::printf("discounted return and 95 %% interval, discount %g:\n", discount);
+  print_estimate("fitted Q evaluation", made.fitted);
+  if (made.weighed) {
+    print_estimate("importance sampling", made.weighed->plain);
+    print_estimate("self-normalised importance sampling", made.weighed->self_normalised);
+    print_estimate("doubly robust", made.weighed->doubly_robust);
+    print_estimate("self-normalised doubly robust", made.weighed->self_normalised_doubly_robust);
   }
-  made.policy = {mean_of(made.members), drawn_member(values, seed)};
-  const std::vector<double> recorded = steps.returns(options.fit.discount);
-  made.recorded = {mean_of(recorded), bootstrap({recorded}, &mean_score, kRepetitions, seed)};
-  made.recorded_return = mean_of(steps.returns(1));
-  if (made.coverage.outside.value_or(0) > kMostOutside) {
-    char text[300];
-    std::snprintf(text, sizeof text,
-                  "in %.0f %% of the recorded states the policy's action is unlike any recorded "
-                  "one, so that the estimate is a guess; record with --explore or --random",
-                  100 * *made.coverage.outside);
-    made.warnings.emplace_back(text);
-  }
-  return made;
-}
-
-void print_text(const Estimated& made) {
-  std::printf("estimated return %.4g (95 %%: %.4g to %.4g) by fitted Q evaluation, discount %g\n",
-              made.policy.mean, made.policy.interval.low, made.policy.interval.high, made.discount);
-  std::printf("recorded return  %.4g (95 %%: %.4g to %.4g); %.4g without discount\n",
-              made.recorded.mean, made.recorded.interval.low, made.recorded.interval.high,
-              made.recorded_return);
+  print_estimate("recorded", made.recorded);
+  std::printf("recorded without discount: %.4g\n", made.recorded_return);
+  if (made.effective_episodes)
+    std::printf("the weights of importance sampling leave %.4g effective episodes\n",
+                *made.effective_episodes);
+  if (!made.refusal.empty())
+    std::printf("no importance sampling: %s\n", made.refusal.c_str());
   if (made.coverage.distance)
     std::printf("its actions are %.2g from the recorded ones on average, of 2 at most\n",
                 *made.coverage.distance);
@@ -165,11 +88,23 @@ void print_text(const Estimated& made) {
 
 Json json_of(const Estimate& estimate) {
   return {
-      {"mean", estimate.mean}, {"low", estimate.interval.low}, {"high", estimate.interval.high}};
+      {"mean", estimate.value}, {"low", estimate.interval.low}, {"high", estimate.interval.high}};
 }
 
 Json json_of(const std::optional<double>& number) {
   return number ? Json(*number) : Json();
+}
+
+Json estimates_of(const RecordedEstimates& made) {
+  Json estimates = {{"fitted_q", json_of(made.fitted)}};
+  if (made.weighed) {
+    estimates["importance_sampling"] = json_of(made.weighed->plain);
+    estimates["self_normalised"] = json_of(made.weighed->self_normalised);
+    estimates["doubly_robust"] = json_of(made.weighed->doubly_robust);
+    estimates["self_normalised_doubly_robust"] =
+        json_of(made.weighed->self_normalised_doubly_robust);
+  }
+  return estimates;
 }
 
 } // namespace
@@ -191,9 +126,10 @@ void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder&
     episodes.push_back(recording.read(i));
   const learner::RecordedSteps steps(std::move(episodes), transitions);
   const auto stored = learner::stored_by(*config.agent, transitions);
-  const auto policy = config.agent->make_policy(stored);
+  auto policy = config.agent->make_policy(stored);
   policy->load(policy_parameters(config, stored, checkpoint.path));
-  const std::int64_t trained = actors::read_manifest(checkpoint.path).state().agent_steps();
+  if (!options.explore)
+    policy = std::make_unique<learner::BestActions>(std::move(policy), transitions);
   const auto about = recording.spec().about.find("policy");
   const std::string recorded_by = about == recording.spec().about.end() ? "" : about->second;
   if (!json)
@@ -202,12 +138,20 @@ void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder&
                 static_cast<long long>(steps.episodes()), static_cast<long long>(steps.steps()),
                 recorded_by.empty() ? "" : ", ", recorded_by.c_str());
   const auto tell = [&](int fit, double mean) {
-    std::printf("fit %d of %d: %.4g\n", fit, options.members, mean);
+    std::printf("fit %d of %d: %.4g\n", fit + 1, options.members, mean);
     std::fflush(stdout);
   };
-  const Estimated made =
-      estimate(steps, *policy, trained, options, config.seed,
-               json ? std::function<void(int, double)>() : std::function<void(int, double)>(tell));
+  options.fit.seed = config.seed;
+  std::atomic<bool> stop = false;
+  const StopSignals signals(stop);
+  const RecordedEstimates made = estimate_on_recording(
+      steps, *policy,
+      {.fit = options.fit,
+       .members = options.members,
+       .explores = options.explore,
+       .trained = actors::read_manifest(checkpoint.path).state().agent_steps()},
+      json ? std::function<void(int, double)>() : std::function<void(int, double)>(tell),
+      [&] { return stop.load(); });
   if (json) {
     print_json({{"task", experiment.environment().task()},
                 {"checkpoint", checkpoint.path.string()},
@@ -216,11 +160,13 @@ void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder&
                 {"episodes", steps.episodes()},
                 {"steps", steps.steps()},
                 {"recorded_policy", recorded_by},
-                {"method", "fitted Q evaluation"},
-                {"discount", made.discount},
+                {"discount", options.fit.discount},
                 {"time_limit", options.fit.time_limit},
-                {"estimate", json_of(made.policy)},
+                {"estimates", estimates_of(made)},
                 {"members", made.members},
+                {"no_importance_sampling", made.refusal.empty() ? Json() : Json(made.refusal)},
+                {"effective_episodes", json_of(made.effective_episodes)},
+                {"mean_weight", made.mean_weight ? Json(made.mean_weight->mean) : Json()},
                 {"recorded", json_of(made.recorded)},
                 {"recorded_undiscounted", made.recorded_return},
                 {"action_distance", json_of(made.coverage.distance)},
@@ -229,7 +175,7 @@ void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder&
                 {"warnings", made.warnings}});
     return;
   }
-  print_text(made);
+  print_text(made, options.fit.discount);
 }
 
 } // namespace troupe::experiments::commands

@@ -1,6 +1,8 @@
 // A policy on recorded episodes, before it plays: as a user asks for it.
 #include "tests/experiments/commands/program.hpp"
 
+#include <fstream>
+
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -58,16 +60,22 @@ TEST_CASE("A run is evaluated on recorded episodes, the same each time, and anot
   CHECK(made.at("recorded_policy") == "random");
   CHECK(made.at("discount") == 0.99); // the run's
   CHECK(made.at("members").size() == 2);
-  CHECK(made.at("estimate").at("low") <= made.at("estimate").at("mean"));
-  CHECK(made.at("estimate").at("mean") <= made.at("estimate").at("high"));
+  const json fitted = made.at("estimates").at("fitted_q");
+  CHECK(fitted.at("low") <= fitted.at("mean"));
+  CHECK(fitted.at("mean") <= fitted.at("high"));
+  CHECK(made.at("estimates").size() == 1);
+  CHECK(has(made.at("no_importance_sampling"), "certain and has no density"));
   CHECK(made.at("recorded").at("mean") <= made.at("recorded_undiscounted"));
   CHECK(made.at("choice_agreement").is_null());
   CHECK(made.at("action_distance") > 0);
   CHECK(last_json(place.evaluate({"--on", "random", "--json"}).output) == made);
-  CHECK(last_json(place.evaluate({"--on", "random", "--explore", "--json"}).output) != made);
+  const json explored = last_json(place.evaluate({"--on", "random", "--explore", "--json"}).output);
+  CHECK(explored.at("action_distance") != made.at("action_distance"));
+  CHECK(explored.at("effective_episodes") <= 4);
+  CHECK(has(explored.at("no_importance_sampling"), "effective episodes"));
   const Outcome text = place.evaluate({"--on", "random", "--discount", "0.9"});
   CHECK(has(text.output, "fit 2 of 2"));
-  CHECK(has(text.output, "by fitted Q evaluation, discount 0.9"));
+  CHECK(has(text.output, "95 % interval, discount 0.9:"));
 
   place.record("cartpole", {"--set", "environment.task=cartpole_balance"});
   CHECK(has(place.refused({"--on", "cartpole"}), "does not fit the experiment's environment"));
@@ -79,4 +87,55 @@ TEST_CASE("A run is evaluated on recorded episodes, the same each time, and anot
   CHECK(has(place.refused({"--on", "none"}), "is no recording"));
   CHECK(has(place.refused({"--on", "random", "--video", "x.mp4"}), "--on"));
   CHECK(has(place.refused({"--discount", "0.9"}), "--on"));
+}
+
+TEST_CASE("What a policy would return is estimated from another one's episodes, and is what it "
+          "returns when it plays") {
+  const SmallRun place;
+  std::ofstream(place.folder / "small.textproto") << R"(
+environment { task: "CartPole-v1" time_limit: 30 }
+dqn { layers: [16] batch_size: 16 epsilon_end: 0.5 epsilon_steps: 500 }
+replay { minimum_items: 200 samples_per_insert: 4 }
+actors { random_steps: 200 }
+evaluation { period: 0 final_episodes: 1 video: false }
+stop { environment_steps: 2000 }
+deterministic: true
+)";
+  Program program(train_small({"--quiet"}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  const std::string run = place.only_run().string();
+  const auto troupe = [&](std::vector<std::string> words) {
+    Outcome outcome = run_troupe(std::move(words), place.folder.path());
+    CAPTURE(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return last_json(outcome.output);
+  };
+  troupe({"record", run, "--explore", "--episodes", "300", "--out", "half", "--json"});
+  const std::vector<std::string> target{"--set", "dqn.epsilon_end=0.3"};
+  const auto of_target = [&](std::vector<std::string> words) {
+    words.insert(words.end(), target.begin(), target.end());
+    return troupe(std::move(words));
+  };
+  of_target({"record", run, "--explore", "--episodes", "600", "--seed", "5", "--out", "played",
+             "--json"});
+  const auto evaluated = [&](const char* recording) {
+    return of_target({"evaluate", run, "--on", recording, "--explore", "--json", "--discount",
+                      "0.95", "--fits", "3", "--fit-updates", "500"});
+  };
+  const double truth = evaluated("played").at("recorded").at("mean");
+  const json made = evaluated("half");
+  CAPTURE(made.dump());
+  CHECK(made.at("no_importance_sampling").is_null());
+  CHECK(made.at("effective_episodes") > 20);
+  CHECK(made.at("effective_episodes") < 300);
+  REQUIRE(made.at("estimates").size() == 5);
+  for (const auto& [name, estimate] : made.at("estimates").items()) {
+    CAPTURE(name);
+    const double low = estimate.at("low"), high = estimate.at("high");
+    const double spare = (high - low) / 2; // one of twenty intervals may miss
+    CHECK(low - spare <= truth);
+    CHECK(truth <= high + spare);
+  }
+  const json robust = made.at("estimates").at("doubly_robust");
+  CHECK(robust.at("mean") != made.at("recorded").at("mean"));
 }

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "env/random.hpp"
 #include "learner/off_policy/action_coverage.hpp"
-#include "learner/off_policy/fitted_evaluation.hpp"
+#include "learner/off_policy/fitted_members.hpp"
 #include "learner/replicas/replica_threads.hpp"
 
 using namespace troupe;
@@ -42,14 +43,17 @@ RecordedSteps corridor(int episodes, double right, std::uint64_t seed) {
   env::Random random(seed);
   std::vector<replay::Episode> made;
   for (int i = 0; i < episodes; ++i) {
-    replay::Episode episode(replay::recording_of(corridor_spec()));
+    replay::RecordingSpec spec = replay::recording_of(corridor_spec());
+    spec.log_probability = true;
+    replay::Episode episode(spec);
     int place = static_cast<int>(random.bits() % (kPlaces - 1));
     episode.begin(seen_at(place));
     while (place < kPlaces - 1 && episode.steps() < kSteps) {
       const int choice = random.uniform() < right ? 1 : 0;
       place = next_place(place, choice);
       const float action = static_cast<float>(choice);
-      episode.append({&action, 1}, -1, place == kPlaces - 1 ? 0.F : 1.F, seen_at(place));
+      episode.append({&action, 1}, -1, place == kPlaces - 1 ? 0.F : 1.F, seen_at(place), {},
+                     static_cast<float>(std::log(choice == 1 ? right : 1 - right)));
     }
     made.push_back(episode);
   }
@@ -72,6 +76,38 @@ private:
   float choice_;
   std::int64_t memory_;
 };
+
+/// Goes right with a probability.
+class RandomWalker : public Walker {
+public:
+  explicit RandomWalker(double right) : Walker(1), right_(right) {}
+  void explore(const Observations&, const Exploration& exploration,
+               std::span<float> actions) override {
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      actions[i] = exploration.random[i]->uniform() < right_ ? 1.F : 0.F;
+  }
+  bool has_density() const override { return true; }
+  void log_probability(const Observations&, const Exploration&, std::span<const float> actions,
+                       std::span<double> out) override {
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = std::log(actions[i] == 1 ? right_ : 1 - right_);
+  }
+
+private:
+  double right_;
+};
+
+/// Of a walker that goes right with this probability, after so many steps at a place, with the
+/// model of the next step.
+double expected_value(int place, std::int64_t steps, double right) {
+  if (place == kPlaces - 1 || steps == kSteps)
+    return 0;
+  double sum = -1;
+  for (const int choice : {0, 1})
+    sum += (choice == 1 ? right : 1 - right) * kDiscount
+           * expected_value(next_place(place, choice), steps + 1, right);
+  return sum;
+}
 
 /// Of a walker that always goes right or left, from this row on.
 double true_value(const RecordedSteps& steps, std::int64_t row, bool right) {
@@ -132,15 +168,23 @@ double mean_guess(double part) {
   return -(1 - part) * (1 - part) / 3 * (1 - std::pow(kDiscount, kSteps)) / (1 - kDiscount);
 }
 
+FittedEvaluation small_fit(std::int64_t updates) {
+  return {.layers = {32, 32},
+          .batch_size = 64,
+          .updates = updates,
+          .discount = kDiscount,
+          .time_limit = kSteps};
+}
+
 std::vector<double> estimated(const RecordedSteps& steps, const at::Tensor& actions,
                               std::int64_t updates) {
   prepare_compute_thread(1); // a team of threads would only wait for each other
-  return fitted_values(steps, actions, all_episodes(steps),
-                       {.layers = {32, 32},
-                        .batch_size = 64,
-                        .updates = updates,
-                        .discount = kDiscount,
-                        .time_limit = kSteps});
+  const FittedValues values =
+      fitted_values(steps, {&actions, 1}, all_episodes(steps), small_fit(updates));
+  std::vector<double> first;
+  for (std::int64_t i = 0; i < steps.episodes(); ++i)
+    first.push_back(values.policy[static_cast<std::size_t>(steps.first_row(i))]);
+  return first;
 }
 
 } // namespace
@@ -172,6 +216,46 @@ TEST_CASE("values of continuous actions are found from uniform ones, and are the
     CHECK(sum == doctest::Approx(mean_guess(part)).epsilon(0.05).scale(5));
     CHECK(estimated(steps, actions, 50) == estimated(steps, actions, 50));
   }
+}
+
+TEST_CASE(
+    "a random walker's return is estimated from another one's steps by weights and networks") {
+  const RecordedSteps steps = corridor(400, 0.5, 6);
+  RandomWalker walker(0.65);
+  double truth = 0;
+  for (std::int64_t i = 0; i < steps.episodes(); ++i) {
+    const std::vector<std::int64_t> first{steps.first_row(i)};
+    const auto place = steps.observed(first).frames.argmax().item<std::int64_t>();
+    truth +=
+        expected_value(static_cast<int>(place), 0, 0.65) / static_cast<double>(steps.episodes());
+  }
+  prepare_compute_thread(1);
+  const FittedMembers fitted = fit_members(
+      steps, walker, {.fit = small_fit(1000), .members = 2, .explores = true, .trained = 0});
+  REQUIRE(fitted.means.size() == 2);
+  CHECK(fitted.means[0] == doctest::Approx(truth).epsilon(0.03));
+  CHECK(fitted.means != fitted.replicates);
+  const auto target = steps.log_probabilities_of(walker);
+  CHECK(target[static_cast<std::size_t>(steps.last_row(0))] == 0);
+  const auto episodes = weighed_episodes(steps, target, fitted.unseen);
+  std::vector<std::size_t> all(episodes.size());
+  std::iota(all.begin(), all.end(), 0);
+  const ImportanceSampling robust(episodes, kDiscount);
+  const ImportanceSampling plain(weighed_episodes(steps, target), kDiscount);
+  for (const EstimatedReturn& made : {robust.estimate(all), robust.self_normalised(all),
+                                      plain.estimate(all), plain.self_normalised(all)}) {
+    CAPTURE(made.mean);
+    CHECK(std::abs(made.mean - truth) < 4 * made.error);
+  }
+  CHECK(robust.estimate(all).error < plain.estimate(all).error);
+  CHECK(std::abs(plain.weight().mean - 1) < 4 * plain.weight().error);
+  CHECK(plain.effective_episodes() > 50);
+  const auto again = fit_members(
+      steps, walker, {.fit = small_fit(20), .members = 2, .explores = true, .trained = 0});
+  CHECK(fit_members(steps, walker,
+                    {.fit = small_fit(20), .members = 2, .explores = true, .trained = 0})
+            .unseen.recorded
+        == again.unseen.recorded);
 }
 
 TEST_CASE("rows, times and steps of recorded episodes are numbered one after another") {
@@ -212,9 +296,9 @@ TEST_CASE("what cannot be evaluated on a recording is refused") {
   CHECK_THROWS_AS(RecordedSteps({}, corridor_spec()), std::invalid_argument);
   Walker left(0);
   const at::Tensor actions = steps.actions_of(left);
-  CHECK_THROWS_WITH_AS(fitted_values(steps, actions, all_episodes(steps), {.time_limit = 5}),
+  CHECK_THROWS_WITH_AS(fitted_values(steps, {&actions, 1}, all_episodes(steps), {.time_limit = 5}),
                        doctest::Contains("has 12 steps, but the environment cuts them at 5"),
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(fitted_values(steps, actions, all_episodes(steps), {.discount = 1}),
+  CHECK_THROWS_WITH_AS(fitted_values(steps, {&actions, 1}, all_episodes(steps), {.discount = 1}),
                        doctest::Contains("--discount below 1"), std::invalid_argument);
 }

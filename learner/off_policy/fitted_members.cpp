@@ -1,0 +1,125 @@
+#include "learner/off_policy/fitted_members.hpp"
+
+#include <numeric>
+#include <utility>
+
+#include "env/random.hpp"
+#include "learner/acting/collector.hpp"
+
+namespace troupe::learner {
+namespace {
+
+constexpr std::uint64_t kSeedOfFit = 7; // in the paths of split_seed()
+constexpr int kDraws = 8;               // of a policy that explores, at each row
+
+std::vector<std::int64_t> drawn_again(std::int64_t episodes, std::uint64_t seed) {
+  env::Random random(seed);
+  std::vector<std::int64_t> drawn(static_cast<std::size_t>(episodes));
+  for (std::int64_t& episode : drawn)
+    episode = static_cast<std::int64_t>(random.bits() % static_cast<std::uint64_t>(episodes));
+  return drawn;
+}
+
+double mean_first(const RecordedSteps& steps, const FittedValues& values,
+                  std::span<const std::int64_t> episodes) {
+  double sum = 0;
+  for (const std::int64_t episode : episodes)
+    sum += values.policy[static_cast<std::size_t>(steps.first_row(episode))];
+  return sum / static_cast<double>(episodes.size());
+}
+
+/// Sums of the members' values.
+struct Sums {
+  FittedValues values;
+  std::vector<double> members; // [episodes]
+
+  Sums(std::size_t rows, std::size_t episodes)
+      : values{std::vector<double>(rows), std::vector<double>(rows)}, members(episodes) {}
+  void add(const RecordedSteps& steps, std::int64_t episode, const FittedValues& more) {
+    members[static_cast<std::size_t>(episode)] += 1;
+    for (auto i = static_cast<std::size_t>(steps.first_row(episode));
+         i <= static_cast<std::size_t>(steps.last_row(episode)); ++i) {
+      values.policy[i] += more.policy[i];
+      values.recorded[i] += more.recorded[i];
+    }
+  }
+};
+
+} // namespace
+
+FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
+                          const FittedMembersConfig& config,
+                          const std::function<void(int, double)>& told,
+                          const std::function<bool()>& stopped) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(steps.episodes()));
+  std::iota(all.begin(), all.end(), 0);
+  const auto rows = static_cast<std::size_t>(steps.rows());
+  Sums every(rows, all.size());
+  Sums unseen(rows, all.size());
+  FittedMembers made;
+  for (int member = 0; member < config.members; ++member) {
+    FittedEvaluation fit = config.fit;
+    fit.seed = split_seed(config.fit.seed, {kSeedOfFit, static_cast<std::uint64_t>(member)});
+    ActingRandom random{std::mt19937_64(fit.seed)};
+    std::vector<at::Tensor> actions;
+    for (int draw = 0; draw < (config.explores ? kDraws : 1); ++draw)
+      actions.push_back(
+          steps.actions_of(policy, config.explores ? &random : nullptr, config.trained));
+    const auto drawn = drawn_again(steps.episodes(), fit.seed);
+    const FittedValues values = fitted_values(steps, actions, drawn, fit, stopped);
+    if (stopped && stopped())
+      return made;
+    made.means.push_back(mean_first(steps, values, all));
+    made.replicates.push_back(mean_first(steps, values, drawn));
+    std::vector<bool> seen(all.size());
+    for (const std::int64_t episode : drawn)
+      seen[static_cast<std::size_t>(episode)] = true;
+    for (const std::int64_t episode : all) {
+      every.add(steps, episode, values);
+      if (!seen[static_cast<std::size_t>(episode)])
+        unseen.add(steps, episode, values);
+    }
+    if (told)
+      told(member, made.means.back());
+  }
+  for (const std::int64_t episode : all) {
+    const auto i = static_cast<std::size_t>(episode);
+    if (unseen.members[i] == 0) {
+      unseen.add(steps, episode, every.values);
+      unseen.members[i] = every.members[i];
+    }
+    for (auto row = static_cast<std::size_t>(steps.first_row(episode));
+         row <= static_cast<std::size_t>(steps.last_row(episode)); ++row) {
+      unseen.values.policy[row] /= unseen.members[i];
+      unseen.values.recorded[row] /= unseen.members[i];
+    }
+  }
+  made.unseen = std::move(unseen.values);
+  return made;
+}
+
+std::vector<WeighedEpisode> weighed_episodes(const RecordedSteps& steps,
+                                             const std::vector<double>& target,
+                                             const FittedValues& model) {
+  const float* behaviour = steps.log_probability().const_data_ptr<float>();
+  const float* reward = steps.reward().const_data_ptr<float>();
+  const float* discount = steps.discount().const_data_ptr<float>();
+  std::vector<WeighedEpisode> episodes;
+  for (std::int64_t i = 0; i < steps.episodes(); ++i) {
+    WeighedEpisode episode;
+    for (std::int64_t row = steps.first_row(i); row < steps.last_row(i); ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      WeighedStep step{.reward = reward[row], .log_ratio = target[at] - behaviour[row]};
+      if (!model.policy.empty()) {
+        step.action_value = model.recorded[at];
+        step.value = model.policy[at];
+        step.next_value = discount[row] * model.policy[at + 1];
+      }
+      episode.push_back(step);
+    }
+    episodes.push_back(std::move(episode));
+  }
+  return episodes;
+}
+
+} // namespace troupe::learner

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "learner/off_policy/fitted_evaluation.hpp"
+#include "learner/off_policy/importance_sampling.hpp"
+
+namespace troupe::learner {
+
+struct FittedMembersConfig {
+  FittedEvaluation fit = {}; // the members' seeds are split from its own
+  int members = 5;
+  bool explores = false; // the policy, as in training, after `trained` agent steps
+  std::int64_t trained = 0;
+};
+
+/// Networks of fitted Q evaluation, each of as many episodes as there are, drawn again.
+struct FittedMembers {
+  /// [members] mean value of the first observations of all episodes; the estimate is their mean.
+  std::vector<double> means;
+  /// [members] the same of the drawn episodes alone: what other episodes would have given.
+  std::vector<double> replicates;
+  /// [rows] as learner::FittedValues, the mean over the networks that did not learn from the row's
+  /// episode, or over all where there is none.
+  FittedValues unseen;
+};
+
+/// Depends only on the arguments. `told` (may be empty) gets each member's number from 0 and mean.
+/// `stopped` and errors: as fitted_values(); what was stopped has fewer members.
+FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
+                          const FittedMembersConfig& config,
+                          const std::function<void(int, double)>& told = {},
+                          const std::function<bool()>& stopped = {});
+
+/// What importance sampling needs of recorded steps with log-probabilities; `target` [rows]: those
+/// of the evaluated policy (RecordedSteps::log_probabilities_of()), `model` [rows]: may be empty.
+std::vector<WeighedEpisode> weighed_episodes(const RecordedSteps& steps,
+                                             const std::vector<double>& target,
+                                             const FittedValues& model = {});
+
+} // namespace troupe::learner
