@@ -1,5 +1,6 @@
 #include "learner/off_policy/fitted_members.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -28,24 +29,29 @@ double mean_first(const RecordedSteps& steps, const FittedValues& values,
   return sum / static_cast<double>(episodes.size());
 }
 
-/// Sums of the members' values.
-struct Sums {
-  FittedValues values;
-  std::vector<double> members; // [episodes]
-
-  Sums(std::size_t rows, std::size_t episodes)
-      : values{std::vector<double>(rows), std::vector<double>(rows)}, members(episodes) {}
-  void add(const RecordedSteps& steps, std::int64_t episode, const FittedValues& more) {
-    members[static_cast<std::size_t>(episode)] += 1;
-    for (auto i = static_cast<std::size_t>(steps.first_row(episode));
-         i <= static_cast<std::size_t>(steps.last_row(episode)); ++i) {
-      values.policy[i] += more.policy[i];
-      values.recorded[i] += more.recorded[i];
-    }
-  }
-};
-
 } // namespace
+
+FittedValues unseen_values(const RecordedSteps& steps, std::span<const FittedValues> members,
+                           std::span<const std::vector<std::int64_t>> drawn) {
+  const auto rows = static_cast<std::size_t>(steps.rows());
+  FittedValues made{std::vector<double>(rows), std::vector<double>(rows)};
+  for (std::int64_t episode = 0; episode < steps.episodes(); ++episode) {
+    std::vector<const FittedValues*> asked;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (std::ranges::find(drawn[i], episode) == drawn[i].end())
+        asked.push_back(&members[i]);
+    if (asked.empty())
+      for (const FittedValues& values : members)
+        asked.push_back(&values);
+    for (auto row = static_cast<std::size_t>(steps.first_row(episode));
+         row <= static_cast<std::size_t>(steps.last_row(episode)); ++row)
+      for (const FittedValues* values : asked) {
+        made.policy[row] += values->policy[row] / static_cast<double>(asked.size());
+        made.recorded[row] += values->recorded[row] / static_cast<double>(asked.size());
+      }
+  }
+  return made;
+}
 
 FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
                           const FittedMembersConfig& config,
@@ -53,9 +59,8 @@ FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
                           const std::function<bool()>& stopped) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(steps.episodes()));
   std::iota(all.begin(), all.end(), 0);
-  const auto rows = static_cast<std::size_t>(steps.rows());
-  Sums every(rows, all.size());
-  Sums unseen(rows, all.size());
+  std::vector<FittedValues> members;
+  std::vector<std::vector<std::int64_t>> drawn;
   FittedMembers made;
   for (int member = 0; member < config.members; ++member) {
     FittedEvaluation fit = config.fit;
@@ -65,36 +70,16 @@ FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
     for (int draw = 0; draw < (config.explores ? kDraws : 1); ++draw)
       actions.push_back(
           steps.actions_of(policy, config.explores ? &random : nullptr, config.trained));
-    const auto drawn = drawn_again(steps.episodes(), fit.seed);
-    const FittedValues values = fitted_values(steps, actions, drawn, fit, stopped);
+    drawn.push_back(drawn_again(steps.episodes(), fit.seed));
+    members.push_back(fitted_values(steps, actions, drawn.back(), fit, stopped));
     if (stopped && stopped())
       return made;
-    made.means.push_back(mean_first(steps, values, all));
-    made.replicates.push_back(mean_first(steps, values, drawn));
-    std::vector<bool> seen(all.size());
-    for (const std::int64_t episode : drawn)
-      seen[static_cast<std::size_t>(episode)] = true;
-    for (const std::int64_t episode : all) {
-      every.add(steps, episode, values);
-      if (!seen[static_cast<std::size_t>(episode)])
-        unseen.add(steps, episode, values);
-    }
+    made.means.push_back(mean_first(steps, members.back(), all));
+    made.replicates.push_back(mean_first(steps, members.back(), drawn.back()));
     if (told)
       told(member, made.means.back());
   }
-  for (const std::int64_t episode : all) {
-    const auto i = static_cast<std::size_t>(episode);
-    if (unseen.members[i] == 0) {
-      unseen.add(steps, episode, every.values);
-      unseen.members[i] = every.members[i];
-    }
-    for (auto row = static_cast<std::size_t>(steps.first_row(episode));
-         row <= static_cast<std::size_t>(steps.last_row(episode)); ++row) {
-      unseen.values.policy[row] /= unseen.members[i];
-      unseen.values.recorded[row] /= unseen.members[i];
-    }
-  }
-  made.unseen = std::move(unseen.values);
+  made.unseen = unseen_values(steps, members, drawn);
   return made;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "learner/off_policy/fitted_evaluation.hpp"
@@ -22,10 +23,14 @@ struct FittedMembers {
   std::vector<double> means;
   /// [members] the same of the drawn episodes alone: what other episodes would have given.
   std::vector<double> replicates;
-  /// [rows] as learner::FittedValues, the mean over the networks that did not learn from the row's
-  /// episode, or over all where there is none.
-  FittedValues unseen;
+  FittedValues unseen; // unseen_values()
 };
+
+/// [rows] the mean of the values of the members that did not learn from the row's episode, or of
+/// all where there is none: a doubly robust estimate's model, which must not know the episode that
+/// it is to correct. `drawn`: the episodes from which each member learned.
+FittedValues unseen_values(const RecordedSteps& steps, std::span<const FittedValues> members,
+                           std::span<const std::vector<std::int64_t>> drawn);
 
 /// Depends only on the arguments. `told` (may be empty) gets each member's number from 0 and mean.
 /// `stopped` and errors: as fitted_values(); what was stopped has fewer members.

@@ -258,6 +258,22 @@ TEST_CASE(
         == again.unseen.recorded);
 }
 
+TEST_CASE("an episode's values are those of the networks that did not learn from it") {
+  const RecordedSteps steps = corridor(3, 0.5, 2);
+  const auto rows = static_cast<std::size_t>(steps.rows());
+  const std::vector<FittedValues> members{
+      {std::vector<double>(rows, 1), std::vector<double>(rows, 10)},
+      {std::vector<double>(rows, 3), std::vector<double>(rows, 30)}};
+  const std::vector<std::vector<std::int64_t>> drawn{{0, 0, 1}, {1, 1, 2}};
+  const FittedValues made = unseen_values(steps, members, drawn);
+  const double wanted[] = {3, 2, 1}; // both networks know episode 1
+  for (std::int64_t i = 0; i < steps.episodes(); ++i)
+    for (const std::int64_t row : {steps.first_row(i), steps.last_row(i)}) {
+      CHECK(made.policy[static_cast<std::size_t>(row)] == wanted[i]);
+      CHECK(made.recorded[static_cast<std::size_t>(row)] == 10 * wanted[i]);
+    }
+}
+
 TEST_CASE("rows, times and steps of recorded episodes are numbered one after another") {
   const RecordedSteps steps = corridor(3, 0.5, 2);
   CHECK(steps.rows() == steps.steps() + 3);
