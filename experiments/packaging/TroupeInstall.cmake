@@ -8,7 +8,7 @@ file(RELATIVE_PATH TROUPE_PACKAGE_TO_PREFIX /${_package} /)
 string(REGEX REPLACE "/$" "" TROUPE_PACKAGE_TO_PREFIX "${TROUPE_PACKAGE_TO_PREFIX}")
 
 set(_targets)
-foreach(_name IN ITEMS wire caster env remote_protocol replay replay_protocol collectives learner learner_protocol agents agents_protocol data
+foreach(_name IN ITEMS wire caster env remote_protocol replay replay_protocol objects collectives learner learner_protocol agents agents_protocol data
     workloads transparent_settings placer actors actors_protocol experiments_core experiments_protocol launchers cluster operating comparison web dashboard exporting play serving program)
   if(TARGET troupe_${_name})
     list(APPEND _targets troupe_${_name})
@@ -124,7 +124,8 @@ if(TARGET troupe_learner)
     REQUIRES troupe-learner troupe-env troupe-replay libturbojpeg libarchive hdf5 netcdf libpng zlib)
 endif()
 if(TARGET troupe_actors)
-  troupe_pkg_config(actors "The actors of a run" LIBRARIES actors actors_protocol placer REQUIRES troupe-agents MORE -lcaf_io -lcaf_core)
+  troupe_pkg_config(actors "The actors of a run" LIBRARIES actors actors_protocol placer objects
+    REQUIRES troupe-agents libcurl libxml-2.0 MORE -lcaf_io -lcaf_core)
 endif()
 if(TARGET troupe_program)
   troupe_pkg_config(experiments "Experiments, and the program troupe as a library"

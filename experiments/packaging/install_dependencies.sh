@@ -31,6 +31,11 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   echo "installing ${#missing[@]} Debian packages: ${missing[*]}"
   apt-get update -qq
+  if [ ! -e /usr/sbin/policy-rc.d ]; then # packages must not start their services
+    printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+    chmod +x /usr/sbin/policy-rc.d
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  fi
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 

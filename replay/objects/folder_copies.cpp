@@ -1,0 +1,101 @@
+#include "replay/objects/folder_copies.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "env/whole_file.hpp"
+#include "replay/objects/store_error.hpp"
+
+namespace troupe::replay {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Relative names, with `last` at the end. Throws StoreError without it.
+std::vector<std::string> names_of_folder(const fs::path& folder, const std::string& last) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) {
+      names.push_back(fs::relative(entry.path(), folder).generic_string());
+      if (!is_plain_name(names.back()))
+        throw StoreError(entry.path().string() + " has a name that an object cannot have");
+    }
+  std::sort(names.begin(), names.end());
+  const auto found = std::find(names.begin(), names.end(), last);
+  if (found == names.end())
+    throw StoreError(folder.string() + " has no file " + last + ": it is not complete");
+  std::rotate(found, found + 1, names.end());
+  return names;
+}
+
+/// The name of an object below `folder`; throws StoreError if it may not become a path.
+std::string relative_name(const StoredObject& object, const ObjectAddress& folder) {
+  const std::string prefix = folder.key.empty() ? "" : folder.key + "/";
+  std::string name =
+      object.key.starts_with(prefix) ? object.key.substr(prefix.size()) : std::string();
+  if (!is_plain_name(name))
+    throw StoreError(text_of(folder)
+                     + " has an object whose name cannot be a file's; remove it, or name a folder "
+                       "that Troupe wrote");
+  return name;
+}
+
+void check_space(const fs::path& folder, std::uintmax_t bytes) {
+  std::error_code unknown;
+  const auto space = fs::space(folder, unknown);
+  if (!unknown && space.available < bytes)
+    throw StoreError(folder.string() + " has " + std::to_string(space.available)
+                     + " bytes free and the copy needs " + std::to_string(bytes)
+                     + "; free some, or name another folder");
+}
+
+} // namespace
+
+void upload_folder(ObjectStore& store, const fs::path& folder, const ObjectAddress& to,
+                   const std::string& last, const std::function<void(std::int64_t)>& sent) {
+  const auto names = names_of_folder(folder, last);
+  remove_folder(store, to, last);
+  for (const std::string& name : names)
+    store.put_file(below(to, name), folder / name, sent);
+}
+
+void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::path& folder,
+                     const std::string& last) {
+  const auto objects = store.list(from);
+  std::vector<std::string> names;
+  std::uintmax_t bytes = 0;
+  for (const StoredObject& object : objects) {
+    names.push_back(relative_name(object, from));
+    bytes += static_cast<std::uintmax_t>(object.bytes);
+  }
+  const auto found = std::find(names.begin(), names.end(), last);
+  if (found == names.end())
+    throw StoreError(text_of(from) + " has no " + last + ": it does not exist or is not complete");
+  std::rotate(found, found + 1, names.end());
+  if (fs::exists(folder))
+    throw StoreError(folder.string() + " exists already; remove it, or name another folder");
+  const fs::path partial = folder.string() + ".partial";
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  check_space(partial, bytes);
+  for (const std::string& name : names) {
+    fs::create_directories((partial / name).parent_path());
+    store.get_file(below(from, name), partial / name);
+  }
+  fs::rename(partial, folder);
+  env::write_folder_to_disk(fs::absolute(folder).parent_path());
+}
+
+void remove_folder(ObjectStore& store, const ObjectAddress& folder, const std::string& last) {
+  const auto objects = store.list(folder);
+  if (objects.empty())
+    return;
+  store.remove(below(folder, last));
+  for (const StoredObject& object : objects)
+    if (const ObjectAddress address{.bucket = folder.bucket, .key = object.key};
+        address != below(folder, last))
+      store.remove(address);
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "replay/objects/object_store.hpp"
+
+namespace troupe::replay {
+
+/// Folders that are complete once they have one certain file (a checkpoint its manifest.json, a
+/// recording its manifest), copied to and from an object store by the same rule: that file comes
+/// last and goes first. All functions throw StoreError and std::system_error, and a folder that is
+/// half copied then is not complete.
+
+/// Copies all files of `folder`, `last` after all others. What the store has there is removed
+/// before, `last` first. `sent` hears of bytes as they are stored.
+void upload_folder(ObjectStore& store, const std::filesystem::path& folder, const ObjectAddress& to,
+                   const std::string& last,
+                   const std::function<void(std::int64_t bytes)>& sent = {});
+
+/// Copies all objects to `folder`, which must not exist and appears when all are there; until then
+/// they are in `<folder>.partial`. Names are checked before they become paths, and the space on the
+/// disk before anything is written.
+void download_folder(ObjectStore& store, const ObjectAddress& from,
+                     const std::filesystem::path& folder, const std::string& last);
+
+/// Removes the objects of a folder, `last` first.
+void remove_folder(ObjectStore& store, const ObjectAddress& folder, const std::string& last);
+
+} // namespace troupe::replay

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace troupe::replay {
+
+/// A request to an object store failed. Its text names the request, the address, the reason and the
+/// remedy, and no secret.
+class StoreError : public std::runtime_error {
+public:
+  /// `status` of HTTP, 0 without an answer; `code` of S3 ("NoSuchBucket"), or empty.
+  StoreError(const std::string& text, long status = 0, std::string code = {})
+      : std::runtime_error(text), status_(status), code_(std::move(code)) {}
+
+  long status() const { return status_; }
+  const std::string& code() const { return code_; }
+
+private:
+  long status_;
+  std::string code_;
+};
+
+} // namespace troupe::replay

@@ -1,0 +1,171 @@
+#include "replay/objects/store_options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+namespace troupe::replay {
+
+namespace {
+
+constexpr std::size_t kLongestSecret = 16 << 10; // session tokens have a few kilobytes
+constexpr std::size_t kMostCredentialBytes = 1 << 20;
+constexpr std::size_t kSmallestPart = std::size_t{5} << 20; // a rule of S3
+
+std::string trimmed(const std::string& text) {
+  const auto begin = text.find_first_not_of(" \t\r");
+  return begin == text.npos ? "" : text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+bool is_printable(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+void check_secret(const std::string& name, const std::string& value) {
+  if (value.empty() || value.size() > kLongestSecret || !is_printable(value))
+    throw std::invalid_argument(name
+                                + " is empty, too long, or has a space or a control character "
+                                  "(its value is not shown); copy it again");
+}
+
+/// The keys of one profile of a credentials file: sections in brackets, name = value, comments
+/// after # or ; at the start of a line.
+void read_profile(const std::string& path, const std::string& profile, StoreOptions& options) {
+  std::ifstream in(path);
+  std::string line, section;
+  std::size_t bytes = 0;
+  while (std::getline(in, line)) {
+    bytes += line.size();
+    if (bytes > kMostCredentialBytes)
+      throw std::invalid_argument(path + " has more than 1 MiB; it is no file of credentials");
+    line = trimmed(line);
+    if (line.empty() || line.front() == '#' || line.front() == ';')
+      continue;
+    if (line.front() == '[' && line.back() == ']') {
+      section = trimmed(line.substr(1, line.size() - 2));
+      continue;
+    }
+    const auto equals = line.find('=');
+    if (section != profile || equals == line.npos)
+      continue;
+    const std::string name = trimmed(line.substr(0, equals));
+    const std::string value = trimmed(line.substr(equals + 1));
+    if (name == "aws_access_key_id")
+      options.access_key = value;
+    if (name == "aws_secret_access_key")
+      options.secret_key = value;
+    if (name == "aws_session_token")
+      options.session_token = value;
+  }
+}
+
+void find_keys(const VariableLookup& variable, StoreOptions& options) {
+  options.access_key = variable("AWS_ACCESS_KEY_ID").value_or("");
+  options.secret_key = variable("AWS_SECRET_ACCESS_KEY").value_or("");
+  options.session_token = variable("AWS_SESSION_TOKEN").value_or("");
+  if (!options.access_key.empty() && !options.secret_key.empty())
+    return;
+  if (!options.access_key.empty() || !options.secret_key.empty())
+    throw std::invalid_argument(
+        "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set; set both");
+  options.session_token.clear();
+  const std::string profile = variable("AWS_PROFILE").value_or("default");
+  const std::string path = variable("AWS_SHARED_CREDENTIALS_FILE")
+                               .value_or(variable("HOME").value_or("") + "/.aws/credentials");
+  read_profile(path, profile, options);
+  if (options.access_key.empty() || options.secret_key.empty())
+    throw std::invalid_argument("no credentials for the object store: AWS_ACCESS_KEY_ID and "
+                                "AWS_SECRET_ACCESS_KEY are not set, and "
+                                + path + " has no keys of the profile " + profile
+                                + "; set the two variables, or AWS_PROFILE");
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "[::1]"
+         || (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
+}
+
+void check_endpoint(const std::string& endpoint) {
+  if (endpoint.find('@') != endpoint.npos)
+    throw std::invalid_argument("AWS_ENDPOINT_URL has a user or password in it (it is not shown); "
+                                "write scheme://host:port, and the keys into their own variables");
+  const auto refuse = [&](const std::string& rule) {
+    throw std::invalid_argument("AWS_ENDPOINT_URL is \"" + endpoint + "\": " + rule
+                                + "; write for example https://s3.example.org");
+  };
+  const auto slashes = endpoint.find("://");
+  const std::string scheme = endpoint.substr(0, std::min(slashes, endpoint.size()));
+  if (scheme != "https" && scheme != "http")
+    refuse("an endpoint begins with https:// or http://");
+  const std::string rest = endpoint.substr(slashes + 3);
+  if (rest.empty() || !is_printable(rest) || rest.find_first_of("/?#\\\"") != rest.npos)
+    refuse("an endpoint is scheme://host or scheme://host:port, without a path");
+  const auto colon = rest.rfind(':');
+  const bool has_port = colon != rest.npos && rest.find(']', colon) == rest.npos;
+  const std::string host = has_port ? rest.substr(0, colon) : rest;
+  if (has_port) {
+    const std::string port = rest.substr(colon + 1);
+    const bool digits =
+        !port.empty() && port.size() <= 5
+        && std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535)
+      refuse("a port is a number from 1 to 65535");
+  }
+  if (scheme == "http" && !is_loopback(host))
+    refuse("without TLS only a store on this host may be used, because data would cross the "
+           "network unprotected");
+}
+
+} // namespace
+
+std::optional<std::string> process_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+StoreOptions store_options(const VariableLookup& variable) {
+  StoreOptions options;
+  find_keys(variable, options);
+  if (const auto region = variable("AWS_REGION"))
+    options.region = *region;
+  else if (const auto fallback = variable("AWS_DEFAULT_REGION"))
+    options.region = *fallback;
+  if (const auto of_s3 = variable("AWS_ENDPOINT_URL_S3"))
+    options.endpoint = *of_s3;
+  else
+    options.endpoint =
+        variable("AWS_ENDPOINT_URL").value_or("https://s3." + options.region + ".amazonaws.com");
+  while (options.endpoint.ends_with('/'))
+    options.endpoint.pop_back();
+  options.ca_bundle = variable("AWS_CA_BUNDLE").value_or("");
+  check(options);
+  return options;
+}
+
+void check(const StoreOptions& options) {
+  const auto in_region = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'
+           || c == '_';
+  };
+  if (options.region.empty() || options.region.size() > 64
+      || !std::all_of(options.region.begin(), options.region.end(), in_region))
+    throw std::invalid_argument("AWS_REGION is \"" + options.region
+                                + "\": a region has letters, digits and hyphens; write for "
+                                  "example us-east-1");
+  check_endpoint(options.endpoint);
+  check_secret("AWS_ACCESS_KEY_ID", options.access_key);
+  check_secret("AWS_SECRET_ACCESS_KEY", options.secret_key);
+  if (!options.session_token.empty())
+    check_secret("AWS_SESSION_TOKEN", options.session_token);
+  if (options.part_bytes < kSmallestPart || options.part_bytes > kLargestPart)
+    throw std::invalid_argument("part_bytes is " + std::to_string(options.part_bytes)
+                                + ": a part has 5 to 512 MiB");
+  if (options.page_keys < 1 || options.page_keys > 1000)
+    throw std::invalid_argument("page_keys is " + std::to_string(options.page_keys)
+                                + ": a page has 1 to 1000 keys");
+  if (options.attempts < 1 || options.slowest_rate == 0)
+    throw std::invalid_argument("attempts and slowest_rate must be at least 1");
+}
+
+} // namespace troupe::replay

@@ -1,0 +1,210 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "replay/objects/folder_copies.hpp"
+#include "replay/objects/object_store.hpp"
+#include "replay/objects/store_error.hpp"
+#include "tests/replay/objects/swift.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe::replay;
+using troupe::read_text;
+using troupe::TemporaryFolder;
+
+namespace {
+
+ObjectAddress at(const std::string& key) {
+  return {.bucket = "bucket", .key = key};
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string pattern(std::size_t size) {
+  std::string text(size, '\0');
+  std::uint32_t state = 1;
+  for (char& c : text)
+    c = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  return text;
+}
+
+void write(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+template <class Call>
+StoreError error_of(Call call) {
+  try {
+    call();
+  } catch (const StoreError& e) {
+    return e;
+  }
+  FAIL("no StoreError");
+  return StoreError("");
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+} // namespace
+
+TEST_CASE("A real S3 server keeps what is put, whatever its name") {
+  TemporaryFolder folder;
+  const Swift swift(folder / "swift");
+  if (!swift.runs())
+    return;
+  ObjectStore store(swift.options());
+  for (const std::string key :
+       {"plain", "with space+plus", "a/b=c&d?e#f%41", "~user/äöü", "(x)'!*;:@$,"}) {
+    CAPTURE(key);
+    store.put_bytes(at(key), bytes_of(key));
+    CHECK(store.get_bytes(at(key), 100) == key);
+    CHECK(store.size(at(key)) == static_cast<std::int64_t>(key.size()));
+    store.remove(at(key));
+    CHECK(error_of([&] { store.get_bytes(at(key), 100); }).status() == 404);
+    store.remove(at(key)); // which is no mistake
+  }
+  StoreOptions temporary = swift.options();
+  temporary.session_token = "signed/with+the=others";
+  ObjectStore(temporary).put_bytes(at("token"), bytes_of("x"));
+  write(folder / "empty", "");
+  store.put_file(at("empty"), folder / "empty");
+  store.get_file(at("empty"), folder / "copy");
+  CHECK(std::filesystem::file_size(folder / "copy") == 0);
+  store.put_bytes(at("large"), bytes_of(pattern(1000)));
+  CHECK(has(error_of([&] { store.get_bytes(at("large"), 999); }).what(), "more than 999 bytes"));
+}
+
+TEST_CASE("A listing goes on over its pages and keeps to its folder") {
+  TemporaryFolder folder;
+  const Swift swift(folder / "swift");
+  if (!swift.runs())
+    return;
+  StoreOptions options = swift.options();
+  options.page_keys = 3;
+  ObjectStore store(options);
+  std::vector<StoredObject> expected;
+  for (int i = 0; i < 10; ++i) {
+    expected.push_back({"runs/one/" + std::to_string(i) + "/x & <y>", i});
+    store.put_bytes(at(expected.back().key), bytes_of(pattern(static_cast<std::size_t>(i))));
+  }
+  store.put_bytes(at("runs/one-more/other"), bytes_of("z"));
+  CHECK(store.list(at("runs/one")) == expected);
+  CHECK(store.folders(at("runs")) == std::vector<std::string>{"one-more", "one"});
+  CHECK(store.folders(at("runs/one")).size() == 10);
+  CHECK(store.list(at("nothing")).empty());
+  CHECK(has(error_of([&] { store.list(at("runs/one"), 9); }).what(), "does not end"));
+}
+
+TEST_CASE("A file above the size of a part goes and comes in parts, byte for byte") {
+  TemporaryFolder folder;
+  const Swift swift(folder / "swift");
+  if (!swift.runs())
+    return;
+  ObjectStore store(swift.options());
+  const std::string text = pattern((std::size_t{11} << 20) + 7);
+  write(folder / "file", text);
+  std::vector<std::int64_t> sent;
+  store.put_file(at("in/parts"), folder / "file", [&](std::int64_t n) { sent.push_back(n); });
+  CHECK(sent == std::vector<std::int64_t>{5 << 20, 5 << 20, (1 << 20) + 7});
+  CHECK(store.size(at("in/parts")) == static_cast<std::int64_t>(text.size()));
+  store.get_file(at("in/parts"), folder / "copy");
+  CHECK(read_text(folder / "copy") == text);
+}
+
+TEST_CASE("A wrong key, a missing bucket and a store that is away are named, without the secret") {
+  TemporaryFolder folder;
+  Swift swift(folder / "swift");
+  if (!swift.runs())
+    return;
+  StoreOptions wrong = swift.options();
+  wrong.secret_key = "not-the-secret";
+  const auto refused = error_of([&] { ObjectStore(wrong).put_bytes(at("x"), bytes_of("y")); });
+  CHECK(refused.status() == 403);
+  CHECK(refused.code() == "SignatureDoesNotMatch");
+  CHECK(has(refused.what(), "AWS_SECRET_ACCESS_KEY"));
+  CHECK(!has(refused.what(), "not-the-secret"));
+  ObjectStore store(swift.options());
+  const auto missing = error_of([&] { store.list({.bucket = "nowhere"}); });
+  CHECK(missing.code() == "NoSuchBucket");
+  CHECK(has(missing.what(), "create the bucket"));
+  swift.kill();
+  const auto away = error_of([&] { store.list(at("")); });
+  CHECK(has(away.what(), "attempt 2"));
+  CHECK(has(away.what(), "AWS_ENDPOINT_URL"));
+  store.stop();
+  CHECK(has(error_of([&] { store.list(at("")); }).what(), "was stopped"));
+}
+
+TEST_CASE("A store whose certificate nobody vouches for gets no request") {
+  TemporaryFolder folder;
+  const Swift swift(folder / "swift", true);
+  if (!swift.runs())
+    return;
+  StoreOptions options = swift.options();
+  CHECK(has(error_of([&] { ObjectStore(options).list(at("")); }).what(), "certificate"));
+  CHECK(read_text(folder / "swift" / "requests.log").find("GET /bucket") == std::string::npos);
+  options.ca_bundle = folder / "swift" / "certificate.pem";
+  CHECK(ObjectStore(options).list(at("")).empty());
+}
+
+TEST_CASE("A folder is complete in the store only with its last file") {
+  TemporaryFolder folder;
+  Swift swift(folder / "swift");
+  if (!swift.runs())
+    return;
+  write(folder / "7" / "manifest.json", "{}");
+  write(folder / "7" / "z" / "data", pattern(2000));
+  write(folder / "7" / "z" / "large", pattern(std::size_t{11} << 20));
+  {
+    ObjectStore store(swift.options());
+    std::int64_t sent = 0;
+    CHECK_THROWS_AS(upload_folder(store, folder / "7", at("run/7"), "manifest.json",
+                                  [&](std::int64_t bytes) {
+                                    sent += bytes;
+                                    if (sent > 5 << 20) // in the middle of the large file
+                                      swift.kill();
+                                  }),
+                    StoreError);
+    CHECK(sent < 11 << 20);
+  }
+  const Swift again(folder / "swift");
+  ObjectStore store(again.options());
+  CHECK(store.list(at("run/7")) == std::vector<StoredObject>{{"run/7/z/data", 2000}});
+  CHECK(has(error_of([&] {
+              download_folder(store, at("run/7"), folder / "copy", "manifest.json");
+            }).what(),
+            "not complete"));
+  CHECK(!std::filesystem::exists(folder / "copy"));
+
+  store.put_bytes(at("run/7/left"), bytes_of("of an earlier one"));
+  upload_folder(store, folder / "7", at("run/7"), "manifest.json");
+  CHECK(store.list(at("run/7")).size() == 3);
+  download_folder(store, at("run/7"), folder / "copy", "manifest.json");
+  CHECK(read_text(folder / "copy" / "z" / "large") == read_text(folder / "7" / "z" / "large"));
+  CHECK(read_text(folder / "copy" / "manifest.json") == "{}");
+  remove_folder(store, at("run/7"), "manifest.json");
+  CHECK(store.list(at("run/7")).empty());
+}
+
+TEST_CASE("An object whose name leads out of the folder is refused") {
+  TemporaryFolder folder;
+  const Swift swift(folder / "swift");
+  if (!swift.runs())
+    return;
+  ObjectStore store(swift.options());
+  store.put_bytes(at("run/7/manifest.json"), bytes_of("{}"));
+  store.put_bytes(at("run/7/a/../../../escaped"), bytes_of("x"));
+  CHECK(has(error_of([&] {
+              download_folder(store, at("run/7"), folder / "copy", "manifest.json");
+            }).what(),
+            "cannot be a file's"));
+  CHECK(!std::filesystem::exists(folder / "copy"));
+  CHECK(!std::filesystem::exists(folder / "copy.partial"));
+}

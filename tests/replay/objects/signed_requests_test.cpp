@@ -1,0 +1,158 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "replay/objects/signed_requests.hpp"
+#include "replay/objects/store_error.hpp"
+
+using namespace troupe::replay;
+
+namespace {
+
+/// Gives each connection the next of these answers, byte for byte, and closes it.
+class Scripted {
+public:
+  explicit Scripted(std::vector<std::string> answers)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(socket_, 8) == 0);
+    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::jthread([this, answers = std::move(answers)] { serve(answers); });
+  }
+  ~Scripted() {
+    ::shutdown(socket_, SHUT_RDWR); // ends accept()
+    thread_.join();
+    ::close(socket_);
+  }
+  Scripted(const Scripted&) = delete;
+  Scripted& operator=(const Scripted&) = delete;
+
+  StoreOptions options() const {
+    return {.endpoint = "http://127.0.0.1:" + std::to_string(port_),
+            .access_key = "key",
+            .secret_key = "hidden",
+            .attempts = 3,
+            .first_pause = std::chrono::milliseconds(1),
+            .request_deadline = std::chrono::seconds(1),
+            .slowest_rate = std::size_t{1} << 30};
+  }
+  /// What came, once the object has ended.
+  const std::vector<std::string>& requests() {
+    ::shutdown(socket_, SHUT_RDWR);
+    if (thread_.joinable())
+      thread_.join();
+    thread_ = std::jthread([] {});
+    return requests_;
+  }
+
+private:
+  void serve(const std::vector<std::string>& answers) {
+    for (const std::string& answer : answers) {
+      const int peer = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (peer < 0)
+        return;
+      std::string request;
+      std::array<char, 4096> bytes{};
+      while (request.find("\r\n\r\n") == request.npos) {
+        const ssize_t got = ::read(peer, bytes.data(), bytes.size());
+        if (got <= 0)
+          break;
+        request.append(bytes.data(), static_cast<std::size_t>(got));
+      }
+      requests_.push_back(request);
+      if (answer == "silence")
+        while (::read(peer, bytes.data(), bytes.size()) > 0) {
+        }
+      else
+        (void)!::write(peer, answer.data(), answer.size());
+      ::close(peer);
+    }
+  }
+
+  int socket_;
+  int port_ = 0;
+  std::vector<std::string> requests_;
+  std::jthread thread_;
+};
+
+const StoreRequest kGet{.method = "GET", .bucket = "bucket", .key = "a b", .most_answered = 10};
+
+std::string answer(const std::string& status, const std::string& body,
+                   const std::string& header = "") {
+  return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n"
+         + header + "\r\n" + body;
+}
+
+std::string failure_of(Scripted& server, const std::stop_token& stop = {}) {
+  try {
+    SignedRequests(server.options()).send(kGet, stop);
+  } catch (const StoreError& e) {
+    CHECK(std::string(e.what()).find("hidden") == std::string::npos);
+    return e.what();
+  }
+  return "no failure";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+} // namespace
+
+TEST_CASE("Overload and lost connections are tried again, at most so many times") {
+  Scripted twice({answer("503 Slow Down", ""), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nha",
+                  answer("200 OK", "whole")});
+  CHECK(SignedRequests(twice.options()).send(kGet).body == "whole");
+  CHECK(twice.requests().size() == 3);
+  CHECK(has(twice.requests()[0], "GET /bucket/a%20b HTTP/1.1"));
+  CHECK(has(twice.requests()[0], "Authorization: AWS4-HMAC-SHA256 Credential=key/"));
+  Scripted always(
+      std::vector<std::string>(5, answer("500 x", "<Error><Code>InternalError</Code></Error>")));
+  CHECK(has(failure_of(always), "got 500 InternalError (attempt 3)"));
+  CHECK(always.requests().size() == 3);
+}
+
+TEST_CASE("What will not be better the next time is not tried again") {
+  Scripted refused(
+      {answer("403 Forbidden", "<Error><Code>AccessDenied</Code></Error>"), answer("200 OK", "")});
+  CHECK(has(failure_of(refused), "403 AccessDenied"));
+  CHECK(refused.requests().size() == 1);
+}
+
+TEST_CASE("A redirect is refused, and names the region if the store does") {
+  Scripted elsewhere({answer("301 Moved", "",
+                             "Location: http://127.0.0.1:1/\r\nx-amz-bucket-region: eu-west-3\r\n"),
+                      answer("200 OK", "")});
+  CHECK(has(failure_of(elsewhere), "redirects are not followed; set AWS_REGION to eu-west-3"));
+  CHECK(elsewhere.requests().size() == 1);
+}
+
+TEST_CASE("A store that says nothing, too much or no HTTP costs bounded time and memory") {
+  Scripted silent({"silence", "silence", "silence"});
+  CHECK(has(failure_of(silent), "failed (attempt 3)"));
+  Scripted flood({answer("200 OK", std::string(11, 'x'))});
+  CHECK(has(failure_of(flood), "more than 10 bytes"));
+  Scripted explains({answer("400 Bad", std::string(1 << 20, 'x'))});
+  CHECK(has(failure_of(explains), "got 400 from"));
+  Scripted garbage({"\x16\x03\x01 garbage\r\n\r\n"});
+  CHECK(has(failure_of(garbage), "failed"));
+}
+
+TEST_CASE("A request that is asked to stop ends") {
+  Scripted silent({"silence", "silence"});
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(has(failure_of(silent, stop.get_token()), "was stopped"));
+}
