@@ -125,6 +125,7 @@ struct RunConfig {
     int keep = 2;        // the newest
     int keep_best = 0;   // beside these, those of the greatest evaluation returns
     bool replay = true;
+    std::string store; // s3://bucket/prefix to which each one is copied; empty: none
   } checkpoint;
 };
 
@@ -142,8 +143,9 @@ struct Progress {
   std::int64_t replay_bytes = 0;      // of memory
   std::int64_t replay_disk_bytes = 0; // of steps that memory has no room for
   std::int64_t replay_failed_spills =
-      0;                       // chunks that could not be written to a full or failing disk
-  std::int64_t priorities = 0; // given to items
+      0;                          // chunks that could not be written to a full or failing disk
+  std::int64_t failed_copies = 0; // of checkpoints to checkpoint.store
+  std::int64_t priorities = 0;    // given to items
   std::int64_t parameter_version = 0;
   double parameter_lag = 0; // updates, mean over the actors' last steps
   double training_seconds =

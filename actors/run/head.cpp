@@ -6,8 +6,9 @@
 namespace troupe::actors {
 
 namespace {
-constexpr double kShareAfter = 5; // seconds without a movement
-}
+constexpr double kShareAfter = 5;                 // seconds without a movement
+constexpr std::chrono::minutes kCopyDeadline{30}; // of the last checkpoint to checkpoint.store
+} // namespace
 
 Head::Head(const RunContext& context)
     : context_(context),
@@ -232,7 +233,24 @@ void Head::finish(RunResult& result) {
       context_.callbacks.evaluated(result.evaluation);
     checkpoints_.score_last(result);
   }
+  finish_copies();
   result.progress = progress_;
+  result.progress.failed_copies = checkpoints_.report_copies();
+}
+
+/// Until the last checkpoint is in checkpoint.store, or kCopyDeadline.
+void Head::finish_copies() {
+  const auto deadline = std::chrono::steady_clock::now() + kCopyDeadline;
+  const auto left = [&] {
+    return std::max(std::chrono::steady_clock::duration::zero(),
+                    deadline - std::chrono::steady_clock::now());
+  };
+  try {
+    while (checkpoints_.copying() && left().count() > 0)
+      actors_.take_messages(kPoll);
+  } catch (const ActorLost&) { // none is needed any more
+  }
+  checkpoints_.finish_copies(std::chrono::duration_cast<std::chrono::seconds>(left()));
 }
 
 void Head::refresh() {
@@ -242,7 +260,7 @@ void Head::refresh() {
 
 void Head::on_update(const UpdatePtr& update) {
   companion_.add(*update);
-  if (monitor_.take(*update, schedule_.training()))
+  if (monitor_.take(*update, checkpoints_.report_copies(), schedule_.training()))
     context_.log("warning", monitor_.standstill(*update, actors_.asking(), lifecycle_.returning()));
   if (!actors_.control())
     return;
@@ -263,6 +281,7 @@ void Head::tell_control() {
   report.set_checkpoint(checkpoints_.newest());
   report.set_checkpoint_age(checkpoints_.age_seconds());
   report.set_writing(checkpoints_.writing());
+  report.set_failed_copies(progress_.failed_copies);
   report.set_held(held_);
   report.set_environments(schedule_.count(Role::environment));
   report.set_restarts(context_.deployment.head_restarts);

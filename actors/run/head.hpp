@@ -33,6 +33,7 @@ private:
   void train_in_rounds();
   void train_on_data();
   void finish(RunResult& result);
+  void finish_copies();
 
   void begin_training();
   void end_training();

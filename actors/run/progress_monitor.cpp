@@ -18,12 +18,13 @@ double ProgressMonitor::still_seconds() const {
   return elapsed_since(still_since_);
 }
 
-bool ProgressMonitor::take(const Update& update, bool training) {
+bool ProgressMonitor::take(const Update& update, std::int64_t failed_copies, bool training) {
   if (update.number > newest_) { // one in the mailbox may be older than an answer
     newest_ = update.number;
     progress_ = update.progress;
     counters_ = update.state;
   }
+  progress_.failed_copies = failed_copies;
   for (const std::string& warning : update.warnings)
     context_.log("warning", warning);
   if (context_.callbacks.episode)

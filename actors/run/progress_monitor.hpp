@@ -22,7 +22,7 @@ public:
   double still_seconds() const; // since something moved
 
   /// Calls the owner's callbacks. True when a warning of a standstill is due.
-  bool take(const Update& update, bool training);
+  bool take(const Update& update, std::int64_t failed_copies, bool training);
   std::string standstill(const Update& update, const std::string& asking,
                          const std::set<ActorKey>& returning) const;
 

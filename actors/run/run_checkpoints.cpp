@@ -12,8 +12,24 @@
 namespace troupe::actors {
 
 namespace {
+
 constexpr double kFirstMinutes = 0.25; // from the start of a new run to its first checkpoint
+
+std::unique_ptr<CheckpointCopies> copies_of(const RunContext& context) {
+  const auto& checkpoint = context.config.checkpoint;
+  if (checkpoint.store.empty())
+    return nullptr;
+  const auto run = std::filesystem::absolute(context.folder).lexically_normal();
+  const auto store = replay::parse_object_address(checkpoint.store, "checkpoint.store");
+  return std::make_unique<CheckpointCopies>(
+      run, CopyOptions{.run = below(store, run.parent_path().filename().string() + "/"
+                                               + run.filename().string()),
+                       .store = replay::store_options(),
+                       .keep = checkpoint.keep,
+                       .keep_best = checkpoint.keep_best});
 }
+
+} // namespace
 
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0
@@ -23,7 +39,10 @@ double mean(const std::vector<double>& values) {
 
 RunCheckpoints::RunCheckpoints(const RunContext& context, RunActors& actors,
                                std::function<void(const std::string&)> on_failure)
-    : context_(context), actors_(actors), on_failure_(std::move(on_failure)) {}
+    : context_(context),
+      actors_(actors),
+      on_failure_(std::move(on_failure)),
+      copies_(copies_of(context)) {}
 
 bool RunCheckpoints::due() {
   const bool first = !begun_ && context_.resume_from.empty();
@@ -70,19 +89,22 @@ void RunCheckpoints::begin(wire::RunState state) {
 
 std::string RunCheckpoints::write(wire::RunState state) {
   capture(std::move(state));
-  newest_ = actors_.ask<std::string>(actors_.checkpointer(), kWriteDeadline, "writing a checkpoint",
-                                     written_atom_v);
-  written_ = Clock::now();
+  on_complete(actors_.ask<std::string>(actors_.checkpointer(), kWriteDeadline,
+                                       "writing a checkpoint", written_atom_v));
   return newest_;
+}
+
+void RunCheckpoints::on_complete(const std::string& path) {
+  newest_ = path;
+  written_ = Clock::now();
+  if (copies_)
+    copies_->offer(path);
 }
 
 void RunCheckpoints::on_written(const std::string& path, const std::string& problem) {
   writing_.reset();
-  if (problem.empty()) {
-    newest_ = path;
-    written_ = Clock::now();
-    return;
-  }
+  if (problem.empty())
+    return on_complete(path);
   problem_ = problem;
   on_failure_(problem);
   context_.log("error", problem + "; training goes on, the last complete checkpoint is "
@@ -132,12 +154,30 @@ void RunCheckpoints::score_last(const RunResult& result) {
     return;
   try {
     score_checkpoint(result.checkpoint, mean(returns));
+    if (copies_)
+      copies_->offer_manifest(result.checkpoint);
     remove_surplus(folder(), config.checkpoint.keep, config.checkpoint.keep_best);
   } catch (const std::exception& e) {
     context_.log("warning", std::string("cannot write the final evaluation to the last "
                                         "checkpoint: ")
                                 + e.what());
   }
+}
+
+std::int64_t RunCheckpoints::report_copies() {
+  if (!copies_)
+    return 0;
+  for (const auto& message : copies_->messages()) {
+    if (message.level == "error")
+      on_failure_(message.text);
+    context_.log(message.level, message.text);
+  }
+  return copies_->failed();
+}
+
+void RunCheckpoints::finish_copies(std::chrono::seconds deadline) {
+  if (copies_)
+    copies_->finish(deadline);
 }
 
 bool RunCheckpoints::continues(std::int32_t environment_actor) const {

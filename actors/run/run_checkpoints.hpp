@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "actors/run/checkpoint_copies.hpp"
 #include "actors/run/run_actors.hpp"
 
 namespace troupe::actors {
@@ -13,7 +15,9 @@ namespace troupe::actors {
 /// Writes the run's checkpoints, scores them by evaluations, and restores actors from them.
 class RunCheckpoints {
 public:
-  /// `on_failure` hears of a checkpoint that could not be written while the run continues.
+  /// `on_failure` hears of a checkpoint that could not be written, or not be copied to
+  /// checkpoint.store, while the run continues. Throws std::invalid_argument if that store cannot
+  /// be used.
   RunCheckpoints(const RunContext& context, RunActors& actors,
                  std::function<void(const std::string&)> on_failure);
 
@@ -40,6 +44,12 @@ public:
   /// Writes the final evaluation to the last checkpoint, which has the evaluated parameters.
   void score_last(const RunResult& result);
 
+  /// Logs what happened to the copies in checkpoint.store; returns how many have failed.
+  std::int64_t report_copies();
+  bool copying() const { return copies_ && !copies_->idle(); }
+  /// Waits until the last checkpoint is there; at the deadline it counts as failed.
+  void finish_copies(std::chrono::seconds deadline);
+
   /// An environment actor continues where one of the resumed checkpoint stopped.
   bool continues(std::int32_t environment_actor) const;
   void restore_servers(); // before the learners start, which take their parameters from them
@@ -49,6 +59,7 @@ private:
   using Clock = std::chrono::steady_clock;
   void capture(wire::RunState state);
   void on_written(const std::string& path, const std::string& problem);
+  void on_complete(const std::string& path);
   void restore_replay();
   void restore_environments(int environment_actors);
   std::filesystem::path folder() const { return context_.folder / "checkpoints"; }
@@ -56,7 +67,8 @@ private:
   const RunContext& context_;
   RunActors& actors_;
   std::function<void(const std::string&)> on_failure_;
-  std::optional<PendingRequest> writing_; // while the run continues
+  std::unique_ptr<CheckpointCopies> copies_; // with a store
+  std::optional<PendingRequest> writing_;    // while the run continues
   std::string newest_, problem_;
   Clock::time_point last_ = Clock::now(), written_ = Clock::now();
   bool wanted_ = false; // for one of the best evaluations

@@ -21,7 +21,7 @@ import time
 import urllib.request
 
 COLUMNS = ["kind", "environment_steps", "agent_steps", "episodes", "updates", "inserts", "samples", "frames", "replay_items", "replay_bytes",
-           "replay_failed_spills", "parameter_version", "parameter_lag", "training_seconds", "environment_steps_per_second",
+           "replay_failed_spills", "failed_copies", "parameter_version", "parameter_lag", "training_seconds", "environment_steps_per_second",
            "updates_per_second", "frames_per_second", "episode_return", "evaluation_return", "evaluation_return_min", "evaluation_return_max",
            "evaluation_episodes", "critic_loss", "gradient_norm"]
 PERIOD = 2  # seconds between the page's refreshes

@@ -158,7 +158,8 @@ Members members(actors::RunConfig::Checkpoint& config) {
   return {{"minutes", &config.minutes},
           {"keep", &config.keep},
           {"keep_best", &config.keep_best},
-          {"replay", &config.replay}};
+          {"replay", &config.replay},
+          {"store", &config.store}};
 }
 
 Members members(learner::ClassifierConfig& config) {

@@ -2,6 +2,7 @@
 
 #include "experiments/config/agent_choice.hpp"
 #include "experiments/config/members.hpp"
+#include "replay/objects/folder_copies.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -82,7 +83,10 @@ actors::RunConfig plan_run(const Experiment& in) {
   assign(in.stop(), members(out.stop));
   assign(in.checkpoint(), members(out.checkpoint));
   if (in.has_recording()) {
-    out.recording = in.recording().path();
+    const std::string& path = in.recording().path();
+    out.recording = path;
+    if (replay::is_object_address(path))
+      out.recording = recording_copy(replay::parse_object_address(path, "recording.path"));
     out.stop.updates = in.recording().updates();
     out.actors.environment = 0;
     out.checkpoint.replay = out.deterministic; // else the shards fill themselves again

@@ -10,6 +10,7 @@
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/parse.hpp"
 #include "learner/replicas/strategy_options.hpp"
+#include "replay/objects/object_address.hpp"
 
 namespace troupe::experiments {
 namespace {
@@ -174,6 +175,16 @@ void check_replay(const Experiment& experiment, Checker& checker) {
   }
 }
 
+/// Of a key that may be an address in an object store.
+void check_address(const std::string& key, const std::string& text, Checker& checker) {
+  try {
+    if (!text.empty())
+      replay::parse_object_address(text, key);
+  } catch (const std::invalid_argument& refused) {
+    checker.complain(key, std::string(refused.what()).substr(key.size() + 1));
+  }
+}
+
 void check_checkpoints(const Experiment& experiment, Checker& checker) {
   const int best = experiment.checkpoint().keep_best();
   if (best > 0 && experiment.evaluation().period() == 0) {
@@ -182,6 +193,7 @@ void check_checkpoints(const Experiment& experiment, Checker& checker) {
                          + "be 0 while evaluation.period is 0: only evaluations during the run "
                            "tell which checkpoints are best");
   }
+  check_address("checkpoint.store", experiment.checkpoint().store(), checker);
 }
 
 void check_data(const Experiment& experiment, Checker& checker) {
@@ -217,6 +229,9 @@ void check_recording(const Experiment& experiment, Checker& checker) {
   if (experiment.recording().path().empty()) {
     checker.complain("recording.path", "is missing; name a folder that `troupe record` or `troupe "
                                        "dataset import` wrote");
+  }
+  if (replay::is_object_address(experiment.recording().path())) {
+    check_address("recording.path", experiment.recording().path(), checker);
   }
   const auto& replay = experiment.replay();
   if (replay.sampler() != "uniform" && replay.sampler() != "prioritized") {

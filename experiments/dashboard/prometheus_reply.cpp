@@ -57,6 +57,8 @@ constexpr Field kFields[] = {
     {"frames", "troupe_frames_total", "Rendered frames", MetricType::Counter},
     {"replay_failed_spills", "troupe_replay_failed_spills_total",
      "Chunks of replay that could not be written to disk", MetricType::Counter},
+    {"failed_copies", "troupe_checkpoint_failed_copies_total",
+     "Checkpoints that could not be copied to checkpoint.store", MetricType::Counter},
     {"training_seconds", "troupe_training_seconds_total", "Time of training without evaluations",
      MetricType::Counter},
     {"processor_seconds", "troupe_processor_seconds_total",

@@ -76,6 +76,9 @@ std::string checkpoint_text(const wire::HeadReport& head) {
   std::string text = head.checkpoint().empty()
                          ? "none yet"
                          : head.checkpoint() + ", " + duration_text(head.checkpoint_age()) + " ago";
+  if (head.failed_copies() > 0) {
+    text += "; " + std::to_string(head.failed_copies()) + " not copied to checkpoint.store";
+  }
   return head.writing() ? text + "; one is being written" : text;
 }
 
@@ -246,7 +249,8 @@ std::string status_json(const HeadPlace& head, const wire::RunStatus& status) {
       {"checkpoint",
        {{"path", status.head().checkpoint()},
         {"seconds_ago", status.head().checkpoint_age()},
-        {"writing", status.head().writing()}}}};
+        {"writing", status.head().writing()},
+        {"failed_copies", status.head().failed_copies()}}}};
   out.update(supervisor_json(status.supervisor()));
   out["waits"] = waits;
   out["failures"] = failures;

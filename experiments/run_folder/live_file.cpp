@@ -49,6 +49,7 @@ nlohmann::ordered_json to_json(const actors::Progress& p, UtcTime now) {
           {"replay_bytes", p.replay_bytes},
           {"replay_disk_bytes", p.replay_disk_bytes},
           {"replay_failed_spills", p.replay_failed_spills},
+          {"failed_copies", p.failed_copies},
           {"priorities", p.priorities},
           {"parameter_version", p.parameter_version},
           {"parameter_lag", p.parameter_lag},

@@ -61,7 +61,7 @@ void upload_folder(ObjectStore& store, const fs::path& folder, const ObjectAddre
 }
 
 void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::path& folder,
-                     const std::string& last) {
+                     const std::string& last, const std::function<void(const fs::path&)>& check) {
   const auto objects = store.list(from);
   std::vector<std::string> names;
   std::uintmax_t bytes = 0;
@@ -75,7 +75,7 @@ void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::pa
   std::rotate(found, found + 1, names.end());
   if (fs::exists(folder))
     throw StoreError(folder.string() + " exists already; remove it, or name another folder");
-  const fs::path partial = folder.string() + ".partial";
+  const fs::path partial = folder.parent_path() / ("." + folder.filename().string() + ".partial");
   fs::remove_all(partial);
   fs::create_directories(partial);
   check_space(partial, bytes);
@@ -83,8 +83,14 @@ void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::pa
     fs::create_directories((partial / name).parent_path());
     store.get_file(below(from, name), partial / name);
   }
+  if (check)
+    check(partial);
   fs::rename(partial, folder);
   env::write_folder_to_disk(fs::absolute(folder).parent_path());
+}
+
+fs::path recording_copy(const ObjectAddress& recording) {
+  return fs::path("recordings") / recording.bucket / recording.key;
 }
 
 void remove_folder(ObjectStore& store, const ObjectAddress& folder, const std::string& last) {

@@ -20,11 +20,16 @@ void upload_folder(ObjectStore& store, const std::filesystem::path& folder, cons
                    const std::string& last,
                    const std::function<void(std::int64_t bytes)>& sent = {});
 
-/// Copies all objects to `folder`, which must not exist and appears when all are there; until then
-/// they are in `<folder>.partial`. Names are checked before they become paths, and the space on the
-/// disk before anything is written.
+/// Copies all objects to `folder`, which must not exist and appears when all are there and `check`
+/// of its former name throws nothing; until then they are in `.<name>.partial` beside it. Names are
+/// checked before they become paths, and the space on the disk before anything is written.
 void download_folder(ObjectStore& store, const ObjectAddress& from,
-                     const std::filesystem::path& folder, const std::string& last);
+                     const std::filesystem::path& folder, const std::string& last,
+                     const std::function<void(const std::filesystem::path&)>& check = {});
+
+/// Where a recording of this address has its copy: recordings/<bucket>/<key>, relative to the
+/// working folder.
+std::filesystem::path recording_copy(const ObjectAddress& recording);
 
 /// Removes the objects of a folder, `last` first.
 void remove_folder(ObjectStore& store, const ObjectAddress& folder, const std::string& last);

@@ -16,6 +16,7 @@
 #include "experiments/commands/running/deployment.hpp"
 #include "experiments/commands/running/evaluate_run.hpp"
 #include "experiments/commands/running/signals.hpp"
+#include "experiments/commands/running/stored_recording.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/config/plan.hpp"
 #include "experiments/config/plan_workload.hpp"
@@ -114,6 +115,7 @@ void print_summary(const Summary& summary, const Finished& finished, bool json) 
               {"environment_steps", p.environment_steps},
               {"agent_steps", p.agent_steps},
               {"updates", p.updates},
+              {"failed_copies", p.failed_copies},
               {"inserts", p.inserts},
               {"samples", p.samples},
               {"frames", p.frames},
@@ -157,6 +159,9 @@ std::string run_curve(const Experiment& experiment, const std::filesystem::path&
 actors::RunConfig prepare_run(const Experiment& experiment) {
   actors::RunConfig config = plan_run(experiment);
   plan_workload(experiment, config);
+  if (!config.recording.empty()) {
+    config.recording = local_recording(experiment.recording().path());
+  }
   if (!config.workload) {
     const auto environment = env::make_environment(config.environment);
     std::vector<std::byte> observation(environment->spec().observation_bytes());

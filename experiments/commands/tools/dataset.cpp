@@ -6,6 +6,7 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/running/stored_recording.hpp"
 #include "experiments/commands/tools/dataset_render.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
 #include "learner/data/formats/minari.hpp"
@@ -45,8 +46,9 @@ Json json_of(const data::DatasetInfo& info) {
 }
 
 void show(const ReadOptions& options) {
-  if (replay::is_recording(options.dataset.path)) {
-    show_recording(options.dataset.path, options.json);
+  const auto recording = local_recording(options.dataset.path);
+  if (replay::is_recording(recording)) {
+    show_recording(recording, options.json);
     return;
   }
   const auto info = data::open_dataset(options.dataset)->info();
@@ -68,8 +70,9 @@ void show(const ReadOptions& options) {
 
 /// Reads every row; the number of bad ones.
 std::int64_t check_rows(const ReadOptions& options) {
-  if (replay::is_recording(options.dataset.path)) {
-    check_recording(options.dataset.path, options.json);
+  const auto recording = local_recording(options.dataset.path);
+  if (replay::is_recording(recording)) {
+    check_recording(recording, options.json);
     return 0;
   }
   auto settings = options.dataset;
@@ -105,7 +108,11 @@ std::int64_t check_rows(const ReadOptions& options) {
 
 void add_read_flags(CLI::App& command, ReadOptions& options) {
   auto& dataset = options.dataset;
-  command.add_option("PATH", dataset.path, "file, folder or shards-{000..009}.tar")->required();
+  command
+      .add_option(
+          "PATH", dataset.path,
+          "file, folder or shards-{000..009}.tar; of recordings also s3://bucket/prefix/NAME")
+      ->required();
   command.add_option("--format", dataset.format, "by default detected from the files")
       ->check(CLI::IsMember(data::dataset_formats()));
   command.add_option("--split", dataset.split, "where there are several: train, validation, test");
@@ -169,13 +176,16 @@ void add_export(CLI::App& app) {
   command->footer("Example: troupe dataset export hopper --name hopper/medium-v0 --out "
                   "~/.minari/datasets/hopper/medium-v0");
   auto flags = std::make_shared<MinariFlags>();
-  command->add_option("RECORDING", flags->from, "a folder of `troupe record`")->required();
+  command
+      ->add_option("RECORDING", flags->from,
+                   "a folder of `troupe record`, or s3://bucket/prefix/NAME")
+      ->required();
   command->add_option("--out", flags->out, "a new folder")->required();
   command->add_option("--name", flags->name, "of the data set, as in \"hopper/medium-v0\"")
       ->required();
   command->callback([flags] {
     refuse_existing(flags->out);
-    data::export_minari(flags->from, flags->out, flags->name);
+    data::export_minari(local_recording(flags->from), flags->out, flags->name);
   });
 }
 

@@ -4,6 +4,7 @@
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/http_flags.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/play/play_server.hpp"
@@ -22,6 +23,7 @@ struct Playing {
 
 void play_run(Playing options) {
   const EndSignals signals;
+  options.run = local_run(options.run, "runs").string();
   check_is_run(options.run);
   const CheckpointFolder checkpoint = choose_checkpoint(options.run, options.checkpoint);
   TrainedPolicy trained = load_trained_policy(options.run, checkpoint);

@@ -7,6 +7,7 @@
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/http_flags.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/running/wait_for_signal.hpp"
 #include "experiments/serving/message_door.hpp"
@@ -118,6 +119,7 @@ std::unique_ptr<serving::MessageDoor> open_door(PolicyServing& options, env::wir
 
 void serve_policy(PolicyServing options) {
   const EndSignals signals;
+  options.run = local_run(options.run, "runs").string();
   check_is_run(options.run);
   options.server.http = options.listening.http;
   options.server.token = options.listening.token();

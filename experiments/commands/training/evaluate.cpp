@@ -8,6 +8,8 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/running/stored_recording.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/commands/training/evaluate_recorded.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
@@ -55,7 +57,10 @@ struct Options {
 };
 
 void evaluate(Options options) {
-  options.run = find_run(options.run, options.runs).string();
+  if (!options.recorded.recording.empty()) {
+    options.recorded.recording = local_recording(options.recorded.recording);
+  }
+  options.run = find_run(local_run(options.run, options.runs), options.runs).string();
   const Experiment experiment =
       load_experiment(std::filesystem::path(options.run) / "config.textproto", options.overrides);
   const CheckpointFolder checkpoint =

@@ -7,6 +7,7 @@
 
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/json.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/commands/running/trained_policy.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
 #include "experiments/exporting/header_file.hpp"
@@ -101,6 +102,7 @@ void write_exported(const std::filesystem::path& folder, const ExportFlags& opti
 }
 
 void export_policy(ExportFlags options) {
+  options.run = local_run(options.run, "runs").string();
   if (options.out.empty())
     options.out = (std::filesystem::path(options.run) / "export").string();
   refuse_existing(options.out);

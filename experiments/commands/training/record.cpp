@@ -7,10 +7,13 @@
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/running/record_episodes.hpp"
 #include "experiments/commands/running/signals.hpp"
+#include "experiments/commands/running/stored_recording.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/on_data.hpp"
 #include "experiments/run_folder/run_folder.hpp"
+#include "replay/objects/folder_copies.hpp"
 
 namespace troupe::experiments::commands {
 namespace {
@@ -28,8 +31,17 @@ struct RecordFlags {
 
 void record(RecordFlags options) {
   std::error_code ignored;
+  const std::string address = replay::is_object_address(options.out) ? options.out : "";
+  if (!address.empty()) {
+    const auto copy = recording_copy(replay::parse_object_address(address, "--out"));
+    options.out = copy.string();
+    refuse_existing(options.out);
+    check_new_recording(address);
+    std::filesystem::create_directories(std::filesystem::absolute(copy).parent_path());
+  }
   refuse_existing(options.out);
   if (!options.random) {
+    options.source = local_run(options.source, "runs").string();
     check_is_run(options.source);
   }
   const auto file = options.random && !std::filesystem::is_directory(options.source, ignored)
@@ -58,6 +70,9 @@ void record(RecordFlags options) {
     };
   }
   record_episodes(experiment, options.out, options.record);
+  if (!address.empty()) {
+    store_recording(address);
+  }
   show_recording(options.out, options.json);
 }
 
@@ -79,7 +94,11 @@ void add_record(CLI::App& app) {
           "RUN", options->source,
           "the run's folder; with --random also an experiment, whose environment is played")
       ->required();
-  command->add_option("--out", options->out, "the new folder")->required();
+  command
+      ->add_option(
+          "--out", options->out,
+          "the new folder; or s3://bucket/prefix/NAME, by way of recordings/bucket/prefix/NAME")
+      ->required();
   command->add_option("--episodes", options->record.episodes, "how many")
       ->check(CLI::Range(1, 100'000'000));
   command

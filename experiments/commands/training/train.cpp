@@ -6,6 +6,7 @@
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/running/resumption.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/run_folder.hpp"
@@ -79,7 +80,7 @@ struct ResumeOptions {
 };
 
 void resume(const ResumeOptions& given, int& exit_code) {
-  const auto run = find_run(given.run, given.runs);
+  const auto run = find_run(local_run(given.run, given.runs), given.runs);
   exit_code = watched(given.options, [&](const RunOptions& options) {
     return go_on(run, given.overrides, options);
   });
@@ -128,7 +129,9 @@ void add_resume(CLI::App& app, int& exit_code) {
                   "Items are redistributed if the number of shards changes. Keys that do not fit "
                   "the checkpoint (networks, environment, n_step, ...) are refused.");
   auto options = std::make_shared<ResumeOptions>();
-  command->add_option("RUN", options->run, "the run's folder");
+  command->add_option("RUN", options->run,
+                      "the run's folder, or s3://bucket/prefix/NAME/TIME of checkpoint.store, "
+                      "whose newest checkpoint is fetched to RUNS/NAME/TIME");
   command->add_option("--runs", options->runs, "without RUN, the newest below this folder")
       ->capture_default_str();
   command

@@ -207,6 +207,7 @@ export class RunView {
       ['items', plan?.on_data ? '' : `${number(live.replay_items)} of ${number(plan?.capacity_items)}`],
       ['bytes per item', plan?.on_data ? '' : bytes(each)],
       ['replay on disk', live.replay_disk_bytes > 0 ? bytes(live.replay_disk_bytes) : ''],
+      ['failed copies', live.failed_copies > 0 ? number(live.failed_copies) : ''],
       ['failed spills', live.replay_failed_spills > 0 ? number(live.replay_failed_spills) : ''],
       [status ? 'the head’s process' : 'the process', bytes(live.process_bytes)],
       ['staleness', live.learner.staleness_mean === undefined || live.learner.staleness_mean === null ? ''

@@ -199,6 +199,7 @@ TEST_CASE("A status is a table for people and one object for programs") {
   failure.set_text("replay actor 0 died: it was killed");
   status.mutable_counters()->set_updates(12);
   status.mutable_counters()->set_replay_failed_spills(7);
+  status.mutable_head()->set_failed_copies(3);
   status.mutable_counters()->set_episode_return(std::nan(""));
   status.mutable_supervisor()->set_restarts_allowed(3);
   auto& node = *status.mutable_supervisor()->add_nodes();
@@ -215,8 +216,9 @@ TEST_CASE("A status is a table for people and one object for programs") {
   const auto text = status_text(place("2026-11-21T10:00:00Z"), status);
   for (const char* part :
        {"/runs/a/1", "nothing has moved for 31 s", "10.0.0.1:4242, TLS", "restarted 2 times",
-        "12 updates", "7 failed spills", "environment/3  n-0   4711  up", "2 of 3",
-        "learner 0: waits for samples of replay 2", "1 min 05 s ago: replay actor 0 died"}) {
+        "12 updates", "7 failed spills", "3 not copied to checkpoint.store",
+        "environment/3  n-0   4711  up", "2 of 3", "learner 0: waits for samples of replay 2",
+        "1 min 05 s ago: replay actor 0 died"}) {
     CAPTURE(part);
     CAPTURE(text);
     CHECK(has(text, part));
@@ -226,6 +228,7 @@ TEST_CASE("A status is a table for people and one object for programs") {
   CHECK(told["nodes"][0]["up"] == true);
   CHECK(told["counters"]["episode_return"].is_null());
   CHECK(told["counters"]["replay_failed_spills"] == 7);
+  CHECK(told["checkpoint"]["failed_copies"] == 3);
   CHECK(told["waits"][0] == "learner 0: waits for samples of replay 2");
   CHECK(told["failures"][0]["seconds_ago"] == 65);
   CHECK(told["head"]["restarts"] == 2);

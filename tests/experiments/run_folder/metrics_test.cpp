@@ -79,6 +79,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   progress.environment_steps = 800;
   progress.updates = 50;
   progress.replay_failed_spills = 7;
+  progress.failed_copies = 2;
   progress.episode_return = kNan;
   progress.training_seconds = 0.1;
   progress.processor_seconds = 0.25;
@@ -103,6 +104,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   CHECK(cell(records, 1, "environment_steps") == "800");
   CHECK(cell(records, 1, "episode_return").empty());
   CHECK(cell(records, 1, "replay_failed_spills") == "7");
+  CHECK(cell(records, 1, "failed_copies") == "2");
   CHECK(cell(records, 1, "training_seconds") == "0.1");
   CHECK(cell(records, 1, "processor_seconds") == "0.25");
   CHECK(cell(records, 1, "critic_loss") == "1.5");

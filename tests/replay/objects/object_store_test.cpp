@@ -206,5 +206,5 @@ TEST_CASE("An object whose name leads out of the folder is refused") {
             }).what(),
             "cannot be a file's"));
   CHECK(!std::filesystem::exists(folder / "copy"));
-  CHECK(!std::filesystem::exists(folder / "copy.partial"));
+  CHECK(!std::filesystem::exists(folder / ".copy.partial"));
 }

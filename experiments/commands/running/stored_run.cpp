@@ -1,0 +1,127 @@
+#include "experiments/commands/running/stored_run.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <stdexcept>
+
+#include "actors/roles/checkpoint.hpp"
+#include "experiments/run_folder/run_folder.hpp"
+#include "replay/objects/folder_copies.hpp"
+#include "replay/objects/store_error.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kExperiment = "config.textproto";
+
+void verify_fetched(const fs::path& checkpoint) {
+  actors::verify_checkpoint(checkpoint);
+}
+
+/// The numbers of the complete checkpoints there, newest first.
+std::set<std::int64_t, std::greater<>> stored_checkpoints(replay::ObjectStore& store,
+                                                          const replay::ObjectAddress& run) {
+  const auto folder = below(run, "checkpoints");
+  std::set<std::int64_t, std::greater<>> numbers;
+  for (const auto& object : store.list(folder)) {
+    const std::string name = object.key.substr(folder.key.size() + 1);
+    const auto slash = name.find('/');
+    const bool number =
+        slash != name.npos && slash > 0 && slash <= 18
+        && std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(slash),
+                       [](char c) { return c >= '0' && c <= '9'; });
+    if (number && name.substr(slash + 1) == kManifest) {
+      numbers.insert(std::stoll(name.substr(0, slash)));
+    }
+  }
+  return numbers;
+}
+
+[[noreturn]] void refuse_address(replay::ObjectStore& store, const replay::ObjectAddress& run) {
+  std::string inside;
+  for (const std::string& name : store.folders(run)) {
+    inside = std::max(inside, name);
+  }
+  throw std::invalid_argument(
+      text_of(run) + ": no run has a complete checkpoint there; "
+      + (inside.empty() ? "name s3://bucket/prefix/NAME/TIME, where checkpoint.store was "
+                          "s3://bucket/prefix"
+                        : "did you mean " + text_of(below(run, inside)) + "?"));
+}
+
+void fetch_files(replay::ObjectStore& store, const replay::ObjectAddress& run,
+                 const fs::path& here) {
+  for (const char* name : {"origin.json", "metrics.csv", kExperiment}) { // which makes it a run
+    try {
+      if (!fs::exists(here / name)) {
+        store.get_file(below(run, name), here / name);
+      }
+    } catch (const replay::StoreError& missing) {
+      if (missing.status() != 404 || name == kExperiment) {
+        throw;
+      }
+    }
+  }
+}
+
+} // namespace
+
+fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
+                   const fs::path& runs, const std::function<void(const fs::path&)>& check,
+                   const std::function<void(const std::string&)>& tell) {
+  const fs::path key = run.key;
+  const auto numbers = stored_checkpoints(store, run);
+  if (numbers.empty() || key.parent_path().empty()) {
+    refuse_address(store, run);
+  }
+  const fs::path here = runs / key.parent_path().filename() / key.filename();
+  const auto local = complete_checkpoints(here);
+  if (fs::exists(here / kExperiment) && !local.empty()
+      && local.back().updates >= *numbers.begin()) {
+    tell(here.string() + " has this run's newest checkpoint already");
+    return here;
+  }
+  fs::create_directories(here / "checkpoints");
+  fs::create_directories(here / "videos");
+  const FolderLock lock(here, "this run");
+  std::string damaged;
+  for (const std::int64_t number : numbers) {
+    const std::string name = "checkpoints/" + std::to_string(number);
+    if (fs::exists(here / name / kManifest)) {
+      break;
+    }
+    try {
+      fs::remove_all(here / name); // not complete
+      download_folder(store, below(run, name), here / name, kManifest, check);
+      fetch_files(store, run, here);
+      tell("fetched checkpoint " + std::to_string(number) + " of " + text_of(run) + " to "
+           + here.string());
+      return here;
+    } catch (const replay::StoreError&) {
+      throw;
+    } catch (const std::runtime_error& damage) {
+      damaged = damage.what();
+      tell(text_of(below(run, name)) + ": " + damaged + "; taking the one before it");
+    }
+  }
+  if (!fs::exists(here / kExperiment) || complete_checkpoints(here).empty()) {
+    throw std::runtime_error(text_of(run) + ": has no sound checkpoint: " + damaged);
+  }
+  return here;
+}
+
+fs::path local_run(const std::string& run, const fs::path& runs) {
+  if (!replay::is_object_address(run)) {
+    return run;
+  }
+  const auto address = replay::parse_object_address(run, "RUN");
+  replay::ObjectStore store(replay::store_options());
+  return fetch_run(store, address, runs, verify_fetched, [](const std::string& line) {
+    std::fprintf(stderr, "troupe: %s\n", line.c_str());
+  });
+}
+
+} // namespace troupe::experiments::commands
