@@ -25,7 +25,7 @@ struct CopyOptions {
 /// Copies complete checkpoints of a run to an object store, on a thread of its own. One is copied
 /// and one may wait: a newer one takes its place. Each copy is complete with its manifest, which
 /// comes last; then older ones go. A failure is counted and told, and the next checkpoint is
-/// copied. The functions do not wait, except finish(); one thread calls them.
+/// copied. The functions do not wait for the store, except finish(); one thread calls them.
 class CheckpointCopies {
 public:
   CheckpointCopies(std::filesystem::path run_folder, CopyOptions options);
@@ -34,8 +34,8 @@ public:
   CheckpointCopies(const CheckpointCopies&) = delete;
   CheckpointCopies& operator=(const CheckpointCopies&) = delete;
 
-  /// A complete checkpoint, of which hard links are kept until it is copied, so that it may be
-  /// removed meanwhile. Where links are impossible, that would be a failed copy.
+  /// A complete checkpoint. Hard links to its files are kept until it is copied, so that it may be
+  /// removed meanwhile; on a file system without links its removal makes the copy fail.
   void offer(const std::filesystem::path& checkpoint);
   /// The manifest of a checkpoint that was offered has changed.
   void offer_manifest(const std::filesystem::path& checkpoint);

@@ -79,8 +79,8 @@ bool is_lost(CURLcode code) {
   }
 }
 
-bool is_overload(long status) {
-  return status == 429 || (status >= 500 && status <= 599);
+bool is_overload(long status, const std::string& code) {
+  return status == 429 || (status >= 500 && status <= 599) || code == "RequestTimeout";
 }
 
 std::string name_of(const StoreRequest& request) {
@@ -102,7 +102,7 @@ std::string remedy(const StoreAnswer& answer, const std::string& code) {
     return "create the bucket, or correct its name";
   if (answer.status == 404)
     return "it does not exist";
-  if (is_overload(answer.status))
+  if (is_overload(answer.status, code))
     return "the store is overloaded or away; try again later";
   return "see the log of the store";
 }
@@ -298,7 +298,8 @@ StoreAnswer SignedRequests::send(const StoreRequest& request, const std::stop_to
         done.code == CURLE_OK && answer.status >= 300 ? parse_error_code(answer.body) : "";
     if (done.code == CURLE_OK && answer.status >= 200 && answer.status < 300)
       return std::move(answer);
-    const bool again = done.code == CURLE_OK ? is_overload(answer.status) : is_lost(done.code);
+    const bool again =
+        done.code == CURLE_OK ? is_overload(answer.status, code) : is_lost(done.code);
     if (!again || tried == options_.attempts) {
       const std::string times = tried == 1 ? "" : " (attempt " + std::to_string(tried) + ")";
       if (done.too_large)

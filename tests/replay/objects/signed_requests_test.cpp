@@ -112,6 +112,9 @@ bool has(const std::string& text, const std::string& part) {
 } // namespace
 
 TEST_CASE("Overload and lost connections are tried again, at most so many times") {
+  Scripted late({answer("400 Bad", "<Error><Code>RequestTimeout</Code></Error>"),
+                 answer("429 Too Many", ""), answer("200 OK", "late")});
+  CHECK(SignedRequests(late.options()).send(kGet).body == "late");
   Scripted twice({answer("503 Slow Down", ""), "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nha",
                   answer("200 OK", "whole")});
   CHECK(SignedRequests(twice.options()).send(kGet).body == "whole");
