@@ -9,6 +9,7 @@
 
 #include "learner/agents/d4pg/d4pg.pb.h"
 #include "learner/agents/learners/saved_replica.hpp"
+#include "learner/agents/parts/choices.hpp"
 #include "learner/agents/parts/deterministic_policy.hpp"
 #include "learner/agents/parts/state_policy.hpp"
 #include "learner/agents/parts/transition_batch.hpp"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "experiments/bench/replay_setup.hpp"
+#include "experiments/bench/replay/replay_setup.hpp"
 #include "replay/service/shard_client.hpp"
 #include "replay/service/wire_format.hpp"
 

@@ -1,4 +1,4 @@
-#include "experiments/bench/replay_setup.hpp"
+#include "experiments/bench/replay/replay_setup.hpp"
 
 #include <cerrno>
 #include <chrono>

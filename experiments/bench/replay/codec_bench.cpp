@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "env/make/make.hpp"
-#include "experiments/bench/replay_setup.hpp"
+#include "experiments/bench/replay/replay_setup.hpp"
 #include "replay/chunks/column_codec.hpp"
 
 namespace troupe::experiments {

@@ -14,7 +14,7 @@
 
 #include "env/random.hpp"
 #include "experiments/bench/bench_folder.hpp"
-#include "experiments/bench/replay_setup.hpp"
+#include "experiments/bench/replay/replay_setup.hpp"
 #include "replay/batch/gather.hpp"
 #include "replay/storage/segment_store.hpp"
 #include "replay/table/table_checkpoint.hpp"

@@ -8,7 +8,7 @@
 
 #include "env/wrappers/frame_stack.hpp"
 #include "experiments/bench/copied_bytes.hpp"
-#include "experiments/bench/replay_setup.hpp"
+#include "experiments/bench/replay/replay_setup.hpp"
 #include "learner/acting/collector.hpp"
 #include "replay/batch/gather.hpp"
 #include "replay/service/shard_client.hpp"
