@@ -17,12 +17,14 @@ namespace {
 
 constexpr std::size_t kGreatest = std::size_t{1} << 32; // bytes, far more than actors write
 
-bool is_number(const std::string& name) {
-  return !name.empty() && name.size() < 19
-         && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 } // namespace
+
+std::int64_t number_of(const std::string& name) {
+  const bool digits =
+      !name.empty() && name.size() < 19
+      && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return digits ? std::stoll(name) : -1;
+}
 
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   env::WholeFileWriter file(path);
@@ -52,8 +54,8 @@ numbered_folders(const std::filesystem::path& folder) {
   std::vector<std::pair<std::int64_t, std::filesystem::path>> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (const std::string name = entry.path().filename().string(); is_number(name))
-      found.emplace_back(std::stoll(name), entry.path());
+    if (const auto number = number_of(entry.path().filename().string()); number >= 0)
+      found.emplace_back(number, entry.path());
   std::sort(found.begin(), found.end());
   return found;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,9 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
 
 /// Reads a file of write_file(). Throws std::runtime_error if it is missing, truncated or changed.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
+
+/// Of a checkpoint's or snapshot's folder of this name; -1: it is not one's.
+std::int64_t number_of(const std::string& name);
 
 /// The folders of checkpoints or snapshots in `folder`: names that are numbers, ascending. Empty if
 /// it cannot be read.

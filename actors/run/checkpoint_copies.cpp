@@ -18,14 +18,6 @@ namespace {
 constexpr const char* kLastFile = "manifest.json";
 constexpr std::size_t kMostMessages = 100;
 
-/// Of <updates>; -1: no number.
-std::int64_t number_of(const std::string& name) {
-  const bool digits =
-      !name.empty() && name.size() <= 18
-      && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return digits ? std::stoll(name) : -1;
-}
-
 } // namespace
 
 CheckpointCopies::CheckpointCopies(fs::path run_folder, CopyOptions options)

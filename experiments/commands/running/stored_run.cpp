@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "actors/roles/checkpoint.hpp"
+#include "actors/roles/files.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "replay/objects/folder_copies.hpp"
 #include "replay/objects/store_error.hpp"
@@ -28,13 +29,10 @@ std::set<std::int64_t, std::greater<>> stored_checkpoints(replay::ObjectStore& s
   std::set<std::int64_t, std::greater<>> numbers;
   for (const auto& object : store.list(folder)) {
     const std::string name = object.key.substr(folder.key.size() + 1);
-    const auto slash = name.find('/');
-    const bool number =
-        slash != name.npos && slash > 0 && slash <= 18
-        && std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(slash),
-                       [](char c) { return c >= '0' && c <= '9'; });
-    if (number && name.substr(slash + 1) == kManifest) {
-      numbers.insert(std::stoll(name.substr(0, slash)));
+    const auto slash = std::min(name.find('/'), name.size());
+    const std::int64_t number = actors::number_of(name.substr(0, slash));
+    if (number >= 0 && name.substr(slash) == std::string("/") + kManifest) {
+      numbers.insert(number);
     }
   }
   return numbers;

@@ -18,6 +18,17 @@ at::Tensor plus(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum + more : more;
 }
 
+/// What turns the logits of choices into probabilities exp(logit - greatest) / sum.
+struct Softmax {
+  double greatest, sum = 0;
+  Softmax(const float* logits, std::int64_t count)
+      : greatest(*std::max_element(logits, logits + count)) {
+    for (std::int64_t k = 0; k < count; ++k)
+      sum += std::exp(logits[k] - greatest);
+  }
+  double log_probability(float logit) const { return logit - greatest - std::log(sum); }
+};
+
 } // namespace
 
 ActionHead::ActionHead(const replay::TransitionSpec& transitions) : size_(transitions.action_size) {
@@ -83,16 +94,13 @@ double ActionHead::sample(const float* outputs, const float* deviations, ActingR
   for (const Part& part : parts_) {
     const float* first = outputs + part.output;
     if (part.choices > 0) {
-      const double greatest = *std::max_element(first, first + part.choices);
-      double all = 0;
-      for (std::int64_t k = 0; k < part.choices; ++k)
-        all += std::exp(first[k] - greatest);
-      double left = random.uniform() * all;
+      const Softmax softmax(first, part.choices);
+      double left = random.uniform() * softmax.sum;
       std::int64_t choice = 0;
-      while (choice + 1 < part.choices && (left -= std::exp(first[choice] - greatest)) >= 0)
+      while (choice + 1 < part.choices && (left -= std::exp(first[choice] - softmax.greatest)) >= 0)
         ++choice;
       action[part.number] = static_cast<float>(choice);
-      logarithm += first[choice] - greatest - std::log(all);
+      logarithm += softmax.log_probability(first[choice]);
       continue;
     }
     for (std::int64_t k = 0; k < part.count; ++k) {
@@ -110,13 +118,9 @@ double ActionHead::log_played(const float* outputs, const float* deviations,
   double logarithm = 0;
   for (const Part& part : parts_) {
     const float* first = outputs + part.output;
-    if (part.choices > 0) {
-      const double greatest = *std::max_element(first, first + part.choices);
-      double all = 0;
-      for (std::int64_t k = 0; k < part.choices; ++k)
-        all += std::exp(first[k] - greatest);
-      logarithm += first[static_cast<std::int64_t>(action[part.number])] - greatest - std::log(all);
-    }
+    if (part.choices > 0)
+      logarithm += Softmax(first, part.choices)
+                       .log_probability(first[static_cast<std::int64_t>(action[part.number])]);
     for (std::int64_t k = 0; part.choices == 0 && k < part.count; ++k)
       logarithm += log_clipped_normal(first[k], std::exp(double{deviations[part.deviation + k]}),
                                       action[part.number + k]);
