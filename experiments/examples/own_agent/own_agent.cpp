@@ -71,7 +71,7 @@ public:
     at::NoGradGuard no_gradient;
     begin(context, "float32");
     at::Generator generator = at::detail::createCPUGenerator(context.seed());
-    critic_.build(context, options(), generator, config_.learning_rate, 0);
+    critic_.build(context, options(), generator, {.learning_rate = config_.learning_rate});
     const at::Tensor first = at::zeros({policy_.layout().count()});
     network_.initialise(policy_.layout(), first, Mlp::Weights::uniform, generator);
     policy_.build(context, first.to(options()), config_.learning_rate, 0);

@@ -155,12 +155,15 @@ void D4pg::build(ReplicaContext& context) {
                 config_.gradient_norm, config_.blocks.weight_decay);
   policy_.build(context, policy.to(options().device()), config_.policy_learning_rate,
                 config_.gradient_norm, config_.blocks.weight_decay);
-  critic_parameters_ = networks_.critic.bind(layout, critic_.flat());
+  if (multiplies_halves())
+    for (ParameterGroup* group : {&critic_, &policy_})
+      group->keep_halves();
+  critic_parameters_ = networks_.critic.bind(layout, critic_.flat(), critic_.half());
   critic_gradients_ = networks_.critic.bind(layout, critic_.gradient());
-  critic_target_ = networks_.critic.bind(layout, critic_.target());
-  policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat());
+  critic_target_ = networks_.critic.bind(layout, critic_.target(), critic_.target_half());
+  policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat(), policy_.half());
   policy_gradients_ = networks_.policy.bind(policy_.layout(), policy_.gradient());
-  policy_target_ = networks_.policy.bind(policy_.layout(), policy_.target());
+  policy_target_ = networks_.policy.bind(policy_.layout(), policy_.target(), policy_.target_half());
   if (networks_.pixels) {
     encoder_parameters_ = networks_.encoder.bind(layout, critic_.flat());
     encoder_gradients_ = networks_.encoder.bind(layout, critic_.gradient());

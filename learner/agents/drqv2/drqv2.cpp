@@ -111,8 +111,10 @@ void Drqv2::build(ReplicaContext& context) {
   const at::Tensor flat = critic_.initial(options(), orthogonally, generator);
   networks_.encoder.initialise(layout, flat, generator);
   networks_.trunk.initialise(layout, flat, orthogonally, generator);
-  critic_.build(context, flat.to(options().device()), config_.critic_learning_rate,
-                config_.gradient_norm);
+  critic_.build(context, flat.to(options().device()),
+                {.learning_rate = config_.critic_learning_rate,
+                 .gradient_norm = config_.gradient_norm,
+                 .halves = multiplies_halves()});
   const at::Tensor of_policy = at::zeros({policy_.layout().count()}, options().device(at::kCPU));
   networks_.policy.initialise(policy_.layout(), of_policy, orthogonally, generator);
   policy_.build(context, of_policy.to(options().device()), config_.policy_learning_rate,
@@ -120,10 +122,13 @@ void Drqv2::build(ReplicaContext& context) {
   encoder_ = make_encoder(networks_.encoder, config_.precision, options().device());
   encoder_parameters_ = networks_.encoder.bind(layout, critic_.group().flat());
   encoder_gradients_ = networks_.encoder.bind(layout, critic_.group().gradient());
-  trunk_parameters_ = networks_.trunk.bind(layout, critic_.group().flat());
-  trunk_gradients_ = networks_.trunk.bind(layout, critic_.group().gradient());
-  trunk_target_ = networks_.trunk.bind(layout, critic_.group().target());
-  policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat());
+  ParameterGroup& critic = critic_.group();
+  trunk_parameters_ = networks_.trunk.bind(layout, critic.flat(), critic.half());
+  trunk_gradients_ = networks_.trunk.bind(layout, critic.gradient());
+  trunk_target_ = networks_.trunk.bind(layout, critic.target(), critic.target_half());
+  if (multiplies_halves())
+    policy_.keep_halves();
+  policy_parameters_ = networks_.policy.bind(policy_.layout(), policy_.flat(), policy_.half());
   policy_gradients_ = networks_.policy.bind(policy_.layout(), policy_.gradient());
 }
 

@@ -25,8 +25,9 @@ struct Drqv2Config {
   NoiseConfig noise{{.start = 1.0, .end = 0.1, .steps = 100'000}};
   double steps_per_update = 8; // agent steps in an update's time, by which the noise falls
   double gradient_norm = 0;
-  std::string precision = "auto"; // of the encoder; "float64" for tests: everything
-  std::int64_t batch_size = 256;  // global, over all replicas
+  std::string precision =
+      "auto"; // of convolutions and products: "float32", "bfloat16", "auto"; "float64": everything
+  std::int64_t batch_size = 256; // global, over all replicas
 };
 
 /// Takes the batches that replay gives (learner/agents/parts/transition_batch.hpp). The critics'

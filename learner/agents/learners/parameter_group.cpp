@@ -8,6 +8,14 @@
 #include "learner/nn/kernels/ops.hpp"
 
 namespace troupe::learner {
+namespace {
+
+void follow(const at::Tensor& whole, at::Tensor& half) {
+  if (half.defined())
+    narrow_into(whole, half);
+}
+
+} // namespace
 
 void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
                            double max_gradient_norm, double weight_decay) {
@@ -26,16 +34,12 @@ void ParameterGroup::build(ReplicaContext& context, const at::Tensor& initial, d
 void ParameterGroup::keep_halves() {
   half_ = at::empty_like(flat_, at::kBFloat16);
   target_half_ = at::empty_like(flat_, at::kBFloat16);
+  refresh_halves();
 }
 
-void ParameterGroup::refresh_half() {
-  if (half_.defined())
-    narrow_into(flat_, half_);
-}
-
-void ParameterGroup::refresh_target_half() {
-  if (half_.defined())
-    narrow_into(target_, target_half_);
+void ParameterGroup::refresh_halves() {
+  follow(flat_, half_);
+  follow(target_, target_half_);
 }
 
 void ParameterGroup::complain(const char* loss_name, double loss, std::int64_t number,
@@ -67,6 +71,7 @@ void ParameterGroup::step(const char* loss_name, double loss, std::int64_t updat
   } catch (const std::runtime_error& error) {
     complain(loss_name, loss, update, error.what());
   }
+  follow(flat_, half_);
 }
 
 at::Tensor ParameterGroup::step_on_device(const at::Tensor& loss, at::Tensor& problem,
@@ -80,6 +85,7 @@ at::Tensor ParameterGroup::step_on_device(const at::Tensor& loss, at::Tensor& pr
     gradient_.div_(at::where(sound, divisor, at::ones_like(divisor)).to(gradient_.scalar_type()));
   }
   adam_->step_on_device(gradient_, count, problem, rate);
+  follow(flat_, half_);
   return norm;
 }
 
@@ -96,9 +102,11 @@ void ParameterGroup::finish_on_device(const char* loss_name, double loss, double
 }
 
 void ParameterGroup::average_target(double weight, std::int64_t times) {
-  if (times > 0)
-    average_into(target_, flat_,
-                 times == 1 ? weight : 1 - std::pow(1 - weight, static_cast<double>(times)));
+  if (times == 0)
+    return;
+  average_into(target_, flat_,
+               times == 1 ? weight : 1 - std::pow(1 - weight, static_cast<double>(times)));
+  follow(target_, target_half_);
 }
 
 void ParameterGroup::show_parameters(TensorMap& out, bool with_target) const {

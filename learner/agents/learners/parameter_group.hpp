@@ -30,12 +30,12 @@ public:
   at::Tensor& gradient() { return gradient_; }
   at::Tensor& target() { return target_; }
   /// Copies of parameters and target in bfloat16, for Mlp::bind(); undefined before keep_halves().
+  /// They follow each step and each average_target().
   const at::Tensor& half() const { return half_; }
   const at::Tensor& target_half() const { return target_half_; }
-  void keep_halves();
-  /// They follow what they are copies of at these calls alone.
-  void refresh_half();
-  void refresh_target_half();
+  void keep_halves(); // after build()
+  /// When something else changed parameters or target.
+  void refresh_halves();
   FusedAdam& adam() { return *adam_; }
   WrappedOptimizer& optimizer() { return *optimizer_; }
 

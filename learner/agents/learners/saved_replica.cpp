@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include "learner/nn/activation_probe.hpp"
+#include "learner/nn/kernels/precision.hpp"
 #include "learner/replicas/replica_context.hpp"
 
 namespace troupe::learner {
@@ -45,6 +46,9 @@ bool in_last_layer(const std::string& parameter) {
 void SavedReplica::begin(ReplicaContext& context, const std::string& precision) {
   options_ =
       at::TensorOptions(precision == "float64" ? at::kDouble : at::kFloat).device(context.device());
+  multiplies_halves_ =
+      choose_precision(precision, context.device(), context.device().is_cpu(), "precision")
+      == at::kBFloat16;
   timeline_ = context.timeline();
   random_ = Random(context.seed());
   moments_.build(options_);
@@ -168,8 +172,10 @@ void SavedReplica::load(const TensorMap& parameters_in, const TensorMap& state_i
   const TensorMap state = optimizer_state();
   replace_by_name(parameters_in, parameters(), state_in, state);
   const auto number = [&](const std::string& name) { return state.at(name).item<std::int64_t>(); };
-  for (const Group& one : groups_)
+  for (const Group& one : groups_) {
     one.group->adam().set_steps(number("counters." + one.name + "adam_steps"));
+    one.group->refresh_halves();
+  }
   for (const auto& [name, value] : counters_)
     *value = number("counters." + name);
   random_.set_state(static_cast<std::uint64_t>(number("random.state")));

@@ -80,13 +80,16 @@ protected:
   std::pair<at::Tensor, at::Tensor> states(ReplicaContext& context, const TensorMap& batch);
   /// The "observation" of a batch, likewise, which does not count.
   at::Tensor state_of(const TensorMap& batch) const;
-  /// The counters begin at 0, the random numbers with the context's seed. `precision`: "float64",
-  /// else float32.
+  /// The counters begin at 0, the random numbers with the context's seed. `precision`: parameters
+  /// are of "float64", else of float32; what multiplies_halves() is.
   void begin(ReplicaContext& context, const std::string& precision);
   /// A network's parameters for the actors: on the CPU, behind the moments if there are any.
   at::Tensor published(const at::Tensor& flat) const;
 
   const at::TensorOptions& options() const { return options_; } // of parameters
+  /// Whether the products of linear layers are to be of bfloat16: choose_precision(). They pay on
+  /// processors alone if layers are not as wide as those of MR.Q.
+  bool multiplies_halves() const { return multiplies_halves_; }
   Random& random() { return random_; }
   void count_updates(std::int64_t more) { updates_ += more; }
 
@@ -101,6 +104,7 @@ private:
   std::int64_t updates_ = 0;
   std::vector<std::pair<std::string, std::int64_t*>> counters_{{"updates", &updates_}};
   at::TensorOptions options_;
+  bool multiplies_halves_ = false;
   Random random_{0};
   UpdateCapture capture_ = UpdateCapture::where_it_pays;
   bool begun_ = false; // an update, since build()

@@ -19,10 +19,8 @@ TwinCritic::TwinCritic(std::int64_t state_size, std::int64_t action_size,
 }
 
 void TwinCritic::build(ReplicaContext& context, const at::TensorOptions& options,
-                       at::Generator& generator, double learning_rate, double max_gradient_norm,
-                       double weight_decay) {
-  build(context, initial(options, Mlp::Weights::uniform, generator).to(options.device()),
-        learning_rate, max_gradient_norm, weight_decay);
+                       at::Generator& generator, const Training& training) {
+  build(context, initial(options, Mlp::Weights::uniform, generator).to(options.device()), training);
 }
 
 at::Tensor TwinCritic::initial(const at::TensorOptions& options, Mlp::Weights weights,
@@ -33,13 +31,16 @@ at::Tensor TwinCritic::initial(const at::TensorOptions& options, Mlp::Weights we
   return flat;
 }
 
-void TwinCritic::build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-                       double max_gradient_norm, double weight_decay) {
-  group_.build(context, initial, learning_rate, max_gradient_norm, weight_decay);
+void TwinCritic::build(ReplicaContext& context, const at::Tensor& initial,
+                       const Training& training) {
+  group_.build(context, initial, training.learning_rate, training.gradient_norm,
+               training.weight_decay);
+  if (training.halves)
+    group_.keep_halves();
   for (std::size_t i = 0; i < 2; ++i) {
-    parameters_[i] = networks_[i].bind(group_.layout(), group_.flat());
+    parameters_[i] = networks_[i].bind(group_.layout(), group_.flat(), group_.half());
     gradients_[i] = networks_[i].bind(group_.layout(), group_.gradient());
-    targets_[i] = networks_[i].bind(group_.layout(), group_.target());
+    targets_[i] = networks_[i].bind(group_.layout(), group_.target(), group_.target_half());
   }
 }
 

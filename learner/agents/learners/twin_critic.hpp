@@ -19,14 +19,19 @@ public:
   TwinCritic(std::int64_t state_size, std::int64_t action_size,
              const std::vector<std::int64_t>& widths, ParameterLayout front = {}, int blocks = 0);
 
+  struct Training {
+    double learning_rate = 0;
+    double gradient_norm = 0; // clips; 0: off
+    double weight_decay = 0;
+    bool halves = false; // products in bfloat16
+  };
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
-             double learning_rate, double max_gradient_norm, double weight_decay = 0);
+             const Training& training);
   /// Fresh parameters on the CPU; those of the front are 0.
   at::Tensor initial(const at::TensorOptions& options, Mlp::Weights weights,
                      at::Generator& generator) const;
   /// `initial`: on their device.
-  void build(ReplicaContext& context, const at::Tensor& initial, double learning_rate,
-             double max_gradient_norm, double weight_decay = 0);
+  void build(ReplicaContext& context, const at::Tensor& initial, const Training& training);
   ParameterGroup& group() { return group_; }
 
   /// The smaller value of the target networks, [batch].

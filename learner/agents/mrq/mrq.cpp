@@ -72,7 +72,6 @@ private:
   at::Tensor learn_critics(const at::Tensor& pair, const at::Tensor& target,
                            const at::Tensor& weight);
   void learn_policy(const at::Tensor& state);
-  void refresh_targets();
   void begin_cycle();
 
   MrqConfig config_;
@@ -125,7 +124,6 @@ void Mrq::build(ReplicaContext& context) {
   policy_parameters_ = policy_network_.bind(policy_.layout(), policy_.flat(), policy_.half());
   policy_gradients_ = policy_network_.bind(policy_.layout(), policy_.gradient());
   policy_targets_ = policy_network_.bind(policy_.layout(), policy_.target(), policy_.target_half());
-  refresh_targets();
   scale_.build();
 }
 
@@ -176,7 +174,6 @@ at::Tensor Mrq::learn_critics(const at::Tensor& pair, const at::Tensor& target,
   }
   in_update().step(critic_, "critic_loss", whole);
   in_update().tell("critic_loss", whole);
-  critic_.refresh_half();
   return priorities;
 }
 
@@ -230,8 +227,6 @@ void Mrq::learn(const TensorMap& batch) {
   PictureShifts shifts = encoder_.drawn_shifts(in_update(), batch.at("reward").size(0));
   encoder_.learn(in_update(), batch, shifts);
   encoder.end();
-  critic_.refresh_half();
-  policy_.refresh_half();
   learn_values(batch, std::move(shifts));
 }
 
@@ -240,20 +235,12 @@ void Mrq::begin_cycle() {
   encoder_.promote();
   for (ParameterGroup* group : {&critic_, &policy_})
     group->average_target(1, 1);
-  refresh_targets();
   scale_.end_period();
-}
-
-/// Of what stands still between the ends of periods.
-void Mrq::refresh_targets() {
-  encoder_.refresh_halves();
-  for (ParameterGroup* group : {&critic_, &policy_})
-    group->refresh_target_half();
 }
 
 void Mrq::load(const TensorMap& parameters, const TensorMap& optimizer_state) {
   SavedReplica::load(parameters, optimizer_state);
-  refresh_targets();
+  encoder_.refresh_previous();
 }
 
 Metrics Mrq::step_fn(ReplicaContext& context, const TensorMap& batch) {

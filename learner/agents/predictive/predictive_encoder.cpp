@@ -65,7 +65,7 @@ void PredictiveEncoder::build(ReplicaContext& context, const at::TensorOptions& 
   previous_flat_ = group_.flat().clone();
   if (training.halves) {
     group_.keep_halves();
-    previous_half_ = at::empty_like(group_.half());
+    previous_half_ = group_.half().clone();
   }
   trained_ = parts_of(group_.flat(), group_.half());
   gradients_ = parts_of(group_.gradient(), {});
@@ -82,10 +82,11 @@ PictureShifts PredictiveEncoder::drawn_shifts(AgentUpdate& update, std::int64_t 
 void PredictiveEncoder::promote() {
   previous_flat_.copy_(group_.target());
   group_.target().copy_(group_.flat());
+  group_.refresh_halves();
+  refresh_previous();
 }
 
-void PredictiveEncoder::refresh_halves() {
-  group_.refresh_target_half();
+void PredictiveEncoder::refresh_previous() {
   if (previous_half_.defined())
     narrow_into(previous_flat_, previous_half_);
 }
@@ -244,7 +245,6 @@ void PredictiveEncoder::learn(AgentUpdate& update, const TensorMap& batch,
                               const PictureShifts& shifts) {
   const at::Tensor& observation = batch.at("observation");
   rows_ = observation.size(0);
-  group_.refresh_half();
   const at::Tensor seen = by_step(observation.narrow(1, 0, config_.horizon + 1));
   const at::Tensor& known = // a sequence's pictures move together
       features(current_, seen, shifts.repeated(config_.horizon + 1), known_pictures_, known_tape_);

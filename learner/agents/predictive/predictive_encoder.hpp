@@ -31,8 +31,8 @@ public:
   void build(ReplicaContext& context, const at::TensorOptions& options, at::Generator& generator,
              const Training& training);
   ParameterGroup& group() { return group_; }
-  /// Before the first update, and after promote() and a load().
-  void refresh_halves();
+  /// After a load().
+  void refresh_previous();
   /// The current encoder becomes the previous one, the trained one becomes the current one.
   void promote();
   /// The previous one, as views: "previous.<name>".

@@ -42,7 +42,7 @@ private:
 void Td3::build(ReplicaContext& context) {
   at::NoGradGuard no_gradient;
   build_networks(context);
-  targets_ = network_.bind(policy_.layout(), policy_.target());
+  targets_ = network_.bind(policy_.layout(), policy_.target(), policy_.target_half());
 }
 
 /// The target policy's, smoothed by clipped noise.

@@ -23,7 +23,7 @@ inline AgentPtr small_agent(const AgentKind& kind, const std::string& more = "")
     keys += "rollout: 2 ";
   if (kind.name == "r2d2")
     keys += "burn_in: 1 length: 2 period: 2 lstm: 8 ";
-  if (kind.name == "mrq")
+  if (kind.name == "mrq" && more.find("encoder_layers") == std::string::npos)
     keys += "encoder_layers: 12 state_features: 10 action_features: 6 pair_layers: 12 "
             "pair_features: 12 period: 5 "
             "horizon: 3 n_step: 2 ";

@@ -21,7 +21,7 @@ struct Fixture {
 
   Fixture() {
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(7);
-    critic.build(context, at::TensorOptions(at::kDouble), generator, 1e-3, 0);
+    critic.build(context, at::TensorOptions(at::kDouble), generator, {.learning_rate = 1e-3});
   }
 };
 

@@ -255,39 +255,3 @@ TEST_CASE("MR.Q: the best action of a bandit is learned, from states and from pi
     CHECK((actions - 0.3).square().mean().sqrt().item<double>() < 0.15);
   }
 }
-
-TEST_CASE("MR.Q: products of bfloat16 learn as float32 ones do, and continue from a checkpoint") {
-  MrqConfig config = small_mrq();
-  config.features.encoder_layers = config.features.pair_layers = {40};
-  config.features.state_features = config.features.pair_features = 40;
-  config.policy_layers = config.critic_layers = {40};
-  config.period = 2;
-  const auto learner = [&](const std::string& precision, ReplicaContext& context) {
-    config.precision = precision;
-    const AgentPtr agent = make_mrq_agent(config);
-    return fresh(*agent, of_states(*agent), context);
-  };
-  const auto batch = [&](std::uint64_t seed) {
-    const AgentPtr agent = make_mrq_agent(config);
-    TensorMap made = random_sequences(of_states(*agent), 6, seed);
-    made["first"].zero_();
-    return made;
-  };
-  ReplicaContext context(nullptr, 3), other(nullptr, 3), third(nullptr, 3);
-  const auto rounded = learner("bfloat16", context), exact = learner("float32", other);
-  for (std::uint64_t update = 0; update < 3; ++update) {
-    const Metrics ours = rounded->step_fn(context, batch(update));
-    const Metrics theirs = exact->step_fn(other, batch(update));
-    for (const char* loss : {"encoder_loss", "dynamics_loss", "critic_loss"}) {
-      CAPTURE(loss);
-      CHECK(ours.at(loss) == doctest::Approx(theirs.at(loss)).epsilon(0.03));
-      CHECK(ours.at(loss) != theirs.at(loss));
-    }
-  }
-  const TensorMap parameters = copied(rounded->parameters());
-  const TensorMap state = copied(rounded->optimizer_state());
-  const auto resumed = learner("bfloat16", third);
-  resumed->load(parameters, state);
-  CHECK(resumed->step_fn(third, batch(9)) == rounded->step_fn(context, batch(9)));
-  CHECK(at::equal(resumed->policy_parameters(), rounded->policy_parameters()));
-}

@@ -1,0 +1,89 @@
+#include "tests/doctest_torch.hpp"
+
+#include <google/protobuf/descriptor.h>
+
+#include "learner/agents/learners/parameter_group.hpp"
+#include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
+#include "tests/learner/agents/small_agent.hpp"
+
+using namespace troupe;
+using namespace troupe::learner;
+using namespace troupe::tests;
+
+namespace {
+
+/// Layers are wide enough for products of bfloat16, and targets follow within the test.
+AgentPtr wide_agent(const AgentKind& kind, const std::string& precision) {
+  const std::string more =
+      kind.name == "mrq"
+          ? "encoder_layers: 40 state_features: 40 action_features: 40 pair_layers: 40 "
+            "pair_features: 40 period: 2 horizon: 3 n_step: 2 "
+          : "target_update: 0.1 ";
+  return small_agent(kind, more + "policy_layers: [40, 36] critic_layers: [40, 36] precision: \""
+                               + precision + "\"");
+}
+
+} // namespace
+
+TEST_CASE("products of bfloat16 learn as float32 ones do, and continue from a checkpoint") {
+  int agents = 0;
+  for (const AgentKind& kind : agent_kinds()) {
+    CAPTURE(kind.name);
+    if (kind.options->FindFieldByName("critic_layers") == nullptr)
+      continue;
+    ++agents;
+    const auto spec = small_transitions(kind);
+    const auto learner = [&](const std::string& precision, ReplicaContext& context) {
+      auto replica = wide_agent(kind, precision)->make_replica(spec);
+      replica->build(context);
+      return replica;
+    };
+    ReplicaContext context(nullptr, 3), other(nullptr, 3), third(nullptr, 3);
+    const auto rounded = learner("bfloat16", context), exact = learner("float32", other);
+    for (std::uint64_t update = 0; update < 5; ++update) {
+      const TensorMap batch = random_batch(spec, 16, update);
+      const Metrics ours = rounded->step_fn(context, batch);
+      const Metrics theirs = exact->step_fn(other, batch);
+      CHECK(ours.at("critic_loss") == doctest::Approx(theirs.at("critic_loss")).epsilon(0.05));
+      CHECK(ours.at("critic_loss") != theirs.at("critic_loss"));
+    }
+    const auto resumed = learner("bfloat16", third);
+    resumed->load(copied(rounded->parameters()), copied(rounded->optimizer_state()));
+    for (std::uint64_t update = 9; update < 12; ++update) {
+      const TensorMap batch = random_batch(spec, 16, update);
+      CHECK(resumed->step_fn(third, batch) == rounded->step_fn(context, batch));
+    }
+    CHECK(at::equal(resumed->policy_parameters(), rounded->policy_parameters()));
+  }
+  CHECK(agents >= 5);
+}
+
+TEST_CASE("copies in bfloat16 follow each step and each average") {
+  ReplicaContext context(nullptr, 1);
+  ParameterGroup group;
+  ParameterLayout layout;
+  layout.add("weight", {50});
+  group.declare(std::move(layout));
+  group.build(context, at::linspace(-1, 1, 50), 0.1, 0);
+  CHECK_FALSE(group.half().defined());
+  group.keep_halves();
+  const auto follows = [&] {
+    return at::equal(group.half(), group.flat().to(at::kBFloat16))
+           && at::equal(group.target_half(), group.target().to(at::kBFloat16));
+  };
+  CHECK(follows());
+  const at::Tensor before = group.half().clone(), target = group.target_half().clone();
+  group.gradient().fill_(1);
+  group.step("loss", 0, 1);
+  CHECK(follows());
+  CHECK_FALSE(at::equal(before, group.half()));
+  CHECK(at::equal(target, group.target_half()));
+  group.average_target(0.5, 1);
+  CHECK(follows());
+  CHECK_FALSE(at::equal(target, group.target_half()));
+  group.flat().fill_(3);
+  group.target().fill_(4);
+  CHECK_FALSE(follows());
+  group.refresh_halves();
+  CHECK(follows());
+}
