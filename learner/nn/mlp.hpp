@@ -62,7 +62,7 @@ public:
   /// Names "<prefix>.<layer>.weight" etc. Call once, before bind.
   void declare(ParameterLayout& layout, const std::string& prefix);
   /// `halves`: `flat` in bfloat16, kept by the caller, for the products of all layers but the
-  /// narrow ones; undefined: products are of flat's type.
+  /// narrow ones, and on a processor those with few rows; undefined: products are of flat's type.
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat,
                                  const at::Tensor& halves = {}) const;
   enum class Weights : std::uint8_t {

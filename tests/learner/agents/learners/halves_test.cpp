@@ -12,14 +12,17 @@ using namespace troupe::tests;
 
 namespace {
 
-/// Layers are wide enough for products of bfloat16, and targets follow within the test.
+constexpr std::int64_t kRows = 128;
+
+/// Products are large enough for bfloat16, and targets follow within the test.
 AgentPtr wide_agent(const AgentKind& kind, const std::string& precision) {
   const std::string more =
       kind.name == "mrq"
-          ? "encoder_layers: 40 state_features: 40 action_features: 40 pair_layers: 40 "
-            "pair_features: 40 period: 2 horizon: 3 n_step: 2 "
+          ? "encoder_layers: 160 state_features: 160 action_features: 40 pair_layers: 160 "
+            "pair_features: 160 period: 2 horizon: 3 n_step: 2 "
           : "target_update: 0.1 ";
-  return small_agent(kind, more + "policy_layers: [40, 36] critic_layers: [40, 36] precision: \""
+  return small_agent(kind, more
+                               + "policy_layers: [160, 144] critic_layers: [160, 144] precision: \""
                                + precision + "\"");
 }
 
@@ -41,7 +44,7 @@ TEST_CASE("products of bfloat16 learn as float32 ones do, and continue from a ch
     ReplicaContext context(nullptr, 3), other(nullptr, 3), third(nullptr, 3);
     const auto rounded = learner("bfloat16", context), exact = learner("float32", other);
     for (std::uint64_t update = 0; update < 5; ++update) {
-      const TensorMap batch = random_batch(spec, 16, update);
+      const TensorMap batch = random_batch(spec, kRows, update);
       const Metrics ours = rounded->step_fn(context, batch);
       const Metrics theirs = exact->step_fn(other, batch);
       CHECK(ours.at("critic_loss") == doctest::Approx(theirs.at("critic_loss")).epsilon(0.05));
@@ -50,7 +53,7 @@ TEST_CASE("products of bfloat16 learn as float32 ones do, and continue from a ch
     const auto resumed = learner("bfloat16", third);
     resumed->load(copied(rounded->parameters()), copied(rounded->optimizer_state()));
     for (std::uint64_t update = 9; update < 12; ++update) {
-      const TensorMap batch = random_batch(spec, 16, update);
+      const TensorMap batch = random_batch(spec, kRows, update);
       CHECK(resumed->step_fn(third, batch) == rounded->step_fn(context, batch));
     }
     CHECK(at::equal(resumed->policy_parameters(), rounded->policy_parameters()));
