@@ -5,13 +5,14 @@ own environment and on Troupe's, with only the environment's name changed.
     PYTHONPATH=build/release/python VENV/bin/python experiments/bench/peers/public_code.py sb3-sac sb3-ppo
 
 VENV has torch, gymnasium, mujoco and stable-baselines3 (for sb3-…), or what CleanRL needs (gymnasium 0.29, tyro, tensorboard) and a checkout of CleanRL.
-Each training is a process of its own with one thread; the two names take turns. Prints minutes and the mean return of the last 10 episodes.
-Nothing else may run meanwhile."""
+Each training is a process of its own with one thread; the two names take turns. Prints minutes, minutes of processor time (with the interpreter's start
+and SB3's evaluation) and the mean return of the last 10 episodes. Where other programs run meanwhile, compare processor time."""
 import argparse
 import json
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -53,7 +54,19 @@ def cleanrl(folder, script, name, steps, seed):
     return seconds, statistics.mean(returns[-10:])
 
 
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measured(what, which, options, seed):
+    """Seconds, seconds of processor time, return."""
+    before = processor_seconds()
+    seconds, mean = trained(what, which, options, seed)
+    return seconds, processor_seconds() - before, mean
+
+
+def trained(what, which, options, seed):
     if what in SCRIPTS:
         return cleanrl(options.cleanrl, SCRIPTS[what], NAMES[which].format(4), options.steps, seed)
     done = subprocess.run(
@@ -73,15 +86,15 @@ def main():
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--cleanrl", help="a checkout of CleanRL")
     options = parser.parse_args()
-    print("| HalfCheetah | steps | minutes, its own | minutes, Troupe's | ratio | returns, its own | returns, Troupe's |\n|---|---|---|---|---|---|---|")
+    print("| HalfCheetah | steps | minutes, its own | minutes, Troupe's | ratio | of processor time | returns, its own | returns, Troupe's |\n|---|---|---|---|---|---|---|---|")
     for what in options.what:
         results = {"own": [], "troupe": []}
         for seed in range(1, options.seeds + 1):
             for which, kept in results.items():
                 kept.append(measured(what, which, options, seed))
-        minutes = {which: statistics.median(seconds for seconds, _ in kept) / 60 for which, kept in results.items()}
-        returns = {which: ", ".join(f"{value:.0f}" for _, value in kept) for which, kept in results.items()}
-        print(f"| {what} | {options.steps} | {minutes['own']:.2f} | {minutes['troupe']:.2f} | {minutes['own'] / minutes['troupe']:.2f} | {returns['own']} | {returns['troupe']} |", flush=True)
+        own, ours = ({"minutes": statistics.median(one[0] for one in kept) / 60, "processor": statistics.median(one[1] for one in kept) / 60,
+                      "returns": ", ".join(f"{one[2]:.0f}" for one in kept)} for kept in results.values())
+        print(f"| {what} | {options.steps} | {own['minutes']:.2f} | {ours['minutes']:.2f} | {own['minutes'] / ours['minutes']:.2f} | {own['processor'] / ours['processor']:.2f} | {own['returns']} | {ours['returns']} |", flush=True)
 
 
 if sys.argv[1:2] == ["call"]:
