@@ -21,6 +21,10 @@ Recorder::Recorder(Options options, std::atomic<bool>& stop)
       events_(options_.folder, options_.now()),
       printer_(options_.screen == nullptr ? stderr : options_.screen, options_.terminal) {
   events_.started(options_.now(), options_.settings);
+  if (const std::string names = metrics_.left_out(); !names.empty()) {
+    log("warning",
+        "metrics.csv keeps the columns that it was created with and gets no values of " + names);
+  }
 }
 
 actors::RunCallbacks Recorder::callbacks() {

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -46,6 +48,42 @@ std::size_t unquote(std::string_view text, std::size_t at, std::string& field) {
     }
   }
   return std::string_view::npos;
+}
+
+/// Up to 10 of them, in quotes where they need it.
+std::string names_of(std::vector<std::string> names) {
+  constexpr std::size_t kMost = 10;
+  const std::size_t all = names.size();
+  names.resize(std::min(all, kMost));
+  std::string text = csv_record(names);
+  text.resize(text.size() - 2);
+  return all > kMost ? text + " and " + std::to_string(all - kMost) + " more" : text;
+}
+
+/// The first record of a file that is whole up to its last row: names that occur once, "kind" first
+/// (by which readers tell rows apart), and as many fields in each row.
+std::vector<std::string> checked_header(const fs::path& path, const std::string& text) {
+  const auto refuse = [&](const std::string& what) {
+    throw std::runtime_error(path.string() + ": is damaged: " + what
+                             + "; repair it, or move it away");
+  };
+  std::vector<std::string> names;
+  std::size_t rows = 0;
+  scan_csv(text, [&](const std::vector<std::string_view>& fields) {
+    if (rows++ == 0) {
+      names.assign(fields.begin(), fields.end());
+    } else if (fields.size() != names.size()) {
+      refuse("record " + std::to_string(rows) + " has " + std::to_string(fields.size())
+             + " fields and its header " + std::to_string(names.size()));
+    }
+  });
+  if (names.empty() || names.front() != "kind") {
+    refuse("its first line is no header that begins with kind");
+  }
+  if (std::set<std::string>(names.begin(), names.end()).size() < names.size()) {
+    refuse("its header has a column twice");
+  }
+  return names;
 }
 
 } // namespace
@@ -152,25 +190,48 @@ std::vector<std::string> MetricsFile::columns(const std::vector<std::string>& of
 
 MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_columns)
     : path_(path), columns_(std::move(its_columns)) {
-  const std::string header = csv_record(columns_);
+  bool has_header = false;
   std::error_code none;
-  const bool exists = fs::is_regular_file(path, none) && fs::file_size(path, none) > 0;
-  if (exists) {
+  if (fs::is_regular_file(path, none) && fs::file_size(path, none) > 0) {
     const std::string text = read_all(path);
-    if (!text.starts_with(header)) {
-      throw std::runtime_error(path.string()
-                               + ": has other columns than this version writes; move it away");
+    const std::string header = csv_record(columns_);
+    has_header = text.size() >= header.size() || !header.starts_with(text); // else a part of it
+    if (has_header) {
+      take_columns(checked_header(path, text));
     }
     drop_partial_row(path, text);
   }
   errno = 0;
   out_.open(path, std::ios::binary | std::ios::app);
-  if (out_ && !exists) {
-    out_ << header << std::flush;
+  if (out_ && !has_header) {
+    out_ << csv_record(columns_) << std::flush;
   }
   if (!out_) {
     throw std::runtime_error(path.string() + ": cannot be written: " + std::strerror(errno));
   }
+}
+
+void MetricsFile::take_columns(std::vector<std::string> of_file) {
+  const auto without = [](const std::vector<std::string>& all,
+                          const std::vector<std::string>& some) {
+    std::vector<std::string> rest;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(rest), [&](const std::string& name) {
+      return std::find(some.begin(), some.end(), name) == some.end();
+    });
+    return rest;
+  };
+  if (const auto unknown = without(of_file, columns_); !unknown.empty()) {
+    throw std::runtime_error(path_.string() + ": has columns that this version does not write ("
+                             + names_of(unknown)
+                             + "); resume with the version that wrote it, or "
+                               "move the file away");
+  }
+  left_out_ = without(columns_, of_file);
+  columns_ = std::move(of_file);
+}
+
+std::string MetricsFile::left_out() const {
+  return left_out_.empty() ? "" : names_of(left_out_);
 }
 
 void MetricsFile::write(const std::map<std::string, std::string>& values) {

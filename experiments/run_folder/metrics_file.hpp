@@ -13,24 +13,30 @@
 namespace troupe::experiments {
 
 /// metrics.csv (RFC 4180, lines end with CR LF): one row per progress report and per evaluation.
-/// The columns are fixed; a value that is missing or not finite is an empty field. One thread.
-/// Throws std::runtime_error naming path and reason when it cannot be opened or written, or when an
-/// existing file has other columns.
+/// A file keeps the columns that it was created with; a value that is missing or not finite is an
+/// empty field. One thread. Throws std::runtime_error naming path and reason when it cannot be
+/// opened or written, or when an existing file is damaged or has columns that are not
+/// `its_columns`.
 class MetricsFile {
 public:
-  /// Appends to an existing file; drops an incomplete last row.
+  /// Appends to an existing file, whose columns may be fewer and in another order; drops an
+  /// incomplete last row.
   MetricsFile(const std::filesystem::path& path, std::vector<std::string> its_columns);
 
   void progress(const actors::Progress& progress);
   void evaluation(const actors::Evaluated& evaluated);
 
+  /// Columns that an existing file of an earlier version does not have; text for a log, or empty.
+  std::string left_out() const;
+
   /// Of a run in an environment, and the ones that its agent's learner fills.
   static std::vector<std::string> columns(const std::vector<std::string>& of_learner);
 
 private:
+  void take_columns(std::vector<std::string> of_file);
   void write(const std::map<std::string, std::string>& values);
   std::filesystem::path path_;
-  std::vector<std::string> columns_;
+  std::vector<std::string> columns_, left_out_;
   std::ofstream out_;
 };
 

@@ -6,6 +6,8 @@
 
 #include "experiments/config/config.hpp"
 #include "experiments/config/resume_changes.hpp"
+#include "experiments/report/curve.hpp"
+#include "experiments/run_folder/metrics_file.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "tests/experiments/commands/small_run.hpp"
 #include "tests/text.hpp"
@@ -20,6 +22,15 @@ namespace {
 std::size_t entries(const fs::path& folder) {
   return static_cast<std::size_t>(
       std::distance(fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator()));
+}
+
+void without_last_column(const fs::path& metrics) {
+  auto records = read_csv(read_text(metrics));
+  std::ofstream out(metrics, std::ios::binary);
+  for (auto& record : records) {
+    record.pop_back();
+    out << csv_record(record);
+  }
 }
 
 Experiment with(const std::vector<std::string>& overrides) {
@@ -87,6 +98,7 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   CHECK(read_text(run / "config.textproto") == config);
   CHECK(entries(run) == before);
 
+  without_last_column(run / "metrics.csv"); // as if an earlier version had trained it
   const Outcome more = run_troupe({"resume", run.string(), "--set", "replay.shards=2", "--set",
                                    "learner.replicas=2", "--set", "actors.environment=3", "--set",
                                    "stop.environment_steps=8000", "--json"});
@@ -101,6 +113,15 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   CHECK(has(read_text(run / "log.txt"), "replay.shards was 3 and is 2"));
   CHECK(has(read_text(run / "log.txt"), "the items of 3 replay shards are dealt to 2"));
   CHECK_FALSE(has(read_text(run / "log.txt"), "nothing is left to train"));
+  CHECK(has(read_text(run / "log.txt"), "and gets no values of learning_rate_scale\n"));
+  const auto records = read_csv(read_text(run / "metrics.csv"));
+  CHECK(records[0].back() == "dropped_gradients");
+  for (const auto& record : records) {
+    CHECK(record.size() == records[0].size());
+  }
+  CHECK(read_curve(run / "metrics.csv").back().environment_steps >= 8000);
+  CHECK(run_troupe({"report", run.string()}).exit_code == 0);
+  CHECK(run_troupe({"status", run.string()}).exit_code == 0);
 
   const Outcome done = run_troupe({"resume"}, place.folder.path()); // the newest run
   CAPTURE(done.output);

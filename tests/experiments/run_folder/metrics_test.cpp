@@ -116,7 +116,7 @@ TEST_CASE("metrics.csv has a row per report, the same columns always, and empty 
   CHECK(cell(records, 3, "evaluation_return").empty());
 }
 
-TEST_CASE("metrics.csv goes on after a kill in the middle of a row, and refuses other columns") {
+TEST_CASE("metrics.csv goes on after a kill in the middle of a row or of its header") {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "metrics.csv";
   { MetricsFile(path, columns()).progress({}); }
@@ -125,10 +125,77 @@ TEST_CASE("metrics.csv goes on after a kill in the middle of a row, and refuses 
   const auto records = read_csv(read_text(path));
   REQUIRE(records.size() == 3);
   CHECK(records[2].size() == columns().size());
-  std::ofstream(path) << "a,b\r\n";
-  CHECK_THROWS_AS(MetricsFile(path, columns()), std::runtime_error);
+  const std::string header = csv_record(columns());
+  for (const std::size_t written : {std::size_t{1}, header.size() - 1, header.size()}) {
+    CAPTURE(written);
+    std::ofstream(path, std::ios::binary) << header.substr(0, written);
+    { MetricsFile(path, columns()).progress({}); }
+    CHECK(read_text(path).starts_with(header + "progress,"));
+    CHECK(read_csv(read_text(path)).size() == 2);
+  }
   CHECK_THROWS_WITH_AS(MetricsFile("/dev/full", columns()).progress({}),
                        "/dev/full: cannot be written: No space left on device", std::runtime_error);
+}
+
+TEST_CASE("metrics.csv of an earlier version keeps its columns, in its order") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "metrics.csv";
+  const std::string old =
+      "kind,updates,environment_steps,evaluation_return_min,evaluation_return_max,"
+      "evaluation_return,critic_loss\r\nevaluation,1,400,0,2,1,\r\n";
+  std::ofstream(path, std::ios::binary) << old;
+  std::vector<std::string> warnings;
+  std::atomic<bool> stop = false;
+  {
+    Recorder recorder(
+        {.folder = folder.path(),
+         .columns = columns(),
+         .now = [] { return kNow; },
+         .listener = [&](const auto& level,
+                         const auto& text) { warnings.push_back(level + " " + text); }},
+        stop);
+    actors::Progress progress;
+    progress.environment_steps = 800;
+    progress.updates = 50;
+    progress.learner = {{"critic_loss", 1.5}, {"gradient_norm", 3}};
+    recorder.callbacks().progress(progress);
+    REQUIRE(warnings.size() == 1);
+    recorder.callbacks().evaluated({.environment_steps = 800, .updates = 50, .returns = {4, 6}});
+  }
+  CHECK(warnings[0].starts_with("warning metrics.csv keeps the columns that it was created with"));
+  CHECK(warnings[0].find("agent_steps,episodes,inserts,samples") != std::string::npos);
+  CHECK(warnings[0].ends_with(" more"));
+  CHECK(read_text(path) == old + "progress,50,800,,,,1.5\r\nevaluation,50,800,4,6,5,\r\n");
+  const auto curve = read_curve(path);
+  REQUIRE(curve.size() == 2);
+  CHECK(curve[1].environment_steps == 800);
+  CHECK(curve[1].maximum == 6);
+  CHECK(MetricsFile(path, columns()).left_out().starts_with("agent_steps,"));
+  CHECK(MetricsFile(folder / "new.csv", columns()).left_out().empty());
+}
+
+TEST_CASE("metrics.csv that is damaged, or of a later version, is refused and stays as it is") {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "metrics.csv";
+  for (const auto& [text, complaint] : std::vector<std::pair<std::string, std::string>>{
+           {"kind,updates,warmth\r\nprogress,1,2\r\nprogr",
+            ": has columns that this version does not write (warmth); resume with the version that "
+            "wrote it, or move the file away"},
+           {"a,b\r\n", ": is damaged: its first line is no header that begins with kind; repair "
+                       "it, or move it away"},
+           {"updates,kind\r\n", ": is damaged: its first line is no header that begins with kind; "
+                                "repair it, or move it away"},
+           {"kind,upd", ": is damaged: its first line is no header that begins with kind; repair "
+                        "it, or move it away"},
+           {"kind,updates,updates\r\n",
+            ": is damaged: its header has a column twice; repair it, or move it away"},
+           {"kind,updates\r\nprogress,1\r\nprogress,1,7\r\n",
+            ": is damaged: record 3 has 3 fields and its header 2; repair it, or move it away"}}) {
+    std::ofstream(path, std::ios::binary) << text;
+    const std::string told = path.string() + complaint;
+    CHECK_THROWS_WITH_AS(MetricsFile(path, columns()), told.c_str(), std::runtime_error);
+    CHECK(read_text(path) == text);
+  }
 }
 
 TEST_CASE("CRC-32C has the values of RFC 3720") {
