@@ -50,7 +50,7 @@ public:
   void stop() { stop_.request_stop(); }
 
 private:
-  StoreAnswer send(const StoreRequest& request) {
+  HttpAnswer send(const StoreRequest& request) {
     return requests_.send(request, stop_.get_token());
   }
   void put_parts(const ObjectAddress& to, const std::filesystem::path& file, std::uint64_t size,

@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "replay/objects/http_exchange.hpp"
 #include "replay/objects/store_options.hpp"
 
 namespace troupe::replay {
@@ -24,39 +22,26 @@ struct StoreRequest {
   std::size_t most_answered = std::size_t{16} << 20; // bytes of the answer
 };
 
-struct StoreAnswer {
-  long status = 0;
-  std::string body = {};
-  std::string etag = {};                   // as sent, with its quotes
-  std::string region = {};                 // of x-amz-bucket-region
-  std::optional<std::int64_t> length = {}; // of Content-Length
-};
-
-/// Sends requests to the endpoint over HTTP/1.1 with libcurl, which signs them (AWS Signature
-/// Version 4); certificates are checked and redirects are not followed. An attempt ends at the
-/// request's deadline; lost connections, 429 and 5xx are tried again after pauses that double, at
-/// most `attempts` times. One thread.
+/// Sends signed requests to the endpoint. An attempt ends at the request's deadline; lost
+/// connections, 429, 5xx and temporary keys that the store calls expired are tried again after
+/// pauses that double, at most `attempts` times. One thread.
 class SignedRequests {
 public:
   /// Throws std::invalid_argument on options that check() refuses.
   explicit SignedRequests(StoreOptions options);
-  ~SignedRequests();
-  SignedRequests(const SignedRequests&) = delete;
-  SignedRequests& operator=(const SignedRequests&) = delete;
 
   /// The answer if its status is 2xx. Throws StoreError on any other one, at the deadline of the
   /// last attempt, when the answer is larger than `most_answered`, and soon after `stop`.
-  StoreAnswer send(const StoreRequest& request, const std::stop_token& stop = {});
+  HttpAnswer send(const StoreRequest& request, const std::stop_token& stop = {});
 
   const StoreOptions& options() const { return options_; }
 
 private:
-  struct Handle;
-  struct Attempt;
-  Attempt attempt(const StoreRequest& request, const std::stop_token& stop);
+  HttpOutcome attempt(const StoreRequest& request, const StoreKeys& keys,
+                      const std::stop_token& stop);
 
   StoreOptions options_;
-  std::unique_ptr<Handle> handle_;
+  HttpClient client_;
 };
 
 /// Percent-encodes all but letters, digits and "-._~"; keeps slashes of a path.

@@ -10,12 +10,15 @@
 
 #include <libxml/xmlreader.h>
 
+#include "replay/objects/key_answers.hpp"
+
 namespace troupe::replay {
 
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostText = 4096; // bytes of one element
+constexpr std::size_t kMostToken = 16 << 10;
 constexpr int kDeepest = 8;
 
 struct FreeReader {
@@ -34,7 +37,8 @@ std::string_view view(const xmlChar* text) {
 /// Calls `leaf(path, text)` at the end of each element, with the names of its elements joined by
 /// slashes and the text directly in it.
 void read_elements(const std::string& xml,
-                   const std::function<void(const std::string&, const std::string&)>& leaf) {
+                   const std::function<void(const std::string&, const std::string&)>& leaf,
+                   std::size_t most_text = kMostText) {
   if (xml.size() > kMostBytes)
     refuse_answer("has more than 16 MiB");
   const int options = XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING;
@@ -70,8 +74,8 @@ void read_elements(const std::string& xml,
       if (texts.empty())
         break;
       texts.back() += view(xmlTextReaderConstValue(reader.get()));
-      if (texts.back().size() > kMostText)
-        refuse_answer("has an element of more than 4096 bytes");
+      if (texts.back().size() > most_text)
+        refuse_answer("has an element of more than " + std::to_string(most_text) + " bytes");
       break;
     case XML_READER_TYPE_DOCUMENT_TYPE:
     case XML_READER_TYPE_ENTITY_REFERENCE:
@@ -139,11 +143,40 @@ std::string parse_upload_id(const std::string& xml) {
   return id;
 }
 
+StoreKeys parse_assumed_role(const std::string& xml) {
+  const std::string within =
+      "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
+  StoreKeys keys;
+  std::string expires;
+  try {
+    read_elements(
+        xml,
+        [&](const std::string& path, const std::string& text) {
+          if (path == within + "AccessKeyId")
+            keys.access_key = text;
+          else if (path == within + "SecretAccessKey")
+            keys.secret_key = text;
+          else if (path == within + "SessionToken")
+            keys.session_token = text;
+          else if (path == within + "Expiration")
+            expires = text;
+        },
+        kMostToken);
+  } catch (const std::runtime_error&) {
+    throw std::runtime_error("the answer is no XML of AssumeRoleWithWebIdentity");
+  }
+  if (!is_secret(keys.access_key) || !is_secret(keys.secret_key) || !is_secret(keys.session_token))
+    throw std::runtime_error("the answer has no AccessKeyId, SecretAccessKey and SessionToken of "
+                             "printable characters");
+  keys.expires = parse_expiry(expires);
+  return keys;
+}
+
 std::string parse_error_code(const std::string& xml) noexcept {
   std::string code;
   try {
     read_elements(xml, [&](const std::string& path, const std::string& text) {
-      if (path == "Error/Code")
+      if (path == "Error/Code" || path == "ErrorResponse/Error/Code")
         code = text;
     });
   } catch (const std::exception&) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "replay/objects/store_keys.hpp"
+
 namespace troupe::replay {
 
 /// What an object store answers, as untrusted XML; for ObjectStore and the fuzzer. All functions
@@ -29,6 +31,9 @@ ListingPage parse_listing(const std::string& xml, int most_keys);
 
 /// Of InitiateMultipartUpload.
 std::string parse_upload_id(const std::string& xml);
+
+/// Of AssumeRoleWithWebIdentity. The text of its refusals has no part of the answer.
+StoreKeys parse_assumed_role(const std::string& xml);
 
 /// The code of an error ("NoSuchKey"); empty when the text is no error with a code of letters and
 /// digits. Never throws.

@@ -5,11 +5,14 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "replay/objects/http_exchange.hpp"
+#include "replay/objects/key_sources.hpp"
+#include "replay/objects/store_error.hpp"
+
 namespace troupe::replay {
 
 namespace {
 
-constexpr std::size_t kLongestSecret = 16 << 10; // session tokens have a few kilobytes
 constexpr std::size_t kMostCredentialBytes = 1 << 20;
 constexpr std::size_t kSmallestPart = std::size_t{5} << 20; // a rule of S3
 
@@ -23,7 +26,7 @@ bool is_printable(const std::string& text) {
 }
 
 void check_secret(const std::string& name, const std::string& value) {
-  if (value.empty() || value.size() > kLongestSecret || !is_printable(value))
+  if (!is_secret(value))
     throw std::invalid_argument(name
                                 + " is empty, too long, or has a space or a control character "
                                   "(its value is not shown); copy it again");
@@ -31,7 +34,7 @@ void check_secret(const std::string& name, const std::string& value) {
 
 /// The keys of one profile of a credentials file: sections in brackets, name = value, comments
 /// after # or ; at the start of a line.
-void read_profile(const std::string& path, const std::string& profile, StoreOptions& options) {
+void read_profile(const std::string& path, const std::string& profile, StoreKeys& keys) {
   std::ifstream in(path);
   std::string line, section;
   std::size_t bytes = 0;
@@ -52,33 +55,57 @@ void read_profile(const std::string& path, const std::string& profile, StoreOpti
     const std::string name = trimmed(line.substr(0, equals));
     const std::string value = trimmed(line.substr(equals + 1));
     if (name == "aws_access_key_id")
-      options.access_key = value;
+      keys.access_key = value;
     if (name == "aws_secret_access_key")
-      options.secret_key = value;
+      keys.secret_key = value;
     if (name == "aws_session_token")
-      options.session_token = value;
+      keys.session_token = value;
   }
 }
 
-void find_keys(const VariableLookup& variable, StoreOptions& options) {
-  options.access_key = variable("AWS_ACCESS_KEY_ID").value_or("");
-  options.secret_key = variable("AWS_SECRET_ACCESS_KEY").value_or("");
-  options.session_token = variable("AWS_SESSION_TOKEN").value_or("");
-  if (!options.access_key.empty() && !options.secret_key.empty())
-    return;
-  if (!options.access_key.empty() || !options.secret_key.empty())
+/// Of the two variables, else of the profile; empty ones if neither has them.
+StoreKeys find_keys(const VariableLookup& variable, const std::string& path,
+                    const std::string& profile) {
+  StoreKeys keys{.access_key = variable("AWS_ACCESS_KEY_ID").value_or(""),
+                 .secret_key = variable("AWS_SECRET_ACCESS_KEY").value_or(""),
+                 .session_token = variable("AWS_SESSION_TOKEN").value_or("")};
+  if (!keys.access_key.empty() && !keys.secret_key.empty())
+    return keys;
+  if (!keys.access_key.empty() || !keys.secret_key.empty())
     throw std::invalid_argument(
         "only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set; set both");
-  options.session_token.clear();
+  keys.session_token.clear();
+  read_profile(path, profile, keys);
+  return keys;
+}
+
+/// Keys of the two variables or the profile, else of the service that lends some to this host.
+void add_keys(const VariableLookup& variable, StoreOptions& options) {
   const std::string profile = variable("AWS_PROFILE").value_or("default");
   const std::string path = variable("AWS_SHARED_CREDENTIALS_FILE")
                                .value_or(variable("HOME").value_or("") + "/.aws/credentials");
-  read_profile(path, profile, options);
-  if (options.access_key.empty() || options.secret_key.empty())
-    throw std::invalid_argument("no credentials for the object store: AWS_ACCESS_KEY_ID and "
-                                "AWS_SECRET_ACCESS_KEY are not set, and "
-                                + path + " has no keys of the profile " + profile
-                                + "; set the two variables, or AWS_PROFILE");
+  options.keys = find_keys(variable, path, profile);
+  if (!options.keys.access_key.empty() && !options.keys.secret_key.empty())
+    return;
+  const auto source = variable("AWS_PROFILE") ? std::nullopt : key_source(variable, options.region);
+  const std::string none =
+      "no credentials for the object store: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not "
+      "set, "
+      + path + " has no keys of the profile " + profile;
+  const std::string remedy = "; set the two variables, or AWS_PROFILE";
+  if (!source)
+    throw std::invalid_argument(none + remedy);
+  options.temporary = std::make_shared<TemporaryKeys>(
+      [source = *source, client = std::make_shared<HttpClient>()](const std::stop_token& stop) {
+        return fetch_keys(source, *client, stop);
+      });
+  try {
+    options.temporary->current();
+  } catch (const StoreError& failure) {
+    if (source->kind != KeySource::Kind::instance)
+      throw;
+    throw std::invalid_argument(none + ", and " + failure.what() + remedy);
+  }
 }
 
 bool is_loopback(const std::string& host) {
@@ -86,12 +113,17 @@ bool is_loopback(const std::string& host) {
          || (host.starts_with("127.") && host.find_first_not_of("0123456789.") == host.npos);
 }
 
-void check_endpoint(const std::string& endpoint) {
+} // namespace
+
+void check_endpoint(const std::string& name, const std::string& endpoint,
+                    std::initializer_list<const char*> others) {
   if (endpoint.find('@') != endpoint.npos)
-    throw std::invalid_argument("AWS_ENDPOINT_URL has a user or password in it (it is not shown); "
-                                "write scheme://host:port, and the keys into their own variables");
+    throw std::invalid_argument(
+        name
+        + " has a user or password in it (it is not shown); "
+          "write scheme://host:port, and the keys into their own variables");
   const auto refuse = [&](const std::string& rule) {
-    throw std::invalid_argument("AWS_ENDPOINT_URL is \"" + endpoint + "\": " + rule
+    throw std::invalid_argument(name + " is \"" + endpoint + "\": " + rule
                                 + "; write for example https://s3.example.org");
   };
   const auto slashes = endpoint.find("://");
@@ -112,9 +144,26 @@ void check_endpoint(const std::string& endpoint) {
     if (!digits || std::stoi(port) < 1 || std::stoi(port) > 65535)
       refuse("a port is a number from 1 to 65535");
   }
-  if (scheme == "http" && !is_loopback(host))
-    refuse("without TLS only a store on this host may be used, because data would cross the "
+  if (scheme == "http" && !is_loopback(host)
+      && std::find(others.begin(), others.end(), host) == others.end())
+    refuse("without TLS only a server on this host may be used, because data would cross the "
            "network unprotected");
+}
+
+namespace {
+
+/// Region and endpoint.
+void check_place(const StoreOptions& options) {
+  const auto in_region = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'
+           || c == '_';
+  };
+  if (options.region.empty() || options.region.size() > 64
+      || !std::all_of(options.region.begin(), options.region.end(), in_region))
+    throw std::invalid_argument("AWS_REGION is \"" + options.region
+                                + "\": a region has letters, digits and hyphens; write for "
+                                  "example us-east-1");
+  check_endpoint("AWS_ENDPOINT_URL", options.endpoint);
 }
 
 } // namespace
@@ -126,7 +175,6 @@ std::optional<std::string> process_variable(const char* name) {
 
 StoreOptions store_options(const VariableLookup& variable) {
   StoreOptions options;
-  find_keys(variable, options);
   if (const auto region = variable("AWS_REGION"))
     options.region = *region;
   else if (const auto fallback = variable("AWS_DEFAULT_REGION"))
@@ -139,25 +187,20 @@ StoreOptions store_options(const VariableLookup& variable) {
   while (options.endpoint.ends_with('/'))
     options.endpoint.pop_back();
   options.ca_bundle = variable("AWS_CA_BUNDLE").value_or("");
+  check_place(options);
+  add_keys(variable, options);
   check(options);
   return options;
 }
 
 void check(const StoreOptions& options) {
-  const auto in_region = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-'
-           || c == '_';
-  };
-  if (options.region.empty() || options.region.size() > 64
-      || !std::all_of(options.region.begin(), options.region.end(), in_region))
-    throw std::invalid_argument("AWS_REGION is \"" + options.region
-                                + "\": a region has letters, digits and hyphens; write for "
-                                  "example us-east-1");
-  check_endpoint(options.endpoint);
-  check_secret("AWS_ACCESS_KEY_ID", options.access_key);
-  check_secret("AWS_SECRET_ACCESS_KEY", options.secret_key);
-  if (!options.session_token.empty())
-    check_secret("AWS_SESSION_TOKEN", options.session_token);
+  check_place(options);
+  if (!options.temporary) {
+    check_secret("AWS_ACCESS_KEY_ID", options.keys.access_key);
+    check_secret("AWS_SECRET_ACCESS_KEY", options.keys.secret_key);
+    if (!options.keys.session_token.empty())
+      check_secret("AWS_SESSION_TOKEN", options.keys.session_token);
+  }
   if (options.part_bytes < kSmallestPart || options.part_bytes > kLargestPart)
     throw std::invalid_argument("part_bytes is " + std::to_string(options.part_bytes)
                                 + ": a part has 5 to 512 MiB");

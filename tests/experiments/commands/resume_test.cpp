@@ -121,7 +121,6 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   }
   CHECK(read_curve(run / "metrics.csv").back().environment_steps >= 8000);
   CHECK(run_troupe({"report", run.string()}).exit_code == 0);
-  CHECK(run_troupe({"status", run.string()}).exit_code == 0);
 
   const Outcome done = run_troupe({"resume"}, place.folder.path()); // the newest run
   CAPTURE(done.output);

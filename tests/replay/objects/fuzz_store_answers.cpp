@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "replay/objects/key_answers.hpp"
 #include "replay/objects/object_address.hpp"
 #include "replay/objects/store_answers.hpp"
 
@@ -26,6 +27,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
   } catch (const std::runtime_error&) {
   }
+  for (StoreKeys (*parse)(const std::string&) : {parse_assumed_role, parse_key_document})
+    try {
+      const StoreKeys keys = parse(text);
+      if (!is_secret(keys.access_key) || !is_secret(keys.secret_key))
+        std::abort();
+    } catch (const std::runtime_error&) {
+    }
   if (parse_error_code(text).size() > 64)
     std::abort();
   return 0;

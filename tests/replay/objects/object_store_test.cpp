@@ -71,7 +71,7 @@ TEST_CASE("A real S3 server keeps what is put, whatever its name") {
     store.remove(at(key)); // which is no mistake
   }
   StoreOptions temporary = swift.options();
-  temporary.session_token = "signed/with+the=others";
+  temporary.keys.session_token = "signed/with+the=others";
   ObjectStore(temporary).put_bytes(at("token"), bytes_of("x"));
   write(folder / "empty", "");
   store.put_file(at("empty"), folder / "empty");
@@ -124,7 +124,7 @@ TEST_CASE("A wrong key, a missing bucket and a store that is away are named, wit
   if (!swift.runs())
     return;
   StoreOptions wrong = swift.options();
-  wrong.secret_key = "not-the-secret";
+  wrong.keys.secret_key = "not-the-secret";
   const auto refused = error_of([&] { ObjectStore(wrong).put_bytes(at("x"), bytes_of("y")); });
   CHECK(refused.status() == 403);
   CHECK(refused.code() == "SignatureDoesNotMatch");

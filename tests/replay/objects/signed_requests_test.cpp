@@ -1,99 +1,17 @@
 #include <doctest/doctest.h>
 
-#include <array>
 #include <string>
-#include <thread>
 #include <vector>
-
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "replay/objects/signed_requests.hpp"
 #include "replay/objects/store_error.hpp"
+#include "tests/replay/objects/scripted_server.hpp"
 
 using namespace troupe::replay;
 
 namespace {
 
-/// Gives each connection the next of these answers, byte for byte, and closes it.
-class Scripted {
-public:
-  explicit Scripted(std::vector<std::string> answers)
-      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    REQUIRE(::bind(socket_, reinterpret_cast<sockaddr*>(&address), size) == 0);
-    REQUIRE(::listen(socket_, 8) == 0);
-    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::jthread([this, answers = std::move(answers)] { serve(answers); });
-  }
-  ~Scripted() {
-    ::shutdown(socket_, SHUT_RDWR); // ends accept()
-    thread_.join();
-    ::close(socket_);
-  }
-  Scripted(const Scripted&) = delete;
-  Scripted& operator=(const Scripted&) = delete;
-
-  StoreOptions options() const {
-    return {.endpoint = "http://127.0.0.1:" + std::to_string(port_),
-            .access_key = "key",
-            .secret_key = "hidden",
-            .attempts = 3,
-            .first_pause = std::chrono::milliseconds(1),
-            .request_deadline = std::chrono::seconds(1),
-            .slowest_rate = std::size_t{1} << 30};
-  }
-  /// What came, once the object has ended.
-  const std::vector<std::string>& requests() {
-    ::shutdown(socket_, SHUT_RDWR);
-    if (thread_.joinable())
-      thread_.join();
-    thread_ = std::jthread([] {});
-    return requests_;
-  }
-
-private:
-  void serve(const std::vector<std::string>& answers) {
-    for (const std::string& answer : answers) {
-      const int peer = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (peer < 0)
-        return;
-      std::string request;
-      std::array<char, 4096> bytes{};
-      while (request.find("\r\n\r\n") == request.npos) {
-        const ssize_t got = ::read(peer, bytes.data(), bytes.size());
-        if (got <= 0)
-          break;
-        request.append(bytes.data(), static_cast<std::size_t>(got));
-      }
-      requests_.push_back(request);
-      if (answer == "silence")
-        while (::read(peer, bytes.data(), bytes.size()) > 0) {
-        }
-      else
-        (void)!::write(peer, answer.data(), answer.size());
-      ::close(peer);
-    }
-  }
-
-  int socket_;
-  int port_ = 0;
-  std::vector<std::string> requests_;
-  std::jthread thread_;
-};
-
 const StoreRequest kGet{.method = "GET", .bucket = "bucket", .key = "a b", .most_answered = 10};
-
-std::string answer(const std::string& status, const std::string& body,
-                   const std::string& header = "") {
-  return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n"
-         + header + "\r\n" + body;
-}
 
 std::string failure_of(Scripted& server, const std::stop_token& stop = {}) {
   try {

@@ -17,6 +17,8 @@ using Variables = std::map<std::string, std::string>;
 
 StoreOptions options_of(const Variables& variables) {
   return store_options([&](const char* name) -> std::optional<std::string> {
+    if (name == std::string("AWS_EC2_METADATA_DISABLED"))
+      return "true"; // there is no network
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   });
@@ -61,14 +63,14 @@ TEST_CASE("An address in an object store is a bucket and a prefix") {
 TEST_CASE("Keys, region and endpoint come from the variables of AWS") {
   const auto plain = options_of(with_keys({}));
   CHECK(plain.endpoint == "https://s3.us-east-1.amazonaws.com");
-  CHECK(plain.access_key == "AKIDEXAMPLE");
-  CHECK(plain.secret_key == "sEcReT/+");
+  CHECK(plain.keys.access_key == "AKIDEXAMPLE");
+  CHECK(plain.keys.secret_key == "sEcReT/+");
   const auto other = options_of(with_keys({{"AWS_REGION", "eu-west-3"},
                                            {"AWS_DEFAULT_REGION", "unused"},
                                            {"AWS_SESSION_TOKEN", "token=="},
                                            {"AWS_CA_BUNDLE", "/ca.pem"}}));
   CHECK(other.endpoint == "https://s3.eu-west-3.amazonaws.com");
-  CHECK(other.session_token == "token==");
+  CHECK(other.keys.session_token == "token==");
   CHECK(other.ca_bundle == "/ca.pem");
   CHECK(options_of(with_keys({{"AWS_DEFAULT_REGION", "one"},
                               {"AWS_ENDPOINT_URL", "https://unused"},
@@ -86,18 +88,18 @@ TEST_CASE("Keys come from a profile of the credentials file when no variable has
          "aws_session_token = t\r\n";
   Variables variables{{"AWS_SHARED_CREDENTIALS_FILE", (folder / "credentials").string()},
                       {"AWS_SESSION_TOKEN", "of other keys"}};
-  CHECK(options_of(variables).access_key == "one");
-  CHECK(options_of(variables).secret_key == "first");
-  CHECK(options_of(variables).session_token.empty());
+  CHECK(options_of(variables).keys.access_key == "one");
+  CHECK(options_of(variables).keys.secret_key == "first");
+  CHECK(options_of(variables).keys.session_token.empty());
   variables["AWS_PROFILE"] = "other";
-  CHECK(options_of(variables).access_key == "two");
-  CHECK(options_of(variables).secret_key == "a=b");
-  CHECK(options_of(variables).session_token == "t");
+  CHECK(options_of(variables).keys.access_key == "two");
+  CHECK(options_of(variables).keys.secret_key == "a=b");
+  CHECK(options_of(variables).keys.session_token == "t");
   variables["AWS_PROFILE"] = "missing";
   CHECK(has(refusal_of(variables), "has no keys of the profile missing"));
   std::filesystem::create_directory(folder / ".aws");
   std::filesystem::rename(folder / "credentials", folder / ".aws" / "credentials");
-  CHECK(options_of({{"HOME", folder.path().string()}}).access_key == "one");
+  CHECK(options_of({{"HOME", folder.path().string()}}).keys.access_key == "one");
 }
 
 TEST_CASE("Options that cannot work are refused with a remedy and without the secret") {

@@ -34,8 +34,7 @@ public:
   /// With short deadlines.
   StoreOptions options() const {
     return {.endpoint = endpoint(),
-            .access_key = "test:tester",
-            .secret_key = "testing",
+            .keys = {.access_key = "test:tester", .secret_key = "testing"},
             .part_bytes = std::size_t{5} << 20,
             .attempts = 2,
             .first_pause = std::chrono::milliseconds(1)};

@@ -1,0 +1,184 @@
+// Keys of roles: moto's Security Token Service, S3 and metadata of instances. The agents of
+// containers have no server that could run here: a scripted one answers with their published
+// documents.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "env/child_process.hpp"
+#include "replay/objects/object_store.hpp"
+#include "replay/objects/store_error.hpp"
+#include "tests/replay/objects/scripted_server.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace troupe::replay;
+using troupe::TemporaryFolder;
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+StoreOptions options_of(const Variables& variables) {
+  auto options = store_options([&](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+  options.attempts = 2;
+  options.first_pause = std::chrono::milliseconds(1);
+  return options;
+}
+
+std::string refusal_of(const Variables& variables) {
+  try {
+    options_of(variables);
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+class Moto {
+public:
+  explicit Moto(const TemporaryFolder& folder)
+      : process_("/usr/bin/python3",
+                 {TROUPE_MOTO_SERVER, folder.path().string(), TROUPE_MOTO_VENV}),
+        line_(process_.line()) {
+    std::istringstream words(line_);
+    words >> ready_ >> plain >> secured;
+  }
+  bool runs() const {
+    if (ready_ == "ready")
+      return true;
+    MESSAGE(line_);
+    REQUIRE(line_.starts_with("skipped:"));
+    return false;
+  }
+
+private:
+  troupe::ChildProcess process_;
+  std::string line_, ready_;
+
+public:
+  std::string plain, secured;
+};
+
+const std::string kDocument =
+    R"({"AccessKeyId": "one", "SecretAccessKey": "two", "Token": "three", "Expiration": "2199-01-01T00:00:00Z"})";
+const std::string kWhole = "whole";
+const std::string kListing = "<ListBucketResult></ListBucketResult>";
+
+} // namespace
+
+TEST_CASE("A pod with a web identity gets its role's keys over TLS and stores objects with them") {
+  const TemporaryFolder folder;
+  const Moto moto(folder);
+  if (!moto.runs())
+    return;
+  std::ofstream(folder / "token") << "header.claims.signature\n";
+  Variables pod{{"AWS_WEB_IDENTITY_TOKEN_FILE", folder / "token"},
+                {"AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/trainer"},
+                {"AWS_ENDPOINT_URL_STS", moto.secured},
+                {"AWS_ENDPOINT_URL", moto.plain},
+                {"AWS_CA_BUNDLE", folder / "certificate.pem"}};
+  auto options = options_of(pod);
+  const ObjectAddress address{.bucket = "bucket", .key = "a/b c"};
+  ObjectStore(options).put_bytes(address, std::as_bytes(std::span(kWhole)));
+  CHECK(ObjectStore(options).get_bytes(address, 10) == kWhole);
+  CHECK(ObjectStore(options).list({.bucket = "bucket"}).size() == 1);
+
+  auto other = options;
+  other.keys = options.temporary->current();
+  other.temporary = nullptr;
+  CHECK(ObjectStore(other).get_bytes(address, 10) == kWhole);
+  other.keys.session_token.back() ^= 1; // moto checks tokens
+  CHECK_THROWS_AS(ObjectStore(other).get_bytes(address, 10), StoreError);
+
+  pod.erase("AWS_CA_BUNDLE");
+  CHECK(has(refusal_of(pod), "certificate"));
+  pod["AWS_CA_BUNDLE"] = folder / "certificate.pem";
+  pod["AWS_WEB_IDENTITY_TOKEN_FILE"] = folder / "none";
+  CHECK(has(refusal_of(pod), "none has no token, or cannot be read"));
+}
+
+TEST_CASE("An instance's keys come from its metadata service") {
+  const TemporaryFolder folder;
+  const Moto moto(folder);
+  if (!moto.runs())
+    return;
+  const auto options = options_of({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", moto.plain + "/"}});
+  const StoreKeys keys = options.temporary->current();
+  CHECK(keys.access_key == "test-key");
+  CHECK(keys.secret_key == "test-secret-key");
+  CHECK(keys.session_token == "test-session-token");
+  CHECK(keys.expires > std::chrono::system_clock::now());
+}
+
+TEST_CASE(
+    "The metadata service is asked by its second version only, and says why there is no role") {
+  Scripted second(
+      {answer("200 OK", "session"), answer("200 OK", "my-role\n"), answer("200 OK", kDocument)});
+  CHECK(options_of({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", second.url()}})
+            .temporary->current()
+            .session_token
+        == "three");
+  REQUIRE(second.requests().size() == 3);
+  CHECK(has(second.requests()[0], "PUT /latest/api/token HTTP/1.1"));
+  CHECK(has(second.requests()[0], "X-aws-ec2-metadata-token-ttl-seconds: 300"));
+  CHECK(has(second.requests()[1], "GET /latest/meta-data/iam/security-credentials/ HTTP/1.1"));
+  CHECK(has(second.requests()[1], "X-aws-ec2-metadata-token: session"));
+  CHECK(has(second.requests()[2], "/security-credentials/my-role HTTP/1.1"));
+  Scripted first({answer("404 Not Found", "")});
+  const std::string none = refusal_of({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", first.url()}});
+  CHECK(has(none, "no credentials for the object store"));
+  CHECK(has(none, "it sent 404"));
+  Scripted strange(
+      {answer("200 OK", "session"), answer("200 OK", "../../other"), answer("200 OK", kDocument)});
+  CHECK(has(refusal_of({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", strange.url()}}), "has no role"));
+  CHECK(strange.requests().size() == 2);
+}
+
+TEST_CASE("A container's agent gets the token of its file, which is read again each time") {
+  const TemporaryFolder folder;
+  Scripted agent(
+      {answer("200 OK", kDocument), answer("503 Busy", ""), answer("200 OK", kDocument)});
+  std::ofstream(folder / "token") << "Basic first\n";
+  const auto options = options_of({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", agent.url() + "/v1/keys"},
+                                   {"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", folder / "token"},
+                                   {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "unused"}});
+  std::ofstream(folder / "token") << "second";
+  CHECK(options.temporary->forget(options.temporary->current()));
+  CHECK(options.temporary->current().access_key == "one");
+  REQUIRE(agent.requests().size() == 3);
+  CHECK(has(agent.requests()[0], "GET /v1/keys HTTP/1.1"));
+  CHECK(has(agent.requests()[0], "Authorization: Basic first\r\n"));
+  CHECK(has(agent.requests()[2], "Authorization: second\r\n"));
+  Scripted hostile({answer("200 OK", std::string(1 << 20, '['))});
+  const Variables here{{"AWS_CONTAINER_CREDENTIALS_FULL_URI", hostile.url()},
+                       {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "hidden\r\nHost: other"}};
+  CHECK(has(refusal_of(here), "more than one line"));
+  CHECK_FALSE(has(refusal_of(here), "hidden"));
+  CHECK(has(refusal_of({{"AWS_CONTAINER_CREDENTIALS_FULL_URI", hostile.url()}}), "cannot be had"));
+}
+
+TEST_CASE("Keys that the store calls expired are replaced, and the request is sent again") {
+  Scripted agent({answer("200 OK", kDocument),
+                  answer("200 OK", R"({"AccessKeyId": "fresh", "SecretAccessKey": "two"})")});
+  Scripted store({answer("400 Bad Request", "<Error><Code>ExpiredToken</Code></Error>"),
+                  answer("200 OK", kListing),
+                  answer("400 Bad Request", "<Error><Code>ExpiredToken</Code></Error>")});
+  const auto options = options_of(
+      {{"AWS_CONTAINER_CREDENTIALS_FULL_URI", agent.url()}, {"AWS_ENDPOINT_URL", store.url()}});
+  CHECK(ObjectStore(options).list({.bucket = "bucket"}).empty());
+  CHECK_THROWS_WITH_AS(ObjectStore(options).list({.bucket = "bucket"}),
+                       doctest::Contains("ExpiredToken"), StoreError);
+  CHECK(agent.requests().size() == 2);
+  REQUIRE(store.requests().size() == 3);
+  CHECK(has(store.requests()[0], "x-amz-security-token: three"));
+  CHECK(has(store.requests()[1], "Credential=fresh/"));
+}
