@@ -14,6 +14,7 @@
 
 #include "experiments/commands/running/resumption.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/python/config_mistakes.hpp"
 #include "experiments/python/native.hpp"
 #include "experiments/python/python_agent.hpp"
@@ -225,6 +226,12 @@ void add_training(py::module_& module) {
              py::arg("runs"), py::arg("folders"), py::arg("callbacks"));
   module.def("resume", &resume, py::arg("run"), py::arg("overrides"), py::kw_only(),
              py::arg("callbacks"));
+  module.def(
+      "local_run",
+      [](const std::string& run, const std::string& runs) {
+        return commands::local_run(run, runs).string();
+      },
+      py::arg("run"), py::arg("runs"), py::call_guard<py::gil_scoped_release>());
   module.def("run_curve", &curve, py::arg("run"));
 }
 

@@ -20,8 +20,10 @@
 #include "experiments/commands/json.hpp"
 #include "experiments/commands/running/deployment.hpp"
 #include "experiments/commands/running/resumption.hpp"
+#include "experiments/commands/running/run_choice.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
 #include "experiments/commands/running/signals.hpp"
+#include "experiments/commands/running/stored_run.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/launchers/make_launcher.hpp"
@@ -34,7 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct LaunchOptions {
-  std::string cluster, experiment;
+  std::string cluster, experiment, run;
   std::vector<std::string> overrides;
   std::string runs; // empty: the cluster's
   std::string listen, launcher, manifests;
@@ -241,14 +243,20 @@ private:
   std::jthread watcher_;
 };
 
+/// The run to resume; empty: a new one.
+fs::path former_run(const LaunchPlan& plan, const LaunchOptions& options) {
+  if (!options.run.empty()) {
+    return find_run(local_run(options.run, plan.cluster.runs()), plan.cluster.runs());
+  }
+  return options.resume ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
+                        : fs::path();
+}
+
 /// The head: starts the nodes, trains on them, and ends them.
 int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const HeadLife& life) {
   const auto here = actors::resources_of_this_host();
   const auto config = prepare_run(plan.experiment);
-  const fs::path before = life.goes_on() ? life.run
-                          : options.resume
-                              ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
-                              : fs::path();
+  const fs::path before = life.goes_on() ? life.run : former_run(plan, options);
   std::optional<Experiment> former;
   if (!before.empty()) {
     former = load_experiment(before / "config.textproto");
@@ -298,6 +306,10 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
 }
 
 void launch(const LaunchOptions& options, int& exit_code) {
+  if (!options.run.empty() && !options.resume) {
+    throw std::invalid_argument("RUN is \"" + options.run
+                                + "\": a run to continue needs --resume; add it, or leave RUN out");
+  }
   if (options.dry_run || !options.manifests.empty()) {
     const LaunchPlan plan = plan_launch(options);
     if (options.manifests.empty()) {
@@ -324,6 +336,8 @@ void add_launch(CLI::App& app, int& exit_code) {
   command->footer(
       "Example: troupe launch laptop quickstart --dry-run\n"
       "         troupe launch kubernetes cartpole_swingup_pixels --manifests deploy\n"
+      "         troupe launch laptop quickstart --resume "
+      "s3://bucket/runs/quickstart/2026-11-21T10-00-00\n"
       "`troupe list clusters` lists the included ones, `troupe list cluster-keys` the keys of a "
       "cluster's file.\nTF_CONFIG and torchrun as CLUSTER stand for what these variables "
       "describe.\nA head that is killed is started again, up to actors.restarts times, and the run "
@@ -332,6 +346,9 @@ void add_launch(CLI::App& app, int& exit_code) {
   command->add_option("CLUSTER", options->cluster, "cluster file or name, TF_CONFIG or torchrun")
       ->required();
   command->add_option("EXPERIMENT", options->experiment, "experiment file or name")->required();
+  command->add_option("RUN", options->run,
+                      "with --resume: the run's folder, or s3://bucket/prefix/NAME/TIME of "
+                      "checkpoint.store, whose newest checkpoint is fetched to the folder of runs");
   command->add_option("--set", options->overrides, "key=value of the experiment; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--runs", options->runs, "folder of runs; replaces the cluster's");
@@ -345,7 +362,8 @@ void add_launch(CLI::App& app, int& exit_code) {
                     "states that no stranger reaches or hears the network of the nodes: learners "
                     "exchange gradients without encryption; NCCL and MPI between hosts need it");
   command->add_flag("--resume", options->resume,
-                    "resumes the experiment's latest unfinished run, if there is one");
+                    "resumes RUN; without it the experiment's latest unfinished run, if there is "
+                    "one");
   command
       ->add_option(
           "--interrupted-code", options->interrupted_code,

@@ -59,10 +59,11 @@ def _settings(config: str) -> Dict[str, Any]:
 
 
 class Run:
-    """The folder of a run."""
+    """The folder of a run; or `s3://bucket/prefix/NAME/TIME` of `checkpoint.store`, whose newest checkpoint is fetched to `runs`/NAME/TIME."""
 
-    def __init__(self, folder: Union[str, os.PathLike]):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, folder: Union[str, os.PathLike], *, runs: Union[str, os.PathLike] = "runs"):
+        stored = isinstance(folder, str) and folder.startswith("s3://")
+        self.folder = pathlib.Path(_native.local_run(folder, os.fspath(runs)) if stored else folder)
         if not (self.folder / "config.textproto").is_file():
             raise FileNotFoundError(f"{self.folder} is not a run; it has no config.textproto")
 

@@ -153,11 +153,13 @@ def resume(
     run: Union[str, os.PathLike, Run],
     overrides: Union[Mapping[str, Any], Sequence[str], None] = None,
     *,
+    runs: Union[str, os.PathLike] = "runs",
     callbacks: Any = None,
     verbose: bool = True,
 ) -> Run:
-    """Continues a run from its latest complete checkpoint, as `troupe resume` does. An agent in Python must have been decorated again."""
-    folder = str(run.folder) if isinstance(run, Run) else os.fspath(run)
+    """Continues a run from its latest complete checkpoint, as `troupe resume` does; `s3://bucket/prefix/NAME/TIME` is fetched to `runs`/NAME/TIME
+    first. An agent in Python must have been decorated again."""
+    folder = str((run if isinstance(run, Run) else Run(run, runs=runs)).folder)
     given = flattened(overrides) if isinstance(overrides, Mapping) else list(overrides or [])
     try:
         _native.resume(folder, given, callbacks=_callbacks(callbacks, verbose))

@@ -130,6 +130,32 @@ TEST_CASE("A run that is lost with its disk resumes from the store as from its o
   CHECK(has(fetched.output(), "fetched checkpoint "));
 }
 
+TEST_CASE("A launch on a cluster continues a run of the store") {
+  const SmallRun place;
+  const replay::Swift swift(place.folder / "swift");
+  if (!swift.runs())
+    return;
+  const json before =
+      finished(with_store(swift.endpoint(), train_into_store()), place.folder.path());
+  const fs::path run = place.only_run();
+  const std::string stored = kStore + "/small/" + run.filename().string();
+  fs::remove_all(place.folder / "runs");
+  std::ofstream(place.folder / "one.textproto") << "node { name: \"one\" } local {} "
+                                                   "oversubscribe: true";
+  std::vector<std::string> words = {in_build("troupe"), "launch", "one.textproto",
+                                    "small.textproto", stored};
+  Program refused(with_store(swift.endpoint(), words), place.folder.path());
+  CHECK(refused.wait() == 2);
+  CHECK(has(refused.last_line(), "a run to continue needs --resume"));
+  CHECK_FALSE(fs::exists(place.folder / "runs"));
+  words.insert(words.end(), {"--resume", "--json", "--set", "stop.environment_steps=3500"});
+  const json resumed = finished(with_store(swift.endpoint(), words), place.folder.path());
+  CHECK(place.only_run() == run);
+  CHECK(resumed.at("updates") > before.at("updates"));
+  CHECK(resumed.at("environment_steps") >= 3500);
+  CHECK(has(read_text(run / "log.txt"), "stop.environment_steps was 2500 and is 3500"));
+}
+
 TEST_CASE("A damaged checkpoint in the store is passed over, and a half one does not count") {
   const SmallRun place;
   const replay::Swift swift(place.folder / "swift");

@@ -6,12 +6,15 @@ Usage: training_checks.py <the repository>
 import io
 import contextlib
 import dataclasses
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 import torch
@@ -117,6 +120,32 @@ class Training(InFolder):
         run = self.train(SMALL, processes=True)
         self.assertGreater(run.checkpoints[-1], 0)
         self.assertTrue(list((run.folder / "logs").glob("*.log")))
+
+    def test_a_run_of_an_object_store_is_fetched_and_continued(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        swift = subprocess.Popen(["/usr/bin/python3", str(ROOT / "tests/replay/objects/swift_server.py"), folder.name], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(swift.stdout.close)
+        self.addCleanup(swift.wait)
+        self.addCleanup(swift.kill)
+        word, endpoint = swift.stdout.readline().split(maxsplit=1)
+        if word != "ready":
+            self.skipTest(endpoint)
+        keys = {"AWS_ACCESS_KEY_ID": "test:tester", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_ENDPOINT_URL_S3": endpoint.strip()}
+        with unittest.mock.patch.dict(os.environ, keys):
+            first = self.train(SMALL, {"checkpoint.store": "s3://bucket/runs"})
+            stored = "s3://bucket/runs/" + "/".join(first.folder.parts[-2:])
+            shutil.rmtree(self.runs)
+            fetched = troupe.Run(stored, runs=self.runs)
+            self.assertEqual(fetched.folder, first.folder)
+            fetched_updates = fetched.checkpoints[-1]
+            self.assertGreater(fetched_updates, 0)
+            shutil.rmtree(self.runs)
+            longer = troupe.resume(stored, {"stop.environment_steps": 4000}, runs=self.runs, verbose=False)
+            self.assertEqual(longer.folder, first.folder)
+            self.assertGreater(longer.checkpoints[-1], fetched_updates)
+            with self.assertRaisesRegex(ValueError, "no run has a complete checkpoint there"):
+                troupe.Run("s3://bucket/runs/none/at-all", runs=self.runs)
 
     def test_mistakes_are_named(self):
         for call, error, words in [
