@@ -17,6 +17,9 @@ import termios
 import time
 
 DEADLINE = 60  # seconds for each answer
+MARK = "Q"  # in no word that is completed
+END = "; echo en''ded"  # behind each command, so that its end and the next prompt can be waited for
+ENDED = "ended\n.*> "
 SHELLS = {
     "bash": ["bash", "--norc", "--noprofile", "-i"],
     "zsh": ["zsh", "-f", "-i"],
@@ -25,7 +28,7 @@ SHELLS = {
 LOAD = {
     "bash": "source <(troupe completion bash)",
     "zsh": "unsetopt zle_bracketed_paste; autoload -U compinit; compinit -u -D; source <(troupe completion zsh)",
-    "fish": "troupe completion fish | source",
+    "fish": "function fish_prompt; echo -n '> '; end; troupe completion fish | source",
 }
 # Typed words, where ^ is a tab, and a part of what the whole command then prints.
 STORIES = [
@@ -62,16 +65,19 @@ class Terminal:
         self.text += got.decode("utf-8", "replace")
         return bool(got)
 
-    def wait_for(self, part, since=0):
+    def wait_for(self, pattern, since=0):
         late = time.monotonic() + DEADLINE
-        while part not in plain(self.text[since:]):
+        while not re.search(pattern, plain(self.text[since:]), re.DOTALL):
             if not self.read(max(0, late - time.monotonic())):
-                raise SystemExit(f"no {part!r} in {DEADLINE} s after:\n{plain(self.text)}")
+                raise SystemExit(f"no {pattern!r} in {DEADLINE} s after:\n{plain(self.text)}")
 
-    def wait_until_still(self):
-        """What a tab writes has no end that could be waited for, but the shell echoes a space behind it when it is done."""
-        while self.read(1.0):
-            pass
+    def tab(self):
+        """What a tab writes has no end that could be waited for, but the shell echoes a letter behind it when it is done, and then takes it back."""
+        begin = len(self.text)
+        self.send("\t")
+        self.send(MARK)
+        self.wait_for(MARK, begin)
+        self.send("\x7f")
 
     def close(self):
         self.process.kill()
@@ -99,17 +105,16 @@ def main(troupe, shell):
                        "COLUMNS": "300", "NO_COLOR": "1"}
         terminal = Terminal(SHELLS[shell], folder, environment)
         try:
-            terminal.send(f"{LOAD[shell]}; echo loa''ded\r")
-            terminal.wait_for("loaded\n")
+            terminal.send(f"{LOAD[shell]}{END}\r")
+            terminal.wait_for(ENDED)
             for typed, part in STORIES:
-                terminal.wait_until_still()
                 begin = len(terminal.text)
-                for piece in re.split(r"(\^)", typed):
-                    if piece:
-                        terminal.send(piece.replace("^", "\t"))
-                        terminal.wait_until_still()
-                terminal.send(" \r")
-                terminal.wait_for(part, begin)
+                *completed, rest = typed.split("^")
+                for piece in completed:
+                    terminal.send(piece)
+                    terminal.tab()
+                terminal.send(f"{rest} {END}\r")
+                terminal.wait_for(re.escape(part) + ".*" + ENDED, begin)
         finally:
             terminal.close()
     print(f"{shell}: {len(STORIES)} commands completed")
