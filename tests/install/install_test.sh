@@ -10,7 +10,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 troupe=$folder/troupe
 export OMP_NUM_THREADS=1 CCACHE_BASEDIR=$folder CCACHE_NOHASHDIR=1
-command -v ccache > /dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+launcher=$(command -v ccache || true)
+[ -z "$launcher" ] || export CMAKE_CXX_COMPILER_LAUNCHER=$launcher
 fail() {
   echo "$1" >&2
   exit 1
@@ -70,7 +71,7 @@ example() { # NAME
   local name=$1 log=$folder/$1.log code=0
   cp -r "$source/experiments/examples/$name" "$folder/examples/$name"
   {
-    cmake -S "$folder/examples/$name" -B "$folder/build/$name" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$troupe" \
+    cmake -S "$folder/examples/$name" -B "$folder/build/$name" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 "-DCMAKE_PREFIX_PATH=$troupe" \
       && cmake --build "$folder/build/$name" \
       && ctest --test-dir "$folder/build/$name" --output-on-failure --timeout 120
   } > "$log" 2>&1 || code=$?
@@ -94,9 +95,19 @@ report "examples: $(tr '\n' ' ' < names)"
 
 # By pkg-config and a compiler: no CMake.
 export PKG_CONFIG_PATH=$troupe/lib/pkgconfig:${PKG_CONFIG_PATH:-}
-build_and_run() { # COMPONENT SOURCE ARGUMENT…
+compiled() { # COMPONENT PROGRAM SOURCE…: by way of object files, which the compiler's cache knows
+  local name=$1 program=$2 source objects=()
+  shift 2
+  for source in "$@"; do
+    objects+=("$program.${source##*/}.o")
+    # shellcheck disable=SC2046
+    $launcher c++ -O1 -c "$source" -o "${objects[-1]}" $(pkg-config --cflags "troupe-$name")
+  done
   # shellcheck disable=SC2046
-  c++ -O1 "$2" -o "with_$1" $(pkg-config --cflags --libs "troupe-$1")
+  c++ "${objects[@]}" -o "$program" $(pkg-config --libs "troupe-$name")
+}
+build_and_run() { # COMPONENT SOURCE ARGUMENT…
+  compiled "$1" "with_$1" "$2"
   quiet timeout 60 "./with_$1" "${@:3}"
 }
 cp "$source/replay/examples/client.cpp" tests
@@ -105,8 +116,7 @@ others=$!
 build_and_run env examples/environment_pool/environment_pool.cpp CartPole-v1 4 2 100
 wait $others
 build_and_run collectives tests/mean_of_ranks.cpp
-# shellcheck disable=SC2046
-c++ -O1 examples/own_environment/own_{environment,program}.cpp -o own_program $(pkg-config --cflags --libs troupe-experiments)
+compiled experiments own_program examples/own_environment/own_{environment,program}.cpp
 quiet timeout 60 ./own_program check environment push_to_middle
 if ldd with_replay | grep -E 'mujoco|torch|caf'; then
   fail 'a replay client is linked with more than it needs'
@@ -119,7 +129,7 @@ headers() { # COMPONENT FOLDER…
   local name=$1
   (cd "$troupe/include/troupe" && find "${@:2}" -name '*.hpp' | sort | sed 's/.*/#include "&"/') > "headers_$name.cpp"
   # shellcheck disable=SC2046
-  c++ -fsyntax-only $(pkg-config --cflags "troupe-$name") "headers_$name.cpp" > "headers_$name.log" 2>&1 || {
+  $launcher c++ -O0 -c $(pkg-config --cflags "troupe-$name") "headers_$name.cpp" -o "headers_$name.o" > "headers_$name.log" 2>&1 || {
     cat "headers_$name.log" >&2
     fail "the headers of component $name do not compile"
   }

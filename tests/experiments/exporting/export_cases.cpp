@@ -1,11 +1,12 @@
 // Exports policies with random parameters, of every kind of agent, observation and action, for
-// export_test.py: one folder each. Usage: export_cases FOLDER SAMPLES [float|bfloat16|int8]
+// export_test.py: one folder each. Usage: export_cases FOLDER SAMPLES [float|bfloat16|int8 [NAME…]]
 #include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -156,9 +157,11 @@ int main(int count, char** arguments) {
     write_some_statistics(folder / "statistics.json");
     const auto weights = learner::weight_type_named(count > 3 ? arguments[3] : "float");
     const std::int64_t samples = std::stoll(arguments[2]);
+    const std::set<std::string> wanted(arguments + std::min(count, 4), arguments + count);
     for (const Case& one : cases(folder / "statistics.json"))
-      write_case(folder / one.name, one,
-                 one.pixels ? std::min<std::int64_t>(samples, 300) : samples, weights);
+      if (wanted.empty() || wanted.contains(one.name))
+        write_case(folder / one.name, one,
+                   one.pixels ? std::min<std::int64_t>(samples, 300) : samples, weights);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "export_cases: %s\n", error.what());
     return 1;

@@ -111,8 +111,9 @@ def main():
         subprocess.run(["ctest", "--test-dir", top / "build"], check=True, stdout=subprocess.DEVNULL)
         check_loop(folders, example, top)
         for weights, allowed in (("bfloat16", 0.2), ("int8", 0.2)):
-            subprocess.run([cases, top / weights, "300", weights], check=True, stdout=subprocess.DEVNULL)
-            for name in ("policy", "sac_bounds", "ppo_memory", "d4pg_pixels", "d4pg_blocks", "sac_spherical"):
+            names = ("policy", "sac_bounds", "ppo_memory", "d4pg_pixels", "d4pg_blocks", "sac_spherical")
+            subprocess.run([cases, top / weights, "300", weights, *names], check=True, stdout=subprocess.DEVNULL)
+            for name in names:
                 bound = allowed * (4 if name == "sac_bounds" else 1)  # its actions reach from -2 to 2
                 result = check_header(top / weights / name, compilers[0], check_source, bound)
                 assert result["largest_difference"] > 0
