@@ -9,12 +9,13 @@ if [ -z "${TROUPE_SSH_CONFIG:-}" ]; then
   bash "$here/hosts.sh" -N 2 --sshd true || exit
   folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
+  ! command -v ccache >/dev/null || export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=$folder CCACHE_NOHASHDIR=1
   {
     cmake --install "$build" --prefix "$folder/installed" --component libraries
     cmake --install "$build" --prefix "$folder/installed" --component program
     mv "$folder/installed" "$folder/troupe"
     cp -r "$source/experiments/examples/own_agent" "$here/host_tools.sh" "$0" "$folder"
-    cmake -S "$folder/own_agent" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$folder/troupe"
+    cmake -S "$folder/own_agent" -B "$folder/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 "-DCMAKE_PREFIX_PATH=$folder/troupe"
     cmake --build "$folder/build"
   } >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
   hidden=()

@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from compiler_cache import through_ccache
+
 RANDOM_RETURN = 22  # of CartPole-v1 under uniformly random actions (the guide says so)
 DEADLINE = 500  # seconds for the whole page
 
@@ -61,8 +64,9 @@ def main(build, source):
         home = pathlib.Path(home)
         (home / "src/troupe/build").mkdir(parents=True)
         (home / "src/troupe/build/release").symlink_to(build)
+        environment = {**os.environ, **through_ccache(home), "HOME": str(home)}
         try:
-            done = subprocess.run(["bash", "-c", script_of((example / "README.md").read_text())], cwd=home, env={**os.environ, "HOME": str(home)}, text=True,
+            done = subprocess.run(["bash", "-c", script_of((example / "README.md").read_text())], cwd=home, env=environment, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE)
         except subprocess.TimeoutExpired as late:
             raise SystemExit(f"{late.stdout or ''}\nthe guide took longer than {DEADLINE} s")

@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from compiler_cache import through_ccache
+
 DEADLINE = 800  # seconds for a page
 
 
@@ -63,8 +66,7 @@ def main(build, source, page):
                                stdout=subprocess.DEVNULL)
             programs = [f"{folder}/troupe/bin"]
             environment["CMAKE_GENERATOR"] = "Ninja"
-            if subprocess.run(["which", "ccache"], capture_output=True).returncode == 0:
-                environment |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1"}
+            environment |= through_ccache(folder)
         environment["PATH"] = os.pathsep.join([str(pathlib.Path(sys.executable).parent), *programs, os.environ["PATH"]])
         run(script_of(text), home, environment)
     print(f"{page}: {len(blocks(text))} blocks")
