@@ -22,4 +22,5 @@ cmake --preset "$preset" -DBUILD_TESTING=ON -DTROUPE_BATCH=30 -DTROUPE_CUDA=AUTO
   exit 1
 }
 ninja -C build/"$preset"
+export OMP_WAIT_POLICY=PASSIVE # LibTorch's threads wait for each other without spinning: the cores are others' too
 exec ctest --test-dir build/"$preset" --output-on-failure --schedule-random -j "$((2 * $(nproc)))" "$@" # many tests wait for processes
