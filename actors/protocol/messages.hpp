@@ -252,6 +252,7 @@ using MetricsActor = caf::typed_actor<
     caf::reacts_to<grant_atom, bool>, // the time that passes counts as training
     caf::reacts_to<lost_atom, std::uint8_t, std::int32_t>, // role, index: an actor that need not
                                                            // report
+    caf::reacts_to<load_atom, ProtoBytes>,                 // MetricsRecord of the head before
     caf::replies_to<report_atom>::with<UpdatePtr>,         // after every actor has reported again
     caf::reacts_to<tick_atom>,
     caf::reacts_to<step_atom>>; // to itself: asks the shards
@@ -277,7 +278,8 @@ using RendezvousPort =
 
 /// Starts the actors of a run here or in processes of their own, watches them and tells its
 /// listener
-///   (started_atom, role, index, actor), (lost_atom, role, index, reason, may be restarted)
+///   (started_atom, role, index, actor, endpoint, process id; "" and 0 where it has none),
+///   (lost_atom, role, index, reason, may be restarted)
 ///   and (node_atom, name, what became of a node that is lost).
 /// A process says in every message which Life it is; what an earlier one says is refused.
 using SupervisorActor = caf::typed_actor<
@@ -327,11 +329,14 @@ using CompanionActor =
 
 /// Starts, watches and ends the processes of one host, and reports to its supervisor how each
 /// ended.
-using NodeActor =
-    caf::typed_actor<caf::reacts_to<spawn_atom, ProtoBytes>,                // ProcessStart
-                     caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // kills it
-                     caf::reacts_to<tick_atom>,                    // looks for ended processes
-                     caf::replies_to<stop_atom>::with<done_atom>>; // when all are gone
+using NodeActor = caf::typed_actor<
+    caf::reacts_to<spawn_atom, ProtoBytes>, // ProcessStart
+                                            // Life of a process that the head before had started,
+                                            // and that is of this host: looks after it from now on
+    caf::reacts_to<joined_atom, ProtoBytes>,
+    caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // kills it
+    caf::reacts_to<tick_atom>,                             // looks for ended processes
+    caf::replies_to<stop_atom>::with<done_atom>>;          // when all are gone
 
 namespace detail {
 template <class T>

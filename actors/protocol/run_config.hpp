@@ -145,6 +145,7 @@ struct Progress {
   std::int64_t replay_failed_spills =
       0;                          // chunks that could not be written to a full or failing disk
   std::int64_t failed_copies = 0; // of checkpoints to checkpoint.store
+  std::int64_t taken_over = 0;    // processes, by heads of this run since its start or resumption
   std::int64_t priorities = 0;    // given to items
   std::int64_t parameter_version = 0;
   double parameter_lag = 0; // updates, mean over the actors' last steps

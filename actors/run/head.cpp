@@ -1,6 +1,7 @@
 #include "actors/run/head.hpp"
 
 #include "actors/run/control_actor.hpp"
+#include "actors/supervision/head_record.hpp"
 #include "actors/supervision/roles.hpp"
 
 namespace troupe::actors {
@@ -16,18 +17,19 @@ Head::Head(const RunContext& context)
       schedule_(context.config, context.before),
       monitor_(context),
       progress_(monitor_.progress()),
-      actors_(context,
-              {.updated = [this](const UpdatePtr& update) { on_update(update); },
-               .lost =
-                   [this](const ActorKey& key, const std::string& what) {
-                     monitor_.note_failure(what);
-                     schedule_.forget(key);
-                     if (key.first == Role::evaluator)
-                       evaluations_.cancel();
-                   },
-               .requested =
-                   [this](std::uint64_t number, const ProtoBytes& request,
-                          const ProtoBytes& order) { requests_.take(number, request, order); }}),
+      actors_(
+          context,
+          {.updated = [this](const UpdatePtr& update) { on_update(update); },
+           .lost =
+               [this](const ActorKey& key, const std::string& what) {
+                 monitor_.note_failure(what);
+                 schedule_.forget(key);
+                 if (key.first == Role::evaluator)
+                   evaluations_.cancel();
+               },
+           .requested = [this](std::uint64_t number, const ProtoBytes& request,
+                               const ProtoBytes& order) { requests_.take(number, request, order); },
+           .starting = [this] { write_record(); }}),
       checkpoints_(context, actors_,
                    [this](const std::string& problem) { monitor_.note_failure(problem); }),
       lifecycle_(context, actors_, schedule_, checkpoints_, progress_),
@@ -44,7 +46,10 @@ Head::Head(const RunContext& context)
 RunResult Head::run() {
   RunResult result;
   try {
-    start();
+    if (context_.succeeds)
+      take_over();
+    else
+      start();
     if (config_.workload)
       train_on_data();
     else if (config_.deterministic)
@@ -52,6 +57,8 @@ RunResult Head::run() {
     else
       train_free();
     finish(result);
+  } catch (const NothingToTakeOver&) {
+    throw;
   } catch (const std::exception& e) {
     result.error = actors_.first_cause().empty() ? e.what() : actors_.first_cause();
     result.progress = progress_;
@@ -67,6 +74,7 @@ void Head::start() {
     context_.log("info", "environment actors: " + std::to_string(environments)
                              + ", as the run was scaled; its configuration has "
                              + std::to_string(config_.actors.environment));
+  std::filesystem::remove(head_record_file(context_.folder));
   if (const auto folder = snapshot_folder(config_, Role::learner, 0); !folder.empty())
     std::filesystem::remove_all(folder); // an earlier head's
   actors_.start_services(config_.workload ? config_.actors.environment : environments);
@@ -260,6 +268,10 @@ void Head::refresh() {
 
 void Head::on_update(const UpdatePtr& update) {
   companion_.add(*update);
+  if (update->record) {
+    metrics_record_ = update->record;
+    write_record();
+  }
   if (monitor_.take(*update, checkpoints_.report_copies(), schedule_.training()))
     context_.log("warning", monitor_.standstill(*update, actors_.asking(), lifecycle_.returning()));
   if (!actors_.control())
@@ -285,6 +297,8 @@ void Head::tell_control() {
   report.set_held(held_);
   report.set_environments(schedule_.count(Role::environment));
   report.set_restarts(context_.deployment.head_restarts);
+  report.set_took_over(took_over_);
+  report.set_had_processes(had_processes_);
   if (!config_.workload && config_.recording.empty() && !config_.on_policy()) {
     const auto& ratio = schedule_.ratio();
     wire::ControlRequest::Limit now;

@@ -24,11 +24,15 @@ class Head {
 public:
   explicit Head(const RunContext& context);
 
-  /// Blocks until the run ends; an error is in the result.
+  /// Blocks until the run ends; an error is in the result. Throws NothingToTakeOver if it succeeds
+  /// another head, and nothing of that is left.
   RunResult run();
 
 private:
   void start();
+  void take_over();
+  void await_processes();
+  void write_record();
   void train_free();
   void train_in_rounds();
   void train_on_data();
@@ -72,7 +76,10 @@ private:
   OperatorRequests requests_;
   Companion companion_;
   bool started_ = false, ending_ = false;
-  bool held_ = false; // an operator paused the run
+  bool held_ = false;                                         // an operator paused the run
+  std::int32_t took_over_ = 0, had_processes_ = 0;            // of the head before
+  std::shared_ptr<const wire::MetricsRecord> metrics_record_; // the newest
+  std::string record_problem_;                                // of the last write_record()
 };
 
 template <class Body>

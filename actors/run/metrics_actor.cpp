@@ -17,6 +17,7 @@ constexpr std::chrono::milliseconds kMetricsPeriod{100};
 constexpr std::chrono::milliseconds kItemsPeriod{5}; // where updates wait for items
 constexpr std::size_t kMostAsked = 200;              // each time, of all
 constexpr std::chrono::seconds kSilence{5};          // that is worth a line
+constexpr std::uint64_t kRecordPeriod = 20;          // updates
 
 UpdatePtr make_update(MetricsState& state) {
   const auto now = std::chrono::steady_clock::now();
@@ -38,6 +39,8 @@ UpdatePtr make_update(MetricsState& state) {
               std::chrono::duration_cast<std::chrono::seconds>(now - watched.since).count())
           + " s");
   state.last = now;
+  if (state.updates % kRecordPeriod == 0)
+    made->record = std::make_shared<const wire::MetricsRecord>(state.sum->record());
   return made;
 }
 
@@ -194,6 +197,9 @@ MetricsActor::behavior_type metrics_actor(MetricsSelf self, caf::actor listener,
         });
         if (at != watched.end())
           answered(self, caf::actor(at->who), Answer::gone);
+      },
+      [self](load_atom, const ProtoBytes& record) {
+        self->state.sum->restore(decode<wire::MetricsRecord>(record));
       },
       [self](report_atom) -> caf::result<UpdatePtr> {
         auto promise = self->make_response_promise<UpdatePtr>();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -33,6 +34,10 @@ public:
   /// `training`.
   Progress progress(double elapsed_seconds, bool training);
   wire::RunState state(const Progress& progress) const;
+  /// For the head after this one, which continues from the same counters.
+  wire::MetricsRecord record() const;
+  /// At the start: what the head before has summed up.
+  void restore(const wire::MetricsRecord& record);
   /// Which actors do not progress, and what they wait for; equal ones of a role in one line.
   std::vector<std::string> waits() const;
   /// The actor died or left: its work still counts, the age of its parameters does not.
@@ -82,6 +87,7 @@ struct Update {
   std::vector<std::pair<double, std::int64_t>>
       episodes;                      // ended since the last update: return, environment steps
   std::vector<std::string> warnings; // since the last update, for people
+  std::shared_ptr<const wire::MetricsRecord> record = {}; // of every twentieth update
 };
 
 struct MetricsState {

@@ -198,6 +198,64 @@ wire::RunState MetricsSum::state(const Progress& progress) const {
   return made;
 }
 
+wire::MetricsRecord MetricsSum::record() const {
+  wire::MetricsRecord made;
+  for (const auto& [key, report] : environments_) {
+    auto& added = *made.add_environments();
+    added = report;
+    added.clear_episode_returns();
+    added.clear_episode_lengths();
+    added.clear_failures();
+  }
+  for (const auto& [replica, report] : learners_)
+    *made.add_learners() = report;
+  for (const auto& [shard, report] : shards_)
+    *made.add_shards() = report;
+  for (const auto& [key, totals] : servers_) {
+    auto& added = *made.add_servers();
+    added.set_shard(key.first);
+    added.set_incarnation(key.second);
+    auto& all = *added.add_optimizers();
+    all.set_applied(totals.applied);
+    all.set_dropped(totals.dropped);
+    all.set_staleness_sum(totals.staleness_sum);
+    all.set_staleness_most(totals.staleness_most);
+    all.set_rate_scale_sum(totals.rate_scale_sum);
+  }
+  for (const auto& [process, seconds] : processor_seconds_) {
+    auto& added = *made.add_processes();
+    added.set_process(process);
+    added.set_processor_seconds(process == own_.process() ? seconds - own_.processor_seconds()
+                                                          : seconds);
+  }
+  made.set_episodes(episodes_);
+  made.set_failed_spills(failed_spills_);
+  made.set_training_seconds(training_seconds_);
+  return made;
+}
+
+void MetricsSum::restore(const wire::MetricsRecord& record) {
+  for (const auto& report : record.environments())
+    add(report);
+  for (const auto& report : record.learners())
+    add(report);
+  for (const auto& report : record.shards())
+    add(report);
+  for (const auto& report : record.servers())
+    add(report);
+  for (const auto& time : record.processes())
+    add(time);
+  episodes_ = record.episodes();
+  failed_spills_ = record.failed_spills();
+  training_seconds_ = record.training_seconds();
+  clock_ = 0;
+  const Progress now = progress(0, false);
+  reached_ = {{.environment_steps = now.environment_steps,
+               .updates = now.updates,
+               .samples = now.samples,
+               .frames = now.frames}};
+}
+
 void MetricsSum::gone(int environment_actor) {
   away_.insert(environment_actor);
 }

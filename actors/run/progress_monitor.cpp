@@ -25,13 +25,14 @@ bool ProgressMonitor::take(const Update& update, std::int64_t failed_copies, boo
     counters_ = update.state;
   }
   progress_.failed_copies = failed_copies;
+  progress_.taken_over = taken_over_;
   for (const std::string& warning : update.warnings)
     context_.log("warning", warning);
   if (context_.callbacks.episode)
     for (const auto& [episode_return, length] : update.episodes)
       context_.callbacks.episode(progress_.environment_steps, episode_return, length);
   const auto now = Clock::now();
-  if (context_.callbacks.progress && now - last_report_ >= kProgressPeriod) {
+  if (context_.callbacks.progress && !held_back_ && now - last_report_ >= kProgressPeriod) {
     last_report_ = now;
     context_.callbacks.progress(progress_);
   }

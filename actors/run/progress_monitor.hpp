@@ -23,6 +23,10 @@ public:
 
   /// Calls the owner's callbacks. True when a warning of a standstill is due.
   bool take(const Update& update, std::int64_t failed_copies, bool training);
+  void note_taken_over(std::int64_t processes) { taken_over_ = processes; } // in all progress
+  std::int64_t taken_over() const { return taken_over_; }
+  /// While true the owner gets no progress: the counters are not complete.
+  void hold_back(bool held) { held_back_ = held; }
   std::string standstill(const Update& update, const std::string& asking,
                          const std::set<ActorKey>& returning) const;
 
@@ -36,6 +40,8 @@ private:
   const RunContext& context_;
   Progress progress_;
   wire::RunState counters_;
+  bool held_back_ = false;
+  std::int64_t taken_over_ = 0;
   std::uint64_t newest_ = 0; // update
   std::int64_t moved_ = -1;  // agent steps and updates
   Clock::time_point began_ = Clock::now();

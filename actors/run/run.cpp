@@ -7,6 +7,7 @@
 #include "actors/roles/checkpoint.hpp"
 #include "actors/run/checkpointer_actor.hpp"
 #include "actors/run/head.hpp"
+#include "actors/supervision/head_record.hpp"
 #include "actors/supervision/roles.hpp"
 #include "actors/supervision/strategies.hpp"
 #include "env/render/renderer.hpp"
@@ -142,6 +143,25 @@ void check_hindsight(const RunConfig& config, const learner::Storage& storage) {
                                 + "; it must be 1 with hindsight");
 }
 
+constexpr const char* kFromCheckpoint =
+    "the run continues from its newest checkpoint, with new processes";
+
+/// Of a dead head whose processes may live; null: there is nothing to take over.
+std::shared_ptr<const wire::HeadRecord> record_to_succeed(const RunConfig& config,
+                                                          const std::filesystem::path& folder,
+                                                          const Deployment& deployment,
+                                                          const RunCallbacks& callbacks) {
+  if (!deployment.without_takeover)
+    return nullptr;
+  try {
+    return std::make_shared<const wire::HeadRecord>(read_head_record(folder, config));
+  } catch (const std::exception& e) {
+    if (callbacks.log)
+      callbacks.log("warning", std::string(e.what()) + "; " + kFromCheckpoint);
+    return nullptr;
+  }
+}
+
 } // namespace
 
 void check_run(const RunConfig& config, bool processes) {
@@ -219,6 +239,8 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
     check_resumption(config, resume_from);
   const auto transitions =
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
+  auto checkpoint = resume_from;
+  const auto succeeds = record_to_succeed(config, folder, deployment, callbacks);
   RunResult result;
   {
     SystemConfig system_config(is_operated(deployment));
@@ -227,14 +249,30 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                        .config = config,
                        .transitions = transitions,
                        .folder = folder,
-                       .resume_from = resume_from,
+                       .resume_from = checkpoint,
                        .deployment = deployment,
                        .callbacks = callbacks,
-                       .stop = stop};
-    if (!resume_from.empty())
-      context.before = read_manifest(resume_from).state();
-    result = Head(context).run();
+                       .stop = stop,
+                       .before = succeeds ? succeeds->before() : wire::RunState(),
+                       .succeeds = succeeds};
+    bool done = false;
+    if (succeeds)
+      try {
+        result = Head(context).run();
+        done = true;
+      } catch (const NothingToTakeOver& e) {
+        context.log("warning", std::string(e.what()) + "; " + kFromCheckpoint);
+        context.succeeds.reset();
+      }
+    if (!done) {
+      if (deployment.without_takeover)
+        checkpoint = deployment.without_takeover();
+      context.before = checkpoint.empty() ? wire::RunState() : read_manifest(checkpoint).state();
+      result = Head(context).run();
+    }
   } // no actor writes any more
+  std::error_code ignored;
+  std::filesystem::remove(head_record_file(folder), ignored);
   if (!result.error.empty()) {
     try {
       clear_checkpoint_remains(folder / "checkpoints");

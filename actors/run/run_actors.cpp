@@ -6,6 +6,7 @@
 #include "actors/run/checkpointer_actor.hpp"
 #include "actors/run/control_actor.hpp"
 #include "actors/run/metrics_actor.hpp"
+#include "actors/supervision/roles.hpp"
 #include "actors/supervision/supervisor_actor.hpp"
 
 namespace troupe::actors {
@@ -20,6 +21,14 @@ RunActors::RunActors(const RunContext& context, Events events)
       self_(context.system, true),
       task_options_(context.config.environment.options) {
   const auto& before = context.before;
+  if (context.succeeds) {
+    for (const auto& one : context.succeeds->processes()) {
+      const ActorKey key{role_named(one.role()), one.index()};
+      incarnations_[key] = one.incarnation();
+      places_[key] = {one.endpoint(), one.process()};
+    }
+    return;
+  }
   for (int i = 0; i < before.incarnations_size() && !context.config.deterministic; ++i)
     incarnations_[{Role::environment, i}] =
         before.incarnations(i) + 1; // a resumed run's writers are new ones
@@ -46,6 +55,8 @@ void RunActors::start_services(int environment_actors) {
   metrics_ = context_.system.spawn(metrics_actor, me, encode(context_.before),
                                    !context_.config.workload
                                        && context_.config.agent->storage().on_policy);
+  if (context_.succeeds)
+    send(*metrics_, load_atom_v, encode(context_.succeeds->metrics()));
   checkpointer_ = context_.system.spawn(
       checkpointer_actor, CheckpointerOptions{.with_replay = config.checkpoint.replay,
                                               .keep = config.checkpoint.keep,
@@ -59,7 +70,8 @@ void RunActors::start_services(int environment_actors) {
     open_remoting();
     if (has_processes(deployment))
       options.head_port = port_; // else the supervisor starts threads
-    options.epoch = random_life();
+    options.epoch = epoch_ = context_.succeeds ? context_.succeeds->epoch() : random_life();
+    options.succeeds = context_.succeeds;
     const auto folder = std::filesystem::absolute(context_.folder);
     control_ =
         context_.system.spawn(control_actor, ControlOptions{.config = config,
@@ -91,7 +103,9 @@ void RunActors::open_remoting() {
       RemotingOptions{.keys = deployment.keys, .on_stranger = [this](const auto& who) {
                         context_.log("warning", "refused a stranger: " + who);
                       }});
-  port_ = deployment.head_port != 0 ? deployment.head_port : remoting_->reserve(deployment.listen);
+  port_ = context_.succeeds           ? static_cast<std::uint16_t>(context_.succeeds->port())
+          : deployment.head_port != 0 ? deployment.head_port
+                                      : remoting_->reserve(deployment.listen);
 }
 
 /// Before the supervisor starts a process, which must find it.
@@ -132,6 +146,9 @@ std::vector<ActorKey> RunActors::keys(Role role) const {
 }
 
 void RunActors::spawn(const ActorKey& key, std::int64_t steps_before) {
+  const bool first = incarnations_.try_emplace(key, 0).second;
+  if ((std::exchange(changed_, false) || first) && events_.starting)
+    events_.starting();
   send(*supervisor_, spawn_atom_v, static_cast<std::uint8_t>(key.first), key.second,
        incarnations_[key], steps_before);
 }
@@ -167,6 +184,7 @@ void RunActors::forget(const ActorKey& key, bool restart) {
   const auto number = static_cast<std::uint8_t>(key.first);
   up_.erase(key);
   ++incarnations_[key];
+  changed_ = true;
   send(*metrics_, lost_atom_v, number, key.second);
   send(*checkpointer_, lost_atom_v, number, key.second);
   if (restart)
@@ -193,8 +211,11 @@ void RunActors::take_messages(std::chrono::milliseconds at_most) {
   bool more = true;
   while (more) {
     self_->receive([&](update_atom, const UpdatePtr& update) { events_.updated(update); },
-                   [&](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who) {
-                     up_[{static_cast<Role>(role), index}] = who;
+                   [&](started_atom, std::uint8_t role, std::int32_t index, const caf::actor& who,
+                       const std::string& endpoint, std::int32_t process) {
+                     const ActorKey key{static_cast<Role>(role), index};
+                     up_[key] = who;
+                     places_[key] = {endpoint, process};
                    },
                    [&](lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,
                        bool may_restart) {
@@ -243,6 +264,31 @@ void RunActors::write(wire::RunState& state) const {
     state.add_incarnations(at != incarnations_.end()        ? at->second
                            : i < before.incarnations_size() ? before.incarnations(i)
                                                             : 0);
+  }
+}
+
+void RunActors::write(wire::HeadRecord& record, int environment_actors) const {
+  record.set_epoch(epoch_);
+  record.set_port(port_);
+  std::map<ActorKey, std::uint64_t> all = incarnations_;
+  for (const Role role :
+       {Role::replay, Role::parameter_server, Role::learner, Role::environment, Role::evaluator}) {
+    const int count = role == Role::environment && !context_.config.workload
+                          ? environment_actors
+                          : role_count(context_.config, role);
+    for (int i = 0; i < count; ++i)
+      all.try_emplace({role, i}, 0);
+  }
+  for (const auto& [key, incarnation] : all) {
+    auto& process = *record.add_processes();
+    process.set_role(role_name(key.first));
+    process.set_index(key.second);
+    process.set_incarnation(incarnation);
+    if (const auto place = places_.find(key); place != places_.end()) {
+      process.set_endpoint(place->second.endpoint);
+      if (up_.contains(key))
+        process.set_process(place->second.process);
+    }
   }
 }
 

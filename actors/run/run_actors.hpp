@@ -29,6 +29,12 @@ public:
   const char* what() const noexcept override { return "an actor died and is being restarted"; }
 };
 
+/// No process of the head before is left, or none can reach this one; what() says why.
+class NothingToTakeOver : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
 using ActorKey = std::pair<Role, std::int32_t>;
 std::string actor_name(const ActorKey& key); // "replay actor 0"
 
@@ -71,7 +77,8 @@ public:
     std::function<void(const UpdatePtr&)> updated;
     std::function<void(const ActorKey&, const std::string& what)> lost; // will be restarted
     std::function<void(std::uint64_t number, const ProtoBytes& request, const ProtoBytes& order)>
-        requested; // by the run's operators
+        requested;                       // by the run's operators
+    std::function<void()> starting = {}; // an actor that there was not before
   };
 
   RunActors(const RunContext& context, Events events);
@@ -131,6 +138,8 @@ public:
   /// All environment actors, now and later ones, play with these options of the task.
   void change_task(std::vector<std::string> options);
   const std::vector<std::string>& task_options() const { return task_options_; }
+  /// For the head after this one: which processes there are, and where they find it.
+  void write(wire::HeadRecord& record, int environment_actors) const;
   void write(wire::RunState& state) const;
 
 private:
@@ -149,8 +158,14 @@ private:
   std::optional<CheckpointerActor> checkpointer_;
   std::optional<ControlActor> control_; // of an operated run
   std::uint16_t port_ = 0;
+  std::uint64_t epoch_ = 0;
   std::map<ActorKey, caf::actor> up_;
   std::map<ActorKey, std::uint64_t> incarnations_; // how often each was started before
+  struct Place {
+    std::string endpoint;
+    std::int32_t process = 0;
+  };
+  std::map<ActorKey, Place> places_; // the last known
   std::set<ActorKey> lost_;
   std::vector<std::string> task_options_; // in force
   std::uint64_t questions_ = 0;
@@ -158,6 +173,7 @@ private:
   std::string first_cause_;
   std::string asking_;
   bool stop_requested_ = false;
+  bool changed_ = false; // incarnations_, since events_.starting
 };
 
 /// Has an actor restore its part of a checkpoint.

@@ -189,6 +189,11 @@ bool RunCheckpoints::continues(std::int32_t environment_actor) const {
              part_path(context_.resume_from, Role::environment, environment_actor));
 }
 
+void RunCheckpoints::succeed() {
+  newest_ = context_.resume_from.string();
+  actors_.send(actors_.checkpointer(), load_atom_v, newest_);
+}
+
 void RunCheckpoints::restore_servers() {
   for (int i = 0; i < role_count(context_.config, Role::parameter_server); ++i)
     load(actors_, {Role::parameter_server, i},

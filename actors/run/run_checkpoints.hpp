@@ -52,6 +52,8 @@ public:
 
   /// An environment actor continues where one of the resumed checkpoint stopped.
   bool continues(std::int32_t environment_actor) const;
+  /// The actors have gone on since RunContext::resume_from.
+  void succeed();
   void restore_servers(); // before the learners start, which take their parameters from them
   void restore(int environment_actors);
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "actors/protocol/messages.hpp"
@@ -22,6 +23,8 @@ struct RunContext {
   const RunCallbacks& callbacks;
   const std::atomic<bool>& stop;
   wire::RunState before = {}; // counters in resume_from
+  /// Of the head whose processes this one takes over; `before` is its.
+  std::shared_ptr<const wire::HeadRecord> succeeds = nullptr;
 
   void log(const std::string& level, const std::string& text) const {
     if (callbacks.log)

@@ -34,6 +34,8 @@ public:
   /// The run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
 
+  /// Training has begun under the head before.
+  void succeed() { begun_ = true; }
   void begin_training(const Progress& now);
   /// A pause begins; training() stays until all actors stand still.
   void pause() { paused_ = true; }

@@ -1,7 +1,10 @@
 #include "actors/supervision/node_actor.hpp"
 
 #include <csignal>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "actors/protocol/system.hpp"
 
@@ -23,9 +26,29 @@ void kill_process(NodeState& state, const std::pair<Role, std::int32_t>& key) {
   const auto at = state.processes.find(key);
   if (at == state.processes.end())
     return;
-  ::kill(at->second.id, SIGKILL);
-  state.leaving.push_back(at->second.id);
+  if (const auto& adopted = at->second.adopted) {
+    ::syscall(SYS_pidfd_send_signal, adopted->number(), SIGKILL, nullptr, 0);
+  } else {
+    ::kill(at->second.id, SIGKILL);
+    state.leaving.push_back(at->second.id);
+  }
   state.processes.erase(at);
+}
+
+/// It has just sent a message, so that the number is still its own.
+void adopt(NodeSelf self, const wire::Life& life) {
+  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, life.process(), 0));
+  if (handle < 0)
+    return tell(self, life, "its process ended");
+  self->state.processes[{role_named(life.role()), life.index()}] = {
+      .id = life.process(),
+      .life = life,
+      .adopted = std::make_shared<const env::wire::Descriptor>(handle)};
+}
+
+bool has_ended(const env::wire::Descriptor& process) {
+  pollfd look{.fd = process.number(), .events = POLLIN, .revents = 0};
+  return ::poll(&look, 1, 0) > 0;
 }
 
 void start(NodeSelf self, const wire::ProcessStart& told) {
@@ -58,6 +81,13 @@ void reap(NodeSelf self) {
   std::erase_if(state.leaving,
                 [](int process) { return ::waitpid(process, nullptr, WNOHANG) != 0; });
   std::erase_if(state.processes, [&](const auto& entry) {
+    if (const auto& adopted = entry.second.adopted) {
+      if (!has_ended(*adopted))
+        return false;
+      if (state.patience < 0)
+        tell(self, entry.second.life, "its process ended");
+      return true;
+    }
     int status = 0;
     if (::waitpid(entry.second.id, &status, WNOHANG) != entry.second.id)
       return false;
@@ -97,6 +127,12 @@ NodeActor::behavior_type node_actor(NodeSelf self, NodeOptions options) {
           start(self, told);
         } catch (const std::exception& e) {
           tell(self, told.life(), e.what());
+        }
+      },
+      [self](joined_atom, const ProtoBytes& life) {
+        try {
+          adopt(self, decode<wire::Life>(life));
+        } catch (const std::exception&) { // no such role
         }
       },
       [self](stop_atom, std::uint8_t role, std::int32_t index) {

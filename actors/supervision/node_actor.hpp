@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/messages.pb.h"
 #include "actors/supervision/deployment.hpp"
+#include "env/sockets/descriptor.hpp"
 
 namespace troupe::actors {
 
@@ -22,10 +24,12 @@ struct NodeState {
   struct Process {
     int id = 0;
     wire::Life life;
+    /// Of one that a dead head had started, and that is no child of this process: a pidfd.
+    std::shared_ptr<const env::wire::Descriptor> adopted = nullptr;
   };
   NodeOptions options;
   std::map<std::pair<Role, std::int32_t>, Process> processes;
-  std::vector<int> leaving; // killed, not collected yet
+  std::vector<int> leaving; // killed children, not collected yet
   int patience = -1;        // ticks until all are killed; below 0: not stopping
   std::vector<caf::typed_response_promise<done_atom>> stoppers;
 };

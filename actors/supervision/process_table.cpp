@@ -42,6 +42,14 @@ bool ProcessTable::spawn(const ProcessKey& key, std::uint64_t incarnation,
   return !process.waiting;
 }
 
+void ProcessTable::expect(const ProcessKey& key, std::uint64_t incarnation, int process) {
+  auto& entry = processes_[key];
+  entry.incarnation = incarnation;
+  entry.id = process;
+  enter(entry, Process::Phase::starting);
+  entry.come_by = now_ + ticks(options_.lost_seconds);
+}
+
 void ProcessTable::place(const ProcessKey& key, const std::string& node) {
   auto& process = processes_.at(key);
   process.node = node;
@@ -59,6 +67,7 @@ void ProcessTable::wait(const ProcessKey& key, const std::string& problem) {
 void ProcessTable::up(const ProcessKey& key, int process) {
   auto& entry = processes_.at(key);
   enter(entry, Process::Phase::up);
+  entry.come_by = 0;
   entry.heard = now_;
   entry.id = process;
 }
@@ -68,6 +77,7 @@ void ProcessTable::remove(const ProcessKey& key) {
   enter(process, Process::Phase::absent);
   process.waiting = false;
   process.id = 0;
+  process.come_by = 0;
 }
 
 bool ProcessTable::leave(const ProcessKey& key) {
@@ -110,6 +120,8 @@ ProcessTable::Due ProcessTable::due(const ProcessKey& key) {
     process.waiting = false;
     return Due::start;
   }
+  if (process.come_by > 0 && now_ > process.come_by)
+    return Due::missing;
   if (process.phase == Process::Phase::leaving && now_ > process.leave_by)
     return Due::kill;
   if (process.phase == Process::Phase::up && options_.own_processes

@@ -32,6 +32,7 @@ struct Process {
   std::int64_t heard = 0;      // tick of its last heartbeat
   std::int64_t not_before = 0; // tick of its next start
   std::int64_t leave_by = 0;   // tick at which it is killed
+  std::int64_t come_by = 0;    // of one that a dead head had started: tick at which it is lost
   RestartBudget deaths;
 };
 
@@ -56,6 +57,8 @@ public:
 
   /// Begins an incarnation. False: it waits, because it died shortly before.
   bool spawn(const ProcessKey& key, std::uint64_t incarnation, std::int64_t steps_before);
+  /// An incarnation that a dead head had started: to be up within lost_seconds.
+  void expect(const ProcessKey& key, std::uint64_t incarnation, int process);
   /// It has a place on a node, or waits for one while there is a problem.
   void place(const ProcessKey& key, const std::string& node);
   void wait(const ProcessKey& key, const std::string& problem);
@@ -75,7 +78,7 @@ public:
   std::int64_t recent_deaths(const ProcessKey& key) const;
 
   /// What is due for it at this tick.
-  enum class Due : std::uint8_t { nothing, start, kill, silent };
+  enum class Due : std::uint8_t { nothing, start, kill, silent, missing };
   Due due(const ProcessKey& key);
   bool any_up() const;
 

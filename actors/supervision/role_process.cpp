@@ -13,6 +13,7 @@
 #include "actors/remoting/remoting.hpp"
 #include "actors/roles/actor_store.hpp"
 #include "actors/roles/parameter_actor.hpp"
+#include "actors/supervision/process_table.hpp"
 #include "actors/supervision/role_process.hpp"
 #include "actors/supervision/roles.hpp"
 #include "actors/supervision/strategies.hpp"
@@ -26,6 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kJoinDeadline{60};
 constexpr std::chrono::seconds kFarewell{1};
+constexpr std::chrono::milliseconds kSearch{300}; // between two looks for a new head
 
 struct ParameterFeed { // from the learner's process to an actor of this one
   env::wire::Subscriber subscriber;
@@ -96,18 +98,20 @@ public:
   }
 
   int run() {
-    const auto head = remoting_.connect<SupervisorActor>(order_.head_host, order_.head_port);
+    auto head = remoting_.connect<SupervisorActor>(order_.head_host, order_.head_port);
     self_->monitor(head);
     const auto told = greet(head);
     heartbeat_ = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(told.heartbeat_seconds()));
+    headless_ = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(told.lost_seconds()));
     patience_ = static_cast<int>(told.lost_seconds() / told.heartbeat_seconds()) + 1;
     connect(head, told);
     const caf::actor mine = spawn_role(system_, config_, role_, wiring_);
     self_->monitor(mine);
     serve(mine, told);
     self_->send(head, joined_atom_v, life_, mine, caf::actor(self_), endpoint_);
-    const int code = wait(head, mine);
+    const int code = wait(std::move(head), mine);
     leave(mine);
     return code;
   }
@@ -229,13 +233,14 @@ private:
         std::min(known.size(), static_cast<std::size_t>(told.shard_endpoints_size()));
     for (std::size_t i = 0; i < count; ++i) {
       const auto& now = told.shard_endpoints(static_cast<int>(i));
-      if (known[i] == now)
+      if (known[i] == now || now.empty()) // a new head does not know all of them at once
         continue;
       known[i] = now;
       if (role_ == Role::environment || role_ == Role::learner)
         self_->send(mine, wire_atom_v, static_cast<std::uint32_t>(i), now);
     }
-    if (feed_ && told.parameter_endpoint() != parameter_endpoint_)
+    if (feed_ && !told.parameter_endpoint().empty()
+        && told.parameter_endpoint() != parameter_endpoint_)
       feed_parameters(mine, told);
   }
 
@@ -247,31 +252,59 @@ private:
                    explain(system_, down.reason).c_str());
       return 1;
     }
-    return down.source == head.address() ? 1 : -1; // the process is of no use without its head
+    if (down.source == head.address() && !search_until_)
+      search_until_ = Clock::now() + headless_;
+    return -1;
   }
 
   /// Waits until the head ends this process; sends it heartbeats, and ends as well if the head has
-  /// given it up or is silent.
-  int wait(const SupervisorActor& head, const caf::actor& mine) {
+  /// given it up or is silent. While the connection to it is broken the actor keeps what it has,
+  /// and a new head at the same place may take it over.
+  int wait(SupervisorActor head, const caf::actor& mine) {
     int code = -1;
     int unanswered = 0;
-    auto next_beat = Clock::now();
+    auto next = Clock::now();
     while (code < 0) {
-      if (Clock::now() >= next_beat) {
+      if (Clock::now() >= next && search_until_) {
+        if (find_head(head, mine))
+          unanswered = 0;
+        else if (Clock::now() > *search_until_)
+          return lost_head("was not back "
+                           + number(std::chrono::duration<double>(headless_).count())
+                           + " s after their connection broke");
+        next = Clock::now() + kSearch;
+      } else if (Clock::now() >= next) {
         if (++unanswered > patience_)
           return lost_head("did not answer for " + std::to_string(patience_) + " signs of life");
         self_->send(head, beat_atom_v, life_, caf::actor(self_));
-        next_beat = Clock::now() + heartbeat_;
+        next = Clock::now() + heartbeat_;
       }
       self_->receive(
-          [&](const caf::down_msg& down) { code = on_down(down, head, mine); },
+          [&](const caf::down_msg& down) {
+            code = on_down(down, head, mine);
+            if (search_until_)
+              next = Clock::now();
+          },
           [&](beat_atom) { unanswered = 0; },
           [&](wire_atom, const ProtoBytes& told) { rewire(mine, decode<wire::Wiring>(told)); },
           [&](lost_atom, const std::string& who) { leave_collective(who); },
           [&](stop_atom) { code = lost_head("has given it up"); },
-          caf::after(std::max(next_beat - Clock::now(), Clock::duration(0))) >> [] {});
+          caf::after(std::max(next - Clock::now(), Clock::duration(0))) >> [] {});
     }
     return code;
+  }
+
+  /// One try: introduces itself to who listens there now, who takes it over or ends it.
+  bool find_head(SupervisorActor& head, const caf::actor& mine) {
+    try {
+      head = remoting_.connect<SupervisorActor>(order_.head_host, order_.head_port);
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+    search_until_.reset();
+    self_->monitor(head);
+    self_->send(head, joined_atom_v, life_, mine, caf::actor(self_), endpoint_);
+    return true;
   }
 
   /// Ends the learner's wait for a lost rank.
@@ -307,7 +340,9 @@ private:
   Role role_;
   ProtoBytes life_;
   Clock::duration heartbeat_{};
-  int patience_ = 1; // heartbeats without an answer
+  int patience_ = 1;                              // heartbeats without an answer
+  Clock::duration headless_{};                    // at most; then it ends
+  std::optional<Clock::time_point> search_until_; // without a connection to a head
   replay::TransitionSpec transitions_;
   env::wire::Context context_;
   RoleWiring wiring_;

@@ -74,13 +74,14 @@ void supervision::lose(Self self, const ProcessKey& key, const std::string& reas
 
 namespace {
 
-void watch(Self self, const ProcessKey& key, const caf::actor& who, int process = 0) {
+void watch(Self self, const ProcessKey& key, const caf::actor& who,
+           const std::string& endpoint = {}, int process = 0) {
   auto& state = self->state;
   self->monitor(who);
   state.handles[key].actor = who;
   state.processes.up(key, process);
   caf::anon_send(state.options.listener, started_atom_v, static_cast<std::uint8_t>(key.first),
-                 key.second, who);
+                 key.second, who, endpoint, static_cast<std::int32_t>(process));
 }
 
 void start(Self self, const ProcessKey& key) {
@@ -161,7 +162,9 @@ void joined(Self self, const wire::Life& life, const caf::actor& who, const caf:
     state.parameter_endpoint = endpoint;
   }
   state.handles[*key].process = process;
-  watch(self, *key, who, life.process());
+  if (state.processes.at(*key).come_by > 0)
+    adopt_process(self, *key, life);
+  watch(self, *key, who, endpoint, life.process());
   if (life.incarnation() > 0
       && (key->first == Role::replay || (key->first == Role::learner && index == 0)))
     announce(self, key->first);
@@ -202,6 +205,8 @@ void try_start(Self self, const ProcessKey& key) {
 }
 
 void look_after(Self self, const ProcessKey& key) {
+  if (process_has_ended(self->state, key))
+    return lose(self, key, "its process ended while there was no head");
   switch (self->state.processes.due(key)) {
   case ProcessTable::Due::start:
     return try_start(self, key);
@@ -210,6 +215,10 @@ void look_after(Self self, const ProcessKey& key) {
   case ProcessTable::Due::silent:
     return lose(self, key,
                 "its process sent no heartbeat for "
+                    + number(self->state.options.config.supervision.lost_seconds) + " s");
+  case ProcessTable::Due::missing:
+    return lose(self, key,
+                "its process did not come to the new head within "
                     + number(self->state.options.config.supervision.lost_seconds) + " s");
   case ProcessTable::Due::nothing:
     return;
@@ -283,6 +292,8 @@ SupervisorActor::behavior_type supervisor_actor(Self self, SupervisorOptions opt
     begin_nodes(self);
   else
     state.parameters = self->spawn(parameter_actor, std::function<void(const Parameters&)>());
+  if (state.options.succeeds)
+    expect_processes(self, *state.options.succeeds);
   self->set_down_handler([self](caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](caf::exit_msg& why) {
     for (auto& [name, node] : self->state.node_handles)

@@ -24,7 +24,9 @@ struct SupervisorOptions {
   Deployment deployment;
   std::string config_file = {}; // of the run, for nodes
   std::uint16_t head_port = 0;  // of this supervisor, for processes; 0: all actors are in this one
-  std::uint64_t epoch = 0;      // of this head's life
+  std::uint64_t epoch = 0;      // of this head's life, and of those it succeeds
+  /// What a dead head of this epoch has left: its processes may come to this one.
+  std::shared_ptr<const wire::HeadRecord> succeeds = nullptr;
   std::optional<ControlActor> control = {}; // serves the run's operators
 };
 
@@ -63,8 +65,9 @@ struct SupervisorState {
 /// config.supervision.restart_minutes, after a growing pause; the listener decides when. In one
 /// process this holds for environment actors, the evaluator and parameter servers; with a process
 /// each for all actors, except a shard or a learner that ended with an exception (Fault::failed).
-/// Every other death ends the run. An actor that was asked to leave (leave_atom) has not died. No
-/// process outlives stop_atom.
+/// Every other death ends the run. Processes of the head before (SupervisorOptions::succeeds) that
+/// are silent for config.supervision.lost_seconds count as dead. An actor that was asked to leave
+/// (leave_atom) has not died. No process outlives stop_atom.
 SupervisorActor::behavior_type
 supervisor_actor(SupervisorActor::stateful_pointer<SupervisorState> self,
                  SupervisorOptions options);

@@ -29,6 +29,13 @@ void open_rendezvous(Self self);
 /// Gives an actor up and tells the listener; `failed`: it ended with an exception.
 void lose(Self self, const ProcessKey& key, const std::string& reason, bool failed = false);
 
+/// Waits for the processes of the head before.
+void expect_processes(Self self, const wire::HeadRecord& before);
+/// One of them has come.
+void adopt_process(Self self, const ProcessKey& key, const wire::Life& life);
+/// One of them has ended meanwhile, as far as this host's system knows.
+bool process_has_ended(const SupervisorState& state, const ProcessKey& key);
+
 /// Starts this host's node, or expects the run's nodes.
 void begin_nodes(Self self);
 /// Starts an actor's process on its node; without a node it waits.

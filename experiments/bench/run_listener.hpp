@@ -69,7 +69,8 @@ private:
   }
   void take(std::chrono::milliseconds patience) {
     self_->receive(
-        [this](actors::started_atom, std::uint8_t role, std::int32_t index, const caf::actor&) {
+        [this](actors::started_atom, std::uint8_t role, std::int32_t index, const caf::actor&,
+               const std::string&, std::int32_t) {
           up_.insert({static_cast<actors::Role>(role), index});
         },
         [this](actors::lost_atom, std::uint8_t role, std::int32_t index, const std::string& reason,

@@ -59,6 +59,8 @@ constexpr Field kFields[] = {
      "Chunks of replay that could not be written to disk", MetricType::Counter},
     {"failed_copies", "troupe_checkpoint_failed_copies_total",
      "Checkpoints that could not be copied to checkpoint.store", MetricType::Counter},
+    {"taken_over", "troupe_processes_taken_over_total",
+     "Processes of a dead head that its successor took over", MetricType::Counter},
     {"training_seconds", "troupe_training_seconds_total", "Time of training without evaluations",
      MetricType::Counter},
     {"processor_seconds", "troupe_processor_seconds_total",

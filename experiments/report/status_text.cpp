@@ -66,10 +66,16 @@ std::string phase_text(const wire::HeadReport& head) {
   return text;
 }
 
-std::string restarts_text(int restarts) {
-  return restarts == 0   ? ""
-         : restarts == 1 ? ", restarted once"
-                         : ", restarted " + std::to_string(restarts) + " times";
+std::string restarts_text(const wire::HeadReport& head) {
+  const int restarts = head.restarts();
+  std::string text = restarts == 0   ? ""
+                     : restarts == 1 ? ", restarted once"
+                                     : ", restarted " + std::to_string(restarts) + " times";
+  if (head.had_processes() > 0) {
+    text += ", took over " + std::to_string(head.took_over()) + " processes of "
+            + std::to_string(head.had_processes());
+  }
+  return text;
 }
 
 std::string checkpoint_text(const wire::HeadReport& head) {
@@ -99,7 +105,7 @@ std::string summary(const HeadPlace& place, const wire::RunStatus& status) {
       {"head", "process " + std::to_string(place.process) + " on " + place.host + ", at "
                    + place.address + ":" + std::to_string(place.port)
                    + (place.keys ? ", TLS" : ", this host alone") + ", since " + place.started
-                   + restarts_text(status.head().restarts())},
+                   + restarts_text(status.head())},
       {"steps", std::to_string(counters.environment_steps()) + " of the environment ("
                     + number(counters.environment_steps_per_second()) + " /s), "
                     + std::to_string(counters.updates()) + " updates ("
@@ -238,7 +244,9 @@ std::string status_json(const HeadPlace& head, const wire::RunStatus& status) {
         {"port", head.port},
         {"keys", head.keys},
         {"started", head.started},
-        {"restarts", status.head().restarts()}}},
+        {"restarts", status.head().restarts()},
+        {"took_over", status.head().took_over()},
+        {"had_processes", status.head().had_processes()}}},
       {"counters", counters_json(status.counters())},
       {"environments", status.head().environments()},
       {"rate_limiter", status.head().samples_per_insert() == 0

@@ -3,9 +3,11 @@
 #include "actors/supervision/role_process.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/running/deployment.hpp"
+#include "experiments/commands/running/head_watch.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/plan.hpp"
 #include "experiments/config/plan_workload.hpp"
+#include "experiments/run_folder/run_logs.hpp"
 
 namespace troupe::experiments::commands {
 
@@ -13,6 +15,7 @@ void add_actor(CLI::App& app, int& exit_code) {
   struct Options {
     actors::ProcessOrder order;
     std::string config, keys;
+    int keeper = 0;
   };
   CLI::App* command = app.add_subcommand(
       "actor", "Runs one role of a run in its own process; started by `troupe train --processes`");
@@ -32,7 +35,13 @@ void add_actor(CLI::App& app, int& exit_code) {
   command->add_option("--address", order.address, "address to listen on")->capture_default_str();
   command->add_option("--keys", options->keys, "the deployment's folder of keys");
   command->add_option("--config", options->config, "the run's config.textproto")->required();
+  command->add_option("--keeper", options->keeper,
+                      "process that watches its head, and becomes its parent when that dies");
   command->callback([options, &exit_code] {
+    if (options->keeper > 0) {
+      outlive_head(options->keeper, role_log(std::filesystem::path(options->config).parent_path(),
+                                             options->order.role, options->order.index));
+    }
     const Experiment experiment = load_experiment(options->config);
     auto config = plan_run(experiment);
     use_run_folder(config, std::filesystem::path(options->config).parent_path(), true);

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/commands/running/head_watch.hpp"
 #include "experiments/run_folder/run_logs.hpp"
 
 namespace troupe::experiments::commands {
@@ -24,6 +25,7 @@ struct Prepared {
   std::vector<std::string> variables; // "NAME=value", all of them
   cpu_set_t cores{};                  // to run on
   bool pinned = false;
+  int end_signal = SIGKILL;  // when the parent ends
   std::filesystem::path log; // what it prints goes there
 };
 
@@ -41,7 +43,7 @@ int fork_actor(const Prepared& prepared, RoleOutput& printed) {
                              + std::strerror(errno));
   }
   if (child == 0) { // only async-signal-safe calls from here to exec
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::prctl(PR_SET_PDEATHSIG, prepared.end_signal);
     if (::getppid() != parent) {
       ::_exit(1); // the parent ended before the line above
     }
@@ -78,7 +80,7 @@ std::vector<std::string> variables_for(const actors::ProcessOrder& order) {
 }
 
 Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path& config,
-                 const std::filesystem::path& keys) {
+                 const std::filesystem::path& keys, int keeper) {
   Prepared made{.words = {"troupe", "actor", "--role", order.role, "--index",
                           std::to_string(order.index), "--epoch", std::to_string(order.epoch),
                           "--incarnation", std::to_string(order.incarnation), "--head-host",
@@ -88,6 +90,10 @@ Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path&
                 .log = role_log(config.parent_path(), order.role, order.index)};
   if (!keys.empty()) {
     made.words.insert(made.words.end(), {"--keys", keys.string()});
+  }
+  if (keeper > 0) {
+    made.words.insert(made.words.end(), {"--keeper", std::to_string(keeper)});
+    made.end_signal = kParentEnded;
   }
   CPU_ZERO(&made.cores);
   for (const int core : order.cores) {
@@ -102,9 +108,10 @@ Prepared prepare(const actors::ProcessOrder& order, const std::filesystem::path&
 } // namespace
 
 ActorLauncher::ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys,
-                             std::string node)
+                             std::string node, int keeper)
     : config_file_(std::move(config_file)),
       keys_(std::move(keys)),
+      keeper_(keeper),
       output_(std::move(node)),
       thread_([this](const std::stop_token& ended) { work(ended); }) {}
 
@@ -127,8 +134,9 @@ void ActorLauncher::work(const std::stop_token& ended) {
 
 int ActorLauncher::start(const actors::ProcessOrder& order) {
   auto task = std::make_shared<std::packaged_task<int()>>([&] {
-    return fork_actor(prepare(order, order.config.empty() ? config_file_ : order.config, keys_),
-                      output_);
+    return fork_actor(
+        prepare(order, order.config.empty() ? config_file_ : order.config, keys_, keeper_),
+        output_);
   });
   auto child = task->get_future();
   {

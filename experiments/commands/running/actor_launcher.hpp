@@ -14,7 +14,8 @@
 namespace troupe::experiments::commands {
 
 /// Starts `troupe actor …` processes for the roles of a run. They die with this process: the kernel
-/// kills a child when the thread that forked it ends, and this object owns that thread. They ignore
+/// kills a child when the thread that forked it ends, and this object owns that thread; with a
+/// `keeper` they outlive it (head_watch.hpp). They ignore
 /// SIGINT and SIGTERM; the head stops them in order. Their output goes to logs/<role>-<index>.log
 /// beside the run's configuration. Any thread.
 class ActorLauncher {
@@ -22,7 +23,7 @@ public:
   /// `config_file` is the default of orders that name none; `keys` is the deployment's folder of
   /// keys or empty; `node` is the node's name in log lines.
   explicit ActorLauncher(std::filesystem::path config_file, std::filesystem::path keys = {},
-                         std::string node = "head");
+                         std::string node = "head", int keeper = 0);
   ~ActorLauncher();
   ActorLauncher(const ActorLauncher&) = delete;
   ActorLauncher& operator=(const ActorLauncher&) = delete;
@@ -34,6 +35,7 @@ private:
   void work(const std::stop_token& ended);
   std::filesystem::path config_file_;
   std::filesystem::path keys_;
+  int keeper_; // 0: none
   RoleOutput output_;
   std::mutex mutex_;
   std::condition_variable_any ready_;

@@ -14,7 +14,9 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <vector>
 
+#include "actors/supervision/head_record.hpp"
 #include "actors/supervision/restart_budget.hpp"
 #include "experiments/launchers/how_it_ended.hpp"
 #include "experiments/run_folder/run_folder.hpp"
@@ -68,6 +70,7 @@ public:
       throw std::runtime_error(std::string("cannot start the head: ") + std::strerror(errno));
     if (child_ > 0) {
       ::setpgid(child_, child_); // both do: whoever is first
+      groups_.push_back(child_);
       return true;
     }
     ::setpgid(0, 0);
@@ -88,10 +91,10 @@ public:
         return about;
       const int signal = ::sigwaitinfo(&signals_, nullptr);
       if (signal == SIGTSTP) {
-        ::kill(-child_, signal);
+        send(signal);
         ::raise(SIGSTOP);
       } else if (signal == SIGCONT) {
-        ::kill(-child_, signal);
+        send(signal);
       } else if (signal == SIGINT || signal == SIGTERM) {
         stopped_ = true;
         ::kill(child_, signal);
@@ -99,9 +102,10 @@ public:
     }
   }
 
-  /// Kills what the dead child had started, and waits until it is gone.
+  /// Kills what all dead children had started, and waits until it is gone.
   void clear_remains() {
-    ::kill(-child_, SIGKILL);
+    send(SIGKILL);
+    groups_.clear();
     const auto limit = Clock::now() + kRemains;
     while (Clock::now() < limit) {
       const pid_t gone = ::waitpid(-1, nullptr, WNOHANG);
@@ -143,6 +147,17 @@ public:
   }
 
 private:
+  /// To the child and what is left of those before; a group without a child of this process is
+  /// another program's by now.
+  void send(int signal) const {
+    for (const pid_t group : groups_) {
+      siginfo_t about{};
+      const auto id = static_cast<id_t>(group);
+      if (::waitid(P_PGID, id, &about, WEXITED | WNOHANG | WNOWAIT) == 0)
+        ::kill(-group, signal);
+    }
+  }
+
   /// Collects orphans that became this process's, up to the child's end.
   siginfo_t ended() const {
     for (;;) {
@@ -157,6 +172,7 @@ private:
   sigset_t signals_{}, before_{};
   int pipe_[2] = {-1, -1};
   pid_t child_ = -1;
+  std::vector<pid_t> groups_; // of the children, while what they had started may live
   bool stopped_ = false;
 };
 
@@ -166,11 +182,17 @@ bool HeadLife::goes_on() const {
   return !run.empty() && !complete_checkpoints(run).empty();
 }
 
+bool HeadLife::takes_over() const {
+  std::error_code error;
+  return restarts > 0 && goes_on() && std::filesystem::exists(actors::head_record_file(run), error);
+}
+
 std::string HeadLife::note() const {
   if (restarts == 0)
     return {};
   return "the head before " + end + "; restart " + std::to_string(restarts)
-         + (goes_on()     ? " continues from its checkpoint"
+         + (takes_over()  ? " looks for its processes"
+            : goes_on()   ? " continues from its checkpoint"
             : run.empty() ? " starts the run"
                           : " starts a new run: " + run.string() + " has no complete checkpoint");
 }
@@ -195,36 +217,80 @@ int watch_head(const std::function<int(const HeadLife&)>& head) {
   HeadLife life;
   actors::RestartBudget deaths;
   std::optional<HeadBeginning> said;
-  for (;; ++life.restarts) {
+  const auto give_up = [&](const std::string& text) {
+    watch.clear_remains();
+    return std::runtime_error(text);
+  };
+  for (life.restarts = 0;;) {
     if (!watch.start()) {
       life.watch = watch.descriptor();
+      life.keeper = ::getppid();
       return head(life);
     }
     const siginfo_t about = watch.wait();
-    if (about.si_code == CLD_EXITED)
+    if (about.si_code == CLD_EXITED) {
+      watch.clear_remains();
       return about.si_status;
-    watch.clear_remains();
+    }
     life.end = how_it_ended(about);
     const std::string died = "the head " + life.end;
     if (auto newest = watch.beginning())
       said = std::move(newest);
     if (!said)
-      throw std::runtime_error(died + " before the run began");
+      throw give_up(died + " before the run began");
     life.run = said->run;
     const double now = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
     const bool allowed = deaths.die(now, said->limits);
     const std::string allowance = deaths.words(said->limits);
     if (!allowed)
-      throw std::runtime_error(died + ", " + allowance + "; `troupe resume` continues from "
-                               + life.run.string());
+      throw give_up(died + ", " + allowance + "; `troupe resume` continues from "
+                    + life.run.string());
+    ++life.restarts;
+    if (!life.takes_over())
+      watch.clear_remains();
     std::fprintf(stderr, "troupe: %s, %s; restarting it\n", died.c_str(), allowance.c_str());
     const std::chrono::duration<double> delay(deaths.delay_seconds());
     if (!watch.sleep_for(std::chrono::duration_cast<Clock::duration>(delay)))
-      throw std::runtime_error(died
-                               + ", and the run was stopped meanwhile; `troupe resume` continues "
-                                 "from "
-                               + life.run.string());
+      throw give_up(died + ", and the run was stopped meanwhile; `troupe resume` continues from "
+                    + life.run.string());
   }
+}
+
+const int kParentEnded = SIGUSR1;
+
+namespace {
+
+// For the signal handler.
+pid_t first_parent = 0, later_parent = 0;
+char later_output[4096] = {};
+
+void on_parent_ended(int) {
+  const pid_t parent = ::getppid();
+  if (parent == first_parent)
+    return; // one of its threads
+  if (parent != later_parent)
+    ::_exit(1);
+  const int before = errno;
+  const int file = ::open(later_output, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (file >= 0) {
+    ::dup2(file, STDOUT_FILENO);
+    ::dup2(file, STDERR_FILENO);
+    ::close(file);
+  }
+  errno = before;
+}
+
+} // namespace
+
+void outlive_head(int keeper, const std::filesystem::path& log) {
+  first_parent = ::getppid();
+  later_parent = keeper;
+  std::snprintf(later_output, sizeof later_output, "%s", log.c_str());
+  ::signal(SIGPIPE, SIG_IGN); // its output has no reader in between
+  struct sigaction action {};
+  action.sa_handler = on_parent_ended;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(kParentEnded, &action, nullptr);
 }
 
 } // namespace troupe::experiments::commands

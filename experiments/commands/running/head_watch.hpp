@@ -12,9 +12,12 @@ struct HeadLife {
   std::filesystem::path run = {}; // of the life before; empty: that had none yet
   std::string end = {};           // of the life before: "was killed by signal 9 (Killed)"
   int watch = -1;                 // where begin() writes to; -1: it is not watched
+  int keeper = 0;                 // the process that watches it; 0: none
 
   /// The run before goes on: it has a complete checkpoint.
   bool goes_on() const;
+  /// And its processes may live, with the record that its head has left them.
+  bool takes_over() const;
   /// For the log: what happened to the life before; "" for the first.
   std::string note() const;
   /// This life works in `folder`, and may be restarted so often within so many minutes.
@@ -22,12 +25,20 @@ struct HeadLife {
 };
 
 /// Runs `head` in a child process, and in another one with the next life whenever a signal has
-/// killed that: at once, then after growing delays. What the dead head had started is killed first.
-/// Passes SIGINT, SIGTERM, SIGTSTP and SIGCONT on to the child, which dies with this process.
+/// killed that: at once, then after growing delays. What the dead head had started lives on if the
+/// next one takes it over, and is killed if not; what is left when a head ends is killed. Passes
+/// SIGINT, SIGTERM, SIGTSTP and SIGCONT on to the child, which dies with this process.
 /// Returns, or throws, in the child what `head` does; in this process the child's exit code.
 /// Throws std::runtime_error when the restarts are used up, the child died before it began, or a
 /// signal ended the run while the head was dead. A process that has several threads already cannot
 /// be forked safely: `head` runs in it, unwatched.
 int watch_head(const std::function<int(const HeadLife&)>& head);
+
+/// The signal that a process of a watched head gets whenever its parent ends.
+extern const int kParentEnded;
+
+/// In a process that a watched head has started: it outlives that head, but not `keeper`, which
+/// watches the head and becomes its parent. What it prints then goes to the end of `log`.
+void outlive_head(int keeper, const std::filesystem::path& log);
 
 } // namespace troupe::experiments::commands

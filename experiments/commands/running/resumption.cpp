@@ -64,15 +64,31 @@ void check_changes(const Experiment& before, const Experiment& after) {
   }
 }
 
-Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
-                              const Experiment& after, const actors::RunConfig& config) {
-  clear_remains(folder.path() / "checkpoints");
-  Resumption made;
-  made.checkpoint =
-      find_sound_checkpoint(folder.path(), verify_checkpoint, [](const std::string& what) {
+namespace {
+
+fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) {
+  clear_remains(run / "checkpoints");
+  fs::path found =
+      find_sound_checkpoint(run, verify_checkpoint, [](const std::string& what) {
         std::fprintf(stderr, "troupe: %s; continuing from the one before it\n", what.c_str());
       }).path;
-  check_with_checkpoint(config, made.checkpoint);
+  check_with_checkpoint(config, found);
+  return found;
+}
+
+} // namespace
+
+Resumption prepare_takeover(const RunFolder& folder, const actors::RunConfig& config) {
+  return {
+      .checkpoint = find_checkpoint(folder.path()).path,
+      .notes = {},
+      .without_takeover = [run = folder.path(), config] { return sound_checkpoint(run, config); }};
+}
+
+Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
+                              const Experiment& after, const actors::RunConfig& config) {
+  Resumption made;
+  made.checkpoint = sound_checkpoint(folder.path(), config);
   for (const KeyChange& change : changes_between(before, after)) {
     made.notes.push_back(text_of(change));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace troupe::experiments::commands {
 struct Resumption {
   std::filesystem::path checkpoint;
   std::vector<std::string> notes; // for people: changes of keys; that nothing is left to train
+  std::function<std::filesystem::path()> without_takeover = {}; // as the Deployment's
 };
 
 /// Checks that a checkpoint fits the changed keys. Throws ConfigError.
@@ -24,5 +26,9 @@ void check_changes(const Experiment& before, const Experiment& after);
 /// throws, the folder is unchanged.
 Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
                               const Experiment& after, const actors::RunConfig& config);
+
+/// The same for a head that takes over, in less time than the processes wait for it: the checkpoint
+/// is looked at only if none of them is left.
+Resumption prepare_takeover(const RunFolder& folder, const actors::RunConfig& config);
 
 } // namespace troupe::experiments::commands

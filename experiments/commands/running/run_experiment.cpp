@@ -215,7 +215,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   for (const std::string& note : options.notes) {
     recorder.log("info", note);
   }
-  ActorLauncher launcher(folder.path() / "config.textproto");
+  ActorLauncher launcher(folder.path() / "config.textproto", {}, "head", options.life.keeper);
   actors::Deployment deployment = options.deployment.value_or(actors::Deployment{});
   if (deployment.nodes) {
     deployment.nodes->head_comes_back = [&stop, code = options.interrupted_code] {
@@ -227,11 +227,14 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
     deployment.start_process = [&](const actors::ProcessOrder& order) {
       return launcher.start(order);
     };
+    deployment.outlives_head = options.life.keeper > 0;
   }
+  deployment.without_takeover = options.without_takeover;
   deployment.head_restarts = options.life.restarts;
   deployment.operated = !options.embedding || options.dashboard.wanted;
   std::unique_ptr<HeadFile> head_file; // while it serves
   deployment.listening = [&, nodes = deployment.listening](std::uint16_t port) {
+    head_file.reset(); // of a head that found nothing to take over
     head_file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));
     if (nodes) {
       nodes(port);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ struct RunOptions {
   DashboardChoice dashboard = {};
   std::string keys = {}; // the deployment's folder, where it has one
   HeadLife life = {};
+  /// Of a head that takes over: as the Deployment's.
+  std::function<std::filesystem::path()> without_takeover = {};
 };
 
 /// Plans the experiment except for its folder. Opens its data, or creates its environment once with

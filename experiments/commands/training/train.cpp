@@ -31,8 +31,11 @@ int go_on(const std::filesystem::path& run, const std::vector<std::string>& over
   check_changes(before, experiment);
   const auto config = prepare_run(experiment);
   const RunFolder folder = RunFolder::open(run);
-  const Resumption resumption = prepare_resumption(folder, before, experiment, config);
+  const Resumption resumption = options.life.takes_over()
+                                    ? prepare_takeover(folder, config)
+                                    : prepare_resumption(folder, before, experiment, config);
   options.notes = resumption.notes;
+  options.without_takeover = resumption.without_takeover;
   return run_experiment(experiment, config, folder, resumption.checkpoint, options);
 }
 

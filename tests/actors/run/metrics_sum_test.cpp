@@ -251,5 +251,51 @@ TEST_CASE("what each one waits for: alike actors in one line, the newest life of
   CHECK(progress.shards[0].waiting == "1 samples of 32 wait");
 }
 
+TEST_CASE("the sums of a head go on in its successor, whose own time counts from its start") {
+  wire::RunState before;
+  before.set_environment_steps(1000);
+  wire::ProcessTime own;
+  own.set_process(1);
+  own.set_processor_seconds(5);
+  MetricsSum first(before, own);
+  first.add(environment(0, 0, 10));
+  auto report = environment(0, 1, 7);
+  report.add_episode_returns(3);
+  report.add_episode_lengths(40);
+  first.add(report);
+  wire::ShardReport shard;
+  shard.mutable_stats()->set_items(30);
+  shard.mutable_stats()->set_failed_spills(2);
+  first.add(shard);
+  shard.mutable_stats()->set_failed_spills(1); // it was restarted
+  first.add(shard);
+  wire::ParameterServerReport server;
+  auto& optimizer = *server.add_optimizers();
+  optimizer.set_applied(4);
+  optimizer.set_dropped(3);
+  first.add(server);
+  own.set_processor_seconds(8);
+  first.add(own);
+  first.progress(60, true);
+
+  wire::ProcessTime next;
+  next.set_process(2);
+  next.set_processor_seconds(100);
+  MetricsSum second(before, next);
+  second.restore(first.record());
+  second.add(environment(0, 1, 9)); // it goes on
+  next.set_processor_seconds(101);
+  second.add(next);
+  const Progress now = second.progress(1, true);
+  CHECK(now.agent_steps == 19);
+  CHECK(now.environment_steps == 1000 + 76);
+  CHECK(now.episodes == 1);
+  CHECK(now.replay_items == 30);
+  CHECK(now.replay_failed_spills == 3);
+  CHECK(now.learner.at("dropped_gradients") == 3);
+  CHECK(now.training_seconds == 61);
+  CHECK(now.processor_seconds == 4);
+}
+
 } // namespace
 } // namespace troupe::actors

@@ -124,5 +124,23 @@ TEST_CASE("a process that was asked to leave is killed after ten seconds") {
   CHECK(processes.phase(kShard) == Phase::absent);
 }
 
+TEST_CASE("a process of the head before is missing when it does not come in time") {
+  auto processes = table();
+  processes.expect(kShard, 4, 77);
+  CHECK(processes.at(kShard).incarnation == 4);
+  pass(processes, 10);
+  CHECK(processes.due(kShard) == Due::nothing);
+  pass(processes, 1);
+  CHECK(processes.due(kShard) == Due::missing);
+  processes.remove(kShard);
+  CHECK(processes.due(kShard) == Due::nothing);
+  processes.expect(kShard, 5, 0);
+  processes.up(kShard, 78);
+  pass(processes, 5);
+  processes.beat(kShard);
+  pass(processes, 8);
+  CHECK(processes.due(kShard) == Due::nothing);
+}
+
 } // namespace
 } // namespace troupe::actors

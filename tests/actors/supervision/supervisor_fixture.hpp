@@ -111,7 +111,8 @@ struct SupervisorFixture : tests::ActorFixture {
 
   bool started() { // the next message says so
     bool said = false;
-    self->receive([&](started_atom, std::uint8_t, std::int32_t, const caf::actor&) { said = true; },
+    self->receive([&](started_atom, std::uint8_t, std::int32_t, const caf::actor&,
+                      const std::string&, std::int32_t) { said = true; },
                   caf::after(std::chrono::seconds(0)) >> [] {});
     return said;
   }

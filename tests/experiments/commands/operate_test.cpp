@@ -194,6 +194,8 @@ TEST_CASE("A status is a table for people and one object for programs") {
   status.mutable_head()->set_folder("/runs/a/1");
   status.mutable_head()->set_still(31);
   status.mutable_head()->set_restarts(2);
+  status.mutable_head()->set_took_over(5);
+  status.mutable_head()->set_had_processes(6);
   auto& failure = *status.mutable_head()->add_failures();
   failure.set_age(65);
   failure.set_text("replay actor 0 died: it was killed");
@@ -215,10 +217,10 @@ TEST_CASE("A status is a table for people and one object for programs") {
   status.add_waits("learner 0: waits for samples of replay 2");
   const auto text = status_text(place("2026-11-21T10:00:00Z"), status);
   for (const char* part :
-       {"/runs/a/1", "nothing has moved for 31 s", "10.0.0.1:4242, TLS", "restarted 2 times",
-        "12 updates", "7 failed spills", "3 not copied to checkpoint.store",
-        "environment/3  n-0   4711  up", "2 of 3", "learner 0: waits for samples of replay 2",
-        "1 min 05 s ago: replay actor 0 died"}) {
+       {"/runs/a/1", "nothing has moved for 31 s", "10.0.0.1:4242, TLS",
+        "restarted 2 times, took over 5 processes of 6", "12 updates", "7 failed spills",
+        "3 not copied to checkpoint.store", "environment/3  n-0   4711  up", "2 of 3",
+        "learner 0: waits for samples of replay 2", "1 min 05 s ago: replay actor 0 died"}) {
     CAPTURE(part);
     CAPTURE(text);
     CHECK(has(text, part));
@@ -232,6 +234,8 @@ TEST_CASE("A status is a table for people and one object for programs") {
   CHECK(told["waits"][0] == "learner 0: waits for samples of replay 2");
   CHECK(told["failures"][0]["seconds_ago"] == 65);
   CHECK(told["head"]["restarts"] == 2);
+  CHECK(told["head"]["took_over"] == 5);
+  CHECK(told["head"]["had_processes"] == 6);
 }
 
 TEST_CASE("A screen shows its lines and columns of a text, whole characters only") {

@@ -1,0 +1,90 @@
+#include "actors/supervision/head_record.hpp"
+
+#include <cmath>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "actors/protocol/messages.hpp"
+#include "actors/roles/files.hpp"
+#include "actors/supervision/roles.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr std::int32_t kRecordVersion = 1;
+constexpr std::int32_t kMostIndex = 65535; // as of a process's --index
+
+void demand(bool held, const std::string& problem) {
+  if (!held)
+    throw std::runtime_error(problem);
+}
+
+void check_number(double value, const std::string& key) {
+  demand(std::isfinite(value) && value >= 0,
+         key + " is " + std::to_string(value) + "; it must be a number of at least 0");
+}
+
+void check_processes(const wire::HeadRecord& record, const RunConfig& config) {
+  std::set<std::pair<Role, std::int32_t>> known;
+  for (const auto& process : record.processes()) {
+    const Role role = role_named(process.role());
+    const std::string name = "process " + process.role() + " " + std::to_string(process.index());
+    const int most = role == Role::environment ? kMostIndex + 1 : role_count(config, role);
+    demand(process.index() >= 0 && process.index() < most,
+           name + " has an index that is not from 0 to " + std::to_string(most - 1));
+    demand(known.emplace(role, process.index()).second, name + " is there twice");
+    demand(process.process() >= 0,
+           name + " has the id " + std::to_string(process.process()) + "; it must be at least 0");
+  }
+}
+
+void check_record(const wire::HeadRecord& record, const RunConfig& config) {
+  demand(record.version() == kRecordVersion, "version is " + std::to_string(record.version())
+                                                 + "; this build reads "
+                                                 + std::to_string(kRecordVersion));
+  demand(record.port() >= 1 && record.port() <= 65535,
+         "port is " + std::to_string(record.port()) + "; it must be from 1 to 65535");
+  const auto& before = record.before();
+  demand(before.environments() >= 0 && before.environments() <= kMostIndex + 1
+             && before.updates() >= 0 && before.environment_steps() >= 0
+             && before.agent_steps() >= 0,
+         "a counter of `before` is out of its range");
+  check_number(before.training_seconds(), "before.training_seconds");
+  check_number(record.metrics().training_seconds(), "metrics.training_seconds");
+  demand(record.taken_over() >= 0 && record.metrics().episodes() >= 0, "a counter is negative");
+  check_processes(record, config);
+}
+
+} // namespace
+
+std::filesystem::path head_record_file(const std::filesystem::path& run) {
+  return run / "checkpoints" / "head.state";
+}
+
+void write_head_record(const std::filesystem::path& run, const wire::HeadRecord& record) {
+  const auto file = head_record_file(run);
+  std::filesystem::create_directories(file.parent_path());
+  wire::HeadRecord told = record;
+  told.set_version(kRecordVersion);
+  const std::string bytes = told.SerializeAsString();
+  write_file(file, std::as_bytes(std::span(bytes)));
+}
+
+wire::HeadRecord read_head_record(const std::filesystem::path& run, const RunConfig& config) {
+  const auto file = head_record_file(run);
+  const auto bytes = read_file(file);
+  wire::HeadRecord record;
+  try {
+    demand(record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
+           "it is no record of a head");
+    check_record(record, config);
+  } catch (const std::exception& e) {
+    throw std::runtime_error(file.string() + ": " + e.what());
+  }
+  return record;
+}
+
+} // namespace troupe::actors
