@@ -72,7 +72,8 @@ std::vector<LayerTensors> Mlp::bind(const ParameterLayout& layout, const at::Ten
   std::size_t entry = first_entry_;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     LayerTensors& layer = bound.emplace_back();
-    if (halves.defined() && std::min(layer_inputs(i), layers_[i].outputs) >= kWideLayer)
+    if (halves.defined() && !layers_[i].exact
+        && std::min(layer_inputs(i), layers_[i].outputs) >= kWideLayer)
       layer.half = layout.stored_view(halves, entry);
     layer.weight = layout.stored_view(flat, entry++);
     layer.bias = layout.stored_view(flat, entry++);

@@ -16,6 +16,7 @@ struct LayerSpec {
   bool norm_input = false; // LayerNorm before the linear layer; not with one behind it
   bool residual = false;   // adds the output of the layer two before; no activation
   bool fixed_norm = false; // its LayerNorm has no parameters: gain 1, shift 0
+  bool exact = false;      // its product is of the parameters' type in any case
 };
 
 /// Tensors of one layer; views of a flat tensor. gain and shift only with a LayerNorm; those of a
@@ -62,7 +63,8 @@ public:
   /// Names "<prefix>.<layer>.weight" etc. Call once, before bind.
   void declare(ParameterLayout& layout, const std::string& prefix);
   /// `halves`: `flat` in bfloat16, kept by the caller, for the products of all layers but the
-  /// narrow ones, and on a processor those with few rows; undefined: products are of flat's type.
+  /// narrow and the exact ones, and on a processor those with few rows; undefined: products are of
+  /// flat's type.
   std::vector<LayerTensors> bind(const ParameterLayout& layout, const at::Tensor& flat,
                                  const at::Tensor& halves = {}) const;
   enum class Weights : std::uint8_t {

@@ -51,6 +51,7 @@ struct D4pgNetworks {
     else if (blocks == 0)
       for (std::size_t i = 0; i < widths.size(); ++i)
         made[i].activation = i == 0 && config.layer_norm ? Activation::norm_tanh : Activation::elu;
+    made.back().exact = true; // of logits, bfloat16 would leave two digits
     return made;
   }
 
