@@ -38,7 +38,7 @@ struct D4pgConfig {
       50;               // linear, LayerNorm, tanh behind the encoder, one each in policy and critic
   int shift_pixels = 4; // random shift with replicated borders; 0: off
   std::string precision =
-      "auto"; // of convolutions and products: "float32", "bfloat16", "auto"; "float64": everything
+      "auto"; // "float32", "bfloat16"; "auto": of convolutions, as make_encoder(); "float64"
   std::int64_t batch_size = 256; // global, over all replicas
   BlocksConfig blocks{};         // they replace layer_norm
   ActionNoiseConfig noise{.scale = {{.start = 0.2, .end = 0.2}}};

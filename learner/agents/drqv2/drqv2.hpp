@@ -26,7 +26,7 @@ struct Drqv2Config {
   double steps_per_update = 8; // agent steps in an update's time, by which the noise falls
   double gradient_norm = 0;
   std::string precision =
-      "auto"; // of convolutions and products: "float32", "bfloat16", "auto"; "float64": everything
+      "auto"; // "float32", "bfloat16"; "auto": of convolutions, as make_encoder(); "float64"
   std::int64_t batch_size = 256; // global, over all replicas
 };
 

@@ -8,7 +8,6 @@
 #include <torch/types.h>
 
 #include "learner/nn/activation_probe.hpp"
-#include "learner/nn/kernels/precision.hpp"
 #include "learner/replicas/replica_context.hpp"
 
 namespace troupe::learner {
@@ -46,9 +45,7 @@ bool in_last_layer(const std::string& parameter) {
 void SavedReplica::begin(ReplicaContext& context, const std::string& precision) {
   options_ =
       at::TensorOptions(precision == "float64" ? at::kDouble : at::kFloat).device(context.device());
-  multiplies_halves_ =
-      choose_precision(precision, context.device(), context.device().is_cpu(), "precision")
-      == at::kBFloat16;
+  multiplies_halves_ = precision == "bfloat16";
   timeline_ = context.timeline();
   random_ = Random(context.seed());
   moments_.build(options_);

@@ -87,8 +87,7 @@ protected:
   at::Tensor published(const at::Tensor& flat) const;
 
   const at::TensorOptions& options() const { return options_; } // of parameters
-  /// Whether the products of linear layers are to be of bfloat16: choose_precision(). They pay on
-  /// processors alone if layers are not as wide as those of MR.Q.
+  /// Whether the products of linear layers are to be of bfloat16: if `precision` said so itself.
   bool multiplies_halves() const { return multiplies_halves_; }
   Random& random() { return random_; }
   void count_updates(std::int64_t more) { updates_ += more; }

@@ -165,7 +165,7 @@ std::vector<OptionProblem> spherical_problems(const SacConfig& config) {
   if (config.precision == "bfloat16")
     found.push_back({"precision",
                      "is \"bfloat16\", but with sac.spherical products are of float32; "
-                     "it must be \"auto\", \"float32\" or \"float64\""});
+                     "it must be \"float32\" or \"float64\""});
   if (config.blocks.weight_decay > 0)
     found.push_back({"weight_decay", "is above 0, but with sac.spherical each update brings the "
                                      "weights back to the length 1; leave it out"});

@@ -21,9 +21,8 @@ struct SacConfig {
   double target_entropy = -1; // times the dimensions of the action
   double target_update = 0.005;
   double gradient_norm = 0;
-  std::string precision =
-      "auto"; // of products: "float32", "bfloat16", "auto"; "float64": everything
-  std::int64_t batch_size = 256; // global, over all replicas
+  std::string precision = "float32"; // of products: or "bfloat16"; "float64": everything
+  std::int64_t batch_size = 256;     // global, over all replicas
   BlocksConfig blocks{};
   /// SimbaV2 (Lee et al. 2025): networks of spherical blocks (nn/spherical_network.hpp), a
   /// categorical critic, rewards in units in which returns lie within its atoms.

@@ -24,9 +24,8 @@ struct Td3Config {
   double target_noise_clip = 0.5;
   double imitation = 0; // TD3+BC's alpha; 0: off
   double gradient_norm = 0;
-  std::string precision =
-      "auto"; // of products: "float32", "bfloat16", "auto"; "float64": everything
-  std::int64_t batch_size = 256; // global, over all replicas
+  std::string precision = "float32"; // of products: or "bfloat16"; "float64": everything
+  std::int64_t batch_size = 256;     // global, over all replicas
   BlocksConfig blocks{};
   ActionNoiseConfig noise{.scale = {{.start = 0.1, .end = 0.1}}};
 };
