@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kWideLayer = 32; // a product of fewer columns gains nothing from bfloat16
 /// Multiplications of a product from which on a processor gains from bfloat16: below, what
-/// LibTorch does at each call takes longer. Measured with TD3, 96 to 160 wide, on Zen 4.
+/// LibTorch does at each call takes longer. Measured with layers 96 to 160 wide on Zen 4.
 constexpr std::int64_t kLargeProduct = 2'500'000;
 
 bool multiplies_halves(const LayerTensors& p, std::int64_t rows) {

@@ -327,6 +327,7 @@ TEST_CASE("what no format can be told of is refused with their names") {
   const TemporaryFolder folder;
   refused({.path = folder.path()}, "give one of folder, tar, cifar10");
   refused({.path = folder / "nothing"}, "there is no such file or folder");
+  refused({.path = "s3://bucket/pictures"}, "copy the data to this host");
   refused({.path = folder.path(), .format = "zip"}, "format: \"zip\" is not one of");
 }
 
