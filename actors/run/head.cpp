@@ -14,7 +14,7 @@ constexpr std::chrono::minutes kCopyDeadline{30}; // of the last checkpoint to c
 Head::Head(const RunContext& context)
     : context_(context),
       config_(context.config),
-      schedule_(context.config, context.before),
+      schedule_(context.config, context.before, context.succeeds != nullptr),
       monitor_(context),
       progress_(monitor_.progress()),
       actors_(

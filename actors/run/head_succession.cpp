@@ -78,7 +78,6 @@ void Head::await_processes() {
 /// before was doing with them.
 void Head::take_over() {
   monitor_.hold_back(true);
-  schedule_.succeed();
   try {
     actors_.start_services(schedule_.count(Role::environment));
   } catch (const RunFailed& e) {

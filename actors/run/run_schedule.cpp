@@ -13,10 +13,11 @@ constexpr std::int64_t kRoundUpdates = 100; // without environment actors
 constexpr double kPaceSeconds = 0.25;       // that a pace is measured over, at least
 } // namespace
 
-RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before)
+RunSchedule::RunSchedule(const RunConfig& config, const wire::RunState& before, bool begun)
     : config_(config),
       before_(before),
       environments_(config.actors.environment),
+      begun_(begun),
       updates_(before.updates()),
       lane_steps_(before.lane_steps()),
       next_evaluation_(before.next_evaluation() > 0 ? before.next_evaluation()

@@ -14,8 +14,9 @@ namespace troupe::actors {
 /// Pure decisions from counters: no actor, no clock.
 class RunSchedule {
 public:
-  /// `before`: the counters that a resumed run continues from.
-  RunSchedule(const RunConfig& config, const wire::RunState& before);
+  /// `before`: the counters that a resumed run continues from. `begun`: training has begun under
+  /// the head before.
+  RunSchedule(const RunConfig& config, const wire::RunState& before, bool begun = false);
 
   /// Actors of a role, as the run was scaled.
   int count(Role role) const;
@@ -34,8 +35,6 @@ public:
   /// The run has reached its steps, updates or minutes.
   bool complete(const Progress& now) const;
 
-  /// Training has begun under the head before.
-  void succeed() { begun_ = true; }
   void begin_training(const Progress& now);
   /// A pause begins; training() stays until all actors stand still.
   void pause() { paused_ = true; }
@@ -86,7 +85,7 @@ private:
   wire::RunState before_;
   int environments_; // actors
   std::optional<Ratio> ratio_;
-  bool training_ = false, paused_ = true, begun_ = false;
+  bool training_ = false, paused_ = true, begun_;
   std::int64_t updates_;
   std::int64_t samples_from_ = 0, updates_from_ = 0; // when the learners last stood still
   std::int64_t inserts_seen_ = 0;
