@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "actors/protocol/head_record.pb.h"
 #include "actors/run/companion.hpp"
 #include "actors/run/distribution_reports.hpp"
 #include "actors/run/evaluations.hpp"

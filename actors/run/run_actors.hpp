@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/protocol/head_record.pb.h"
 #include "actors/protocol/system.hpp"
 #include "actors/remoting/remoting.hpp"
 #include "actors/run/run_context.hpp"

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/protocol/head_record.pb.h"
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/messages.pb.h"
 #include "actors/run/run.hpp"

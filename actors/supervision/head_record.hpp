@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "actors/protocol/messages.pb.h"
+#include "actors/protocol/head_record.pb.h"
 #include "actors/protocol/run_config.hpp"
 
 namespace troupe::actors {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/protocol/head_record.pb.h"
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/messages.pb.h"
 #include "actors/protocol/run_config.hpp"

@@ -2,6 +2,7 @@
 // Parts of the supervisor, for its own sources: messages with processes and nodes. ProcessTable and
 // NodeTable decide.
 
+#include "actors/protocol/head_record.pb.h"
 #include "actors/supervision/supervisor_actor.hpp"
 
 namespace troupe::actors::supervision {
