@@ -23,7 +23,7 @@ reached() { # updates that only training can exceed: a head that comes back begi
   { column updates; echo; ls "$scratch"/runs/"$name"/*/checkpoints 2>/dev/null; } | grep -E '^[0-9]+$' | sort -n | tail -n 1
 }
 above() { [ "$(column updates)" -gt "$1" ]; }
-head_process() { pgrep -P "$run" | grep -vxFf <(pgrep -f ' actor --role '; echo none) | head -n 1; } # which the run's process watches, as it does processes of a dead one
+head_process() { pgrep -P "$run" -x troupe | grep -vxFf <(pgrep -f ' actor --role '; echo none) | head -n 1; } # which the run's process watches, as it does processes of a dead one
 victim() { pgrep -P "$run,$(head_process)" -f "role $1 --index $2 " | head -n 1; } # of a run on this host: its process of a role
 end_run() { # by SIGTERM: with a checkpoint, and nothing is left
   kill -TERM "$run"

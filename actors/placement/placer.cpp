@@ -192,15 +192,51 @@ Placing Placer::put(const RoleIndex& who, bool pack) {
                 .cores = std::move(choice.cores),
                 .gpus = std::move(choice.gpus),
                 .memory_bytes = needs.memory_bytes};
-  for (const int core : at.cores) {
-    node->free_cores -= node->use.users.at(core)++ == 0 ? 1U : 0U;
-    ++node->users;
-  }
-  node->use.gpus.insert(at.gpus.begin(), at.gpus.end());
-  node->use.memory_bytes += at.memory_bytes;
-  ++node->roles[who.first];
-  assignments_[who] = at;
+  assign(who, *node, at);
   return {.at = std::move(at)};
+}
+
+void Placer::assign(const RoleIndex& who, Node& node, Assignment at) {
+  for (const int core : at.cores) {
+    node.free_cores -= node.use.users.at(core)++ == 0 ? 1U : 0U;
+    ++node.users;
+  }
+  node.use.gpus.insert(at.gpus.begin(), at.gpus.end());
+  node.use.memory_bytes += at.memory_bytes;
+  ++node.roles[who.first];
+  assignments_[who] = std::move(at);
+}
+
+std::string Placer::restore(const std::string& role, int index, const std::string& name,
+                            const CoreSet& cores, const std::vector<int>& gpus) {
+  const RoleNeeds& needs = needs_of(role);
+  const auto node = node_named(name);
+  if (node == nodes_.end()) {
+    return "there is no node " + name;
+  }
+  release(role, index);
+  for (const int core : cores) {
+    const auto users = node->use.users.find(core);
+    if (users == node->use.users.end() || (users->second > 0 && !oversubscribe_)) {
+      return "core " + std::to_string(core) + " of node " + name + " is not free";
+    }
+  }
+  CoreSet chosen = cores;
+  if (cores.empty()) { // it was not pinned
+    chosen = choose_cores(node->resources, node->use, static_cast<std::size_t>(needs.cores), 0,
+                          oversubscribe_)
+                 .cores;
+  }
+  const auto known = gpus_of(node->resources);
+  for (const int gpu : gpus) {
+    if (std::find(known.begin(), known.end(), gpu) == known.end() || node->use.gpus.contains(gpu)) {
+      return "GPU " + std::to_string(gpu) + " of node " + name + " is not free";
+    }
+  }
+  assign(
+      {role, index}, *node,
+      {.node = name, .cores = std::move(chosen), .gpus = gpus, .memory_bytes = needs.memory_bytes});
+  return "";
 }
 
 Placing Placer::place(const std::string& role, int index) {

@@ -61,6 +61,13 @@ public:
   /// existing assignments.
   std::string place_all(const std::map<std::string, int>& counts);
 
+  /// Assigns a process to what it was started with, in place of an assignment that it may have.
+  /// Returns the problem, or "": the node is unknown or lacks a core or GPU of these, or has given
+  /// one to another process. Without cores it takes as many as its role needs. Throws
+  /// std::invalid_argument on an unknown role.
+  std::string restore(const std::string& role, int index, const std::string& node,
+                      const CoreSet& cores, const std::vector<int>& gpus);
+
   /// Frees its resources; no effect without an assignment.
   void release(const std::string& role, int index);
 
@@ -96,6 +103,7 @@ private:
   const RoleNeeds& needs_of(const std::string& role) const;
   Node* best_node(const std::string& role, bool pack);
   Placing put(const RoleIndex& who, bool pack);
+  void assign(const RoleIndex& who, Node& node, Assignment at);
   std::string problem(const RoleIndex& who) const;
   std::string put_all(const std::vector<RoleIndex>& order, bool pack);
   std::vector<RoleIndex> hardest_first(const std::map<std::string, int>& counts) const;

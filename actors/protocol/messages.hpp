@@ -334,6 +334,9 @@ using NodeActor = caf::typed_actor<
                                             // Life of a process that the head before had started,
                                             // and that is of this host: looks after it from now on
     caf::reacts_to<joined_atom, ProtoBytes>,
+    // the SupervisorActor of a new head, which gets the reports from now on -> NodeInfo with what
+    // lives here
+    caf::replies_to<joined_atom, caf::actor>::with<ProtoBytes>,
     caf::reacts_to<stop_atom, std::uint8_t, std::int32_t>, // kills it
     caf::reacts_to<tick_atom>,                             // looks for ended processes
     caf::replies_to<stop_atom>::with<done_atom>>;          // when all are gone

@@ -58,6 +58,7 @@ RunResult Head::run() {
       train_free();
     finish(result);
   } catch (const NothingToTakeOver&) {
+    context_.nothing_left = true;
     throw;
   } catch (const std::exception& e) {
     result.error = actors_.first_cause().empty() ? e.what() : actors_.first_cause();

@@ -241,6 +241,12 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
   auto checkpoint = resume_from;
   const auto succeeds = record_to_succeed(config, folder, deployment, callbacks);
+  std::atomic<bool> nothing_left = false; // to take over: the nodes wait for another head
+  Deployment spread = deployment;
+  if (spread.nodes && succeeds)
+    spread.nodes->head_comes_back = [&nothing_left, asked = deployment.nodes->head_comes_back] {
+      return nothing_left || (asked && asked());
+    };
   RunResult result;
   {
     SystemConfig system_config(is_operated(deployment));
@@ -250,9 +256,10 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
                        .transitions = transitions,
                        .folder = folder,
                        .resume_from = checkpoint,
-                       .deployment = deployment,
+                       .deployment = spread,
                        .callbacks = callbacks,
                        .stop = stop,
+                       .nothing_left = nothing_left,
                        .before = succeeds ? succeeds->before() : wire::RunState(),
                        .succeeds = succeeds};
     bool done = false;
@@ -263,6 +270,7 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
       } catch (const NothingToTakeOver& e) {
         context.log("warning", std::string(e.what()) + "; " + kFromCheckpoint);
         context.succeeds.reset();
+        nothing_left = false;
       }
     if (!done) {
       if (deployment.without_takeover)

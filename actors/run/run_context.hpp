@@ -23,7 +23,8 @@ struct RunContext {
   const Deployment& deployment;
   const RunCallbacks& callbacks;
   const std::atomic<bool>& stop;
-  wire::RunState before = {}; // counters in resume_from
+  std::atomic<bool>& nothing_left; // to take over: set by the head that finds that
+  wire::RunState before = {};      // counters in resume_from
   /// Of the head whose processes this one takes over; `before` is its.
   std::shared_ptr<const wire::HeadRecord> succeeds = nullptr;
 

@@ -8,6 +8,7 @@
 #include "actors/supervision/node.hpp"
 #include "actors/supervision/node_actor.hpp"
 #include "actors/supervision/node_info.hpp"
+#include "actors/supervision/process_table.hpp"
 
 namespace troupe::actors {
 
@@ -17,12 +18,18 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kNodePoll{200};
 constexpr std::chrono::seconds kRetry{1};
 constexpr std::chrono::seconds kAnswer{20};
+constexpr std::chrono::milliseconds kNodeSearch{300}; // between two looks for a new head
 
-/// One stay of a node in a run: from the join until the run is over or the head is lost.
+/// One stay of a node in a run: from the join until the run is over or the head is lost. A head
+/// that dies may have a successor, which takes over what runs here.
 class Stay {
 public:
-  Stay(caf::actor_system& system, const NodeConfig& config, SupervisorActor head)
-      : self_(system, true), config_(config), head_(std::move(head)), life_(random_life()) {}
+  Stay(caf::actor_system& system, Remoting& remoting, const NodeConfig& config)
+      : self_(system, true),
+        remoting_(remoting),
+        config_(config),
+        head_(remoting.connect<SupervisorActor>(config.head_host, config.head_port)),
+        life_(random_life()) {}
   ~Stay() {
     if (!node_)
       return;
@@ -33,31 +40,34 @@ public:
   Stay& operator=(const Stay&) = delete;
 
   /// True: the run is over. False: the head is lost, or `stop` is set.
-  bool run(caf::actor_system& system, const std::atomic<bool>& stop) {
-    self_->monitor(head_);
-    join(system);
-    return beat(stop);
-  }
-
-private:
-  void join(caf::actor_system& system) {
-    node_ = system.spawn(node_actor, NodeOptions{.start_process = config_.start_process,
-                                                 .supervisor = head_,
-                                                 .head_host = config_.head_host});
-    std::string problem;
-    self_
-        ->request(head_, kAnswer, node_atom_v, encode(node_info(config_.resources, life_)),
-                  caf::actor_cast<caf::actor>(*node_), caf::actor(self_))
-        .receive([&](const ProtoBytes& welcome) { welcome_ = decode<wire::NodeWelcome>(welcome); },
-                 [&](caf::error& error) { problem = explain(self_->system(), error); });
-    if (!problem.empty())
-      throw std::runtime_error("the head did not let this node in: " + problem);
+  bool run(const std::atomic<bool>& stop) {
+    node_ = self_->system().spawn(node_actor, NodeOptions{.start_process = config_.start_process,
+                                                          .supervisor = head_,
+                                                          .head_host = config_.head_host});
+    if (const auto problem = join({}))
+      throw std::runtime_error("the head did not let this node in: "
+                               + explain(self_->system(), problem));
     if (std::error_code ignored; !std::filesystem::exists(welcome_.config(), ignored))
       throw std::runtime_error(
           "the run's " + welcome_.config()
           + " is not there: the folder for runs must lie on a file system that "
             "all nodes share, at the same path");
     config_.log("joined as " + config_.resources.name);
+    return beat(stop);
+  }
+
+private:
+  caf::error join(const wire::NodeInfo& living) {
+    self_->monitor(head_);
+    auto info = node_info(config_.resources, life_);
+    info.MergeFrom(living);
+    caf::error problem;
+    self_
+        ->request(head_, kAnswer, node_atom_v, encode(info), caf::actor_cast<caf::actor>(*node_),
+                  caf::actor(self_))
+        .receive([&](const ProtoBytes& welcome) { welcome_ = decode<wire::NodeWelcome>(welcome); },
+                 [&](caf::error& error) { problem = std::move(error); });
+    return problem;
   }
 
   bool beat(const std::atomic<bool>& stop) {
@@ -75,18 +85,64 @@ private:
         self_->send(head_, node_atom_v, config_.resources.name, life_, caf::actor(self_));
         next = Clock::now() + period;
       }
-      self_->receive([&](const caf::down_msg&) { lost = "the connection to the head broke"; },
-                     [&](beat_atom) { unanswered = 0; },
-                     [&](stop_atom) { lost = "the head had given this node up"; },
-                     [&](done_atom) { over_ = true; },
-                     caf::after(std::min<Clock::duration>(kNodePoll, period)) >> [] {});
+      self_->receive(
+          [&](const caf::down_msg& down) {
+            if (down.source != head_.address())
+              return; // of the head before
+            lost = find_successor(stop);
+            unanswered = 0;
+          },
+          [&](beat_atom) { unanswered = 0; },
+          [&](stop_atom) { lost = "the head had given this node up"; },
+          [&](done_atom) { over_ = true; },
+          caf::after(std::min<Clock::duration>(kNodePoll, period)) >> [] {});
     }
     if (!lost.empty())
       config_.log(lost + "; what ran here is ended");
     return over_;
   }
 
+  /// The connection to the head broke: waits lost_seconds for another head of the same run, like the
+  /// processes of this node. Returns the problem, or "".
+  std::string find_successor(const std::atomic<bool>& stop) {
+    const auto patience = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double>(welcome_.lost_seconds()));
+    config_.log("the connection to the head broke; what runs here waits for the next head");
+    for (const auto limit = Clock::now() + patience; !stop && Clock::now() < limit;) {
+      try {
+        head_ = remoting_.connect<SupervisorActor>(
+            config_.head_host, config_.head_port,
+            std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now())
+                + kNodePoll);
+        const auto problem = come_back();
+        if (!problem)
+          return "";
+        if (problem == Fault::bad_request) // else that head is lost, too
+          return explain(self_->system(), problem);
+      } catch (const std::runtime_error&) { // it does not listen yet
+      }
+      std::this_thread::sleep_for(kNodeSearch);
+    }
+    return "the head was not back " + number(welcome_.lost_seconds())
+           + " s after its connection broke";
+  }
+
+  /// Nothing: the head lets this node in again.
+  caf::error come_back() {
+    wire::NodeInfo living;
+    self_->request(*node_, kAnswer, joined_atom_v, caf::actor_cast<caf::actor>(head_))
+        .receive([&](const ProtoBytes& told) { living = decode<wire::NodeInfo>(told); },
+                 [](caf::error&) {});
+    living.set_epoch(welcome_.epoch());
+    auto problem = join(living);
+    if (!problem)
+      config_.log("the head is back; processes that live here: "
+                  + std::to_string(living.living_size()));
+    return problem;
+  }
+
   caf::scoped_actor self_;
+  Remoting& remoting_;
   const NodeConfig& config_;
   SupervisorActor head_;
   std::uint64_t life_;
@@ -108,10 +164,9 @@ int run_node(const NodeConfig& config, const std::atomic<bool>& stop) {
   std::string problem = "no time was left to try";
   while (!stop && Clock::now() < deadline) {
     try {
-      Stay stay(system, config,
-                remoting.connect<SupervisorActor>(config.head_host, config.head_port));
+      Stay stay(system, remoting, config);
       const auto joined = Clock::now();
-      if (stay.run(system, stop))
+      if (stay.run(stop))
         return 0;
       problem = "the head was lost";
       if (Clock::now() - joined > kRetry)

@@ -66,7 +66,21 @@ void start(NodeSelf self, const wire::ProcessStart& told) {
        .config = told.config(),
        .cores = told.cores().empty() ? CoreSet() : parse_core_set(told.cores()),
        .gpus = {told.gpus().begin(), told.gpus().end()}});
-  self->state.processes[key] = {.id = process, .life = life};
+  self->state.processes[key] = {.id = process,
+                                .life = life,
+                                .cores = told.cores(),
+                                .gpus = {told.gpus().begin(), told.gpus().end()}};
+}
+
+wire::NodeInfo living(const NodeState& state) {
+  wire::NodeInfo told;
+  for (const auto& [key, process] : state.processes) {
+    auto& one = *told.add_living();
+    *one.mutable_life() = process.life;
+    one.set_cores(process.cores);
+    one.mutable_gpus()->Assign(process.gpus.begin(), process.gpus.end());
+  }
+  return told;
 }
 
 std::string how_it_ended(int status) {
@@ -134,6 +148,11 @@ NodeActor::behavior_type node_actor(NodeSelf self, NodeOptions options) {
           adopt(self, decode<wire::Life>(life));
         } catch (const std::exception&) { // no such role
         }
+      },
+      [self](joined_atom, const caf::actor& head) {
+        reap(self); // what has ended is not listed
+        self->state.options.supervisor = caf::actor_cast<SupervisorActor>(head);
+        return encode(living(self->state));
       },
       [self](stop_atom, std::uint8_t role, std::int32_t index) {
         kill_process(self->state, {static_cast<Role>(role), index});

@@ -24,6 +24,8 @@ struct NodeState {
   struct Process {
     int id = 0;
     wire::Life life;
+    std::string cores = {}; // as it was started
+    std::vector<int> gpus = {};
     /// Of one that a dead head had started, and that is no child of this process: a pidfd.
     std::shared_ptr<const env::wire::Descriptor> adopted = nullptr;
   };

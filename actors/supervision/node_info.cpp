@@ -48,7 +48,8 @@ NodeResources node_resources(const wire::NodeInfo& info) {
   const auto refuse = [&] {
     throw std::invalid_argument("node \"" + info.name() + "\" tells of resources that no host has");
   };
-  if (info.numa_size() > kMostParts || info.labels_size() > kMostParts || info.memory_bytes() < 0)
+  if (info.numa_size() > kMostParts || info.labels_size() > kMostParts || info.memory_bytes() < 0
+      || static_cast<std::size_t>(info.living_size()) > kMostProcessors)
     refuse();
   NodeResources node{.name = info.name(),
                      .address = info.address(),

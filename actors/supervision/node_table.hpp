@@ -38,6 +38,12 @@ public:
   std::string place_all(const std::map<std::string, int>& counts, std::int64_t now);
   /// Places a process on a node that is up; learners wait until all of them have a place.
   Placing place(const std::string& role, int index, int learners);
+  /// Of a process that a dead head had placed there: as Placer::restore().
+  std::string restore(const std::string& role, int index, const std::string& node,
+                      const CoreSet& cores, const std::vector<int>& gpus) {
+    return placer_.restore(role, index, node, cores, gpus);
+  }
+  bool placed() const { return placed_; } // place_all() was done
   void release(const std::string& role, int index) { placer_.release(role, index); }
   /// "" where it has no place.
   std::string node_of(const std::string& role, int index) const;
@@ -51,7 +57,7 @@ private:
   std::int64_t join_by_;
   std::map<std::string, Node> up_;
   std::map<std::string, NodeResources> known_;
-  bool placed_ = false; // place_all() was done
+  bool placed_ = false;
 };
 
 } // namespace troupe::actors

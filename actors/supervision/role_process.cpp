@@ -297,7 +297,10 @@ private:
   /// One try: introduces itself to who listens there now, who takes it over or ends it.
   bool find_head(SupervisorActor& head, const caf::actor& mine) {
     try {
-      head = remoting_.connect<SupervisorActor>(order_.head_host, order_.head_port);
+      const auto left = std::max(*search_until_ - Clock::now(), Clock::duration(kSearch));
+      head = remoting_.connect<SupervisorActor>(
+          order_.head_host, order_.head_port,
+          std::chrono::duration_cast<std::chrono::milliseconds>(left));
     } catch (const std::runtime_error&) {
       return false;
     }

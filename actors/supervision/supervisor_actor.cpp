@@ -15,15 +15,6 @@ namespace {
 constexpr std::chrono::milliseconds kSupervisorPeriod{1000 / kTicksPerSecond};
 constexpr std::int64_t kStopPatience = 20 * kTicksPerSecond; // for all actors to end
 
-/// The entry of that life; none if it is not the current one.
-std::optional<ProcessKey> key_of(const SupervisorState& state, const wire::Life& life) {
-  const ProcessKey key{role_named(life.role()), life.index()};
-  if (!state.processes.contains(key) || life.epoch() != state.options.epoch
-      || life.incarnation() != state.processes.at(key).incarnation)
-    return std::nullopt;
-  return key;
-}
-
 /// Ends what is left of it: its process and its place.
 void remove(Self self, const ProcessKey& key) {
   auto& state = self->state;
@@ -56,6 +47,15 @@ caf::result<done_atom> leave_in_order(Self self, const ProcessKey& key) {
 }
 
 } // namespace
+
+std::optional<ProcessKey> supervision::key_of(const SupervisorState& state,
+                                              const wire::Life& life) {
+  const ProcessKey key{role_named(life.role()), life.index()};
+  if (!state.processes.contains(key) || life.epoch() != state.options.epoch
+      || life.incarnation() != state.processes.at(key).incarnation)
+    return std::nullopt;
+  return key;
+}
 
 void supervision::lose(Self self, const ProcessKey& key, const std::string& reason, bool failed) {
   auto& state = self->state;

@@ -21,6 +21,51 @@ void lose_node(Self self, const std::string& name, const std::string& why) {
     lose(self, key, "its node " + name + " " + why);
 }
 
+/// One of a dead head's processes, as its node tells of it.
+struct Living {
+  wire::Life life;
+  CoreSet cores;
+  std::vector<int> gpus;
+};
+
+/// Throws std::invalid_argument.
+std::map<ProcessKey, Living> living_processes(const wire::NodeInfo& info) {
+  std::map<ProcessKey, Living> living;
+  for (const auto& one : info.living())
+    living[{role_named(one.life().role()), one.life().index()}] = {
+        .life = one.life(),
+        .cores = one.cores().empty() ? CoreSet() : parse_core_set(one.cores()),
+        .gpus = {one.gpus().begin(), one.gpus().end()}};
+  return living;
+}
+
+/// Takes over what lives on a node that had joined the head before, and has it end the rest.
+void take_over(Self self, const std::string& node, const std::map<ProcessKey, Living>& living) {
+  auto& state = self->state;
+  for (const auto& [key, process] : living) {
+    if (!key_of(state, process.life) || state.processes.phase(key) == Phase::absent) {
+      self->send(state.node_handles.at(node).actor, stop_atom_v,
+                 static_cast<std::uint8_t>(key.first), key.second);
+      continue;
+    }
+    state.processes.place(key, node);
+    if (const auto problem = state.nodes->restore(role_name(key.first), key.second, node,
+                                                  process.cores, process.gpus);
+        !problem.empty())
+      lose(self, key, problem);
+  }
+}
+
+/// Once the nodes of the head before are there: the processes that none of them has.
+void lose_ended(Self self) {
+  std::vector<ProcessKey> ended;
+  for (const auto& [key, process] : self->state.processes.all())
+    if (process.come_by > 0 && process.node.empty())
+      ended.push_back(key);
+  for (const ProcessKey& key : ended)
+    lose(self, key, "its process ended while there was no head");
+}
+
 std::map<std::string, int> role_counts(const RunConfig& config) {
   std::map<std::string, int> counts;
   for (const Role role :
@@ -35,7 +80,9 @@ void begin_nodes(Self self) {
   auto& state = self->state;
   const auto& deployment = state.options.deployment;
   if (deployment.nodes)
-    state.nodes.emplace(deployment.nodes->placer, ticks(deployment.nodes->join_seconds));
+    state.nodes.emplace(deployment.nodes->placer,
+                        ticks(state.options.succeeds ? state.options.config.supervision.lost_seconds
+                                                     : deployment.nodes->join_seconds));
   else
     state.node_handles[""].actor =
         self->spawn(node_actor, NodeOptions{.start_process = deployment.start_process,
@@ -76,10 +123,15 @@ caf::result<ProtoBytes> join_node(Self self, const wire::NodeInfo& info, const c
     return caf::make_error(Fault::bad_request,
                            std::string("this run ") + (state.stopping ? "ends" : "has no nodes"));
   const NodeResources node = node_resources(info);
+  const auto living = living_processes(info);
+  if (info.epoch() != 0 && info.epoch() != state.options.epoch)
+    return caf::make_error(Fault::bad_request,
+                           std::string("another head leads the run now, with new processes"));
   lose_node(self, node.name, "came back");
   state.nodes->join(node, info.life(), state.processes.now());
   state.node_handles[node.name] = {.actor = caf::actor_cast<NodeActor>(actor), .agent = agent};
   self->monitor(agent);
+  take_over(self, node.name, living);
   const auto& supervision = state.options.config.supervision;
   wire::NodeWelcome welcome;
   welcome.set_epoch(state.options.epoch);
@@ -117,6 +169,8 @@ void watch_nodes(Self self) {
       !problem.empty())
     caf::anon_send(state.options.listener, lost_atom_v, static_cast<std::uint8_t>(Role::replay),
                    std::int32_t{0}, "it has no place: " + problem, false);
+  if (state.nodes->placed())
+    lose_ended(self);
   const double patience = state.options.config.supervision.lost_seconds;
   for (const auto& name : state.nodes->silent_since(state.processes.now() - ticks(patience)))
     lose_node(self, name, "sent no heartbeat for " + number(patience) + " s");

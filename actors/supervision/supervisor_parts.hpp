@@ -12,6 +12,9 @@ using Phase = Process::Phase;
 
 bool in_processes(const SupervisorState& state);
 
+/// The entry of that life; none if it is not the current one. Throws std::invalid_argument.
+std::optional<ProcessKey> key_of(const SupervisorState& state, const wire::Life& life);
+
 /// The arguments of an actor in this process, and of one with its own process.
 RoleWiring wiring_here(SupervisorState& state, const ProcessKey& key);
 wire::Wiring wiring_of(const SupervisorState& state, const ProcessKey& key);

@@ -83,14 +83,22 @@ class Draw:
 
     def fault(self, frozen, cut):
         kind = self._next("kind", ("kill -9", "frozen", "cut off"))
-        role = "node" if kind == "cut off" else self._next(kind, (*ROLES, "node"))
-        index = self.random.randrange(HOSTS if role == "node" else ROLES[role])
+        roles = (*ROLES, "node", "head") if kind == "kill -9" else (*ROLES, "node")
+        role = "node" if kind == "cut off" else self._next(kind, roles)
+        index = self.random.randrange({**ROLES, "node": HOSTS, "head": 1}[role])
         seconds = {"kill -9": 0.0, "frozen": frozen, "cut off": round(self.random.uniform(*cut), 1)}[kind]
         return {"kind": kind, "role": role, "index": index, "seconds": seconds}
 
 
-def victims(fault):
+def head_process(run):
+    with open(f"{run}/head.json") as file:
+        return json.load(file)["process"]
+
+
+def victims(fault, run):
     """The processes of a fault, and the actors that are theirs: [(role, index)]."""
+    if fault["role"] == "head":  # what it leads lives on
+        return [head_process(run)], []
     if fault["role"] != "node":
         pid = role_process(fault["role"], fault["index"])
         return ([pid] if pid else []), [(fault["role"], fault["index"])]
@@ -110,10 +118,10 @@ def signal_all(pids, number):
             pass
 
 
-def strike(fault, alive):
+def strike(fault, run):
     """Does it to the end of a freeze or cut; fills in what was hit and when."""
-    until(f"{fault['role']} {fault['index']} to be there", lambda: victims(fault)[0], alive=alive)
-    pids, fault["actors"] = victims(fault)
+    until(f"{fault['role']} {fault['index']} to be there", lambda: victims(fault, run.folder)[0], alive=run.process)
+    pids, fault["actors"] = victims(fault, run.folder)
     fault["begin"] = time.monotonic()
     port = f"port{fault['index']}"
     if fault["kind"] == "kill -9":
@@ -162,7 +170,7 @@ def play(options, report):
             due = report.begin + number * options.period
             time.sleep(max(0.0, due - time.monotonic()))
             fault = draw.fault(frozen, cut)
-            strike(fault, first.process)
+            strike(fault, first)
             report.faults.append(fault)
             print(f"{fault['begin'] - report.begin:7.1f} s: {fault['role']} {fault['index']} {fault['kind']} "
                   f"{fault['seconds'] or ''}", flush=True)
@@ -172,8 +180,7 @@ def play(options, report):
         until("a checkpoint", lambda: first.watch.snapshots("checkpoint"), alive=first.process)
     finally:
         report.head_died = time.monotonic()
-        with open(f"{first.folder}/head.json") as file:
-            signal_all([json.load(file)["process"]], signal.SIGKILL)
+        signal_all([head_process(first.folder)], signal.SIGKILL)
         first.watch.stop()
     second = report.second = Watch(first.folder, f"{options.folder}/kept/second", skip=True)
     try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Chaos: the run of everywhere.textproto on four hosts (network namespaces) by SSH, while every few seconds a random process but the head (an
-# environment actor, a shard, a learner, the evaluator, a whole node) is killed -9, frozen, or its host cut off. Then the head is killed -9 and
-# comes back by itself; then the whole launch is, and the run is resumed to its end. Checked: its score; no item twice, none that a snapshot had
+# Chaos: the run of everywhere.textproto on four hosts (network namespaces) by SSH, while every few seconds a random process (an environment
+# actor, a shard, a learner, the evaluator, a whole node, the head) is killed -9, one of all but the head is frozen, or a host cut off. Then the
+# head is killed -9 once more; then the whole launch is, and the run is resumed to its end. Checked: its score; no item twice, none that a snapshot had
 # is lost, none missing but behind a restart; no wait beyond a deadline; nothing left. Prints a table of faults, recoveries and losses.
 # Usage: chaos.sh TROUPE REPLAY_AUDIT FOLDER [--minutes M] [--period S] [--seed N] [--score RETURN] [--short]
 #   --minutes 30, --period 20 (seconds between faults), --seed 1 (of the draw), --score 800 (the least that the run has to end with).

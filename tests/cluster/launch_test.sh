@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `troupe launch` on two nodes of this host: one is killed with all it runs, its actors are placed again and the run goes on; the head is killed, and comes back with new
-# nodes; then it is stopped, and nothing is left. It goes on with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before.
+# `troupe launch` on two nodes of this host: one is killed with all it runs, its actors are placed again and the run goes on; the head is killed, and its
+# successor takes the nodes and their processes over, also where one of these died with it; where all died, it comes back with new nodes; then it is
+# stopped, and nothing is left. It goes on with three nodes, three shards and one replica, and a key that the checkpoint cannot follow is refused before.
 # Usage: launch_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=launched
@@ -41,10 +42,36 @@ before=$(column updates)
 until_true 'updates after the death of the node' above "$before"
 until_true 'the node back' said 'joined as' nodes.log 3
 "$troupe" checkpoint --runs "$scratch/runs" >/dev/null || fail 'no checkpoint'
-kill -9 "$(head_process)" || fail 'no head'
-until_true 'the run gone on' said 'restart 1 continues from its checkpoint' log.txt 1
+
+roles() { pgrep -f "^troupe actor --role ${1:-[a-z_]+} .*$scratch/runs" | sort -n | tr '\n' ' '; }
+kill_head() { # with a record of what runs
+  local record
+  record=$(echo "$scratch"/runs/launched/*/checkpoints)/head.state
+  rm -f "$record"
+  until_true 'the record of the head' test -s "$record"
+  kill -9 "$(head_process)" "$@" || fail 'no head'
+}
+living=$(roles) items=$(column replay_items) updates=$(column updates)
+[ "$(wc -w <<<"$living")" = 7 ] || fail "processes: $living"
+nodes=$(pgrep -f "^$troupe node --head" | sort -n)
+kill_head
+until_true 'the nodes and their processes taken over' said 'took over 7 processes of 7' log.txt 1
+said 'the head is back; processes that live here: [0-7]' nodes.log 2 || fail 'a node does not say what lives there'
+[ "$(column replay_items)" -ge "$items" ] || fail 'items went back'
+until_true 'updates after the death of the head' above $((updates + 200))
+[ "$(roles)" = "$living" ] || fail "other processes: $(roles), not $living"
+[ "$(pgrep -f "^$troupe node --head" | sort -n)" = "$nodes" ] || fail 'other nodes'
+
+victims=$(roles environment)
+kill_head ${victims%% *}
+until_true 'six processes taken over' said 'took over 6 processes of 7' log.txt 1
+until_true 'the process that died with the head' said 'environment actor [0-2] is back' log.txt 1
+until_true 'updates after that' above $(($(column updates) + 200))
+
+kill_head "$(pgrep -P "$run" -x troupe-nodes)" # and all nodes with it
+until_true 'the run gone on' said 'restart 3 continues from its checkpoint' log.txt 1
 before=$(reached)
-until_true 'updates after the death of the head' above "$before"
+until_true 'updates after the death of all' above "$before"
 end_run
 
 sed -i 's/count: 2/count: 3/' "$scratch/cluster.textproto"

@@ -1,20 +1,16 @@
-#include <algorithm>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 
-#include "env/compiled_model.hpp"
 #include "env/make/make.hpp"
 #include "experiments/cluster/cluster.hpp"
 #include "experiments/cluster/cluster_environment.hpp"
 #include "experiments/cluster/manifests.hpp"
 #include "experiments/cluster/placement_table.hpp"
 #include "experiments/cluster/slurm_script.hpp"
+#include "experiments/commands/cluster/started_nodes.hpp"
 #include "experiments/commands/commands.hpp"
 #include "experiments/commands/folders.hpp"
 #include "experiments/commands/json.hpp"
@@ -27,7 +23,6 @@
 #include "experiments/config/config.hpp"
 #include "experiments/config/keys.hpp"
 #include "experiments/launchers/make_launcher.hpp"
-#include "experiments/run_folder/rotated_file.hpp"
 #include "experiments/run_folder/unfinished_run.hpp"
 
 namespace troupe::experiments::commands {
@@ -153,96 +148,6 @@ void write_manifests(const LaunchPlan& plan, const fs::path& folder) {
   std::printf("%s: %zu files. Then:\n%s", folder.c_str(), files.size(), next.c_str());
 }
 
-fs::path own_program() {
-  return fs::read_symlink("/proc/self/exe");
-}
-
-/// Keeps the nodes of a launch running: restarts a node that ends, with growing delays, within the
-/// cluster's budget. Writes their output to a file of the run.
-class StartedNodes {
-public:
-  StartedNodes(const LaunchPlan& plan, const fs::path& run_folder)
-      : cluster_(plan.cluster),
-        kind_(plan.launcher),
-        log_(run_folder / "nodes.log"),
-        launcher_(launchers::make_launcher(
-            cluster_, kind_,
-            {.program = own_program(),
-             .files = key_files(cluster_),
-             .data = {{env::suite_folder(), "suite"}},
-             .environment = {},
-             .output = [this](const std::string& node, std::string_view line) {
-               log(node, std::string(line));
-             }})) {}
-  ~StartedNodes() {
-    watcher_ = {};
-    launcher_->stop(std::chrono::milliseconds(
-        static_cast<std::int64_t>(1000 * cluster_.supervision().grace_seconds())));
-  }
-  StartedNodes(const StartedNodes&) = delete;
-  StartedNodes& operator=(const StartedNodes&) = delete;
-
-  void start(int port, const std::vector<actors::NodeResources>& nodes) {
-    const HostPort head = head_endpoint(cluster_, true);
-    std::vector<std::string> arguments = {
-        "node", "--head", head.host + ":" + std::to_string(head.port != 0 ? head.port : port)};
-    if (!cluster_.keys().empty()) {
-      arguments.insert(arguments.end(), {"--keys", cluster_.keys()});
-    }
-    starts_ = launchers::node_starts(cluster_, kind_, nodes, arguments);
-    watcher_ = std::jthread([this](const std::stop_token& ended) { watch(ended); });
-  }
-
-private:
-  static std::vector<fs::path> key_files(const Cluster& cluster) {
-    return cluster.keys().empty() ? std::vector<fs::path>{}
-                                  : std::vector<fs::path>{fs::path(cluster.keys())};
-  }
-
-  void log(const std::string& node, const std::string& line) {
-    const std::scoped_lock lock(mutex_);
-    log_.write(log_time(std::chrono::system_clock::now()) + ' ' + node + ": " + line);
-  }
-
-  void watch(const std::stop_token& ended) {
-    std::vector<launchers::NodeStart> due = starts_;
-    int losses = 0;
-    std::unique_lock lock(sleep_);
-    while (!ended.stop_requested()) {
-      if (!due.empty()) {
-        launcher_->start(due);
-      }
-      due.clear();
-      for (const launchers::NodeEnd& end : launcher_->poll()) {
-        log(end.node, end.how);
-        for (const std::string& line : end.last_lines) {
-          log(end.node, line);
-        }
-        if (end.good || ++losses > cluster_.supervision().node_losses()) {
-          continue;
-        }
-        std::fprintf(stderr, "troupe: %s; restarting it\n", end.how.c_str());
-        const auto at = std::find_if(starts_.begin(), starts_.end(),
-                                     [&](const auto& start) { return start.name == end.node; });
-        if (at != starts_.end()) {
-          due.push_back(*at);
-        }
-      }
-      wake_.wait_for(lock, ended, std::chrono::seconds(1), [] { return false; });
-    }
-  }
-
-  const Cluster& cluster_;
-  LauncherKind kind_;
-  std::mutex mutex_; // of log_
-  RotatedFile log_;
-  std::unique_ptr<launchers::Launcher> launcher_;
-  std::vector<launchers::NodeStart> starts_;
-  std::mutex sleep_;
-  std::condition_variable_any wake_;
-  std::jthread watcher_;
-};
-
 /// The run to resume; empty: a new one.
 fs::path former_run(const LaunchPlan& plan, const LaunchOptions& options) {
   if (!options.run.empty()) {
@@ -250,6 +155,12 @@ fs::path former_run(const LaunchPlan& plan, const LaunchOptions& options) {
   }
   return options.resume ? find_unfinished_run(plan.cluster.runs(), plan.experiment.name())
                         : fs::path();
+}
+
+MakeNodes node_maker(const LaunchPlan& plan) {
+  return [cluster = plan.cluster, launcher = plan.launcher](const fs::path& run) {
+    return std::make_unique<StartedNodes>(cluster, launcher, run);
+  };
 }
 
 /// The head: starts the nodes, trains on them, and ends them.
@@ -267,10 +178,12 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
           ? RunFolder::create(plan.cluster.runs(), plan.experiment.name(),
                               std::chrono::system_clock::now(), resolved_text(plan.experiment))
           : RunFolder::open(before);
-  const Resumption resumption =
-      before.empty() ? Resumption{} : prepare_resumption(folder, *former, plan.experiment, config);
+  const Resumption resumption = life.takes_over() ? prepare_takeover(folder, config)
+                                : before.empty()
+                                    ? Resumption{}
+                                    : prepare_resumption(folder, *former, plan.experiment, config);
   const HeldSignals held; // also called by the launcher's threads
-  StartedNodes nodes(plan, folder.path());
+  NodeStarter nodes(life.starter, node_maker(plan), folder.path());
   const HostPort listen = head_endpoint(plan.cluster);
   RunOptions run{.json = options.json, .notes = resumption.notes};
   if (!plan.sets.empty()) {
@@ -286,6 +199,7 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
   run.dashboard = options.dashboard;
   run.keys = plan.cluster.keys();
   run.life = life;
+  run.without_takeover = resumption.without_takeover;
   run.deployment = actors::Deployment{
       .nodes =
           actors::DeploymentNodes{
@@ -297,11 +211,12 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
       .head_port = static_cast<std::uint16_t>(listen.port),
       .keys = read_keys(plan.cluster.keys()),
       .trusted_network = plan.cluster.trusted_network(),
-      .listening = [&](std::uint16_t port) {
-        std::fprintf(stderr, "the head listens at %s:%d\n", listen.host.c_str(), port);
-
-        nodes.start(port, cluster_nodes(plan.cluster, here));
-      }};
+      .listening =
+          [&](std::uint16_t port) {
+            std::fprintf(stderr, "the head listens at %s:%d\n", listen.host.c_str(), port);
+            nodes.start(port);
+          },
+      .outlives_head = life.keeper > 0};
   return run_experiment(plan.experiment, config, folder, resumption.checkpoint, run);
 }
 
@@ -319,12 +234,16 @@ void launch(const LaunchOptions& options, int& exit_code) {
     }
     return;
   }
-  exit_code = watch_head([&](const HeadLife& life) {
+  const auto head = [&](const HeadLife& life) {
     const LaunchPlan plan = plan_launch(options);
     if (life.restarts == 0) {
       print_plan(plan, options.json);
     }
     return run_on_nodes(plan, options, life);
+  };
+  exit_code = watch_head(head, [&](int socket) {
+    serve_node_starts(socket,
+                      [&](const fs::path& run) { return node_maker(plan_launch(options))(run); });
   });
 }
 
@@ -340,8 +259,8 @@ void add_launch(CLI::App& app, int& exit_code) {
       "s3://bucket/runs/quickstart/2026-11-21T10-00-00\n"
       "`troupe list clusters` lists the included ones, `troupe list cluster-keys` the keys of a "
       "cluster's file.\nTF_CONFIG and torchrun as CLUSTER stand for what these variables "
-      "describe.\nA head that is killed is started again, up to actors.restarts times, and the run "
-      "continues from its newest checkpoint.");
+      "describe.\nA head that is killed is started again, up to actors.restarts times, and takes "
+      "over the nodes and what runs on them.");
   auto options = std::make_shared<LaunchOptions>();
   command->add_option("CLUSTER", options->cluster, "cluster file or name, TF_CONFIG or torchrun")
       ->required();

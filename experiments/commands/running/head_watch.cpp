@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,37 @@ public:
   HeadWatch(const HeadWatch&) = delete;
   HeadWatch& operator=(const HeadWatch&) = delete;
 
+  /// The process that outlives heads. Does not return in it.
+  void start_starter(const std::function<void(int)>& body) {
+    if (!body || starter_ > 0)
+      return;
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+      throw std::runtime_error(std::string("cannot create a socket: ") + std::strerror(errno)
+                               + "; raise the limit of open files (ulimit -n)");
+    const pid_t parent = ::getpid();
+    std::fflush(nullptr);
+    starter_ = ::fork();
+    if (starter_ == 0) {
+      ::setpgid(0, 0);
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+      ::prctl(PR_SET_NAME, "troupe-nodes");
+      ::close(ends[0]);
+      if (::getppid() == parent)
+        body(ends[1]);
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    socket_ = ends[0];
+    if (starter_ < 0)
+      throw std::runtime_error(std::string("cannot start a process that starts nodes: ")
+                               + std::strerror(errno));
+  }
+
+  int socket() const { return socket_; }
+  bool has_lost_starter() const { return lost_starter_; }
+
   /// False in the child.
   bool start() {
     const pid_t parent = ::getpid();
@@ -105,6 +137,12 @@ public:
   /// Kills what all dead children had started, and waits until it is gone.
   void clear_remains() {
     send(SIGKILL);
+    if (starter_ > 0)
+      ::kill(starter_, SIGKILL);
+    if (socket_ >= 0)
+      ::close(socket_);
+    starter_ = socket_ = -1;
+    lost_starter_ = false;
     groups_.clear();
     const auto limit = Clock::now() + kRemains;
     while (Clock::now() < limit) {
@@ -159,19 +197,29 @@ private:
   }
 
   /// Collects orphans that became this process's, up to the child's end.
-  siginfo_t ended() const {
+  siginfo_t ended() {
     for (;;) {
       siginfo_t about{};
       ::waitid(P_ALL, 0, &about, WEXITED | WNOHANG | WNOWAIT);
       if (about.si_pid == 0 || about.si_pid == child_)
         return about;
       ::waitpid(about.si_pid, nullptr, WNOHANG);
+      if (about.si_pid == starter_) { // and the nodes with it
+        std::fprintf(stderr, "troupe: the process that starts nodes %s\n",
+                     how_it_ended(about).c_str());
+        starter_ = -1;
+        lost_starter_ = true;
+        ::kill(child_, SIGKILL);
+      }
     }
   }
 
   sigset_t signals_{}, before_{};
   int pipe_[2] = {-1, -1};
   pid_t child_ = -1;
+  pid_t starter_ = -1;
+  int socket_ = -1; // to the starter
+  bool lost_starter_ = false;
   std::vector<pid_t> groups_; // of the children, while what they had started may live
   bool stopped_ = false;
 };
@@ -210,7 +258,8 @@ void HeadLife::begin(const std::filesystem::path& folder, int allowed_restarts,
                              + std::string(std::strerror(errno)));
 }
 
-int watch_head(const std::function<int(const HeadLife&)>& head) {
+int watch_head(const std::function<int(const HeadLife&)>& head,
+               const std::function<void(int)>& starter) {
   if (!has_one_thread())
     return head({});
   HeadWatch watch;
@@ -222,9 +271,11 @@ int watch_head(const std::function<int(const HeadLife&)>& head) {
     return std::runtime_error(text);
   };
   for (life.restarts = 0;;) {
+    watch.start_starter(starter);
     if (!watch.start()) {
       life.watch = watch.descriptor();
       life.keeper = ::getppid();
+      life.starter = watch.socket();
       return head(life);
     }
     const siginfo_t about = watch.wait();
@@ -246,6 +297,10 @@ int watch_head(const std::function<int(const HeadLife&)>& head) {
       throw give_up(died + ", " + allowance + "; `troupe resume` continues from "
                     + life.run.string());
     ++life.restarts;
+    if (watch.has_lost_starter()) { // nothing is left to take over
+      std::error_code ignored;
+      std::filesystem::remove(actors::head_record_file(life.run), ignored);
+    }
     if (!life.takes_over())
       watch.clear_remains();
     std::fprintf(stderr, "troupe: %s, %s; restarting it\n", died.c_str(), allowance.c_str());

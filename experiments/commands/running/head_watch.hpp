@@ -13,6 +13,7 @@ struct HeadLife {
   std::string end = {};           // of the life before: "was killed by signal 9 (Killed)"
   int watch = -1;                 // where begin() writes to; -1: it is not watched
   int keeper = 0;                 // the process that watches it; 0: none
+  int starter = -1;               // socket to the process of watch_head()'s `starter`; -1: none
 
   /// The run before goes on: it has a complete checkpoint.
   bool goes_on() const;
@@ -32,7 +33,10 @@ struct HeadLife {
 /// Throws std::runtime_error when the restarts are used up, the child died before it began, or a
 /// signal ended the run while the head was dead. A process that has several threads already cannot
 /// be forked safely: `head` runs in it, unwatched.
-int watch_head(const std::function<int(const HeadLife&)>& head);
+/// `starter`, if given, runs in another child process, which outlives a head that its successor
+/// takes over, and no other; it has the other end of HeadLife::starter, a socket of datagrams.
+int watch_head(const std::function<int(const HeadLife&)>& head,
+               const std::function<void(int socket)>& starter = {});
 
 /// The signal that a process of a watched head gets whenever its parent ends.
 extern const int kParentEnded;

@@ -89,5 +89,36 @@ TEST_CASE("places are reserved for all new processes, or for none") {
   CHECK(nodes.node_of("environment", 2).empty());
 }
 
+TEST_CASE("a process of a dead head gets back the place that it has, and no other gets it") {
+  Placer placer({{"learner", {.cores = 1, .gpus = 1}}, {"environment", {.cores = 1}}});
+  auto host = node_of("a", 3);
+  host.numa.back().gpus = {0, 1};
+  placer.add_node(host);
+  NodeTable nodes(placer, 100);
+  nodes.join(host, 1, 0);
+  CHECK(nodes.restore("environment", 0, "b", {1}, {}) == "there is no node b");
+  CHECK(nodes.restore("environment", 0, "a", {9}, {}) == "core 9 of node a is not free");
+  CHECK(nodes.restore("learner", 0, "a", {2}, {3}) == "GPU 3 of node a is not free");
+  REQUIRE(nodes.restore("learner", 0, "a", {2}, {1}).empty());
+  REQUIRE(nodes.restore("learner", 0, "a", {2}, {1}).empty()); // told again
+  CHECK(nodes.restore("environment", 0, "a", {2}, {}) == "core 2 of node a is not free");
+  CHECK(nodes.restore("learner", 1, "a", {1}, {1}) == "GPU 1 of node a is not free");
+  REQUIRE(nodes.restore("environment", 1, "a", {}, {}).empty()); // it was not pinned
+  CHECK_FALSE(nodes.placed());
+  CHECK(nodes.place_all({{"environment", 2}, {"learner", 1}}, 0).empty()); // no other learner fits
+  CHECK(nodes.placed());
+  CHECK(nodes.node_of("learner", 0) == "a");
+}
+
+TEST_CASE("an unpinned process that is taken over has cores that no other gets") {
+  Placer placer({{"environment", {.cores = 2}}});
+  placer.add_node(node_of("a", 3));
+  REQUIRE(placer.restore("environment", 4, "a", {}, {}).empty());
+  CHECK(placer.find("environment", 4)->cores.size() == 2);
+  CHECK_FALSE(placer.place("environment", 0));
+  placer.release("environment", 4);
+  CHECK(placer.place("environment", 0));
+}
+
 } // namespace
 } // namespace troupe::actors

@@ -44,6 +44,107 @@ struct SuccessionFixture : SupervisorFixture {
   }
 };
 
+/// A successor whose run has nodes; this test is the NodeActor of "host".
+struct NodeSuccessionFixture : SuccessionFixture {
+  caf::actor agent = system.spawn(idle);
+  NodeResources host{
+      .name = "host", .address = "10.0.0.7", .numa = {{.cores = {0, 1, 2, 3, 4, 5, 6, 7}}}};
+
+  NodeSuccessionFixture() {
+    caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
+    deliver_all();
+    Placer placer({{"learner", {}},
+                   {"replay", {.cores = 1}},
+                   {"parameter_server", {}},
+                   {"environment", {}},
+                   {"evaluator", {}}});
+    placer.add_node(host);
+    wire::HeadRecord before;
+    add(before, Role::replay, 2);
+    add(before, Role::evaluator, 0);
+    auto successor = options(1);
+    successor.deployment = {.nodes = {{.placer = placer}}};
+    successor.succeeds = std::make_shared<const wire::HeadRecord>(before);
+    supervisor = system.spawn(supervisor_actor, successor);
+  }
+  ~NodeSuccessionFixture() { caf::anon_send_exit(agent, caf::exit_reason::user_shutdown); }
+
+  static void lives(wire::NodeInfo& info, Role role, std::uint64_t incarnation) {
+    auto& one = *info.add_living();
+    *one.mutable_life() = decode<wire::Life>(life(role, incarnation));
+    one.set_cores("5");
+  }
+  /// Returns the head's refusal, or "".
+  std::string enter(const wire::NodeInfo& there, std::uint64_t epoch) {
+    auto info = node_info(host, 1);
+    info.MergeFrom(there);
+    info.set_epoch(epoch);
+    auto pending = self->request(supervisor, caf::infinite, node_atom_v, encode(info),
+                                 caf::actor(self), agent);
+    deliver_all();
+    std::string refusal;
+    pending.receive([](const ProtoBytes&) {},
+                    [&](const caf::error& error) { refusal = explain(system, error); });
+    return refusal;
+  }
+  /// The orders to this node and the losses, as words.
+  std::vector<std::string> told() {
+    std::vector<std::string> words;
+    bool more = true;
+    while (more)
+      self->receive(
+          [&](stop_atom, std::uint8_t role, std::int32_t) {
+            words.push_back(std::string("end ") + role_name(static_cast<Role>(role)));
+          },
+          [&](spawn_atom, const ProtoBytes& order) {
+            words.push_back("start " + decode<wire::ProcessStart>(order).life().role());
+          },
+          [&](lost_atom, std::uint8_t role, std::int32_t, const std::string& reason, bool) {
+            words.push_back(std::string("lost ") + role_name(static_cast<Role>(role)) + ": "
+                            + reason);
+          },
+          caf::after(std::chrono::seconds(0)) >> [&] { more = false; });
+    return words;
+  }
+  void tick() {
+    scheduler.clock().advance_time(std::chrono::milliseconds(200));
+    deliver_all();
+  }
+};
+
+TEST_CASE_FIXTURE(NodeSuccessionFixture,
+                  "a node comes back with its processes, and what it does not have has ended") {
+  wire::NodeInfo there;
+  lives(there, Role::replay, 2);
+  lives(there, Role::learner, 0); // which the head before did not know
+  REQUIRE(enter(there, kEpoch).empty());
+  tick();
+  CHECK(told()
+        == std::vector<std::string>{"end learner",
+                                    "lost evaluator: its process ended while there was no head"});
+  come(Role::replay, 2);
+  CHECK(started());
+  spawn(Role::evaluator, 1);
+  tick();
+  CHECK(told().back() == "start evaluator");
+}
+
+TEST_CASE_FIXTURE(NodeSuccessionFixture, "an incarnation that is over is ended on its node") {
+  wire::NodeInfo there;
+  lives(there, Role::replay, 1);
+  REQUIRE(enter(there, kEpoch).empty());
+  tick();
+  CHECK(told()
+        == std::vector<std::string>{"end replay",
+                                    "lost replay: its process ended while there was no head",
+                                    "lost evaluator: its process ended while there was no head"});
+}
+
+TEST_CASE_FIXTURE(NodeSuccessionFixture, "a node of another head's epoch is refused") {
+  CHECK(enter({}, kEpoch + 1).find("another head leads the run now") != std::string::npos);
+  CHECK(enter({}, 0).empty()); // a new node
+}
+
 TEST_CASE_FIXTURE(SuccessionFixture,
                   "a successor lets in the incarnations of its epoch that it knows, no others") {
   CHECK(is_sent_away(come(Role::replay, 1)));

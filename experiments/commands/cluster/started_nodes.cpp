@@ -1,0 +1,208 @@
+#include "experiments/commands/cluster/started_nodes.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+
+#include "actors/placement/node_resources.hpp"
+#include "env/compiled_model.hpp"
+#include "experiments/launchers/make_launcher.hpp"
+
+namespace troupe::experiments::commands {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kMostMessage = 8192; // bytes of a command or an answer
+constexpr int kStartSeconds = 60;          // for an answer
+constexpr int kStopSeconds = 60;           // beside the grace of the nodes
+
+fs::path own_program() {
+  return fs::read_symlink("/proc/self/exe");
+}
+
+std::vector<fs::path> key_files(const Cluster& cluster) {
+  return cluster.keys().empty() ? std::vector<fs::path>{}
+                                : std::vector<fs::path>{fs::path(cluster.keys())};
+}
+
+/// Nothing: the other end is closed, or the time is over.
+std::optional<std::string> receive_message(int socket, Clock::time_point limit) {
+  pollfd ready{.fd = socket, .events = POLLIN, .revents = 0};
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now()).count();
+    const int found =
+        ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
+    if (found < 0 && errno == EINTR) {
+      continue;
+    }
+    if (found <= 0) {
+      return std::nullopt;
+    }
+    std::string text(kMostMessage, '\0');
+    const ssize_t size = ::recv(socket, text.data(), text.size(), 0);
+    if (size <= 0) {
+      return std::nullopt;
+    }
+    text.resize(static_cast<std::size_t>(size));
+    return text;
+  }
+}
+
+bool send_message(int socket, const std::string& text) {
+  return ::send(socket, text.data(), std::min(text.size(), kMostMessage), MSG_NOSIGNAL) > 0;
+}
+
+} // namespace
+
+StartedNodes::StartedNodes(Cluster cluster, LauncherKind kind, const fs::path& run)
+    : cluster_(std::move(cluster)),
+      kind_(kind),
+      log_(run / "nodes.log"),
+      launcher_(launchers::make_launcher(
+          cluster_, kind_,
+          {.program = own_program(),
+           .files = key_files(cluster_),
+           .data = {{env::suite_folder(), "suite"}},
+           .environment = {},
+           .output = [this](const std::string& node, std::string_view line) {
+             log(node, std::string(line));
+           }})) {}
+
+StartedNodes::~StartedNodes() {
+  watcher_ = {};
+  launcher_->stop(std::chrono::milliseconds(
+      static_cast<std::int64_t>(1000 * cluster_.supervision().grace_seconds())));
+}
+
+void StartedNodes::start(int port) {
+  const HostPort head = head_endpoint(cluster_, true);
+  std::vector<std::string> arguments = {
+      "node", "--head", head.host + ":" + std::to_string(head.port != 0 ? head.port : port)};
+  if (!cluster_.keys().empty()) {
+    arguments.insert(arguments.end(), {"--keys", cluster_.keys()});
+  }
+  starts_ = launchers::node_starts(
+      cluster_, kind_, cluster_nodes(cluster_, actors::resources_of_this_host()), arguments);
+  watcher_ = std::jthread([this](const std::stop_token& ended) { watch(ended); });
+}
+
+void StartedNodes::log(const std::string& node, const std::string& line) {
+  const std::scoped_lock lock(mutex_);
+  log_.write(log_time(std::chrono::system_clock::now()) + ' ' + node + ": " + line);
+}
+
+void StartedNodes::watch(const std::stop_token& ended) {
+  std::vector<launchers::NodeStart> due = starts_;
+  int losses = 0;
+  std::unique_lock lock(sleep_);
+  while (!ended.stop_requested()) {
+    if (!due.empty()) {
+      launcher_->start(due);
+    }
+    due.clear();
+    for (const launchers::NodeEnd& end : launcher_->poll()) {
+      log(end.node, end.how);
+      for (const std::string& line : end.last_lines) {
+        log(end.node, line);
+      }
+      if (end.good || ++losses > cluster_.supervision().node_losses()) {
+        continue;
+      }
+      std::fprintf(stderr, "troupe: %s; restarting it\n", end.how.c_str());
+      const auto at = std::find_if(starts_.begin(), starts_.end(),
+                                   [&](const auto& start) { return start.name == end.node; });
+      if (at != starts_.end()) {
+        due.push_back(*at);
+      }
+    }
+    wake_.wait_for(lock, ended, std::chrono::seconds(1), [] { return false; });
+  }
+}
+
+/// A command is "NUMBER start PORT FOLDER" or "NUMBER stop", its answer "NUMBER problem". The
+/// number keeps the answers for a dead head from the next one.
+void serve_node_starts(int socket, const MakeNodes& make) {
+  std::unique_ptr<StartedNodes> nodes;
+  std::string started; // the command's words
+  while (const auto command = receive_message(socket, Clock::time_point::max())) {
+    std::istringstream in(*command);
+    std::string number, verb, problem;
+    int port = 0;
+    in >> number >> verb;
+    const std::string words = command->substr(std::min(number.size(), command->size()));
+    try {
+      if (verb == "stop") {
+        nodes.reset();
+        started.clear();
+      } else if (words != started) {
+        std::string run;
+        in >> port;
+        in.ignore();
+        std::getline(in, run, '\0');
+        nodes.reset(); // the port of a dead head: a new one does not listen there
+        started.clear();
+        nodes = make(run);
+        nodes->start(port);
+        started = words;
+      }
+    } catch (const std::exception& e) {
+      problem = e.what();
+    }
+    send_message(socket, number + ' ' + problem);
+  }
+}
+
+NodeStarter::NodeStarter(int socket, MakeNodes make, fs::path run)
+    : socket_(socket), make_(std::move(make)), run_(std::move(run)) {
+  if (socket_ < 0) {
+    here_ = make_(run_);
+  }
+}
+
+NodeStarter::~NodeStarter() {
+  here_.reset();
+  if (socket_ >= 0) {
+    if (const std::string problem = ask("stop", kStopSeconds); !problem.empty()) {
+      std::fprintf(stderr, "troupe: the nodes may still run: %s\n", problem.c_str());
+    }
+  }
+}
+
+void NodeStarter::start(int port) {
+  if (here_) {
+    here_->start(port);
+    return;
+  }
+  const std::string problem =
+      ask("start " + std::to_string(port) + ' ' + fs::absolute(run_).string(), kStartSeconds);
+  if (!problem.empty()) {
+    throw std::runtime_error(problem);
+  }
+}
+
+std::string NodeStarter::ask(const std::string& command, int seconds) {
+  const std::string number = std::to_string(::getpid()) + '.' + std::to_string(++asked_) + ' ';
+  if (!send_message(socket_, number + command)) {
+    return std::string("the process that starts nodes has ended: ") + std::strerror(errno);
+  }
+  const auto limit = Clock::now() + std::chrono::seconds(seconds);
+  while (const auto answer = receive_message(socket_, limit)) {
+    if (answer->starts_with(number)) {
+      return answer->substr(number.size());
+    }
+  }
+  return "the process that starts nodes did not answer";
+}
+
+} // namespace troupe::experiments::commands
