@@ -102,8 +102,8 @@ private:
     return over_;
   }
 
-  /// The connection to the head broke: waits lost_seconds for another head of the same run, like the
-  /// processes of this node. Returns the problem, or "".
+  /// The connection to the head broke: waits lost_seconds for another head of the same run, like
+  /// the processes of this node. Returns the problem, or "".
   std::string find_successor(const std::atomic<bool>& stop) {
     const auto patience = std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(welcome_.lost_seconds()));
