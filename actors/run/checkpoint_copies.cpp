@@ -101,6 +101,9 @@ std::int64_t CheckpointCopies::failed() const {
 
 std::vector<CheckpointCopies::Message> CheckpointCopies::messages() {
   const std::lock_guard lock(mutex_);
+  if (options_.store.temporary)
+    if (const std::string news = options_.store.temporary->news(); !news.empty())
+      tell("warning", news);
   return std::exchange(messages_, {});
 }
 

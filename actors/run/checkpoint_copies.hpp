@@ -47,7 +47,8 @@ public:
   struct Message {
     std::string level, text;
   };
-  /// What happened since the last call, for the log; the oldest are dropped above 100.
+  /// What happened since the last call, also to the store's keys, for the log; the oldest are
+  /// dropped above 100.
   std::vector<Message> messages();
 
 private:

@@ -5,11 +5,11 @@
 
 #include <fstream>
 #include <map>
-#include <sstream>
 
-#include "env/child_process.hpp"
+#include "replay/objects/key_sources.hpp"
 #include "replay/objects/object_store.hpp"
 #include "replay/objects/store_error.hpp"
+#include "tests/replay/objects/moto.hpp"
 #include "tests/replay/objects/scripted_server.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -42,31 +42,6 @@ std::string refusal_of(const Variables& variables) {
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
-
-class Moto {
-public:
-  explicit Moto(const TemporaryFolder& folder)
-      : process_("/usr/bin/python3",
-                 {TROUPE_MOTO_SERVER, folder.path().string(), TROUPE_MOTO_VENV}),
-        line_(process_.line()) {
-    std::istringstream words(line_);
-    words >> ready_ >> plain >> secured;
-  }
-  bool runs() const {
-    if (ready_ == "ready")
-      return true;
-    MESSAGE(line_);
-    REQUIRE(line_.starts_with("skipped:"));
-    return false;
-  }
-
-private:
-  troupe::ChildProcess process_;
-  std::string line_, ready_;
-
-public:
-  std::string plain, secured;
-};
 
 const std::string kDocument =
     R"({"AccessKeyId": "one", "SecretAccessKey": "two", "Token": "three", "Expiration": "2199-01-01T00:00:00Z"})";
@@ -104,6 +79,49 @@ TEST_CASE("A pod with a web identity gets its role's keys over TLS and stores ob
   pod["AWS_CA_BUNDLE"] = folder / "certificate.pem";
   pod["AWS_WEB_IDENTITY_TOKEN_FILE"] = folder / "none";
   CHECK(has(refusal_of(pod), "none has no token, or cannot be read"));
+}
+
+TEST_CASE("A renewal that the service refuses is told once, while the former keys store objects") {
+  const TemporaryFolder folder;
+  const Moto moto(folder);
+  if (!moto.runs())
+    return;
+  std::ofstream(folder / "token") << "header.claims.signature\n";
+  KeySource source{.kind = KeySource::Kind::web_identity,
+                   .url = moto.secured,
+                   .role = "arn:aws:iam::123456789012:role/trainer",
+                   .session = "troupe",
+                   .token_file = folder / "token",
+                   .ca_bundle = folder / "certificate.pem"};
+  HttpClient client;
+  WallTime now = std::chrono::system_clock::now();
+  StoreOptions options{
+      .endpoint = moto.plain,
+      .temporary = std::make_shared<TemporaryKeys>(
+          [&](const std::stop_token& stop) { return fetch_keys(source, client, stop); },
+          [&] { return now; })};
+  const ObjectAddress address{.bucket = "bucket", .key = "a"};
+  ObjectStore store(options);
+  store.put_bytes(address, std::as_bytes(std::span(kWhole)));
+  CHECK(options.temporary->news().empty());
+
+  source.url = moto.plain; // whose answer is 500: moto wants a signature
+  now = options.temporary->current().expires - std::chrono::minutes(4);
+  CHECK(store.get_bytes(address, 10) == kWhole);
+  const std::string news = options.temporary->news();
+  CAPTURE(news);
+  CHECK(has(news, "a renewal of the object store's keys failed (1 in all): the keys of "
+                  "AWS_ROLE_ARN arn:aws:iam::123456789012:role/trainer cannot be had from "
+                      + moto.plain + ": it sent 500"));
+  CHECK(has(news, "; the former keys hold until 20"));
+  now += std::chrono::minutes(1);
+  CHECK(store.get_bytes(address, 10) == kWhole);
+  CHECK(options.temporary->news().empty());
+
+  source.url = moto.secured;
+  now += std::chrono::minutes(1);
+  CHECK(store.get_bytes(address, 10) == kWhole);
+  CHECK(has(options.temporary->news(), "renewed after 2 failed attempts (2 in all)"));
 }
 
 TEST_CASE("An instance's keys come from its metadata service") {

@@ -1,0 +1,53 @@
+// Copies of checkpoints in moto's S3, with keys of moto's Security Token Service.
+#include "actors/run/checkpoint_copies.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "replay/objects/key_sources.hpp"
+#include "tests/replay/objects/moto.hpp"
+
+using namespace troupe;
+using replay::TemporaryKeys;
+
+TEST_CASE("A run's log says that its store's keys are not renewed while copies still succeed") {
+  const TemporaryFolder folder;
+  const replay::Moto moto(folder);
+  if (!moto.runs())
+    return;
+  std::ofstream(folder / "token") << "header.claims.signature";
+  const std::filesystem::path checkpoint = folder / "run/checkpoints/10";
+  std::filesystem::create_directories(checkpoint);
+  std::ofstream(checkpoint / "manifest.json") << "{}";
+  replay::KeySource source{.kind = replay::KeySource::Kind::web_identity,
+                           .url = moto.secured,
+                           .role = "arn:aws:iam::123456789012:role/trainer",
+                           .session = "troupe",
+                           .token_file = folder / "token",
+                           .ca_bundle = folder / "certificate.pem"};
+  replay::HttpClient client;
+  auto now = std::chrono::system_clock::now();
+  const auto keys = std::make_shared<TemporaryKeys>(
+      [&](const std::stop_token& stop) { return fetch_keys(source, client, stop); },
+      [&] { return now; });
+  now = keys->current().expires - std::chrono::minutes(4);
+  source.url = moto.plain; // whose answer is 500: moto wants a signature
+
+  actors::CheckpointCopies copies(folder / "run",
+                                  {.run = {.bucket = "bucket", .key = "runs/one"},
+                                   .store = {.endpoint = moto.plain, .temporary = keys}});
+  copies.offer(checkpoint);
+  copies.finish(std::chrono::seconds(60));
+  CHECK(copies.failed() == 0);
+  const auto messages = copies.messages();
+  REQUIRE(messages.size() == 1);
+  CHECK(messages[0].level == "warning");
+  CAPTURE(messages[0].text);
+  CHECK(messages[0].text.find("it sent 500") != std::string::npos);
+  CHECK(messages[0].text.find("the former keys hold until 20") != std::string::npos);
+  CHECK(copies.messages().empty());
+  replay::ObjectStore store({.endpoint = moto.plain, .temporary = keys});
+  CHECK(store.get_bytes({.bucket = "bucket", .key = "runs/one/checkpoints/10/manifest.json"}, 10)
+        == "{}");
+}
