@@ -18,6 +18,19 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what + " " + path.string());
 }
 
+void write_all(int descriptor, const void* data, std::size_t size, const fs::path& path) {
+  const char* at = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor, at, size);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written <= 0)
+      complain("cannot write", path);
+    at += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
 } // namespace
 
 void write_folder_to_disk(const fs::path& folder) {
@@ -46,16 +59,7 @@ WholeFileWriter::~WholeFileWriter() {
 }
 
 void WholeFileWriter::write(const void* data, std::size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor_, at, size);
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      complain("cannot write", partial_);
-    at += written;
-    size -= static_cast<std::size_t>(written);
-  }
+  write_all(descriptor_, data, size, partial_);
 }
 
 void WholeFileWriter::commit() {
@@ -66,6 +70,24 @@ void WholeFileWriter::commit() {
   ::close(descriptor_);
   descriptor_ = -1;
   write_folder_to_disk(path_.has_parent_path() ? path_.parent_path() : fs::path("."));
+}
+
+FileAppender::FileAppender(fs::path path)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0)
+    complain("cannot create", path_);
+}
+
+FileAppender::~FileAppender() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+}
+
+void FileAppender::append(const void* data, std::size_t size) {
+  write_all(descriptor_, data, size, path_);
+  if (::fdatasync(descriptor_) != 0)
+    complain("cannot write to disk", path_);
 }
 
 FileReader::FileReader(fs::path path)

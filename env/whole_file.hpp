@@ -29,6 +29,23 @@ private:
   int descriptor_ = -1;
 };
 
+/// Continues a file at its end, or begins it. Throws std::system_error naming the file and the
+/// system's reason.
+class FileAppender {
+public:
+  explicit FileAppender(std::filesystem::path path);
+  ~FileAppender();
+  FileAppender(const FileAppender&) = delete;
+  FileAppender& operator=(const FileAppender&) = delete;
+
+  /// The bytes are on the disk when it returns.
+  void append(const void* data, std::size_t size);
+
+private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
 /// Waits until the names in `folder` are on the disk, for instance after a rename. Throws
 /// std::system_error naming it.
 void write_folder_to_disk(const std::filesystem::path& folder);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
 
 #include <ATen/ops/zeros.h>
@@ -9,6 +10,7 @@
 #include "experiments/config/config.hpp"
 #include "experiments/config/members.hpp"
 #include "experiments/config/on_data.hpp"
+#include "experiments/config/stored_data.hpp"
 #include "experiments/run_folder/run_folder.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/loader.hpp"
@@ -48,10 +50,17 @@ learner::data::TransformOptions validation_transform(const Data& in) {
           .resize = parts ? 0 : training.size};
 }
 
+replay::CacheOptions cache_options(const Data& in) {
+  return {
+      .folder = in.cache(),
+      .most_bytes = static_cast<std::uint64_t>(in.cache_gigabytes() * kBytesPerGigabyte),
+      .tell = [](const std::string& line) { std::fprintf(stderr, "troupe: %s\n", line.c_str()); }};
+}
+
 SharedDataset open_training(const Data& in, std::uint64_t seed) {
   auto options = dataset_options(in);
   options.seed = seed;
-  return learner::data::open_dataset(options);
+  return open_stored_dataset(options, "data.path", cache_options(in));
 }
 
 SharedDataset open_validation(const Data& in, const DescribedDataset& training) {
@@ -64,7 +73,8 @@ SharedDataset open_validation(const Data& in, const DescribedDataset& training) 
   const auto info = training.info();
   options.classes = info.classes;
   options.names = info.names;
-  return learner::data::open_dataset(options);
+  return open_stored_dataset(options, in.validation().empty() ? "data.path" : "data.validation",
+                             cache_options(in));
 }
 
 const learner::data::Column* column_of(const learner::data::DatasetInfo& info,

@@ -207,6 +207,15 @@ void check_data(const Experiment& experiment, Checker& checker) {
     checker.complain("data.path", "is missing; name a folder or file, e.g. data { path: "
                                   "\"pictures\" } (`troupe dataset render` draws one)");
   }
+  for (const auto& [key, path] :
+       {std::pair("data.path", data.path()), {"data.validation", data.validation()}}) {
+    if (replay::is_object_address(path))
+      check_address(key, path, checker);
+  }
+  if (data.cache().empty()) {
+    checker.complain("data.cache", "is empty; name a folder for copies of s3:// data, e.g. "
+                                   "cache: \"datasets\"");
+  }
   if (data.prefetch() < data.threads()) {
     checker.complain("data.prefetch", is(data.prefetch()) + "be at least data.threads, "
                                           + std::to_string(data.threads()));

@@ -41,6 +41,21 @@ std::string relative_name(const StoredObject& object, const ObjectAddress& folde
   return name;
 }
 
+} // namespace
+
+std::vector<FolderObject> folder_objects(ObjectStore& store, const ObjectAddress& folder) {
+  std::vector<FolderObject> found;
+  for (StoredObject& object : store.list(folder)) {
+    if (object.bytes == 0 && object.key.ends_with('/'))
+      continue;
+    std::string name = relative_name(object, folder);
+    found.push_back({.name = std::move(name), .object = std::move(object)});
+  }
+  return found;
+}
+
+namespace {
+
 void check_space(const fs::path& folder, std::uintmax_t bytes) {
   std::error_code unknown;
   const auto space = fs::space(folder, unknown);
@@ -62,11 +77,10 @@ void upload_folder(ObjectStore& store, const fs::path& folder, const ObjectAddre
 
 void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::path& folder,
                      const std::string& last, const std::function<void(const fs::path&)>& check) {
-  const auto objects = store.list(from);
   std::vector<std::string> names;
   std::uintmax_t bytes = 0;
-  for (const StoredObject& object : objects) {
-    names.push_back(relative_name(object, from));
+  for (const auto& [name, object] : folder_objects(store, from)) {
+    names.push_back(name);
     bytes += static_cast<std::uintmax_t>(object.bytes);
   }
   const auto found = std::find(names.begin(), names.end(), last);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "replay/objects/object_store.hpp"
 
@@ -19,6 +20,16 @@ namespace troupe::replay {
 void upload_folder(ObjectStore& store, const std::filesystem::path& folder, const ObjectAddress& to,
                    const std::string& last,
                    const std::function<void(std::int64_t bytes)>& sent = {});
+
+/// An object and the name of its file below a folder.
+struct FolderObject {
+  std::string name;
+  StoredObject object;
+};
+
+/// The objects below `folder`, without the empty ones that stand for folders. Names are checked
+/// before they become paths.
+std::vector<FolderObject> folder_objects(ObjectStore& store, const ObjectAddress& folder);
 
 /// Copies all objects to `folder`, which must not exist and appears when all are there and `check`
 /// of its former name throws nothing; until then they are in `.<name>.partial` beside it. Names are

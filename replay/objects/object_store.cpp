@@ -125,6 +125,39 @@ std::string ObjectStore::get_bytes(const ObjectAddress& from, std::size_t most) 
       .body;
 }
 
+std::string ObjectStore::get_range(const ObjectAddress& from, std::uint64_t at, std::uint64_t end,
+                                   const std::string& etag) {
+  StoreRequest request{
+      .method = "GET",
+      .bucket = from.bucket,
+      .key = from.key,
+      .headers = {"Range: bytes=" + std::to_string(at) + "-" + std::to_string(end - 1)},
+      .most_answered = end - at};
+  if (!etag.empty())
+    request.headers.push_back("If-Match: " + etag);
+  auto answer = send(request);
+  if (answer.body.size() != end - at)
+    throw StoreError(text_of(from) + " should give " + std::to_string(end - at)
+                     + " bytes at offset " + std::to_string(at) + ", the object store sent "
+                     + std::to_string(answer.body.size()));
+  return std::move(answer.body);
+}
+
+void ObjectStore::continue_file(const std::string& bucket, const StoredObject& object,
+                                const std::filesystem::path& file,
+                                const std::function<void()>& on_part) {
+  const auto size = static_cast<std::uint64_t>(object.bytes);
+  env::FileAppender out(file);
+  for (std::uint64_t at = std::filesystem::file_size(file); at < size;) {
+    const auto end = std::min<std::uint64_t>(size, at + requests_.options().part_bytes);
+    const auto bytes = get_range({.bucket = bucket, .key = object.key}, at, end, object.etag);
+    out.append(bytes.data(), bytes.size());
+    at = end;
+    if (on_part)
+      on_part();
+  }
+}
+
 void ObjectStore::get_file(const ObjectAddress& from, const std::filesystem::path& file) {
   const auto head = send({.method = "HEAD", .bucket = from.bucket, .key = from.key});
   if (!head.length || *head.length < 0)
@@ -134,20 +167,8 @@ void ObjectStore::get_file(const ObjectAddress& from, const std::filesystem::pat
   env::WholeFileWriter writer(file);
   for (std::uint64_t at = 0; at < size;) {
     const std::uint64_t end = std::min<std::uint64_t>(size, at + requests_.options().part_bytes);
-    StoreRequest request{
-        .method = "GET",
-        .bucket = from.bucket,
-        .key = from.key,
-        .headers = {"Range: bytes=" + std::to_string(at) + "-" + std::to_string(end - 1)},
-        .most_answered = end - at};
-    if (!head.etag.empty())
-      request.headers.push_back("If-Match: " + head.etag);
-    const auto answer = send(request);
-    if (answer.body.size() != end - at)
-      throw StoreError(text_of(from) + " should give " + std::to_string(end - at)
-                       + " bytes at offset " + std::to_string(at) + ", the object store sent "
-                       + std::to_string(answer.body.size()));
-    writer.write(answer.body.data(), answer.body.size());
+    const auto bytes = get_range(from, at, end, head.etag);
+    writer.write(bytes.data(), bytes.size());
     at = end;
   }
   writer.commit();

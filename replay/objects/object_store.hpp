@@ -34,6 +34,12 @@ public:
   /// Replaces `file` as a whole; it gets one version of the object, in requests of part_bytes.
   void get_file(const ObjectAddress& from, const std::filesystem::path& file);
 
+  /// Continues `file` with the bytes of this version of an object that it does not have yet, on the
+  /// disk after each part_bytes, then `on_part`; StoreError of status 412 if the store has another
+  /// version now.
+  void continue_file(const std::string& bucket, const StoredObject& object,
+                     const std::filesystem::path& file, const std::function<void()>& on_part = {});
+
   /// Size of the object; throws StoreError with status 404 if there is none.
   std::int64_t size(const ObjectAddress& of);
 
@@ -53,6 +59,8 @@ private:
   HttpAnswer send(const StoreRequest& request) {
     return requests_.send(request, stop_.get_token());
   }
+  std::string get_range(const ObjectAddress& from, std::uint64_t at, std::uint64_t end,
+                        const std::string& etag);
   void put_parts(const ObjectAddress& to, const std::filesystem::path& file, std::uint64_t size,
                  const std::function<void(std::int64_t)>& sent);
   std::string put_part(const ObjectAddress& to, const std::string& id, std::size_t number,

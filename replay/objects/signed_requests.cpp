@@ -53,6 +53,8 @@ std::string remedy(const HttpAnswer& answer, const std::string& code) {
     return "create the bucket, or correct its name";
   if (answer.status == 404)
     return "it does not exist";
+  if (answer.status == 412)
+    return "the object was replaced meanwhile; start again";
   if (is_overload(answer.status) || code == "RequestTimeout")
     return "the store is overloaded or away; try again later";
   return "see the log of the store";

@@ -96,6 +96,14 @@ std::int64_t parse_size(const std::string& text) {
   return value;
 }
 
+/// It goes into a header.
+std::string parse_etag(const std::string& text) {
+  if (text.size() > 256
+      || !std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < '\x7f'; }))
+    refuse_answer("has an object with an ETag that is none");
+  return text;
+}
+
 } // namespace
 
 ListingPage parse_listing(const std::string& xml, int most_keys) {
@@ -108,6 +116,8 @@ ListingPage parse_listing(const std::string& xml, int most_keys) {
       object.key = text;
     else if (path == "ListBucketResult/Contents/Size")
       object.bytes = parse_size(text);
+    else if (path == "ListBucketResult/Contents/ETag")
+      object.etag = parse_etag(text);
     else if (path == "ListBucketResult/Contents") {
       if (object.key.empty() || object.bytes < 0)
         refuse_answer("has an object without a key or size");

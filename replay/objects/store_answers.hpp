@@ -15,6 +15,7 @@ namespace troupe::replay {
 struct StoredObject {
   std::string key;
   std::int64_t bytes = 0;
+  std::string etag = {}; // as sent, with its quotes; may be empty
 
   bool operator==(const StoredObject&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "replay/objects/folder_copies.hpp"
+#include "replay/objects/store_error.hpp"
 #include "replay/recordings/recording.hpp"
 
 namespace troupe::experiments::commands {
@@ -32,6 +33,22 @@ fs::path local_recording(const std::string& recording) {
     std::fprintf(stderr, "troupe: fetched %s to %s\n", recording.c_str(), folder.c_str());
   }
   return folder;
+}
+
+bool is_stored_recording(const std::string& recording) {
+  if (!replay::is_object_address(recording)) {
+    return false;
+  }
+  replay::ObjectStore store(replay::store_options());
+  try {
+    store.size(below(address_of(recording), kLastOfRecording));
+    return true;
+  } catch (const replay::StoreError& missing) {
+    if (missing.status() != 404) {
+      throw;
+    }
+    return false;
+  }
 }
 
 void check_new_recording(const std::string& address) {

@@ -11,6 +11,9 @@ namespace troupe::experiments::commands {
 /// replay::download_folder(), and replay::StorageError if what was fetched is damaged.
 std::filesystem::path local_recording(const std::string& recording);
 
+/// The recording is in an object store: s3://bucket/prefix/NAME with a recording's last file.
+bool is_stored_recording(const std::string& recording);
+
 /// Throws std::invalid_argument if there is something at s3://bucket/prefix/NAME, and
 /// replay::StoreError if the store cannot be used; before the work of recording.
 void check_new_recording(const std::string& address);

@@ -9,6 +9,7 @@
 #include "experiments/commands/running/stored_recording.hpp"
 #include "experiments/commands/tools/dataset_render.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
+#include "experiments/config/stored_data.hpp"
 #include "learner/data/formats/minari.hpp"
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/prefetcher.hpp"
@@ -23,6 +24,8 @@ constexpr std::int64_t kShownRowsAtOnce = 64;
 
 struct ReadOptions {
   data::DatasetOptions dataset{};
+  std::string cache = "datasets";
+  double cache_gigabytes = 200;
   int threads = 1;
   bool json = false;
 };
@@ -45,13 +48,34 @@ Json json_of(const data::DatasetInfo& info) {
           {"bad_rows", info.bad_rows}};
 }
 
+/// The folder of a recording, of which a copy is made here; empty: it is none.
+std::filesystem::path recording_in(const ReadOptions& options) {
+  const std::string path = options.dataset.path;
+  if (replay::is_object_address(path)) {
+    return is_stored_recording(path) ? local_recording(path) : "";
+  }
+  return replay::is_recording(path) ? path : "";
+}
+
+std::shared_ptr<const data::DescribedDataset> open(const ReadOptions& options,
+                                                   const data::DatasetOptions& settings) {
+  return open_stored_dataset(
+      settings, "PATH",
+      {.folder = options.cache,
+       .folder_key = "--cache",
+       .bytes_key = "--cache-gigabytes",
+       .most_bytes = static_cast<std::uint64_t>(options.cache_gigabytes * kBytesPerGigabyte),
+       .tell = [](const std::string& line) {
+         std::fprintf(stderr, "troupe: %s\n", line.c_str());
+       }});
+}
+
 void show(const ReadOptions& options) {
-  const auto recording = local_recording(options.dataset.path);
-  if (replay::is_recording(recording)) {
+  if (const auto recording = recording_in(options); !recording.empty()) {
     show_recording(recording, options.json);
     return;
   }
-  const auto info = data::open_dataset(options.dataset)->info();
+  const auto info = open(options, options.dataset)->info();
   if (options.json) {
     print_json(json_of(info));
     return;
@@ -70,8 +94,7 @@ void show(const ReadOptions& options) {
 
 /// Reads every row; the number of bad ones.
 std::int64_t check_rows(const ReadOptions& options) {
-  const auto recording = local_recording(options.dataset.path);
-  if (replay::is_recording(recording)) {
+  if (const auto recording = recording_in(options); !recording.empty()) {
     check_recording(recording, options.json);
     return 0;
   }
@@ -85,7 +108,7 @@ std::int64_t check_rows(const ReadOptions& options) {
       std::printf("%s\n", message.c_str());
     }
   };
-  const auto dataset = data::open_dataset(settings);
+  const auto dataset = open(options, settings);
   const std::int64_t blocks = (dataset->size() + kShownRowsAtOnce - 1) / kShownRowsAtOnce;
   learner::Prefetcher rows(0, blocks,
                            [&](std::int64_t block) {
@@ -109,10 +132,18 @@ std::int64_t check_rows(const ReadOptions& options) {
 void add_read_flags(CLI::App& command, ReadOptions& options) {
   auto& dataset = options.dataset;
   command
-      .add_option(
-          "PATH", dataset.path,
-          "file, folder or shards-{000..009}.tar; of recordings also s3://bucket/prefix/NAME")
+      .add_option("PATH", dataset.path,
+                  "file, folder or shards-{000..009}.tar, here or below s3://bucket/prefix")
       ->required();
+  command
+      .add_option("--cache", options.cache,
+                  "folder for copies of s3:// data, shared by the processes of a host")
+      ->capture_default_str();
+  command
+      .add_option("--cache-gigabytes", options.cache_gigabytes,
+                  "bound of all copies in it: the oldest not in use are removed for a new one")
+      ->check(CLI::Range(1e-9, 1e9))
+      ->capture_default_str();
   command.add_option("--format", dataset.format, "by default detected from the files")
       ->check(CLI::IsMember(data::dataset_formats()));
   command.add_option("--split", dataset.split, "where there are several: train, validation, test");

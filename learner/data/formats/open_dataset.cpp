@@ -47,9 +47,11 @@ std::string find_format(const std::filesystem::path& path) {
   if (path.string().find('{') != std::string::npos && path.string().ends_with(".tar"))
     return "tar";
   if (path.string().starts_with("s3://"))
-    throw std::invalid_argument("data.path is \"" + path.string()
-                                + "\", but object stores are read for checkpoints and recordings "
-                                  "alone; copy the data to this host");
+    throw std::invalid_argument(
+        "data.path is \"" + path.string()
+        + "\", but open_dataset() reads files of this host; experiments and "
+          "`troupe dataset` fetch such data first: do so, or copy the "
+          "data to this host");
   if (!std::filesystem::exists(path))
     throw std::invalid_argument(path.string() + ": there is no such file or folder");
   std::string format;

@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "learner/data/formats/open_dataset.hpp"
 #include "learner/data/formats/picture_reader.hpp"
+#include "learner/data/formats/shard_names.hpp"
 #include "learner/data/formats/tar_index.hpp"
 #include "learner/data/pictures/file.hpp"
 
@@ -14,7 +13,6 @@ namespace troupe::learner::data {
 namespace {
 
 constexpr std::uint64_t kMostLabelBytes = 1 << 20; // of a .cls or .json
-constexpr std::size_t kMostShards = 100'000;
 
 /// "a/b.seg.PNG" is of the sample "a/b", its extension "seg.png": what WebDataset does.
 struct Name {
@@ -31,16 +29,6 @@ Name split_name(const std::string& path) {
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return {path.substr(0, dot), extension};
-}
-
-std::optional<std::int64_t> number_in(std::string text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
-    text.pop_back();
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
-    return {};
-  return value;
 }
 
 /// A picture and its label; sizes in bytes.
@@ -142,7 +130,7 @@ private:
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (json)
       return take_json(text, sample);
-    if (const auto label = number_in(text); label && *label >= 0 && *label < kMostClasses)
+    if (const auto label = whole_number_in(text); label && *label >= 0 && *label < kMostClasses)
       sample.label = *label;
     else
       sample.problem = ".cls is \"" + text.substr(0, 32) + "\"; a number from 0 to "
@@ -167,26 +155,8 @@ private:
   static std::vector<std::filesystem::path> shards_of(const std::filesystem::path& path) {
     if (std::filesystem::is_directory(path))
       return list_files(path, false, [](const auto& name) { return name.ends_with(".tar"); });
-    const auto text = path.string();
-    const auto open = text.find('{'), dots = text.find("..", open), close = text.find('}', open);
-    if (open == std::string::npos || close == std::string::npos || dots > close)
-      return {path};
-    const auto first = text.substr(open + 1, dots - open - 1);
-    const auto last = text.substr(dots + 2, close - dots - 2);
-    const auto begin = number_in(first), end = number_in(last);
-    if (!begin || !end || *begin < 0 || *end < *begin
-        || static_cast<std::size_t>(*end - *begin) >= kMostShards)
-      throw std::invalid_argument(text + ": {" + first + ".." + last + "} must be two numbers from "
-                                  + "0, in order, at most " + std::to_string(kMostShards)
-                                  + " apart");
-    std::vector<std::filesystem::path> all;
-    for (auto i = *begin; i <= *end; ++i) {
-      auto digits = std::to_string(i);
-      if (digits.size() < first.size())
-        digits.insert(0, first.size() - digits.size(), '0');
-      all.emplace_back(text.substr(0, open) + digits + text.substr(close + 1));
-    }
-    return all;
+    const auto names = shard_names(path.string());
+    return {names.begin(), names.end()};
   }
 
   DatasetInfo info_;

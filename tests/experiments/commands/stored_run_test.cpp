@@ -294,3 +294,68 @@ recording { path: "s3://bucket/data/random" updates: 100 }
   CHECK(damaged.wait() != 0);
   CHECK(!fs::exists(place.folder / "recordings/bucket/data/random"));
 }
+
+TEST_CASE("A classifier learns from pictures and shards in the store as from files here") {
+  const SmallRun place;
+  const replay::Swift swift(place.folder / "swift");
+  if (!swift.runs())
+    return;
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), in_build("troupe"));
+    Program program(with_store(swift.endpoint(), words), place.folder.path());
+    const int code = program.wait();
+    return std::pair(code, program.output());
+  };
+  for (const std::string layout : {"folder", "tar"})
+    for (const std::string split : {"train", "validation"})
+      REQUIRE(run({"dataset", "render", layout, "--classes", "cartpole_balance,pendulum_swingup",
+                   "--rows", "8", "--size", "32", "--layout", layout, "--split", split})
+                  .first
+              == 0);
+  replay::ObjectStore store(swift.options());
+  for (const std::string layout : {"folder", "tar"})
+    for (const auto& entry : fs::recursive_directory_iterator(place.folder / layout))
+      if (entry.is_regular_file())
+        store.put_file({.bucket = "bucket",
+                        .key = "data/" + fs::relative(entry.path(), place.folder.path()).string()},
+                       entry.path());
+  const auto trained = [&](const std::string& path) {
+    std::ofstream(place.folder / "pictures.textproto") << R"(
+deterministic: true
+data { size: 32 crop: "padded" epochs: 1 }
+classifier { model: "resnet20" batch_size: 4 warmup_epochs: 0 }
+checkpoint { minutes: 0 }
+)";
+    const auto result =
+        finished(with_store(swift.endpoint(), {in_build("troupe"), "train", "pictures.textproto",
+                                               "--json", "--quiet", "--set", "data.path=" + path}),
+                 place.folder.path());
+    return result.at("metrics");
+  };
+  for (const std::string layout : {"folder", "tar"})
+    CHECK(trained("s3://bucket/data/" + layout) == trained(layout));
+
+  std::string shard;
+  for (const auto& entry : fs::directory_iterator(place.folder / "tar/train"))
+    if (entry.path().extension() == ".tar")
+      shard = entry.path().filename();
+  REQUIRE(!shard.empty());
+  const auto digit = shard.size() - 5;
+  const std::string pattern =
+      shard.substr(0, digit) + "{" + shard[digit] + ".." + shard[digit] + "}.tar";
+  for (const std::string& name : {shard, pattern}) {
+    const auto [code, output] =
+        run({"dataset", "info", "s3://bucket/data/tar/train/" + name, "--json"});
+    CAPTURE(output);
+    CHECK(code == 0);
+    CHECK(has(output, "cartpole_balance"));
+  }
+  const auto [code, output] = run({"dataset", "info", "s3://bucket/data/none"});
+  CHECK(code == 2);
+  CHECK(has(output, "PATH: the object store has no s3://bucket/data/none"));
+  const auto small = run({"dataset", "check", "s3://bucket/data/folder", "--cache", "other",
+                          "--cache-gigabytes", "1e-6"});
+  CHECK(small.first != 0);
+  CHECK(has(small.second, "--cache-gigabytes is"));
+  CHECK(has(small.second, "raise it"));
+}

@@ -2,10 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include "env/child_process.hpp"
+#include "replay/objects/store_options.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::replay {
@@ -15,11 +20,13 @@ namespace troupe::replay {
 class Moto {
 public:
   explicit Moto(const TemporaryFolder& folder)
-      : process_("/usr/bin/python3",
+      : folder_(folder.path()),
+        process_("/usr/bin/python3",
                  {TROUPE_MOTO_SERVER, folder.path().string(), TROUPE_MOTO_VENV}),
         line_(process_.line()) {
     std::istringstream words(line_);
     words >> ready_ >> plain >> secured;
+    std::ofstream(folder_ / "token") << "header.claims.signature\n";
   }
   bool runs() const {
     if (ready_ == "ready")
@@ -29,7 +36,26 @@ public:
     return false;
   }
 
+  /// Of a pod whose keys moto lends.
+  StoreOptions options() const {
+    const std::map<std::string, std::string> pod{
+        {"AWS_WEB_IDENTITY_TOKEN_FILE", folder_ / "token"},
+        {"AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/trainer"},
+        {"AWS_ENDPOINT_URL_STS", secured},
+        {"AWS_ENDPOINT_URL", plain},
+        {"AWS_CA_BUNDLE", folder_ / "certificate.pem"}};
+    auto options = store_options([&](const char* name) -> std::optional<std::string> {
+      const auto found = pod.find(name);
+      return found == pod.end() ? std::nullopt : std::optional(found->second);
+    });
+    options.part_bytes = std::size_t{5} << 20;
+    options.attempts = 2;
+    options.first_pause = std::chrono::milliseconds(1);
+    return options;
+  }
+
 private:
+  std::filesystem::path folder_;
   ChildProcess process_;
   std::string line_, ready_;
 

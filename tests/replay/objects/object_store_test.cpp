@@ -95,7 +95,12 @@ TEST_CASE("A listing goes on over its pages and keeps to its folder") {
     store.put_bytes(at(expected.back().key), bytes_of(pattern(static_cast<std::size_t>(i))));
   }
   store.put_bytes(at("runs/one-more/other"), bytes_of("z"));
-  CHECK(store.list(at("runs/one")) == expected);
+  auto listed = store.list(at("runs/one"));
+  for (StoredObject& object : listed) {
+    CHECK(object.etag.size() >= 32);
+    object.etag.clear();
+  }
+  CHECK(listed == expected);
   CHECK(store.folders(at("runs")) == std::vector<std::string>{"one-more", "one"});
   CHECK(store.folders(at("runs/one")).size() == 10);
   CHECK(store.list(at("nothing")).empty());
@@ -176,7 +181,10 @@ TEST_CASE("A folder is complete in the store only with its last file") {
   }
   const Swift again(folder / "swift");
   ObjectStore store(again.options());
-  CHECK(store.list(at("run/7")) == std::vector<StoredObject>{{"run/7/z/data", 2000}});
+  const auto stored = store.list(at("run/7"));
+  REQUIRE(stored.size() == 1);
+  CHECK(stored[0].key == "run/7/z/data");
+  CHECK(stored[0].bytes == 2000);
   CHECK(has(error_of([&] {
               download_folder(store, at("run/7"), folder / "copy", "manifest.json");
             }).what(),
