@@ -246,10 +246,9 @@ private:
                  "use");
         }
     if (used + total_ > options_.most_bytes)
-      throw StoreError(options_.bytes_key + " is "
-                       + std::to_string(options_.most_bytes / 1'000'000'000) + ": " + text_of(from_)
-                       + " has " + gigabytes(total_) + " and other copies in use " + gigabytes(used)
-                       + "; raise it, or name fewer objects");
+      throw StoreError(options_.bytes_key + " is " + gigabytes(options_.most_bytes) + ": "
+                       + text_of(from_) + " has " + gigabytes(total_) + " and other copies in use "
+                       + gigabytes(used) + "; raise it, or name fewer objects");
     if (!fits())
       throw StoreError(options_.folder_key + " is " + options_.folder.string() + ": its disk has "
                        + gigabytes(fs::space(options_.folder).available) + " free and "
