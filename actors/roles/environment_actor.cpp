@@ -7,7 +7,6 @@
 #include "actors/protocol/process_time.hpp"
 #include "actors/protocol/system.hpp"
 #include "actors/roles/files.hpp"
-#include "actors/roles/live_picture.hpp"
 #include "learner/replicas/replica_threads.hpp"
 
 namespace troupe::actors {
@@ -230,6 +229,7 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
   state.options = std::move(options);
   learner::prepare_compute_thread(1); // in inference, a team of threads would only wait
   try {
+    state.scene = {};
     state.collector = state.options.make();
     state.actions = ActionHistograms(state.options.transitions);
     state.held.resize(static_cast<std::size_t>(state.collector->lanes()));
@@ -291,8 +291,8 @@ EnvironmentActor::behavior_type environment_actor(EnvironmentSelf self,
       [self](picture_atom, const ProtoBytes& order) {
         return answer_or_fault([&]() -> caf::result<ProtoBytes> {
           return encode(live_picture(*self->state.collector, self->state.options.transitions.frame,
-                                     self->state.options.camera,
-                                     decode<wire::PictureOrder>(order)));
+                                     self->state.options.camera, decode<wire::PictureOrder>(order),
+                                     self->state.scene));
         });
       },
       [self](save_atom, const std::string& path) {

@@ -7,6 +7,7 @@
 
 #include "actors/protocol/messages.hpp"
 #include "actors/protocol/stopwatch.hpp"
+#include "actors/roles/live_picture.hpp"
 #include "actors/roles/policy_turns.hpp"
 #include "actors/roles/role_histograms.hpp"
 #include "actors/roles/shard_endpoints.hpp"
@@ -37,6 +38,7 @@ struct EnvironmentState {
   static const char* name;
   EnvironmentOptions options;
   std::unique_ptr<learner::Collector> collector;
+  SceneRenderer scene;      // of the collector's simulations
   std::int64_t granted = 0; // agent steps per environment
   std::uint64_t least_version = 0;
   bool hold = false;

@@ -41,15 +41,19 @@ std::span<std::uint8_t> bytes_of(wire::LivePicture& picture) {
   return {reinterpret_cast<std::uint8_t*>(picture.mutable_rgb()->data()), picture.rgb().size()};
 }
 
-wire::LivePicture scene(env::Physics& physics, const std::string& camera) {
+wire::LivePicture scene(env::Physics& physics, const std::string& camera, SceneRenderer& kept) {
   wire::LivePicture made = empty_picture(kSceneHeight, kSceneWidth);
-  const auto renderer = env::make_renderer(physics,
-                                           {.height = kSceneHeight,
-                                            .width = kSceneWidth,
-                                            .camera = camera,
-                                            .renderer = env::RendererKind::caster},
-                                           env::PixelLayout::channels_last);
-  renderer->draw(bytes_of(made));
+  if (kept.of != &physics) {
+    kept = {};
+    kept.renderer = env::make_renderer(physics,
+                                       {.height = kSceneHeight,
+                                        .width = kSceneWidth,
+                                        .camera = camera,
+                                        .renderer = env::RendererKind::caster},
+                                       env::PixelLayout::channels_last);
+    kept.of = &physics;
+  }
+  kept.renderer->draw(bytes_of(made));
   return made;
 }
 
@@ -82,7 +86,8 @@ wire::LivePicture observed(std::span<const std::byte> frame, const env::ArraySpe
 } // namespace
 
 wire::LivePicture live_picture(learner::Collector& collector, const env::ArraySpec& frame,
-                               const std::string& camera, const wire::PictureOrder& order) {
+                               const std::string& camera, const wire::PictureOrder& order,
+                               SceneRenderer& kept) {
   const int lane = order.environment();
   if (lane < 0 || lane >= collector.lanes())
     throw std::invalid_argument("environment=" + std::to_string(lane) + ": the actor has 0 to "
@@ -97,7 +102,7 @@ wire::LivePicture live_picture(learner::Collector& collector, const env::ArraySp
   const auto newest = wants_frame ? collector.newest_frame(lane) : std::span<const std::byte>();
   if (wants_frame && newest.empty())
     throw std::invalid_argument("the environment has not begun its first episode; try again");
-  wire::LivePicture made = wants_frame ? observed(newest, frame) : scene(*physics, camera);
+  wire::LivePicture made = wants_frame ? observed(newest, frame) : scene(*physics, camera, kept);
   made.set_agent_steps(collector.agent_steps());
   made.set_environments(collector.lanes());
   return made;

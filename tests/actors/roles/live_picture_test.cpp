@@ -37,7 +37,7 @@ struct Watched {
     wire::PictureOrder order;
     order.set_observed(observed);
     order.set_environment(environment);
-    return live_picture(collector, transitions.frame, "0", order);
+    return live_picture(collector, transitions.frame, "0", order, scene);
   }
   std::string refused(bool observed, int environment = 0) {
     try {
@@ -49,6 +49,7 @@ struct Watched {
   }
   replay::TransitionSpec transitions;
   learner::Collector collector;
+  SceneRenderer scene;
 };
 
 int colours(const wire::LivePicture& picture) {
@@ -82,6 +83,11 @@ TEST_CASE("a live picture shows the scene, or the frame that the agent sees") {
   CHECK(watched.look(false).rgb() == scene.rgb());
   watched.play(20);
   CHECK(watched.look(false).rgb() != scene.rgb());
+  const auto* const kept = watched.scene.renderer.get();
+  const auto first = watched.look(false).rgb();
+  CHECK(watched.scene.renderer.get() == kept);
+  CHECK(watched.look(false, 1).rgb() != first);
+  CHECK(watched.look(false).rgb() == first);
   CHECK(has(watched.refused(false, 2), "environment=2: the actor has 0 to 1"));
   CHECK(has(watched.refused(false, -1), "environment=-1"));
 }
