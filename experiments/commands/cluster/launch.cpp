@@ -183,7 +183,8 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
                                     ? Resumption{}
                                     : prepare_resumption(folder, *former, plan.experiment, config);
   const HeldSignals held; // also called by the launcher's threads
-  NodeStarter nodes(life.starter, node_maker(plan), folder.path());
+  NodeStarter nodes(life.starter, node_maker(plan), folder.path(),
+                    plan.cluster.supervision().grace_seconds());
   const HostPort listen = head_endpoint(plan.cluster);
   RunOptions run{.json = options.json, .notes = resumption.notes};
   if (!plan.sets.empty()) {

@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostMessage = 8192; // bytes of a command or an answer
 constexpr int kStartSeconds = 60;          // for an answer
-constexpr int kStopSeconds = 60;           // beside the grace of the nodes
+constexpr int kStopSeconds = 60;           // beside the nodes' grace
+constexpr std::int64_t kLongestPoll = 3'600'000;
 
 fs::path own_program() {
   return fs::read_symlink("/proc/self/exe");
@@ -42,8 +43,8 @@ std::optional<std::string> receive_message(int socket, Clock::time_point limit) 
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now()).count();
     const int found =
-        ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30)));
-    if (found < 0 && errno == EINTR) {
+        ::poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, kLongestPoll)));
+    if ((found < 0 && errno == EINTR) || (found == 0 && left > kLongestPoll)) {
       continue;
     }
     if (found <= 0) {
@@ -163,8 +164,11 @@ void serve_node_starts(int socket, const MakeNodes& make) {
   }
 }
 
-NodeStarter::NodeStarter(int socket, MakeNodes make, fs::path run)
-    : socket_(socket), make_(std::move(make)), run_(std::move(run)) {
+NodeStarter::NodeStarter(int socket, MakeNodes make, fs::path run, double grace_seconds)
+    : socket_(socket),
+      make_(std::move(make)),
+      run_(std::move(run)),
+      stop_seconds_(kStopSeconds + static_cast<int>(grace_seconds)) {
   if (socket_ < 0) {
     here_ = make_(run_);
   }
@@ -173,8 +177,8 @@ NodeStarter::NodeStarter(int socket, MakeNodes make, fs::path run)
 NodeStarter::~NodeStarter() {
   here_.reset();
   if (socket_ >= 0) {
-    if (const std::string problem = ask("stop", kStopSeconds); !problem.empty()) {
-      std::fprintf(stderr, "troupe: the nodes may still run: %s\n", problem.c_str());
+    if (const std::string problem = ask("stop", stop_seconds_); !problem.empty()) {
+      std::fprintf(stderr, "troupe: the nodes are killed: %s\n", problem.c_str());
     }
   }
 }

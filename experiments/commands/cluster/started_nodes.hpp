@@ -52,7 +52,7 @@ void serve_node_starts(int socket, const MakeNodes& make);
 class NodeStarter {
 public:
   /// `socket`: -1: the nodes are started here, and end with this process.
-  NodeStarter(int socket, MakeNodes make, std::filesystem::path run);
+  NodeStarter(int socket, MakeNodes make, std::filesystem::path run, double grace_seconds);
   /// Ends the nodes.
   ~NodeStarter();
   NodeStarter(const NodeStarter&) = delete;
@@ -67,6 +67,7 @@ private:
   int socket_;
   MakeNodes make_;
   std::filesystem::path run_;
+  int stop_seconds_;
   int asked_ = 0;
   std::unique_ptr<StartedNodes> here_;
 };
