@@ -68,6 +68,10 @@ until_true 'six processes taken over' said 'took over 6 processes of 7' log.txt 
 until_true 'the process that died with the head' said 'environment actor [0-2] is back' log.txt 1
 until_true 'updates after that' above $(($(column updates) + 200))
 
+kill -9 "$(pgrep -f "^troupe actor --role learner --index 1 .*$scratch/runs")" || fail 'no learner'
+until_true 'the learners back after a takeover' said 'learner actor 1 is back' log.txt 2
+until_true 'updates after the death of a learner' above $(($(column updates) + 200))
+
 kill_head "$(pgrep -P "$run" -x troupe-nodes)" # and all nodes with it
 until_true 'the run gone on' said 'restart 3 continues from its checkpoint' log.txt 1
 before=$(reached)
