@@ -30,8 +30,8 @@ learner { replicas: 2 backend: TCP }
 actors { environment: 2 random_steps: 300 }
 supervision { lost_seconds: 30 }
 evaluation { period: 0 final_episodes: 1 video: false }
-checkpoint { minutes: 0 }
-stop { environment_steps: 60000 }
+checkpoint { minutes: 0.1 keep: 1 }
+stop { environment_steps: 200000 }
 """
 # What the image has at these places lies elsewhere here. The pod's folders are bound before /tmp, below which they may lie, is covered.
 ENTER = r"""set -euo pipefail
@@ -240,6 +240,16 @@ def main():
     before = counter("updates")
     until("updates after the death of a node", lambda: counter("updates") > before + 300 or head.ended() is not None)
 
+    # The head's pod is killed: its Job starts another, which takes the nodes and their processes over.
+    logged = lambda text: text in open(glob.glob(f"{FOLDER}/runs/pods/*/log.txt")[-1]).read()
+    until("a checkpoint", lambda: glob.glob(f"{FOLDER}/runs/pods/*/checkpoints/*/manifest.json") or head.ended() is not None)
+    before = counter("updates")
+    head.signal(signal.SIGKILL)
+    until("its end", lambda: head.ended() is not None)
+    head.start()
+    until("the takeover", lambda: logged("took over 7 processes of 7") or head.ended() is not None)
+    until("updates after it", lambda: counter("updates") > before + 300 or head.ended() is not None)
+
     # The head is evicted: it has its grace, ends with another code than 0, and the next one goes on.
     head.signal(signal.SIGTERM)
     until("its end", lambda: head.ended() is not None)
@@ -254,7 +264,7 @@ def main():
         if pod.ended() != 0:
             fail(f"{pod.name} ended with {pod.ended()}")
     runs = os.listdir(f"{FOLDER}/runs/pods")
-    if len(runs) != 1 or counter("environment_steps") < 60000:
+    if len(runs) != 1 or counter("environment_steps") < 200000:
         fail(f"runs {runs}, {counter('environment_steps')} steps")
     if "resumed at" not in open(f"{FOLDER}/runs/pods/{runs[0]}/log.txt").read():
         fail("the second head did not go on with the run")

@@ -178,7 +178,12 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
           ? RunFolder::create(plan.cluster.runs(), plan.experiment.name(),
                               std::chrono::system_clock::now(), resolved_text(plan.experiment))
           : RunFolder::open(before);
-  const Resumption resumption = life.takes_over() ? prepare_takeover(folder, config)
+  const bool others_start_nodes =
+      plan.launcher == LauncherKind::none || plan.launcher == LauncherKind::kubernetes;
+  const bool takes_over = life.takes_over()
+                          || (life.restarts == 0 && former && others_start_nodes
+                              && may_take_over(before, *former, plan.experiment, config));
+  const Resumption resumption = takes_over ? prepare_takeover(folder, config)
                                 : before.empty()
                                     ? Resumption{}
                                     : prepare_resumption(folder, *former, plan.experiment, config);
@@ -187,6 +192,9 @@ int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const Hea
                     plan.cluster.supervision().grace_seconds());
   const HostPort listen = head_endpoint(plan.cluster);
   RunOptions run{.json = options.json, .notes = resumption.notes};
+  if (takes_over && life.restarts == 0) {
+    run.notes.emplace_back("the head before died a moment ago; this one looks for its processes");
+  }
   if (!plan.sets.empty()) {
     run.notes.push_back("the cluster sets " + joined(plan.sets, ", "));
   }

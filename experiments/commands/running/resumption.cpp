@@ -1,8 +1,10 @@
 #include "experiments/commands/running/resumption.hpp"
 
+#include <chrono>
 #include <cstdio>
 
 #include "actors/roles/checkpoint.hpp"
+#include "actors/supervision/head_record.hpp"
 #include "experiments/commands/running/run_experiment.hpp"
 #include "experiments/config/config.hpp"
 #include "experiments/config/resume_changes.hpp"
@@ -77,6 +79,19 @@ fs::path sound_checkpoint(const fs::path& run, const actors::RunConfig& config) 
 }
 
 } // namespace
+
+bool may_take_over(const fs::path& run, const Experiment& before, const Experiment& after,
+                   const actors::RunConfig& config) {
+  constexpr double kBetweenRecords = 2; // seconds
+  std::error_code error;
+  const auto written = fs::last_write_time(actors::head_record_file(run), error);
+  if (error) {
+    return false;
+  }
+  const std::chrono::duration<double> age = fs::file_time_type::clock::now() - written;
+  return age.count() <= config.supervision.lost_seconds + kBetweenRecords
+         && changes_between(before, after).empty() && !complete_checkpoints(run).empty();
+}
 
 Resumption prepare_takeover(const RunFolder& folder, const actors::RunConfig& config) {
   return {

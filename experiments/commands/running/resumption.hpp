@@ -27,6 +27,11 @@ void check_changes(const Experiment& before, const Experiment& after);
 Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,
                               const Experiment& after, const actors::RunConfig& config);
 
+/// A head of the run `before` died in the last few seconds, or its host did, and the run continues
+/// as it was: nodes that others have started may wait for the next head, with what runs on them.
+bool may_take_over(const std::filesystem::path& run, const Experiment& before,
+                   const Experiment& after, const actors::RunConfig& config);
+
 /// The same for a head that takes over, in less time than the processes wait for it: the checkpoint
 /// is looked at only if none of them is left.
 Resumption prepare_takeover(const RunFolder& folder, const actors::RunConfig& config);
