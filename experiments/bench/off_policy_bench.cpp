@@ -134,7 +134,7 @@ void bench_off_policy(const BenchOptions& options, const Report& report) {
       const auto seed = static_cast<std::uint64_t>(trial);
       const learner::RecordedSteps steps = recorded(kEpisodes, 1000 + seed);
       Target target;
-      const RecordedEstimates made = estimate_on_recording(steps, target,
+      const RecordedEstimates made = estimate_on_recording(learner::RecordedPolicy(steps, target),
                                                            {.fit = {.layers = {32, 32},
                                                                     .batch_size = 64,
                                                                     .updates = updates,
@@ -142,8 +142,7 @@ void bench_off_policy(const BenchOptions& options, const Report& report) {
                                                                     .time_limit = kSteps,
                                                                     .seed = seed},
                                                             .members = 5,
-                                                            .explores = true,
-                                                            .trained = 0},
+                                                            .explores = true},
                                                            {}, [] { return false; });
       const auto add = [&](const char* name, const Estimate& estimate) {
         all[name].add(estimate.value, estimate.interval, wanted);

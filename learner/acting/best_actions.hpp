@@ -23,6 +23,9 @@ public:
   void act(const Observations& observations, std::span<float> actions) override {
     policy_->act(observations, actions);
   }
+  void follow(const Observations& observations, std::span<const float> actions) override {
+    policy_->follow(observations, actions);
+  }
   bool has_density() const override { return choices_; }
   void log_probability(const Observations& observations, const Exploration& exploration,
                        std::span<const float> actions, std::span<double> out) override;

@@ -33,4 +33,9 @@ void Policy::log_probability(const Observations&, const Exploration&, std::span<
                          "probabilities; ask has_density() first");
 }
 
+void Policy::follow(const Observations& observations, std::span<const float> actions) {
+  std::vector<float> chosen(actions.size());
+  act(observations, chosen);
+}
+
 } // namespace troupe::learner

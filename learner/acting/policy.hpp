@@ -77,6 +77,11 @@ public:
   virtual void log_probability(const Observations& observations, const Exploration& exploration,
                                std::span<const float> actions, std::span<double> out);
 
+  /// Replaces the state as if `actions` [batch, action_size] had been played here, whatever it
+  /// would choose: along recorded episodes. Unless overridden as act() does, for policies that
+  /// remember only what they observe.
+  virtual void follow(const Observations& observations, std::span<const float> actions);
+
   /// What explore() remembers of the rows' environments, appended to `out`; a policy that remembers
   /// nothing appends nothing. load_exploration() restores it and returns the rest of `in`; throws
   /// std::invalid_argument on bytes that are not such a state.

@@ -34,7 +34,7 @@ struct PluginAgent {
 };
 
 /// Raised with every change of what a plug-in may use.
-inline constexpr std::uint32_t kAgentPluginVersion = 5;
+inline constexpr std::uint32_t kAgentPluginVersion = 6;
 inline constexpr std::uint64_t kAgentPluginMagic = 0x74656761'78727472ULL;
 
 /// What the entry point returns. It begins as every plug-in's table

@@ -18,7 +18,7 @@ struct ActionCoverage {
   std::optional<double> outside;
 };
 
-/// `actions`: RecordedSteps::actions_of(). Looks at some thousand steps, which depend on `seed`.
+/// `actions`: RecordedPolicy::actions(). Looks at some thousand steps, which depend on `seed`.
 ActionCoverage action_coverage(const RecordedSteps& steps, const at::Tensor& actions,
                                std::uint64_t seed);
 

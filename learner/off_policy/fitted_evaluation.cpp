@@ -76,21 +76,22 @@ private:
 };
 
 /// The transitions with what the network sees beside the observation.
-replay::TransitionSpec with_action(replay::TransitionSpec transitions) {
-  std::int64_t numbers = 1; // the time
+replay::TransitionSpec with_action(replay::TransitionSpec transitions, const at::Tensor& memory) {
+  std::int64_t numbers = 1 + (memory.defined() ? memory.size(1) : 0); // the time
   for (std::size_t i = 0; i < static_cast<std::size_t>(transitions.action_size); ++i)
     numbers += std::max<std::int64_t>(1, transitions.choices_of(i));
-  transitions.vectors.push_back({"action and time", env::ElementType::float32, {numbers}});
+  transitions.vectors.push_back({"action, time, memory", env::ElementType::float32, {numbers}});
   return transitions;
 }
 
 class Values {
 public:
-  Values(const RecordedSteps& steps, const FittedEvaluation& config)
+  Values(const RecordedSteps& steps, const at::Tensor& memory, const FittedEvaluation& config)
       : steps_(steps),
         config_(config),
         normalised_(steps),
-        torso_(layout_, "the evaluation", with_action(steps.transitions()),
+        memory_(in_units(memory)),
+        torso_(layout_, "the evaluation", with_action(steps.transitions(), memory),
                {.encoder = encoder_of(steps.transitions()), .widths = config.layers}),
         head_(layout_, "value", torso_.features(), 1) {}
 
@@ -109,6 +110,8 @@ public:
     std::vector<at::Tensor> beside{encoded_actions(actions, steps_.transitions()), time};
     if (seen.vectors.defined())
       beside.insert(beside.begin(), seen.vectors);
+    if (memory_.defined())
+      beside.push_back(memory_.index_select(0, index_of(rows)));
     seen.vectors = at::cat(beside, 1);
     const at::Tensor features = torso_.forward(leaves, seen);
     // Features of a common length: values grow less where nothing was recorded (Yue et al. 2023).
@@ -116,6 +119,14 @@ public:
   }
 
 private:
+  static at::Tensor in_units(const at::Tensor& memory) {
+    if (!memory.defined())
+      return {};
+    const at::Tensor wide = memory.to(at::kDouble);
+    const at::Tensor moments =
+        moments_of(wide.sum(0), (wide * wide).sum(0), static_cast<double>(memory.size(0)));
+    return (memory - moments[0]) * moments[1];
+  }
   static std::string encoder_of(const replay::TransitionSpec& transitions) {
     const auto& shape = transitions.frame.shape;
     const std::int64_t least = least_picture("nature");
@@ -125,6 +136,7 @@ private:
   const RecordedSteps& steps_;
   const FittedEvaluation& config_;
   Normalised normalised_;
+  at::Tensor memory_; // [rows, state size]
   ParameterLayout layout_;
   Torso torso_;
   Linear head_;
@@ -201,14 +213,13 @@ void check_fit(const RecordedSteps& steps, const FittedEvaluation& config) {
 /// The network while it learns.
 class Fit {
 public:
-  Fit(const RecordedSteps& steps, std::span<const at::Tensor> actions,
-      const FittedEvaluation& config)
+  Fit(const RecordedSteps& steps, const EvaluatedPolicy& policy, const FittedEvaluation& config)
       : steps_(steps),
-        actions_(actions),
+        actions_(policy.actions),
         config_(config),
         unit_(steps, config.discount),
         bounds_(steps, config),
-        network_(steps, config) {
+        network_(steps, policy.memory, config) {
     ReplicaContext context(nullptr, config.seed);
     context.set_learning_rates({.shape = ScheduleShape::polynomial, .total_steps = config.updates});
     at::Generator generator = at::detail::createCPUGenerator(config.seed);
@@ -292,11 +303,11 @@ private:
 
 } // namespace
 
-FittedValues fitted_values(const RecordedSteps& steps, std::span<const at::Tensor> actions,
+FittedValues fitted_values(const RecordedSteps& steps, const EvaluatedPolicy& policy,
                            std::span<const std::int64_t> episodes, const FittedEvaluation& config,
                            const std::function<bool()>& stopped) {
   check_fit(steps, config);
-  Fit fit(steps, actions, config);
+  Fit fit(steps, policy, config);
   Rows pool;
   for (const std::int64_t episode : episodes) {
     const Rows more = steps.step_rows(episode);

@@ -22,6 +22,12 @@ struct FittedEvaluation {
   std::uint64_t seed = 1;
 };
 
+/// What is evaluated, along recorded steps (RecordedPolicy).
+struct EvaluatedPolicy {
+  std::span<const at::Tensor> actions; // one or several draws of [rows, action size]
+  at::Tensor memory = {};              // [rows, state size]; undefined: it remembers nothing
+};
+
 /// Discounted sums of what follows at each row.
 struct FittedValues {
   std::vector<double> policy;   // [rows] with the policy's action, the mean over its draws
@@ -29,13 +35,13 @@ struct FittedValues {
 };
 
 /// Fitted Q evaluation (Le et al. 2019): a network learns from the recorded steps what follows when
-/// `actions`, one or several draws of [rows, action size] (RecordedSteps::actions_of()), are taken
-/// from the next row on, in units of the recorded returns. It learns from the steps of `episodes`,
+/// the policy's actions are taken from the next row on, in units of the recorded returns. The
+/// network sees what the policy observes and remembers. It learns from the steps of `episodes`,
 /// which may be named several times. Depends only on the arguments. `stopped` (may be empty) is
 /// asked at each update; what it ends is no estimate.
 /// Throws std::invalid_argument if the recording does not fit `time_limit` or a choice is none,
 /// std::runtime_error if the network's numbers overflow.
-FittedValues fitted_values(const RecordedSteps& steps, std::span<const at::Tensor> actions,
+FittedValues fitted_values(const RecordedSteps& steps, const EvaluatedPolicy& policy,
                            std::span<const std::int64_t> episodes, const FittedEvaluation& config,
                            const std::function<bool()>& stopped = {});
 

@@ -53,10 +53,10 @@ FittedValues unseen_values(const RecordedSteps& steps, std::span<const FittedVal
   return made;
 }
 
-FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
-                          const FittedMembersConfig& config,
+FittedMembers fit_members(const RecordedPolicy& policy, const FittedMembersConfig& config,
                           const std::function<void(int, double)>& told,
                           const std::function<bool()>& stopped) {
+  const RecordedSteps& steps = policy.steps();
   std::vector<std::int64_t> all(static_cast<std::size_t>(steps.episodes()));
   std::iota(all.begin(), all.end(), 0);
   std::vector<FittedValues> members;
@@ -68,10 +68,9 @@ FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
     ActingRandom random{std::mt19937_64(fit.seed)};
     std::vector<at::Tensor> actions;
     for (int draw = 0; draw < (config.explores ? kDraws : 1); ++draw)
-      actions.push_back(
-          steps.actions_of(policy, config.explores ? &random : nullptr, config.trained));
+      actions.push_back(policy.actions(config.explores ? &random : nullptr));
     drawn.push_back(drawn_again(steps.episodes(), fit.seed));
-    members.push_back(fitted_values(steps, actions, drawn.back(), fit, stopped));
+    members.push_back(fitted_values(steps, {actions, policy.memory()}, drawn.back(), fit, stopped));
     if (stopped && stopped())
       return made;
     made.means.push_back(mean_first(steps, members.back(), all));

@@ -7,14 +7,14 @@
 
 #include "learner/off_policy/fitted_evaluation.hpp"
 #include "learner/off_policy/importance_sampling.hpp"
+#include "learner/off_policy/recorded_policy.hpp"
 
 namespace troupe::learner {
 
 struct FittedMembersConfig {
   FittedEvaluation fit = {}; // the members' seeds are split from its own
   int members = 5;
-  bool explores = false; // the policy, as in training, after `trained` agent steps
-  std::int64_t trained = 0;
+  bool explores = false; // the policy, as in training
 };
 
 /// Networks of fitted Q evaluation, each of as many episodes as there are, drawn again.
@@ -34,13 +34,12 @@ FittedValues unseen_values(const RecordedSteps& steps, std::span<const FittedVal
 
 /// Depends only on the arguments. `told` (may be empty) gets each member's number from 0 and mean.
 /// `stopped` and errors: as fitted_values(); what was stopped has fewer members.
-FittedMembers fit_members(const RecordedSteps& steps, Policy& policy,
-                          const FittedMembersConfig& config,
+FittedMembers fit_members(const RecordedPolicy& policy, const FittedMembersConfig& config,
                           const std::function<void(int, double)>& told = {},
                           const std::function<bool()>& stopped = {});
 
 /// What importance sampling needs of recorded steps with log-probabilities; `target` [rows]: those
-/// of the evaluated policy (RecordedSteps::log_probabilities_of()), `model` [rows]: may be empty.
+/// of the evaluated policy (RecordedPolicy::log_probabilities()), `model` [rows]: may be empty.
 std::vector<WeighedEpisode> weighed_episodes(const RecordedSteps& steps,
                                              const std::vector<double>& target,
                                              const FittedValues& model = {});

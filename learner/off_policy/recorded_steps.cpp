@@ -9,16 +9,6 @@
 #include <torch/types.h>
 
 namespace troupe::learner {
-namespace {
-
-constexpr std::int64_t kActAtOnce = 1024; // rows
-
-} // namespace
-
-struct RecordedSteps::Place {
-  std::vector<const std::byte*> frames;
-  std::vector<const std::byte*> vectors;
-};
 
 RecordedSteps::RecordedSteps(std::vector<replay::Episode> episodes,
                              replay::TransitionSpec transitions)
@@ -79,7 +69,7 @@ void RecordedSteps::limit(const at::Tensor& actions) const {
       actions.select(1, i).clamp_(-1, 1);
 }
 
-Observations RecordedSteps::place(std::span<const std::int64_t> rows, Place& place) const {
+Observations RecordedSteps::observations(std::span<const std::int64_t> rows, Place& place) const {
   place.frames.clear();
   place.vectors.clear();
   for (const std::int64_t row : rows) {
@@ -100,54 +90,7 @@ Observations RecordedSteps::place(std::span<const std::int64_t> rows, Place& pla
 Observed RecordedSteps::observed(std::span<const std::int64_t> rows) const {
   Place where;
   const std::vector<float> none(rows.size() * at(transitions_.action_size));
-  return learner::observed(place(rows, where), transitions_, none);
-}
-
-void RecordedSteps::in_chunks(
-    const Policy& policy, const std::function<void(const Observations&, std::int64_t)>& act) const {
-  if (policy.state_size() > 0)
-    throw std::invalid_argument(
-        "the policy has a memory (lstm), so that its actions depend on more than an observation; "
-        "only policies without one are evaluated on recorded episodes");
-  std::vector<std::int64_t> chunk;
-  Place where;
-  for (std::int64_t from = 0; from < rows(); from += kActAtOnce) {
-    chunk.resize(at(std::min(kActAtOnce, rows() - from)));
-    std::iota(chunk.begin(), chunk.end(), from);
-    act(place(chunk, where), from);
-  }
-}
-
-at::Tensor RecordedSteps::actions_of(Policy& policy, ActingRandom* random,
-                                     std::int64_t trained) const {
-  at::Tensor made = at::empty({rows(), transitions_.action_size}, at::kFloat);
-  in_chunks(policy, [&](const Observations& observations, std::int64_t from) {
-    const std::span<float> actions(made.mutable_data_ptr<float>() + from * transitions_.action_size,
-                                   at(observations.batch * transitions_.action_size));
-    if (random == nullptr) {
-      policy.act(observations, actions);
-      return;
-    }
-    const std::vector<ActingRandom*> sources(at(observations.batch), random);
-    policy.explore(observations, {.steps = trained, .random = sources}, actions);
-  });
-  limit(made);
-  return made;
-}
-
-std::vector<double> RecordedSteps::log_probabilities_of(Policy& policy,
-                                                        std::int64_t trained) const {
-  std::vector<double> made(at(rows()));
-  in_chunks(policy, [&](const Observations& observations, std::int64_t from) {
-    const std::span<const float> actions(action_.const_data_ptr<float>()
-                                             + from * transitions_.action_size,
-                                         at(observations.batch * transitions_.action_size));
-    policy.log_probability(observations, {.steps = trained, .random = {}}, actions,
-                           std::span(made).subspan(at(from), at(observations.batch)));
-  });
-  for (std::int64_t i = 0; i < episodes(); ++i)
-    made[at(last_row(i))] = 0;
-  return made;
+  return learner::observed(observations(rows, where), transitions_, none);
 }
 
 std::vector<double> RecordedSteps::returns(double discount) const {

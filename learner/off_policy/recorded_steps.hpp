@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -42,26 +41,20 @@ public:
   const at::Tensor& log_probability() const { return log_probability_; }
 
   Observed observed(std::span<const std::int64_t> rows) const;
-  /// What the policy does at each row [rows, action size]: its best actions or, with a source of
-  /// random numbers, what it explores after `trained` agent steps. Throws std::invalid_argument for
-  /// a policy with a memory.
-  at::Tensor actions_of(Policy& policy, ActingRandom* random = nullptr,
-                        std::int64_t trained = 0) const;
-  /// [rows] the logarithm of the probability with which the policy plays the recorded action after
-  /// `trained` agent steps, -infinity if it never does, 0 in the last row of an episode. Throws as
-  /// actions_of(), and std::logic_error unless Policy::has_density().
-  std::vector<double> log_probabilities_of(Policy& policy, std::int64_t trained = 0) const;
+  /// What Observations refer to.
+  struct Place {
+    std::vector<const std::byte*> frames;
+    std::vector<const std::byte*> vectors;
+  };
+  /// As a policy sees them, without a state; valid while `place` is unchanged.
+  Observations observations(std::span<const std::int64_t> rows, Place& place) const;
+  /// Continuous numbers of actions [n, action size] to [-1, 1], in place.
+  void limit(const at::Tensor& actions) const;
   /// Sums of discount^t reward_t of each episode.
   std::vector<double> returns(double discount) const;
 
 private:
-  struct Place; // what Observations refer to
   static std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-  Observations place(std::span<const std::int64_t> rows, Place& place) const;
-  void limit(const at::Tensor& actions) const;
-  /// Calls `act` with the observations of all rows, some at once, and the first of them.
-  void in_chunks(const Policy& policy,
-                 const std::function<void(const Observations&, std::int64_t)>& act) const;
 
   std::vector<replay::Episode> episodes_;
   replay::TransitionSpec transitions_;

@@ -145,11 +145,9 @@ void evaluate_on_recording(const Experiment& experiment, const CheckpointFolder&
   std::atomic<bool> stop = false;
   const StopSignals signals(stop);
   const RecordedEstimates made = estimate_on_recording(
-      steps, *policy,
-      {.fit = options.fit,
-       .members = options.members,
-       .explores = options.explore,
-       .trained = actors::read_manifest(checkpoint.path).state().agent_steps()},
+      learner::RecordedPolicy(steps, *policy,
+                              actors::read_manifest(checkpoint.path).state().agent_steps()),
+      {.fit = options.fit, .members = options.members, .explores = options.explore},
       json ? std::function<void(int, double)>() : std::function<void(int, double)>(tell),
       [&] { return stop.load(); });
   if (json) {

@@ -41,9 +41,8 @@ std::string text_of(const char* format, double first, double second = 0) {
 }
 
 /// Why there are no weights; "": there are.
-std::string without_weights(const learner::RecordedSteps& steps, const learner::Policy& policy,
-                            bool explores) {
-  if (!steps.log_probability().defined())
+std::string without_weights(const learner::RecordedPolicy& policy, bool explores) {
+  if (!policy.steps().log_probability().defined())
     return "the recording has no probabilities of its actions, which `troupe record` writes with "
            "--explore and --random where the policy has them";
   if (policy.has_density())
@@ -96,26 +95,26 @@ std::int64_t cut_episodes(const learner::RecordedSteps& steps, std::int64_t time
 
 } // namespace
 
-RecordedEstimates estimate_on_recording(const learner::RecordedSteps& steps,
-                                        learner::Policy& policy,
+RecordedEstimates estimate_on_recording(const learner::RecordedPolicy& policy,
                                         const learner::FittedMembersConfig& config,
                                         const std::function<void(int, double)>& told,
                                         const std::function<bool()>& stopped) {
+  const learner::RecordedSteps& steps = policy.steps();
   RecordedEstimates made;
   const std::uint64_t seed = config.fit.seed;
-  made.refusal = without_weights(steps, policy, config.explores);
+  made.refusal = without_weights(policy, config.explores);
   std::vector<double> target;
   if (made.refusal.empty())
-    target = steps.log_probabilities_of(policy, config.trained);
-  const auto fitted = learner::fit_members(steps, policy, config, told, stopped);
+    target = policy.log_probabilities();
+  const auto fitted = learner::fit_members(policy, config, told, stopped);
   if (stopped())
     throw std::runtime_error("stopped before there was an estimate");
   made.members = fitted.means;
   const double mean = mean_of(fitted.means);
   made.fitted = {mean, replicate_interval(mean, fitted.replicates)};
   learner::ActingRandom random{std::mt19937_64(seed)};
-  made.coverage = learner::action_coverage(
-      steps, steps.actions_of(policy, config.explores ? &random : nullptr, config.trained), seed);
+  made.coverage =
+      learner::action_coverage(steps, policy.actions(config.explores ? &random : nullptr), seed);
   const std::vector<double> recorded = steps.returns(config.fit.discount);
   made.recorded = {mean_of(recorded), bootstrap({recorded}, &mean_score, kRepetitions, seed)};
   made.recorded_return = mean_of(steps.returns(1));

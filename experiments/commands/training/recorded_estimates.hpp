@@ -36,8 +36,7 @@ struct RecordedEstimates {
 /// The policy is asked for its best actions unless config.explores; pass a learner::BestActions
 /// then, which has the probabilities of those. Depends only on the arguments, `told` and `stopped`
 /// as in learner::fit_members(). Throws std::runtime_error if it was stopped.
-RecordedEstimates estimate_on_recording(const learner::RecordedSteps& steps,
-                                        learner::Policy& policy,
+RecordedEstimates estimate_on_recording(const learner::RecordedPolicy& policy,
                                         const learner::FittedMembersConfig& config,
                                         const std::function<void(int, double)>& told,
                                         const std::function<bool()>& stopped);

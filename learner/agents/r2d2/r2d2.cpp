@@ -123,6 +123,11 @@ public:
     epsilon_.log_probability(exploration, network().choices(), best, actions, out);
     remember(observations, actions);
   }
+  void follow(const Observations& observations, std::span<const float> actions) override {
+    std::vector<float> best(actions.size());
+    choose(observations, best);
+    remember(observations, actions);
+  }
   void save_exploration(std::vector<std::byte>& out) const override { epsilon_.save_state(out); }
   std::span<const std::byte> load_exploration(std::span<const std::byte> in) override {
     return epsilon_.load_state(in);

@@ -139,3 +139,34 @@ deterministic: true
   const json robust = made.at("estimates").at("doubly_robust");
   CHECK(robust.at("mean") != made.at("recorded").at("mean"));
 }
+
+TEST_CASE("A policy with a memory is evaluated on episodes that it played, and every weight is 1") {
+  const SmallRun place;
+  std::ofstream(place.folder / "small.textproto") << R"(
+environment { task: "CartPole-v1" time_limit: 30 }
+r2d2 { layers: [16] lstm: 8 burn_in: 2 length: 4 period: 4 batch_size: 8 epsilon_end: 0.4 epsilon_steps: 200 epsilon_ladder: 0 }
+replay { minimum_items: 50 samples_per_insert: 4 }
+actors { random_steps: 100 }
+evaluation { period: 0 final_episodes: 1 video: false }
+stop { environment_steps: 600 }
+deterministic: true
+)";
+  Program program(train_small({"--quiet"}), place.folder.path());
+  REQUIRE(program.wait() == 0);
+  const std::string run = place.only_run().string();
+  REQUIRE(run_troupe({"record", run, "--explore", "--episodes", "20", "--out", "played"},
+                     place.folder.path())
+              .exit_code
+          == 0);
+  const Outcome outcome = run_troupe({"evaluate", run, "--on", "played", "--explore", "--json",
+                                      "--fits", "2", "--fit-updates", "20"},
+                                     place.folder.path());
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const json made = last_json(outcome.output);
+  CHECK(made.at("effective_episodes") == doctest::Approx(20));
+  CHECK(made.at("mean_weight") == doctest::Approx(1));
+  CHECK(made.at("choice_agreement") < 1); // it draws again
+  CHECK(made.at("estimates").at("importance_sampling").at("mean")
+        == doctest::Approx(made.at("recorded").at("mean").get<double>()));
+}

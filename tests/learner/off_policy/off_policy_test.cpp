@@ -9,6 +9,7 @@
 #include "env/random.hpp"
 #include "learner/off_policy/action_coverage.hpp"
 #include "learner/off_policy/fitted_members.hpp"
+#include "learner/off_policy/recorded_policy.hpp"
 #include "learner/replicas/replica_threads.hpp"
 
 using namespace troupe;
@@ -63,9 +64,8 @@ RecordedSteps corridor(int episodes, double right, std::uint64_t seed) {
 /// Always the same choice.
 class Walker : public Policy {
 public:
-  explicit Walker(float choice, std::int64_t memory = 0) : choice_(choice), memory_(memory) {}
+  explicit Walker(float choice) : choice_(choice) {}
   std::int64_t parameter_count() const override { return 0; }
-  std::int64_t state_size() const override { return memory_; }
   void load(std::span<const float>) override {}
   using Policy::act;
   void act(const Observations&, std::span<float> actions) override {
@@ -74,7 +74,6 @@ public:
 
 private:
   float choice_;
-  std::int64_t memory_;
 };
 
 /// Goes right with a probability.
@@ -180,7 +179,7 @@ std::vector<double> estimated(const RecordedSteps& steps, const at::Tensor& acti
                               std::int64_t updates) {
   prepare_compute_thread(1); // a team of threads would only wait for each other
   const FittedValues values =
-      fitted_values(steps, {&actions, 1}, all_episodes(steps), small_fit(updates));
+      fitted_values(steps, {{&actions, 1}}, all_episodes(steps), small_fit(updates));
   std::vector<double> first;
   for (std::int64_t i = 0; i < steps.episodes(); ++i)
     first.push_back(values.policy[static_cast<std::size_t>(steps.first_row(i))]);
@@ -194,7 +193,8 @@ TEST_CASE("values of both ways through a corridor are found from random walks, c
   for (const bool right : {true, false}) {
     CAPTURE(right);
     Walker walker(right ? 1.F : 0.F);
-    const std::vector<double> values = estimated(steps, steps.actions_of(walker), 2000);
+    const std::vector<double> values =
+        estimated(steps, RecordedPolicy(steps, walker).actions(), 2000);
     double error = 0;
     for (std::int64_t i = 0; i < steps.episodes(); ++i)
       error = std::max(error, std::abs(values[static_cast<std::size_t>(i)]
@@ -208,7 +208,7 @@ TEST_CASE("values of continuous actions are found from uniform ones, and are the
   for (const float part : {1.F, -1.F}) {
     CAPTURE(part);
     Guesser guesser(part);
-    const at::Tensor actions = steps.actions_of(guesser);
+    const at::Tensor actions = RecordedPolicy(steps, guesser).actions();
     const std::vector<double> values = estimated(steps, actions, 2000);
     double sum = 0;
     for (const double value : values)
@@ -230,12 +230,12 @@ TEST_CASE(
         expected_value(static_cast<int>(place), 0, 0.65) / static_cast<double>(steps.episodes());
   }
   prepare_compute_thread(1);
-  const FittedMembers fitted = fit_members(
-      steps, walker, {.fit = small_fit(1000), .members = 2, .explores = true, .trained = 0});
+  const FittedMembers fitted =
+      fit_members({steps, walker}, {.fit = small_fit(1000), .members = 2, .explores = true});
   REQUIRE(fitted.means.size() == 2);
   CHECK(fitted.means[0] == doctest::Approx(truth).epsilon(0.03));
   CHECK(fitted.means != fitted.replicates);
-  const auto target = steps.log_probabilities_of(walker);
+  const auto target = RecordedPolicy(steps, walker).log_probabilities();
   CHECK(target[static_cast<std::size_t>(steps.last_row(0))] == 0);
   const auto episodes = weighed_episodes(steps, target, fitted.unseen);
   std::vector<std::size_t> all(episodes.size());
@@ -250,10 +250,9 @@ TEST_CASE(
   CHECK(robust.estimate(all).error < plain.estimate(all).error);
   CHECK(std::abs(plain.weight().mean - 1) < 4 * plain.weight().error);
   CHECK(plain.effective_episodes() > 50);
-  const auto again = fit_members(
-      steps, walker, {.fit = small_fit(20), .members = 2, .explores = true, .trained = 0});
-  CHECK(fit_members(steps, walker,
-                    {.fit = small_fit(20), .members = 2, .explores = true, .trained = 0})
+  const auto again =
+      fit_members({steps, walker}, {.fit = small_fit(20), .members = 2, .explores = true});
+  CHECK(fit_members({steps, walker}, {.fit = small_fit(20), .members = 2, .explores = true})
             .unseen.recorded
         == again.unseen.recorded);
 }
@@ -293,28 +292,26 @@ TEST_CASE("rows, times and steps of recorded episodes are numbered one after ano
 TEST_CASE("actions that nobody recorded are told apart from recorded ones") {
   const RecordedSteps both = corridor(100, 0.5, 3);
   Walker left(0);
-  const ActionCoverage known = action_coverage(both, both.actions_of(left), 1);
+  const ActionCoverage known = action_coverage(both, RecordedPolicy(both, left).actions(), 1);
   CHECK(*known.agreement == doctest::Approx(0.5).epsilon(0.1));
   CHECK_FALSE(known.distance);
   CHECK(*known.outside < 0.1);
   const RecordedSteps right = corridor(100, 1, 3);
-  const ActionCoverage unknown = action_coverage(right, right.actions_of(left), 1);
+  const ActionCoverage unknown = action_coverage(right, RecordedPolicy(right, left).actions(), 1);
   CHECK(*unknown.agreement == 0);
   CHECK(*unknown.outside > 0.9);
-  CHECK_FALSE(action_coverage(corridor(1, 1, 3), corridor(1, 1, 3).actions_of(left), 1).outside);
+  const RecordedSteps single = corridor(1, 1, 3);
+  CHECK_FALSE(action_coverage(single, RecordedPolicy(single, left).actions(), 1).outside);
 }
 
 TEST_CASE("what cannot be evaluated on a recording is refused") {
   const RecordedSteps steps = corridor(5, 0, 4);
-  Walker remembering(0, 8);
-  CHECK_THROWS_WITH_AS(steps.actions_of(remembering), doctest::Contains("memory"),
-                       std::invalid_argument);
   CHECK_THROWS_AS(RecordedSteps({}, corridor_spec()), std::invalid_argument);
   Walker left(0);
-  const at::Tensor actions = steps.actions_of(left);
-  CHECK_THROWS_WITH_AS(fitted_values(steps, {&actions, 1}, all_episodes(steps), {.time_limit = 5}),
-                       doctest::Contains("has 12 steps, but the environment cuts them at 5"),
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(fitted_values(steps, {&actions, 1}, all_episodes(steps), {.discount = 1}),
+  const at::Tensor actions = RecordedPolicy(steps, left).actions();
+  CHECK_THROWS_WITH_AS(
+      fitted_values(steps, {{&actions, 1}}, all_episodes(steps), {.time_limit = 5}),
+      doctest::Contains("has 12 steps, but the environment cuts them at 5"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(fitted_values(steps, {{&actions, 1}}, all_episodes(steps), {.discount = 1}),
                        doctest::Contains("--discount below 1"), std::invalid_argument);
 }

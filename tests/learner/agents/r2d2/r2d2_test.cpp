@@ -1,5 +1,6 @@
 #include "learner/agents/r2d2/r2d2.hpp"
 
+#include "learner/acting/best_actions.hpp"
 #include "learner/agents/parts/lstm.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/learner/agents/finite_differences.hpp"
@@ -150,6 +151,36 @@ TEST_CASE("R2D2: what was shown at the beginning is remembered until it is asked
   }
   CHECK(actions == std::vector<float>{1, 2});
   CHECK(state.back() == 3); // the last choice plus 1
+}
+
+TEST_CASE("R2D2: along recorded steps the recorded choice is remembered in place of the best one") {
+  const AgentPtr agent = make_r2d2_agent(small_r2d2());
+  const replay::TransitionSpec spec = remembering(*agent);
+  ReplicaContext context(nullptr, 3);
+  const auto replica = agent->make_replica(spec);
+  replica->build(context);
+  const auto policy = agent->make_policy(spec);
+  BestActions best_actions(agent->make_policy(spec), spec);
+  const at::Tensor flat = replica->policy_parameters();
+  for (Policy* one : {policy.get(), static_cast<Policy*>(&best_actions)})
+    one->load({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
+  const at::Tensor seen = uniform({1, 3}, 4);
+  const std::byte* const frame = bytes_of(seen).data();
+  std::vector<float> before(static_cast<std::size_t>(policy->state_size()), 0.5F);
+  before.back() = 2; // the last choice was 1
+  std::vector<float> wanted = before;
+  std::vector<float> best(1);
+  policy->act(bytes_of(seen), 1, best, wanted);
+  CHECK(wanted != before);
+  CHECK(wanted.back() == best[0] + 1);
+  for (Policy* one : {policy.get(), static_cast<Policy*>(&best_actions)})
+    for (const float choice : {0.F, 1.F, 2.F}) {
+      std::vector<float> state = before;
+      one->follow({.frames = {&frame, 1}, .frame_bytes = 12, .batch = 1, .state = state},
+                  {&choice, 1});
+      wanted.back() = choice + 1;
+      CHECK(state == wanted);
+    }
 }
 
 TEST_CASE("R2D2: sequences have priorities between their mean and their largest error") {
