@@ -19,8 +19,9 @@ public:
     std::string address;
   };
 
-  /// Nodes that `placer` has are expected to join until tick `join_by`.
-  NodeTable(Placer placer, std::int64_t join_by);
+  /// Nodes that `placer` has are expected to join until tick `join_by`; `restores`: with processes
+  /// of a dead head, so that place_all() places none.
+  NodeTable(Placer placer, std::int64_t join_by, bool restores = false);
 
   const std::map<std::string, Node>& up() const { return up_; }
   const std::map<std::string, NodeResources>& known() const { return known_; } // up or expected
@@ -55,6 +56,7 @@ private:
 
   Placer placer_;
   std::int64_t join_by_;
+  bool restores_;
   std::map<std::string, Node> up_;
   std::map<std::string, NodeResources> known_;
   bool placed_ = false;

@@ -82,7 +82,8 @@ void begin_nodes(Self self) {
   if (deployment.nodes)
     state.nodes.emplace(deployment.nodes->placer,
                         ticks(state.options.succeeds ? state.options.config.supervision.lost_seconds
-                                                     : deployment.nodes->join_seconds));
+                                                     : deployment.nodes->join_seconds),
+                        state.options.succeeds != nullptr);
   else
     state.node_handles[""].actor =
         self->spawn(node_actor, NodeOptions{.start_process = deployment.start_process,

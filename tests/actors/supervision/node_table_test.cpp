@@ -110,6 +110,18 @@ TEST_CASE("a process of a dead head gets back the place that it has, and no othe
   CHECK(nodes.node_of("learner", 0) == "a");
 }
 
+TEST_CASE("after a head's death nothing is placed anew because a node is not back") {
+  Placer placer({{"environment", {.cores = 1}}});
+  placer.add_node(node_of("a", 1));
+  placer.add_node(node_of("b", 1));
+  NodeTable nodes(placer, 100, true);
+  nodes.join(node_of("a", 1), 1, 0);
+  REQUIRE(nodes.restore("environment", 0, "a", {}, {}).empty());
+  CHECK(nodes.place_all({{"environment", 2}}, 101).empty()); // environment 1 may live on b
+  CHECK(nodes.placed());
+  CHECK_FALSE(nodes.place("environment", 1, 0)); // until it restarts and there is room
+}
+
 TEST_CASE("an unpinned process that is taken over has cores that no other gets") {
   Placer placer({{"environment", {.cores = 2}}});
   placer.add_node(node_of("a", 3));
