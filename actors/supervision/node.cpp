@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kNodePoll{200};
 constexpr std::chrono::seconds kRetry{1};
 constexpr std::chrono::seconds kAnswer{20};
+constexpr std::chrono::seconds kComeBack{1}; // for an answer; asked again, the head gives the same
 constexpr std::chrono::milliseconds kNodeSearch{300}; // between two looks for a new head
 
 /// One stay of a node in a run: from the join until the run is over or the head is lost. A head
@@ -44,7 +45,7 @@ public:
     node_ = self_->system().spawn(node_actor, NodeOptions{.start_process = config_.start_process,
                                                           .supervisor = head_,
                                                           .head_host = config_.head_host});
-    if (const auto problem = join({}))
+    if (const auto problem = join({}, kAnswer))
       throw std::runtime_error("the head did not let this node in: "
                                + explain(self_->system(), problem));
     if (std::error_code ignored; !std::filesystem::exists(welcome_.config(), ignored))
@@ -57,13 +58,13 @@ public:
   }
 
 private:
-  caf::error join(const wire::NodeInfo& living) {
+  caf::error join(const wire::NodeInfo& living, std::chrono::seconds patience) {
     self_->monitor(head_);
     auto info = node_info(config_.resources, life_);
     info.MergeFrom(living);
     caf::error problem;
     self_
-        ->request(head_, kAnswer, node_atom_v, encode(info), caf::actor_cast<caf::actor>(*node_),
+        ->request(head_, patience, node_atom_v, encode(info), caf::actor_cast<caf::actor>(*node_),
                   caf::actor(self_))
         .receive([&](const ProtoBytes& welcome) { welcome_ = decode<wire::NodeWelcome>(welcome); },
                  [&](caf::error& error) { problem = std::move(error); });
@@ -134,7 +135,7 @@ private:
         .receive([&](const ProtoBytes& told) { living = decode<wire::NodeInfo>(told); },
                  [](caf::error&) {});
     living.set_epoch(welcome_.epoch());
-    auto problem = join(living);
+    auto problem = join(living, kComeBack);
     if (!problem)
       config_.log("the head is back; processes that live here: "
                   + std::to_string(living.living_size()));

@@ -128,7 +128,11 @@ caf::result<ProtoBytes> join_node(Self self, const wire::NodeInfo& info, const c
   if (info.epoch() != 0 && info.epoch() != state.options.epoch)
     return caf::make_error(Fault::bad_request,
                            std::string("another head leads the run now, with new processes"));
-  lose_node(self, node.name, "came back");
+  const auto up = state.nodes->up().find(node.name);
+  const bool asks_again = info.epoch() != 0 && up != state.nodes->up().end()
+                          && up->second.life == info.life(); // the answer was lost
+  if (!asks_again)
+    lose_node(self, node.name, "came back");
   state.nodes->join(node, info.life(), state.processes.now());
   state.node_handles[node.name] = {.actor = caf::actor_cast<NodeActor>(actor), .agent = agent};
   self->monitor(agent);
