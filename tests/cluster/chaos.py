@@ -180,7 +180,8 @@ def play(options, report):
         until("a checkpoint", lambda: first.watch.snapshots("checkpoint"), alive=first.process)
     finally:
         report.head_died = time.monotonic()
-        signal_all([head_process(first.folder)], signal.SIGKILL)
+        if first.process.poll() is None:
+            signal_all([head_process(first.folder)], signal.SIGKILL)
         first.watch.stop()
     second = report.second = Watch(first.folder, f"{options.folder}/kept/second", skip=True)
     try:

@@ -27,7 +27,7 @@ TEST_CASE("A run's log says that its store's keys are not renewed while copies s
                            .token_file = folder / "token",
                            .ca_bundle = folder / "certificate.pem"};
   replay::HttpClient client;
-  auto now = std::chrono::system_clock::now();
+  std::chrono::system_clock::time_point now; // long before the keys expire
   const auto keys = std::make_shared<TemporaryKeys>(
       [&](const std::stop_token& stop) { return fetch_keys(source, client, stop); },
       [&] { return now; });

@@ -110,7 +110,7 @@ TEST_CASE("a process of a dead head gets back the place that it has, and no othe
   CHECK(nodes.node_of("learner", 0) == "a");
 }
 
-TEST_CASE("after a head's death nothing is placed anew because a node is not back") {
+TEST_CASE("after a head's death, processes of a node that is still missing keep their places") {
   Placer placer({{"environment", {.cores = 1}}});
   placer.add_node(node_of("a", 1));
   placer.add_node(node_of("b", 1));
