@@ -323,6 +323,7 @@ ReplayActor::behavior_type replay_actor(ReplaySelf self, ReplayOptions options) 
   self->set_exit_handler([self](caf::exit_msg& why) {
     self->state.stopping = true;
     self->state.turns.clear();
+    self->state.server.reset(); // other processes see it gone; a refusal would end a learner
     self->state.shard->stop();
     self->quit(std::move(why.reason));
   });
