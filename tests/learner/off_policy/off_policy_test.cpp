@@ -1,10 +1,10 @@
 // What recorded episodes say of a policy that did not play them.
 #include "tests/doctest_torch.hpp"
+#include "tests/learner/off_policy/weighed_returns.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "env/random.hpp"
 #include "learner/off_policy/action_coverage.hpp"
@@ -19,7 +19,6 @@ namespace {
 
 constexpr int kPlaces = 6;          // of the corridor; the last one ends an episode
 constexpr std::int64_t kSteps = 12; // after which an episode is cut
-constexpr double kDiscount = 0.9;
 
 /// A corridor: each step costs 1, choice 1 goes right, choice 0 left.
 int next_place(int place, int choice) {
@@ -237,19 +236,15 @@ TEST_CASE(
   CHECK(fitted.means != fitted.replicates);
   const auto target = RecordedPolicy(steps, walker).log_probabilities();
   CHECK(target[static_cast<std::size_t>(steps.last_row(0))] == 0);
-  const auto episodes = weighed_episodes(steps, target, fitted.unseen);
-  std::vector<std::size_t> all(episodes.size());
-  std::iota(all.begin(), all.end(), 0);
-  const ImportanceSampling robust(episodes, kDiscount);
-  const ImportanceSampling plain(weighed_episodes(steps, target), kDiscount);
-  for (const EstimatedReturn& made : {robust.estimate(all), robust.self_normalised(all),
-                                      plain.estimate(all), plain.self_normalised(all)}) {
+  const WeighedReturns returns(weighed_episodes(steps, target, fitted.unseen),
+                               weighed_episodes(steps, target));
+  for (const EstimatedReturn& made : returns.estimates()) {
     CAPTURE(made.mean);
     CHECK(std::abs(made.mean - truth) < 4 * made.error);
   }
-  CHECK(robust.estimate(all).error < plain.estimate(all).error);
-  CHECK(std::abs(plain.weight().mean - 1) < 4 * plain.weight().error);
-  CHECK(plain.effective_episodes() > 50);
+  CHECK(returns.robust.estimate(returns.all).error < returns.plain.estimate(returns.all).error);
+  CHECK(std::abs(returns.plain.weight().mean - 1) < 4 * returns.plain.weight().error);
+  CHECK(returns.plain.effective_episodes() > 50);
   const auto again =
       fit_members({steps, walker}, {.fit = small_fit(20), .members = 2, .explores = true});
   CHECK(fit_members({steps, walker}, {.fit = small_fit(20), .members = 2, .explores = true})

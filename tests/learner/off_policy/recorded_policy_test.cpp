@@ -6,7 +6,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "env/random.hpp"
@@ -15,6 +14,7 @@
 #include "learner/off_policy/fitted_members.hpp"
 #include "learner/replicas/replica_threads.hpp"
 #include "tests/doctest_torch.hpp"
+#include "tests/learner/off_policy/weighed_returns.hpp"
 
 using namespace troupe;
 using namespace troupe::learner;
@@ -22,8 +22,7 @@ using namespace troupe::learner;
 namespace {
 
 constexpr std::int64_t kSteps = 3; // of an episode
-constexpr double kDiscount = 0.9;
-constexpr double kRight = 0.9; // the probability with which a policy chooses what it wants
+constexpr double kRight = 0.9;     // the probability with which a policy chooses what it wants
 
 /// The first observation of an episode shows one of two cues, the others show nothing.
 replay::TransitionSpec cue_spec() {
@@ -150,19 +149,15 @@ void check_estimates(const RecordedSteps& steps, Policy& policy, double truth, d
   for (const double mean : fitted.means)
     CHECK(mean == doctest::Approx(truth).epsilon(0.05));
   const auto target = along.log_probabilities();
-  const auto episodes = weighed_episodes(steps, target, fitted.unseen);
-  std::vector<std::size_t> all(episodes.size());
-  std::iota(all.begin(), all.end(), 0);
-  const ImportanceSampling robust(episodes, kDiscount);
-  const ImportanceSampling plain(weighed_episodes(steps, target), kDiscount);
-  for (const EstimatedReturn& made : {robust.estimate(all), robust.self_normalised(all),
-                                      plain.estimate(all), plain.self_normalised(all)}) {
+  const WeighedReturns returns(weighed_episodes(steps, target, fitted.unseen),
+                               weighed_episodes(steps, target));
+  for (const EstimatedReturn& made : returns.estimates()) {
     CAPTURE(made.mean);
     CHECK(std::abs(made.mean - truth) < 3 * made.error);
     CHECK(made.mean - 3 * made.error > without);
   }
-  CHECK(std::abs(plain.weight().mean - 1) < 4 * plain.weight().error);
-  std::vector<std::int64_t> learnt(all.begin(), all.end());
+  CHECK(std::abs(returns.plain.weight().mean - 1) < 4 * returns.plain.weight().error);
+  std::vector<std::int64_t> learnt(returns.all.begin(), returns.all.end());
   ActingRandom random{std::mt19937_64(5)};
   std::vector<at::Tensor> draws;
   for (int i = 0; i < 4; ++i)
