@@ -21,7 +21,9 @@ class WatchedPage:
         """The page's policy forbids scripts from texts, with which Playwright's own function of this kind works."""
         deadline = time.monotonic() + WAIT / 1000
         while not self.page.evaluate(expression, arg):
-            assert time.monotonic() < deadline, f"not within {WAIT / 1000} s: {expression}; {self.problems[:5]}"
+            if time.monotonic() > deadline:
+                is_now = self.page.evaluate(expression.split(" === ")[0], arg)
+                raise AssertionError(f"not within {WAIT / 1000} s: {expression}; it is {is_now!r}; {self.problems[:5]}")
             self.page.wait_for_timeout(100)
 
     def fits(self, what, width):
