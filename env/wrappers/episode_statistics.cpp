@@ -1,13 +1,11 @@
 #include "env/wrappers/episode_statistics.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <system_error>
+#include <memory>
+#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
+#include "env/appended_file.hpp"
 #include "env/state_bytes.hpp"
 
 namespace troupe::env {
@@ -83,26 +81,20 @@ std::span<const std::byte> EpisodeStatistics::load_state(std::span<const std::by
 }
 
 EpisodeFunction append_to_log(const std::filesystem::path& path, std::string environment) {
-  const auto fail = [path](const char* what) {
-    throw std::system_error(errno, std::generic_category(),
-                            "episode_log " + path.string() + " cannot be " + what);
-  };
-  const int opened = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (opened < 0)
-    fail("opened");
-  const std::shared_ptr<const int> file(new int(opened), [](const int* descriptor) {
-    ::close(*descriptor);
-    delete descriptor;
-  });
-  return [file, fail, name = std::move(environment)](const EpisodeSummary& episode) {
+  std::shared_ptr<AppendedFile> file;
+  try {
+    file = std::make_shared<AppendedFile>(path);
+  } catch (const std::runtime_error& failure) {
+    throw std::runtime_error(std::string("episode_log ") + failure.what());
+  }
+  return [file, name = std::move(environment)](const EpisodeSummary& episode) {
     const nlohmann::ordered_json json = {
         {"environment", name},    {"seed", episode.seed},       {"return", episode.episode_return},
         {"steps", episode.steps}, {"seconds", episode.seconds}, {"terminated", episode.terminated}};
-    const std::string line =
-        json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    errno = ENOSPC; // of a short write
-    if (::write(*file, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-      fail("written");
+    if (!file->append(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"))
+      throw std::runtime_error("episode_log " + file->flush() + "; "
+                               + std::to_string(AppendedFile::kMostWaiting >> 20)
+                               + " MiB of its lines wait already");
   };
 }
 

@@ -43,8 +43,9 @@ private:
 };
 
 /// Appends one line of JSON per episode to `path`, each by one write, so that any number of
-/// environments and processes share the file. Throws std::system_error naming the file when it
-/// cannot be opened (here) or written (when an episode ends).
+/// environments and processes share the file. Throws std::runtime_error naming the file when it
+/// cannot be opened (here), or when too many lines wait for room on the disk (when an episode
+/// ends).
 EpisodeFunction append_to_log(const std::filesystem::path& path, std::string environment);
 
 } // namespace troupe::env

@@ -12,9 +12,8 @@ constexpr std::size_t kMostEpisodes = 10'000; // of a histogram
 constexpr std::uintmax_t kMostPictureBytes = 64UL << 20;
 } // namespace
 
-Recorder::Recorder(Options options, std::atomic<bool>& stop)
+Recorder::Recorder(Options options)
     : options_(std::move(options)),
-      stop_(stop),
       log_(options_.folder / "log.txt"),
       metrics_(options_.folder / "metrics.csv", options_.columns),
       live_(options_.folder),
@@ -36,17 +35,23 @@ actors::RunCallbacks Recorder::callbacks() {
           .distributions = [this](const actors::Distributions& d) { distributions(d); }};
 }
 
-void Recorder::guarded(const std::function<void()>& action) {
-  if (!error_.empty()) {
-    return;
+/// Of the files that stopped taking what is written since the last call, or take it again.
+void Recorder::tell_of_disk() {
+  for (const auto& news : {metrics_.file().news(), events_.file().news(), log_.news()}) {
+    if (news) {
+      log("warning", *news);
+    }
   }
-  try {
-    action();
-  } catch (const std::exception& failure) {
-    error_ = failure.what();
-    stop_ = true;
-    log("error", error_);
+}
+
+std::string Recorder::unwritten() {
+  tell_of_disk();
+  for (env::AppendedFile* const file : {&metrics_.file(), &events_.file()}) {
+    if (const std::string& problem = file->flush(); !problem.empty()) {
+      return problem;
+    }
   }
+  return {};
 }
 
 void Recorder::log(const std::string& level, const std::string& text) {
@@ -60,28 +65,27 @@ void Recorder::log(const std::string& level, const std::string& text) {
 }
 
 void Recorder::progress(const actors::Progress& p) {
-  guarded([&] {
-    metrics_.progress(p);
-    live_.write(p, options_.now());
-    const bool on_data = options_.stop.updates > 0;
-    std::map<std::string, double> values = {{"rate/updates_per_second", p.updates_per_second}};
-    if (on_data) {
-      values["rate/samples_per_second"] = p.samples_per_second;
-    } else {
-      values.insert({{"rate/environment_steps_per_second", p.environment_steps_per_second},
-                     {"rate/frames_per_second", p.frames_per_second},
-                     {"replay/items", static_cast<double>(p.replay_items)},
-                     {"replay/bytes", static_cast<double>(p.replay_bytes)},
-                     {"replay/disk_bytes", static_cast<double>(p.replay_disk_bytes)},
-                     {"replay/failed_spills", static_cast<double>(p.replay_failed_spills)},
-                     {"actors/parameter_lag", p.parameter_lag},
-                     {"learner/updates", static_cast<double>(p.updates)}});
-    }
-    for (const auto& [name, value] : p.learner) {
-      values.emplace("learner/" + name, value);
-    }
-    events_.scalars(options_.now(), on_data ? p.updates : p.environment_steps, values);
-  });
+  tell_of_disk();
+  metrics_.progress(p);
+  live_.write(p, options_.now());
+  const bool on_data = options_.stop.updates > 0;
+  std::map<std::string, double> values = {{"rate/updates_per_second", p.updates_per_second}};
+  if (on_data) {
+    values["rate/samples_per_second"] = p.samples_per_second;
+  } else {
+    values.insert({{"rate/environment_steps_per_second", p.environment_steps_per_second},
+                   {"rate/frames_per_second", p.frames_per_second},
+                   {"replay/items", static_cast<double>(p.replay_items)},
+                   {"replay/bytes", static_cast<double>(p.replay_bytes)},
+                   {"replay/disk_bytes", static_cast<double>(p.replay_disk_bytes)},
+                   {"replay/failed_spills", static_cast<double>(p.replay_failed_spills)},
+                   {"actors/parameter_lag", p.parameter_lag},
+                   {"learner/updates", static_cast<double>(p.updates)}});
+  }
+  for (const auto& [name, value] : p.learner) {
+    values.emplace("learner/" + name, value);
+  }
+  events_.scalars(options_.now(), on_data ? p.updates : p.environment_steps, values);
   if (options_.screen != nullptr) {
     printer_.show(p, options_.stop, last_evaluation_);
   }
@@ -95,11 +99,9 @@ void Recorder::evaluated(const actors::Evaluated& e) {
   const double mean = std::accumulate(e.returns.begin(), e.returns.end(), 0.0)
                       / static_cast<double>(e.returns.size());
   last_evaluation_ = mean;
-  guarded([&] {
-    metrics_.evaluation(e);
-    events_.scalars(options_.now(), options_.stop.updates > 0 ? e.updates : e.environment_steps,
-                    {{e.final ? "evaluation/final_return" : "evaluation/return", mean}});
-  });
+  metrics_.evaluation(e);
+  events_.scalars(options_.now(), options_.stop.updates > 0 ? e.updates : e.environment_steps,
+                  {{e.final ? "evaluation/final_return" : "evaluation/return", mean}});
   char text[96];
   std::snprintf(text, sizeof text, "%s: mean return %.1f over %zu episodes after ",
                 e.final ? "final evaluation" : "evaluation", mean, e.returns.size());
@@ -117,9 +119,15 @@ void Recorder::measured(const actors::Evaluated& e) {
     std::snprintf(part, sizeof part, "%s %.4g", name.c_str(), value);
     text += (text.empty() ? "" : ", ") + std::string(part);
   }
-  guarded([&] {
-    metrics_.evaluation(e);
-    events_.scalars(options_.now(), e.updates, values);
+  metrics_.evaluation(e);
+  events_.scalars(options_.now(), e.updates, values);
+  pictures(e);
+  log("info", (e.final ? "final evaluation: " : "evaluation: ") + text + " after "
+                  + std::to_string(e.updates) + " updates");
+}
+
+void Recorder::pictures(const actors::Evaluated& e) {
+  try {
     for (const auto& [name, shown] : e.pictures) {
       const auto folder = options_.folder / "pictures";
       std::filesystem::create_directories(folder);
@@ -127,9 +135,9 @@ void Recorder::measured(const actors::Evaluated& e) {
       write_png(file, shown.width, shown.height, shown.rgb);
       picture("pictures/" + name, e.updates, file, shown.width, shown.height);
     }
-  });
-  log("info", (e.final ? "final evaluation: " : "evaluation: ") + text + " after "
-                  + std::to_string(e.updates) + " updates");
+  } catch (const std::exception& failure) { // a full disk
+    log("warning", std::string("no pictures: ") + failure.what());
+  }
 }
 
 void Recorder::picture(const std::string& tag, std::int64_t step, const std::filesystem::path& file,
@@ -137,29 +145,25 @@ void Recorder::picture(const std::string& tag, std::int64_t step, const std::fil
   if (picture_bytes_ > kMostPictureBytes) {
     return;
   }
-  guarded([&] {
-    picture_bytes_ += std::filesystem::file_size(file);
-    if (picture_bytes_ > kMostPictureBytes) {
-      log("warning", "pictures in TensorBoard's events have reached 64 MiB; " + file.string()
-                         + " and later ones are files only");
-      return;
-    }
-    std::ostringstream bytes;
-    bytes << std::ifstream(file, std::ios::binary).rdbuf();
-    events_.picture(options_.now(), step, tag, {width, height, bytes.str()});
-  });
+  picture_bytes_ += std::filesystem::file_size(file);
+  if (picture_bytes_ > kMostPictureBytes) {
+    log("warning", "pictures in TensorBoard's events have reached 64 MiB; " + file.string()
+                       + " and later ones are files only");
+    return;
+  }
+  std::ostringstream bytes;
+  bytes << std::ifstream(file, std::ios::binary).rdbuf();
+  events_.picture(options_.now(), step, tag, {width, height, bytes.str()});
 }
 
 void Recorder::ended(bool success) {
-  guarded([&] { events_.ended(options_.now(), success); });
+  events_.ended(options_.now(), success);
 }
 
 void Recorder::episode(std::int64_t environment_steps, double episode_return, std::int64_t length) {
-  guarded([&] {
-    events_.scalars(
-        options_.now(), environment_steps,
-        {{"episode/return", episode_return}, {"episode/length", static_cast<double>(length)}});
-  });
+  events_.scalars(
+      options_.now(), environment_steps,
+      {{"episode/return", episode_return}, {"episode/length", static_cast<double>(length)}});
   if (returns_.size() < kMostEpisodes) {
     returns_.push_back(episode_return);
     lengths_.push_back(static_cast<double>(length));
@@ -177,11 +181,8 @@ void Recorder::distributions(const actors::Distributions& made) {
   returns_.clear();
   lengths_.clear();
   next_episode_ = 0;
-  guarded([&] {
-    events_.histograms(options_.now(),
-                       options_.stop.updates > 0 ? made.updates : made.environment_steps,
-                       histograms);
-  });
+  events_.histograms(options_.now(),
+                     options_.stop.updates > 0 ? made.updates : made.environment_steps, histograms);
 }
 
 } // namespace troupe::experiments

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -19,8 +18,8 @@
 namespace troupe::experiments {
 
 /// Everything that a run tells goes through here to metrics.csv, the event file, log.txt and the
-/// screen. Called on one thread at a time. A file that can no longer be written (a full disk) stops
-/// the run cleanly: `stop` becomes true and error() says why.
+/// screen. Called on one thread at a time. While the disk is full what a file should get waits in
+/// memory, which is logged once, and once more when the file is written again.
 class Recorder {
 public:
   struct Options {
@@ -35,8 +34,8 @@ public:
     std::function<void(const std::string& level, const std::string& text)> listener = {};
   };
 
-  /// `stop` must outlive this. Throws std::runtime_error when a file cannot be opened.
-  Recorder(Options options, std::atomic<bool>& stop);
+  /// Throws std::runtime_error when a file cannot be opened.
+  explicit Recorder(Options options);
 
   actors::RunCallbacks callbacks();
   void log(const std::string& level, const std::string& text); // file and screen
@@ -48,7 +47,8 @@ public:
                int width, int height);
   void ended(bool success); // not of a run that was interrupted: it can be resumed
 
-  const std::string& error() const { return error_; } // empty: none
+  /// What could not be written at the end; empty: nothing.
+  std::string unwritten();
 
 private:
   void progress(const actors::Progress& progress);
@@ -56,10 +56,10 @@ private:
   void measured(const actors::Evaluated& evaluated); // on data
   void episode(std::int64_t environment_steps, double episode_return, std::int64_t length);
   void distributions(const actors::Distributions& made);
-  void guarded(const std::function<void()>& action);
+  void pictures(const actors::Evaluated& evaluated);
+  void tell_of_disk();
 
   Options options_;
-  std::atomic<bool>& stop_;
   LogFile log_;
   MetricsFile metrics_;
   LiveFile live_;
@@ -69,7 +69,6 @@ private:
   std::optional<double> last_evaluation_;
   std::vector<double> returns_, lengths_; // of episodes since the last distributions, the newest
   std::size_t next_episode_ = 0;          // that is replaced where they are full
-  std::string error_;
 };
 
 } // namespace troupe::experiments

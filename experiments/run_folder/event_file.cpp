@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "experiments/run_folder/events.pb.h"
 
@@ -36,6 +35,16 @@ void append_little_endian(std::string& out, T value) {
 
 double seconds_of(UtcTime time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
+}
+
+std::filesystem::path new_file(const std::filesystem::path& folder, UtcTime now) {
+  const std::string base =
+      "events.out.tfevents." + std::to_string(static_cast<long long>(seconds_of(now))) + ".troupe";
+  std::filesystem::path path = folder / base;
+  for (int i = 2; std::filesystem::exists(path); ++i) {
+    path = folder / (base + "." + std::to_string(i));
+  }
+  return path;
 }
 
 Event event_at(UtcTime now, std::optional<std::int64_t> step) {
@@ -81,18 +90,14 @@ std::uint32_t masked_crc32c(const void* bytes, std::size_t count) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
 }
 
-EventFile::EventFile(const std::filesystem::path& folder, UtcTime now) {
-  const std::string base =
-      "events.out.tfevents." + std::to_string(static_cast<long long>(seconds_of(now))) + ".troupe";
-  path_ = folder / base;
-  for (int i = 2; std::filesystem::exists(path_); ++i) {
-    path_ = folder / (base + "." + std::to_string(i));
-  }
-  errno = 0;
-  out_.open(path_, std::ios::binary);
+EventFile::EventFile(const std::filesystem::path& folder, UtcTime now)
+    : file_(new_file(folder, now)) {
   Event event = event_at(now, {});
   event.set_file_version("brain.Event:2");
   write(event);
+  if (const std::string& problem = file_.flush(); !problem.empty()) {
+    throw std::runtime_error(problem);
+  }
 }
 
 void EventFile::write(const Event& event) {
@@ -102,11 +107,7 @@ void EventFile::write(const Event& event) {
   append_little_endian(bytes, masked_crc32c(bytes.data(), bytes.size()));
   bytes += record;
   append_little_endian(bytes, masked_crc32c(record.data(), record.size()));
-  out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out_.flush();
-  if (!out_) {
-    throw std::runtime_error(path_.string() + ": cannot be written: " + std::strerror(errno));
-  }
+  file_.append(std::move(bytes));
 }
 
 void EventFile::scalars(UtcTime now, std::int64_t step,

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <variant>
 
+#include "env/appended_file.hpp"
 #include "experiments/run_folder/clock.hpp"
 #include "learner/histogram.hpp"
 
@@ -28,10 +28,11 @@ struct EncodedPicture {
 
 /// A TensorBoard event file: scalars, histograms and pictures by tag and step, and the settings of
 /// the run. Records are TFRecords: length, its masked CRC-32C, bytes, their masked CRC-32C. One
-/// thread. Throws std::runtime_error naming path and reason.
+/// thread. They wait in memory while the disk is full.
 class EventFile {
 public:
   /// Makes <folder>/events.out.tfevents.<seconds>.troupe, with a number behind it when it exists.
+  /// Throws std::runtime_error naming path and reason.
   EventFile(const std::filesystem::path& folder, UtcTime now);
 
   /// Values that are not finite are left out.
@@ -50,13 +51,12 @@ public:
   void started(UtcTime now, const Settings& settings);
   void ended(UtcTime now, bool success);
 
-  const std::filesystem::path& path() const { return path_; }
+  env::AppendedFile& file() { return file_; }
 
 private:
   void write(const Event& event);
   void write_hparams(UtcTime now, const std::string& tag, const EventHparams& content);
-  std::filesystem::path path_;
-  std::ofstream out_;
+  env::AppendedFile file_;
 };
 
 /// CRC-32C (Castagnoli) of the bytes, as in RFC 3720; and as TFRecords store it.

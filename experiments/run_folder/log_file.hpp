@@ -1,26 +1,26 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "env/appended_file.hpp"
 #include "experiments/run_folder/clock.hpp"
 
 namespace troupe::experiments {
 
-/// log.txt: one line per event, "2026-11-21T10:00:00Z warning text"; flushed at every line. Any
-/// thread. Throws std::runtime_error if it cannot be opened; later, a line that cannot be written
-/// is dropped (see ok()) and the run continues.
+/// log.txt: one line per event, "2026-11-21T10:00:00Z warning text". Any thread. Lines wait in
+/// memory while the disk is full. Throws std::runtime_error if it cannot be opened.
 class LogFile {
 public:
   explicit LogFile(const std::filesystem::path& path);
   void write(UtcTime now, const std::string& level, const std::string& text);
-  bool ok() const { return out_.good(); }
+  std::optional<std::string> news(); // AppendedFile::news()
 
 private:
   std::mutex mutex_;
-  std::ofstream out_;
+  env::AppendedFile file_;
 };
 
 } // namespace troupe::experiments

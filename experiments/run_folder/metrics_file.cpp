@@ -1,11 +1,10 @@
 #include "experiments/run_folder/metrics_file.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <deque>
+#include <fstream>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -201,13 +200,12 @@ MetricsFile::MetricsFile(const fs::path& path, std::vector<std::string> its_colu
     }
     drop_partial_row(path, text);
   }
-  errno = 0;
-  out_.open(path, std::ios::binary | std::ios::app);
-  if (out_ && !has_header) {
-    out_ << csv_record(columns_) << std::flush;
+  file_.emplace(path);
+  if (!has_header) {
+    file_->append(csv_record(columns_));
   }
-  if (!out_) {
-    throw std::runtime_error(path.string() + ": cannot be written: " + std::strerror(errno));
+  if (const std::string& problem = file_->flush(); !problem.empty()) {
+    throw std::runtime_error(problem);
   }
 }
 
@@ -240,11 +238,7 @@ void MetricsFile::write(const std::map<std::string, std::string>& values) {
     const auto found = values.find(name);
     fields.push_back(found == values.end() ? "" : found->second);
   }
-  errno = 0;
-  out_ << csv_record(fields) << std::flush;
-  if (!out_) {
-    throw std::runtime_error(path_.string() + ": cannot be written: " + std::strerror(errno));
-  }
+  file_->append(csv_record(fields));
 }
 
 void MetricsFile::progress(const actors::Progress& p) {

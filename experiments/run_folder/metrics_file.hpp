@@ -1,22 +1,23 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "actors/protocol/run_config.hpp"
+#include "env/appended_file.hpp"
 
 namespace troupe::experiments {
 
 /// metrics.csv (RFC 4180, lines end with CR LF): one row per progress report and per evaluation.
 /// A file keeps the columns that it was created with; a value that is missing or not finite is an
 /// empty field. One thread. Throws std::runtime_error naming path and reason when it cannot be
-/// opened or written, or when an existing file is damaged or has columns that are not
-/// `its_columns`.
+/// opened, or when an existing file is damaged or has columns that are not
+/// `its_columns`. Rows wait in memory while the disk is full.
 class MetricsFile {
 public:
   /// Appends to an existing file, whose columns may be fewer and in another order; drops an
@@ -29,6 +30,8 @@ public:
   /// Columns that an existing file of an earlier version does not have; text for a log, or empty.
   std::string left_out() const;
 
+  env::AppendedFile& file() { return *file_; }
+
   /// Of a run in an environment, and the ones that its agent's learner fills.
   static std::vector<std::string> columns(const std::vector<std::string>& of_learner);
 
@@ -37,7 +40,7 @@ private:
   void write(const std::map<std::string, std::string>& values);
   std::filesystem::path path_;
   std::vector<std::string> columns_, left_out_;
-  std::ofstream out_;
+  std::optional<env::AppendedFile> file_;
 };
 
 /// One record of RFC 4180, with its CR LF; fields are quoted where they need it.

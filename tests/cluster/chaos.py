@@ -5,6 +5,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +19,9 @@ HOSTS = int(os.environ["TROUPE_HOSTS"])
 ROLES = {"environment": 4, "replay": 3, "learner": 2, "evaluator": 1}
 LOST = 8.0  # seconds: supervision.lost_seconds
 FROZEN = 10.0  # seconds that a frozen process is
-CUT = (2.0, 12.0)  # seconds that a host is cut off, from and to
+CUT = (2.0, 12.0)  # seconds that a host is cut off, from and to; the disk is full for as long
 SHORT = (6.0, 8.0, (1.0, 8.0))  # the same in the short form
 PATIENCE = 120.0  # seconds for anything that is waited for here
-
 
 
 def settings(short, lost):
@@ -82,7 +82,9 @@ class Draw:
         return self.bags[name].pop()
 
     def fault(self, frozen, cut):
-        kind = self._next("kind", ("kill -9", "frozen", "cut off"))
+        kind = self._next("kind", ("kill -9", "frozen", "cut off", "full"))
+        if kind == "full":
+            return {"kind": kind, "role": "disk", "index": 0, "seconds": round(self.random.uniform(*cut), 1)}
         roles = (*ROLES, "node", "head") if kind == "kill -9" else (*ROLES, "node")
         role = "node" if kind == "cut off" else self._next(kind, roles)
         index = self.random.randrange({**ROLES, "node": HOSTS, "head": 1}[role])
@@ -118,8 +120,28 @@ def signal_all(pids, number):
             pass
 
 
+def fill(disk, seconds):
+    """Leaves no byte free on the disk for so long."""
+    end, path = time.monotonic() + seconds, os.path.join(disk, "filler")
+    with open(path, "wb") as file:
+        while time.monotonic() < end:
+            free = os.statvfs(disk)
+            if free.f_bavail > 0:
+                try:
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, free.f_bavail * free.f_frsize)
+                except OSError:  # the run was faster
+                    pass
+            time.sleep(0.02)
+    os.remove(path)
+
+
 def strike(fault, run):
-    """Does it to the end of a freeze or cut; fills in what was hit and when."""
+    """Does it to the end of a freeze, cut or full disk; fills in what was hit and when."""
+    if fault["kind"] == "full":
+        fault["actors"], fault["begin"] = [], time.monotonic()
+        fill(run.disk, fault["seconds"])
+        fault["end"] = time.monotonic()
+        return
     until(f"{fault['role']} {fault['index']} to be there", lambda: victims(fault, run.folder)[0], alive=run.process)
     pids, fault["actors"] = victims(fault, run.folder)
     fault["begin"] = time.monotonic()
@@ -141,15 +163,15 @@ class Run:
     """`troupe launch` and what is seen of it."""
 
     def __init__(self, options, name, words):
-        self.out = open(f"{options.folder}/{name}.out", "w")
-        before = set(glob.glob(f"{options.folder}/runs/chaos/*"))
+        self.out, self.disk = open(f"{options.folder}/{name}.out", "w"), f"{options.folder}/disk"
+        before = set(glob.glob(f"{options.folder}/disk/runs/chaos/*"))
         self.process = subprocess.Popen([options.troupe, "launch", f"{options.folder}/cluster.textproto",
-                                         f"{HERE}/everywhere.textproto", "--runs", f"{options.folder}/runs", *words],
+                                         f"{HERE}/everywhere.textproto", "--runs", f"{options.folder}/disk/runs", *words],
                                         stdout=self.out, stderr=subprocess.STDOUT)
         resumed = "--resume" in words
-        until("the run's folder", lambda: resumed or set(glob.glob(f"{options.folder}/runs/chaos/*")) - before, alive=self.process)
-        self.folder = max(glob.glob(f"{options.folder}/runs/chaos/*"))
-        self.watch = Watch(self.folder, f"{options.folder}/kept/{name}", skip=resumed)
+        until("the run's folder", lambda: resumed or set(glob.glob(f"{options.folder}/disk/runs/chaos/*")) - before, alive=self.process)
+        self.folder = max(glob.glob(f"{options.folder}/disk/runs/chaos/*"))
+        self.watch = Watch(self.folder, f"{options.folder}/disk/kept/{name}", skip=resumed)
 
     def updates(self):
         return self.watch.progress[-1][2] if self.watch.progress else 0
@@ -183,7 +205,7 @@ def play(options, report):
         if first.process.poll() is None:
             signal_all([head_process(first.folder)], signal.SIGKILL)
         first.watch.stop()
-    second = report.second = Watch(first.folder, f"{options.folder}/kept/second", skip=True)
+    second = report.second = Watch(first.folder, f"{options.folder}/disk/kept/second", skip=True)
     try:
         until("the run to go on after the head's death", lambda: second.progress and second.progress_after(second.progress[0][0]),
               alive=first.process)
@@ -223,7 +245,7 @@ def main():
     options = parser.parse_args()
     if options.short:
         options.period, options.score = 9.0, 0.0
-        options.faults = 6
+        options.faults = 8
     else:
         options.faults = max(1, int(options.minutes * 60 / options.period))
     cluster_file(options.folder, options.troupe)
@@ -236,8 +258,10 @@ def main():
         print(line)
     for out in sorted(glob.glob(f"{options.folder}/*.out")) if report.problems else []:
         print(f"--- {out}", *open(out).read().split("\n")[-12:], sep="\n")
-    for log in sorted(glob.glob(f"{options.folder}/runs/chaos/*/log.txt")) if report.problems else []:
+    for log in sorted(glob.glob(f"{options.folder}/disk/runs/chaos/*/log.txt")) if report.problems else []:
         print(f"--- {log}", *open(log).read().split("\n")[-30:], sep="\n")
+    if report.problems:  # the disk ends with the hosts
+        shutil.copytree(f"{options.folder}/disk/runs", f"{options.folder}/runs", ignore=shutil.ignore_patterns("snapshots", "checkpoints"))
     for problem in report.problems:
         print(f"chaos: {re.sub(chr(10), ' ', problem)}")
     return 1 if report.problems else 0

@@ -160,7 +160,7 @@ class Report:
         for fault in self.faults:
             made.append(f"| {fault['begin'] - self.begin:.0f} | {fault['role']} {fault['index']} | {fault['kind']} | {fault['seconds'] or ''} | "
                         f"{seconds(fault['died'])} | {seconds(fault['back'])} | {seconds(fault.get('progress'))} | {gaps.get(id(fault), '') } |")
-        for kind in ("kill -9", "frozen", "cut off"):
+        for kind in ("kill -9", "frozen", "cut off", "full"):
             times = sorted(fault["progress"] for fault in self.faults if fault["kind"] == kind and "progress" in fault)
             if times:
                 made.append(f"{kind}: {len(times)} times, the run went on after {times[len(times) // 2]:.1f} s (median), {times[-1]:.1f} s (longest)")

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs a command among several hosts of its own: network namespaces of this machine, joined by virtual Ethernet and a bridge.
-# Usage: hosts.sh [-N HOSTS] [--sshd] [--hide PATH]… COMMAND [ARGUMENT…]      e.g. hosts.sh -N 3 --sshd bash
+# Usage: hosts.sh [-N HOSTS] [--sshd] [--hide PATH]… [--disk PATH=MIB]… COMMAND [ARGUMENT…]      e.g. hosts.sh -N 3 --sshd bash
 #   -N: hosts (default 2): host0 at 10.77.0.1, host1 at 10.77.0.2, …; the command runs beside them, at 10.77.0.254, and finds them by name.
 #   --sshd: each runs an OpenSSH server on port 2222, with keys made for it; `ssh -F $TROUPE_SSH_CONFIG host0` goes there, and
 #           TROUPE_SSH_PORT, TROUPE_SSH_IDENTITY, TROUPE_SSH_KNOWN_HOSTS say the same one by one.
 #   --hide: an empty folder lies over PATH on the hosts, not where the command runs: what is there has to be copied to them.
+#   --disk: PATH is a file system of MIB mebibytes, in memory, that the hosts and the command share: it can be full.
 # A script sources host_tools.sh to run something on a host, to limit, delay, lose, cut, and to count what is left.
 # Each host has a name, an address, /dev/shm and System V memory of its own; files are shared. All of it lives in namespaces that end with
 # this process, however it ends: no interface, file or process outlives it, and any number of them go side by side.
@@ -107,6 +108,7 @@ inside() {
   mkdir -m 755 /run/sshd /run/hosts
   { echo '127.0.0.1 localhost'; echo '10.77.0.254 outside'; for ((i = 0; i < hosts; ++i)); do echo "10.77.0.$((i + 1)) host$i"; done; } >/run/hosts/names
   mount --bind /run/hosts/names /etc/hosts
+  for disk in ${disks[@]+"${disks[@]}"}; do mount -t tmpfs -o "size=${disk##*=}m" tmpfs "${disk%=*}"; done
   hostname outside
   ip link set lo up
   ip link add name switch type bridge
@@ -132,15 +134,20 @@ words=("$@")
 hosts=2
 sshd=0
 hidden=()
+disks=()
 while [ $# -gt 0 ]; do
   case $1 in
   -N) hosts=${2:-} && shift 2 ;;
   --sshd) sshd=1 && shift ;;
   --hide) hidden+=("$(readlink -f "$2")") && shift 2 ;;
+  --disk)
+    [[ "$2" =~ ^.+=[1-9][0-9]*$ && -d "${2%=*}" ]] || { echo "--disk is \"$2\"; it must be a folder that exists, \"=\" and a number of mebibytes" >&2; exit 2; }
+    disks+=("$(readlink -f "${2%=*}")=${2##*=}") && shift 2
+    ;;
   *) break ;;
   esac
 done
 [[ "$hosts" =~ ^[1-9][0-9]?$ ]] || { echo "-N is \"$hosts\"; it must be a number of hosts from 1 to 99" >&2; exit 2; }
-[ $# -gt 0 ] || { sed -n 2,13p "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n 2,14p "$0" >&2; exit 2; }
 command=("$@")
 if [ $$ = 1 ]; then inside; else outside; fi

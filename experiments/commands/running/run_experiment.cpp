@@ -201,8 +201,7 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
                      .screen = options.quiet || options.embedding ? nullptr : screen,
                      .terminal = ::isatty(::fileno(screen)) == 1,
                      .now = [] { return std::chrono::system_clock::now(); },
-                     .listener = options.embedding ? options.embedding->callbacks.log : nullptr},
-                    stop);
+                     .listener = options.embedding ? options.embedding->callbacks.log : nullptr});
   const auto dashboard = run_dashboard(options.dashboard, folder.path(), options.keys);
   if (!std::filesystem::exists(folder.path() / "origin.json")) { // a resumed run has its own
     write_origin(folder.path(), present_origin(TROUPE_VERSION));
@@ -259,13 +258,14 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   finished.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Summary summary = summarise(experiment, finished);
-  const std::string cause = !recorder.error().empty() ? recorder.error() : finished.result.error;
   if (!options.embedding) {
     print_summary(summary, finished, options.json);
   }
-  if (!cause.empty() || !finished.result.interrupted) {
-    recorder.ended(cause.empty());
+  if (!finished.result.error.empty() || !finished.result.interrupted) {
+    recorder.ended(finished.result.error.empty());
   }
+  const std::string cause =
+      finished.result.error.empty() ? recorder.unwritten() : finished.result.error;
   if (!cause.empty()) {
     throw std::runtime_error(cause);
   }

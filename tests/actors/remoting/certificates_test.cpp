@@ -1,13 +1,12 @@
 #include <doctest/doctest.h>
 
-#include <csignal>
 #include <fstream>
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "actors/remoting/certificates.hpp"
 #include "actors/remoting/cluster_keys.hpp"
+#include "tests/full_disk.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace troupe::actors {
@@ -52,33 +51,27 @@ TEST_CASE("a deployment's keys are made once, for their owner alone") {
 
 TEST_CASE("a full disk leaves no part of a set of keys, and with room again they are made") {
   const TemporaryFolder scratch;
-  const auto before = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  REQUIRE_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
   for (const rlim_t bytes : {0UL, 60UL, 100UL, 600UL}) { // the first fails, and later ones
     CAPTURE(bytes);
-    rlimit low = limit;
-    low.rlim_cur = bytes;
-    REQUIRE_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
     std::string cluster, pair;
     try {
+      const FullDisk full(bytes);
       make_cluster_keys(scratch / "keys", kNow);
     } catch (const std::runtime_error& failure) {
       cluster = failure.what();
     }
     try {
+      const FullDisk full(bytes);
       env::wire::write_key_pair(env::wire::make_key_pair(), scratch / "pair");
     } catch (const std::runtime_error& failure) {
       pair = failure.what();
     }
-    REQUIRE_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
     CHECK_NE(cluster, "");
     CHECK(fs::is_empty(scratch / "keys"));
     CHECK_EQ(pair.empty(), bytes >= 100);
     CHECK_EQ(fs::is_empty(scratch / "pair"), bytes < 100);
     fs::remove_all(scratch / "pair");
   }
-  std::signal(SIGXFSZ, before);
   make_cluster_keys(scratch / "keys", kNow);
   CHECK_EQ(complaint(scratch / "keys"), "");
 }

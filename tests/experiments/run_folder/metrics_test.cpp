@@ -1,9 +1,6 @@
 #include "tests/doctest_torch.hpp"
 
-#include <sys/resource.h>
-
 #include <cmath>
-#include <csignal>
 #include <limits>
 
 #include "experiments/report/curve.hpp"
@@ -12,6 +9,7 @@
 #include "experiments/run_folder/events.pb.h"
 #include "experiments/run_folder/live_file.hpp"
 #include "experiments/run_folder/metrics_file.hpp"
+#include "tests/full_disk.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace troupe;
@@ -145,15 +143,13 @@ TEST_CASE("metrics.csv of an earlier version keeps its columns, in its order") {
       "evaluation_return,critic_loss\r\nevaluation,1,400,0,2,1,\r\n";
   std::ofstream(path, std::ios::binary) << old;
   std::vector<std::string> warnings;
-  std::atomic<bool> stop = false;
   {
     Recorder recorder(
         {.folder = folder.path(),
          .columns = columns(),
          .now = [] { return kNow; },
          .listener = [&](const auto& level,
-                         const auto& text) { warnings.push_back(level + " " + text); }},
-        stop);
+                         const auto& text) { warnings.push_back(level + " " + text); }});
     actors::Progress progress;
     progress.environment_steps = 800;
     progress.updates = 50;
@@ -211,7 +207,7 @@ TEST_CASE("An event file holds a version and every finite scalar with its step a
   fs::path path;
   {
     EventFile file(folder.path(), kNow);
-    path = file.path();
+    path = file.file().path();
     file.scalars(kNow, 7, {{"a", 1.5}, {"b", kNan}, {"c", -2}});
     file.scalars(kNow, 8, {{"b", kNan}});
   }
@@ -224,21 +220,19 @@ TEST_CASE("An event file holds a version and every finite scalar with its step a
   REQUIRE(events[1].summary().value_size() == 2);
   CHECK(events[1].summary().value(0).tag() == "a");
   CHECK(events[1].summary().value(1).simple_value() == -2);
-  CHECK(EventFile(folder.path(), kNow).path() != path); // a second one never overwrites
+  CHECK(EventFile(folder.path(), kNow).file().path() != path); // a second one never overwrites
 }
 
 TEST_CASE("A recorder passes everything on, to the files and in whole lines to the screen") {
   const TemporaryFolder folder;
   const fs::path screen = folder.path() / "screen";
   std::FILE* out = std::fopen(screen.c_str(), "w");
-  std::atomic<bool> stop = false;
   {
     Recorder recorder({.folder = folder.path(),
                        .columns = columns(),
                        .screen = out,
                        .terminal = false,
-                       .now = [] { return kNow; }},
-                      stop);
+                       .now = [] { return kNow; }});
     const auto callbacks = recorder.callbacks();
     callbacks.progress({});
     callbacks.evaluated({.environment_steps = 100, .returns = {1, 3}});
@@ -246,10 +240,9 @@ TEST_CASE("A recorder passes everything on, to the files and in whole lines to t
     callbacks.episode(50, 12.5, 1000);
     callbacks.distributions({.environment_steps = 60, .updates = 3, .histograms = {}});
     callbacks.log("warning", "an actor died\nand was restarted");
-    CHECK(recorder.error().empty());
+    CHECK(recorder.unwritten().empty());
   }
   std::fclose(out);
-  CHECK_FALSE(stop);
   CHECK(read_text(screen).find("evaluation: mean return 2.0 over 2 episodes") != std::string::npos);
   CHECK(read_text(screen).find("final evaluation: mean return 6.0") != std::string::npos);
   CHECK(read_text(folder.path() / "log.txt")
@@ -272,14 +265,12 @@ TEST_CASE("A recorder shows pictures in events up to 64 MiB, and which settings 
     if (level == "warning")
       warnings.push_back(text);
   };
-  std::atomic<bool> stop = false;
   {
     Recorder recorder({.folder = folder.path(),
                        .columns = columns(),
                        .settings = {{"seed", 3.0}},
                        .now = [] { return kNow; },
-                       .listener = keep},
-                      stop);
+                       .listener = keep});
     recorder.callbacks().evaluated({.updates = 9,
                                     .metrics = {{"score", 1}},
                                     .pictures = {{"samples", {1, 2, {1, 2, 3, 4, 5, 6}}}}});
@@ -288,7 +279,6 @@ TEST_CASE("A recorder shows pictures in events up to 64 MiB, and which settings 
     }
     recorder.ended(false);
   }
-  CHECK_FALSE(stop);
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("have reached 64 MiB; " + large.string()) != std::string::npos);
   const auto events = read_events(folder / ("events.out.tfevents.1795255200.troupe"));
@@ -333,25 +323,31 @@ TEST_CASE("live.json is the last report, whole, with shards, stages and waiting 
   CHECK_FALSE(LiveFile(folder.path() / "none").write(progress, kNow));
 }
 
-TEST_CASE("A disk that fills up stops the run and says so once") {
+TEST_CASE("While a disk is full records wait, and are written once there is room") {
   const TemporaryFolder folder;
-  fs::create_symlink("/dev/full", folder.path() / "log.txt"); // a log may be lost, a run goes on
-  std::atomic<bool> stop = false;
-  Recorder recorder({.folder = folder.path(), .columns = columns(), .now = [] { return kNow; }},
-                    stop);
+  std::vector<std::string> warnings;
+  Recorder recorder({.folder = folder.path(),
+                     .columns = columns(),
+                     .now = [] { return kNow; },
+                     .listener = [&](const auto&, const auto& text) { warnings.push_back(text); }});
   const auto callbacks = recorder.callbacks();
   callbacks.progress({});
-  CHECK_FALSE(stop);
-  // From here on the CSV cannot grow: its folder's file size is limited for this process.
-  const rlim_t none = 0;
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit limited{none, before.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &limited);
-  callbacks.progress({});
-  callbacks.progress({});
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  CHECK(stop);
-  CHECK(recorder.error().find("metrics.csv: cannot be written") != std::string::npos);
+  {
+    const FullDisk full; // for files of this process
+    for (int i = 0; i < 3; ++i)
+      callbacks.progress({});
+    CHECK(recorder.unwritten().find("metrics.csv: cannot be written") != std::string::npos);
+  }
+  REQUIRE(warnings.size() == 3); // metrics.csv, the events and the log that told of them
+  CHECK(warnings[0].find("metrics.csv: cannot be written: ") != std::string::npos);
+  CHECK(warnings[0].find("; up to 4 MiB of records wait in memory") != std::string::npos);
+  CHECK(recorder.unwritten().empty());
+  REQUIRE(warnings.size() == 6);
+  CHECK(warnings[3].find("metrics.csv: is written again; 3 records waited and 0 were dropped")
+        != std::string::npos);
+  CHECK(read_csv(read_text(folder.path() / "metrics.csv")).size() == 5);
+  CHECK(read_events(folder / "events.out.tfevents.1795255200.troupe").size() == 6);
+  const std::string log = read_text(folder / "log.txt");
+  for (const std::string& warning : warnings)
+    CHECK(log.find(warning) != std::string::npos);
 }

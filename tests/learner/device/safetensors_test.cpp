@@ -1,11 +1,9 @@
 #include "tests/doctest_torch.hpp"
 
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "learner/device/safetensors.hpp"
 #include "learner/nn/kernels/random_shift.hpp"
 #include "tests/folders.hpp"
+#include "tests/full_disk.hpp"
 #include "tests/learner/agents/d4pg/d4pg_fixture.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -77,20 +76,13 @@ TEST_CASE("a full disk or a missing folder leaves the old file as it was") {
   const fs::path path = folder / "model.safetensors";
   write_safetensors(path, every_kind());
   const std::string before = bytes_of_file(path);
-  struct rlimit kept {};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &kept) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN); // write() gives EFBIG instead, as ENOSPC
-  struct rlimit small = kept;
-  small.rlim_cur = 4096;
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
   std::string error;
   try {
+    const troupe::FullDisk full(4096);
     write_safetensors(path, {{"large", at::zeros({100000})}});
   } catch (const std::runtime_error& caught) {
     error = caught.what();
   }
-  ::setrlimit(RLIMIT_FSIZE, &kept);
-  std::signal(SIGXFSZ, handler);
   CHECK(error.find("model.safetensors") != std::string::npos);
   CHECK(bytes_of_file(path) == before);
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);

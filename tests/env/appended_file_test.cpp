@@ -1,0 +1,70 @@
+#include "env/appended_file.hpp"
+#include "tests/full_disk.hpp"
+#include "tests/temporary_folder.hpp"
+
+#include <doctest/doctest.h>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace troupe::env {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("records are appended to what a file has") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "f") << "old ";
+  AppendedFile file(folder / "f");
+  AppendedFile another(folder / "f");
+  CHECK(file.append("one "));
+  CHECK(another.append("two "));
+  CHECK(file.append("three"));
+  CHECK(text_of(folder / "f") == "old one two three");
+  CHECK_FALSE(file.news());
+  CHECK_THROWS_WITH_AS(AppendedFile(folder / "none" / "f"),
+                       doctest::Contains("f: cannot be written: No such file"), std::runtime_error);
+}
+
+TEST_CASE("records wait while the disk is full, also one that was written in part") {
+  const TemporaryFolder folder;
+  AppendedFile file(folder / "f");
+  file.append("first ");
+  {
+    const FullDisk full(9);
+    CHECK(file.append("second "));
+    CHECK(text_of(folder / "f") == "first sec");
+    CHECK(file.append("third"));
+    CHECK(file.flush().find("f: cannot be written: ") != std::string::npos);
+    CHECK(file.news().value_or("").find("up to 4 MiB of records wait") != std::string::npos);
+    CHECK_FALSE(file.news()); // said once
+  }
+  CHECK(file.flush().empty());
+  CHECK(text_of(folder / "f") == "first second third");
+  CHECK(file.news().value_or("").find("f: is written again; 2 records waited and 0 were dropped")
+        != std::string::npos);
+  CHECK_FALSE(file.news());
+}
+
+TEST_CASE("what waits is bounded, and what is dropped is counted") {
+  const TemporaryFolder folder;
+  AppendedFile file(folder / "f");
+  const std::string half(AppendedFile::kMostWaiting / 2, 'x');
+  {
+    const FullDisk full;
+    CHECK(file.append(half));
+    CHECK(file.append(half));
+    CHECK_FALSE(file.append("y"));
+    CHECK_FALSE(file.append("y"));
+    CHECK(file.news());
+  }
+  CHECK(file.append("z"));
+  CHECK(text_of(folder / "f") == half + half + "z");
+  CHECK(file.news().value_or("").find("2 records waited and 2 were dropped") != std::string::npos);
+}
+
+} // namespace
+} // namespace troupe::env
