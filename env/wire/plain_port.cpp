@@ -155,6 +155,7 @@ void PlainPort::Impl::flush(Lock& lock, const Peer& peer, std::size_t most) {
   if (peer->doomed)
     return forget_unread(*peer);
   watch(*peer, peer->unread.empty() ? peer->events & ~EPOLLOUT : peer->events | EPOLLOUT);
+  read_again(peer, waiting_bytes);
 }
 
 void PlainPort::Impl::wrote(PortPeer& peer, std::size_t bytes) {
@@ -175,14 +176,16 @@ void PlainPort::Impl::wrote(PortPeer& peer, std::size_t bytes) {
   }
 }
 
-/// With no more than 1/`part` of what may wait.
+/// With no more than 1/`part` of what may wait. Who reads no answers is not read either, so that
+/// nothing is done for it in vain.
 bool PlainPort::Impl::may_read(const PortPeer& peer, std::size_t part) const {
   return peer.received.size() < kMostMessages / part
+         && (options.publishes || peer.unread.size() < kMostMessages / 2 / part)
          && peer.received_bytes < options.limits.max_message_bytes / part
          && waiting_bytes < options.max_waiting_bytes / part;
 }
 
-/// After a message was taken: reads peers again that were paused.
+/// After a message was taken or written: reads peers again that were paused.
 void PlainPort::Impl::read_again(const Peer& taken, std::size_t waiting_before) {
   const std::size_t half = options.max_waiting_bytes / 2;
   const bool all = waiting_before >= half && waiting_bytes < half;

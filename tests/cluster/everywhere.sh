@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One experiment everywhere: everywhere.textproto in one process, and on four hosts (network namespaces of this machine) by SSH, by Slurm, by
-# mpirun and in Ray. Each run goes to its end; another one is stopped while it learns; then what is left is counted: processes, listening sockets,
-# shared memory and files. Runs of all calls with one folder are in one table.
+# mpirun and in Ray. Each run goes to its end; of another one the head is killed -9 while it learns (not of one process), and the run is stopped once it learns
+# under the next head; then what is left is counted: processes, listening sockets, shared memory and files. Runs of all calls with one folder are in one table.
 # Usage: everywhere.sh TROUPE FOLDER [--seeds "1 2 3"] [--set KEY=VALUE]… STAGE…      STAGE: process, ssh, slurm, mpi, ray, table
 #   e.g. everywhere.sh build/release/troupe everywhere process ssh slurm mpi ray table
 # TROUPE_RAY_PYTHON: a Python with the package ray, for ray.
@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # for root alone of any meaning
 results=$folder/results.csv
-[ -e "$results" ] || echo 'stage,seed,return,least,greatest,environment_steps,updates,seconds,exit_code,stop_code,left' >"$results"
+[ -e "$results" ] || echo 'stage,seed,return,least,greatest,environment_steps,updates,seconds,exit_code,stop_code,left,head_back,taken_over' >"$results"
 experiment=$here/everywhere.textproto
 
 # What there is of the stage's program, and of sockets, memory and files, one line each.
@@ -53,6 +53,20 @@ column() {
   tr -d "\r" 2>/dev/null <"$(newest_run)/metrics.csv" | awk -F, -v name="$1" -v kind="$2" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i } $1 == kind { found = $at } END { print found }'
 }
 learns() { [ "$(column updates progress)" -gt 300 ] 2>/dev/null || ! kill -0 "$run" 2>/dev/null; }
+
+# Milliseconds of a clock that only goes forward.
+now() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
+# kill_head: sets head_back, the seconds until updates go on, and taken_over, the processes that lived on ("M of N").
+kill_head() {
+  local updates begin
+  updates=$(column updates progress)
+  kill -9 "$(grep -o '"process":[0-9 ]*' "$(newest_run)/head.json" | tr -dc 0-9)" || return 1
+  begin=$(now)
+  moves() { [ "$(column updates progress)" -gt $((updates + 100)) ] 2>/dev/null; }
+  within 120 moves || return 1
+  head_back=$(awk -v ms=$(($(now) - begin)) 'BEGIN { printf "%.1f", ms / 1000 }')
+  taken_over=$(sed -n 's/.*took over \([0-9]* processes of [0-9]*\).*/\1/p' "$(newest_run)/log.txt" | tail -n 1)
+}
 
 cluster_file() {
   "$troupe" keys cluster "$folder/$stage/keys" >/dev/null || return 1
@@ -91,7 +105,7 @@ stop() {
 }
 
 one() { # one SEED
-  local code stop_code left
+  local code stop_code left head_back= taken_over=
   runs=$folder/$stage/runs-$1
   start "$1" >"$folder/$stage/out-$1" 2>&1
   wait "$run"
@@ -103,6 +117,7 @@ one() { # one SEED
   runs=$folder/$stage/stopped-$1
   start "$1" >"$folder/$stage/stopped-out-$1" 2>&1
   within 240 learns
+  [ "$stage" = process ] || kill_head || echo "everywhere.sh: the run did not go on after its head's death" >&2
   stop
   wait "$run"
   stop_code=$?
@@ -111,7 +126,7 @@ one() { # one SEED
   left=$(left)
   [ -z "$left" ] || echo "$left"
   [ "$code$stop_code" = 00 ] || tail -n 15 "$folder/$stage"/{,stopped-}out-"$1"
-  (IFS=,; echo "$stage,$1,${values[*]},$code,$stop_code,$([ -z "$left" ] && echo 0 || wc -l <<<"$left")") | tee -a "$results"
+  (IFS=,; echo "$stage,$1,${values[*]},$code,$stop_code,$([ -z "$left" ] && echo 0 || wc -l <<<"$left"),$head_back,$taken_over") | tee -a "$results"
 }
 
 run_stage() {
@@ -130,12 +145,12 @@ head { listen: \"10.77.0.254:4242\" }" ;;
 }
 
 table() {
-  echo '| placement | seed | return (least to greatest) | environment steps | updates | training, s | exit codes | left |'
-  echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
-  awk -F, 'NR > 1 { printf "| %s | %s | %.1f (%.1f to %.1f) | %d | %d | %.0f | %s, %s | %s |\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+  echo '| placement | seed | return (least to greatest) | environment steps | updates | training, s | exit codes | left | head back after, s | taken over |'
+  echo '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |'
+  awk -F, 'NR > 1 { printf "| %s | %s | %.1f (%.1f to %.1f) | %d | %d | %.0f | %s, %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
     n[$1]++; sum[$1] += $3; square[$1] += $3 * $3 }
     END { for (s in n) { m = sum[s] / n[s]; v = square[s] / n[s] - m * m; printf "%s: mean %.1f, standard deviation over %d seeds %.1f\n", s, m, n[s], sqrt(v > 0 ? v : 0) } }' "$results"
-  ! awk -F, 'NR > 1 && ($9 != "0" || $10 != "0" || $11 != "0" || $3 == "")' "$results" | grep .
+  ! awk -F, 'NR > 1 && ($9 != "0" || $10 != "0" || $11 != "0" || $3 == "" || ($1 != "process" && $12 == ""))' "$results" | grep .
 }
 
 code=0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ten times more environment actors than the learner can use, every role in a process of its own.
+"""Ten times more environment actors than the learner can use, every role in a process of its own, and then strangers at all ports, too.
 
     experiments/bench/peers/overload.py build/release/troupe [--actors 10] [--seconds 60] [--json]
 
@@ -9,8 +9,15 @@ During the second: the resident memory of every process, twice a second; how lon
 takes to another process (cluster_scale --join) that asks all the time. After it, from the checkpoint: how many transitions the
 environment actors made and how many the shards took.
 
+Then another user of the host (nobody, if this runs as root; else the same one, who is let in) calls at every port of the run with strangers.py: 1,000
+connections a second that are closed at once, 200 a port that say nothing, 20 a port that send bytes without sense, and 10 friends of each shard that ask
+for ever and read no answer. Strangers take processors from the run even if it ignored them, so that the same calls go to a program that closes what
+comes, in turns with the run, three times each.
+
 It fails (exit code 1) when the overload is below 10, a process's memory in the last quarter is above its greatest before by more
-than a twentieth and 8 MiB, 99% of the answers do not come within 100 ms, a transition is lost, or the run ends with another code than 0.
+than a twentieth and 8 MiB, 99% of the answers do not come within 100 ms, a transition is lost, the run ends with another code than 0, or if
+strangers at its ports leave it less than 80 % of the updates/s that strangers elsewhere leave it, or raise a process's memory beyond 2.2 GiB (a port
+keeps up to 2 GiB for peers who do not read).
 """
 import argparse
 import csv
@@ -19,6 +26,7 @@ import os
 import pathlib
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,19 +44,28 @@ stop {{ environment_steps: 2000000000 }}
 N_STEP = 5
 STARTED = []  # none outlives this program
 MEBIBYTE = 1 << 20
+NOBODY = 65534
+STRANGERS = pathlib.Path(__file__).with_name("strangers.py")
+CALLS = (("connections", "--rate", "1000"), ("half-open", "--held", "200"), ("bytes", "--held", "20"))
+PROTOCOL = 5  # of replay.proto's envelopes
+TURNS = 3
 
 
 def children(process):
-    """Processes that `process` started, with their role."""
+    """Processes of a run that `process` started, with their role, and under "port" where its head listens."""
     found = {}
     for task in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
         for child in task.read_text().split():
             try:
                 words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
-                found[int(child)] = words[words.index("--role") + 1] + " " + words[words.index("--index") + 1]
-                found["port"] = int(words[words.index("--head-port") + 1])
-            except (OSError, ValueError):
-                pass  # it ended, or is none of the run's roles
+                if "--role" in words:
+                    found[int(child)] = words[words.index("--role") + 1] + " " + words[words.index("--index") + 1]
+                    found["port"] = int(words[words.index("--head-port") + 1])
+                elif words[1:2] == ["train"]:
+                    found[int(child)] = "head"
+                found |= children(child)
+            except OSError:
+                pass  # it ended
     return found
 
 
@@ -58,6 +75,55 @@ def resident(process):
         return int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
         return 0
+
+
+def listening(processes):
+    """{process: its listening ports}."""
+    owners = {}
+    for process in processes:
+        for path in pathlib.Path(f"/proc/{process}/fd").glob("*"):
+            try:
+                owners[os.readlink(path)] = process
+            except OSError:
+                pass  # closed meanwhile
+    found = {process: [] for process in processes}
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[3] == "0A" and (owner := owners.get(f"socket:[{words[9]}]")):
+            found[owner].append(int(words[1].split(":")[1], 16))
+    return found
+
+
+class Strangers:
+    """strangers.py at these ports until end()."""
+
+    def __init__(self, ports, of_shards):
+        self.started = [self.start(how, ports) for how in CALLS]
+        self.started.append(self.start(("slow-readers", "--held", "10", "--protocol", str(PROTOCOL)), of_shards, friend=True))
+
+    def start(self, how, ports, friend=False):
+        another = [] if friend or os.getuid() != 0 else ["--user", str(NOBODY)]
+        process = subprocess.Popen([sys.executable, STRANGERS, how[0], *map(str, ports), *how[1:], *another], stdout=subprocess.PIPE, text=True)
+        STARTED.append(process)
+        return process
+
+    def end(self):
+        """What they did, and the processor seconds that they took."""
+        told, seconds = [], 0.0
+        for process in self.started:
+            process.send_signal(signal.SIGUSR2)
+            told.append(process.stdout.readline().strip())
+            fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            process.kill()
+            process.wait()
+        return told, seconds
+
+
+def sink(count):
+    process = subprocess.Popen([sys.executable, STRANGERS, "sink", str(count)], stdout=subprocess.PIPE, text=True)
+    STARTED.append(process)
+    return process, [int(word) for word in process.stdout.readline().split()]
 
 
 class Run:
@@ -133,7 +199,6 @@ def overload(options, scratch):
     run.wait_until("learning", lambda row: row.get("updates", 0) > 100)
     roles = children(run.process.pid)
     asker = Asker(options.asks, roles.pop("port"))
-    roles[run.process.pid] = "head"
     first = run.last()
     asker.told()
     memory = {process: [] for process in roles}
@@ -144,10 +209,39 @@ def overload(options, scratch):
         time.sleep(0.5)
     answers = asker.told()
     last = run.last()
+    flood = flooded(options, run, roles, asker)
     asker.process.kill()
     asker.process.wait()
-    return {"rates": rates(first, last), "answers": answers, "code": run.stop(), "state": run.state(),
+    return {"rates": rates(first, last), "answers": answers, "flood": flood, "code": run.stop(), "state": run.state(),
             "memory": {roles[process]: samples for process, samples in memory.items()}}
+
+
+def flooded(options, run, roles, asker):
+    """Strangers at the run's ports and at a sink's, in turns."""
+    ports = listening(roles)
+    everywhere = [port for of_one in ports.values() for port in of_one]
+    of_shards = [port for process, of_one in ports.items() for port in of_one if roles[process].startswith("replay")]
+    other, elsewhere = sink(len(everywhere))
+    found = {"here": [], "elsewhere": [], "answers": [], "memory": {role: 0 for role in roles.values()}, "told": []}
+    for _ in range(TURNS):
+        for where, at, shards in (("elsewhere", elsewhere, elsewhere[:len(of_shards)]), ("here", everywhere, of_shards)):
+            strangers = Strangers(at, shards)
+            time.sleep(2)  # until all have called
+            asker.told()
+            first = run.last()
+            end = time.monotonic() + options.seconds / TURNS
+            while time.monotonic() < end:
+                time.sleep(0.5)
+                for process, role in roles.items() if where == "here" else ():
+                    found["memory"][role] = max(found["memory"][role], resident(process))
+            found[where].append(rates(first, run.last())["updates"])
+            if where == "here":
+                found["answers"].append(asker.told())
+            told, seconds = strangers.end()
+            found["told"].append(f"{where}: {'; '.join(told)}; {seconds:.1f} s of processors")
+    other.kill()
+    other.wait()
+    return found
 
 
 def judge(options, free, found):
@@ -171,6 +265,18 @@ def judge(options, free, found):
          0 <= missing <= options.actors * (N_STEP - 1)),
         ("exit code", found["code"], "", found["code"] == 0),
     ]
+    flood = found["flood"]
+    here, elsewhere = statistics.median(flood["here"]), statistics.median(flood["elsewhere"])
+    late = max(answer[2] for answer in flood["answers"])
+    rows += [
+        ("updates with strangers at other ports", elsewhere, "1/s", True),
+        ("updates with strangers at the run's ports", here, "1/s", here >= 0.8 * elsewhere),
+        ("share of the updates that strangers leave", here / elsewhere, "", here >= 0.8 * elsewhere),
+        ("share of the updates without strangers", here / max(found["rates"]["updates"], 1e-9), "", True),
+        ("an answer of the supervisor with strangers, 99% within", late, "ms", late <= 100),
+    ]
+    rows += [(f"memory of {role} with strangers and friends that do not read, greatest", size / MEBIBYTE, "MiB", size <= 2.2 * 1024 * MEBIBYTE)
+             for role, size in sorted(flood["memory"].items())]
     for role, samples in sorted(found["memory"].items()):
         quarter = len(samples) * 3 // 4
         before, after = max(samples[:quarter]), max(samples[quarter:])
@@ -192,12 +298,15 @@ def main():
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="troupe_overload_"))
     try:
         free = free_rate(options, scratch)
-        rows = judge(options, free, overload(options, scratch))
+        found = overload(options, scratch)
+        rows = judge(options, free, found)
     finally:
         for process in STARTED:
             process.kill()
             process.wait()
         shutil.rmtree(scratch, ignore_errors=True)
+    for line in found["flood"]["told"]:
+        print(line, file=sys.stderr)
     for what, value, unit, good in rows:
         if options.json:
             print(json.dumps({"bench": "overload", "metric": what, "value": value, "unit": unit, "config": {"actors": str(options.actors)}}))

@@ -142,6 +142,41 @@ TEST_CASE("peers that do not read what they ask for are disconnected, and others
   CHECK_EQ(receive(client).header, "hello");
 }
 
+TEST_CASE("who reads its answers late is not read meanwhile, and misses none") {
+  constexpr std::size_t kQuestions = 4000;
+  constexpr std::size_t kBytes = 16 << 10;
+  PlainPort port({});
+  const Descriptor peer = dial(port.bind("tcp://127.0.0.1:*"));
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(peer.number(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  const std::string question = part_of(std::string(kBytes, 'q'), false);
+  std::jthread asking([&] {
+    REQUIRE(say_all(peer, dealer_hello()));
+    for (std::size_t i = 0; i < kQuestions; ++i)
+      REQUIRE(say_all(peer, question));
+  });
+  std::size_t expected = zmtp_hello("ROUTER").size();
+  std::size_t answered = 0, heard = 0;
+  std::vector<char> buffer(kBytes);
+  while (answered < kQuestions || heard < expected) {
+    while (const auto got = port.try_receive()) {
+      std::vector<Frame> answer;
+      answer.emplace_back(kBytes);
+      port.send(got->peer, std::move(answer));
+      expected += question.size();
+      ++answered;
+    }
+    if (heard == expected)
+      continue;
+    const std::size_t most = heard < 4 * kMiB ? 16 : buffer.size(); // slowly, at first
+    const auto count = ::recv(peer.number(), buffer.data(), most, 0);
+    REQUIRE(count > 0);
+    heard += static_cast<std::size_t>(count);
+  }
+  CHECK_EQ(answered, kQuestions);
+  CHECK_EQ(heard, expected);
+}
+
 TEST_CASE("more connections than descriptors wait, the server lives and serves again") {
   const TemporaryFolder folder;
   rlimit kept{};

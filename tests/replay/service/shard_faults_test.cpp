@@ -350,11 +350,10 @@ TEST_CASE("a client that asks for samples and never reads them gets no more than
     if (i % 40 == 0) // others go on
       REQUIRE_EQ(client.sample(64, batch.view(), 0, soon()), 64);
   }
-  REQUIRE(
-      become([&] { return host.stats().sampled >= static_cast<std::int64_t>(64 * kRequests); }));
   for (std::size_t row = 0; row < 64; ++row)
     source.player.check_row(batch, row);
   CHECK_LT(resident_bytes(), before + (std::size_t{800} << 20));
+  CHECK_LT(host.stats().sampled, static_cast<std::int64_t>(64 * kRequests)); // it is not read
   // It is told why, when at last it reads.
   std::string refusal;
   REQUIRE(become([&] {
