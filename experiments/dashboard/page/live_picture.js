@@ -2,7 +2,9 @@
 import {getPicture} from './api.js';
 import {h, number} from './format.js';
 
-const kPause = 250; // ms between an answer and the next question
+const kPause = 250; // ms between an answer and the next question, at least
+const kShare = 50; // and so many times as long as the answer took: a busy run is asked less often
+const kLongestPause = 5000;
 const kAfterFailure = 2000;
 
 export class LivePicture {
@@ -52,7 +54,9 @@ export class LivePicture {
     let pause = kPause;
     try {
       if (!document.hidden && this.element.offsetParent !== null) {
+        const asked = performance.now();
         const picture = await getPicture({id: this.id, actor: this.actor.value, environment: this.environment.value, observed: this.observed.checked ? '1' : '0'});
+        pause = Math.min(Math.max(kPause, kShare * (performance.now() - asked)), kLongestPause);
         const drawn = await createImageBitmap(picture.jpeg);
         if (round === this.round) this.show(drawn, picture.told);
       }
