@@ -9,6 +9,7 @@
 #include "experiments/commands/running/stored_recording.hpp"
 #include "experiments/commands/tools/dataset_render.hpp"
 #include "experiments/commands/tools/recording_info.hpp"
+#include "experiments/config/experiment.pb.h"
 #include "experiments/config/stored_data.hpp"
 #include "learner/data/formats/minari.hpp"
 #include "learner/data/formats/open_dataset.hpp"
@@ -24,8 +25,8 @@ constexpr std::int64_t kShownRowsAtOnce = 64;
 
 struct ReadOptions {
   data::DatasetOptions dataset{};
-  std::string cache = "datasets";
-  double cache_gigabytes = 200;
+  std::string cache = Data().cache(); // the defaults of an experiment
+  double cache_gigabytes = Data().cache_gigabytes();
   int threads = 1;
   bool json = false;
 };
