@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "env/whole_file.hpp"
+#include "replay/objects/copied_files.hpp"
 #include "replay/objects/store_error.hpp"
 
 namespace troupe::replay {
@@ -56,13 +57,33 @@ std::vector<FolderObject> folder_objects(ObjectStore& store, const ObjectAddress
 
 namespace {
 
-void check_space(const fs::path& folder, std::uintmax_t bytes) {
+/// For the rest of the objects.
+void check_space(const fs::path& folder, const std::vector<FolderObject>& objects) {
+  std::uintmax_t bytes = 0;
   std::error_code unknown;
+  for (const auto& [name, object] : objects) {
+    const auto whole = static_cast<std::uintmax_t>(object.bytes);
+    const auto there = fs::file_size(folder / name, unknown);
+    bytes += whole - (unknown ? 0 : std::min(there, whole));
+  }
   const auto space = fs::space(folder, unknown);
   if (!unknown && space.available < bytes)
     throw StoreError(folder.string() + " has " + std::to_string(space.available)
                      + " bytes free and the copy needs " + std::to_string(bytes)
                      + "; free some, or name another folder");
+}
+
+/// Files below `folder` that none of the objects is.
+void remove_others(const fs::path& folder, const std::vector<FolderObject>& objects) {
+  std::vector<fs::path> others;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (!entry.is_directory()
+        && std::ranges::find(objects, fs::relative(entry.path(), folder).generic_string(),
+                             &FolderObject::name)
+               == objects.end())
+      others.push_back(entry.path());
+  for (const fs::path& other : others)
+    fs::remove(other);
 }
 
 } // namespace
@@ -77,28 +98,28 @@ void upload_folder(ObjectStore& store, const fs::path& folder, const ObjectAddre
 
 void download_folder(ObjectStore& store, const ObjectAddress& from, const fs::path& folder,
                      const std::string& last, const std::function<void(const fs::path&)>& check) {
-  std::vector<std::string> names;
-  std::uintmax_t bytes = 0;
-  for (const auto& [name, object] : folder_objects(store, from)) {
-    names.push_back(name);
-    bytes += static_cast<std::uintmax_t>(object.bytes);
-  }
-  const auto found = std::find(names.begin(), names.end(), last);
-  if (found == names.end())
+  auto objects = folder_objects(store, from);
+  const auto found = std::ranges::find(objects, last, &FolderObject::name);
+  if (found == objects.end())
     throw StoreError(text_of(from) + " has no " + last + ": it does not exist or is not complete");
-  std::rotate(found, found + 1, names.end());
+  std::rotate(found, found + 1, objects.end());
   if (fs::exists(folder))
     throw StoreError(folder.string() + " exists already; remove it, or name another folder");
   const fs::path partial = folder.parent_path() / ("." + folder.filename().string() + ".partial");
-  fs::remove_all(partial);
   fs::create_directories(partial);
-  check_space(partial, bytes);
-  for (const std::string& name : names) {
+  remove_others(partial, objects);
+  check_space(partial, objects);
+  for (const auto& [name, object] : objects) {
     fs::create_directories((partial / name).parent_path());
-    store.get_file(below(from, name), partial / name);
+    fetch_verified(store, from.bucket, object, partial / name);
   }
-  if (check)
-    check(partial);
+  try {
+    if (check)
+      check(partial);
+  } catch (...) {
+    fs::remove_all(partial); // damaged: not continued
+    throw;
+  }
   fs::rename(partial, folder);
   env::write_folder_to_disk(fs::absolute(folder).parent_path());
 }

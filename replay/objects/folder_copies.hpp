@@ -31,9 +31,11 @@ struct FolderObject {
 /// before they become paths.
 std::vector<FolderObject> folder_objects(ObjectStore& store, const ObjectAddress& folder);
 
-/// Copies all objects to `folder`, which must not exist and appears when all are there and `check`
-/// of its former name throws nothing; until then they are in `.<name>.partial` beside it. Names are
-/// checked before they become paths, and the space on the disk before anything is written.
+/// Copies all objects to `folder`, which must not exist and appears when all are there, verified
+/// (fetch_verified()), and `check` of its former name throws nothing; until then they are in
+/// `.<name>.partial` beside it. What a stopped process left there is continued; what `check`
+/// refuses is removed. Names are checked before they become paths, and the space on the disk before
+/// anything is written.
 void download_folder(ObjectStore& store, const ObjectAddress& from,
                      const std::filesystem::path& folder, const std::string& last,
                      const std::function<void(const std::filesystem::path&)>& check = {});

@@ -65,6 +65,20 @@ void fetch_files(replay::ObjectStore& store, const replay::ObjectAddress& run,
   }
 }
 
+/// Of checkpoints whose fetch was stopped, when there is a newer one now.
+void remove_other_partials(const fs::path& checkpoints, const std::string& wanted) {
+  std::vector<fs::path> others;
+  for (const auto& entry : fs::directory_iterator(checkpoints)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".") && name.ends_with(".partial") && name != "." + wanted + ".partial") {
+      others.push_back(entry.path());
+    }
+  }
+  for (const fs::path& other : others) {
+    fs::remove_all(other);
+  }
+}
+
 } // namespace
 
 fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
@@ -93,6 +107,7 @@ fs::path fetch_run(replay::ObjectStore& store, const replay::ObjectAddress& run,
     }
     try {
       fs::remove_all(here / name); // not complete
+      remove_other_partials(here / "checkpoints", std::to_string(number));
       download_folder(store, below(run, name), here / name, kManifest, check);
       fetch_files(store, run, here);
       tell("fetched checkpoint " + std::to_string(number) + " of " + text_of(run) + " to "

@@ -157,6 +157,7 @@ TEST_CASE("A store whose certificate nobody vouches for gets no request") {
   CHECK(read_text(folder / "swift" / "requests.log").find("GET /bucket") == std::string::npos);
   options.ca_bundle = folder / "swift" / "certificate.pem";
   CHECK(ObjectStore(options).list(at("")).empty());
+  CHECK(has(read_text(folder / "swift" / "requests.log"), "GET /bucket"));
 }
 
 TEST_CASE("A folder is complete in the store only with its last file") {
@@ -194,9 +195,29 @@ TEST_CASE("A folder is complete in the store only with its last file") {
   store.put_bytes(at("run/7/left"), bytes_of("of an earlier one"));
   upload_folder(store, folder / "7", at("run/7"), "manifest.json");
   CHECK(store.list(at("run/7")).size() == 3);
+  write(folder / ".copy.partial" / "z" / "large", pattern(std::size_t{7} << 20)); // of a killed one
+  write(folder / ".copy.partial" / "old", "of an earlier checkpoint");
+  CHECK(has(error_of([&] {
+              download_folder(store, at("run/7"), folder / "copy", "manifest.json",
+                              [](const auto&) { throw StoreError("a checksum is wrong"); });
+            }).what(),
+            "a checksum is wrong"));
+  CHECK(!std::filesystem::exists(folder / ".copy.partial"));
+  const auto asked = [&] { // for parts of the large file
+    const std::string log = read_text(folder / "swift" / "requests.log");
+    std::size_t times = 0;
+    for (auto place = log.find("GET /bucket/run/7/z/large"); place != std::string::npos;
+         place = log.find("GET /bucket/run/7/z/large", place + 1))
+      ++times;
+    return times;
+  };
+  CHECK(asked() == 1); // of 5 MiB, from 7 to 11
+  write(folder / ".copy.partial" / "old", "of an earlier checkpoint");
   download_folder(store, at("run/7"), folder / "copy", "manifest.json");
   CHECK(read_text(folder / "copy" / "z" / "large") == read_text(folder / "7" / "z" / "large"));
   CHECK(read_text(folder / "copy" / "manifest.json") == "{}");
+  CHECK(asked() == 4);
+  CHECK(!std::filesystem::exists(folder / "copy" / "old"));
   remove_folder(store, at("run/7"), "manifest.json");
   CHECK(store.list(at("run/7")).empty());
 }

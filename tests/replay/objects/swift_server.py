@@ -150,7 +150,7 @@ def main():
 
     def serve(socket, path):
         app = with_memory(wsgi.loadapp(path, global_conf={"log_level": "ERROR"}))
-        eventlet.spawn(eventlet.wsgi.server, socket, app, log=open(os.path.join(folder, "requests.log"), "a"), max_size=64)
+        eventlet.spawn(eventlet.wsgi.server, socket, app, log=open(os.path.join(folder, "requests.log"), "a", buffering=1), max_size=64)
 
     for kind, socket in sockets.items():
         serve(socket, write(os.path.join(folder, f"{kind}.conf"), SERVER.format(folder=folder, kind=kind)))
