@@ -26,7 +26,8 @@ PATIENCE = 120.0  # seconds for anything that is waited for here
 
 def settings(short, lost):
     """What is other than in everywhere.textproto."""
-    words = ["name=chaos", "actors.restarts=1000", "stop.environment_steps=2000000000", "checkpoint.keep=3", "learner.backend=TCP",
+    words = ["name=chaos", "replay.capacity_items=2000000",  # all of an hour: what is missing was lost
+             "actors.restarts=1000", "stop.environment_steps=2000000000", "checkpoint.keep=3", "learner.backend=TCP",
              f"supervision={{lost_seconds: {lost} heartbeat_seconds: 0.5 snapshot_seconds: {1 if short else 3}}}",
              f"checkpoint.minutes={0.2 if short else 0.5}", "seed=1"]
     if short:  # states, small networks: what is tested is the run, not the score
@@ -199,6 +200,8 @@ def play(options, report):
         last = report.faults[-1]["end"]
         until("the run to go on after the last fault", lambda: first.watch.progress_after(last + 1), alive=first.process)
         until("all actors back", lambda: not report.missing(first.watch), alive=first.process)
+        back = time.monotonic()
+        until("the run to go on with all actors", lambda: first.watch.progress_after(back), alive=first.process)
         until("a checkpoint", lambda: first.watch.snapshots("checkpoint"), alive=first.process)
     finally:
         report.head_died = time.monotonic()
