@@ -59,6 +59,8 @@ now() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 # kill_head: sets head_back, the seconds until updates go on, and taken_over, the processes that lived on ("M of N").
 kill_head() {
   local updates begin
+  recorded() { [ -s "$(newest_run)/checkpoints/head.state" ] && ls "$(newest_run)"/checkpoints/*/manifest.json >/dev/null 2>&1; }
+  within 60 recorded || return 1 # else the next head begins another run
   updates=$(column updates progress)
   kill -9 "$(grep -o '"process":[0-9 ]*' "$(newest_run)/head.json" | tr -dc 0-9)" || return 1
   begin=$(now)
@@ -83,9 +85,9 @@ role { name: "learner" apart: "learner" }
 T
 }
 
-# start SEED: the run in the background, $! is its head or what carries it.
+# start SEED [--set KEY=VALUE]: the run in the background, $! is its head or what carries it.
 start() {
-  local cluster=$folder/$stage/cluster.textproto words=("${sets[@]}" --set "seed=$1" --runs "$runs")
+  local cluster=$folder/$stage/cluster.textproto words=("${sets[@]}" --set "seed=$1" --runs "$runs" "${@:2}")
   [ "$stage" = process ] || words+=(--set learner.backend=TCP) # between hosts
   case $stage in
   process) "$troupe" train "$experiment" --quiet "${words[@]}" & ;;
@@ -115,7 +117,7 @@ one() { # one SEED
     values+=("$(column "$name" final)")
   done
   runs=$folder/$stage/stopped-$1
-  start "$1" >"$folder/$stage/stopped-out-$1" 2>&1
+  start "$1" --set checkpoint.minutes=0.1 >"$folder/$stage/stopped-out-$1" 2>&1
   within 240 learns
   [ "$stage" = process ] || kill_head || echo "everywhere.sh: the run did not go on after its head's death" >&2
   stop
