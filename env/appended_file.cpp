@@ -42,9 +42,10 @@ const std::string& AppendedFile::flush() {
   while (!waiting_.empty() && problem_.empty()) {
     std::string& first = waiting_.front();
     const ::ssize_t written = ::write(file_, first.data(), first.size());
-    if (written < 0) {
-      if (errno != EINTR)
-        problem_ = path_.string() + ": cannot be written: " + std::strerror(errno);
+    if (written <= 0) {
+      if (written == 0 || errno != EINTR)
+        problem_ =
+            path_.string() + ": cannot be written: " + std::strerror(written == 0 ? ENOSPC : errno);
       continue;
     }
     bytes_ -= static_cast<std::size_t>(written);

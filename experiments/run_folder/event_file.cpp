@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "experiments/run_folder/events.pb.h"
@@ -95,9 +94,6 @@ EventFile::EventFile(const std::filesystem::path& folder, UtcTime now)
   Event event = event_at(now, {});
   event.set_file_version("brain.Event:2");
   write(event);
-  if (const std::string& problem = file_.flush(); !problem.empty()) {
-    throw std::runtime_error(problem);
-  }
 }
 
 void EventFile::write(const Event& event) {

@@ -32,7 +32,7 @@ struct EncodedPicture {
 class EventFile {
 public:
   /// Makes <folder>/events.out.tfevents.<seconds>.troupe, with a number behind it when it exists.
-  /// Throws std::runtime_error naming path and reason.
+  /// Throws std::runtime_error naming path and reason if it cannot be opened.
   EventFile(const std::filesystem::path& folder, UtcTime now);
 
   /// Values that are not finite are left out.

@@ -93,7 +93,14 @@ HeadFile::HeadFile(const fs::path& run, const HeadPlace& place) : path_(head_fil
                                        {"address", place.address}, {"port", place.port},
                                        {"process", place.process}, {"keys", place.keys},
                                        {"started", place.started}};
-  write_text(path_, text.dump(2) + "\n");
+  text_ = text.dump(2) + "\n";
+}
+
+void HeadFile::write() {
+  if (!text_.empty()) {
+    write_text(path_, text_);
+    text_.clear();
+  }
 }
 
 HeadFile::~HeadFile() {

@@ -19,17 +19,20 @@ struct HeadPlace {
   std::string started; // log_time()
 };
 
-/// Exists while this object does.
+/// Exists while this object does, from the first write() that succeeds.
 class HeadFile {
 public:
-  /// Throws std::runtime_error naming the file and the reason.
   HeadFile(const std::filesystem::path& run, const HeadPlace& place);
   ~HeadFile();
   HeadFile(const HeadFile&) = delete;
   HeadFile& operator=(const HeadFile&) = delete;
 
+  /// Writes it if it is not there yet. Throws std::runtime_error naming the file and the reason.
+  void write();
+
 private:
   std::filesystem::path path_;
+  std::string text_; // empty: it is there
 };
 
 /// Empty if there is none. Throws std::runtime_error naming the file if it is malformed.

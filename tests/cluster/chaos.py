@@ -85,7 +85,8 @@ class Draw:
     def fault(self, frozen, cut):
         kind = self._next("kind", ("kill -9", "frozen", "cut off", "full"))
         if kind == "full":
-            return {"kind": kind, "role": "disk", "index": 0, "seconds": round(self.random.uniform(*cut), 1)}
+            # "head": it dies while the disk is full
+            return {"kind": kind, "role": self._next(kind, ("disk", "head")), "index": 0, "seconds": round(self.random.uniform(*cut), 1)}
         roles = (*ROLES, "node", "head") if kind == "kill -9" else (*ROLES, "node")
         role = "node" if kind == "cut off" else self._next(kind, roles)
         index = self.random.randrange({**ROLES, "node": HOSTS, "head": 1}[role])
@@ -121,9 +122,10 @@ def signal_all(pids, number):
             pass
 
 
-def fill(disk, seconds):
+def fill(disk, seconds, halfway):
     """Leaves no byte free on the disk for so long."""
     end, path = time.monotonic() + seconds, os.path.join(disk, "filler")
+    middle = time.monotonic() + seconds / 2
     with open(path, "wb") as file:
         while time.monotonic() < end:
             free = os.statvfs(disk)
@@ -132,6 +134,8 @@ def fill(disk, seconds):
                     os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, free.f_bavail * free.f_frsize)
                 except OSError:  # the run was faster
                     pass
+            if halfway and time.monotonic() > middle:
+                halfway, _ = None, halfway()
             time.sleep(0.02)
     os.remove(path)
 
@@ -140,7 +144,8 @@ def strike(fault, run):
     """Does it to the end of a freeze, cut or full disk; fills in what was hit and when."""
     if fault["kind"] == "full":
         fault["actors"], fault["begin"] = [], time.monotonic()
-        fill(run.disk, fault["seconds"])
+        fill(run.disk, fault["seconds"],
+             (lambda: signal_all([head_process(run.folder)], signal.SIGKILL)) if fault["role"] == "head" else None)
         fault["end"] = time.monotonic()
         return
     until(f"{fault['role']} {fault['index']} to be there", lambda: victims(fault, run.folder)[0], alive=run.process)

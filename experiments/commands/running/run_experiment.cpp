@@ -36,6 +36,27 @@ namespace {
 
 constexpr auto& start_run = actors::run;
 
+/// head.json while the head serves; it is tried again where the disk is full.
+struct ServedHead {
+  std::unique_ptr<HeadFile> file;
+  std::string problem;
+
+  void write(Recorder& recorder) {
+    std::string now;
+    try {
+      if (file) {
+        file->write();
+      }
+    } catch (const std::exception& failure) {
+      now = std::string(failure.what()) + "; until it is written, no command finds this run";
+    }
+    if (!now.empty() && now != problem) {
+      recorder.log("warning", now);
+    }
+    problem = std::move(now);
+  }
+};
+
 /// A video of the trained agent; a failure costs the video and a line, not the run.
 std::filesystem::path make_video(const Experiment& experiment, const RunFolder& folder,
                                  const actors::RunResult& result, Recorder& recorder,
@@ -231,10 +252,11 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   deployment.without_takeover = options.without_takeover;
   deployment.head_restarts = options.life.restarts;
   deployment.operated = !options.embedding || options.dashboard.wanted;
-  std::unique_ptr<HeadFile> head_file; // while it serves
+  ServedHead served;
   deployment.listening = [&, nodes = deployment.listening](std::uint16_t port) {
-    head_file.reset(); // of a head that found nothing to take over
-    head_file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));
+    served.file.reset(); // of a head that found nothing to take over
+    served.file = std::make_unique<HeadFile>(folder.path(), head_place(deployment, options, port));
+    served.write(recorder);
     if (nodes) {
       nodes(port);
     }
@@ -242,11 +264,15 @@ int run_experiment(const Experiment& experiment, actors::RunConfig config, const
   Finished finished{.folder = folder.path()};
   try {
     auto callbacks = recorder.callbacks();
+    callbacks.progress = [&, record = callbacks.progress](const actors::Progress& progress) {
+      record(progress);
+      served.write(recorder);
+    };
     if (options.embedding) {
       callbacks = both(std::move(callbacks), options.embedding->callbacks);
     }
     finished.result = start_run(config, folder.path(), checkpoint, deployment, callbacks, stop);
-    head_file.reset();
+    served.file.reset();
     recorder.finish();
   } catch (const std::exception& failure) {
     recorder.finish();

@@ -10,6 +10,7 @@
 #include "experiments/run_folder/head_file.hpp"
 #include "experiments/run_folder/rotated_file.hpp"
 #include "experiments/run_folder/run_logs.hpp"
+#include "tests/full_disk.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/text.hpp"
 
@@ -61,7 +62,13 @@ TEST_CASE("A head's file says where it is while it lives, and nothing else is be
   const TemporaryFolder folder;
   CHECK_FALSE(read_head_file(folder.path()));
   {
-    const HeadFile file(folder.path(), place("2026-11-21T10:00:00Z"));
+    HeadFile file(folder.path(), place("2026-11-21T10:00:00Z"));
+    {
+      const FullDisk full;
+      CHECK_THROWS_WITH_AS(file.write(), doctest::Contains("head.json"), std::runtime_error);
+    }
+    CHECK_FALSE(read_head_file(folder.path()));
+    file.write();
     const auto read = read_head_file(folder.path());
     REQUIRE(read);
     CHECK(read->address == "10.0.0.1");
@@ -91,9 +98,11 @@ TEST_CASE("The run that is meant is the named one, or the newest that is alive, 
   const fs::path old = make_run(runs, "a", "1"), young = make_run(runs, "b", "2"),
                  dead = make_run(runs, "a", "3"), alone = make_run(runs, "a", "4"),
                  over = make_run(runs, "a", "5");
-  const HeadFile old_head(old, place("2026-11-21T10:00:00Z")),
+  HeadFile old_head(old, place("2026-11-21T10:00:00Z")),
       young_head(young, place("2026-11-21T11:00:00Z")),
       dead_head(dead, place("2026-11-21T12:00:00Z"));
+  for (HeadFile* const file : {&old_head, &young_head, &dead_head})
+    file->write();
   const FolderLock old_lock(old, "this run"), alone_lock(alone, "this run");
   {
     const FolderLock young_lock(young, "this run"), was_dead(dead, "this run");
