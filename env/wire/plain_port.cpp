@@ -176,8 +176,8 @@ void PlainPort::Impl::wrote(PortPeer& peer, std::size_t bytes) {
   }
 }
 
-/// With no more than 1/`part` of what may wait. Who reads no answers is not read either, so that
-/// nothing is done for it in vain.
+/// With no more than 1/`part` of what may wait. Nothing more is read from a peer that does not read
+/// its answers: work for it would be wasted.
 bool PlainPort::Impl::may_read(const PortPeer& peer, std::size_t part) const {
   return peer.received.size() < kMostMessages / part
          && (options.publishes || peer.unread.size() < kMostMessages / 2 / part)

@@ -29,9 +29,9 @@ struct PortOptions {
 /// The router, or the publisher, of connections without keys: it speaks ZeroMQ's protocol with
 /// ZeroMQ's dealers and subscribers, and bounds what strangers can make it hold, which libzmq does
 /// not (it has no limit of the parts of a message, takes over the paths of living servers and
-/// aborts when descriptors run out). A peer that does not read its answers is not read either. A
-/// thread of its own reads, writes and accepts; one other
-/// thread at a time calls the functions.
+/// aborts when descriptors run out). Nothing more is read from a peer that does not read its
+/// answers. A thread of its own reads, writes and accepts; one other thread at a time calls the
+/// functions.
 class PlainPort {
 public:
   explicit PlainPort(const PortOptions& options);

@@ -11,6 +11,8 @@ is, again and again, and never read an answer. What a port closes is opened agai
 import argparse
 import itertools
 import os
+import pathlib
+import re
 import select
 import signal
 import socket
@@ -26,8 +28,10 @@ def framed(part, more=False):
     return bytes([1 if more else 0, len(part)]) + part
 
 
-def info_requests(protocol):
+def info_requests():
     """Some 64 KiB of Envelope{protocol, info {request: 1}} of replay.proto."""
+    source = pathlib.Path(__file__).resolve().parents[3] / "replay/service/wire_format.hpp"
+    protocol = int(re.search(r"kProtocol = (\d+);", source.read_text())[1])
     one = framed(bytes([0x08, protocol, 0x8A, 0x01, 0x02, 0x08, 0x01]))
     return one * (65536 // len(one))
 
@@ -110,20 +114,19 @@ def main():
     parser.add_argument("ports", nargs="+", type=int)
     parser.add_argument("--rate", type=float, default=1000)
     parser.add_argument("--held", type=int, default=200)
-    parser.add_argument("--protocol", type=int, default=1, help="of replay.proto's envelopes, for slow-readers")
     parser.add_argument("--user", type=int, help="calls as this user, which takes root")
     options = parser.parse_args()
-    if options.user is not None:
-        os.setgroups([])
-        os.setgid(options.user)
-        os.setuid(options.user)
     if options.how == "sink":
         sink(options.ports[0])
     made = {"connections": lambda: Passer(options.ports, options.held, options.rate, b"", b""),
             "half-open": lambda: Caller(options.ports, options.held, options.rate, b"", b""),
             "bytes": lambda: Caller(options.ports, options.held, options.rate, b"", bytes(range(256)) * 256),
-            "slow-readers": lambda: Caller(options.ports, options.held, options.rate, GREETING + READY, info_requests(options.protocol))}
+            "slow-readers": lambda: Caller(options.ports, options.held, options.rate, GREETING + READY, info_requests())}
     caller = made[options.how]()
+    if options.user is not None:
+        os.setgroups([])
+        os.setgid(options.user)
+        os.setuid(options.user)
     signal.signal(signal.SIGUSR2, lambda *_: print(*[f"{key} {value}" for key, value in caller.counts.items()], sep=", ", flush=True))
     caller.work()
 

@@ -142,7 +142,7 @@ TEST_CASE("peers that do not read what they ask for are disconnected, and others
   CHECK_EQ(receive(client).header, "hello");
 }
 
-TEST_CASE("who reads its answers late is not read meanwhile, and misses none") {
+TEST_CASE("nothing is read from a peer that reads its answers late, and it misses none") {
   constexpr std::size_t kQuestions = 4000;
   constexpr std::size_t kBytes = 16 << 10;
   PlainPort port({});
