@@ -90,6 +90,22 @@ void FileAppender::append(const void* data, std::size_t size) {
     complain("cannot write to disk", path_);
 }
 
+void overwrite_file(const fs::path& path, std::span<const std::byte> bytes) {
+  struct Closer {
+    int descriptor;
+    ~Closer() {
+      if (descriptor >= 0)
+        ::close(descriptor);
+    }
+  };
+  const Closer file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  if (file.descriptor < 0)
+    complain("cannot write", path);
+  write_all(file.descriptor, bytes.data(), bytes.size(), path);
+  if (::fdatasync(file.descriptor) != 0)
+    complain("cannot write to disk", path);
+}
+
 FileReader::FileReader(fs::path path)
     : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct stat status {};

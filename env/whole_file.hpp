@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 
 namespace troupe::env {
 
@@ -45,6 +46,11 @@ private:
   std::filesystem::path path_;
   int descriptor_ = -1;
 };
+
+/// Writes over the bytes of an existing file, from its beginning. They are on the disk when it
+/// returns. Throws std::system_error naming the file and the system's reason; the file is then
+/// partly overwritten.
+void overwrite_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
 /// Waits until the names in `folder` are on the disk, for instance after a rename. Throws
 /// std::system_error naming it.

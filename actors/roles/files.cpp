@@ -34,6 +34,41 @@ void write_file(const std::filesystem::path& path, std::span<const std::byte> by
   file.commit();
 }
 
+namespace {
+
+std::filesystem::path spare_of(const std::filesystem::path& path) {
+  return path.string() + ".spare";
+}
+
+} // namespace
+
+void write_reserved_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  const auto spare = spare_of(path);
+  const std::uint64_t sum = replay::checksum_of(bytes);
+  std::vector<std::byte> whole(bytes.begin(), bytes.end());
+  const auto tail = std::as_bytes(std::span(&sum, 1));
+  whole.insert(whole.end(), tail.begin(), tail.end());
+  std::error_code missing;
+  if (std::filesystem::file_size(path, missing) == whole.size()
+      && std::filesystem::file_size(spare, missing) == whole.size()) {
+    env::overwrite_file(spare, whole);
+    exchange(path, spare);
+    return;
+  }
+  write_file(path, bytes);
+  try {
+    write_file(spare, bytes);
+  } catch (const std::system_error&) {
+    // the next one finds no spare, and needs room
+  }
+}
+
+void remove_reserved_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::filesystem::remove(spare_of(path), ignored);
+  std::filesystem::remove(path);
+}
+
 std::vector<std::byte> read_file(const std::filesystem::path& path) {
   env::FileReader file(path);
   const std::uint64_t size = file.left();

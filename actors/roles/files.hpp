@@ -15,7 +15,15 @@ namespace troupe::actors {
 /// (a full disk, no permission).
 void write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// Reads a file of write_file(). Throws std::runtime_error if it is missing, truncated or changed.
+/// The same into the space of `<path>.spare`, whose name it exchanges with `path`: bytes of the
+/// same number as before can be written on a full disk.
+void write_reserved_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+/// With its spare. Throws std::filesystem::filesystem_error.
+void remove_reserved_file(const std::filesystem::path& path);
+
+/// Reads a file of these functions. Throws std::runtime_error if it is missing, truncated or
+/// changed.
 std::vector<std::byte> read_file(const std::filesystem::path& path);
 
 /// Of a checkpoint's or snapshot's folder of this name; -1: it is not one's.

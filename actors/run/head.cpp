@@ -75,7 +75,7 @@ void Head::start() {
     context_.log("info", "environment actors: " + std::to_string(environments)
                              + ", as the run was scaled; its configuration has "
                              + std::to_string(config_.actors.environment));
-  std::filesystem::remove(head_record_file(context_.folder));
+  remove_head_record(context_.folder);
   if (const auto folder = snapshot_folder(config_, Role::learner, 0); !folder.empty())
     std::filesystem::remove_all(folder); // an earlier head's
   actors_.start_services(config_.workload ? config_.actors.environment : environments);

@@ -32,8 +32,11 @@ void Head::write_record() {
     problem = std::string("the head's record cannot be written, and if it dies, the run continues "
                           "from a checkpoint with new processes: ")
               + e.what();
-    std::error_code ignored;
-    std::filesystem::remove(head_record_file(context_.folder), ignored);
+    try {
+      remove_head_record(context_.folder);
+    } catch (const std::filesystem::filesystem_error&) {
+      // a file system that refuses both
+    }
   }
   if (std::exchange(record_problem_, problem) == problem || problem.empty())
     return;

@@ -143,21 +143,18 @@ void check_hindsight(const RunConfig& config, const learner::Storage& storage) {
                                 + "; it must be 1 with hindsight");
 }
 
-constexpr const char* kFromCheckpoint =
-    "the run continues from its newest checkpoint, with new processes";
-
-/// Of a dead head whose processes may live; null: there is nothing to take over.
+/// Of a dead head whose processes may live; null: there is nothing to take over, for the reason in
+/// `problem`.
 std::shared_ptr<const wire::HeadRecord> record_to_succeed(const RunConfig& config,
                                                           const std::filesystem::path& folder,
                                                           const Deployment& deployment,
-                                                          const RunCallbacks& callbacks) {
+                                                          std::string& problem) {
   if (!deployment.without_takeover)
     return nullptr;
   try {
     return std::make_shared<const wire::HeadRecord>(read_head_record(folder, config));
   } catch (const std::exception& e) {
-    if (callbacks.log)
-      callbacks.log("warning", std::string(e.what()) + "; " + kFromCheckpoint);
+    problem = e.what();
     return nullptr;
   }
 }
@@ -240,7 +237,8 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
   const auto transitions =
       config.workload ? replay::TransitionSpec() : try_environment(config, callbacks);
   auto checkpoint = resume_from;
-  const auto succeeds = record_to_succeed(config, folder, deployment, callbacks);
+  std::string problem; // why nothing is taken over
+  const auto succeeds = record_to_succeed(config, folder, deployment, problem);
   std::atomic<bool> nothing_left = false; // to take over: the nodes wait for another head
   Deployment spread = deployment;
   if (spread.nodes && succeeds)
@@ -268,25 +266,28 @@ RunResult run(const RunConfig& config, const std::filesystem::path& folder,
         result = Head(context).run();
         done = true;
       } catch (const NothingToTakeOver& e) {
-        context.log("warning", std::string(e.what()) + "; " + kFromCheckpoint);
+        problem = e.what();
         context.succeeds.reset();
         nothing_left = false;
       }
     if (!done) {
-      if (deployment.without_takeover)
+      if (deployment.without_takeover) {
         checkpoint = deployment.without_takeover();
+        context.log("warning", problem + "; the run "
+                                   + (checkpoint.empty() ? "begins again"
+                                                         : "continues from its newest checkpoint")
+                                   + ", with new processes");
+      }
       context.before = checkpoint.empty() ? wire::RunState() : read_manifest(checkpoint).state();
       result = Head(context).run();
     }
   } // no actor writes any more
-  std::error_code ignored;
-  std::filesystem::remove(head_record_file(folder), ignored);
-  if (!result.error.empty()) {
-    try {
+  try {
+    remove_head_record(folder);
+    if (!result.error.empty())
       clear_checkpoint_remains(folder / "checkpoints");
-    } catch (const std::filesystem::filesystem_error&) {
-      // The run's own error is reported instead; a resumed run cleans up as well.
-    }
+  } catch (const std::filesystem::filesystem_error&) {
+    // The run's own error is reported instead; a resumed run cleans up as well.
   }
   return result;
 }

@@ -191,7 +191,8 @@ bool RunCheckpoints::continues(std::int32_t environment_actor) const {
 
 void RunCheckpoints::succeed() {
   newest_ = context_.resume_from.string();
-  actors_.send(actors_.checkpointer(), load_atom_v, newest_);
+  if (!newest_.empty())
+    actors_.send(actors_.checkpointer(), load_atom_v, newest_);
 }
 
 void RunCheckpoints::restore_servers() {

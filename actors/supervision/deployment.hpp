@@ -51,8 +51,9 @@ struct Deployment {
   /// What runs on its processes or nodes outlives this process when it is killed: the head writes a
   /// record for its successor (supervision/head_record.hpp).
   bool outlives_head = false;
-  /// Of a successor: if there is nothing to take over, the checkpoint that the run continues from.
-  /// Until then run() may use the one that it was given unchecked. Empty: nothing is taken over.
+  /// Of a successor: if there is nothing to take over, the checkpoint that the run continues from;
+  /// an empty path if there is none, either. Until then run() may use the one that it was given
+  /// unchecked. An empty function: nothing is taken over.
   std::function<std::filesystem::path()> without_takeover = {};
   /// Operators may connect, also where all actors are in this process; else only where they are
   /// not.

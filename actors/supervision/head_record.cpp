@@ -15,6 +15,7 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::int32_t kRecordVersion = 1;
+constexpr std::size_t kBlock = 8192;       // a record's size is a multiple of it
 constexpr std::int32_t kMostIndex = 65535; // as of a process's --index
 
 void demand(bool held, const std::string& problem) {
@@ -58,6 +59,13 @@ void check_record(const wire::HeadRecord& record, const RunConfig& config) {
   check_processes(record, config);
 }
 
+void pad(wire::HeadRecord& record) {
+  constexpr std::size_t least = 128, head = 3; // bytes: the key and a length of two bytes
+  record.clear_padding();
+  const std::size_t size = record.ByteSizeLong() + head;
+  record.set_padding(std::string((size + least + kBlock - 1) / kBlock * kBlock - size, '\0'));
+}
+
 } // namespace
 
 std::filesystem::path head_record_file(const std::filesystem::path& run) {
@@ -69,8 +77,13 @@ void write_head_record(const std::filesystem::path& run, const wire::HeadRecord&
   std::filesystem::create_directories(file.parent_path());
   wire::HeadRecord told = record;
   told.set_version(kRecordVersion);
+  pad(told);
   const std::string bytes = told.SerializeAsString();
-  write_file(file, std::as_bytes(std::span(bytes)));
+  write_reserved_file(file, std::as_bytes(std::span(bytes)));
+}
+
+void remove_head_record(const std::filesystem::path& run) {
+  remove_reserved_file(head_record_file(run));
 }
 
 wire::HeadRecord read_head_record(const std::filesystem::path& run, const RunConfig& config) {

@@ -12,8 +12,12 @@ namespace troupe::actors {
 /// the run's folder.
 std::filesystem::path head_record_file(const std::filesystem::path& run);
 
-/// Replaces it atomically. Throws std::runtime_error naming path and reason.
+/// Replaces it atomically, on a full disk too unless it has grown by blocks of 8 KiB. Throws
+/// std::runtime_error naming path and reason.
 void write_head_record(const std::filesystem::path& run, const wire::HeadRecord& record);
+
+/// Throws std::filesystem::filesystem_error.
+void remove_head_record(const std::filesystem::path& run);
 
 /// Throws std::runtime_error, naming the file and what is wrong, if there is none, or if it is
 /// damaged, of another build or not of a run of this configuration.

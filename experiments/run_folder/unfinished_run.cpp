@@ -2,8 +2,6 @@
 
 #include <fstream>
 
-#include "experiments/run_folder/run_folder.hpp"
-
 namespace troupe::experiments {
 namespace {
 
@@ -30,9 +28,7 @@ fs::path find_unfinished_run(const fs::path& runs, const std::string& name) {
       newest = entry.path();
     }
   }
-  const bool goes_on =
-      !newest.empty() && !complete_checkpoints(newest).empty() && !has_final_evaluation(newest);
-  return goes_on ? newest : fs::path();
+  return newest.empty() || has_final_evaluation(newest) ? fs::path() : newest;
 }
 
 } // namespace troupe::experiments

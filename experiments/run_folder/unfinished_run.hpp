@@ -5,8 +5,8 @@
 
 namespace troupe::experiments {
 
-/// The run that a restarted deployment resumes: the newest below <runs>/<name> if it has a complete
-/// checkpoint and no final evaluation; otherwise empty.
+/// The run that a restarted deployment resumes if it has anything to continue from: the newest
+/// below <runs>/<name> if it has no final evaluation; otherwise empty.
 std::filesystem::path find_unfinished_run(const std::filesystem::path& runs,
                                           const std::string& name);
 

@@ -59,7 +59,7 @@ now() { awk '{ printf "%d", $1 * 1000 }' /proc/uptime; }
 # kill_head: sets head_back, the seconds until updates go on, and taken_over, the processes that lived on ("M of N").
 kill_head() {
   local updates begin
-  recorded() { [ -s "$(newest_run)/checkpoints/head.state" ] && ls "$(newest_run)"/checkpoints/*/manifest.json >/dev/null 2>&1; }
+  recorded() { [ -s "$(newest_run)/checkpoints/head.state" ]; }
   within 60 recorded || return 1 # else the next head begins another run
   updates=$(column updates progress)
   kill -9 "$(grep -o '"process":[0-9 ]*' "$(newest_run)/head.json" | tr -dc 0-9)" || return 1

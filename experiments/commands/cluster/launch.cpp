@@ -167,22 +167,27 @@ MakeNodes node_maker(const LaunchPlan& plan) {
 int run_on_nodes(const LaunchPlan& plan, const LaunchOptions& options, const HeadLife& life) {
   const auto here = actors::resources_of_this_host();
   const auto config = prepare_run(plan.experiment);
-  const fs::path before = life.goes_on() ? life.run : former_run(plan, options);
+  const bool others_start_nodes =
+      plan.launcher == LauncherKind::none || plan.launcher == LauncherKind::kubernetes;
+  fs::path before = life.goes_on() ? life.run : former_run(plan, options);
   std::optional<Experiment> former;
+  bool takes_over = life.takes_over();
   if (!before.empty()) {
     former = load_experiment(before / "config.textproto");
-    check_changes(*former, plan.experiment);
+    takes_over = takes_over
+                 || (life.restarts == 0 && others_start_nodes
+                     && may_take_over(before, *former, plan.experiment, config));
+    if (!takes_over && options.run.empty() && complete_checkpoints(before).empty()) {
+      before.clear(); // it has nothing to continue from
+    } else {
+      check_changes(*former, plan.experiment);
+    }
   }
   const RunFolder folder =
       before.empty()
           ? RunFolder::create(plan.cluster.runs(), plan.experiment.name(),
                               std::chrono::system_clock::now(), resolved_text(plan.experiment))
           : RunFolder::open(before);
-  const bool others_start_nodes =
-      plan.launcher == LauncherKind::none || plan.launcher == LauncherKind::kubernetes;
-  const bool takes_over = life.takes_over()
-                          || (life.restarts == 0 && former && others_start_nodes
-                              && may_take_over(before, *former, plan.experiment, config));
   const Resumption resumption = takes_over ? prepare_takeover(folder, config)
                                 : before.empty()
                                     ? Resumption{}

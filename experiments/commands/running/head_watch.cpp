@@ -227,12 +227,13 @@ private:
 } // namespace
 
 bool HeadLife::goes_on() const {
-  return !run.empty() && !complete_checkpoints(run).empty();
+  return takes_over() || (!run.empty() && !complete_checkpoints(run).empty());
 }
 
 bool HeadLife::takes_over() const {
   std::error_code error;
-  return restarts > 0 && goes_on() && std::filesystem::exists(actors::head_record_file(run), error);
+  return restarts > 0 && !run.empty()
+         && std::filesystem::exists(actors::head_record_file(run), error);
 }
 
 std::string HeadLife::note() const {
@@ -298,8 +299,7 @@ int watch_head(const std::function<int(const HeadLife&)>& head,
                     + life.run.string());
     ++life.restarts;
     if (watch.has_lost_starter()) { // nothing is left to take over
-      std::error_code ignored;
-      std::filesystem::remove(actors::head_record_file(life.run), ignored);
+      actors::remove_head_record(life.run);
     }
     if (!life.takes_over())
       watch.clear_remains();

@@ -15,9 +15,9 @@ struct HeadLife {
   int keeper = 0;                 // the process that watches it; 0: none
   int starter = -1;               // socket to the process of watch_head()'s `starter`; -1: none
 
-  /// The run before goes on: it has a complete checkpoint.
+  /// The run before goes on: it has a complete checkpoint, or can be taken over.
   bool goes_on() const;
-  /// And its processes may live, with the record that its head has left them.
+  /// Its processes may live, as its head has left a record for them.
   bool takes_over() const;
   /// For the log: what happened to the life before; "" for the first.
   std::string note() const;

@@ -90,14 +90,16 @@ bool may_take_over(const fs::path& run, const Experiment& before, const Experime
   }
   const std::chrono::duration<double> age = fs::file_time_type::clock::now() - written;
   return age.count() <= config.supervision.lost_seconds + kBetweenRecords
-         && changes_between(before, after).empty() && !complete_checkpoints(run).empty();
+         && changes_between(before, after).empty();
 }
 
 Resumption prepare_takeover(const RunFolder& folder, const actors::RunConfig& config) {
-  return {
-      .checkpoint = find_checkpoint(folder.path()).path,
-      .notes = {},
-      .without_takeover = [run = folder.path(), config] { return sound_checkpoint(run, config); }};
+  const auto complete = complete_checkpoints(folder.path());
+  return {.checkpoint = complete.empty() ? fs::path() : complete.back().path,
+          .notes = {},
+          .without_takeover = [run = folder.path(), config] {
+            return complete_checkpoints(run).empty() ? fs::path() : sound_checkpoint(run, config);
+          }};
 }
 
 Resumption prepare_resumption(const RunFolder& folder, const Experiment& before,

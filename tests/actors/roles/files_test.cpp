@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -50,6 +51,37 @@ TEST_CASE("a file cut short or changed by one bit is refused by name") {
     overwrite(path, damaged);
     CHECK_THROWS_WITH_AS(read_file(path), doctest::Contains("damaged"), std::runtime_error);
   }
+}
+
+ino_t inode_of(const fs::path& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_ino;
+}
+
+TEST_CASE("a reserved file is written in turn into the space of two files") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "state", spare = folder / "state.spare";
+  auto bytes = some_bytes();
+  write_reserved_file(path, bytes);
+  const ino_t first = inode_of(path), second = inode_of(spare);
+  for (const int number : {1, 2, 3}) {
+    bytes[0] = static_cast<std::byte>(number);
+    write_reserved_file(path, bytes);
+    CHECK((read_file(path) == bytes));
+    CHECK(inode_of(path) == (number % 2 == 0 ? first : second));
+    CHECK(inode_of(spare) == (number % 2 == 0 ? second : first));
+  }
+  bytes.push_back({});
+  write_reserved_file(path, bytes);
+  CHECK((read_file(path) == bytes));
+  fs::remove(spare);
+  bytes[0] = std::byte{9};
+  write_reserved_file(path, bytes);
+  CHECK((read_file(path) == bytes));
+  remove_reserved_file(path);
+  CHECK(fs::is_empty(folder.path()));
+  CHECK_NOTHROW(remove_reserved_file(path));
 }
 
 TEST_CASE("a full disk is reported and leaves the old file as it was") {

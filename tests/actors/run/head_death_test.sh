@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The head of a run over processes is killed -9 with all its processes: it is started again, the run continues from its checkpoint without a human, and status
-# and log say so. Without a checkpoint a new run starts; when no restart is allowed, it ends with the cause.
+# and log say so. Without a checkpoint it begins again; when no restart is allowed, it ends with the cause.
 # Usage: head_death_test.sh <troupe program> <scratch folder>
 set -uo pipefail
 troupe=$1 scratch=$2 name=beheaded
@@ -22,6 +22,8 @@ start() {
   run=$!
 }
 logged() { grep -q "$1" "$scratch"/runs/"$name"/*/log.txt; }
+rows() { cat "$scratch"/runs/"$name"/*/metrics.csv | wc -l; }
+more_rows() { [ "$(rows)" -ge $(($1 + $2)) ]; }
 restarts() { "$troupe" status --runs "$scratch/runs" --json 2>/dev/null | python3 -c "import json, sys; sys.exit(json.load(sys.stdin)[\"head\"][\"restarts\"] != $1)" 2>/dev/null; }
 ended_with_cause() { # by itself, within a minute
   for _ in $(seq 600); do
@@ -50,11 +52,11 @@ ended_with_cause 'death 2 within 10 minutes, actors.restarts allows 1'
 rm -rf "$scratch/runs"
 start
 until_true 'learning' above 100
-first=$(echo "$scratch"/runs/"$name"/*)
-kill -9 "$(head_process)" || fail 'no head'
-until_true 'a new run' logged "restart 1 starts a new run: $first has no complete checkpoint"
-rm -rf "$first"
-until_true 'the new run learning' above 100
+until_true 'the record of the head' [ -s "$(echo "$scratch"/runs/"$name"/*/checkpoints)/head.state" ]
+kill -9 "$(head_process)" $(pgrep -P "$(head_process)") || fail 'no head'
+until_true 'the run begun again' logged 'processes of the head before is left; the run begins again, with new processes'
+until_true 'rows of the run that began again' more_rows "$(rows)" 3
+until_true 'its updates' above 100
 end_run
 
 rm -rf "$scratch/runs"

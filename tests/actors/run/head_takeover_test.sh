@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The head of a run over processes is killed -9, and its successor takes its processes over: they are the same ones, the learner's updates and the shards'
-# items do not go back, and the run ends with its score. The same when an environment process dies with the head, when the head dies again, and while a
+# items do not go back, and the run ends with its score. Before the first checkpoint it is like that already. The same when an environment process dies with the head, when the head dies again, and while a
 # checkpoint is written. Without a living process the run continues from its checkpoint.
 # Usage: head_takeover_test.sh <troupe program> <scratch folder>
 set -uo pipefail
@@ -30,11 +30,15 @@ has_record() { [ -s "$(echo "$scratch"/runs/"$name"/*/checkpoints/head.state)" ]
 rows() { cat "$scratch"/runs/"$name"/*/metrics.csv | wc -l; }
 more_rows() { [ "$(rows)" -gt "$1" ]; }
 kill_head() { kill -9 "$(head_process)" || fail 'no head'; }
+until_recorded() { # as it learns
+  until_true 'learning' above 500
+  rm -f "$(echo "$scratch"/runs/"$name"/*/checkpoints/head.state)"
+  until_true 'the record of the head' has_record
+}
 until_learning() { # with a checkpoint and the record of a head
   until_true 'learning' above 500
   "$troupe" checkpoint --runs "$scratch/runs" >/dev/null || fail 'no checkpoint'
-  rm -f "$(echo "$scratch"/runs/"$name"/*/checkpoints/head.state)"
-  until_true 'the record of the head' has_record
+  until_recorded
 }
 never_back() { # a column: each row has at least what the one before has
   awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == name) at = i }
@@ -46,7 +50,8 @@ taken_over() { # by life number $1, $2 processes of 6
 }
 
 start
-until_learning
+until_recorded
+ls "$scratch"/runs/"$name"/*/checkpoints/*/manifest.json >/dev/null 2>&1 && fail 'there is a checkpoint already'
 before=$(roles) first=$(rows) killed=$(date +%s%N)
 [ "$(wc -w <<<"$before")" = 6 ] || fail "processes: $before"
 items=$(column replay_items) updates=$(column updates)

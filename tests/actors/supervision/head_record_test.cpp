@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "tests/doctest_torch.hpp"
 #include "tests/temporary_folder.hpp"
@@ -51,6 +52,28 @@ TEST_CASE("a successor reads what a head has written last") {
   CHECK(read.before().updates() == 200);
   REQUIRE(read.processes_size() == 1);
   CHECK(read.processes(0).endpoint() == "tcp://127.0.0.1:1");
+}
+
+TEST_CASE("a record keeps its size while what it says grows a little") {
+  const TemporaryFolder folder;
+  const auto size = [&] { return std::filesystem::file_size(head_record_file(folder.path())); };
+  auto record = sound_record();
+  write_head_record(folder.path(), record);
+  const auto first = size();
+  std::uintmax_t last = first;
+  int changes = 0;
+  for (int i = 0; i < 2000; ++i) {
+    record.mutable_metrics()->add_processes()->set_processor_seconds(1 + i);
+    write_head_record(folder.path(), record);
+    changes += std::exchange(last, size()) == last ? 0 : 1;
+    const auto read = read_head_record(folder.path(), two_shards());
+    REQUIRE(read.metrics().processes_size() == i + 1);
+    REQUIRE(last - first == changes * std::uintmax_t{8192});
+  }
+  CHECK(changes > 0);
+  CHECK(changes < 10);
+  remove_head_record(folder.path());
+  CHECK(std::filesystem::is_empty(head_record_file(folder.path()).parent_path()));
 }
 
 TEST_CASE("a record with a value out of its range is refused with the value and its rule") {
