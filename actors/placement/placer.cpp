@@ -73,13 +73,6 @@ std::vector<RoleIndex> Placer::remove_node(const std::string& name) {
   return homeless;
 }
 
-void Placer::cordon(const std::string& name, bool cordoned) {
-  const auto node = node_named(name);
-  if (node != nodes_.end()) {
-    node->cordoned = cordoned;
-  }
-}
-
 const RoleNeeds& Placer::needs_of(const std::string& role) const {
   const auto found = roles_.find(role);
   if (found == roles_.end()) {
@@ -91,9 +84,6 @@ const RoleNeeds& Placer::needs_of(const std::string& role) const {
 void Placer::broken_rules(const Node& node, const std::string& role, const RoleNeeds& needs,
                           Lack& lack) const {
   const NodeResources& resources = node.resources;
-  if (node.cordoned) {
-    note(lack.rules, lack.words, [&] { return std::string("is cordoned"); });
-  }
   if (!needs.on_nodes.empty() && !has(needs.on_nodes, resources.name)
       && !has(needs.on_nodes, resources.group)) {
     note(lack.rules, lack.words, [&] { return "is not " + listed(needs.on_nodes, " or "); });

@@ -49,9 +49,6 @@ public:
   /// The node died or left: returns the processes that have lost their place, by role and index.
   std::vector<RoleIndex> remove_node(const std::string& name);
 
-  /// A cordoned node keeps its processes and gets no new ones.
-  void cordon(const std::string& name, bool cordoned);
-
   /// Assigns a process to a node; keeps an existing assignment. Throws std::invalid_argument on an
   /// unknown role or an index below 0.
   Placing place(const std::string& role, int index);
@@ -89,7 +86,6 @@ private:
     std::size_t users = 0;                 // of all its cores together
     std::size_t gpus = 0;                  // in all
     std::map<std::string, int> roles = {}; // how many of each are on it
-    bool cordoned = false;
   };
   /// What a node lacks for a process: counts of broken rules and of resources; descriptions, if
   /// `words` is set.

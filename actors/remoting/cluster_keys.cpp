@@ -218,14 +218,6 @@ void check_validity(const KeyValidity& validity) {
 
 } // namespace
 
-std::vector<std::string> node_key_files() {
-  return {kAuthority, kNode, kPair, kToken};
-}
-
-std::vector<std::string> optional_key_files() {
-  return {kRetired};
-}
-
 void make_cluster_keys(const fs::path& folder, WallClock::time_point now,
                        const KeyValidity& validity) {
   check_validity(validity);

@@ -61,7 +61,6 @@ public:
         connect_to(system_.message_types(caf::detail::type_list<Handle>{}), host, port, deadline));
   }
 
-  bool is_encrypted() const { return context_ != nullptr; }
   std::int64_t strangers() const; // connections refused so far
   std::size_t handshakes() const; // connections whose peers are not known yet
 

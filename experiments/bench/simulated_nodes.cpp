@@ -77,13 +77,12 @@ caf::behavior node_stand_in(caf::event_based_actor* self, const SupervisorActor&
 caf::behavior agent_stand_in(caf::event_based_actor* self, const SupervisorActor& head,
                              const Shared& shared) {
   self->delayed_send(self, first_beat(*shared), tick_atom_v);
-  const auto over = [shared] { shared->given_up = true; };
   return {[=](tick_atom) {
             if (!shared->silent)
               self->send(head, node_atom_v, shared->name, shared->life, caf::actor(self));
             self->delayed_send(self, shared->period, tick_atom_v);
           },
-          [](beat_atom) {}, [over](stop_atom) { over(); }, [over](done_atom) { over(); }};
+          [](beat_atom) {}, [](stop_atom) {}, [](done_atom) {}};
 }
 
 NodeResources resources_of(const std::string& name) {

@@ -23,7 +23,6 @@ struct SimulatedLife {
   std::chrono::milliseconds period{1000}; // between signs of life
   double phase = 0;                       // of a period, before the first
   std::atomic<bool> silent = false;
-  std::atomic<bool> given_up = false; // the head said so, or that the run is over
   std::mutex mutex = {};              // of what follows
   std::map<std::pair<std::string, std::int32_t>, caf::actor> roles = {};
 };
@@ -43,7 +42,6 @@ public:
 
   /// Stops the heartbeats of the node and its roles; its connection stays open.
   void fall_silent() { shared_->silent = true; }
-  bool is_given_up() const { return shared_->given_up; }
   const std::string& name() const { return shared_->name; }
   std::vector<std::pair<std::string, std::int32_t>> roles() const; // that are placed on it
 

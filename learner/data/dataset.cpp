@@ -75,10 +75,6 @@ std::int64_t EpochPlan::steps_per_epoch() const {
   return dataset_rows / round + (keep_last && rest >= std::int64_t{groups} * replicas ? 1 : 0);
 }
 
-std::int64_t EpochPlan::dropped_rows() const {
-  return std::max<std::int64_t>(0, dataset_rows - steps_per_epoch() * global_batch * groups);
-}
-
 at::Tensor EpochPlan::order(std::int64_t epoch) const {
   if (!shuffle)
     return at::arange(dataset_rows, at::kLong);

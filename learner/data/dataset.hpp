@@ -48,7 +48,6 @@ struct EpochPlan {
   /// Throws std::invalid_argument naming sizes that do not fit.
   void check() const;
   std::int64_t steps_per_epoch() const; // of each sync group
-  std::int64_t dropped_rows() const;    // per epoch, seen by no replica
   /// All rows in the order of this epoch, int64 [dataset_rows].
   at::Tensor order(std::int64_t epoch) const;
   /// This replica's part of a step's batch, of that order, int64.

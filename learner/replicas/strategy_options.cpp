@@ -113,13 +113,6 @@ std::string strategy_name(StrategyKind kind) {
   return "unknown";
 }
 
-std::vector<std::string> strategy_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, kind] : kinds())
-    names.push_back(name);
-  return names;
-}
-
 StrategyOptions parse_strategy(const std::string& text) {
   std::istringstream words(text);
   std::string word;

@@ -65,7 +65,6 @@ struct StrategyOptions {
 /// spaces. Throws std::invalid_argument with key, value, rule and the nearest names.
 StrategyOptions parse_strategy(const std::string& text);
 std::string strategy_name(StrategyKind kind);
-std::vector<std::string> strategy_names();
 
 /// How many of `num_replicas` replicas contribute gradients to an update. Throws
 /// std::invalid_argument if the numbers are inconsistent.

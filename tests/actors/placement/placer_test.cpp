@@ -302,17 +302,6 @@ TEST_CASE("When a node dies, what was there is placed on others, and on it again
   check_exclusive(placer);
 }
 
-TEST_CASE("A cordoned node keeps what it has and gets nothing new") {
-  Placer placer({{"environment", RoleNeeds()}});
-  placer.add_node(node("a", 4));
-  CHECK(placer.place("environment", 0));
-  placer.cordon("a", true);
-  CHECK(has(placer.place("environment", 1).problem, "the only node, a, is cordoned"));
-  CHECK(home(placer, "environment", 0) == "a");
-  placer.cordon("a", false);
-  CHECK(placer.place("environment", 1));
-}
-
 TEST_CASE("What has a place keeps it, and what is released is free again") {
   Placer placer({{"environment", {.cores = 2, .memory_bytes = kGiB}}});
   placer.add_node(node("a", 2, 0, kGiB));

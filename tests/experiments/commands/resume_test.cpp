@@ -94,7 +94,7 @@ TEST_CASE("A run goes on with other numbers, its config says so, and what is ref
   CAPTURE(refused.output);
   CHECK(refused.exit_code == 2);
   CHECK(has(refused.last_line, "replay.n_step was 5 and is 2"));
-  CHECK(has(refused.last_line, "replay's items were made with it"));
+  CHECK(has(refused.last_line, "the items in replay depend on it"));
   CHECK(read_text(run / "config.textproto") == config);
   CHECK(entries(run) == before);
 
