@@ -23,7 +23,7 @@ struct SimulatedLife {
   std::chrono::milliseconds period{1000}; // between signs of life
   double phase = 0;                       // of a period, before the first
   std::atomic<bool> silent = false;
-  std::mutex mutex = {};              // of what follows
+  std::mutex mutex = {}; // of what follows
   std::map<std::pair<std::string, std::int32_t>, caf::actor> roles = {};
 };
 
