@@ -7,8 +7,9 @@ namespace troupe::env::caster {
 
 namespace {
 
-constexpr float kBlock = 4;             // pixels
-constexpr float kMargin = .6F / kBlock; // samples are up to .375 of a pixel from its centre
+constexpr float kBlock = 4; // in pixels
+constexpr float kMargin =
+    .6F / kBlock; // in blocks; samples are up to .375 pixels from their pixel's centre
 
 } // namespace
 
@@ -82,7 +83,7 @@ void SpanBuilder::add_round(SpanSet& set, int item, Point a, Point b, float radi
   const float dy = b.y - a.y;
   const float length = std::sqrt(dx * dx + dy * dy);
   const bool long_enough = length > 1e-6F;
-  const float nx = long_enough ? dy / length * radius : 0; // right of the segment
+  const float nx = long_enough ? dy / length * radius : 0; // normal to the segment
   const float ny = long_enough ? -dx / length * radius : 0;
   const float slope = dy > 1e-6F ? dx / dy : 0;
   const auto disc = [&](const Point& c, float top, float bottom, float& left, float& right) {
@@ -126,7 +127,7 @@ void SpanBuilder::add_capsule(SpanSet& set, int item, const CameraPoint& a, cons
     add_round(set, item, project(a), project(b), radius * std::max(scale_x_, scale_y_));
     return;
   }
-  float widest = 0; // of the two balls in the picture, as circles around their centres
+  float widest = 0; // radius of the larger ball's circle in the picture
   for (const CameraPoint& point : {a, b}) {
     const float across = point.x * point.x + point.y * point.y;
     const float squared = across + point.z * point.z - radius * radius;
@@ -134,8 +135,10 @@ void SpanBuilder::add_capsule(SpanSet& set, int item, const CameraPoint& a, cons
       add_everywhere(set, item);
       return;
     }
-    const float tangent = std::sqrt(across) / point.z; // of the angle from the axis
-    const float half = radius / std::sqrt(squared);    // of the ball's half angle
+    const float tangent =
+        std::sqrt(across) / point.z; // tangent of the centre's angle from the axis
+    const float half =
+        radius / std::sqrt(squared); // tangent of half the angle that the ball covers
     const float rest = 1 - tangent * half;
     if (rest < 1e-3F) {
       add_everywhere(set, item);

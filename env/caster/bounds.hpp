@@ -6,28 +6,29 @@
 
 namespace troupe::env::caster {
 
-/// A point as the camera sees it: to the right, up, and forward, in metres.
+/// A point in the camera's frame, in metres: x to the right, y up, z forward.
 struct CameraPoint {
   float x = 0;
   float y = 0;
   float z = 0;
 };
 
-/// Finds the 4x4 blocks of pixels that an item may touch, so that no other block has to test it.
-/// Bounds are half a pixel too large, for samples off the pixels' centres. Adds `item` to the set
-/// unless it is outside the picture.
+/// Finds the 4x4 blocks of pixels that an item may cover, so that all other blocks can skip it.
+/// Each add function adds `item` to the set unless it is outside the picture. The bounds are half a
+/// pixel too large, because samples are not at the pixels' centres.
 class SpanBuilder {
 public:
   explicit SpanBuilder(const Frame& frame);
 
   CameraPoint to_camera(const float* world) const;
-  /// The hull of two balls of the same radius.
+  /// Adds the convex hull of two balls with the same radius.
   void add_capsule(SpanSet& set, int item, const CameraPoint& a, const CameraPoint& b,
                    float radius) const;
-  /// The hull of corners that are edges[i].first to edges[i].second apart.
+  /// Adds the convex hull of `corners`; edge i joins corners edges[i].first and edges[i].second.
   void add_hull(SpanSet& set, int item, std::span<const CameraPoint> corners,
                 std::span<const std::pair<int, int>> edges) const;
-  /// A flat polygon, corners in order, at most 8; the part in front of the camera.
+  /// Adds the part of a flat polygon that is in front of the camera. `corners`: in order, at most
+  /// 8.
   void add_polygon(SpanSet& set, int item, std::span<const CameraPoint> corners) const;
   void add_everywhere(SpanSet& set, int item) const;
 

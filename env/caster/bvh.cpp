@@ -14,7 +14,8 @@ namespace {
 constexpr float kInfiniteFloat = std::numeric_limits<float>::infinity();
 constexpr int kLeafTriangles = 4;
 constexpr int kBins = 16;
-constexpr int kSahDepth = 32; // below, halves: a tree of 2^31 triangles stays within kBvhDepth
+constexpr int kSahDepth =
+    32; // deeper nodes are halved, so that 2^31 triangles stay within kBvhDepth
 
 struct Box {
   std::array<float, 3> low{kInfiniteFloat, kInfiniteFloat, kInfiniteFloat};
@@ -128,7 +129,8 @@ private:
     return cut;
   }
 
-  /// Cheapest of kBins - 1 cuts along the axis where the middles are farthest apart.
+  /// Partitions at the cheapest of kBins - 1 cuts along the axis on which the triangles' middles
+  /// are spread the widest.
   std::size_t sah_cut(const Box& middles, std::size_t from, std::size_t to) {
     const std::size_t axis = widest(middles);
     const float low = middles.low[axis];
@@ -145,7 +147,7 @@ private:
       boxes[bin(order_[i])].add(boxes_[order_[i]]);
       ++counts[bin(order_[i])];
     }
-    std::array<float, kBins> above{}; // of bins i and on
+    std::array<float, kBins> above{}; // cost of bins i and up
     Box box;
     int count = 0;
     for (std::size_t i = kBins - 1; i > 0; --i) {

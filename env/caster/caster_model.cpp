@@ -18,7 +18,7 @@ CasterModel::CasterModel(std::shared_ptr<const CompiledModel> compiled)
 std::shared_ptr<const CasterModel> caster_model(std::shared_ptr<const CompiledModel> compiled) {
   if (!compiled)
     throw std::invalid_argument("a CasterModel needs a compiled model; there is none");
-  // As load_model's: the table of what is alive is all that is shared.
+  // The only global state: the table of live models, as in load_model().
   static std::mutex mutex;
   static std::map<const CompiledModel*, std::weak_ptr<const CasterModel>> alive;
   const std::lock_guard lock(mutex);

@@ -16,7 +16,7 @@ public:
 
   const mjModel& model() const { return compiled_->get(); }
   const std::vector<caster::Texture>& textures() const { return textures_; }
-  const caster::Texture* sky() const { return sky_; } // null: none
+  const caster::Texture* sky() const { return sky_; } // null if there is none
   const caster::Meshes& meshes() const { return meshes_; }
   const std::vector<std::shared_ptr<const caster::SkinModel>>& skins() const { return skins_; }
 

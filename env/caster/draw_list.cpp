@@ -7,7 +7,8 @@ namespace troupe::env::caster {
 
 namespace {
 
-/// More than MuJoCo adds by default: a slack tendon hangs as a chain of up to a few dozen capsules.
+/// An upper bound of what MuJoCo adds by default. A slack tendon hangs as a chain of up to a few
+/// dozen capsules.
 int geoms_at_most(const mjModel& model) {
   constexpr int kPerTendon = 128;
   return static_cast<int>(model.ngeom + model.nsite + model.nskin + model.nflex + 4 * model.nwrap
@@ -53,14 +54,14 @@ void DrawList::look_through(const mjModel& model, const mjvCamera& camera) {
 }
 
 const mjvScene& DrawList::update(const mjModel& model, const mjData& data) {
-  // mjv_updateScene asks for a mutable mjData for its scratch stack; the state stays as it is.
+  // mjv_updateScene needs a mutable mjData for its scratch stack, but does not change the state.
   auto* mutable_data = const_cast<mjData*>(&data);
-  // First the camera: infinite planes and the order of transparent things follow it, and
-  // mjv_updateScene alone would take the camera of the picture before.
+  // Update the camera first. Infinite planes and the order of transparent objects depend on it, and
+  // mjv_updateScene alone would use the previous picture's camera.
   mjv_updateCamera(&model, mutable_data, &camera_, &scene_);
   if (model.nskin == 0 || model.nflex > 0) {
     mjv_updateScene(&model, mutable_data, &option_, &perturb_, &camera_, mjCAT_ALL, &scene_);
-  } else { // the same without moving the skins, which Skin does faster
+  } else { // the same, but without moving the skins: class Skin does that faster
     scene_.ngeom = 0;
     mjv_addGeoms(&model, mutable_data, &option_, &perturb_, mjCAT_ALL, &scene_);
     mjv_makeLights(&model, mutable_data, &scene_);

@@ -4,22 +4,23 @@
 
 namespace troupe::env::caster {
 
-/// MuJoCo's own list of what to draw (geoms, sites, tendons, lights, camera), without OpenGL.
-/// One thread at a time.
+/// MuJoCo's own list of what to draw (geoms, sites, tendons, lights, camera), made without OpenGL.
+/// Not thread-safe.
 class DrawList {
 public:
-  /// `camera`: number of the model's camera, -1 for the free one.
+  /// `camera`: index of the model's camera, or -1 for the free camera.
   DrawList(const mjModel& model, int camera);
   ~DrawList();
   DrawList(const DrawList&) = delete;
   DrawList& operator=(const DrawList&) = delete;
 
-  /// From the next update() on. Throws std::invalid_argument on a camera or body that the model
-  /// does not have.
+  /// Switches to `camera`, starting with the next update(). Throws std::invalid_argument if the
+  /// model does not have the camera or the body that it tracks.
   void look_through(const mjModel& model, const mjvCamera& camera);
   void show(const mjvOption& option) { option_ = option; }
 
-  /// Allocates only when the state shows more than any before (slack tendons).
+  /// Lists what to draw for a state. Allocates only if the state shows more than any earlier one
+  /// (slack tendons).
   const mjvScene& update(const mjModel& model, const mjData& data);
   const mjvScene& scene() const { return scene_; }
 

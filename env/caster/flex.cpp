@@ -62,7 +62,8 @@ void Flex::update(const mjvScene& scene, int number) {
       normals_[4 * i + k] = n[k] * scale;
     }
   }
-  if (faces != faces_ || triangles_.size() != faces) // not all were finite when they were listed
+  if (faces != faces_
+      || triangles_.size() != faces) // or some were not finite when they were listed
     list_faces(scene, first, faces);
   else
     refit_bvh(nodes_, triangles_, vertices_);
@@ -84,7 +85,7 @@ bool flex_part(const mjvScene& scene, const mjvGeom& flex, int number, mjvGeom& 
   const int vertices = scene.flexvertopt ? scene.flexvertnum[id] : 0;
   const float* all = scene.flexvert + 3 * static_cast<std::size_t>(scene.flexvertadr[id]);
   part = flex;
-  part.matid = -1; // no texture
+  part.matid = -1; // without a texture
   part.texcoord = 0;
   if (number < edges) {
     part.type = mjGEOM_CYLINDER;

@@ -5,7 +5,7 @@
 
 namespace troupe::env::caster {
 
-/// Vectors and rotations (row major, columns are the axes) in single precision.
+/// Single-precision vectors and rotation matrices (row-major; the columns are the axes).
 using Float3 = std::array<float, 3>;
 using Float9 = std::array<float, 9>;
 
@@ -36,7 +36,8 @@ inline float length(const Float3& a) {
 inline Float3 column(const Float9& m, std::size_t i) {
   return {m[i], m[3 + i], m[6 + i]};
 }
-/// From the frame whose axes are the matrix's columns into the outer one, and back.
+/// outward() rotates a vector from the frame whose axes are the matrix's columns into the outer
+/// frame; inward() is the inverse.
 inline Float3 outward(const Float9& m, const Float3& a) {
   return {m[0] * a[0] + m[1] * a[1] + m[2] * a[2], m[3] * a[0] + m[4] * a[1] + m[5] * a[2],
           m[6] * a[0] + m[7] * a[1] + m[8] * a[2]};

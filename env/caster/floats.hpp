@@ -1,7 +1,7 @@
 #pragma once
 
-// What lanes-inl.hpp needs instead of Highway where formulas are compiled for single floats
-// (TROUPE_CASTER_FLOATS): on the device under nvcc, else on the host.
+// Replaces Highway's macros for lanes-inl.hpp where the formulas are compiled for single floats
+// (TROUPE_CASTER_FLOATS): device functions under nvcc, host functions otherwise.
 #ifdef __CUDACC__
 #define HWY_INLINE __device__ inline
 #define HWY_NOINLINE __device__ __noinline__

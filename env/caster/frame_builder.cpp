@@ -162,7 +162,7 @@ void build_rays(Frame& frame) {
   }
 }
 
-/// The sky, and the haze over the first plane that is infinite both ways.
+/// Sets up the sky, and the haze over the first plane that is infinite in both directions.
 void build_far_end(const mjModel& model, const CasterModel& shared, Frame& frame) {
   const Camera& camera = frame.camera;
   frame.sky = shared.sky();
@@ -171,7 +171,7 @@ void build_far_end(const mjModel& model, const CasterModel& shared, Frame& frame
   const float up = std::max(std::abs(camera.v0),
                             std::abs(camera.v0 - camera.dv * static_cast<float>(frame.height)));
   const float longest = camera.orthographic ? 1 : std::sqrt(1 + across * across + up * up);
-  constexpr float kSkyPart = .699F; // of the far plane; infinite_plane-inl.hpp has the number
+  constexpr float kSkyPart = .699F; // fraction of the far plane; see infinite_plane-inl.hpp
   frame.sky_nearest = frame.sky != nullptr ? kSkyPart * camera.far / longest : 3e38F;
   frame.hazy = nullptr;
   frame.map_haze = model.vis.map.haze;

@@ -6,15 +6,17 @@
 
 namespace troupe::env::caster {
 
-/// Fills `frame` for a picture of frame.width x frame.height of MuJoCo's scene: cameras, lights and
-/// shapes into the shapes' own frames. Shapes that are not finite are left out.
+/// Fills `frame` from MuJoCo's scene for a picture of frame.width x frame.height pixels: the
+/// camera, the lights, and the shapes with both in their own frames. Leaves out shapes that are not
+/// finite.
 void build_shapes(const mjModel& model, const mjvScene& scene, const CasterModel& shared,
                   const MovingParts& parts, Frame& frame);
 
-/// Which blocks see which shapes, mirrored shapes and shadows. After build_shapes().
+/// Finds the blocks that may show each shape, mirrored shape and shadow. Call it after
+/// build_shapes().
 void build_spans(Frame& frame);
 
-/// Which shapes may put others into shadow. After build_shapes().
+/// Finds the shapes that may cast shadows on others. Call it after build_shapes().
 void build_casters(Frame& frame);
 
 } // namespace troupe::env::caster

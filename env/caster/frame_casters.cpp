@@ -16,7 +16,7 @@ Ball ball_around(const Shape& shape) {
   return {shape.centre, shape.radius + length(shape.half_segment)};
 }
 
-/// Whether a point of ball `receiver` may be behind ball `caster` as the light shines.
+/// Whether ball `caster` may cast a shadow on a point of ball `receiver`.
 bool may_shadow(const Light& light, const Ball& caster, const Ball& receiver) {
   const float both = caster.radius + receiver.radius;
   if (light.directional) {
@@ -40,11 +40,11 @@ bool may_shadow(const Light& light, const Ball& caster, const Ball& receiver) {
   const float sin_receiver = receiver.radius / receiver_distance;
   const float cos_caster = std::sqrt(1 - sin_caster * sin_caster);
   const float cos_receiver = std::sqrt(1 - sin_receiver * sin_receiver);
-  // Angles add up to less than pi: compare cosines.
+  // The angles add up to less than pi, so comparing cosines is enough.
   return cos_between >= cos_caster * cos_receiver - sin_caster * sin_receiver;
 }
 
-/// Whether everything of the receiver and the light are on the same side of the plane.
+/// Whether the plane may be between the light and a part of the receiver.
 bool plane_between(const Light& light, const Shape& plane, const Ball& receiver) {
   const Float3 normal = column(plane.rotation, 2);
   const float side = dot(normal, receiver.centre - plane.position);
@@ -66,7 +66,7 @@ void build_casters(Frame& frame) {
       frame.caster_first.push_back(static_cast<std::int32_t>(frame.caster_list.size()));
       for (std::size_t c = 0; c < frame.shapes.size() && wanted && light.shadowed; ++c) {
         const Shape& caster = frame.shapes[c];
-        // What is convex never shadows itself.
+        // Convex shapes never shadow themselves.
         if (!caster.casts_shadow || (c == s && caster.kind <= ShapeKind::box))
           continue;
         if (caster.kind == ShapeKind::plane ? plane_between(light, caster, around)

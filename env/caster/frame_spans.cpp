@@ -27,7 +27,8 @@ bool is_round(ShapeKind kind) {
          || kind == ShapeKind::cylinder;
 }
 
-/// World points through `place` into the camera's frame: mirrored or not.
+/// Adds a shape to `set`. `place` maps world points to the camera's frame, directly or through the
+/// mirror.
 template <class Place>
 void add_shape(const SpanBuilder& spans, SpanSet& set, int item, const Shape& shape,
                Place&& place) {
@@ -53,7 +54,7 @@ void add_shape(const SpanBuilder& spans, SpanSet& set, int item, const Shape& sh
   spans.add_hull(set, item, corners, kBoxEdges);
 }
 
-/// The extent of a ball's shadow on the plane z = 0 along one axis.
+/// The extent along one axis of a ball's shadow on the plane z = 0.
 struct Extent {
   float low = 0;
   float high = 0;
@@ -91,7 +92,8 @@ Extent shadow_extent(const Light& light, const LocalLight& local, const Float3& 
   return extent;
 }
 
-/// The hull of two rectangles of the same size, corners in order, as x, y pairs on the plane.
+/// The convex hull of two rectangles of the same size at `a` and `b` on the plane: its corners in
+/// order, as x, y pairs.
 std::array<std::array<float, 2>, 6> swept_rectangle(std::array<float, 2> a, std::array<float, 2> b,
                                                     float half_x, float half_y) {
   if (a[0] > b[0])
@@ -106,7 +108,7 @@ std::array<std::array<float, 2>, 6> swept_rectangle(std::array<float, 2> a, std:
            {a[0] - half_x, a[1] + hy}}};
 }
 
-/// The part of one plane that another may darken.
+/// Adds the part of one plane that another plane may shadow.
 void add_plane_shadow(const SpanBuilder& spans, Frame& frame, const ShadowPair& pair) {
   const Shape& receiver = frame.shapes[static_cast<std::size_t>(pair.receiver)];
   const Shape& caster = frame.shapes[static_cast<std::size_t>(pair.caster)];
@@ -125,7 +127,10 @@ void add_plane_shadow(const SpanBuilder& spans, Frame& frame, const ShadowPair& 
     highest = std::max(highest, at[2]);
     const float down = directional ? local.toward[2] : local.toward[2] - at[2];
     bounded = bounded && down > 1e-3F;
-    const float reach = at[2] / std::max(down, 1e-3F); // along the way from the light
+    const float reach =
+        at[2]
+        / std::max(down,
+                   1e-3F); // how far the shadow is beyond the point, in distances from the light
     Float3 shadow{};
     for (std::size_t k = 0; k < 2; ++k)
       shadow[k] =
@@ -134,7 +139,7 @@ void add_plane_shadow(const SpanBuilder& spans, Frame& frame, const ShadowPair& 
     corners[i] = spans.to_camera(world.data());
   }
   if (highest <= 1e-5F)
-    return; // below or the same plane
+    return; // the caster is below the receiver or in the same plane
   frame.pairs.push_back(pair);
   if (bounded)
     spans.add_polygon(frame.shadowed, item, corners);
@@ -142,7 +147,7 @@ void add_plane_shadow(const SpanBuilder& spans, Frame& frame, const ShadowPair& 
     spans.add_everywhere(frame.shadowed, item);
 }
 
-/// The part of a plane that a caster may darken.
+/// Adds the part of a plane that a caster may shadow.
 void add_shadow(const SpanBuilder& spans, Frame& frame, int receiver_number, int caster_number,
                 int light_number) {
   const Shape& receiver = frame.shapes[static_cast<std::size_t>(receiver_number)];
@@ -150,7 +155,7 @@ void add_shadow(const SpanBuilder& spans, Frame& frame, int receiver_number, int
   const Light& light = frame.lights[static_cast<std::size_t>(light_number)];
   const LocalLight& local = receiver.lights[static_cast<std::size_t>(light_number)];
   if (!(local.toward[2] > 0))
-    return; // shines on the back
+    return; // the light shines on the back
   const int item = static_cast<int>(frame.pairs.size());
   const ShadowPair pair{receiver_number, light_number, caster_number};
   if (caster.kind == ShapeKind::plane) {
@@ -160,7 +165,7 @@ void add_shadow(const SpanBuilder& spans, Frame& frame, int receiver_number, int
   const Float3 middle = inward(receiver.rotation, caster.centre - receiver.position);
   const Float3 half = inward(receiver.rotation, caster.half_segment);
   if (middle[2] + std::abs(half[2]) + caster.radius < 0)
-    return; // below the plane
+    return; // the caster is below the plane
   std::array<std::array<float, 2>, 2> centres{};
   std::array<float, 2> widest{};
   for (std::size_t end = 0; end < 2; ++end) {

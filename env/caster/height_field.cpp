@@ -49,7 +49,7 @@ void HeightField::update(const mjModel& model) {
   const auto top = static_cast<float>(size[2]);
   const bool same_size =
       half == view_.size && static_cast<float>(size[3]) == view_.bottom && view_.heights != nullptr;
-  // Bytes, so that NaN, too, equals itself.
+  // Compares bytes, so that NaN equals itself.
   if (same_size && std::memcmp(known_.data(), heights, known_.size() * sizeof(float)) == 0)
     return;
   std::copy_n(heights, known_.size(), known_.begin());

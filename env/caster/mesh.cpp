@@ -10,7 +10,7 @@ namespace troupe::env::caster {
 
 namespace {
 
-constexpr float kSmooth = .8F; // cosine above which a corner has its vertex's normal
+constexpr float kSmooth = .8F; // a corner keeps its vertex's normal from this cosine on
 
 using Vector = std::array<float, 3>;
 
@@ -65,7 +65,7 @@ Mesh::Mesh(const mjModel& model, int number) {
     const std::size_t from = 3 * static_cast<std::size_t>(triangle.face);
     const auto vertex = [&](int k) { return vertices_.data() + 4 * triangle.corner[k]; };
     const Vector flat = face_normal(vertex(0), vertex(1), vertex(2));
-    std::int32_t own = -1; // number of the face's normal, once it is needed
+    std::int32_t own = -1; // index of the face's normal, once it is needed
     for (std::size_t k = 0; k < 3; ++k) {
       std::int32_t normal = normal_corners[from + k];
       const float* smooth = normals_.data() + 4 * normal;

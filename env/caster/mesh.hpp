@@ -10,18 +10,19 @@
 
 namespace troupe::env::caster {
 
-/// What rays need of a mesh or a skin: pointers into its owner's arrays. Corners of triangle i (in
-/// the leaves' order) are vertices triangles[i].corner, their normals normals[normal_corners[4 i]
-/// and on], their texture coordinates coordinates[coordinate_corners[4 i] and on].
+/// The data of a mesh or skin that rays need: pointers into its owner's arrays. Triangles are in
+/// the leaves' order. The corners of triangle i are the vertices triangles[i].corner. Their normals
+/// and texture coordinates are at the indices normal_corners[4 i + k] and coordinate_corners[4 i +
+/// k], k = 0 to 2.
 struct MeshView {
-  const BvhNode* nodes = nullptr; // null: nothing is drawn
+  const BvhNode* nodes = nullptr; // null if nothing is drawn
   const BvhTriangle* triangles = nullptr;
   const float* vertices = nullptr; // [vertices, 4]: x, y, z, unused; metres
   const float* normals = nullptr;  // [normals, 4]
   const std::int32_t* normal_corners = nullptr;
-  const float* coordinates = nullptr; // [coordinates, 2]: u, v; null: none
+  const float* coordinates = nullptr; // [coordinates, 2]: u, v; null if there are none
   const std::int32_t* coordinate_corners = nullptr;
-  // How many there are of each.
+  // The number of elements of each array.
   std::int32_t node_count = 0;
   std::int32_t triangle_count = 0;
   std::int32_t vertex_count = 0;
@@ -29,25 +30,25 @@ struct MeshView {
   std::int32_t coordinate_count = 0;
 };
 
-/// The arrays of a view's owner, by the names of the view.
+/// The arrays that a view points to, under the names they have in the view.
 struct MeshArrays {
   const std::vector<BvhNode>& nodes;
   const std::vector<BvhTriangle>& triangles;
   const std::vector<float>& vertices;
   const std::vector<float>& normals;
   const std::vector<std::int32_t>& normal_corners;
-  const std::vector<float>& coordinates; // empty: none
+  const std::vector<float>& coordinates; // empty if there are none
   const std::vector<std::int32_t>& coordinate_corners;
 };
-MeshView view_of(const MeshArrays& arrays); // without nodes: of nothing
+MeshView view_of(const MeshArrays& arrays); // empty if there are no nodes
 
 /// One of the model's meshes, in its own frame. Immutable.
 ///
-/// Normals are MuJoCo's: of the vertices; where a mesh has no texture coordinates, that of the face
-/// where the vertex's differs from it by more than 37 degrees (cosine .8).
+/// Its normals are MuJoCo's, one per vertex. In a mesh without texture coordinates, a corner gets
+/// the normal of its face instead if the two differ by more than 37 degrees (cosine .8).
 class Mesh {
 public:
-  /// Corner numbers that no vertex has, and triangles that are not finite, are left out.
+  /// Leaves out triangles that are not finite or have a corner index out of range.
   Mesh(const mjModel& model, int number);
 
   MeshView view() const;
@@ -63,16 +64,16 @@ private:
   std::vector<std::int32_t> coordinate_corners_;
 };
 
-/// All meshes of a model, each built at its first use: the suite's dog has 162, of which the
-/// pictures show a few. Any thread.
+/// All meshes of a model, each built at its first use: the suite's dog has 162, and its pictures
+/// show only a few. Thread-safe.
 class Meshes {
 public:
-  explicit Meshes(const mjModel& model); // must outlive this
+  explicit Meshes(const mjModel& model); // must outlive this object
   ~Meshes();
   Meshes(const Meshes&) = delete;
   Meshes& operator=(const Meshes&) = delete;
 
-  /// `number`: 0 to model.nmesh - 1; others show nothing.
+  /// `number`: 0 to model.nmesh - 1; the view is empty for other numbers.
   MeshView view(int number) const;
 
 private:

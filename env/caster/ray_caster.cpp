@@ -13,7 +13,7 @@ namespace troupe::env {
 
 namespace {
 
-constexpr int kMostPixels = 4096; // of a side
+constexpr int kMostPixels = 4096; // per side
 
 void check(const mjModel& model, const CastOptions& options) {
   for (const auto& [key, value] :
@@ -150,7 +150,7 @@ void RayCaster::draw(std::span<std::uint8_t> out) {
 
 void RayCaster::draw_depth(std::span<float> out) {
   impl_->check_output("a depth picture", out, impl_->pixels());
-  // MuJoCo draws what is transparent without writing depths.
+  // MuJoCo draws transparent objects without writing their depths.
   kernels_of(impl_->frame)
       .look(impl_->frame, impl_->picture, impl_->frame.opaque, out.data(), nullptr);
 }
@@ -161,7 +161,7 @@ void RayCaster::draw_segmentation(std::span<std::int32_t> out) {
   kernels_of(impl_->frame)
       .look(impl_->frame, impl_->picture, static_cast<int>(impl_->frame.shapes.size()), nullptr,
             out.data());
-  for (std::size_t pixel = pixels; pixel-- > 0;) { // spread from [pixels] to [pixels, 2]
+  for (std::size_t pixel = pixels; pixel-- > 0;) { // expand [pixels] to [pixels, 2]
     const std::int32_t number = out[pixel];
     const bool seen = number >= 0;
     const auto i = static_cast<std::size_t>(number);

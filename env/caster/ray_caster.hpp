@@ -12,40 +12,40 @@
 
 namespace troupe::env {
 
-/// What pictures need of the compiled model alone (textures, meshes, the sky). Immutable: any
-/// number of RayCasters on any threads share one.
+/// The part of a compiled model that all pictures share: textures, meshes and the sky. Immutable:
+/// any number of RayCasters on any threads can share one.
 class CasterModel;
 
-/// The CasterModel of `compiled`: the same one while it is in use. Any thread.
+/// Returns the CasterModel of `compiled`; all callers share one while it is in use. Thread-safe.
 std::shared_ptr<const CasterModel> caster_model(std::shared_ptr<const CompiledModel> compiled);
 
 struct CastOptions {
-  int height = 84; // pixels, 1 to 4096
+  int height = 84; // in pixels, 1 to 4096
   int width = 84;
-  int camera = 0;      // number of the model's camera; -1: the free camera
+  int camera = 0;      // index of the model's camera; -1 is the free camera
   bool effects = true; // shadows, mirrors, anti-aliasing
-  bool fog = false;    // the model's (visual/map, visual/rgba); MuJoCo's is off by default
+  bool fog = false;    // the model's fog (visual/map, visual/rgba); off by default, as in MuJoCo
   bool grey = false;   // one channel of Rec. 601 luma instead of three of RGB
   PixelLayout layout = PixelLayout::channels_first;
-  /// Bytes from one row to the next (of one plane, with channels_first); 0: dense. With
-  /// channels_first a plane is `height * row_stride` bytes.
+  /// Bytes from one row to the next; 0 means dense. With channels_first this applies to each plane,
+  /// which then has `height * row_stride` bytes.
   std::size_t row_stride = 0;
 };
 
-/// Draws MuJoCo's picture of a state on the processor, without OpenGL: what mjv_updateScene shows
-/// by default, lit, shadowed, mirrored and smoothed as MuJoCo's renderer does (README.md has the
-/// formulas).
+/// Draws a state as MuJoCo's renderer does, but on the processor and without OpenGL: everything
+/// that mjv_updateScene shows by default, with lights, shadows, mirrors and anti-aliasing
+/// (README.md has the formulas).
 ///
-/// One thread at a time each; any number of them in parallel. Drawing allocates only when a state
-/// shows more than any before. The picture does not depend on the width of the processor's vectors.
-/// Bodies at positions that are not finite are not drawn.
+/// A caster is not thread-safe, but any number of casters may run in parallel. Drawing allocates
+/// only if a state shows more than any earlier one. The picture does not depend on the width of the
+/// processor's vectors. Bodies whose positions are not finite are not drawn.
 ///
-/// The mjModel given to draw() is the compiled one or a view of it with private arrays (colours,
-/// materials, sizes, lights, cameras, positions, height fields); its sizes, meshes and textures
-/// must be those of the compiled model.
+/// The mjModel passed to draw() is the compiled one or a view of it with private arrays (colours,
+/// materials, sizes, lights, cameras, positions, height fields). Its sizes, meshes and textures
+/// must be the compiled model's.
 class RayCaster {
 public:
-  /// Throws std::invalid_argument (size, camera, row stride).
+  /// Throws std::invalid_argument if the size, camera or row stride is invalid.
   RayCaster(std::shared_ptr<const CasterModel> model, const CastOptions& options);
   ~RayCaster();
   RayCaster(RayCaster&&) noexcept;
@@ -53,31 +53,30 @@ public:
 
   const CastOptions& options() const;
   int channels() const { return options().grey ? 1 : 3; }
-  std::size_t bytes() const; // of one picture, gaps between rows included
+  std::size_t bytes() const; // size of one picture, including the gaps between rows
 
-  /// Another camera than that of the options, from the next picture on; it may be free or follow a
-  /// body. Throws std::invalid_argument when the model does not have it.
+  /// Switches to `camera`, starting with the next picture. It may be free or track a body. Throws
+  /// std::invalid_argument if the model does not have the camera or the body.
   void look_through(const mjvCamera& camera);
-  /// Which geoms, sites, tendons and other things to draw; by default what dm_control draws.
+  /// Selects which geoms, sites, tendons and other objects to draw. The default is dm_control's.
   void show(const mjvOption& option);
 
-  /// Takes over the state; the functions below without a state draw it, as often as they are
-  /// called.
+  /// Reads the state. The functions below that take no state draw it, and may be called repeatedly.
   void update(const mjModel& model, const mjData& data);
   void draw(std::span<std::uint8_t> out);
   void draw_depth(std::span<float> out);
   void draw_segmentation(std::span<std::int32_t> out);
 
-  /// Row 0 is the top. Throws std::invalid_argument when `out` is not of bytes() bytes.
+  /// Row 0 is the top row. Throws std::invalid_argument unless `out` has bytes() bytes.
   void draw(const mjModel& model, const mjData& data, std::span<std::uint8_t> out);
 
-  /// [height, width] metres from the camera's plane, at pixel centres; the far plane where nothing
-  /// is. As dm_control's: MuJoCo's depth buffer, turned into metres. Transparent things do not
-  /// count.
+  /// Writes the distance from the camera's plane at each pixel's centre, [height, width] in metres;
+  /// where there is nothing, that of the far plane. This is MuJoCo's depth buffer converted to
+  /// metres, as in dm_control. Transparent objects are ignored.
   void draw_depth(const mjModel& model, const mjData& data, std::span<float> out);
 
-  /// [height, width, 2]: object id and mjtObj of what is seen at the pixel's centre; -1, -1 where
-  /// nothing is. As dm_control's.
+  /// Writes the object id and mjtObj of what is visible at each pixel's centre, [height, width, 2];
+  /// -1, -1 where there is nothing. As in dm_control.
   void draw_segmentation(const mjModel& model, const mjData& data, std::span<std::int32_t> out);
 
 private:

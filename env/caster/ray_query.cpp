@@ -20,7 +20,7 @@ using caster::operator*;
 
 using caster::kMostLanes;
 
-/// What mj_ray leaves out.
+/// Whether mj_ray would skip the geom.
 bool eliminated(const mjModel& model, int geom, const RayQueryOptions& options) {
   const int body = model.geom_bodyid[geom];
   const int material = model.geom_matid[geom];
@@ -33,9 +33,9 @@ bool eliminated(const mjModel& model, int geom, const RayQueryOptions& options) 
   return !options.groups[static_cast<std::size_t>(group)];
 }
 
-/// The ball around a box that is turned as the solid is.
+/// Sets the bounding sphere to that of a box in the solid's frame.
 void set_ball(const Float3& low, const Float3& high, Solid& solid) {
-  solid.centre = caster::outward(solid.rotation, (low + high) * .5F); // from its position
+  solid.centre = caster::outward(solid.rotation, (low + high) * .5F); // relative to its position
   solid.radius = .5F * caster::length(high - low);
 }
 
@@ -150,12 +150,12 @@ void RayQuery::cast(std::span<const double> origins, std::span<const double> dir
         + std::to_string(directions.size()) + " of directions, " + std::to_string(count)
         + " distances and " + std::to_string(geoms.size())
         + " geoms; there must be 3, 3, 1 and 1 for each, or 3 of origins for all");
-  // Coordinates begin at the first ray, so that single precision is finest around a sensor.
+  // Coordinates are relative to the first origin, so that single precision is finest near a sensor.
   std::array<double, 3> begin{};
   if (count > 0 && all_finite(origins.data(), 3))
     std::copy_n(origins.begin(), 3, begin.begin());
   const caster::SolidSet set = solids_from(begin);
-  // A few packets at a time: their numbers stay in the processor's nearest memory.
+  // A few packets at a time, so that their data stays in the first-level cache.
   constexpr std::size_t kBatch = 16 * kMostLanes;
   rays_.assign(6 * kBatch, 0);
   std::array<float, kBatch> found;
@@ -165,7 +165,7 @@ void RayQuery::cast(std::span<const double> origins, std::span<const double> dir
     for (std::size_t i = 0; i < kBatch; ++i)
       for (std::size_t k = 0; k < 3; ++k) {
         const std::size_t at = 3 * (first + i) + k;
-        const bool there = i < some; // those beyond have no direction
+        const bool there = i < some; // padding rays have no direction
         rays_[k * kBatch + i] =
             there ? static_cast<float>(origins[common ? k : at] - begin[k]) : 0.0F;
         rays_[(3 + k) * kBatch + i] = there ? static_cast<float>(directions[at]) : 0.0F;

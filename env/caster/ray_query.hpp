@@ -15,33 +15,35 @@
 
 namespace troupe::env {
 
-/// Which geoms rays meet, as mj_ray's arguments say.
+/// Selects the geoms that rays can hit. The options have the meaning of mj_ray's arguments.
 struct RayQueryOptions {
   std::array<bool, mjNGROUP> groups{true, true, true, true, true, true};
-  bool statics = true;                              // geoms that are fixed to the world
-  int exclude_body = -1;                            // the sensor's own, say
-  float cutoff = std::numeric_limits<float>::max(); // farther hits do not count
+  bool statics = true;                              // whether to include geoms fixed to the world
+  int exclude_body = -1;                            // for example the sensor's own; -1 for none
+  float cutoff = std::numeric_limits<float>::max(); // hits at larger distances are ignored
 };
 
-/// Where rays from any point in any direction first meet a model's geoms: range finders, lidar,
-/// lines of sight. As mj_ray defines it: surfaces from inside, too, planes from their front alone,
-/// nothing that is invisible. Unlike there, signed distance fields are met as their meshes, and a
-/// height field has no floor inside, at z = 0. Flexes and skins are left out.
+/// Finds where rays from any point in any direction first hit a model's geoms, for range finders,
+/// lidar and lines of sight.
 ///
-/// One thread at a time each; any number of them in parallel. Distances do not depend on the width
-/// of the processor's vectors.
+/// As with mj_ray, surfaces are also hit from inside, planes only from their front, and invisible
+/// geoms never. Unlike in mj_ray, the surface of a signed distance field is its mesh, and a height
+/// field has no floor at z = 0 inside it. Flexes and skins are ignored.
+///
+/// A query is not thread-safe, but any number of queries may run in parallel. Distances do not
+/// depend on the width of the processor's vectors.
 class RayQuery {
 public:
   explicit RayQuery(std::shared_ptr<const CasterModel> model);
 
-  /// Takes over the state's geoms. Throws std::invalid_argument on a body that the model does not
-  /// have.
+  /// Reads the geoms of the state. Throws std::invalid_argument if the model does not have
+  /// exclude_body or the cutoff is not positive.
   void update(const mjModel& model, const mjData& data, const RayQueryOptions& options);
 
-  /// `origins` (or [3], of all) and `directions` are [rays, 3] in the world; `distances` [rays] in
-  /// lengths of the direction, -1 where nothing is met; `geoms` [rays], -1 likewise. Rays that are
-  /// not finite or have no direction meet nothing. Throws std::invalid_argument when the sizes
-  /// differ.
+  /// Casts rays. `origins` and `directions` are [rays, 3] in the world frame; `origins` may also be
+  /// [3], for all rays. `distances` is [rays], in multiples of the direction's length, and `geoms`
+  /// is [rays]; both are -1 where a ray hits nothing. Rays that are not finite or have a zero
+  /// direction hit nothing. Throws std::invalid_argument if the sizes do not match.
   void cast(std::span<const double> origins, std::span<const double> directions,
             std::span<float> distances, std::span<std::int32_t> geoms);
 
@@ -51,9 +53,9 @@ private:
   std::shared_ptr<const CasterModel> shared_;
   std::vector<caster::HeightField> fields_;
   std::vector<caster::Solid> solids_;
-  std::vector<float> balls_; // around them
+  std::vector<float> balls_; // the solids' bounding spheres
   float cutoff_ = 0;
-  std::vector<float> rays_; // origins and directions, one coordinate after the other
+  std::vector<float> rays_; // origins and directions, one array per coordinate
 };
 
 } // namespace troupe::env

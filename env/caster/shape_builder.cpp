@@ -10,7 +10,7 @@ namespace troupe::env::caster {
 
 namespace {
 
-constexpr float kFromBehind = .3F; // of the alpha of a plane seen from behind
+constexpr float kFromBehind = .3F; // a plane seen from behind has this fraction of its alpha
 
 bool set_kind(const mjvGeom& geom, Shape& shape) {
   switch (geom.type) {
@@ -52,7 +52,8 @@ bool has_formula(ShapeKind kind) {
   return kind <= ShapeKind::box;
 }
 
-/// Box and capsule around the shape; half_size and centre are known for what is no formula.
+/// Sets the bounding box and capsule. For shapes without a formula, half_size and centre are
+/// already set.
 void set_bounds(Shape& shape) {
   if (has_formula(shape.kind)) {
     shape.centre = shape.position;
@@ -64,7 +65,7 @@ void set_bounds(Shape& shape) {
   if (shape.kind == ShapeKind::sphere) {
     shape.radius = size[0];
   } else if (shape.kind == ShapeKind::capsule || shape.kind == ShapeKind::cylinder) {
-    shape.radius = size[0]; // a cylinder is within the capsule around it
+    shape.radius = size[0]; // the capsule around a cylinder encloses it
     half = size[2];
   } else if (shape.kind == ShapeKind::plane) {
     shape.radius = 1e9F;
@@ -79,7 +80,8 @@ void set_bounds(Shape& shape) {
   shape.half_segment = column(shape.rotation, longest) * half;
 }
 
-/// The box from low to high, in the shape's frame; false when it is none.
+/// Sets half_size and centre to the box from `low` to `high` in the shape's frame. Returns false if
+/// the box is empty or not finite.
 bool set_box(Shape& shape, const Float3& low, const Float3& high) {
   for (std::size_t i = 0; i < 3; ++i) {
     if (!(low[i] <= high[i]) || !std::isfinite(high[i] - low[i]))
@@ -90,7 +92,7 @@ bool set_box(Shape& shape, const Float3& low, const Float3& high) {
   return true;
 }
 
-/// Triangles of meshes, skins, flexes and height fields; false when there are none.
+/// Sets the surface of a mesh, skin, flex or height field. Returns false if there is none.
 bool set_surface(const mjvGeom& geom, const CasterModel& shared, const MovingParts& parts,
                  Shape& shape) {
   if (shape.kind == ShapeKind::height_field) {
@@ -103,7 +105,8 @@ bool set_surface(const mjvGeom& geom, const CasterModel& shared, const MovingPar
            && set_box(shape, size * -1, {size[0], size[1], std::max(field.highest(), -size[2])});
   }
   if (shape.kind == ShapeKind::mesh) {
-    shape.mesh = shared.meshes().view(geom.dataid < 0 ? -1 : geom.dataid / 2); // odd: the hull
+    shape.mesh = shared.meshes().view(
+        geom.dataid < 0 ? -1 : geom.dataid / 2); // odd numbers are convex hulls
   } else {
     const bool flex = geom.type == mjGEOM_FLEX;
     if (geom.objid < 0
@@ -143,17 +146,18 @@ void set_material(const CasterModel& shared, const mjvGeom& geom, Shape& shape) 
   int log2 = 0;
   const float mantissa = std::frexp(shape.half_exponent, &log2);
   shape.squarings = mantissa == .5F && log2 >= 1 ? log2 - 1 : -1;
-  // Below, the power is less than 1e-6; no number gets so small that processors slow down.
+  // Below this the power is less than 1e-6. The cutoff also avoids subnormal numbers, which are
+  // slow.
   shape.faintest = shape.half_exponent > 0 ? std::pow(1e-6F, 1 / shape.half_exponent) : 0;
   shape.mapping = map_texture(geom, shared.textures());
   if (shape.mapping.layout != TextureLayout::none)
     shape.texture = &shared.textures()[static_cast<std::size_t>(shape.mapping.texture)];
 }
 
-/// Infinite planes end where MuJoCo lets them end: a few steps of their texture beyond the far
-/// plane. mjv_updateScene has moved them along with the camera.
+/// Infinite planes end where they do in MuJoCo: a few steps of their texture beyond the far plane.
+/// mjv_updateScene has already moved them along with the camera.
 void set_plane(const Camera& camera, Shape& shape) {
-  constexpr float kLines = 198; // without a texture
+  constexpr float kLines = 198; // used without a texture
   const bool infinite[2] = {shape.size[0] <= 0, shape.size[1] <= 0};
   for (std::size_t k = 0; k < 2; ++k) {
     if (infinite[k]) {
@@ -186,7 +190,7 @@ float bounding_radius(const mjvGeom& geom) {
   }
 }
 
-/// By what MuJoCo sorts transparent things: planes are behind everything.
+/// The distance by which MuJoCo sorts transparent objects; planes come after everything else.
 float transparent_distance(const mjvGeom& geom, const Float3& eye) {
   constexpr float kPlanes = 1e10F;
   return geom.type == mjGEOM_PLANE ? kPlanes
@@ -218,7 +222,7 @@ bool build_shape(const mjvGeom& geom, const CasterModel& shared, const MovingPar
   set_bounds(shape);
   shape.transparent = shape.rgba[3] < kOpaque;
   shape.distance = transparent_distance(geom, camera.eye);
-  constexpr float kThinPixels = .6F; // half the width of a shape that may fall between two pixels
+  constexpr float kThinPixels = .6F; // shapes with a smaller half width may fall between two pixels
   const float depth = camera.orthographic ? 1 : dot(shape.centre - camera.eye, camera.forward);
   const Float3& half = shape.half_size;
   const float thinnest = shape.kind == ShapeKind::capsule || shape.kind == ShapeKind::sphere

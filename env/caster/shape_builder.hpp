@@ -11,22 +11,22 @@ class CasterModel;
 
 namespace troupe::env::caster {
 
-inline constexpr float kOpaque = .995F;     // MuJoCo blends nothing from this alpha on
-inline constexpr float kMostExponent = 128; // of OpenGL
+inline constexpr float kOpaque = .995F;     // MuJoCo does not blend alphas from here on
+inline constexpr float kMostExponent = 128; // OpenGL's limit
 
-/// The moving parts of a scene, which each caster owns.
+/// The moving parts of a scene. Each caster has its own.
 struct MovingParts {
-  std::vector<HeightField> fields; // one for each of the model's
+  std::vector<HeightField> fields; // one per height field of the model
   std::vector<Skin> skins;
   std::vector<Flex> flexes;
 
   explicit MovingParts(const CasterModel& shared);
-  /// `scene` as MuJoCo lists the state that `data` is in.
+  /// Reads the state in `data`, for which MuJoCo has made `scene`.
   void update(const mjModel& model, const mjData& data, const mjvScene& scene);
 };
 
-/// The geom as a shape in the world, without rays and lights. False when it is not drawn or not
-/// finite.
+/// Builds the shape of a geom in the world frame, without rays and lights. Returns false if the
+/// geom is not drawn or not finite.
 bool build_shape(const mjvGeom& geom, const CasterModel& shared, const MovingParts& parts,
                  const Camera& camera, Shape& shape);
 

@@ -11,11 +11,12 @@
 
 namespace troupe::env::caster {
 
-/// A skin of the model in its bind pose: triangles, weights by vertex, and a tree whose boxes are
-/// refitted to each pose. Immutable, any thread.
+/// A skin of the model in its bind pose: triangles, bone weights of each vertex, and a tree whose
+/// boxes are refitted to each pose. Immutable and thread-safe.
 class SkinModel {
 public:
-  /// Corner, vertex and body numbers out of range are left out.
+  /// Leaves out faces and weights with vertex indices out of range. A bone whose body is out of
+  /// range follows the world body.
   SkinModel(const mjModel& model, int number);
 
 private:
@@ -30,37 +31,37 @@ private:
     float quaternion[4];
   };
   int vertices_ = 0;
-  float inflate_ = 0; // metres along the normals
+  float inflate_ = 0; // in metres along the normals
   std::vector<Bone> bones_;
   std::vector<float> rest_;                   // [vertices, 4]
   std::vector<std::int32_t> first_influence_; // [vertices + 1]
   std::vector<Influence> influences_;
   std::vector<BvhTriangle> triangles_; // in the tree's order
   std::vector<BvhNode> nodes_;
-  std::vector<std::int32_t> corners_; // [triangles, 4]: the same corners once more
-  std::vector<float> coordinates_;    // [vertices, 2]; empty: none
+  std::vector<std::int32_t> corners_; // [triangles, 4]: the vertex indices of triangles_
+  std::vector<float> coordinates_;    // [vertices, 2]; empty if there are none
 };
 
-/// Box around a pose, metres; low > high when there is nothing to see.
+/// The bounding box of a pose in metres; low > high if there is nothing to draw.
 struct SkinBounds {
   float low[3];
   float high[3];
 };
 
-/// A skin in its present pose, as MuJoCo moves it: each vertex the weighted mean of where its bones
-/// take it, normals the means of the faces' by area, then inflated along them. One thread at a
-/// time; pose() does not allocate.
+/// A skin in its current pose, deformed as in MuJoCo: a vertex is the weighted mean of its
+/// positions under its bones, a normal is the area-weighted mean of the faces' normals, and
+/// vertices are then inflated along their normals. Not thread-safe. pose() does not allocate.
 class Skin {
 public:
   explicit Skin(std::shared_ptr<const SkinModel> model);
 
-  /// Moves it to where `data`'s bodies are. Any numbers are safe; vertices that are not finite make
-  /// their triangles vanish.
+  /// Deforms the skin to the poses of the bodies in `data`. The poses may contain any numbers;
+  /// triangles with vertices that are not finite are not drawn.
   void pose(const mjData& data);
 
   MeshView view() const; // of the last pose, relative to origin(); valid while this object exists
   SkinBounds bounds() const; // of the last pose, relative to origin()
-  /// World position of its first bone's body, from which its vertices are measured: small numbers.
+  /// World position of the first bone's body. Vertices are relative to it, which keeps them small.
   const std::array<float, 3>& origin() const { return origin_; }
   const std::vector<float>& vertices() const { return vertices_; } // [vertices, 4], model's order
   const std::vector<float>& normals() const { return normals_; }   // [vertices, 4], unit

@@ -12,7 +12,7 @@ namespace {
 
 using Rgba = std::array<std::uint8_t, 4>;
 
-/// Pixels of one level of one face, row after row.
+/// The pixels of one level of one face, row by row.
 struct Image {
   int width = 0;
   int height = 0;
@@ -24,7 +24,7 @@ struct Image {
   }
 };
 
-/// What GL_SRGB8 makes of a byte.
+/// Converts a byte as GL_SRGB8 does.
 std::uint8_t linear_of_srgb(std::uint8_t byte) {
   const double c = byte / 255.0;
   const double linear = c <= .04045 ? c / 12.92 : std::pow((c + .055) / 1.055, 2.4);
@@ -49,8 +49,8 @@ Image read_image(const mjModel& model, int texture, int face, int width, int hei
   return image;
 }
 
-/// The position of a smaller image's pixel in the larger one: two neighbours and the second's
-/// weight.
+/// Where a pixel of a smaller image falls in the larger one: two neighbours and the weight of the
+/// second.
 struct Taps {
   int first;
   int second;
@@ -66,8 +66,8 @@ Taps taps(int small, int small_size, int size) {
   return {std::clamp(first, 0, size - 1), std::clamp(first + 1, 0, size - 1), place - low};
 }
 
-/// The next level: linear interpolation at the middle of each new pixel, which is the mean of four
-/// where sizes are even.
+/// Makes the next level by linear interpolation at the middle of each new pixel. For even sizes
+/// this is the mean of four pixels.
 Image halve(const Image& from) {
   Image to{std::max(1, from.width / 2), std::max(1, from.height / 2), {}};
   to.pixels.reserve(static_cast<std::size_t>(to.width) * static_cast<std::size_t>(to.height));
@@ -98,7 +98,7 @@ std::int32_t pack(const Rgba& pixel) {
       | static_cast<std::uint32_t>(pixel[2]) << 16 | static_cast<std::uint32_t>(pixel[3]) << 24);
 }
 
-/// The second of exactly two colours; nothing when there are more or fewer.
+/// Returns whether the image has exactly two colours, and finds them.
 bool find_two_colours(const Image& image, std::array<Rgba, 2>& colours) {
   colours[0] = image.pixels.front();
   bool second = false;
@@ -124,7 +124,7 @@ void begin_level(Texture& texture, int width, int height) {
   texture.height_texels[level] = static_cast<float>(height);
 }
 
-/// Texels of one level of a texture of two colours, from an image of weights (in red).
+/// Appends the texels of one level of a two-colour texture, from an image of weights (in red).
 void append_weights(const Image& weights, std::vector<std::int32_t>& texels) {
   for (int y = 0; y < weights.height; ++y)
     for (int x = 0; x < weights.width; ++x) {
@@ -162,7 +162,8 @@ Texture make_flat(const mjModel& model, int number) {
   }
 }
 
-/// A point on the cube [-1, 1]^3 from a face's coordinates (both -1 to 1, u to the right, v down).
+/// Returns the point on the cube [-1, 1]^3 at a face's coordinates (-1 to 1, u to the right, v
+/// down).
 std::array<double, 3> cube_point(int face, double u, double v) {
   switch (face) {
   case 0:
@@ -180,7 +181,7 @@ std::array<double, 3> cube_point(int face, double u, double v) {
   }
 }
 
-/// The texel of the cube in the given direction, nearest.
+/// Returns the nearest texel of the cube in direction `d`.
 const Rgba& look_up(const std::array<Image, 6>& faces, const std::array<double, 3>& d) {
   const double x = std::abs(d[0]);
   const double y = std::abs(d[1]);
@@ -199,8 +200,8 @@ const Rgba& look_up(const std::array<Image, 6>& faces, const std::array<double, 
   return image.at(texel(u[face]), texel(v[face]));
 }
 
-/// One level: six faces with their borders. At a corner of the cube three faces meet; the texel
-/// that would be the fourth is their mean.
+/// Appends one level: six faces with their borders. Three faces meet at a corner of the cube; the
+/// border's texel at the corner is the mean of their three.
 void append_cube_level(const std::array<Image, 6>& faces, std::vector<std::int32_t>& texels) {
   const int size = faces[0].width;
   for (int face = 0; face < 6; ++face)
@@ -213,7 +214,7 @@ void append_cube_level(const std::array<Image, 6>& faces, std::vector<std::int32
         if (x == inside_x && y == inside_y) {
           texels.push_back(pack(own.at(x, y)));
         } else if (x == inside_x || y == inside_y) {
-          // Just over the edge: what the direction a little beyond it meets.
+          // Just across an edge: look up a direction slightly beyond it.
           const auto beyond = [&](int i, int inside) {
             return i == inside ? coordinate(i) : (i < 0 ? -1 - 1e-6 : 1 + 1e-6);
           };
@@ -311,7 +312,8 @@ TextureMapping map_texture(const mjvGeom& geom, const std::vector<Texture>& text
     mapping.scale[k] = geom.texrepeat[k] * (uniform && geom.size[k] > 0 ? geom.size[k] : 1.0F);
   mapping.texture = number;
   if (cube) {
-    // A mesh with coordinates of its own binds the texture as a flat one and is left plain.
+    // MuJoCo binds the texture of a mesh with its own coordinates as a flat one, so the mesh is
+    // left plain.
     mapping.layout = geom.texcoord != 0            ? TextureLayout::none
                      : geom.type == mjGEOM_CAPSULE ? TextureLayout::cube_capsule
                                                    : TextureLayout::cube;
